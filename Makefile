@@ -1,0 +1,39 @@
+# Every target sets up .venv by itself; `make demo` and `make test` are all a new user needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# tests are independent of each other: one process per core, at most four
+JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || echo $$n)
+
+.PHONY: demo test check golden bench-compile format clean
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
+	  { echo "tilework needs Python 3.11 to 3.14; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,check]"
+	@touch $@
+
+demo: $(STAMP)            ## compile the examples, run them, compare with NumPy
+	$(BIN)/python -m examples.demo
+
+test: $(STAMP)            ## all tests; no GPU needed
+	$(BIN)/python -m pytest -n $(JOBS) tests
+
+check: $(STAMP)           ## lint, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/python -m pytest -q tests/test_layers.py
+
+golden: $(STAMP)          ## rewrite the expected TTIR and diagnostics; review the diff
+	$(BIN)/python -m tests.golden.rewrite
+
+bench-compile: $(STAMP)   ## compile times, beside Triton's when it is installed
+	$(BIN)/python -m benchmarks.compile_time
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

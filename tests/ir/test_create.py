@@ -1,0 +1,80 @@
+"""`create_op` and its companions do to xDSL's IR what xDSL's own methods do."""
+
+import pytest
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilework.ir import tt
+from tilework.ir.arith_ext import binary
+from tilework.ir.create import append_op, create_op, drop_op, relink_uses
+from tilework.ir.locations import file_loc
+from tilework.ir.types import i1, i32, int_attr
+
+LOC = file_loc("k.py", 1, 2)
+
+
+def uses(value: SSAValue) -> list[tuple[Operation, int]]:
+    """The uses of a value, checking the links in both directions."""
+    found, previous, use = [], None, value.first_use
+    while use is not None:
+        assert use._prev_use is previous
+        found.append((use.operation, use.index))
+        previous, use = use, use._next_use
+    return found
+
+
+def test_create_op_sets_what_create_sets() -> None:
+    block = Block(arg_types=[i32, i32])
+    arguments = {"properties": {"axis": int_attr(0, i32)}, "attributes": {"hint": int_attr(1, i1)}}
+    ours = create_op(arith.AddiOp, (block.args[0], block.args[0]), (i32,), LOC, **arguments)
+    theirs = arith.AddiOp.create(
+        operands=(block.args[1], block.args[1]), result_types=(i32,), location=LOC, **arguments
+    )
+    for field in vars(theirs):
+        mine, other = getattr(ours, field), getattr(theirs, field)
+        assert type(mine) is type(other), field
+        if field not in ("_operands", "_operand_uses", "results"):
+            assert mine == other, field
+    assert uses(block.args[0]) == [(ours, index) for _, index in uses(block.args[1])]
+    assert [(r.type, r.index, r.op) for r in ours.results] == [(i32, 0, ours)]
+    assert ours.properties is not arguments["properties"]
+
+
+def test_relink_uses_moves_every_use() -> None:
+    block = Block(arg_types=[i32, i32])
+    a, b = block.args
+    ops = [binary(arith.AddiOp, a, b, LOC), binary(arith.MuliOp, a, a, LOC)]
+    relink_uses(a, b)
+    assert uses(a) == []
+    assert sorted((op.name, index) for op, index in uses(b)) == [
+        ("arith.addi", 0),
+        ("arith.addi", 1),
+        ("arith.muli", 0),
+        ("arith.muli", 1),
+    ]
+    assert [list(op.operands) for op in ops] == [[b, b], [b, b]]
+
+
+def test_drop_op_refuses_used_results_and_unlinks_operands() -> None:
+    block = Block(arg_types=[i32])
+    (a,) = block.args
+    first = binary(arith.AddiOp, a, a, LOC)
+    second = binary(arith.MuliOp, first.results[0], a, LOC)
+    append_op(block, first)
+    append_op(block, second)
+    assert list(block.ops) == [first, second] and first.parent is block and second.prev_op is first
+    with pytest.raises(ValueError, match=r"arith\.addi cannot be erased"):
+        drop_op(first)
+    drop_op(second)
+    drop_op(first)
+    assert uses(a) == [] and block.is_empty and first.parent is None
+
+
+def test_drop_op_drops_the_ops_inside() -> None:
+    outer = Block(arg_types=[i32])
+    body = Block()
+    append_op(body, binary(arith.AddiOp, outer.args[0], outer.args[0], LOC))
+    function = tt.FuncOp.make("f", (), (), Region(body), LOC)
+    append_op(outer, function)
+    drop_op(function)
+    assert uses(outer.args[0]) == [] and outer.is_empty

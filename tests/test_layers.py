@@ -1,0 +1,89 @@
+"""Who may import whom: the table of the architecture, checked against every import in the package."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "tilework"
+
+BASE = ["errors"]
+ALLOWED: dict[str, list[str]] = {
+    "errors": [],
+    "knobs": [],
+    "layouts": ["errors"],
+    "language": ["layouts", "errors", "knobs"],
+    "ir": ["layouts", "errors"],
+    "frontend": ["language", "ir", "layouts", "errors"],
+    "analysis": ["ir", "layouts", "errors"],
+    "transforms": ["analysis", "ir", "layouts", "errors"],
+    "backends": ["transforms", "analysis", "ir", "layouts", "errors", "knobs"],
+    "interpreter": ["language", "layouts", "errors"],
+    "emulator": ["errors"],
+    "evaluator": ["ir", "layouts", "errors"],
+    "runtime": ["*"],
+    "tools": ["*"],
+    "compiler": ["*"],
+    "testing": ["*"],
+    "as_triton": ["*"],
+    "__main__": ["tools"],
+    "__init__": ["language", "runtime", "errors"],
+}
+FILES = sorted(path for path in PACKAGE.rglob("*.py"))
+
+
+def owner_of(path: Path) -> str:
+    """The row of the table that a file belongs to."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    """(line, part of tilework) for every import, also those inside functions and under TYPE_CHECKING."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            above = path.relative_to(PACKAGE.parent).with_suffix("").parts[: -node.level]
+            names = [".".join((*above, *(node.module or "").split(".")))]
+        elif isinstance(node, ast.ImportFrom):
+            whole = node.module == "tilework"
+            names = [f"tilework.{alias.name}" for alias in node.names] if whole else [node.module or ""]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "tilework" and len(parts) > 1 and parts[1]:
+                found.append((node.lineno, parts[1]))
+    return found
+
+
+def test_every_folder_has_a_row() -> None:
+    assert {owner_of(path) for path in FILES} <= set(ALLOWED)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_follow_the_table(path: Path) -> None:
+    owner = owner_of(path)
+    allowed = ALLOWED[owner]
+    wrong = [
+        f"{path.name}:{line} imports tilework.{part}"
+        for line, part in imports_of(path)
+        if part != owner and "*" not in allowed and part not in allowed
+    ]
+    assert not wrong, f"tilework/{owner} may import {allowed}: " + "; ".join(wrong)
+
+
+def test_no_file_of_loose_ends() -> None:
+    assert not [path for path in FILES if path.stem in {"utils", "helpers", "misc_utils"}]
+
+
+def test_backends_do_not_import_each_other() -> None:
+    shared = {"base", "llvm", "gpu"}
+    for path in (PACKAGE / "backends").rglob("*.py"):
+        own = path.relative_to(PACKAGE / "backends").parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tilework.backends."):
+                other = (node.module or "").split(".")[2]
+                assert other == own or other in shared, f"{path}: backend {own} imports backend {other}"

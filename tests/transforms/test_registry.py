@@ -1,0 +1,82 @@
+"""Pass names, pipeline text, and the pipelines built from them."""
+
+from dataclasses import dataclass
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tilework.ir.parser import parse_module
+from tilework.transforms import registry
+from tilework.transforms.common.canonicalize import CanonicalizePass
+from tilework.transforms.common.cse import CSEPass
+from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
+from tilework.transforms.registry import PASSES, BadPassOption, BadPipeline, UnknownPass, get_pass, parse_pipeline
+
+
+@dataclass(frozen=True)
+class WithOptions(ModulePass):
+    name = "test-with-options"
+    num_stages: int = 3
+    fast: bool = False
+    target: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise AssertionError("only made, never run")
+
+
+@pytest.fixture
+def with_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = registry.get_pass
+    monkeypatch.setattr(registry, "get_pass", lambda name: WithOptions if name == WithOptions.name else chosen(name))
+
+
+@pytest.mark.parametrize("name", sorted(PASSES))
+def test_every_registered_pass_can_be_made(name: str) -> None:
+    assert isinstance(get_pass(name)(), ModulePass)
+
+
+@pytest.mark.parametrize("text", ["canonicalize,cse", " canonicalize , cse ", "builtin.module(canonicalize,cse)"])
+def test_a_pipeline_is_a_list_of_names(text: str) -> None:
+    assert parse_pipeline(text) == [CanonicalizePass(), CSEPass()]
+
+
+def test_an_empty_pipeline() -> None:
+    assert parse_pipeline("") == parse_pipeline("builtin.module()") == []
+
+
+def test_options_become_fields(with_options: None) -> None:
+    (made,) = parse_pipeline("test-with-options{num-stages=4 fast=true target=cuda:90}")
+    assert made == WithOptions(num_stages=4, fast=True, target="cuda:90")
+    assert parse_pipeline("test-with-options{fast},cse") == [WithOptions(fast=True), CSEPass()]
+
+
+def test_an_unknown_pass_is_named() -> None:
+    with pytest.raises(UnknownPass, match="no pass is called `canonicalise`; there are: canonicalize, cse"):
+        parse_pipeline("canonicalise")
+
+
+@pytest.mark.parametrize("options", ["stages=4", "num-stages=many", "fast=perhaps"])
+def test_a_bad_option_is_named(with_options: None, options: str) -> None:
+    with pytest.raises(BadPassOption, match=f"does not take `{options.partition('=')[0]}"):
+        parse_pipeline(f"test-with-options{{{options}}}")
+
+
+def test_bad_pipeline_text() -> None:
+    with pytest.raises(BadPipeline, match="position 4"):
+        parse_pipeline("cse,(,")
+
+
+def test_descriptors_become_pointers_before_sm_90() -> None:
+    rewrite = "triton-rewrite-tensor-descriptor-to-pointer"
+    assert rewrite in ttir_pipeline(80) and rewrite in ttir_pipeline(None)
+    assert rewrite not in ttir_pipeline(90) and rewrite not in ttir_pipeline(100)
+    assert all(name in PASSES for name in (*ttir_pipeline(80), *LEGACY_TTIR_PIPELINE))
+
+
+def test_after_sees_every_stage() -> None:
+    module = parse_module("tt.func public @f() {\n  tt.return\n}")
+    seen: list[str] = []
+    registry.run_pipeline(module, ["canonicalize", CSEPass()], after=lambda stage, _: seen.append(stage.name))
+    assert seen == ["canonicalize", "cse"]

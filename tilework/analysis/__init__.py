@@ -1,0 +1,1 @@
+"""Facts about IR. An analysis returns a value and changes nothing."""

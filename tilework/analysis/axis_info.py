@@ -1,0 +1,259 @@
+"""How the elements of integers and pointers lie along each axis: consecutive, aligned, equal.
+
+    %b = arith.muli %pid, %c64 : i32                      divisibility 64
+    %r = tt.make_range {start = 0, end = 64}              contiguity 64
+    %o = arith.addi %splat_of_b, %r                       contiguity 64, divisibility 64
+    %q = tt.addptr %splat_of_p, %o                        contiguity 64, divisibility 16 (bytes, from %p)
+
+so 64 neighbouring elements of `%q` are one block of memory that starts at a multiple of 16 bytes: with f32 a thread may
+move four at once (`AxisFacts.alignment`). Meaning of the numbers: `axis_lattice.py`.
+The rule of each op: `axis_transfer.py`.
+
+Facts come from the ops, from the attributes `tt.contiguity`, `tt.divisibility` and `tt.constancy` of function
+arguments, and from the same attributes of ops, which are promises of the author and replace what was computed. Values
+carried by a loop (or a branch back) start optimistic and are weakened until they hold: the join of what enters and what
+comes around. A function called within the module gets, per scalar argument, what holds at all its calls; nothing flows back.
+
+Cost: one walk, and one more per round of a loop (two or three).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, reduce
+from math import gcd
+
+from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, DictionaryAttr, IntegerAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tilework.analysis.axis_lattice import AxisInfo, join, unknown
+from tilework.analysis.axis_transfer import TRANSFER, pointee_bytes
+from tilework.ir import tt
+from tilework.ir.types import is_tensor
+
+HINTS = (("tt.contiguity", "contiguity"), ("tt.divisibility", "divisibility"), ("tt.constancy", "constancy"))
+
+__all__ = ["AxisFacts", "AxisInfo", "axis_info"]
+
+
+class AxisFacts:
+    """The facts about every value of a module; read them with `of` or with one of the questions below it."""
+
+    def __init__(self, known: dict[SSAValue, AxisInfo]) -> None:
+        self.known = known
+
+    def of(self, value: SSAValue) -> AxisInfo:
+        """The fact about `value`; nothing is known about values the analysis did not reach."""
+        info = self.known.get(value)
+        return unknown(value.type) if info is None else info
+
+    def alignment(self, pointers: SSAValue, order: Sequence[int]) -> int:
+        """How many elements, along the fastest axis of `order`, form one aligned block of memory."""
+        info, axis = self.of(pointers), order[0]
+        elements = max(info.divisibility[axis] // pointee_bytes(pointers.type), 1)
+        return min(elements, info.contiguity[axis])
+
+    def contiguity(self, pointers: SSAValue, order: Sequence[int], per_thread: Sequence[int]) -> int:
+        """`alignment`, limited to the elements a thread holds side by side."""
+        return min(self.alignment(pointers, order), per_thread[order[0]])
+
+    def mask_alignment(self, mask: SSAValue, order: Sequence[int]) -> int:
+        """How many neighbouring elements share one mask bit."""
+        return max(self.of(mask).constancy[order[0]], 1)
+
+
+def axis_info(root: Operation) -> AxisFacts:
+    """The facts about all values under `root`: a module, or one function."""
+    facts = AxisFacts({})
+    calls: dict[str, list[Operation]] = {}
+    functions = [root] if type(root) is tt.FuncOp else [op for op in top_level(root) if type(op) is tt.FuncOp]
+    if len(functions) > 1:
+        functions, calls = callers_first(functions)
+    for function in functions:
+        enter_function(facts, function, calls.get(function.properties["sym_name"].data, ()))  # pyright: ignore
+        run_region(facts, function.regions[0])
+    return facts
+
+
+def top_level(module: Operation) -> Iterator[Operation]:
+    for region in module.regions:
+        for block in region.blocks:
+            yield from block.ops
+
+
+def callers_first(functions: Sequence[Operation]) -> tuple[list[Operation], dict[str, list[Operation]]]:
+    """`functions` with each one behind those that call it, and the calls of each by its name."""
+    by_name: dict[str, Operation] = {f.properties["sym_name"].data: f for f in functions}  # pyright: ignore
+    calls: dict[str, list[Operation]] = {}
+    callees: dict[Operation, list[str]] = {}
+    for function in functions:
+        for op in function.walk():
+            if type(op) is tt.CallOp:
+                name = op.properties["callee"].root_reference.data  # pyright: ignore
+                calls.setdefault(name, []).append(op)
+                callees.setdefault(function, []).append(name)
+    finished: dict[Operation, None] = {}
+    started: set[Operation] = set()
+
+    def visit(function: Operation) -> None:
+        if function in started:
+            return
+        started.add(function)
+        for name in callees.get(function, ()):
+            if name in by_name:
+                visit(by_name[name])
+        finished[function] = None
+
+    for function in functions:
+        visit(function)
+    return list(reversed(finished)), calls
+
+
+def enter_function(facts: AxisFacts, function: Operation, calls: Sequence[Operation]) -> None:
+    """Seed the arguments from their attributes, or from the calls of the function."""
+    if not function.regions[0].blocks:
+        return
+    attributes = function.properties.get("arg_attrs")
+    per_argument = attributes.data if isinstance(attributes, ArrayAttr) else ()
+    for index, argument in enumerate(function.regions[0].blocks[0].args):
+        info = unknown(argument.type)
+        if calls and not is_tensor(argument.type):
+            info = reduce(join, (facts.of(call.operands[index]) for call in calls))._replace(constant=None)
+        if index < len(per_argument) and isinstance(given := per_argument[index], DictionaryAttr):
+            info = with_hints(info, given.data)
+        facts.known[argument] = info
+
+
+def with_hints(info: AxisInfo, attributes: dict[str, Attribute]) -> AxisInfo:
+    """`info` with the vectors that the author promised."""
+    for name, field in HINTS:
+        if (hint := attributes.get(name)) is not None:
+            info = info._replace(**{field: hint_numbers(hint, len(info.contiguity))})
+    return info
+
+
+@cache
+def hint_numbers(hint: Attribute, rank: int) -> tuple[int, ...]:
+    """One number per axis, from ``16 : i32`` or ``dense<[1, 16]> : tensor<2xi32>``."""
+    if isinstance(hint, IntegerAttr):
+        return (hint.value.data,) * rank
+    assert isinstance(hint, DenseIntOrFPElementsAttr), f"an axis hint is an integer or dense, not {hint}"
+    values = tuple(int(value) for value in hint.get_values())
+    return values * rank if len(values) == 1 else values[:rank]
+
+
+def run_region(facts: AxisFacts, region: Region) -> None:
+    """Visit the blocks until the facts about their arguments no longer change."""
+    blocks = tuple(region.blocks)
+    if len(blocks) == 1:
+        run_block(facts, blocks[0])
+        return
+    reached = set(blocks[:1])
+    changed = True
+    while changed:
+        changed = False
+        for block in blocks:
+            if block in reached:
+                run_block(facts, block)
+                for successor, values in branches(block):
+                    changed |= successor not in reached
+                    reached.add(successor)
+                    changed |= meet(facts, successor.args, values)
+
+
+def branches(block: Block) -> Iterator[tuple[Block, Sequence[SSAValue]]]:
+    """The blocks that may come after `block`, with the values it hands over."""
+    terminator = block.last_op
+    assert terminator is not None, "a block ends with a terminator"
+    if isinstance(terminator, cf.BranchOp):
+        yield terminator.successors[0], tuple(terminator.operands)
+    elif isinstance(terminator, cf.ConditionalBranchOp):
+        yield terminator.successors[0], terminator.then_arguments
+        yield terminator.successors[1], terminator.else_arguments
+
+
+def meet(facts: AxisFacts, targets: Sequence[SSAValue], values: Sequence[SSAValue]) -> bool:
+    """Weaken `targets` to hold for `values` too; True if one changed."""
+    changed = False
+    known = facts.known
+    for target, value in zip(targets, values, strict=True):
+        old, new = known.get(target), facts.of(value)
+        if old is not None:
+            new = join(old, new)
+        if new != old:
+            known[target] = new
+            changed = True
+    return changed
+
+
+def run_block(facts: AxisFacts, block: Block) -> None:
+    """One walk over the ops of `block`, loops and branches included."""
+    known, of = facts.known, facts.of
+    for op in block.ops:
+        kind = type(op)
+        if (rule := TRANSFER.get(kind)) is not None:
+            info = rule(op, [of(value) for value in op.operands])
+        elif (flow := FLOW.get(kind)) is not None:
+            flow(facts, op)
+            continue
+        elif op.results and op.attributes:
+            info = unknown(op.results[0].type)
+        else:
+            continue
+        known[op.results[0]] = with_hints(info, op.attributes) if op.attributes else info
+
+
+def run_for(facts: AxisFacts, op: Operation) -> None:
+    """The induction variable is a multiple of what divides both the first value and the step."""
+    (body,) = op.regions[0].blocks
+    lower, _, step, *initial = op.operands
+    divisor = gcd(facts.of(lower).divisibility[0], facts.of(step).divisibility[0])
+    facts.known[body.args[0]] = AxisInfo((1,), (divisor,), (1,))
+    carried = body.args[1:]
+    start(facts, carried, initial)
+    while True:
+        run_block(facts, body)
+        assert body.last_op is not None
+        if not meet(facts, carried, tuple(body.last_op.operands)):
+            break
+    start(facts, op.results, carried)
+
+
+def run_while(facts: AxisFacts, op: Operation) -> None:
+    """What the condition hands over enters the body and leaves the loop; the body hands back to the condition."""
+    (before,), (after,) = (region.blocks for region in op.regions)
+    start(facts, before.args, tuple(op.operands))
+    while True:
+        run_block(facts, before)
+        assert before.last_op is not None and after.last_op is not None
+        start(facts, after.args, before.last_op.operands[1:])
+        run_block(facts, after)
+        if not meet(facts, before.args, tuple(after.last_op.operands)):
+            break
+    start(facts, op.results, before.last_op.operands[1:])
+
+
+def run_if(facts: AxisFacts, op: Operation) -> None:
+    """A result is what either branch yields, or what the one branch yields that a constant condition leaves."""
+    yields: list[Sequence[SSAValue]] = []
+    for region in op.regions:
+        for block in region.blocks:
+            run_block(facts, block)
+            yields.append(tuple(block.last_op.operands) if block.last_op is not None else ())
+    if op.results:
+        condition = facts.of(op.operands[0]).constant
+        chosen = yields if condition is None else yields[:1] if condition else yields[1:]
+        start(facts, op.results, chosen[0])
+        for values in chosen[1:]:
+            meet(facts, op.results, values)
+
+
+def start(facts: AxisFacts, targets: Sequence[SSAValue], values: Sequence[SSAValue]) -> None:
+    for target, value in zip(targets, values, strict=True):
+        facts.known[target] = facts.of(value)
+
+
+FLOW: dict[type[Operation], Callable[[AxisFacts, Operation], None]] = {
+    scf.ForOp: run_for,
+    scf.WhileOp: run_while,
+    scf.IfOp: run_if,
+}

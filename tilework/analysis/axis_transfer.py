@@ -1,0 +1,425 @@
+"""What each op does to the axis facts of its operands (`axis_lattice.py`).
+
+    %r = tt.make_range {start = 0, end = 64}      contiguity 64
+    %s = tt.splat %n (a multiple of 16)           divisibility 16, constancy 64
+    arith.addi %s, %r                             contiguity 64, divisibility 16
+    arith.muli %s, %r                             contiguity 1, divisibility 16: neighbours are %n apart
+    arith.cmpi slt, %r, %s                        constancy 16: the answer changes at a multiple of 16 only
+
+`TRANSFER` maps an op class to its rule; an op without a rule is unknown (`pessimistic`). The analysis assumes that integers
+do not overflow and that only natural numbers are divided.
+"""
+
+from collections.abc import Callable, Sequence
+from math import gcd
+
+from xdsl.dialects import arith, builtin, ub
+from xdsl.ir import Attribute, Operation
+
+from tilework.analysis.axis_lattice import (
+    MAX,
+    AxisInfo,
+    Numbers,
+    at_run_starts,
+    dimensions,
+    each,
+    is_constant,
+    merge,
+    of_constant,
+    pessimistic,
+    power_of_two_divisor,
+    product,
+    signed,
+    spans,
+    undefined,
+    unknown,
+)
+from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.rewrite import constant_value
+from tilework.ir.types import PointerType, bit_width, element_type, is_float, shape_of
+
+MAX_RANGE = 1 << 30  # the divisor of the 32-bit start of a range, when it is zero
+
+Rule = Callable[[Operation, Sequence[AxisInfo]], AxisInfo]
+
+
+# --- values made, copied and reshaped ---------------------------------------------------------------------------------
+
+
+def constant(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    result = op.results[0]
+    value = None if is_float(element_type(result.type)) else constant_value(result)
+    return unknown(result.type) if value is None else of_constant(int(value), result.type)
+
+
+def make_range(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    start, end = (op.properties[name].value.data for name in ("start", "end"))  # pyright: ignore
+    return AxisInfo((end - start,), (min(power_of_two_divisor(start), MAX_RANGE),), (1,))
+
+
+def splat(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    shape = dimensions(op.results[0].type)
+    return AxisInfo((1,) * len(shape), known[0].divisibility * len(shape), shape, known[0].constant)
+
+
+def copy(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    """Casts; one between ranks (`builtin.unrealized_conversion_cast`) keeps nothing."""
+    (info,) = known
+    if len(info.contiguity) != len(dimensions(op.results[0].type)):
+        return unknown(op.results[0].type)
+    if info.constant is None:
+        return info
+    narrowed = info.constant & ((1 << bit_width(op.results[0].type)) - 1)
+    return info._replace(constant=narrowed)
+
+
+def extend_signed(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    (info,) = known
+    if info.constant is None:
+        return info
+    extended = signed(info.constant, op.operands[0].type) & ((1 << bit_width(op.results[0].type)) - 1)
+    return info._replace(constant=extended)
+
+
+def bitcast(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    """Pointers to elements of another size are no longer one element apart."""
+    (info,) = known
+    old, new = pointee_bytes(op.operands[0].type), pointee_bytes(op.results[0].type)
+    if old == new:
+        return info
+    contiguity = (1,) * len(info.contiguity)
+    divisibility = tuple(
+        divisor if run == 1 else gcd(divisor, old)
+        for divisor, run in zip(info.divisibility, info.contiguity, strict=True)
+    )
+    return AxisInfo(contiguity, divisibility, info.constancy, info.constant)
+
+
+def broadcast(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    (info,) = known
+    old, new = dimensions(op.operands[0].type), dimensions(op.results[0].type)
+    contiguity = tuple(run if a == b else 1 for run, a, b in zip(info.contiguity, old, new, strict=True))
+    constancy = tuple(run if a == b else b for run, a, b in zip(info.constancy, old, new, strict=True))
+    return AxisInfo(contiguity, info.divisibility, constancy, info.constant)
+
+
+def expand_dims(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    (info,) = known
+    axis = op.properties["axis"].value.data  # pyright: ignore
+    if info.constant is not None:
+        divisor = power_of_two_divisor(info.constant)
+    else:
+        divisor = gcd(*(1 if run > 1 else d for run, d in zip(info.contiguity, info.divisibility, strict=True)))
+    return AxisInfo(
+        (*info.contiguity[:axis], 1, *info.contiguity[axis:]),
+        (*info.divisibility[:axis], divisor, *info.divisibility[axis:]),
+        (*info.constancy[:axis], 1, *info.constancy[axis:]),
+        info.constant,
+    )
+
+
+def transpose(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    (info,) = known
+    order = op.properties["order"].get_values()  # pyright: ignore
+    contiguity, divisibility, constancy = (tuple(numbers[axis] for axis in order) for numbers in info[:3])
+    return AxisInfo(contiguity, divisibility, constancy, info.constant)
+
+
+def poison(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    return undefined(len(dimensions(op.results[0].type)))
+
+
+def load(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    """Equal addresses under equal masks give equal values; where masked off, as equal as `other`."""
+    rank = len(dimensions(op.results[0].type))
+    if any(len(info.constancy) != rank for info in known):  # a block pointer
+        return pessimistic(rank)
+    constancy = known[0].constancy
+    for info in known[1:]:
+        constancy = each(gcd, constancy, info.constancy)
+    return AxisInfo((1,) * rank, (1,) * rank, constancy)
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def pointee_bytes(type: Attribute) -> int:
+    """The size of what a pointer (or a tensor of them) points at; 1 for any other type."""
+    element = element_type(type)
+    return max(1, bit_width(element.pointee) // 8) if isinstance(element, PointerType) else 1
+
+
+def add(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    """Also `tt.addptr`, whose offset counts elements and whose result counts bytes."""
+    a, b = known
+    size = pointee_bytes(op.results[0].type)
+    if a.constant is not None and b.constant is not None:
+        return of_constant(a.constant + b.constant * size, op.results[0].type)
+    contiguity = tuple(
+        max(gcd(ka, cb), gcd(ca, kb))
+        for ca, ka, cb, kb in zip(a.contiguity, a.constancy, b.contiguity, b.constancy, strict=True)
+    )
+    left, right = at_run_starts_in_units(a, contiguity, size), at_run_starts(b, contiguity)
+    divisibility = tuple(gcd(x, product(y, size)) for x, y in zip(left, right, strict=True))
+    return AxisInfo(contiguity, divisibility, each(gcd, a.constancy, b.constancy))
+
+
+def at_run_starts_in_units(info: AxisInfo, contiguity: Numbers, unit: int) -> Numbers:
+    """`at_run_starts` of a value whose runs step by `unit`: a pointer steps by the size of its pointee."""
+    if unit == 1:
+        return at_run_starts(info, contiguity)
+    return tuple(
+        divisor if run % own == 0 or own == MAX else gcd(divisor, gcd(own, run) * unit)
+        for divisor, own, run in zip(info.divisibility, info.contiguity, contiguity, strict=True)
+    )
+
+
+def subtract(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    a, b = known
+    if a.constant is not None and b.constant is not None:
+        return of_constant(a.constant - b.constant, op.results[0].type)
+    contiguity = each(gcd, a.contiguity, b.constancy)
+    divisibility = each(gcd, at_run_starts(a, contiguity), at_run_starts(b, contiguity))
+    return AxisInfo(contiguity, divisibility, each(gcd, a.constancy, b.constancy))
+
+
+def multiply(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    a, b = known
+    type = op.results[0].type
+    if a.constant == 0 or b.constant == 0:
+        return of_constant(0, type)
+    if a.constant is not None and b.constant is not None:
+        return of_constant(a.constant * b.constant, type)
+    if is_constant(b, 1) or is_constant(a, 1):
+        return a if is_constant(b, 1) else b
+    divisibility = each(product, in_every_element(a), in_every_element(b))
+    return AxisInfo((1,) * len(divisibility), divisibility, each(gcd, a.constancy, b.constancy))
+
+
+def in_every_element(info: AxisInfo) -> Numbers:
+    """The divisor of all elements, not only of those that start a run."""
+    return tuple(1 if run > 1 else divisor for run, divisor in zip(info.contiguity, info.divisibility, strict=True))
+
+
+def divide(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    a, b = known
+    type = op.results[0].type
+    if is_constant(b, 1):
+        return a
+    if a.constant is not None and b.constant:
+        return of_constant(quotient(a.constant, b.constant, type, DIVIDES_SIGNED[op.__class__]), type)
+    divisibility = (1,) * len(a.contiguity)
+    if is_constant(a, 0):
+        divisibility = a.divisibility
+    elif b.constant is not None and (power := magnitude_power_of_two(b.constant, type)):
+        divisibility = tuple(max(1, d // power) for d in in_every_element(a))
+    return AxisInfo((1,) * len(a.contiguity), divisibility, grouped_constancy(a, b, type))
+
+
+def grouped_constancy(a: AxisInfo, b: AxisInfo, type: Attribute) -> Numbers:
+    """Equal quotients: 32, 33, ... 47 divided by a multiple of 16 are all equal."""
+    constancy = each(gcd, a.constancy, b.constancy)
+    aligned = aligned_groups(a, b, type)
+    return each(max, constancy, aligned)
+
+
+def aligned_groups(a: AxisInfo, b: AxisInfo, type: Attribute) -> Numbers:
+    """How many elements of `a` lie between two multiples of `b`; 1 unless `a` is one run and `b` uniform."""
+    return tuple(
+        gcd(c, da, db) if one_run and uniform else 1
+        for c, da, db, one_run, uniform in zip(
+            a.contiguity,
+            a.divisibility,
+            b.divisibility,
+            spans(a.contiguity, type),
+            spans(b.constancy, type),
+            strict=True,
+        )
+    )
+
+
+def quotient(a: int, b: int, type: Attribute, is_signed: bool) -> int:
+    """Division of constants, rounding towards zero."""
+    if is_signed:
+        a, b = signed(a, type), signed(b, type)
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def magnitude_power_of_two(value: int, type: Attribute) -> int | None:
+    """2**k for the constants 2**k and -2**k, else None."""
+    magnitude = abs(signed(value, type))
+    return magnitude if magnitude and magnitude & (magnitude - 1) == 0 else None
+
+
+DIVIDES_SIGNED: dict[type[Operation], bool] = {
+    arith.DivSIOp: True,
+    arith.DivUIOp: False,
+    arith.RemSIOp: True,
+    arith.RemUIOp: False,
+}
+
+
+def remainder(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    a, b = known
+    type = op.results[0].type
+    if is_constant(b, 1):
+        return of_constant(0, type)
+    if a.constant is not None and b.constant:
+        times = quotient(a.constant, b.constant, type, is_signed := DIVIDES_SIGNED[op.__class__])
+        x, y = (signed(v, type) if is_signed else v for v in (a.constant, b.constant))
+        return of_constant(x - times * y, type)
+    contiguity = aligned_groups(a, b, type)
+    divisibility = tuple(
+        gcd(x, y) if uniform > 1 else 1
+        for x, y, uniform in zip(at_run_starts(a, contiguity), b.divisibility, b.constancy, strict=True)
+    )
+    return AxisInfo(contiguity, divisibility, each(gcd, a.constancy, b.constancy))
+
+
+# --- bits, shifts, comparisons, choices -------------------------------------------------------------------------------
+
+
+def bitwise(function: Callable[[int, int], int]) -> Rule:
+    def rule(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+        a, b = known
+        if a.constant is not None and b.constant is not None:
+            return of_constant(function(a.constant, b.constant), op.results[0].type)
+        ones = (1,) * len(a.contiguity)
+        return AxisInfo(ones, ones, each(gcd, a.constancy, b.constancy))
+
+    return rule
+
+
+def shift_left(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    a, shift = known
+    type = op.results[0].type
+    if is_constant(shift, 0):
+        return a
+    amount = min(shift.constant or 0, 62)
+    if a.constant is not None and shift.constant is not None:
+        return of_constant(a.constant << amount if shift.constant < bit_width(type) else 0, type)
+    divisibility = tuple(product(d, 1 << amount) for d in in_every_element(a))
+    return AxisInfo((1,) * len(divisibility), divisibility, each(gcd, a.constancy, shift.constancy))
+
+
+def shift_right(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    a, shift = known
+    type = op.results[0].type
+    if is_constant(shift, 0):
+        return a
+    divisibility = (1,) * len(a.contiguity)
+    if shift.constant is not None and shift.constant < bit_width(type):
+        if a.constant is not None:
+            value = signed(a.constant, type) if op.__class__ is arith.ShRSIOp else a.constant
+            return of_constant(value >> shift.constant, type)
+        divisibility = tuple(max(1, d >> shift.constant) for d in in_every_element(a))
+    return AxisInfo((1,) * len(divisibility), divisibility, each(gcd, a.constancy, shift.constancy))
+
+
+PREDICATES: tuple[tuple[bool, Callable[[int, int], bool]], ...] = (
+    (False, lambda a, b: a == b),
+    (False, lambda a, b: a != b),
+    (True, lambda a, b: a < b),
+    (True, lambda a, b: a <= b),
+    (True, lambda a, b: a > b),
+    (True, lambda a, b: a >= b),
+    (False, lambda a, b: a < b),
+    (False, lambda a, b: a <= b),
+    (False, lambda a, b: a > b),
+    (False, lambda a, b: a >= b),
+)  # signed?, test; in the order of the predicate numbers of arith.cmpi
+GREATER_OR_LESS_EQUAL = frozenset({3, 4, 7, 8})
+LESS_OR_GREATER_EQUAL = frozenset({2, 5, 6, 9})
+
+
+def compare(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    """`16*i + (0..15) < n` has one answer for all 16 elements when 16 divides `n`."""
+    a, b = known
+    type = op.operands[0].type
+    if not shape_of(type):
+        return pessimistic(1)
+    predicate = op.properties["predicate"].value.data  # pyright: ignore
+    if a.constant is not None and b.constant is not None:
+        is_signed, test = PREDICATES[predicate]
+        x, y = (signed(v, type) if is_signed else v for v in (a.constant, b.constant))
+        return of_constant(int(test(x, y)), op.results[0].type)
+    constancy = each(gcd, a.constancy, b.constancy)
+    moving, fixed = (b, a) if predicate in GREATER_OR_LESS_EQUAL else (a, b)
+    if predicate in GREATER_OR_LESS_EQUAL or predicate in LESS_OR_GREATER_EQUAL:
+        constancy = tuple(
+            max(k, gcd(c, d, e)) if uniform else k
+            for k, c, d, e, uniform in zip(
+                constancy,
+                moving.contiguity,
+                moving.divisibility,
+                fixed.divisibility,
+                spans(fixed.constancy, type),
+                strict=True,
+            )
+        )
+    ones = (1,) * len(constancy)
+    return AxisInfo(ones, ones, constancy)
+
+
+def select(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    condition, a, b = known
+    if condition.constant is not None:
+        return a if condition.constant else b
+    contiguity, constancy = each(gcd, a.contiguity, b.contiguity), each(gcd, a.constancy, b.constancy)
+    if shape_of(op.operands[0].type):
+        contiguity, constancy = each(gcd, contiguity, condition.constancy), each(gcd, constancy, condition.constancy)
+    if a.constant is not None and a.constant == b.constant:
+        return a
+    return merge(a, b, contiguity, constancy, None)
+
+
+def extremum(choose: Callable[[int, int], int], is_signed: bool) -> Rule:
+    """Two runs keep their distance, so the smaller (greater) one is smaller in all its elements."""
+
+    def rule(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+        a, b = known
+        type = op.results[0].type
+        if a.constant is not None and b.constant is not None:
+            x, y = (signed(v, type) if is_signed else v for v in (a.constant, b.constant))
+            return of_constant(choose(x, y), type)
+        return merge(a, b, each(gcd, a.contiguity, b.contiguity), each(gcd, a.constancy, b.constancy), None)
+
+    return rule
+
+
+TRANSFER: dict[type[Operation], Rule] = {
+    arith.ConstantOp: constant,
+    ub.PoisonOp: poison,
+    tt.MakeRangeOp: make_range,
+    tt.SplatOp: splat,
+    tt.BroadcastOp: broadcast,
+    tt.ExpandDimsOp: expand_dims,
+    tt.TransOp: transpose,
+    tt.LoadOp: load,
+    tt.BitcastOp: bitcast,
+    arith.ExtSIOp: extend_signed,
+    arith.ExtUIOp: copy,
+    arith.TruncIOp: copy,
+    builtin.UnrealizedConversionCastOp: copy,
+    arith.AddiOp: add,
+    tt.AddPtrOp: add,
+    arith.SubiOp: subtract,
+    arith.MuliOp: multiply,
+    arith.DivSIOp: divide,
+    arith.DivUIOp: divide,
+    arith.RemSIOp: remainder,
+    arith.RemUIOp: remainder,
+    arith.AndIOp: bitwise(lambda a, b: a & b),
+    arith.OrIOp: bitwise(lambda a, b: a | b),
+    arith.XOrIOp: bitwise(lambda a, b: a ^ b),
+    arith.ShLIOp: shift_left,
+    arith.ShRUIOp: shift_right,
+    arith.ShRSIOp: shift_right,
+    arith.CmpiOp: compare,
+    SelectOp: select,
+    arith.MaxSIOp: extremum(max, True),
+    arith.MinSIOp: extremum(min, True),
+    arith.MaxUIOp: extremum(max, False),
+    arith.MinUIOp: extremum(min, False),
+}

@@ -1,0 +1,1 @@
+"""Targets: each is a list of named stages. Start at `base`."""

@@ -1,0 +1,84 @@
+"""What a backend is: a target, its options, and a list of named stages.
+
+    >>> backend = find_backend(GPUTarget.parse("cuda:90"))
+    >>> list(backend.stages({}))
+    ['ttir']
+
+A stage turns the product of the stage before it into its own. Its name is also the file extension of its product, so a
+compilation can be entered and left at any stage. Other packages join through the entry point group `tilework.backends`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+from tilework.transforms.registry import get_pass
+
+BUILTIN = {
+    "cuda": "tilework.backends.cuda.pipeline:CudaBackend",
+    "cpu": "tilework.backends.cpu.pipeline:CpuBackend",
+}
+GROUP = "tilework.backends"
+
+
+@dataclass(frozen=True)
+class GPUTarget:
+    """What code is made for: ``cuda:90``, ``cpu``."""
+
+    backend: str
+    arch: int | str
+    warp_size: int
+
+    @classmethod
+    def parse(cls, text: str) -> "GPUTarget":
+        """``cuda:90`` -> GPUTarget("cuda", 90, 32); ``cpu`` -> GPUTarget("cpu", "host", 1)."""
+        backend, _, arch = text.partition(":")
+        if backend == "cpu":
+            return cls("cpu", arch or "host", 1)
+        if not arch.isdecimal():
+            raise ValueError(f"target {text!r}: expected BACKEND:ARCH, for example cuda:90 or cpu")
+        return cls(backend, int(arch), 32)
+
+    def __str__(self) -> str:
+        return self.backend if self.backend == "cpu" else f"{self.backend}:{self.arch}"
+
+
+Stage = Callable[[Any], Any]
+
+
+class Backend(Protocol):
+    """A target's compiler."""
+
+    target: GPUTarget
+
+    def __init__(self, target: GPUTarget) -> None: ...
+
+    def stages(self, options: Mapping[str, Any]) -> dict[str, Stage]:
+        """The stages in order: name to function from the previous product (the frontend's module) to its own."""
+        ...
+
+
+def find_backend(target: GPUTarget) -> Backend:
+    """The backend for a target, from this package or one that registered itself."""
+    return backend_class(target.backend)(target)
+
+
+@cache
+def backend_class(name: str) -> type[Backend]:
+    """The class registered for a backend name."""
+    if name in BUILTIN:
+        module, _, attribute = BUILTIN[name].partition(":")
+        return getattr(__import__(module, fromlist=[attribute]), attribute)
+    for entry in entry_points(group=GROUP):
+        if entry.name == name:
+            return entry.load()
+    raise ValueError(f"no backend called {name!r}; known: {', '.join(sorted(BUILTIN))}")
+
+
+def run_passes(module: Any, names: list[str]) -> Any:
+    """Run passes by name, in order, in place."""
+    for name in names:
+        get_pass(name)().apply(None, module)  # pyright: ignore[reportArgumentType]
+    return module

@@ -1,0 +1,250 @@
+"""What a kernel author sees when something is wrong.
+
+Two renderings of the same facts. `CompilationError` is the exception; its text has the layout that Triton users (and
+their tests) know: position in the function, the source up to the mistake, a caret, the message:
+
+    at 3:8: (softmax.py, line 12)
+    def kernel(a_ptr, b_ptr):
+        ...
+        c = a + b
+            ^
+    ValueError('...')
+
+`Diagnostic` is the one for terminals: file, line and column, the span underlined, the values involved, what to do.
+
+    softmax.py:12:9: error: shapes do not broadcast
+       12 |     c = a + b
+          |         ^^^^^ `a` is fp32[64, 16], `b` is fp32[32, 16]
+       help: give both the same block size, or make axis 0 of one of them 1
+"""
+
+import ast
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+CONTEXT_LINES = 12
+LIBRARY = os.path.join(os.path.dirname(__file__), "language")
+
+
+class TritonError(Exception):
+    """The base of every error that tilework raises about a kernel."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place in a user's file: 1-based line, 0-based columns, and the text of that line."""
+
+    file: str
+    line: int
+    column: int
+    end_column: int
+    text: str
+
+    def render(self, label: str = "") -> list[str]:
+        """The line of source, underlined, with `label` behind the carets."""
+        number = f"{self.line:5d}"
+        width = max(1, min(self.end_column, len(self.text)) - self.column)
+        underline = " " * self.column + "^" * width
+        return [
+            f"{number} | {self.text}".rstrip(),
+            f"{' ' * len(number)} | {underline} {label}".rstrip(),
+        ]
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One mistake: where, what, with which values, and what to do about it."""
+
+    span: Span
+    title: str
+    label: str = ""
+    help: str = ""
+    notes: tuple[str, ...] = ()
+    callers: tuple["Span", ...] = ()
+
+    def render(self) -> str:
+        """The text for a terminal; see the module docstring."""
+        lines = [f"{self.span.file}:{self.span.line}:{self.span.column + 1}: error: {self.title}"]
+        lines += self.span.render(self.label)
+        lines += [f"   note: {note}" for note in self.notes]
+        if self.help:
+            lines.append(f"   help: {self.help}")
+        for caller in self.callers:
+            lines.append(f"{caller.file}:{caller.line}:{caller.column + 1}: note: called from here")
+            lines += caller.render()
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class SourceMap:
+    """Where a function's (dedented) source stands in its file: line 1 of it is `first_line`, shifted by `indent`."""
+
+    file: str
+    first_line: int
+    indent: int = 0
+
+    def span(self, source: str, node: ast.AST) -> Span:
+        """The span of `node` in the user's file."""
+        line = getattr(node, "lineno", 1)
+        column = getattr(node, "col_offset", 0)
+        rows = source.split("\n")
+        text = rows[line - 1] if line <= len(rows) else ""
+        end = getattr(node, "end_col_offset", None) or column + 1
+        if getattr(node, "end_lineno", line) != line:
+            end = len(text)
+        # ast counts columns in UTF-8 bytes, people in characters
+        raw = text.encode()
+        column, end = len(raw[:column].decode(errors="ignore")), len(raw[:end].decode(errors="ignore"))
+        shift = self.indent
+        return Span(self.file, self.first_line + line - 1, column + shift, end + shift, " " * shift + text)
+
+
+class CompilationError(TritonError):
+    """A kernel that does not compile, at the `node` of the function whose text is `src`.
+
+    `error_message` is None for the call sites around the innermost error; that one is then `__cause__`.
+    """
+
+    source_line_count_max_in_message = CONTEXT_LINES
+
+    def __init__(
+        self,
+        src: str | None,
+        node: ast.AST,
+        error_message: str | None = None,
+        *,
+        where: SourceMap | None = None,
+        label: str = "",
+        title: str | None = None,
+    ) -> None:
+        self.src = src
+        self.node = node
+        self.error_message = error_message
+        self.where = where
+        self.label = label
+        self.title = title
+        self.message = self._format_message()
+        super().__init__(self.message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.src, self.node, self.error_message, self.where, self.label, self.title))
+
+    def __str__(self) -> str:
+        return self.message
+
+    def set_message(self, text: str) -> None:
+        """Replace the text; everything else stays."""
+        self.error_message = text
+        self.message = self._format_message()
+
+    def _format_message(self) -> str:
+        node = self.node
+        text = self.error_message
+        if self.src is None:
+            source = " <source unavailable>"
+        elif hasattr(node, "lineno"):
+            head = f"at {node.lineno}:{node.col_offset}:"  # pyright: ignore[reportAttributeAccessIssue]
+            if self.where is not None:
+                head += f" ({self.where.file}, line {self.where.first_line + node.lineno - 1})"  # pyright: ignore[reportAttributeAccessIssue]
+            rows = self.src.split("\n")[: node.lineno]  # pyright: ignore[reportAttributeAccessIssue]
+            rows = rows[-self.source_line_count_max_in_message :]
+            rows.append(" " * node.col_offset + "^")  # pyright: ignore[reportAttributeAccessIssue]
+            source = "\n".join([head, *rows])
+        else:
+            source = self.src
+        return f"{source}\n{text}" if text else source
+
+    def diagnostic(self) -> Diagnostic:
+        """The innermost mistake with the chain of calls that led to it."""
+        chain = list(_causes(self))
+        title, advice = split_help(chain[-1].title or chain[-1].error_message or "")
+        first, *rest = title.split("\n") if title else ("this does not compile",)
+        # a mistake shows inside the library that it was handed to; the user's line is what can be changed
+        while len(chain) > 1 and chain[-1].in_library:
+            chain.pop()
+        inner = chain[-1]
+        return Diagnostic(
+            span=inner.span,
+            title=first,
+            label=inner.label,
+            help=advice,
+            notes=tuple(rest),
+            callers=tuple(outer.span for outer in reversed(chain[:-1])),
+        )
+
+    @property
+    def span(self) -> Span:
+        """The node in the user's file."""
+        return (self.where or SourceMap("<unknown>", 1)).span(self.src or "", self.node)
+
+    @property
+    def in_library(self) -> bool:
+        """The function is one of the language's own."""
+        return self.where is not None and self.where.file.startswith(LIBRARY)
+
+
+class CompileTimeAssertionFailure(CompilationError):
+    """A `tl.static_assert` that is false."""
+
+
+class UnsupportedLanguageConstruct(CompilationError):
+    """Python that the tile language does not have."""
+
+
+@dataclass
+class PassError(TritonError):
+    """A pass found IR that it cannot rewrite; `loc` is the text of the location of the op."""
+
+    message: str
+    loc: object = field(default=None)
+
+    def __str__(self) -> str:
+        return f"{self.loc}: {self.message}" if self.loc is not None else self.message
+
+
+class InterpreterError(TritonError):
+    """A kernel that failed in the interpreter; `__cause__` is what it raised."""
+
+    def __init__(self, error_message: str | None = None) -> None:
+        self.error_message = error_message or ""
+        super().__init__(self.error_message)
+
+
+class OutOfResources(TritonError):
+    """A kernel that needs more of something than the device has."""
+
+    def __init__(self, required: int, limit: int, name: str) -> None:
+        self.required, self.limit, self.name = required, limit, name
+        super().__init__(
+            f"out of resource: {name}, Required: {required}, Hardware limit: {limit}."
+            " Reducing block sizes or `num_stages` may help."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.required, self.limit, self.name))
+
+
+def _rebuild(
+    cls: type[CompilationError],
+    src: str,
+    node: ast.AST,
+    text: str | None,
+    where: SourceMap | None,
+    label: str,
+    title: str | None,
+) -> CompilationError:
+    return cls(src, node, text, where=where, label=label, title=title)
+
+
+def _causes(error: BaseException | None) -> Iterator[CompilationError]:
+    """`error` and the compilation errors inside it, outermost first."""
+    while isinstance(error, CompilationError):
+        yield error
+        error = error.__cause__
+
+
+def split_help(text: str) -> tuple[str, str]:
+    """Separate the advice from a message: ``"bad mask\\nhelp: compare it"`` -> ``("bad mask", "compare it")``."""
+    head, _, advice = text.partition("\nhelp: ")
+    return head.strip(), advice.strip()

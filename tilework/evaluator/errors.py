@@ -1,0 +1,42 @@
+"""What goes wrong while a module is executed, always with the place in the program.
+
+    kernel.py:7:13: error: tt.load reads element 1030 of argument 'x', which has 1024 elements [program (1, 0, 0)]
+
+A rule of the evaluator raises `Fault` with the words alone; the machine, which knows the op and the program that
+was running, turns it into an `EvaluationError`.
+"""
+
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
+from xdsl.ir import Attribute, Operation
+
+
+class Fault(Exception):
+    """The words of an `EvaluationError`, raised where neither op nor program is known."""
+
+
+class EvaluationError(Exception):
+    """Execution stopped at `location` (text such as ``kernel.py:7:13``): the op named `op` and the `reason`."""
+
+    def __init__(self, reason: str, op: str, location: str, program: tuple[int, int, int]) -> None:
+        super().__init__(f"{location}: error: {op} {reason} [program {program}]")
+        self.reason, self.op, self.location, self.program = reason, op, location, program
+
+
+def location_text(location: Attribute | None) -> str | None:
+    """`file:line:col` of the innermost source position, or None when it is unknown."""
+    match location:
+        case FileLineColLoc():
+            return f"{location.filename.data}:{location.line.data}:{location.column.data}"
+        case NameLoc():
+            return location_text(location.location)
+        case CallSiteLoc():
+            return location_text(location.callee) or location_text(location.caller)
+        case FusedLoc(locations=ArrayAttr(data=parts)):
+            return next((text for part in parts if (text := location_text(part))), None)
+        case _:
+            return None
+
+
+def fault_at(fault: Fault, op: Operation, program: tuple[int, int, int]) -> EvaluationError:
+    """The error that `fault` is when `op` of `program` raised it."""
+    return EvaluationError(str(fault), op.name, location_text(op.location) or "<unknown>", program)

@@ -1,0 +1,69 @@
+"""What to do about a mistake: advice for messages that do not carry their own.
+
+A message may end in ``\\nhelp: ...``. For the others the first matching row of `ADVICE` is used.
+"""
+
+import re
+
+ADVICE: tuple[tuple[str, str], ...] = (
+    (r"incompatible dimensions|do not broadcast|cannot broadcast", "make the sizes equal, or one of them 1 (x[:, None] adds an axis)"),
+    (r"must be a power of 2", "round the size up with triton.next_power_of_2 and mask the rest"),
+    (r"must be of type tl\.constexpr|must be a constexpr|should be a constexpr|constexpr int|constexpr\[int\]|not a constexpr", "declare the parameter `NAME: tl.constexpr`, or compute it from constexprs"),
+    (r"cannot convert .* to tensor", "only numbers and tensors are run-time values; annotate compile-time ones with tl.constexpr"),
+    (r"[Mm]ask .*(int1|bool)|mask must", "build the mask with a comparison, for example `mask=offsets < n`"),
+    (r"Unsupported ptr type|not a pointer|unsupported ptr", "load and store take a pointer, or a pointer plus offsets: `ptr + tl.arange(0, BLOCK)`"),
+    (r"Cannot store to a constant pointer", "drop `tl.const` from the parameter"),
+    (r"different signedness", "cast one operand so that both are signed or both unsigned"),
+    (r"invalid operands of type", "cast the operands, or use an operator that these types have"),
+    (r"out of range for type", "use a wider dtype, or cast the number explicitly: tl.full((), value, dtype)"),
+    (r"unsupported tensor index", "blocks take only `:` and None; use tl.gather, tl.split or a new load to pick elements"),
+    (r"unsupported AST node type: (Break|Continue)", "compute a mask, or use `while` with a condition"),
+    (r"unsupported AST node type: (Lambda|FunctionDef|AsyncFunctionDef)", "define a @jit function at module level"),
+    (r"unsupported AST node type: (Import|ImportFrom|Global|Nonlocal)", "move it out of the kernel"),
+    (r"unsupported AST node type: (Dict|Set|GeneratorExp|DictComp|SetComp)", "use a tuple, or a constexpr built on the host"),
+    (r"unsupported AST node type: (Raise|Try|Assert)", "use tl.static_assert or tl.device_assert"),
+    (r"unsupported AST node type", "see the language reference for the Python that kernels may use"),
+    (r"simultaneous multiple comparison", "write `(a < b) & (b < c)`"),
+    (r"simultaneous multiple assignment", "write one assignment per line"),
+    (r"assignment to .* is not supported", "make a new value and bind it to a name"),
+    (r"Cannot have `return` statements inside", "set a variable and return after the loop, or move the loop into a @jit function"),
+    (r"truth value of a block", "reduce it first: `if tl.max(mask, 0):`, or use tl.where"),
+    (r"conditionals can only accept", "compare it: `if x == y:`"),
+    (r"not supported in this architecture", "use a supported type, or compile for a newer target"),
+    (r"Input shapes should have|K >= ", "pad the blocks, or use a larger BLOCK_K"),
+    (r"program_id axis", "a grid has three axes: 0, 1 and 2"),
+    (r"exceeds triton maximum", "use smaller blocks and more programs, or loop over parts of the tile"),
+    (r"invalid axis|duplicate axes|axis", "axes count from 0 to rank-1; negative ones from the end"),
+    (r"arange", "tl.arange(0, BLOCK) with BLOCK a constexpr power of two"),
+    (r"missing a required argument|too many positional|unexpected keyword|multiple values", "check the call against the function's signature"),
+    (r"has no attribute", "check the spelling"),
+    (r"is not defined", "define it before this line on every path, or pass it as an argument"),
+    (r"Assertion condition could not be determined", "use tl.device_assert for run-time conditions"),
+    (r"f-string", "use tl.device_print for run-time values"),
+    (r"Only `range` and `static_range`", "iterate with range, tl.range or tl.static_range"),
+    (r"iterat", "iterate with range, tl.range or tl.static_range"),
+    (r"reshape", "the number of elements must stay the same"),
+    (r"[Cc]annot cast", "cast through a type that both support, for example tl.float32"),
+    (r"`(and|or|not)` takes bools", "compare it: `x != 0`"),
+    (r"[Cc]annot bitcast", "bitcast keeps the number of bits; use .to(dtype) to convert"),
+    (r"shape|dimension|rank", "check the shapes of the operands"),
+    (r"unsupported operand type\(s\)", "both values are known at compile time, so Python's own rules apply"),
+    (r"Expected dtype", "cast with .to(dtype)"),
+)  # fmt: skip
+
+COMPILED = tuple((re.compile(pattern), advice) for pattern, advice in ADVICE)
+
+
+def with_advice(error: Exception, text: str | None = None) -> str:
+    """The text of an error, with advice at its end."""
+    text = text if text is not None else str(error)
+    if isinstance(error, AttributeError | KeyError | IndexError) and text and " " not in text.strip("'"):
+        text = f"{type(error).__name__}: {text}"
+    if not text:
+        text = type(error).__name__
+    if "\nhelp: " in text:
+        return text
+    for pattern, advice in COMPILED:
+        if pattern.search(text):
+            return f"{text}\nhelp: {advice}"
+    return text

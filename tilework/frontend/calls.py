@@ -1,0 +1,211 @@
+"""Calls: each kind of callee has its own rule for arguments.
+
+| callee                      | arguments                                             |
+|---|---|
+| jit function, jit method    | as they are; literals stay compile-time in the callee |
+| builtin (`tl.load`, `x.to`) | as they are, plus `_semantic` and `_generator`        |
+| constexpr_function, `math.*`| unwrapped; everything must be known at compile time   |
+| aggregate, NamedTuple class | as they are; the instance is made now                 |
+"""
+
+import ast
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilework.errors import CompilationError
+from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS
+from tilework.frontend.expressions import visit_elements
+from tilework.frontend.scopes import LANGUAGE, compile_time_function, is_named_tuple_class
+from tilework.frontend.values import as_constexpr, describe_type, is_storable, make_tuple, unwrap
+from tilework.frontend.visitors import visits
+from tilework.language import core as tl
+from tilework.language.function import (
+    BoundConstexprFunction,
+    BoundJITMethod,
+    ConstexprFunction,
+    JITCallable,
+    JITFunction,
+    unwrap_nested,
+)
+
+if TYPE_CHECKING:
+    from tilework.frontend.generator import FunctionGenerator
+
+
+@visits(ast.Call)
+def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
+    """``f(a, *b, key=c)``."""
+    callee = gen.visit(node.func)
+    callee = unwrap(callee)
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise gen.unsupported(node, "`**kwargs` in a call is not supported")
+    args = visit_elements(gen, node.args)
+    kwargs = {keyword.arg: gen.visit(keyword.value) for keyword in node.keywords if keyword.arg is not None}
+    if (special := STATEMENT_BUILTINS.get(callee) if is_hashable(callee) else None) is not None:
+        return special(gen, node, args, kwargs)
+    if isinstance(callee, JITFunction | BoundJITMethod):
+        return call_function(gen, node, callee, args, kwargs)
+    try:
+        return call_value(gen, callee, args, kwargs)
+    except CompilationError:
+        raise
+    except Exception as error:
+        if gen.options.front_end_debugging:
+            raise
+        raise gen.error(node, error, from_builtin=True) from error
+
+
+def is_hashable(value: Any) -> bool:
+    """Can be looked up in a table."""
+    return getattr(type(value), "__hash__", None) is not None
+
+
+def call_function(gen: "FunctionGenerator", node: ast.Call, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A jit function; an error inside it is shown there, and here as the place it was called from."""
+    try:
+        return gen.call_JitFunction(callee, args, kwargs)
+    except CompilationError as error:
+        if error.src is gen.src and error.node is node:
+            raise
+        raise CompilationError(gen.src, node, None, where=gen.where, label=gen.describe_names(node)) from error
+
+
+def call_value(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Any callee but a jit function at a call node."""
+    if isinstance(callee, JITFunction | BoundJITMethod):
+        return gen.call_JitFunction(callee, args, kwargs)
+    if isinstance(callee, ConstexprFunction | BoundConstexprFunction):
+        check_compile_time(callee, args, kwargs)
+        return as_constexpr(callee(*args, **kwargs, _semantic=gen.semantic))
+    function = getattr(callee, "__func__", callee)
+    if tl.is_builtin(function):
+        return call_builtin(gen, callee, args, kwargs)
+    if callee in COMPILE_TIME if is_hashable(callee) else False:
+        plain = [unwrap(arg) for arg in args]
+        return as_constexpr(callee(*plain, **{key: unwrap(value) for key, value in kwargs.items()}))
+    if compile_time_function(callee) is not None:
+        return call_compile_time(callee, args, kwargs)
+    if is_named_tuple_class(callee):
+        instance = callee(*args, **kwargs)
+        return make_tuple([as_constexpr(item) for item in instance], callee._fields)
+    if isinstance(callee, type) and getattr(callee, "__triton_aggregate__", False):
+        return callee(*args, **kwargs, _semantic=gen.semantic, _generator=gen)
+    if is_language_object(callee):
+        return call_language_class(gen, callee, args, kwargs)
+    if inspect.ismethod(callee) and is_storable(callee.__self__):
+        return call_python_method(gen, callee, args, kwargs)
+    if inspect.isfunction(callee) and (takes_hidden(callee) or getattr(callee, "_aggregate_method", False)):
+        return call_builtin(gen, callee, args, kwargs)
+    if is_python_function_of_value(callee):
+        return as_constexpr(callee(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()}))
+    raise TypeError(
+        f"{getattr(callee, '__name__', callee)!s} is not something a kernel can call"
+        "\nhelp: decorate it with @jit, or with @constexpr_function to run it at compile time"
+    )
+
+
+def call_builtin(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A builtin gets the semantic object, and the generator if it asks for it."""
+    function = getattr(callee, "__func__", callee)
+    hidden: dict[str, Any] = {}
+    if tl.is_builtin(function) or takes_hidden(function):
+        hidden["_semantic"] = gen.semantic
+    takes_generator = getattr(function, "_takes_generator", None)
+    if takes_generator is None:
+        takes_generator = "_generator" in inspect.signature(function).parameters
+    if takes_generator:
+        hidden["_generator"] = gen
+    result = callee(*args, **kwargs, **hidden)
+    return make_tuple([as_constexpr(item) for item in result], None) if type(result) is tuple else result
+
+
+def takes_hidden(callee: Any) -> bool:
+    """A plain function written for the compiler: it has a `_semantic` parameter."""
+    code = getattr(callee, "__code__", None)
+    return code is not None and "_semantic" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def call_python_method(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A plain method of an aggregate runs now, on the values of the kernel."""
+    function = callee.__func__
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    hidden = {"_semantic": gen.semantic, "_generator": gen}
+    extra = {key: value for key, value in hidden.items() if key in names}
+    return as_constexpr(callee(*args, **kwargs, **extra))
+
+
+def check_compile_time(callee: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse run-time values where Python runs now; aggregates and tuples may hold them."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, tl.tensor):
+            name = getattr(getattr(callee, "fn", callee), "__name__", "this function")
+            raise TypeError(
+                f"`{name}` runs at compile time, but one argument is known only at run time: {describe_type(value.type)}"
+                "\nhelp: pass constexprs, or make it a @jit function"
+            )
+
+
+def call_compile_time(callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A function of the math or copy module on compile-time values."""
+    check_compile_time(callee, args, kwargs)
+    plain = [unwrap_nested(arg, unwrap) for arg in args]
+    named = {key: unwrap_nested(value, unwrap) for key, value in kwargs.items()}
+    return as_constexpr(callee(*plain, **named))
+
+
+def is_language_object(callee: Any) -> bool:
+    """A class or function of the language package: `tl.tuple`, `tl.dtype`, `tl.pointer_type`, `tl.range`."""
+    module = getattr(callee, "__module__", None) or ""
+    return isinstance(callee, type) and (module == LANGUAGE or module.startswith(LANGUAGE + "."))
+
+
+def call_language_class(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Make a value of a language class; loop iterators keep their arguments as they are."""
+    if callee in (tl.range, tl.static_range, tl.condition):
+        return callee(*args, **kwargs)
+    if callee is tl.tuple:
+        items = unwrap(args[0]) if args else []
+        return tl.tuple([as_constexpr(item) for item in items])
+    if callee is tl.constexpr:
+        return as_constexpr(unwrap(args[0]))
+    if issubclass(callee, tl.base_value):
+        raise TypeError(f"{callee.__name__} cannot be made in a kernel\nhelp: use tl.full or tl.arange")
+    return callee(*[unwrap_nested(arg, unwrap) for arg in args], **{k: unwrap_nested(v, unwrap) for k, v in kwargs.items()})
+
+
+def is_python_function_of_value(callee: Any) -> bool:
+    """A method of a compile-time value or of a dtype: ``x.dtype.is_fp16()``, ``"abc".upper()``."""
+    owner = getattr(callee, "__self__", None)
+    return owner is not None and not inspect.ismodule(owner) and not isinstance(owner, tl.base_value)
+
+
+def bind_arguments(fn: JITCallable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The value of each parameter in order, defaults included, by Python's rules."""
+    parameters = fn.signature.parameters
+    if not kwargs and len(args) == len(parameters):
+        return [as_argument(value) for value in args]
+    try:
+        bound = fn.signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{fn.__name__}: {error}") from None
+    bound.apply_defaults()
+    return [as_argument(bound.arguments[name]) for name in parameters]
+
+
+def as_argument(value: Any) -> Any:
+    """Compile-time objects (numbers, dtypes, functions) travel as constexprs."""
+    value = as_constexpr(value)
+    return value if isinstance(value, tl.base_value) else tl.constexpr(value)
+
+
+def check_noinline_arguments(gen: "FunctionGenerator", fn: JITFunction, values: Sequence[Any]) -> None:
+    """A real function takes scalars: a block of more than one element cannot be passed."""
+    for name, value in zip(fn.arg_names, values, strict=True):
+        if isinstance(value, tl.tensor) and value.type.is_block() and value.numel.value != 1:
+            raise TypeError(
+                f"Function {fn.__name__} is marked noinline, but was called with non-scalar argument {name}:"
+                f" {describe_type(value.type)}\nhelp: drop noinline=True, or pass pointers and scalars"
+            )

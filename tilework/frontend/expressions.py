@@ -1,0 +1,347 @@
+"""Expressions: names, literals, operators, attributes, indexing, comprehensions.
+
+Operators on compile-time values are Python's; as soon as a tensor takes part they are the tile language's
+(`spec/language.md` section 2), and `semantic` builds them.
+"""
+
+import ast
+import operator
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tilework.frontend.builtins import BUILTINS
+from tilework.frontend.libdevice import resolve_stub
+from tilework.frontend.scopes import compile_time_function
+from tilework.frontend.values import as_constexpr, describe, describe_type, is_aggregate, unwrap
+from tilework.frontend.visitors import visits
+from tilework.language import core as tl
+from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
+
+if TYPE_CHECKING:
+    from tilework.frontend.generator import FunctionGenerator
+
+Binary = tuple[str, Callable[[Any, Any], Any]]
+
+BINARY: dict[type[ast.operator], Binary] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.Div: ("truediv", operator.truediv),
+    ast.FloorDiv: ("floordiv", operator.floordiv),
+    ast.Mod: ("mod", operator.mod),
+    ast.Pow: ("pow", operator.pow),
+    ast.LShift: ("lshift", operator.lshift),
+    ast.RShift: ("rshift", operator.rshift),
+    ast.BitAnd: ("and", operator.and_),
+    ast.BitOr: ("or", operator.or_),
+    ast.BitXor: ("xor", operator.xor),
+    ast.MatMult: ("matmul", operator.matmul),
+}
+
+SEMANTIC_BINARY = {"lshift": "shl", "rshift": "shr", "and": "and_", "or": "or_", "xor": "xor_"}
+NOT_FOR_TENSORS = {
+    "pow": "`**` needs compile-time operands\nhelp: use tl.exp2/tl.exp/tl.log, or a product",
+    "matmul": "`@` is not an operator of the tile language\nhelp: use tl.dot(a, b)",
+}
+
+UNARY_TEXT: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
+
+COMPARE: dict[type[ast.cmpop], Binary] = {
+    ast.Eq: ("equal", operator.eq),
+    ast.NotEq: ("not_equal", operator.ne),
+    ast.Lt: ("less_than", operator.lt),
+    ast.LtE: ("less_equal", operator.le),
+    ast.Gt: ("greater_than", operator.gt),
+    ast.GtE: ("greater_equal", operator.ge),
+}
+
+DUNDER = {"equal": "eq", "not_equal": "ne", "less_than": "lt", "less_equal": "le", "greater_than": "gt", "greater_equal": "ge"}
+
+
+@visits(ast.Constant)
+def visit_constant(gen: "FunctionGenerator", node: ast.Constant) -> Any:
+    """A literal is known at compile time."""
+    return tl.constexpr(node.value)
+
+
+@visits(ast.Name)
+def visit_name(gen: "FunctionGenerator", node: ast.Name) -> Any:
+    """Locals, globals, builtins."""
+    value = gen.scope.lookup(node.id, BUILTINS, gen.options.allow_non_constexpr_globals)
+    return resolve_stub(as_constexpr(value), gen.options)
+
+
+@visits(ast.Tuple, ast.List)
+def visit_tuple(gen: "FunctionGenerator", node: ast.Tuple | ast.List) -> Any:
+    """``(a, b)`` and ``[a, b]`` are tuples."""
+    return tl.tuple(visit_elements(gen, node.elts))
+
+
+def visit_elements(gen: "FunctionGenerator", nodes: list[ast.expr]) -> list[Any]:
+    """Visit expressions; a starred tuple gives its elements."""
+    values: list[Any] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            inner = gen.visit(node.value)
+            inner = unwrap(inner)
+            values += inner.values if isinstance(inner, tl.tuple) else [as_constexpr(item) for item in inner]
+        else:
+            values.append(gen.visit(node))
+    return values
+
+
+@visits(ast.BinOp)
+def visit_binary(gen: "FunctionGenerator", node: ast.BinOp) -> Any:
+    """``a + b``."""
+    return apply_binary(gen, node.op, gen.visit(node.left), gen.visit(node.right))
+
+
+def apply_binary(gen: "FunctionGenerator", op: ast.operator, left: Any, right: Any) -> Any:
+    """An operator on two visited operands."""
+    name, python = BINARY[type(op)]
+    if isinstance(left, tl.tensor) or isinstance(right, tl.tensor):
+        if name in NOT_FOR_TENSORS:
+            raise TypeError(NOT_FOR_TENSORS[name])
+        check_operand(left, name)
+        check_operand(right, name)
+        return getattr(gen.semantic, SEMANTIC_BINARY.get(name, name))(left, right)
+    if is_aggregate(left) or is_aggregate(right):
+        return apply_method(gen, name, left, right)
+    if isinstance(left, tl.tuple) or isinstance(right, tl.tuple):
+        return apply_tuple(python, left, right)
+    return as_constexpr(python(unwrap(left), unwrap(right)))
+
+
+def check_operand(value: Any, name: str) -> None:
+    """Operators take tensors and numbers."""
+    if not isinstance(value, tl.tensor | tl.constexpr | int | float):
+        raise TypeError(f"unsupported operand for {name}: {value if not isinstance(value, tl.base_value) else describe_type(value.type)}")
+
+
+def apply_tuple(python: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Concatenation and repetition of tuples."""
+    def plain(value: Any) -> Any:
+        value = unwrap(value)
+        return tl.tuple([as_constexpr(item) for item in value]) if isinstance(value, list | tuple) else value
+
+    return python(plain(left), plain(right))
+
+
+def apply_method(gen: "FunctionGenerator", name: str, left: Any, right: Any) -> Any:
+    """``a + b`` on aggregates: the user's ``__add__`` or ``__radd__``."""
+    name = DUNDER.get(name, name)
+    if is_aggregate(left) and hasattr(left, f"__{name}__"):
+        return gen.call(get_attribute(gen, left, f"__{name}__"), [right], {})
+    if is_aggregate(right) and hasattr(right, f"__r{name}__"):
+        return gen.call(get_attribute(gen, right, f"__r{name}__"), [left], {})
+    raise TypeError(f"{type(left).__name__} and {type(right).__name__} have no operator {name}")
+
+
+@visits(ast.UnaryOp)
+def visit_unary(gen: "FunctionGenerator", node: ast.UnaryOp) -> Any:
+    """``-x``, ``~x``, ``not x``, ``+x``."""
+    value = gen.visit(node.operand)
+    if isinstance(value, tl.tensor):
+        method = {ast.USub: "minus", ast.Invert: "invert", ast.Not: "not_", ast.UAdd: "plus"}[type(node.op)]
+        return getattr(gen.semantic, method)(value)
+    if not isinstance(value, tl.constexpr):
+        raise TypeError(f"`{UNARY_TEXT[type(node.op)]}` does not work on {describe(value) or type(value).__name__}")
+    python: Callable[[Any], Any] = {
+        ast.USub: operator.neg,
+        ast.Invert: operator.invert,
+        ast.Not: operator.not_,
+        ast.UAdd: operator.pos,
+    }[type(node.op)]
+    return tl.constexpr(python(value.value))
+
+
+@visits(ast.Compare)
+def visit_compare(gen: "FunctionGenerator", node: ast.Compare) -> Any:
+    """``a < b``; `is` and `in` are decided at compile time."""
+    if len(node.ops) != 1:
+        raise gen.unsupported(node, "simultaneous multiple comparison is not supported")
+    left, right = gen.visit(node.left), gen.visit(node.comparators[0])
+    op = node.ops[0]
+    if isinstance(op, ast.Is | ast.IsNot):
+        same = unwrap(left) is unwrap(right)
+        return tl.constexpr(same if isinstance(op, ast.Is) else not same)
+    if isinstance(op, ast.In | ast.NotIn):
+        return tl.constexpr(is_member(left, right) == isinstance(op, ast.In))
+    name, python = COMPARE[type(op)]
+    if isinstance(left, tl.tensor) or isinstance(right, tl.tensor):
+        check_operand(left, name)
+        check_operand(right, name)
+        return getattr(gen.semantic, name)(left, right)
+    if is_aggregate(left) or is_aggregate(right):
+        return apply_method(gen, name, left, right)
+    if isinstance(left, tl.tuple) or isinstance(right, tl.tuple):
+        return as_constexpr(unwrap(apply_tuple(python, left, right)))
+    return tl.constexpr(unwrap(python(unwrap(left), unwrap(right))))
+
+
+def is_member(item: Any, container: Any) -> bool:
+    """`in` on compile-time values."""
+    container = unwrap(container)
+    if isinstance(container, tl.tuple):
+        container = container.values
+    if isinstance(item, tl.tensor) or isinstance(container, tl.tensor) or any(isinstance(x, tl.tensor) for x in container):
+        raise TypeError("`in` needs compile-time operands")
+    return any(bool(unwrap(entry) == unwrap(item)) for entry in container)
+
+
+@visits(ast.BoolOp)
+def visit_bool_op(gen: "FunctionGenerator", node: ast.BoolOp) -> Any:
+    """``a and b``: compile-time operands short-circuit, run-time ones are all evaluated."""
+    is_and = isinstance(node.op, ast.And)
+    runtime: list[tuple[ast.expr, Any]] = []
+    last: Any = tl.constexpr(is_and)
+    for operand in node.values:
+        value = gen.visit(operand)
+        if isinstance(value, tl.tensor):
+            runtime.append((operand, value))
+            continue
+        last = value
+        if truth(value) != is_and:
+            return value
+    if not runtime:
+        return last
+    result = runtime.pop()[1]
+    combine = gen.semantic.logical_and if is_and else gen.semantic.logical_or
+    while runtime:
+        operand, value = runtime.pop()
+        if value.type.is_block() or result.type.is_block():
+            warnings.warn(
+                f"logical operators `and` and `or` are deprecated for non-scalar tensors; please use `&` or `|` instead"
+                f" ({gen.where.file}:{gen.where.first_line + operand.lineno - 1})",
+                UserWarning,
+                stacklevel=2,
+            )
+        result = combine(value, result)
+    return result
+
+
+def truth(value: Any) -> bool:
+    """Whether a compile-time value is true, as Python sees it."""
+    value = unwrap(value)
+    return bool(value.values) if isinstance(value, tl.tuple) else bool(value)
+
+
+@visits(ast.Attribute)
+def visit_attribute(gen: "FunctionGenerator", node: ast.Attribute) -> Any:
+    """``x.name``."""
+    return get_attribute(gen, gen.visit(node.value), node.attr)
+
+
+def get_attribute(gen: "FunctionGenerator", owner: Any, name: str) -> Any:
+    """An attribute of a module, a tensor, a type, an aggregate, a named tuple or a compile-time value."""
+    if isinstance(owner, tl.tensor) and name == "T":
+        if len(owner.shape) != 2:
+            raise ValueError(f"`.T` needs a 2-D block, this one has shape {owner.shape}\nhelp: use tl.permute(x, dims)")
+        return gen.semantic.permute(owner, [1, 0])
+    if isinstance(owner, tl.constexpr) and name not in ("value", "type"):
+        return as_constexpr(getattr(owner.value, name))
+    if is_aggregate(owner):
+        static = next((vars(cls)[name] for cls in type(owner).__mro__ if name in vars(cls)), None)
+        if isinstance(static, JITFunction):
+            return BoundJITMethod(owner, static)
+    value = getattr(owner, name)
+    if isinstance(owner, ModuleType):
+        value = resolve_stub(value, gen.options)
+        if compile_time_function(value) is not None:
+            return value
+    return as_constexpr(value)
+
+
+@visits(ast.Subscript)
+def visit_subscript(gen: "FunctionGenerator", node: ast.Subscript) -> Any:
+    """``x[:, None]``, ``t[0]``, ``shape[1:]``."""
+    owner = gen.visit(node.value)
+    index = gen.visit(node.slice)
+    if isinstance(owner, tl.tensor):
+        return gen.call(type(owner).__getitem__, [owner, index], {})
+    if is_aggregate(owner):
+        return gen.call(get_attribute(gen, owner, "__getitem__"), [index], {})
+    if isinstance(index, tl.tensor):
+        raise TypeError("a tuple can only be indexed by a compile-time integer\nhelp: iterate with tl.static_range")
+    if isinstance(owner, tl.tuple):
+        return index_tuple(owner, index)
+    plain = unwrap(owner)
+    key = python_slice(index) if isinstance(index, tl.slice) else unwrap(index)
+    if isinstance(key, tl.tuple):
+        key = tuple(unwrap(item) for item in key.values)
+    return as_constexpr(plain[key])
+
+
+def index_tuple(owner: Any, index: Any) -> Any:
+    """One element, or a slice of a tuple."""
+    if isinstance(index, tl.slice):
+        return tl.tuple(owner.values[python_slice(index)])
+    return as_constexpr(owner.values[unwrap(index)])
+
+
+def python_slice(index: Any) -> slice:
+    """The Python slice of a `tl.slice` with compile-time bounds."""
+    return slice(unwrap(index.start), unwrap(index.stop), unwrap(index.step))
+
+
+@visits(ast.Slice)
+def visit_slice(gen: "FunctionGenerator", node: ast.Slice) -> Any:
+    """``a:b:c``."""
+    parts = [gen.visit(part) if part is not None else tl.constexpr(None) for part in (node.lower, node.upper, node.step)]
+    return tl.slice(*parts)
+
+
+@visits(ast.JoinedStr)
+def visit_f_string(gen: "FunctionGenerator", node: ast.JoinedStr) -> Any:
+    """An f-string of compile-time values."""
+    pieces = []
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            pieces.append(str(part.value))
+            continue
+        assert isinstance(part, ast.FormattedValue)
+        value = gen.visit(part.value)
+        if isinstance(value, tl.tensor):
+            raise gen.unsupported(node, "Cannot evaluate f-string containing non-constexpr conversion values")
+        convert = {-1: lambda x: x, ord("s"): str, ord("r"): repr, ord("a"): ascii}[part.conversion]
+        spec = unwrap(gen.visit(part.format_spec)) if part.format_spec is not None else ""
+        pieces.append(format(convert(unwrap(value)), spec))
+    return tl.constexpr("".join(pieces))
+
+
+@visits(ast.ListComp)
+def visit_list_comprehension(gen: "FunctionGenerator", node: ast.ListComp) -> Any:
+    """``[f(x) for x in t if cond]`` over a tuple, at compile time."""
+    if len(node.generators) != 1:
+        raise gen.unsupported(node, "nested comprehensions are not supported")
+    generator = node.generators[0]
+    source = unwrap(gen.visit(generator.iter))
+    items = source.values if isinstance(source, tl.tuple) else source
+    if not isinstance(items, list | tuple) or not isinstance(generator.target, ast.Name):
+        raise gen.unsupported(node, "only comprehensions over tuples, with one name as target, are supported")
+    name = generator.target.id
+    hidden = gen.scope.locals.get(name)
+    results = []
+    for item in items:
+        gen.scope.locals[name] = as_constexpr(item)
+        if all(keeps(gen, condition) for condition in generator.ifs):
+            results.append(gen.visit(node.elt))
+    gen.scope.locals.pop(name, None)
+    if hidden is not None:
+        gen.scope.locals[name] = hidden
+    return tl.tuple(results)
+
+
+def keeps(gen: "FunctionGenerator", condition: ast.expr) -> bool:
+    """The truth of a comprehension's filter, which must be known now."""
+    value = gen.visit(condition)
+    if isinstance(value, tl.tensor):
+        raise gen.unsupported(condition, "the filter of a comprehension must be a compile-time value")
+    return truth(value)
+
+
+def is_function_value(value: Any) -> bool:
+    """A function of the tile language, as a value."""
+    return isinstance(value, JITCallable) or tl.is_builtin(value)

@@ -1,0 +1,290 @@
+"""From a kernel's syntax tree to a TTIR module.
+
+`ModuleGenerator` owns the module: the kernel, and every function it calls, each compiled once per specialisation.
+`FunctionGenerator` walks one function body. The walk is one table look-up per node (`visitors`); the visitors know
+Python, `semantic` knows types and builds the ops.
+
+    >>> module = compile_to_ttir(add_kernel, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
+
+An exception raised while a node is visited becomes a `CompilationError` at that node, with the types of the variables
+in it; the frames of the compiler are cut from the traceback.
+"""
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Region
+
+from tilework.errors import CompilationError, UnsupportedLanguageConstruct
+from tilework.frontend import calls, control, expressions, statements  # noqa: F401  # they fill the table of visitors
+from tilework.frontend.advice import with_advice
+from tilework.frontend.kernel import KernelSignature
+from tilework.frontend.mangle import Mangler
+from tilework.frontend.options import FrontendOptions
+from tilework.frontend.scopes import Scope
+from tilework.frontend.semantic import Semantic
+from tilework.frontend.semantic.types import ir_types
+from tilework.frontend.statements import visit_body
+from tilework.frontend.values import describe, flatten, is_aggregate, is_storable, unflatten, unwrap
+from tilework.frontend.visitors import VISITORS
+from tilework.ir import tt
+from tilework.ir.builder import Builder
+from tilework.ir.locations import file_loc, name_loc
+from tilework.ir.hints import poison
+from tilework.language import core as tl
+from tilework.language import target_info
+from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
+
+
+def compile_to_ttir(
+    fn: JITFunction,
+    signature: Mapping[str, Any],
+    constexprs: Mapping[Any, Any] | None = None,
+    attrs: Mapping[tuple[int, ...], Sequence[Sequence[Any]]] | None = None,
+    options: FrontendOptions | None = None,
+) -> ModuleOp:
+    """The TTIR of kernel `fn` for one specialisation, before any pass.
+
+    `signature` maps parameters to type codes (``"*fp32"``, ``"i32"``, ``"constexpr"``); `constexprs` maps names or
+    index paths to values; `attrs` maps index paths to lists of [attribute name, value].
+    """
+    options = options or FrontendOptions()
+    generator = ModuleGenerator(options)
+    token = target_info.TARGET.set(options.target)
+    try:
+        return generator.compile_kernel(KernelSignature.of(fn, signature, constexprs or {}, attrs or {}))
+    except CompilationError as error:
+        if options.front_end_debugging:
+            raise
+        hide_compiler_frames(error)
+        raise error.with_traceback(None) from error.__cause__
+    finally:
+        target_info.TARGET.reset(token)
+
+
+@dataclass
+class CompiledFunction:
+    """A callee: its symbol and, once its body is done, its result type and op."""
+
+    symbol: str
+    result: Any = None
+    op: tt.FuncOp | None = None
+    done: bool = False
+
+
+class ModuleGenerator:
+    """Compiles a kernel and, as they are called, its functions."""
+
+    def __init__(self, options: FrontendOptions) -> None:
+        self.options = options
+        self.builder = Builder()
+        self.semantic = Semantic(self.builder, options)
+        self.mangler = Mangler()
+        self.functions: dict[str, CompiledFunction] = {}
+
+    def compile_kernel(self, kernel: KernelSignature) -> ModuleOp:
+        """The module of one kernel: the kernel first, then its callees in order of first call."""
+        entry = CompiledFunction(kernel.symbol)
+        self.functions[kernel.symbol] = entry
+        self.compile_function(entry, kernel.fn, kernel.types, is_kernel=True, leaf_attrs=kernel.leaf_attributes())
+        module = ModuleOp([])
+        module.body.block.add_ops(function.op for function in self.functions.values() if function.op is not None)
+        return module
+
+    def compile_function(
+        self,
+        target: CompiledFunction,
+        fn: JITCallable,
+        types: Sequence[Any],
+        is_kernel: bool = False,
+        leaf_attrs: Sequence[dict[str, Attribute]] | None = None,
+    ) -> None:
+        """Compile the body of `fn` for arguments of `types` and store result type and op in `target`."""
+        arguments = [ir_types(type) for type in types]
+        flat = [leaf for leaves in arguments for leaf in leaves]
+        entry = Block()
+        loc = file_loc(fn.where.file, fn.where.first_line, 0)
+        names = fn.signature.parameters
+        for name, leaves in zip(names, arguments, strict=True):
+            for leaf in leaves:
+                entry.insert_arg(leaf, len(entry.args), name_loc(name, loc))
+        body = Region(entry)
+        values, cursor = [], 0
+        for type, leaves in zip(types, arguments, strict=True):
+            values.append(unflatten(type, entry.args[cursor : cursor + len(leaves)]))
+            cursor += len(leaves)
+        scope = Scope(dict(zip(names, values, strict=True)), fn.get_capture_scope())
+        function = FunctionGenerator(self, fn, scope, body, is_kernel)
+        with self.builder.saved(), self.builder.enter_function(entry):
+            self.builder.loc = loc
+            function.compile_body()
+        result = function.result
+        target.result = result
+        target.op = tt.FuncOp.make(
+            target.symbol,
+            flat,
+            ir_types(result) if result is not None else [],
+            body,
+            loc,
+            "public" if is_kernel else "private",
+            bool(getattr(fn, "noinline", False)),
+            leaf_attrs,
+        )
+        target.done = True
+
+
+class FunctionGenerator:
+    """Compiles one function body. Visitors get it as `gen`; builtins as `_generator`."""
+
+    def __init__(self, parent: ModuleGenerator, fn: JITCallable, scope: Scope, body: Region, is_kernel: bool) -> None:
+        self.parent = parent
+        self.options = parent.options
+        self.builder = parent.builder
+        self.semantic = parent.semantic
+        self.fn = fn
+        self.src = fn.src
+        self.where = fn.where
+        self.scope = scope
+        self.body = body
+        self.is_kernel = is_kernel
+        self.result: Any = None  # the type of what it returns; None until a value is returned, and for void
+        self.returns_void = False
+        self.terminated = False  # a return was compiled: what follows in this block is dead
+        self.structured = 0  # how many scf regions are open: no return in there
+        self.naming: str | None = None  # the variable that the current statement assigns
+        self._file, self._line, self._shift = fn.where.file, fn.where.first_line - 1, fn.where.indent
+
+    def compile_body(self) -> None:
+        """Every statement of the function, and a return at its end."""
+        definition = self.fn.parse().body[0]
+        assert isinstance(definition, ast.FunctionDef)
+        visit_body(self, definition.body)
+        if not self.terminated:
+            self.finish(definition)
+
+    def finish(self, definition: ast.FunctionDef) -> None:
+        """Falling off the end: a plain return, or an undefined value where other paths return one."""
+        handles = []
+        if self.result is not None:
+            handles = [self.builder.insert(poison(leaf, self.builder.loc)).results[0] for leaf in ir_types(self.result)]
+        self.builder.insert(tt.ReturnOp.make(handles, self.builder.loc))
+
+    # -- the walk ------------------------------------------------------------------------------------------------
+
+    def visit(self, node: ast.AST) -> Any:
+        """Compile one node; the value of an expression, None for a statement."""
+        visitor = VISITORS.get(node.__class__)
+        if visitor is None:
+            raise self.unsupported(node, f"unsupported AST node type: {type(node).__name__}")
+        builder = self.builder
+        outer = builder.loc
+        builder.loc = self.location(node)
+        try:
+            return visitor(self, node)
+        except CompilationError:
+            raise
+        except Exception as error:
+            if self.options.front_end_debugging:
+                raise
+            raise self.error(node, error) from None
+        finally:
+            builder.loc = outer
+
+    def location(self, node: Any) -> Any:
+        """The user's line, under the name of the variable that is being assigned."""
+        loc = file_loc(self._file, self._line + node.lineno, node.col_offset + self._shift)
+        return name_loc(self.naming, loc) if self.naming is not None else loc
+
+    def error(self, node: ast.AST, error: Exception, *, from_builtin: bool = False) -> CompilationError:
+        """`error` as the user sees it, at `node`."""
+        text = str(error) if from_builtin else repr(error)
+        return CompilationError(
+            self.src, node, text, where=self.where, label=self.describe_names(node), title=with_advice(error)
+        )
+
+    def unsupported(self, node: ast.AST, text: str) -> UnsupportedLanguageConstruct:
+        """Python that the tile language does not have."""
+        error = UnsupportedLanguageConstruct(self.src, node, text, where=self.where)
+        error.title = with_advice(error, text)
+        return error
+
+    def describe_names(self, node: ast.AST) -> str:
+        """The values in `node`, in the user's words: `` `a` is fp32[64, 16], `b` is fp32[32, 16]``."""
+        if isinstance(node, ast.stmt):
+            return ""
+        facts: dict[str, str] = {}
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and part.id not in facts:
+                value = self.scope.locals.get(part.id)
+                if value is not None and (text := describe(value)) is not None:
+                    facts[part.id] = text
+        return ", ".join(f"`{name}` is {text}" for name, text in list(facts.items())[:4])
+
+    # -- calls, also from builtins that take a function -----------------------------------------------------------
+
+    def call_JitFunction(  # noqa: N802  # the name that user-written builtins call
+        self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], caller_context: Any = None
+    ) -> Any:
+        """Compile `fn` for these arguments (once per specialisation) and call it; its value, or None for void."""
+        if isinstance(fn, BoundJITMethod):
+            args, fn = [fn.__self__, *args], fn.__func__
+        values = calls.bind_arguments(fn, args, kwargs)
+        types = [value.type if is_storable(value) else tl.constexpr_type(unwrap(value)) for value in values]
+        if fn.noinline:
+            calls.check_noinline_arguments(self, fn, values)
+        symbol = self.parent.mangler.symbol(fn, types)
+        function = self.parent.functions.get(symbol)
+        if function is None:
+            function = self.parent.functions[symbol] = CompiledFunction(symbol)
+            self.parent.compile_function(function, fn, types)
+        elif not function.done:
+            raise RuntimeError(
+                f"`{fn.__name__}` calls itself with the same argument types: recursion must end at compile time"
+                "\nhelp: make each level different, for example by a constexpr that counts down"
+            )
+        handles = [handle for value in values if is_storable(value) for handle in flatten(value)]
+        leaves = ir_types(function.result) if function.result is not None else []
+        call = self.builder.insert(tt.CallOp.make(symbol, handles, leaves, self.builder.loc))
+        return unflatten(function.result, call.results) if function.result is not None else None
+
+    def call(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call anything callable in a kernel."""
+        return calls.call_value(self, fn, list(args), dict(kwargs))
+
+    # -- regions ------------------------------------------------------------------------------------------------
+
+    @property
+    def at_top_level(self) -> bool:
+        """The insertion point is in a block of the function's own region, where a return may stand."""
+        return self.structured == 0
+
+    def snapshot(self) -> list[tuple[Any, dict[str, Any]]]:
+        """The fields of every aggregate in scope: methods may change them in place."""
+        return [
+            (value, dict(vars(value)))
+            for value in self.scope.locals.values()
+            if is_aggregate(value)
+        ]
+
+
+def hide_compiler_frames(error: BaseException | None) -> None:
+    """Cut tracebacks: none for compilation errors; from the language's `core.py` on for what a builtin raised."""
+    while error is not None:
+        if isinstance(error, CompilationError):
+            error.__traceback__ = None
+        else:
+            error.__traceback__ = from_core(error.__traceback__)
+        error = error.__cause__
+
+
+def from_core(traceback: TracebackType | None) -> TracebackType | None:
+    """The part of a traceback that starts in the language."""
+    start = traceback
+    while start is not None and not re.search(r"[/\\]core\.py$", start.tb_frame.f_code.co_filename):
+        start = start.tb_next
+    return start if start is not None else traceback

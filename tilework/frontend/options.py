@@ -1,0 +1,73 @@
+"""What the frontend must know about the target and the user's settings, as one frozen value.
+
+    >>> FrontendOptions.for_cuda(90).supported_fp8_dtypes
+    ('fp8e4b15', 'fp8e4nv', 'fp8e5')
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+FP8_TYPES = ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
+DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+
+MinDotSize = Callable[[Any, Any], tuple[int, int, int]]
+
+
+def cuda_min_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
+    """Tensor cores take K in steps of 32 bytes of 8-bit values, 16 elements otherwise."""
+    return (1, 1, 32) if lhs.scalar.primitive_bitwidth == 8 and rhs.scalar.primitive_bitwidth == 8 else (1, 1, 16)
+
+
+def any_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
+    """A target without tensor cores takes any size."""
+    return (1, 1, 1)
+
+
+@dataclass(frozen=True)
+class FrontendOptions:
+    """One value per decision that depends on the target or on a knob; see `spec/language.md` 6.7."""
+
+    backend_name: str = "cuda"
+    arch: int | None = None
+    num_warps: int = 4
+    num_ctas: int = 1
+    num_stages: int = 3
+    debug: bool = False
+    sanitize_overflow: bool = True
+    supported_fp8_dtypes: tuple[str, ...] = FP8_TYPES
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "tf32"
+    allowed_dot_input_precisions: tuple[str, ...] = DOT_PRECISIONS
+    max_num_imprecise_acc_default: int = 0
+    min_dot_size: MinDotSize = any_dot_size
+    f32_default: str | None = None
+    warp_size: int = 32
+    allow_non_constexpr_globals: bool = False
+    front_end_debugging: bool = False
+
+    @property
+    def target(self) -> SimpleNamespace:
+        """What `tl.target_info.current_target()` returns in the kernel."""
+        return SimpleNamespace(backend=self.backend_name, arch=self.arch, warp_size=self.warp_size)
+
+    @classmethod
+    def for_cuda(cls, capability: int, **settings: Any) -> "FrontendOptions":
+        """The options of an NVIDIA target: 80 is Ampere, 90 is Hopper."""
+        fp8 = ("fp8e4b15", "fp8e4nv", "fp8e5") if capability >= 89 else ("fp8e4b15", "fp8e5")
+        options = cls(
+            backend_name="cuda",
+            arch=capability,
+            supported_fp8_dtypes=fp8,
+            deprecated_fp8_dot_operand_dtypes=("fp8e4b15",) if capability >= 90 else (),
+            max_num_imprecise_acc_default=2**30 if capability == 90 else 0,
+            min_dot_size=cuda_min_dot_size,
+        )
+        return replace(options, **settings)
+
+    @classmethod
+    def for_cpu(cls, **settings: Any) -> "FrontendOptions":
+        """The options of the host: every fp8 format, any dot size, exact f32 products."""
+        options = cls(backend_name="cpu", default_dot_input_precision="ieee", warp_size=1)
+        return replace(options, **settings)

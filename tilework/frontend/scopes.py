@@ -1,0 +1,85 @@
+"""Names in a kernel: locals, then globals and closure variables, then a few builtins.
+
+A global is fixed at compile time, so only values that cannot silently change may be read: modules, functions of the
+tile language, types, and `tl.constexpr` instances. Everything else is refused with an explanation.
+"""
+
+import difflib
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from tilework.language import core as tl
+from tilework.language.function import JITCallable
+
+COMPILE_TIME_MODULES = ("math", "copy")
+LANGUAGE = tl.__name__.rpartition(".")[0]
+
+NOT_CONSTEXPR = (
+    "Cannot access global variable {name} from within @jit'ed function. Kernels can only access global variables that"
+    " are instances of tl.constexpr: an annotation (`x: tl.constexpr = 42`) does not make one."
+    "\nhelp: write `{name} = tl.constexpr({value})`, or pass it as a tl.constexpr parameter"
+)
+NOT_JIT = (
+    "Cannot access global variable {name} from within @jit'ed function: it is a plain Python function."
+    "\nhelp: decorate it with @jit (to run in the kernel) or @constexpr_function (to run at compile time)"
+)
+
+
+class Scope:
+    """The names one function can see."""
+
+    def __init__(self, locals: dict[str, Any], captured: dict[str, Any]) -> None:
+        self.locals = locals
+        self.captured = captured
+
+    def lookup(self, name: str, builtins: dict[str, Any], allow_any: bool) -> Any:
+        """The value of `name`, or NameError."""
+        try:
+            return self.locals[name]
+        except KeyError:
+            pass
+        if name in self.captured:
+            value = self.captured[name]
+            if allow_any or is_allowed_global(value):
+                return value
+            if inspect.isfunction(value) or inspect.isbuiltin(value):
+                raise NameError(NOT_JIT.format(name=name))
+            text = repr(value)
+            raise NameError(NOT_CONSTEXPR.format(name=name, value=text if len(text) < 40 else "..."))
+        try:
+            return builtins[name]
+        except KeyError:
+            raise NameError(f"{name} is not defined{self.suggestion(name, builtins)}") from None
+
+    def suggestion(self, name: str, builtins: dict[str, Any]) -> str:
+        """The most similar name that is defined."""
+        if hasattr(tl, name):
+            return f"\nhelp: did you mean `tl.{name}`?"
+        known = [*self.locals, *(key for key in self.captured if not key.startswith("_")), *builtins]
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+        return f"\nhelp: did you mean `{close[0]}`?" if close else ""
+
+
+def is_allowed_global(value: Any) -> bool:
+    """A global that a kernel may read; see the module docstring."""
+    if value is None or isinstance(value, ModuleType | JITCallable | tl.constexpr | tl.dtype | tl.base_type):
+        return True
+    if tl.is_builtin(value) or is_named_tuple_class(value):
+        return True
+    if getattr(value, "__triton_aggregate__", False):
+        return True
+    module = getattr(value, "__module__", None) or ""
+    return module == LANGUAGE or module.startswith(LANGUAGE + ".") or module in COMPILE_TIME_MODULES
+
+
+def is_named_tuple_class(value: Any) -> bool:
+    """A class made by NamedTuple or namedtuple."""
+    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
+
+
+def compile_time_function(value: Any) -> Callable[..., Any] | None:
+    """`value` if it is a function of the math or copy module, which run at compile time; else None."""
+    module = getattr(value, "__module__", None)
+    return value if module in COMPILE_TIME_MODULES and callable(value) else None

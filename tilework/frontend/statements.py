@@ -1,0 +1,218 @@
+"""Statements without control flow: assignments, return, assert, with, expression statements.
+
+A plain assignment turns compile-time numbers into run-time scalars (`x = 3` makes an int32); `x: tl.constexpr = 3` keeps
+them. Nothing else is converted.
+"""
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilework.errors import CompilationError
+from tilework.frontend.expressions import apply_binary
+from tilework.frontend.values import NUMBERS, describe_type, flatten, is_storable, make_tuple, unwrap
+from tilework.frontend.visitors import visits
+from tilework.ir import tt
+from tilework.language import core as tl
+
+if TYPE_CHECKING:
+    from tilework.frontend.generator import FunctionGenerator
+
+RETURN_IN_LOOP = "Cannot have `return` statements inside `while` or `for` statements in triton"
+
+
+def visit_body(gen: "FunctionGenerator", statements: Sequence[ast.stmt]) -> None:
+    """The statements of one block; what follows a return is dead and not looked at."""
+    for statement in statements:
+        if gen.terminated:
+            return
+        gen.visit(statement)
+
+
+@visits(ast.Pass)
+def visit_pass(gen: "FunctionGenerator", node: ast.Pass) -> None:
+    """Nothing."""
+
+
+@visits(ast.Expr)
+def visit_expression_statement(gen: "FunctionGenerator", node: ast.Expr) -> None:
+    """A call for its effect; a docstring is no call."""
+    if isinstance(node.value, ast.Constant):
+        return
+    if isinstance(node.value, ast.Call):
+        text = must_use_text(gen.visit(node.value.func))
+        if text is not None:
+            message = f"The result of {ast.unparse(node.value.func)} is not being used."
+            if text:
+                message += f" {text}"
+            raise CompilationError(gen.src, node, message, where=gen.where)
+    gen.visit(node.value)
+
+
+def must_use_text(callee: Any) -> str | None:
+    """What `must_use_result` says about a callee: None if nothing, else the user's text."""
+    for candidate in (callee, getattr(callee, "__func__", None), getattr(callee, "fn", None)):
+        mark = getattr(candidate, "_must_use_result", None)
+        if mark:
+            return mark if isinstance(mark, str) else ""
+    return None
+
+
+@visits(ast.Assign)
+def visit_assign(gen: "FunctionGenerator", node: ast.Assign) -> None:
+    """``x = value`` or ``a, b = value``."""
+    if len(node.targets) != 1:
+        raise gen.unsupported(node, "simultaneous multiple assignment is not supported.")
+    target = node.targets[0]
+    value = visit_named(gen, target, node.value)
+    assign(gen, target, decay(gen, value))
+
+
+def visit_named(gen: "FunctionGenerator", target: ast.expr, value: ast.expr) -> Any:
+    """Visit the right side of an assignment; its ops are named after the variable."""
+    outer = gen.naming
+    gen.naming = target.id if isinstance(target, ast.Name) else None
+    try:
+        return gen.visit(value)
+    finally:
+        gen.naming = outer
+
+
+def assign(gen: "FunctionGenerator", target: ast.expr, value: Any) -> None:
+    """Bind a value to a name, or the elements of a tuple to names."""
+    if isinstance(target, ast.Name):
+        gen.scope.locals[target.id] = value
+        return
+    if not isinstance(target, ast.Tuple):
+        kind = type(target).__name__.lower()
+        raise gen.unsupported(
+            target, f"assignment to {ast.unparse(target)} is not supported: values of a kernel cannot be changed in place ({kind})"
+        )
+    if not isinstance(value, tl.tuple):
+        raise ValueError(f"cannot unpack `{ast.unparse(target)}` from {describe_type(getattr(value, 'type', value))}: not a tuple")
+    if len(target.elts) != len(value.values):
+        raise ValueError(f"cannot unpack {len(value.values)} values into {len(target.elts)} names")
+    for element, item in zip(target.elts, value.values, strict=True):
+        assign(gen, element, item)
+
+
+def decay(gen: "FunctionGenerator", value: Any) -> Any:
+    """Compile-time numbers become run-time scalars, also inside tuples; None, types and functions stay."""
+    inner = unwrap(value)
+    if isinstance(inner, NUMBERS):
+        return gen.semantic.to_tensor(value)
+    if isinstance(value, tl.tuple):
+        return make_tuple([decay(gen, item) for item in value.values], value.fields)
+    if isinstance(inner, str):
+        raise TypeError(
+            f"cannot convert {inner} of type {type(inner)} to tensor"
+            "\nhelp: keep it at compile time: annotate the variable, `x: tl.constexpr = ...`"
+        )
+    return value
+
+
+@visits(ast.AugAssign)
+def visit_augmented_assign(gen: "FunctionGenerator", node: ast.AugAssign) -> None:
+    """``x += value`` is ``x = x + value``."""
+    if not isinstance(node.target, ast.Name):
+        raise gen.unsupported(node, f"augmented assignment to {ast.unparse(node.target)} is not supported, only to names")
+    outer = gen.naming
+    gen.naming = node.target.id
+    try:
+        left = gen.visit(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+        right = gen.visit(node.value)
+        gen.builder.loc = gen.location(node)
+        result = apply_binary(gen, node.op, left, right)
+    finally:
+        gen.naming = outer
+    gen.scope.locals[node.target.id] = decay(gen, result)
+
+
+@visits(ast.AnnAssign)
+def visit_annotated_assign(gen: "FunctionGenerator", node: ast.AnnAssign) -> None:
+    """``x: tl.constexpr = value`` keeps the value at compile time; other annotations are ignored."""
+    if not isinstance(node.target, ast.Name):
+        raise gen.unsupported(node, f"assignment to {ast.unparse(node.target)} is not supported")
+    name = node.target.id
+    value = visit_named(gen, node.target, node.value) if node.value is not None else tl.constexpr(None)
+    if not names_constexpr(gen, node.annotation):
+        if node.value is not None:
+            gen.scope.locals[name] = decay(gen, value)
+        return
+    if name in gen.scope.locals:
+        raise ValueError(f"{name} is already defined. constexpr cannot be reassigned.")
+    if is_storable(value) and not isinstance(value, tl.tuple):
+        raise TypeError(
+            f"{name} is annotated tl.constexpr, but its value is known at run time only ({describe_type(value.type)})"
+            "\nhelp: drop the annotation, or compute it from constexprs"
+        )
+    gen.scope.locals[name] = value if isinstance(value, tl.constexpr | tl.tuple) else tl.constexpr(value)
+
+
+def names_constexpr(gen: "FunctionGenerator", annotation: ast.expr) -> bool:
+    """Whether an annotation is `tl.constexpr`, in any spelling, without evaluating anything else."""
+    if isinstance(annotation, ast.Constant):
+        return isinstance(annotation.value, str) and annotation.value.rpartition(".")[2] == "constexpr"
+    if isinstance(annotation, ast.Attribute):
+        return annotation.attr == "constexpr"
+    return isinstance(annotation, ast.Name) and gen.scope.captured.get(annotation.id) is tl.constexpr
+
+
+@visits(ast.Return)
+def visit_return(gen: "FunctionGenerator", node: ast.Return) -> None:
+    """End the function here; every return must have the same type."""
+    if not gen.at_top_level:
+        raise gen.unsupported(node, RETURN_IN_LOOP)
+    value = decay(gen, gen.visit(node.value)) if node.value is not None else None
+    if value is not None and unwrap(value) is None:
+        value = None
+    if gen.is_kernel:
+        value = None
+    if value is not None and not is_storable(value):
+        raise TypeError(f"cannot return {value!r}: only values of the tile language can be returned")
+    check_return_type(gen, value)
+    handles = flatten(value) if value is not None else []
+    gen.builder.insert(tt.ReturnOp.make(handles, gen.builder.loc))
+    gen.terminated = True
+
+
+def check_return_type(gen: "FunctionGenerator", value: Any) -> None:
+    """Remember the type of the first return and compare the others with it."""
+    type = value.type if value is not None else None
+    seen_before = gen.returns_void or gen.result is not None
+    if seen_before and (type is None) == (gen.result is not None) or (type is not None and gen.result is not None and type != gen.result):
+        old = describe_type(gen.result) if gen.result is not None else "nothing"
+        new = describe_type(type) if type is not None else "nothing"
+        raise TypeError(
+            f"Inconsistent return types: {old} and {new}"
+            "\nhelp: cast both to one dtype and shape, or return once at the end"
+        )
+    gen.result = type
+    gen.returns_void = type is None
+
+
+@visits(ast.Assert)
+def visit_assert(gen: "FunctionGenerator", node: ast.Assert) -> None:
+    """A device-side assert; compiled only with debug on."""
+    condition = gen.visit(node.test)
+    message = unwrap(gen.visit(node.msg)) if node.msg is not None else ""
+    gen.semantic.device_assert(gen.semantic.to_tensor(condition), message, None)
+
+
+@visits(ast.With)
+def visit_with(gen: "FunctionGenerator", node: ast.With) -> None:
+    """A context manager of the compiler, entered and left at compile time."""
+    managers = []
+    for item in node.items:
+        manager = gen.visit(item.context_expr)
+        if not hasattr(type(manager), "__enter__"):
+            raise TypeError(f"`{ast.unparse(item.context_expr)}` is not a context manager of the tile language")
+        value = manager.__enter__()
+        if item.optional_vars is not None:
+            assign(gen, item.optional_vars, value)
+        managers.append(manager)
+    if any(isinstance(inner, ast.Return) for statement in node.body for inner in ast.walk(statement)):
+        raise gen.unsupported(node, "Cannot have `return` statements inside `with` statements")
+    visit_body(gen, node.body)
+    for manager in reversed(managers):
+        manager.__exit__(None, None, None)

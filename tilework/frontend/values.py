@@ -1,0 +1,100 @@
+"""What the visitors ask of values: is it known at compile time, which handles does it hold, what to call its type.
+
+A value in a kernel is one of
+
+    constexpr            known now: a number, a string, a dtype, None, a function wrapped by the user
+    tensor, descriptor   known at run time, made of IR handles
+    tuple, aggregate     made of other values
+    any Python object    a module, a jit function, a class: used, never stored in IR
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tilework.language import core as tl
+
+NUMBERS = (bool, int, float)
+
+
+def is_runtime(value: Any) -> bool:
+    """Has IR handles of its own (a tensor, a descriptor), or is made of values that may have some."""
+    return isinstance(value, tl.base_value) and not isinstance(value, tl.constexpr)
+
+
+def is_aggregate(value: Any) -> bool:
+    """An instance of a class made with `tl.core._aggregate`."""
+    return getattr(value, "__triton_aggregate__", False) and not isinstance(value, type)
+
+
+def is_storable(value: Any) -> bool:
+    """Can cross a branch, a loop or a call as IR values."""
+    return is_runtime(value) or is_aggregate(value)
+
+
+def unwrap(value: Any) -> Any:
+    """The Python value inside a constexpr; anything else unchanged."""
+    return value.value if isinstance(value, tl.constexpr) else value
+
+
+def as_constexpr(value: Any) -> Any:
+    """Numbers, strings, None and containers of Python become constexprs; language values stay."""
+    if value is None or isinstance(value, (*NUMBERS, str, bytes, list, dict, set)):
+        return tl.constexpr(value)
+    if type(value) is tuple:
+        return tl.tuple([as_constexpr(item) for item in value])
+    return value
+
+
+def flatten(value: Any) -> list[Any]:
+    """The IR handles of a value, in order."""
+    handles: list[Any] = []
+    value._flatten_ir(handles)
+    return handles
+
+
+def unflatten(type: Any, handles: Sequence[Any]) -> Any:
+    """The value of `type` that holds `handles`: the inverse of `flatten`."""
+    value, used = type._unflatten_ir(list(handles), 0)
+    assert used == len(handles), f"{type} takes {used} handles, not {len(handles)}"
+    return value
+
+
+def make_tuple(values: Sequence[Any], fields: Sequence[str] | None) -> Any:
+    """A tuple of `values`, with field names if it has some."""
+    types = [value.type if isinstance(value, tl.base_value) else tl.constexpr_type(value) for value in values]
+    return tl.tuple(values, tl.tuple_type(types, fields))
+
+
+def aggregates_in(value: Any) -> Iterator[Any]:
+    """The aggregates that a value is or contains, outermost first."""
+    if is_aggregate(value):
+        yield value
+        for member in vars(value).values():
+            yield from aggregates_in(member)
+    elif isinstance(value, tl.tuple):
+        for item in value.values:
+            yield from aggregates_in(item)
+
+
+def describe(value: Any) -> str | None:
+    """The type of a value in a user's words: ``fp32[64, 16]``, ``int32``, ``the constexpr 4``; None: not worth saying."""
+    if isinstance(value, tl.constexpr):
+        text = repr(value.value)
+        return f"the constexpr {text}" if len(text) <= 40 else None
+    if isinstance(value, tl.tensor):
+        return describe_type(value.type)
+    if isinstance(value, tl.tuple):
+        inner = [describe(item) or "?" for item in value.values]
+        return f"a tuple ({', '.join(inner)})" if len(inner) <= 4 else f"a tuple of {len(inner)}"
+    if isinstance(value, tl.base_value):
+        return describe_type(value.type)
+    return None
+
+
+def describe_type(type: Any) -> str:
+    """``fp32[64, 16]`` for a block, the name for everything else."""
+    if isinstance(type, tl.block_type):
+        return f"{describe_type(type.element_ty)}[{', '.join(str(unwrap(size)) for size in type.shape)}]"
+    if isinstance(type, tl.pointer_type):
+        return f"{'const ' if type.const else ''}pointer to {describe_type(type.element_ty)}"
+    return str(type)

@@ -1,0 +1,31 @@
+"""The table from syntax-tree node to the function that compiles it.
+
+    @visits(ast.Pass)
+    def visit_pass(gen, node):
+        ...
+
+Each file of visitors (`statements`, `control`, `expressions`, `calls`) fills its part; a node that nobody visits is not
+part of the language.
+"""
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilework.frontend.generator import FunctionGenerator
+
+Visitor = Callable[["FunctionGenerator", Any], Any]
+VISITORS: dict[type[ast.AST], Visitor] = {}
+
+
+def visits(*nodes: type[ast.AST]) -> Callable[[Visitor], Visitor]:
+    """Register the visitor of these node classes; a second one for the same class is a mistake."""
+
+    def register(visitor: Visitor) -> Visitor:
+        for node in nodes:
+            assert node not in VISITORS, f"{node.__name__} has a visitor already"
+            VISITORS[node] = visitor
+        return visitor
+
+    return register

@@ -1,0 +1,363 @@
+"""The text of attributes, types and locations, and the aliases that shorten it.
+
+Locations and encodings are written once, as aliases, and referred to by name:
+
+    #blocked = #ttg.blocked<{sizePerThread = [1], ...}>         at the top: used by types
+    #loc = loc("k.py":3:0)                                      at the top: used by a block argument
+    module { ... %0 = tt.splat ... loc(#loc1) }
+    #loc1 = loc("k.py":4:8)                                     at the end: the rest
+
+An attribute takes part by having a class attribute `ALIAS_STEM` (`blocked`, `mma`, `shared` ...). The first of a stem
+has no number, the next ones 1, 2, ...; first those that refer to no other alias, then those that do. So a number is
+known only when all text has been produced: until then a reference is a mark (`MARK`), replaced by `finish`. Marks
+cannot clash with the text, which is printable ASCII everywhere else.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    CallSiteLoc,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    FileLineColLoc,
+    FloatAttr,
+    FunctionType,
+    FusedLoc,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    Signedness,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute
+from xdsl.printer import Printer
+
+from tilework.ir.float_text import bits_text, number_text
+from tilework.ir.types import FLOAT_WIDTHS, GLOBAL_ADDRESS_SPACE, PointerType, TensorDescType
+
+MARK = re.compile("\x00([0-9]+)\x01")
+BARE_IDENTIFIER = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
+PLAIN_STRING = re.compile(r"[ !#-\[\]-~]*")
+LOCATIONS = (UnknownLoc, FileLineColLoc, NameLoc, CallSiteLoc, FusedLoc)
+HEX_LIMIT = 100  # a longer list of different elements is written as raw data
+
+
+@dataclass
+class Alias:
+    """One definition: ``#stemN = text``."""
+
+    stem: str
+    text: str = ""
+    depth: int = 0
+    deferred: bool = True
+    children: list["Alias"] = field(default_factory=list)
+
+    def define_first(self) -> None:
+        """Move the definition, and all it refers to, to the top of the file."""
+        if self.deferred:
+            self.deferred = False
+            for child in self.children:
+                child.define_first()
+
+
+class AttributeText:
+    """Text of attributes for one printed module; equal questions are answered from a table."""
+
+    def __init__(self) -> None:
+        self._text: dict[int, str] = {}  # by identity: hashing an attribute costs more than writing it
+        self._alive: list[Attribute] = []  # keeps the identities above unique
+        self._indices: dict[int, int] = {}  # alias by identity
+        self._by_text: dict[str, int] = {}
+        self._definitions: list[Alias] = []
+        self._open: list[Alias] = []  # aliases whose text is being written, outermost first
+
+    def of(self, attribute: Attribute) -> str:
+        """`attribute` as it appears in an op: ``16 : i32``, ``tensor<64xf32, #blocked>``."""
+        text = self._text.get(id(attribute))
+        if text is not None and not self._open:
+            return text
+        if (stem := getattr(attribute, "ALIAS_STEM", None)) is not None:
+            text = f"#\x00{self._alias(attribute, stem, self._write, deferred=False)}\x01"
+        elif isinstance(attribute, LOCATIONS):
+            text = f"#\x00{self._alias(attribute, 'loc', location_definition, deferred=False)}\x01"
+        elif text is None or "\x00" in text:
+            text = self._write(self, attribute)
+        self._text[id(attribute)] = text
+        self._alive.append(attribute)
+        return text
+
+    def full(self, attribute: Attribute) -> str:
+        """`attribute` without alias for itself."""
+        return self._write(self, attribute)
+
+    def location(self, location: LocationAttr) -> str:
+        """`` loc(#loc3)``, what follows an op."""
+        return f" loc(#\x00{self._alias(location, 'loc', location_definition, deferred=True)}\x01)"
+
+    def argument_location(self, location: LocationAttr) -> str:
+        """`` loc("x"(#loc))``, what follows a block argument: written out, but its parts are aliases."""
+        index = self._alias(location, "loc", location_definition, deferred=False)
+        return f" {self._definitions[index].text}"
+
+    def nested_location(self, location: Attribute) -> str:
+        """``#loc3``, a location inside another."""
+        return f"#\x00{self._alias(location, 'loc', location_definition, deferred=True)}\x01"
+
+    @staticmethod
+    def _write(texts: "AttributeText", attribute: Attribute) -> str:
+        return WRITERS.get(attribute.__class__, write_with_printer)(texts, attribute)
+
+    def _alias(
+        self,
+        attribute: Attribute,
+        stem: str,
+        write: Callable[["AttributeText", Attribute], str],
+        deferred: bool,
+    ) -> int:
+        """The index of the alias of `attribute`, written on first sight; equal text is the same alias."""
+        index = self._indices.get(id(attribute))
+        if index is None:
+            alias = Alias(stem)
+            self._open.append(alias)
+            alias.text = write(self, attribute)
+            self._open.pop()
+            index = self._by_text.setdefault(alias.text, len(self._definitions))
+            if index == len(self._definitions):
+                self._definitions.append(alias)
+                alias.depth = 1 + max([child.depth for child in alias.children], default=-1)
+            self._indices[id(attribute)] = index
+            self._alive.append(attribute)
+        alias = self._definitions[index]
+        if alias.deferred and not deferred:
+            alias.define_first()
+        if self._open:
+            self._open[-1].children.append(alias)
+        return index
+
+    def finish(self, parts: Iterable[str]) -> str:
+        """The whole text: definitions used early, `parts`, the other definitions."""
+        text = "".join(parts)
+        if not self._definitions:
+            return text
+        counts: dict[str, int] = {}
+        names: dict[int, str] = {}
+        order = sorted(
+            range(len(self._definitions)), key=lambda i: (self._definitions[i].depth, self._definitions[i].stem)
+        )
+        for index in order:
+            stem = self._definitions[index].stem
+            count = counts[stem] = counts.get(stem, -1) + 1
+            names[index] = f"{stem}{'_' if count and stem[-1].isdigit() else ''}{count or ''}"
+        lines = {index: f"#{names[index]} = {self._definitions[index].text}\n" for index in order}
+        first = [lines[index] for index in order if not self._definitions[index].deferred]
+        last = [lines[index] for index in order if self._definitions[index].deferred]
+        return MARK.sub(lambda match: names[int(match[1])], "".join([*first, text, *last]))
+
+
+def quoted(text: str) -> str:
+    """A string literal: quotes, backslashes and what is not printable ASCII are escaped."""
+    if PLAIN_STRING.fullmatch(text):
+        return f'"{text}"'
+    return '"' + "".join(ESCAPES[byte] for byte in text.encode()) + '"'
+
+
+ESCAPES = [
+    "\\\\" if byte == 0x5C else chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x22 else f"\\{byte:02X}"
+    for byte in range(256)
+]
+
+
+def bare_or_quoted(text: str) -> str:
+    """An attribute name: ``tt.divisibility``, ``"ttg.num-warps"``."""
+    return text if BARE_IDENTIFIER.fullmatch(text) else quoted(text)
+
+
+def dictionary(texts: AttributeText, entries: Mapping[str, Attribute]) -> str:
+    """``{a = 1 : i32, b}``, sorted by name."""
+    parts = [
+        bare_or_quoted(name) if value.__class__ is UnitAttr else f"{bare_or_quoted(name)} = {texts.of(value)}"
+        for name, value in sorted(entries.items())
+    ]
+    return "{" + ", ".join(parts) + "}"
+
+
+def location_definition(texts: AttributeText, location: Attribute) -> str:
+    """``loc("x"(#loc1))``."""
+    return f"loc({location_body(texts, location)})"
+
+
+def location_body(texts: AttributeText, location: Attribute) -> str:
+    if isinstance(location, FileLineColLoc):
+        return f"{quoted(location.filename.data)}:{location.line.data}:{location.column.data}"
+    if isinstance(location, NameLoc):
+        if isinstance(location.location, NoneAttr | UnknownLoc):
+            return quoted(location.desc.data)
+        return f"{quoted(location.desc.data)}({texts.nested_location(location.location)})"
+    if isinstance(location, CallSiteLoc):
+        return f"callsite({texts.nested_location(location.callee)} at {texts.nested_location(location.caller)})"
+    if isinstance(location, FusedLoc):
+        meta = "" if isinstance(location.metadata, NoneAttr) else f"<{texts.of(location.metadata)}>"
+        inner: Iterable[Attribute] = location.locations  # pyright: ignore[reportAssignmentType]
+        return f"fused{meta}[{', '.join(texts.nested_location(one) for one in inner)}]"
+    return "unknown"
+
+
+def write_integer_type(texts: AttributeText, type: IntegerType) -> str:
+    return f"{SIGNS[type.signedness.data]}{type.width.data}"
+
+
+SIGNS = {Signedness.SIGNLESS: "i", Signedness.SIGNED: "si", Signedness.UNSIGNED: "ui"}
+
+
+def write_tensor(texts: AttributeText, type: TensorType[Attribute]) -> str:
+    dims = "".join("?x" if dim < 0 else f"{dim}x" for dim in type.get_shape())
+    encoding = "" if type.encoding.__class__ is NoneAttr else f", {texts.of(type.encoding)}"
+    return f"tensor<{dims}{texts.of(type.element_type)}{encoding}>"
+
+
+def write_pointer(texts: AttributeText, type: PointerType) -> str:
+    space = type.address_space.value.data
+    return f"!tt.ptr<{texts.of(type.pointee)}{'' if space == GLOBAL_ADDRESS_SPACE else f', {space}'}>"
+
+
+def write_function_type(texts: AttributeText, type: FunctionType) -> str:
+    return signature(texts, type.inputs, type.outputs)
+
+
+def signature(texts: AttributeText, inputs: Iterable[Attribute], outputs: Iterable[Attribute]) -> str:
+    """``(i32, f32) -> i32``, ``() -> ()``."""
+    return f"({', '.join(map(texts.of, inputs))}) -> {result_types(texts, tuple(outputs))}"
+
+
+def result_types(texts: AttributeText, types: tuple[Attribute, ...]) -> str:
+    """``i32``, ``(i32, f32)``, ``()``; a function type is always in parentheses."""
+    if len(types) == 1 and not isinstance(types[0], FunctionType):
+        return texts.of(types[0])
+    return f"({', '.join(map(texts.of, types))})"
+
+
+def write_integer(texts: AttributeText, attribute: IntegerAttr) -> str:
+    type, value = attribute.type, attribute.value.data
+    if isinstance(type, IntegerType) and type.width.data == 1:
+        return "true" if value else "false"
+    return f"{value} : {texts.of(type)}"
+
+
+def write_float(texts: AttributeText, attribute: FloatAttr[AnyFloat]) -> str:
+    return f"{number_text(attribute.value.data, attribute.type)} : {texts.of(attribute.type)}"
+
+
+def write_array(texts: AttributeText, attribute: ArrayAttr[Attribute]) -> str:
+    return f"[{', '.join(array_element(texts, element) for element in attribute)}]"
+
+
+def array_element(texts: AttributeText, element: Attribute) -> str:
+    """The default types i64 and f64 are left out inside an array."""
+    text = texts.of(element)
+    if element.__class__ is IntegerAttr and text.endswith(" : i64"):
+        return text[:-6]
+    if element.__class__ is FloatAttr and text.endswith(" : f64"):
+        return text[:-6]
+    return text
+
+
+def write_dense_array(texts: AttributeText, attribute: Any) -> str:
+    type = attribute.elt_type
+    if not isinstance(type, IntegerType):
+        items = [number_text(value, type) for value in attribute.get_values()]
+    elif type.width.data == 1:
+        items = ["true" if value else "false" for value in attribute.get_values()]
+    else:
+        items = [str(value) for value in attribute.get_values()]
+    return f"array<{texts.of(type)}{': ' if items else ''}{', '.join(items)}>"
+
+
+def write_dense(texts: AttributeText, attribute: DenseIntOrFPElementsAttr) -> str:
+    return f"dense<{dense_elements(attribute)}> : {texts.of(attribute.type)}"
+
+
+def dense_elements(attribute: DenseIntOrFPElementsAttr) -> str:
+    """One element for a splat, nested lists otherwise, raw data for long ones."""
+    data, type = attribute.data.data, attribute.get_element_type()
+    size = type.compile_time_size
+    count = len(data) // size if data else 0
+    if count == 0:
+        return ""
+    if data == data[:size] * count:
+        return element_text(data[:size], type)
+    if count > HEX_LIMIT:
+        return f'"0x{data.hex().upper()}"'
+    items = [element_text(data[start : start + size], type) for start in range(0, len(data), size)]
+    for dim in reversed(attribute.get_shape()):
+        items = [f"[{', '.join(items[start : start + dim])}]" for start in range(0, len(items), dim)]
+    return items[0]
+
+
+def element_text(raw: bytes, type: Attribute) -> str:
+    if isinstance(type, AnyFloat):
+        return bits_text(raw, type)
+    if isinstance(type, IntegerType):
+        if type.width.data == 1:
+            return "true" if any(raw) else "false"
+        return str(int.from_bytes(raw, "little", signed=type.signedness.data != Signedness.UNSIGNED))
+    return str(int.from_bytes(raw, "little", signed=True))
+
+
+def write_symbol(texts: AttributeText, attribute: SymbolRefAttr) -> str:
+    names = [attribute.root_reference, *attribute.nested_references]
+    return "::".join(f"@{bare_or_quoted(name.data)}" for name in names)
+
+
+def write_with_printer(texts: AttributeText, attribute: Attribute) -> str:
+    """Any other attribute prints itself, with nested attributes coming back here."""
+    stream = StringIO()
+    NestedPrinter(stream, texts).print_itself(attribute)
+    return stream.getvalue()
+
+
+class NestedPrinter(Printer):
+    """xDSL's printer, with our text for the attributes inside the one it prints."""
+
+    def __init__(self, stream: StringIO, texts: AttributeText) -> None:
+        super().__init__(stream)
+        self.texts = texts
+
+    def print_itself(self, attribute: Attribute) -> None:
+        super().print_attribute(attribute)
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        self.print_string(self.texts.of(attribute))
+
+
+WRITERS: dict[type[Attribute], Callable[[AttributeText, Any], str]] = {
+    IntegerType: write_integer_type,
+    IndexType: lambda texts, type: "index",
+    TensorType: write_tensor,
+    PointerType: write_pointer,
+    TensorDescType: lambda texts, type: f"!tt.tensordesc<{texts.of(type.block)}>",
+    FunctionType: write_function_type,
+    IntegerAttr: write_integer,
+    FloatAttr: write_float,
+    StringAttr: lambda texts, attribute: quoted(attribute.data),
+    UnitAttr: lambda texts, attribute: "unit",
+    ArrayAttr: write_array,
+    DictionaryAttr: lambda texts, attribute: dictionary(texts, attribute.data),
+    DenseArrayBase: write_dense_array,
+    DenseIntOrFPElementsAttr: write_dense,
+    SymbolRefAttr: write_symbol,
+    **dict.fromkeys(FLOAT_WIDTHS, lambda texts, type: type.name),
+}

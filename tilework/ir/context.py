@@ -1,0 +1,22 @@
+"""The xDSL context with every dialect of the compiler, built once."""
+
+from functools import cache
+
+from xdsl.context import Context
+from xdsl.dialects import cf, math, scf, ub
+from xdsl.dialects.builtin import Builtin
+
+from tilework.ir.arith_ext import Arith
+from tilework.ir.misc import GPU, LLVM
+from tilework.ir.tt import TT
+
+DIALECTS = (Builtin, Arith, math.Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT)
+
+
+@cache
+def make_context() -> Context:
+    """The shared context; callers must not load more into it."""
+    context = Context()
+    for dialect in DIALECTS:
+        context.load_dialect(dialect)
+    return context

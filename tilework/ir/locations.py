@@ -1,0 +1,61 @@
+"""Source locations, interned: one object per file position, name and call.
+
+    >>> str(name_loc("x", file_loc("k.py", 3, 8)))
+    'loc("x"("k.py":3:8))'
+
+A value named in the source carries a name location; an op that was inlined carries a call-site location.
+"""
+
+from functools import cache
+
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+)
+from xdsl.ir import Attribute
+
+from tilework.ir.types import string_attr
+
+unknown: LocationAttr = UNKNOWN_LOC
+
+
+@cache
+def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
+    """``loc("file":line:col)``."""
+    return FileLineColLoc(string_attr(file), IntAttr(line), IntAttr(col))
+
+
+@cache
+def name_loc(name: str, loc: LocationAttr) -> NameLoc:
+    """``loc("name"(loc))``: the value called `name` in the source."""
+    return NameLoc(string_attr(name), loc)
+
+
+@cache
+def callsite_loc(callee: LocationAttr, caller: LocationAttr) -> CallSiteLoc:
+    """``loc(callsite(callee at caller))``: an op of `callee` inlined where `caller` calls it."""
+    return CallSiteLoc(callee, caller)
+
+
+@cache
+def fused_loc(*locations: LocationAttr) -> FusedLoc:
+    """``loc(fused[a, b])``: an op made from several."""
+    return FusedLoc(locations, NoneAttr())
+
+
+def name_of(loc: Attribute) -> str | None:
+    """The first name in a location: its own, then that of the callee, then that of the caller."""
+    if isinstance(loc, NameLoc):
+        return loc.desc.data or None
+    if isinstance(loc, CallSiteLoc):
+        return name_of(loc.callee) or name_of(loc.caller)
+    if isinstance(loc, FusedLoc) and isinstance(loc.locations, ArrayAttr):
+        return next((name for inner in loc.locations if (name := name_of(inner))), None)
+    return None

@@ -1,0 +1,133 @@
+"""The few ops and attributes of other dialects that kernels use: a barrier, an assumption, loop annotations."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+from xdsl.dialects.builtin import DictionaryAttr, LocationAttr
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, operand_def, traits_def
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from tilework.ir.create import create_op
+from tilework.ir.tt.constraints import I1
+from tilework.ir.tt.text import parse_attr_dict, parse_type, print_attr_dict, print_operands, print_type
+from tilework.ir.types import i1, int_attr
+
+
+@irdl_op_definition
+class GpuBarrierOp(IRDLOperation):
+    """All threads of the program wait for each other: ``gpu.barrier``."""
+
+    name = "gpu.barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def make(cls, loc: LocationAttr) -> Self:
+        return create_op(cls, (), (), loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        properties, attributes = parse_attr_dict(cls, parser)
+        return cls.create(properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_attr_dict(self, printer)
+
+
+@irdl_op_definition
+class AssumeOp(IRDLOperation):
+    """The compiler may rely on the condition: ``llvm.intr.assume %c : i1``."""
+
+    name = "llvm.intr.assume"
+    cond = operand_def(I1)
+    traits = traits_def(MemoryWriteEffect())
+
+    @classmethod
+    def make(cls, cond: SSAValue, loc: LocationAttr) -> Self:
+        return create_op(cls, (cond,), (), loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        cond = parser.parse_unresolved_operand()
+        properties, attributes = parse_attr_dict(cls, parser)
+        operand = parser.resolve_operand(cond, parse_type(parser))
+        return cls.create(operands=(operand,), properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        print_attr_dict(self, printer)
+        print_type(printer, self.operands[0].type)
+
+
+@irdl_attr_definition
+class LoopLicmAttr(ParametrizedAttribute):
+    """What LLVM is told about moving code out of a loop: ``#llvm.loop_licm<disable = true>``."""
+
+    name = "llvm.loop_licm"
+    ALIAS_STEM: ClassVar[str] = "loop_licm"
+    options: DictionaryAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        return (parse_options(parser),)
+
+    def print_parameters(self, printer: Printer) -> None:
+        print_options(printer, self.options)
+
+
+@irdl_attr_definition
+class LoopAnnotationAttr(ParametrizedAttribute):
+    """What LLVM is told about a loop: ``#llvm.loop_annotation<licm = <disable = true>>``."""
+
+    name = "llvm.loop_annotation"
+    ALIAS_STEM: ClassVar[str] = "loop_annotation"
+    options: DictionaryAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        return (parse_options(parser),)
+
+    def print_parameters(self, printer: Printer) -> None:
+        print_options(printer, self.options)
+
+
+OPTION_GROUPS = {"licm": LoopLicmAttr}
+
+
+def parse_options(parser: AttrParser) -> DictionaryAttr:
+    """``<key = value, group = <...>>``; a group may be written without its name."""
+
+    def parse_option() -> tuple[str, Attribute]:
+        key = parser.parse_identifier()
+        parser.parse_punctuation("=")
+        if (group := OPTION_GROUPS.get(key)) is not None and (short := parse_optional_options(parser)) is not None:
+            return key, group(short)
+        return key, parser.parse_attribute()
+
+    return DictionaryAttr(dict(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_option)))
+
+
+def parse_optional_options(parser: AttrParser) -> DictionaryAttr | None:
+    """``<key = value>``, unless an attribute with a name comes."""
+    return parse_options(parser) if parser._current_token.kind is MLIRTokenKind.LESS else None
+
+
+def print_options(printer: Printer, options: DictionaryAttr) -> None:
+    """The inverse of `parse_options`, with the names of groups."""
+
+    def print_option(option: tuple[str, Attribute]) -> None:
+        key, value = option
+        printer.print_string(f"{key} = ")
+        printer.print_attribute(value)
+
+    with printer.in_angle_brackets():
+        printer.print_list(options.data.items(), print_option)
+
+
+LICM_DISABLED = LoopAnnotationAttr(DictionaryAttr({"licm": LoopLicmAttr(DictionaryAttr({"disable": int_attr(1, i1)}))}))
+
+GPU = Dialect("gpu", [GpuBarrierOp], [])
+LLVM = Dialect("llvm", [AssumeOp], [LoopAnnotationAttr, LoopLicmAttr])

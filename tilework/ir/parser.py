@@ -1,0 +1,409 @@
+"""Modules from text: the reference compiler's output, its older spellings, and what people write by hand.
+
+    >>> module = parse_module('tt.func @f() { tt.return } loc(#loc)\\n#loc = loc("k.py":1:2)')
+    >>> str(module.body.block.first_op.location)
+    'loc("k.py":1:2)'
+
+Built on xDSL's parser; closed here are the gaps between that and MLIR's text:
+
+    aliases        may be used before they are defined, as locations are: definitions are found in a first pass over
+                   the lines and parsed when first used
+    hex floats     0x7FC00000 is a bit pattern where the type is a float, also inside `dense<...>`
+    names          `%x_1` keeps its name, so that printing gives the same text
+    locations      all forms, interned
+    scopes         leaving a region forgets its names without copying those outside
+    old spellings  `func`, `return`, `triton_gpu.` and `triton_nvidia_gpu.` (see `LEGACY_OPS`, `LEGACY_PREFIXES`)
+
+Whatever is wrong with the text, the answer is an `IRSyntaxError` that shows the place.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    FusedLoc,
+    IndexType,
+    IntegerType,
+    LocationAttr,
+    ModuleOp,
+    NoneAttr,
+    TensorType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser.generic_parser import ParserState
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input, Span, Token
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
+
+from tilework.ir.attr_text import LOCATIONS
+from tilework.ir.context import make_context
+from tilework.ir.float_text import float_from_bits
+from tilework.ir.locations import callsite_loc, file_loc, name_loc, unknown
+from tilework.ir.op_parse import READERS
+
+LEGACY_OPS = {"func": "tt.func", "return": "tt.return"}
+LEGACY_PREFIXES = {"triton_gpu": "ttg", "triton_nvidia_gpu": "ttng"}
+ALIAS_DEFINITION = re.compile(r"^[ \t]*([#!][A-Za-z_$.-][\w$.-]*)[ \t]*=", re.ASCII | re.MULTILINE)
+NUMBERED = re.compile(r"[0-9]+")
+MAX_ELEMENTS = 1 << 24  # of a dense constant: beyond that the text is taken for a mistake
+
+
+class IRSyntaxError(ValueError):
+    """Text that is no IR: ``file:line:column: error: message``, with the line and a mark under the place."""
+
+    def __init__(self, message: str, text: str, position: int, filename: str) -> None:
+        position = min(position, len(text))
+        start = text.rfind("\n", 0, position) + 1
+        end = text.find("\n", position)
+        source = text[start : end if end >= 0 else len(text)]
+        self.message = message
+        self.filename = filename
+        self.line = text.count("\n", 0, position) + 1
+        self.column = position - start + 1
+        super().__init__(
+            f"{filename}:{self.line}:{self.column}: error: {message}\n  {source}\n  {' ' * (self.column - 1)}^"
+        )
+
+
+def parse_module(text: str, filename: str = "<string>") -> ModuleOp:
+    """The module written in `text`; several ops at the top are put into one. Raises `IRSyntaxError`."""
+    parser = None
+    try:
+        parser = IRParser(text, filename)
+        return parser.parse_module()
+    except ParseError as error:
+        raise IRSyntaxError(error.msg.strip(), text, error.span.start, filename) from error
+    except OverflowError as error:
+        raise IRSyntaxError("a number does not fit its type", text, parser.pos if parser else 0, filename) from error
+    except RecursionError as error:
+        raise IRSyntaxError("nested too deeply", text, parser.pos if parser else 0, filename) from error
+    except Exception as error:  # xDSL's op classes report bad input with many kinds of exceptions
+        message = str(error) or type(error).__name__
+        raise IRSyntaxError(message, text, parser.pos if parser else 0, filename) from error
+
+
+def modern_name(name: str) -> str:
+    """`triton_gpu.num-warps` is `ttg.num-warps` today."""
+    prefix, dot, rest = name.partition(".")
+    return f"{LEGACY_PREFIXES[prefix]}.{rest}" if dot and prefix in LEGACY_PREFIXES else name
+
+
+# White space and comments, then an identifier or a character of punctuation that starts nothing longer.
+COMMON_TOKEN = re.compile(
+    r"(?:\s++|//[^\n]*+)*+"
+    r"([A-Za-z_][\w$.]*+|[%!^](?:[0-9]++|[A-Za-z$._-][\w$.-]*+)|#(?!-\})(?:[0-9]++|[A-Za-z$._-][\w$.-]*+)"
+    r"|[:,()}\[\]<>=*?|+]|\{(?!-#))",
+    re.ASCII,
+)
+TOKEN_KINDS = {kind.value: kind for kind in MLIRTokenKind if kind.value in set(":,(){}[]<>=*?|+")} | {
+    "%": MLIRTokenKind.PERCENT_IDENT,
+    "!": MLIRTokenKind.EXCLAMATION_IDENT,
+    "^": MLIRTokenKind.CARET_IDENT,
+    "#": MLIRTokenKind.HASH_IDENT,
+}
+
+
+class IRLexer(MLIRLexer):
+    """The common tokens by one regular expression; string literals in linear time, with any text that is UTF-8."""
+
+    def lex(self) -> MLIRToken:
+        content = self.input.content
+        match = COMMON_TOKEN.match(content, self.pos)
+        if match is None:
+            return super().lex()
+        start, self.pos = match.span(1)
+        kind = TOKEN_KINDS.get(content[start], MLIRTokenKind.BARE_IDENT)
+        return Token(kind, Span(start, self.pos, self.input))
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+    def _lex_string_literal(self, start_pos: int) -> MLIRToken:
+        token = super()._lex_string_literal(start_pos)
+        if token.kind is MLIRTokenKind.BYTES_LIT and is_utf8(token.span.bytes_contents):  # pyright: ignore
+            return Token(MLIRTokenKind.STRING_LIT, token.span)
+        return token
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether `data` is text."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class IRParser(Parser):
+    """xDSL's parser with the differences listed above."""
+
+    def __init__(self, text: str, filename: str) -> None:
+        super().__init__(make_context(), "", filename)
+        self._parser_state = ParserState(IRLexer(Input(text, filename)))
+        self.source = text
+        self._interned: dict[Attribute, Attribute] = {}
+        self._definitions: dict[str, int] = {}  # alias: where its value starts
+        self._ends: dict[str, int] = {}  # alias: where its value ends, once parsed
+        self._resolving: dict[str, None] = {}
+        self._scopes: list[list[str]] = [[]]  # names defined in each open region
+        self._regions: list[int] = [0]  # numbers of the open regions
+        self._region_count = 0
+        self._early_uses: dict[str, tuple[Span, list[tuple[int, ...]]]] = {}
+        for match in ALIAS_DEFINITION.finditer(text):
+            if match[1] in self._definitions:
+                self.raise_error(f"alias '{match[1]}' is defined twice", match.start(1))
+            self._definitions[match[1]] = match.end()
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        ops: list[Operation] = []
+        while (kind := self._current_token.kind) is not MLIRTokenKind.EOF:
+            if kind in (MLIRTokenKind.HASH_IDENT, MLIRTokenKind.EXCLAMATION_IDENT):
+                self._parse_alias_def()
+            elif kind is MLIRTokenKind.FILE_METADATA_BEGIN:
+                self._parse_file_metadata_dictionary()
+            elif (op := self.parse_optional_operation()) is not None:
+                ops.append(op)
+            else:
+                self.raise_error(f"an operation is expected here, not '{self._current_token.text}'")
+        for name, (span, _) in self._early_uses.items():
+            self.raise_error(f"value %{name} is used but not defined", span)
+        if not ops:
+            self.raise_error("there is no operation in this text")
+        if len(ops) == 1 and isinstance(ops[0], ModuleOp):
+            return ops[0]
+        return ModuleOp(ops)
+
+    # Aliases
+
+    def _parse_alias_def(self) -> None:
+        token = self._consume_token()
+        name, value_start = token.text, self._current_token.span.end
+        self.parse_punctuation("=", " after the name of an alias")
+        # An alias that does not start its line was missed by the first pass.
+        if self._definitions.setdefault(name, value_start) != value_start:
+            self.raise_error(f"alias '{name}' is defined twice", token.span)
+        self._alias(name)
+        self._resume_from(self._ends[name])
+
+    def _alias(self, name: str) -> Attribute:
+        """The attribute called `name`, parsed where it is defined when it is met for the first time."""
+        if (value := self.attribute_aliases.get(name)) is not None:
+            return value
+        if (start := self._definitions.get(name)) is None:
+            self._alias_error(f"alias '{name}' is not defined", name)
+        if name in self._resolving:
+            chain = [*self._resolving][list(self._resolving).index(name) :]
+            self._alias_error(f"alias '{name}' is defined by itself: {' -> '.join([*chain, name])}", name)
+        position, token = self.lexer.pos, self._current_token
+        self._resolving[name] = None
+        self._resume_from(start)
+        value = self.attribute_aliases[name] = self.parse_attribute()
+        self._ends[name] = self.pos
+        del self._resolving[name]
+        self.lexer.pos, self._parser_state.current_token = position, token
+        return value
+
+    def _alias_error(self, message: str, name: str) -> NoReturn:
+        """At the use of the alias: the token before the current one."""
+        self.raise_error(message, max(self.source.rfind(name, 0, self.pos), 0))
+
+    def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: bool) -> Any:
+        if "." not in attr_or_dialect_name and self._current_token.kind is not MLIRTokenKind.LESS:
+            return self._alias(("!" if is_type else "#") + attr_or_dialect_name)
+        return super()._parse_extended_type_or_attribute(modern_name(attr_or_dialect_name), is_type)
+
+    # Attributes and types
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        type = super().parse_optional_type()
+        return type if type is None else self._interned.setdefault(type, type)  # pyright: ignore
+
+    def _parse_attribute_entry(self) -> tuple[str, Attribute]:
+        name, value = super()._parse_attribute_entry()
+        return modern_name(name), value
+
+    def _parse_dense_literal_type(self) -> Any:
+        position = self.pos
+        type = self.parse_type()
+        element = getattr(type, "element_type", None)
+        if not isinstance(type, TensorType | VectorType) or not isinstance(element, IntegerType | IndexType | AnyFloat):
+            self.raise_error("a dense constant is a tensor of integers or floats", position)
+        if any(dim < 0 for dim in type.get_shape()):
+            self.raise_error("a dense constant has a static shape", position)
+        return type
+
+    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr:
+        self.parse_punctuation("<", " in dense attribute")
+        raw = values = None
+        shape: list[int] = [0]
+        if self.parse_optional_punctuation(">") is None:
+            if (raw := self.parse_optional_str_literal()) is None:
+                values, shape = self._parse_tensor_literal()
+            self.parse_punctuation(">", " in dense attribute")
+        if type is None:
+            self.parse_punctuation(":", " in dense attribute")
+            type = self._parse_dense_literal_type()
+        expected = list(type.get_shape())
+        if math.prod(expected) > MAX_ELEMENTS:
+            self.raise_error(f"a dense constant of {math.prod(expected)} elements is too large")
+        if raw is not None:
+            return self._dense_from_hex(raw, type)
+        if shape and shape != expected and (values or math.prod(expected)):
+            self.raise_error(f"the elements have shape {shape}, their type has {expected}")
+        numbers = [self._dense_element(value, type.element_type) for value in values or ()]
+        return DenseIntOrFPElementsAttr.from_list(type, numbers)
+
+    def _dense_element(self, literal: Any, type: Any) -> Any:
+        if isinstance(type, AnyFloat) and literal.span.text[:2] == "0x":
+            return float_from_bits(literal.value, type)
+        return literal.to_type(self, type)
+
+    def _dense_from_hex(self, text: str, type: Any) -> DenseIntOrFPElementsAttr:
+        """``dense<"0x0000803F"> : tensor<4xf32>``: the bytes of all elements, or of the one that fills the tensor."""
+        if text[:2] != "0x" or len(text) % 2 or re.fullmatch(r"[0-9a-fA-F]*", text[2:]) is None:
+            self.raise_error("the data of a dense attribute is written 0x and an even number of hexadecimal digits")
+        data, count, size = bytes.fromhex(text[2:]), math.prod(type.get_shape()), type.element_type.compile_time_size
+        if len(data) == size:
+            data *= count
+        if len(data) != size * count:
+            self.raise_error(f"{len(data)} bytes are given for {count} elements of {size} bytes")
+        return DenseIntOrFPElementsAttr(type, BytesAttr(data))
+
+    def _parse_location(self) -> LocationAttr:
+        if self.parse_optional_keyword("unknown"):
+            return unknown
+        if (text := self.parse_optional_str_literal()) is not None:
+            if self.parse_optional_punctuation(":"):
+                line = self.parse_integer(False, False)
+                self.parse_punctuation(":")
+                return file_loc(text, line, self.parse_integer(False, False))
+            if self.parse_optional_punctuation("("):
+                inner = self._parse_location()
+                self.parse_punctuation(")", " after the location inside a name")
+                return name_loc(text, inner)
+            return name_loc(text, unknown)
+        if self._current_token.kind is MLIRTokenKind.HASH_IDENT:
+            position = self.pos
+            alias = self.parse_attribute()
+            if not isinstance(alias, LOCATIONS):
+                self.raise_error("this alias is not a location", position)
+            return alias
+        if self.parse_optional_keyword("callsite"):
+            self.parse_punctuation("(")
+            callee = self._parse_location()
+            self.parse_keyword("at")
+            caller = self._parse_location()
+            self.parse_punctuation(")")
+            return callsite_loc(callee, caller)
+        if self.parse_optional_keyword("fused"):
+            metadata: Attribute = NoneAttr()
+            if self.parse_optional_punctuation("<"):
+                metadata = self.parse_attribute()
+                self.parse_punctuation(">")
+            locations = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
+            return FusedLoc(tuple(locations), metadata)
+        self.raise_error('a location is expected: "file":1:2, "name"(...), callsite(... at ...), fused[...], unknown')
+
+    # Operations
+
+    def parse_operation(self) -> Operation:
+        start = self._current_token.span
+        bound = self._parse_op_result_list()
+        generic = self._current_token.kind is MLIRTokenKind.STRING_LIT
+        if generic:
+            op_type = self._get_op_by_name(self.parse_str_literal())
+        else:
+            name = self._parse_token(MLIRTokenKind.BARE_IDENT, "the name of an operation is expected")
+            op_type = self._get_op_by_name(name.text)
+        stack = self._parser_state.dialect_stack
+        stack.append(op_type.dialect_name())
+        if generic:
+            op = self._parse_generic_operation(op_type)
+        elif (reader := READERS.get(op_type.name)) is not None:
+            op = reader(self, op_type)
+        else:
+            op = op_type.parse(self)
+        stack.pop()
+        if (location := self.parse_optional_location()) is not None:
+            op.location = location
+        if bound and (count := sum(size for _, size in bound)) != len(op.results):
+            self.raise_error(f"'{op.name}' has {len(op.results)} results, {count} are named", start)
+        first = 0
+        for span, size in bound:
+            self._register_ssa_definition(span.text[1:], op.results[first : first + size], span)
+            first += size
+        return op
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        stack = self._parser_state.dialect_stack
+        for spelling in (name, modern_name(name), LEGACY_OPS.get(name)):
+            if spelling is not None and (op_type := self.ctx.get_optional_op(spelling, dialect_stack=stack)):
+                return op_type
+        position = max(self.source.rfind(name, 0, self.pos), 0)
+        self.raise_error(f"there is no operation '{name}'", position)
+
+    # Values and regions
+
+    def resolve_operand(self, operand: UnresolvedOperand, type: Any) -> SSAValue:
+        name = operand.operand_name
+        if name not in self.ssa_values:
+            use = self._early_uses.setdefault(name, (operand.span, []))
+            use[1].append(tuple(self._regions))
+        return super().resolve_operand(operand, type)
+
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        if (early := self._early_uses.pop(name, None)) is not None:
+            here = self._regions[-1]
+            if not all(here in regions for regions in early[1]):
+                self.raise_error(f"value %{name} is used outside of the region that defines it", early[0])
+        super()._register_ssa_definition(name, values, span)
+        self._scopes[-1].append(name)
+        if NUMBERED.fullmatch(name) is None:
+            for value in values:
+                value._name = name  # the setter would cut the number off `%x_1`
+
+    def parse_optional_region(self, arguments: Iterable[Parser.Argument] | None = None) -> Region | None:
+        if self.parse_optional_punctuation("{") is None:
+            return None
+        outer = self.blocks, self.forward_block_references
+        self.blocks, self.forward_block_references = {}, defaultdict(list)
+        self._region_count += 1
+        self._regions.append(self._region_count)
+        self._scopes.append([])
+        region = Region()
+        if arguments is not None:
+            region.add_block(self._parse_entry_block(list(arguments)))
+        elif self._current_token.kind not in (MLIRTokenKind.CARET_IDENT, MLIRTokenKind.R_BRACE):
+            block = Block()
+            self._parse_block_body(block)
+            region.add_block(block)
+        while self.parse_optional_punctuation("}") is None:
+            if self._current_token.kind is not MLIRTokenKind.CARET_IDENT:
+                self.raise_error("an operation, a block label or '}' is expected in a region")
+            region.add_block(self._parse_block())
+        for name, spans in self.forward_block_references.items():
+            self.raise_error(f"block ^{name} is not defined in this region", spans[0])
+        for name in self._scopes.pop():
+            del self.ssa_values[name]
+        self._regions.pop()
+        self.blocks, self.forward_block_references = outer
+        return region
+
+    def _parse_entry_block(self, arguments: list[Parser.Argument]) -> Block:
+        """The first block of a region whose arguments were written before it, as those of functions and loops are."""
+        if self._current_token.kind is MLIRTokenKind.CARET_IDENT:
+            self.raise_error("the first block has its arguments already and takes no label")
+        block = Block(arg_types=[argument.type for argument in arguments])
+        for value, argument in zip(block.args, arguments, strict=True):
+            self._register_ssa_definition(argument.name.text[1:], (value,), argument.name)
+            if argument.location is not None:
+                value.location = argument.location
+        self._parse_block_body(block)
+        return block

@@ -1,0 +1,92 @@
+"""The contract of each stage of the compiler: which ops and types may appear.
+
+check_stage(module, "ttir")      raises StageError: tt.splat: ttir has no encodings, but found tensor<4xf32, #...>
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.dialects import cf, math, scf, ub
+from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir.arith_ext import Arith
+from tilework.ir.misc import GPU, LLVM
+from tilework.ir.tt import TT, ViewOp
+from tilework.ir.types import PointerType, TensorDescType
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The ops of a stage, and whether its tensors have encodings."""
+
+    name: str
+    ops: frozenset[type[Operation]]
+    encodings: bool
+
+
+class StageError(Exception):
+    """An op that does not belong to a stage."""
+
+    def __init__(self, stage: str, op: Operation, reason: str) -> None:
+        super().__init__(f"{op.name}: {reason}\n{op}")
+        self.stage, self.op, self.reason = stage, op, reason
+
+
+TTIR = Stage(
+    name="ttir",
+    ops=frozenset(
+        {
+            ModuleOp,
+            *TT.operations,
+            *Arith.operations,
+            *math.Math.operations,
+            *GPU.operations,
+            *LLVM.operations,
+            scf.ForOp,
+            scf.IfOp,
+            scf.WhileOp,
+            scf.ConditionOp,
+            scf.YieldOp,
+            cf.BranchOp,
+            cf.ConditionalBranchOp,
+            ub.PoisonOp,
+        }
+        - {ViewOp}
+    ),
+    encodings=False,
+)
+STAGES = {stage.name: stage for stage in (TTIR,)}
+
+
+def check_stage(module: ModuleOp, stage: str) -> None:
+    """Raise for the first op of `module` that breaks the contract of `stage`."""
+    contract = STAGES[stage]
+    for op in module.walk():
+        if type(op) not in contract.ops:
+            raise StageError(stage, op, f"is not an op of {stage}")
+        if not contract.encodings and (found := first_encoded(types_in(op))) is not None:
+            raise StageError(stage, op, f"{stage} has no encodings, but found {found}")
+
+
+def types_in(op: Operation) -> Iterable[Attribute]:
+    """The types of the results of `op` and of the arguments of its blocks."""
+    for result in op.results:
+        yield result.type
+    for region in op.regions:
+        for block in region.blocks:
+            for argument in block.args:
+                yield argument.type
+
+
+def first_encoded(types: Iterable[Attribute]) -> Attribute | None:
+    """The first type that is, points to or describes a tensor with an encoding."""
+    for type in types:
+        inner = type
+        if isinstance(inner, PointerType):
+            inner = inner.pointee
+        elif isinstance(inner, TensorDescType):
+            inner = inner.block
+        if isinstance(inner, TensorType) and not isinstance(inner.encoding, NoneAttr):
+            return type
+    return None

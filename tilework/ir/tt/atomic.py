@@ -1,0 +1,201 @@
+"""`tt` ops that read and change memory in one step."""
+
+from functools import cache
+from typing import Self
+
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.create import create_op
+from tilework.ir.enums import (
+    MemSemantic,
+    MemSyncScope,
+    RMWOp,
+)
+from tilework.ir.tt.constraints import (
+    ANY,
+    BOOL_LIKE,
+    PTR_LIKE,
+    SameEncoding,
+    TensorSize,
+)
+from tilework.ir.tt.memory import loaded_type, verify_mask
+from tilework.ir.tt.text import (
+    Attributes,
+    parse_attr_dict,
+    parse_keyword,
+    parse_operands,
+    parse_signature,
+    print_attr_dict,
+    print_enum,
+    print_operands,
+    print_signature,
+)
+from tilework.ir.types import (
+    i32,
+    int_attr,
+)
+
+
+def parse_order(parser: Parser) -> Attributes:
+    """``sem, scope,`` of an atomic."""
+    sem = parse_keyword(parser, MemSemantic)
+    parser.parse_punctuation(",")
+    scope = parse_keyword(parser, MemSyncScope)
+    parser.parse_punctuation(",")
+    return {"sem": sem, "scope": scope}
+
+
+def print_order(printer: Printer, properties: Attributes) -> None:
+    """`` sem, scope,`` of an atomic."""
+    printer.print_string(" ")
+    print_enum(printer, MemSemantic, properties["sem"])
+    printer.print_string(", ")
+    print_enum(printer, MemSyncScope, properties["scope"])
+    printer.print_string(",")
+
+
+def verify_atomic(op: IRDLOperation, ptr: Attribute, value: Attribute, result: Attribute) -> None:
+    """Pointer, value and result of an atomic agree."""
+    if loaded_type(ptr) != value or result != value:
+        raise VerifyException(f"{op.name} on {ptr} takes and gives {loaded_type(ptr)}, not {value} and {result}")
+
+
+@cache
+def rmw_properties(rmw: RMWOp, sem: MemSemantic, scope: MemSyncScope) -> Attributes:
+    return {"atomic_rmw_op": int_attr(rmw, i32), **cas_properties(sem, scope)}
+
+
+@cache
+def cas_properties(sem: MemSemantic, scope: MemSyncScope) -> Attributes:
+    return {"sem": int_attr(sem, i32), "scope": int_attr(scope, i32)}
+
+
+@irdl_op_definition
+class AtomicRMWOp(IRDLOperation):
+    """Change memory and give its old value.
+
+    ``%old = tt.atomic_rmw fadd, acq_rel, gpu, %p, %v, %mask : (!tt.ptr<f32>, f32, i1) -> f32``
+    """
+
+    name = "tt.atomic_rmw"
+    ptr = operand_def(PTR_LIKE)
+    val = operand_def(ANY)
+    mask = opt_operand_def(BOOL_LIKE)
+    result = result_def(ANY)
+    atomic_rmw_op = prop_def(IntegerAttr)
+    sem = prop_def(IntegerAttr)
+    scope = prop_def(IntegerAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), SameEncoding(), TensorSize())
+
+    @classmethod
+    def make(
+        cls,
+        rmw: RMWOp,
+        ptr: SSAValue,
+        value: SSAValue,
+        mask: SSAValue | None,
+        sem: MemSemantic,
+        scope: MemSyncScope,
+        loc: LocationAttr,
+    ) -> Self:
+        operands = (ptr, value) if mask is None else (ptr, value, mask)
+        properties = rmw_properties(rmw, sem, scope)
+        return create_op(cls, operands, (value.type,), loc, properties)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        rmw = parse_keyword(parser, RMWOp)
+        parser.parse_punctuation(",")
+        order = parse_order(parser)
+        operands = parse_operands(parser)
+        properties, attributes = parse_attr_dict(cls, parser)
+        position = parser.pos
+        inputs, outputs = parse_signature(parser)
+        return cls.create(
+            operands=parser.resolve_operands(operands, inputs, position),
+            result_types=outputs,
+            properties={**properties, "atomic_rmw_op": rmw, **order},
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_enum(printer, RMWOp, self.properties["atomic_rmw_op"])
+        printer.print_string(",")
+        print_order(printer, self.properties)
+        print_operands(printer, self.operands)
+        print_attr_dict(self, printer, ("atomic_rmw_op", "sem", "scope"))
+        print_signature(self, printer)
+
+    def verify_(self) -> None:
+        verify_atomic(self, self.ptr.type, self.val.type, self.result.type)
+        verify_mask(self, self.mask, self.val.type)
+
+
+@irdl_op_definition
+class AtomicCASOp(IRDLOperation):
+    """Replace memory by `val` where it equals `cmp`, and give its old value.
+
+    ``%old = tt.atomic_cas acq_rel, gpu, %p, %cmp, %v : (!tt.ptr<i32>, i32, i32) -> i32``
+    """
+
+    name = "tt.atomic_cas"
+    ptr = operand_def(PTR_LIKE)
+    cmp = operand_def(ANY)
+    val = operand_def(ANY)
+    result = result_def(ANY)
+    sem = prop_def(IntegerAttr)
+    scope = prop_def(IntegerAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), SameEncoding(), TensorSize())
+
+    @classmethod
+    def make(
+        cls,
+        ptr: SSAValue,
+        cmp: SSAValue,
+        value: SSAValue,
+        sem: MemSemantic,
+        scope: MemSyncScope,
+        loc: LocationAttr,
+    ) -> Self:
+        properties = cas_properties(sem, scope)
+        return create_op(cls, (ptr, cmp, value), (value.type,), loc, properties)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        order = parse_order(parser)
+        operands = parse_operands(parser)
+        properties, attributes = parse_attr_dict(cls, parser)
+        position = parser.pos
+        inputs, outputs = parse_signature(parser)
+        return cls.create(
+            operands=parser.resolve_operands(operands, inputs, position),
+            result_types=outputs,
+            properties={**properties, **order},
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_order(printer, self.properties)
+        print_operands(printer, self.operands)
+        print_attr_dict(self, printer, ("sem", "scope"))
+        print_signature(self, printer)
+
+    def verify_(self) -> None:
+        verify_atomic(self, self.ptr.type, self.val.type, self.result.type)
+        if self.cmp.type != self.val.type:
+            raise VerifyException(f"tt.atomic_cas cannot compare {self.val.type} with {self.cmp.type}")

@@ -1,0 +1,179 @@
+"""What an operand or result of a `tt` op may be, and the rules shared by many ops.
+
+A constraint names a kind of element and accepts it alone or as the element of a tensor: `FLOAT_LIKE` is ``f32`` or
+``tensor<8xf32>``. The traits are the rules between operands and results (`SameShape`, `SameEncoding`, ...).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from math import prod
+
+from xdsl.dialects.builtin import NoneAttr, TensorType
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import AttrConstraint, VerificationContext
+from xdsl.printer import Printer
+from xdsl.traits import OpTrait
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.types import (
+    PointerType,
+    TensorDescType,
+    element_type,
+    i1,
+    i32,
+    i64,
+    is_block_pointer,
+    is_float,
+    is_integer,
+    is_pointer,
+    is_tensor,
+    shape_of,
+)
+
+MAX_ELEMENTS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Kind(AttrConstraint[Attribute]):
+    """A type for which `accepts` holds, described by `words` in messages."""
+
+    words: str
+    accepts: Callable[[Attribute], bool]
+
+    def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
+        if not self.accepts(attr):
+            raise VerifyException(f"must be {self.words}, but got {attr}")
+
+    def mapping_type_vars(self, type_var_mapping: object) -> "Kind":
+        return self
+
+
+def like(words: str, accepts: Callable[[Attribute], bool]) -> Kind:
+    """The scalar `words`, or a tensor of it."""
+    return Kind(f"{words} or a tensor of {words}", lambda type: accepts(element_type(type)))
+
+
+def is_element(type: Attribute) -> bool:
+    """What a tensor may hold: a float, an integer or a pointer."""
+    return is_float(type) or is_integer(type) or is_pointer(type)
+
+
+def is_plain_tensor(type: Attribute) -> bool:
+    """A ranked tensor of floats, integers or pointers."""
+    return is_tensor(type) and is_element(element_type(type))
+
+
+FLOAT_LIKE = like("a float", is_float)
+INT_LIKE = like("an integer", is_integer)
+BOOL_LIKE = like("an i1", lambda type: type == i1)
+I64_LIKE = like("an i64", lambda type: type == i64)
+PTR_LIKE = like("a pointer", is_pointer)
+ANY = like("a float, integer or pointer", is_element)
+SCALAR = Kind("a float, integer or pointer", is_element)
+TENSOR = Kind("a ranked tensor of floats, integers or pointers", is_plain_tensor)
+FLOAT_TENSOR = Kind("a tensor of floats", lambda type: is_tensor(type) and is_float(element_type(type)))
+INT_TENSOR = Kind("a tensor of integers", lambda type: is_tensor(type) and is_integer(element_type(type)))
+I32_TENSOR = Kind("a tensor of i32", lambda type: is_tensor(type) and element_type(type) == i32)
+POINTER = Kind("a pointer", is_pointer)
+BLOCK_POINTER = Kind("a pointer to a block", is_block_pointer)
+DESCRIPTOR = Kind("a tensor descriptor", lambda type: isinstance(type, TensorDescType))
+I1 = Kind("i1", lambda type: type == i1)
+I32 = Kind("i32", lambda type: type == i32)
+I64 = Kind("i64", lambda type: type == i64)
+
+
+def types_of(op: Operation) -> list[Attribute]:
+    """The types of the operands, then of the results."""
+    return [value.type for value in (*op.operands, *op.results)]
+
+
+def encodings(types: Iterable[Attribute]) -> set[Attribute]:
+    """The distinct encodings of the tensors among `types` that have one."""
+    return {type.encoding for type in types if isinstance(type, TensorType) and not isinstance(type.encoding, NoneAttr)}
+
+
+@dataclass(frozen=True)
+class TensorSize(OpTrait):
+    """Every tensor has a power of two of elements, at most 2**20."""
+
+    def verify(self, op: Operation) -> None:
+        for type in types_of(op):
+            if not isinstance(type, TensorType):
+                continue
+            count = prod(shape_of(type))
+            if count > MAX_ELEMENTS:
+                raise VerifyException(
+                    f"Maximum allowed number of elements is {MAX_ELEMENTS}, but {generic_text(op)} has more than that"
+                )
+            if count & (count - 1) or count == 0:
+                raise VerifyException(
+                    f"Number of elements must be power-of-two, but {generic_text(op)} "
+                    f"doesn't follow the rule ({count}) elements"
+                )
+
+
+def generic_text(op: Operation) -> str:
+    """``%1 = "tt.splat"(%0) : (f32) -> tensor<3xf32>``."""
+    stream = StringIO()
+    Printer(stream, print_generic_format=True).print_op(op)
+    return stream.getvalue()
+
+
+@dataclass(frozen=True)
+class Elementwise(OpTrait):
+    """Each element of a result depends on the elements of the operands at the same place."""
+
+
+@dataclass(frozen=True)
+class SameShape(OpTrait):
+    """Operands and results have one shape; scalars count as shape ()."""
+
+    def verify(self, op: Operation) -> None:
+        require_equal(op, "shape", (shape_of(type) for type in types_of(op)))
+
+
+@dataclass(frozen=True)
+class SameEncoding(OpTrait):
+    """The tensors that have an encoding have the same one."""
+
+    def verify(self, op: Operation) -> None:
+        if len(found := encodings(types_of(op))) > 1:
+            names = ", ".join(sorted(str(encoding) for encoding in found))
+            raise VerifyException(f"{op.name} requires the same encoding for all operands and results, got {names}")
+
+
+@dataclass(frozen=True)
+class SameElement(OpTrait):
+    """Operands and results have one element type."""
+
+    def verify(self, op: Operation) -> None:
+        require_equal(op, "element type", (element_type(type) for type in types_of(op)))
+
+
+@dataclass(frozen=True)
+class SameType(OpTrait):
+    """Operands and results have one type."""
+
+    def verify(self, op: Operation) -> None:
+        require_equal(op, "type", types_of(op))
+
+
+def require_equal(op: Operation, what: str, facts: Iterable[object]) -> None:
+    """All `facts` are equal, or the message names the distinct ones in order."""
+    distinct = list(dict.fromkeys(facts))
+    if len(distinct) > 1:
+        names = ", ".join(str(fact) for fact in distinct)
+        raise VerifyException(f"{op.name} requires the same {what} for all operands and results, got {names}")
+
+
+def pointed_value(type: Attribute) -> Attribute:
+    """What lies behind a pointer type; the message says so when `type` is not one."""
+    if not isinstance(type, PointerType):
+        raise VerifyException(f"expected a pointer, but got {type}")
+    return type.pointee
+
+
+def names(types: Sequence[Attribute]) -> str:
+    """The types in parentheses, for a message."""
+    return f"({', '.join(map(str, types))})"

@@ -1,0 +1,108 @@
+"""Is a module well formed? Each op by its own rules, and each operand defined before it is used.
+
+    if (problem := first_problem(module)) is not None:
+        op, message = problem
+
+xDSL's definitions of the comparisons and of most casts of `arith` accept scalars only; those ops are checked here, where
+a tensor is as good as its element. Verification costs about as much as compiling: it is for tests and on request.
+"""
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.types import bit_width, element_type, i1, is_float, is_integer, shape_of, with_element
+
+
+def is_int_or_index(type: Attribute) -> bool:
+    return is_integer(type) or isinstance(type, IndexType)
+
+
+Kind = Callable[[Attribute], bool]
+COMPARISONS: dict[type[Operation], Kind] = {arith.CmpiOp: is_int_or_index, arith.CmpfOp: is_float}
+CASTS: dict[type[Operation], tuple[Kind, Kind, int]] = {  # from, to, and the sign of the change of width
+    arith.ExtSIOp: (is_integer, is_integer, 1),
+    arith.ExtUIOp: (is_integer, is_integer, 1),
+    arith.TruncIOp: (is_integer, is_integer, -1),
+    arith.SIToFPOp: (is_integer, is_float, 0),
+    arith.UIToFPOp: (is_integer, is_float, 0),
+    arith.FPToSIOp: (is_float, is_integer, 0),
+    arith.FPToUIOp: (is_float, is_integer, 0),
+    arith.IndexCastOp: (is_int_or_index, is_int_or_index, 0),
+}
+
+
+def verify(module: Operation) -> None:
+    """Raise a `VerifyException` that names the first op that is not well formed."""
+    if (problem := first_problem(module)) is not None:
+        op, message = problem
+        raise VerifyException(f"'{op.name}' op {message}")
+
+
+def first_problem(root: Operation) -> tuple[Operation, str] | None:
+    """The first op under `root` that is not well formed, and what is wrong with it."""
+    positions = {op: number for number, op in enumerate(root.walk())}
+    for op in positions:
+        if (message := op_problem(op) or use_problem(op, positions)) is not None:
+            return op, message
+    return None
+
+
+def op_problem(op: Operation) -> str | None:
+    """What is wrong with `op` alone."""
+    if (kind := COMPARISONS.get(type(op))) is not None:
+        return comparison_problem(op, kind)
+    if (cast := CASTS.get(type(op))) is not None:
+        return cast_problem(op, *cast)
+    try:
+        op.verify(verify_nested_ops=False)
+    except VerifyException as error:
+        return str(error.__cause__ or error).strip()
+    return None
+
+
+def comparison_problem(op: Operation, is_kind: Kind) -> str | None:
+    lhs, rhs = (operand.type for operand in op.operands)
+    if lhs != rhs:
+        return f"compares {lhs} with {rhs}"
+    if not is_kind(element_type(lhs)):
+        return f"cannot compare {lhs}"
+    if op.results[0].type != with_element(lhs, i1):
+        return f"compares {lhs}, so its result is {with_element(lhs, i1)}, not {op.results[0].type}"
+    return None
+
+
+def cast_problem(op: Operation, is_source: Kind, is_target: Kind, growth: int) -> str | None:
+    source, target = op.operands[0].type, op.results[0].type
+    if shape_of(source) != shape_of(target):
+        return f"casts {source} to {target}: the shapes differ"
+    if not (is_source(element_type(source)) and is_target(element_type(target))):
+        return f"cannot cast {source} to {target}"
+    if growth and (bit_width(target) - bit_width(source)) * growth <= 0:
+        return f"casts {source} to {target}, which is not {'wider' if growth > 0 else 'narrower'}"
+    return None
+
+
+def use_problem(op: Operation, positions: dict[Operation, int]) -> str | None:
+    """An operand that is not visible where `op` stands."""
+    for number, operand in enumerate(op.operands):
+        if not is_visible(operand, op, positions):
+            return f"uses operand {number} where it is not defined"
+    return None
+
+
+def is_visible(value: SSAValue, user: Operation, positions: dict[Operation, int]) -> bool:
+    """Whether `value` comes from a block around `user`, above it; other blocks of the same region are trusted."""
+    owner = value.owner
+    home = owner if isinstance(owner, Block) else owner.parent
+    inner: Operation | None = user
+    while inner is not None and (block := inner.parent) is not None:
+        if block is home:
+            return isinstance(owner, Block) or positions.get(owner, len(positions)) < positions[inner]
+        if home is not None and block.parent is home.parent:
+            return True
+        inner = block.parent_op()
+    return False

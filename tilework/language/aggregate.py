@@ -1,0 +1,156 @@
+"""Classes whose instances are kernel values: `_aggregate`.
+
+    @_aggregate
+    class Window:
+        start: tensor
+        size: constexpr
+
+        def __init__(self, start, size):
+            self.start = start
+            self.size = size
+
+        @jit
+        def end(self):
+            return self.start + self.size
+
+`Window(x, 4)` in a kernel runs `__init__` while compiling. The fields are declared by annotations, and each must hold
+a value of its class. A `Window` crosses loops, branches and calls as the runtime handles of its fields; its constants
+are part of its type, so windows of different sizes have different types.
+"""
+
+import sys
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any
+
+from tilework.language.compile_time import base_type, base_value, constexpr
+
+HIDDEN = ("_semantic", "_generator")  # passed to `__init__` only if it asks for them
+
+
+class _aggregate_type(base_type):
+    """The class of an aggregate, and the types of its fields in order of declaration."""
+
+    def __init__(self, base_cls: type, fields: Sequence[tuple[str, Any]]) -> None:
+        self.base_cls = base_cls
+        self.fields = list(fields)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _aggregate_type) and self.base_cls is other.base_cls and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return hash((self.base_cls, *self.fields))
+
+    def __str__(self) -> str:
+        return f"{self.base_cls.__qualname__}<{', '.join(f'{name}: {type}' for name, type in self.fields)}>"
+
+    __repr__ = __str__
+
+    def mangle(self) -> str:
+        fields = ", ".join(type.mangle() for _, type in self.fields)
+        return f"{self.base_cls.__module__}.{self.base_cls.__qualname__}<{fields}>"
+
+    def _unflatten_ir(self, handles: Sequence[Any], cursor: int) -> tuple[Any, int]:
+        value = object.__new__(self.base_cls)
+        for name, type in self.fields:
+            field, cursor = type._unflatten_ir(handles, cursor)
+            object.__setattr__(value, name, field)
+        return value, cursor
+
+
+class AggregateValue(base_value):
+    """What `_aggregate` adds to a class: checked fields, a type made of the field types, and flattening."""
+
+    __aggregate__ = True
+    __triton_aggregate__ = True
+    __aggregate_fields__: dict[str, Any] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        initialise = vars(self.__class__)["__aggregate_init__"]
+        if initialise is not None:
+            accepted = _parameter_names(initialise)
+            kwargs = {name: value for name, value in kwargs.items() if name not in HIDDEN or name in accepted}
+            initialise(self, *args, **kwargs)
+        for name in self.__aggregate_fields__:
+            if name not in self.__dict__:
+                raise AttributeError(f"{self.__class__.__name__}.__init__ did not set the field {name!r}")
+
+    @property
+    def type(self) -> _aggregate_type:  # pyright: ignore[reportIncompatibleVariableOverride]
+        cls = self.__class__
+        return _aggregate_type(cls, [(name, getattr(self, name).type) for name in cls.__aggregate_fields__])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        cls = self.__class__
+        if name not in cls.__aggregate_fields__:
+            raise AttributeError(f"{cls.__name__} has no field {name!r}; declare it in the class: `{name}: tl.tensor`")
+        expected = _resolve(cls.__aggregate_fields__[name], cls)
+        if expected is constexpr and not isinstance(value, base_value):
+            value = constexpr(value)
+        if not _is_a(value, expected):
+            shown = getattr(expected, "__name__", expected)
+            raise TypeError(f"field {name!r} of {cls.__name__} must be a {shown}, not a {value.__class__.__name__}")
+        object.__setattr__(self, name, value)
+
+    def _flatten_ir(self, handles: list[Any]) -> None:
+        for name in self.__aggregate_fields__:
+            getattr(self, name)._flatten_ir(handles)
+
+
+def _aggregate(cls: type) -> Any:
+    """Make kernel values of the instances of a class; see the module docstring."""
+    fields: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        if base not in (object, base_value, AggregateValue):
+            fields |= getattr(base, "__annotations__", {})
+    for internal in AggregateValue.__annotations__ | base_value.__annotations__:
+        fields.pop(internal, None)
+    for member in vars(cls).values():
+        function = getattr(member, "__func__", member)
+        if isinstance(function, FunctionType):
+            function.__dict__["_aggregate_method"] = True  # lets kernels call it through the class
+    members = {name: member for name, member in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    namespace = members | {
+        "__annotations__": {},
+        "__aggregate_fields__": fields,
+        "__aggregate_init__": _user_init(cls),
+        "__init__": AggregateValue.__init__,
+        "__setattr__": AggregateValue.__setattr__,
+        "type": AggregateValue.type,
+    }
+    bases = (cls,) if issubclass(cls, AggregateValue) else (cls, AggregateValue)
+    return type(cls.__name__, bases, namespace)
+
+
+def _user_init(cls: type) -> Any:
+    """The `__init__` the user wrote, possibly a constexpr_function; None if there is none."""
+    for base in cls.__mro__:
+        own = vars(base)
+        if "__aggregate_init__" in own:
+            return own["__aggregate_init__"]
+        if "__init__" in own and base is not object:
+            return own["__init__"]
+    return None
+
+
+def _parameter_names(function: Any) -> Sequence[str]:
+    code = getattr(function, "fn", function).__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _resolve(annotation: Any, cls: type) -> Any:
+    """The class an annotation names; text that cannot be evaluated (a name local to a factory) stays text."""
+    if not isinstance(annotation, str):
+        return annotation
+    found: Any = vars(sys.modules.get(cls.__module__, sys))
+    for index, part in enumerate(annotation.strip("'\"").split(".")):
+        found = found.get(part) if index == 0 else getattr(found, part, None)
+        if found is None:
+            return annotation.strip("'\"").rsplit(".", 1)[-1]
+    return found
+
+
+def _is_a(value: Any, expected: Any) -> bool:
+    if isinstance(expected, str):
+        return any(base.__name__ == expected for base in type(value).__mro__)
+    return isinstance(value, expected)

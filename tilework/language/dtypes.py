@@ -1,0 +1,482 @@
+"""Element types, pointers and blocks, and the short strings that name them in kernel signatures.
+
+    float32.primitive_bitwidth          # 32
+    pointer_type(float32)               # pointer<fp32>, written "*fp32" in a signature
+    block_type(float16, [4, 8]).numel   # 32: a block of 4 by 8 elements
+
+Types are values: compared by content, hashable, printable. ``str`` is the short name (``fp32``); ``repr`` is the
+spelling users write (``triton.language.float32``). `mangle` gives the text used in names of specialised functions.
+"""
+
+import builtins
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar
+
+from tilework.language.compile_time import (
+    _unwrap_if_constexpr,
+    _unwrap_shape,
+    base_type,
+    constexpr,
+    constexpr_type,
+    tuple,
+    tuple_type,
+)
+
+TRITON_MAX_TENSOR_NUMEL = 1048576
+
+FLOAT_LAYOUT = {  # name: (bits, mantissa bits, exponent bias)
+    "fp8e4b15": (8, 3, 15),
+    "fp8e4nv": (8, 3, 7),
+    "fp8e4b8": (8, 3, 8),
+    "fp8e5": (8, 2, 15),
+    "fp8e5b16": (8, 2, 16),
+    "fp16": (16, 10, 15),
+    "bf16": (16, 7, 127),
+    "fp32": (32, 23, 127),
+    "fp64": (64, 52, 1023),
+}
+
+
+class dtype(base_type):
+    """The type of one element: ``dtype("fp32")`` is `float32`. Predicates are methods: ``x.dtype.is_floating()``."""
+
+    SINT_TYPES: ClassVar = ["int8", "int16", "int32", "int64"]
+    UINT_TYPES: ClassVar = ["int1", "uint8", "uint16", "uint32", "uint64"]
+    FP_TYPES: ClassVar = list(FLOAT_LAYOUT)
+    STANDARD_FP_TYPES: ClassVar = ["fp16", "bf16", "fp32", "fp64"]
+    OTHER_TYPES: ClassVar = ["void"]
+
+    class SIGNEDNESS(Enum):
+        SIGNED = 0
+        UNSIGNED = 1
+
+    class KIND(Enum):
+        """How general a type is; a weak number takes the other operand's type if its kind is not higher."""
+
+        BOOLEAN = 0
+        INTEGRAL = 1
+        FLOATING = 2
+
+        def __lt__(self, other: "dtype.KIND") -> bool:
+            return self.value < other.value
+
+        def __le__(self, other: "dtype.KIND") -> bool:
+            return self.value <= other.value
+
+        def __gt__(self, other: "dtype.KIND") -> bool:
+            return self.value > other.value
+
+        def __ge__(self, other: "dtype.KIND") -> bool:
+            return self.value >= other.value
+
+    value_class: ClassVar[Any]  # what `_unflatten_ir` builds: `tensor`, set where that class is defined
+
+    def __init__(self, name: Any) -> None:
+        name = _unwrap_if_constexpr(name)
+        assert dtype.is_dtype(name), f"{name!r} is not the name of a dtype"
+        self.name: str = name
+        if name in FLOAT_LAYOUT:
+            self.primitive_bitwidth, self.fp_mantissa_width, self.exponent_bias = FLOAT_LAYOUT[name]
+        elif name == "void":
+            self.primitive_bitwidth = 0
+        else:
+            signed = name in dtype.SINT_TYPES
+            self.int_signedness = dtype.SIGNEDNESS.SIGNED if signed else dtype.SIGNEDNESS.UNSIGNED
+            self.int_bitwidth = self.primitive_bitwidth = int(name.split("int")[-1])
+
+    @staticmethod
+    def is_dtype(name: str) -> bool:
+        """True if `name` is the short name of an element type."""
+        return name in ALL_NAMES
+
+    @property
+    def itemsize(self) -> int:
+        return self.primitive_bitwidth // 8
+
+    @property
+    def scalar(self) -> "dtype":
+        """The element type; itself unless this is a block."""
+        return self
+
+    @property
+    def cache_key_part(self) -> str:
+        return self.name
+
+    def is_fp8(self) -> bool:
+        return self.name.startswith("fp8")
+
+    def is_fp8e4nv(self) -> bool:
+        return self.name == "fp8e4nv"
+
+    def is_fp8e4b8(self) -> bool:
+        return self.name == "fp8e4b8"
+
+    def is_fp8e4b15(self) -> bool:
+        return self.name == "fp8e4b15"
+
+    def is_fp8e5(self) -> bool:
+        return self.name == "fp8e5"
+
+    def is_fp8e5b16(self) -> bool:
+        return self.name == "fp8e5b16"
+
+    def is_fp16(self) -> bool:
+        return self.name == "fp16"
+
+    def is_bf16(self) -> bool:
+        return self.name == "bf16"
+
+    def is_fp32(self) -> bool:
+        return self.name == "fp32"
+
+    def is_fp64(self) -> bool:
+        return self.name == "fp64"
+
+    def is_int1(self) -> bool:
+        return self.name == "int1"
+
+    def is_int8(self) -> bool:
+        return self.name == "int8"
+
+    def is_int16(self) -> bool:
+        return self.name == "int16"
+
+    def is_int32(self) -> bool:
+        return self.name == "int32"
+
+    def is_int64(self) -> bool:
+        return self.name == "int64"
+
+    def is_uint8(self) -> bool:
+        return self.name == "uint8"
+
+    def is_uint16(self) -> bool:
+        return self.name == "uint16"
+
+    def is_uint32(self) -> bool:
+        return self.name == "uint32"
+
+    def is_uint64(self) -> bool:
+        return self.name == "uint64"
+
+    def is_floating(self) -> bool:
+        return self.name in FLOAT_LAYOUT
+
+    def is_standard_floating(self) -> bool:
+        return self.name in STANDARD_FLOATS
+
+    def is_int_signed(self) -> bool:
+        return self.name in SIGNED
+
+    def is_int_unsigned(self) -> bool:
+        return self.name in UNSIGNED
+
+    def is_int(self) -> bool:
+        return self.name in SIGNED or self.name in UNSIGNED
+
+    def is_bool(self) -> bool:
+        return self.name == "int1"
+
+    def is_void(self) -> bool:
+        return self.name == "void"
+
+    def is_block(self) -> bool:
+        return False
+
+    def is_ptr(self) -> bool:
+        return False
+
+    def is_const(self) -> bool:
+        return False
+
+    def kind(self) -> "dtype.KIND":
+        """BOOLEAN < INTEGRAL < FLOATING."""
+        if self.is_bool():
+            return dtype.KIND.BOOLEAN
+        if self.is_int():
+            return dtype.KIND.INTEGRAL
+        assert self.is_floating(), f"{self} has no kind: it is neither an integer nor a float"
+        return dtype.KIND.FLOATING
+
+    def get_int_max_value(self) -> int:
+        """127 for int8, 255 for uint8."""
+        assert self.is_int(), f"{self} is not an integer type"
+        return 2 ** (self.int_bitwidth - self.is_int_signed()) - 1
+
+    def get_int_min_value(self) -> int:
+        """-128 for int8, 0 for uint8."""
+        assert self.is_int(), f"{self} is not an integer type"
+        return -(2 ** (self.int_bitwidth - 1)) if self.is_int_signed() else 0
+
+    def with_element_ty(self, element_ty: "dtype") -> "dtype":
+        """The same shape with another element type; for a scalar, just that type."""
+        return element_ty
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, constexpr):
+            other = other.value
+        return type(other) is dtype and type(self) is dtype and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"triton.language.{user_name(self.name)}"
+
+    def mangle(self) -> str:
+        """``i32``, ``u8``, ``fp32``: the signature code, with ``u1`` for booleans."""
+        return CODE_OF.get(self.name, self.name)
+
+    def _unflatten_ir(self, handles: Sequence[Any], cursor: int) -> builtins.tuple[Any, int]:
+        return self.value_class(handles[cursor], self), cursor + 1
+
+
+ALL_NAMES = frozenset([*dtype.SINT_TYPES, *dtype.UINT_TYPES, *dtype.FP_TYPES, *dtype.OTHER_TYPES])
+SIGNED, UNSIGNED = frozenset(dtype.SINT_TYPES), frozenset(dtype.UINT_TYPES)
+STANDARD_FLOATS = frozenset(dtype.STANDARD_FP_TYPES)
+CODE_OF = {name: name.replace("uint", "u").replace("int", "i") for name in SIGNED | UNSIGNED} | {"int1": "u1"}
+
+
+def user_name(name: str) -> str:
+    """The name in `tilework.language` of a dtype: ``fp32`` is `float32`, ``bf16`` is `bfloat16`."""
+    return name.replace("bf16", "bfloat16") if name == "bf16" else name.replace("fp", "float")
+
+
+class pointer_type(dtype):
+    """The address of an `element_ty`: ``pointer_type(float32)``. `const` forbids stores through it.
+
+    A pointer to a block is a block pointer, made by `make_block_ptr`.
+    """
+
+    def __init__(self, element_ty: Any, address_space: Any = 1, const: Any = False) -> None:
+        element_ty = _unwrap_if_constexpr(element_ty)
+        if not isinstance(element_ty, dtype):
+            raise TypeError(f"a pointer needs the dtype it points to, not {type(element_ty).__name__}")
+        self.element_ty = element_ty
+        self.address_space: int = _unwrap_if_constexpr(address_space)
+        self.const: bool = _unwrap_if_constexpr(const)
+        self.name = f"{'const_' if self.const else ''}pointer<{element_ty}>"
+        self.primitive_bitwidth = 64
+
+    def is_ptr(self) -> bool:
+        return True
+
+    def is_const(self) -> bool:
+        return self.const
+
+    def __eq__(self, other: object) -> bool:
+        other = _unwrap_if_constexpr(other)
+        return (
+            isinstance(other, pointer_type)
+            and self.element_ty == other.element_ty
+            and self.address_space == other.address_space
+            and self.const == other.const
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.address_space))
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def mangle(self) -> str:
+        return ("Pk" if self.const else "P") + self.element_ty.mangle()
+
+
+def const_pointer_type(element_ty: Any, address_space: int = 1) -> pointer_type:
+    """A pointer that must not be stored to: ``*kfp32`` in a signature."""
+    return pointer_type(element_ty, address_space, const=True)
+
+
+class block_type(dtype):
+    """A block of elements: ``block_type(float16, [4, 8])``. Every size is a power of two."""
+
+    def __init__(self, element_ty: dtype, shape: Any) -> None:
+        sizes = _unwrap_shape(shape)
+        if not sizes:
+            raise TypeError("a block needs at least one dimension; a value of rank 0 has its plain dtype")
+        self.element_ty = element_ty
+        self.numel = validate_block_shape(sizes)
+        self.shape = tuple(sizes)
+        self.name = f"<{self.shape}, {element_ty}>"
+
+    @property
+    def scalar(self) -> dtype:
+        return self.element_ty
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel * (self.element_ty.primitive_bitwidth // 8)
+
+    @cached_property
+    def constexpr_shape(self) -> tuple:
+        """The shape as kernels see it: ``x.shape``."""
+        return tuple([constexpr(size) for size in self.shape.values])
+
+    def get_block_shapes(self) -> tuple:
+        return self.shape
+
+    def is_block(self) -> bool:
+        return True
+
+    def with_element_ty(self, element_ty: dtype) -> "block_type":
+        return block_type(element_ty, self.shape)
+
+    def __eq__(self, other: object) -> bool:
+        other = _unwrap_if_constexpr(other)
+        if not isinstance(other, block_type):
+            return False
+        return self.shape.values == other.shape.values and self.element_ty == other.element_ty
+
+    def __hash__(self) -> int:
+        return hash((self.element_ty, *self.shape.values))
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def mangle(self) -> str:
+        """``i32S4_8S`` for a 4 by 8 block of int32."""
+        return f"{self.element_ty.mangle()}S{'_'.join(map(str, self.shape.values))}S"
+
+
+def validate_block_shape(shape: Sequence[Any]) -> int:
+    """The number of elements of a legal block shape: constant powers of two, at most `TRITON_MAX_TENSOR_NUMEL`."""
+    for index, size in enumerate(shape):
+        if not isinstance(size, int):
+            raise TypeError(f"Shape element {index} must have type `constexpr[int]`, got `{size}`")
+        if size <= 0 or size & (size - 1):
+            raise ValueError(f"Shape element {index} must be a power of 2")
+    numel = prod(shape)
+    if numel > TRITON_MAX_TENSOR_NUMEL:
+        raise ValueError(f"numel ({numel}) exceeds triton maximum tensor numel ({TRITON_MAX_TENSOR_NUMEL})")
+    return numel
+
+
+class function_type(base_type):
+    """What a function takes and gives back; kept for code written for Triton 3.0."""
+
+    def __init__(self, ret_types: Iterable[base_type], param_types: Iterable[base_type]) -> None:
+        self.ret_types, self.param_types = list(ret_types), list(param_types)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, function_type) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        return f"fn ({', '.join(map(str, self.param_types))}) -> {', '.join(map(str, self.ret_types))}"
+
+
+class tensor_descriptor_type(base_type):
+    """The type of a `tensor_descriptor`: the block it moves, and the types of its shape and strides."""
+
+    value_class: ClassVar[Any]  # `tensor_descriptor`, set where that class is defined
+
+    def __init__(self, block_type: block_type, shape_type: tuple_type, strides_type: tuple_type) -> None:
+        self.block_type, self.shape_type, self.strides_type = block_type, shape_type, strides_type
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, tensor_descriptor_type)
+            and self.block_type == other.block_type
+            and self.shape_type == other.shape_type
+            and self.strides_type == other.strides_type
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.block_type, self.shape_type, self.strides_type))
+
+    def __str__(self) -> str:
+        return f"tensor_descriptor<{self.block_type}>"
+
+    __repr__ = __str__
+
+    def mangle(self) -> str:
+        return f"TD{self.block_type.mangle()}"
+
+    def _unflatten_ir(self, handles: Sequence[Any], cursor: int) -> builtins.tuple[Any, int]:
+        handle = handles[cursor]
+        shape, cursor = self.shape_type._unflatten_ir(handles, cursor + 1)
+        strides, cursor = self.strides_type._unflatten_ir(handles, cursor)
+        return self.value_class(handle, shape, strides, self.block_type), cursor
+
+
+class const:
+    """Annotation of a pointer parameter whose data the kernel only reads: ``def k(src: tl.const): ...``"""
+
+
+void = dtype("void")
+int1, int8, int16, int32, int64 = map(dtype, ("int1", "int8", "int16", "int32", "int64"))
+uint8, uint16, uint32, uint64 = map(dtype, ("uint8", "uint16", "uint32", "uint64"))
+float8e5, float8e5b16, float8e4nv = map(dtype, ("fp8e5", "fp8e5b16", "fp8e4nv"))
+float8e4b8, float8e4b15 = map(dtype, ("fp8e4b8", "fp8e4b15"))
+float16, bfloat16, float32, float64 = map(dtype, ("fp16", "bf16", "fp32", "fp64"))
+pi32_t = pointer_type(int32)
+
+
+def get_int_dtype(bitwidth: Any, signed: Any) -> dtype:
+    """``get_int_dtype(8, signed=False)`` is `uint8`; one bit is `int1` either way."""
+    bitwidth, signed = _unwrap_if_constexpr(bitwidth), _unwrap_if_constexpr(signed)
+    name = "int1" if bitwidth == 1 else f"{'' if signed else 'u'}int{bitwidth}"
+    if name not in ALL_NAMES:
+        raise ValueError(f"there is no integer type of {bitwidth} bits (signed: {signed})")
+    return dtype(name)
+
+
+def _alias_table() -> dict[str, str]:
+    codes = {"u1": ("bool", "int1", "uint1", "i1"), "i32": ("int",)}
+    codes |= {code: (name,) for name, code in CODE_OF.items() if name not in ("int1", "int32")}
+    codes["i32"] += ("int32",)
+    codes |= {"fp16": ("half", "float16"), "bf16": ("bfloat16",), "fp32": ("float", "float32")}
+    codes |= {"fp64": ("double", "float64"), "fp8e4nv": ("float8e4nv", "float8_e4m3fn"), "void": ()}
+    codes |= {"fp8e5": ("float8e5", "float8_e5m2"), "fp8e4b8": ("float8e4b8", "float8_e4m3fnuz")}
+    codes |= {"fp8e5b16": ("float8e5b16", "float8_e5m2fnuz"), "fp8e4b15": ("float8e4b15",)}
+    return {alias: code for code, aliases in codes.items() for alias in (code, *aliases)}
+
+
+type_canonicalisation_dict = _alias_table()
+DTYPE_OF_CODE = {CODE_OF.get(name, name): dtype(name) for name in sorted(ALL_NAMES)} | {"i1": int1, "B": int1}
+
+
+def canonicalize_dtype(dtype: Any) -> str:
+    """The signature code of a dtype of any library: ``"torch.float16"`` gives ``fp16``; unknown: KeyError."""
+    return type_canonicalisation_dict[str(dtype).rsplit(".", 1)[-1]]
+
+
+def canonicalize_ptr_dtype(dtype: Any, is_const: bool) -> str:
+    """The signature of a pointer: ``*fp16``, or ``*kfp16`` if its data must not change."""
+    return ("*k" if is_const else "*") + canonicalize_dtype(dtype)
+
+
+def str_to_ty(name: Any, c: Any = None) -> Any:
+    """The type a signature string names: ``"*kfp32"``, ``"i32"``, ``"tensordesc<fp16[64, 32]>"``, ``"constexpr"``.
+
+    A tuple of strings gives a `tuple_type`, with field names if it is a NamedTuple. `c` is the constant (or the tuple
+    of constants) behind ``constexpr``.
+    """
+    if isinstance(name, builtins.tuple):
+        constants = c if isinstance(c, (builtins.tuple, list, tuple)) else (None,) * len(name)
+        return tuple_type(map(str_to_ty, name, constants), getattr(name, "_fields", None))
+    if name.startswith("*k"):
+        return pointer_type(str_to_ty(name[2:]), const=True)
+    if name.startswith("*"):
+        return pointer_type(str_to_ty(name[1:]))
+    if name.startswith("tensordesc<"):
+        element, sizes = name.removeprefix("tensordesc<").removesuffix(">").rstrip("]").split("[")
+        shape = [int(size) for size in sizes.split(",")]
+        block = block_type(str_to_ty(element), shape)
+        return tensor_descriptor_type(block, tuple_type([int32] * len(shape)), tuple_type([int64] * len(shape)))
+    if name.startswith("constexpr"):
+        return constexpr_type(c)
+    if name not in DTYPE_OF_CODE:
+        name = type_canonicalisation_dict.get(name, name)
+    if name not in DTYPE_OF_CODE:
+        raise ValueError(f"{name!r} is not a type in a kernel signature, such as i32, *fp16 or constexpr")
+    return DTYPE_OF_CODE[name]

@@ -1,0 +1,219 @@
+"""Reductions and scans of the library, written in the tile language.
+
+    tl.sum(x, axis=0)                              # reduce with `a + b`
+    value, index = tl.max(x, 1, return_indices=True)
+    tl.cumsum(x)                                   # 1, 2, 3 gives 1, 3, 6
+
+Each is `reduce` or `associative_scan` with a small combine function; the `constexpr_function`s decide, while
+compiling, in which dtype it is done.
+"""
+
+# Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
+
+from typing import Any
+
+from tilework.language import core
+from tilework.language.function import constexpr_function, jit
+
+
+@constexpr_function
+def _extremum_dtype(dtype: Any) -> Any:
+    """The dtype of `max` and `min`: at least 32 bits wide, int32 for every small integer."""
+    if dtype.primitive_bitwidth >= 32:
+        return dtype
+    return core.float32 if dtype.is_floating() else core.int32
+
+
+@constexpr_function
+def _sum_dtype(dtype: Any, requested: Any) -> Any:
+    """The dtype of `sum`: the requested one, else small integers are widened to 32 bits."""
+    if requested is not None:
+        return requested
+    if dtype.is_int() and dtype.primitive_bitwidth < 32:
+        return core.int32 if dtype.is_int_signed() else core.uint32
+    return dtype
+
+
+@constexpr_function
+def _without_bfloat16(dtype: Any) -> Any:
+    return core.float32 if dtype.is_bf16() else dtype
+
+
+@constexpr_function
+def _shape_along(axis: int, rank: int, size: int) -> list[int]:
+    """The shape of rank `rank` with one axis of `size`, the others 1."""
+    shape = [1] * rank
+    shape[axis] = size
+    return shape
+
+
+@jit
+def _index_along(axis: core.constexpr, shape: Any) -> Any:
+    """Each element's own index along `axis`, in a block of `shape`."""
+    index = core.reshape(core.arange(0, shape[axis]), _shape_along(axis, len(shape), shape[axis]))
+    return core.broadcast_to(index, shape)
+
+
+@jit
+def _sum_combine(a: Any, b: Any) -> Any:
+    return a + b
+
+
+@jit
+def _prod_combine(a: Any, b: Any) -> Any:
+    return a * b
+
+
+@jit
+def _xor_combine(a: Any, b: Any) -> Any:
+    return a ^ b
+
+
+@jit
+def _or_combine(a: Any, b: Any) -> Any:
+    return a | b
+
+
+@jit
+def _elementwise_max(a: Any, b: Any) -> Any:
+    return core.maximum(a, b)
+
+
+@jit
+def _elementwise_min(a: Any, b: Any) -> Any:
+    return core.minimum(a, b)
+
+
+@jit
+def _argmax_combine_fast(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+    first = value1 > value2
+    return core.where(first, value1, value2), core.where(first, index1, index2)
+
+
+@jit
+def _argmin_combine_fast(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+    first = value1 < value2
+    return core.where(first, value1, value2), core.where(first, index1, index2)
+
+
+@jit
+def _argmax_combine_left(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+    first = (value1 > value2) | ((value1 == value2) & (index1 < index2))
+    return core.where(first, value1, value2), core.where(first, index1, index2)
+
+
+@jit
+def _argmin_combine_left(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+    first = (value1 < value2) | ((value1 == value2) & (index1 < index2))
+    return core.where(first, value1, value2), core.where(first, index1, index2)
+
+
+@jit
+def max(
+    input: Any,
+    axis: core.constexpr = None,
+    return_indices: core.constexpr = False,
+    return_indices_tie_break_left: core.constexpr = True,
+    keep_dims: core.constexpr = False,
+) -> Any:
+    """The largest element along `axis`, or of all; NaN counts only if there is nothing else.
+
+        top, where = tl.max(x, 0, return_indices=True)
+
+    Of equal elements the first is found, or any of them without `return_indices_tie_break_left`. Without indices, the
+    result of a type of 8 or 16 bits is an int32 or an fp32.
+    """
+    if return_indices:
+        core.static_assert(axis is not None, "max with indices needs an axis")
+        values = core.cast(input, _without_bfloat16(input.dtype))
+        pair = (values, _index_along(axis, values.shape))
+        if return_indices_tie_break_left:
+            return core.reduce(pair, axis, _argmax_combine_left, keep_dims=keep_dims)
+        else:
+            return core.reduce(pair, axis, _argmax_combine_fast, keep_dims=keep_dims)
+    else:
+        values = core.cast(input, _extremum_dtype(input.dtype))
+        return core.reduce(values, axis, _elementwise_max, keep_dims=keep_dims)
+
+
+@jit
+def min(
+    input: Any,
+    axis: core.constexpr = None,
+    return_indices: core.constexpr = False,
+    return_indices_tie_break_left: core.constexpr = True,
+    keep_dims: core.constexpr = False,
+) -> Any:
+    """The smallest element along `axis`, or of all; the rules are those of `max`."""
+    if return_indices:
+        core.static_assert(axis is not None, "min with indices needs an axis")
+        values = core.cast(input, _without_bfloat16(input.dtype))
+        pair = (values, _index_along(axis, values.shape))
+        if return_indices_tie_break_left:
+            return core.reduce(pair, axis, _argmin_combine_left, keep_dims=keep_dims)
+        else:
+            return core.reduce(pair, axis, _argmin_combine_fast, keep_dims=keep_dims)
+    else:
+        values = core.cast(input, _extremum_dtype(input.dtype))
+        return core.reduce(values, axis, _elementwise_min, keep_dims=keep_dims)
+
+
+@jit
+def argmax(
+    input: Any, axis: core.constexpr, tie_break_left: core.constexpr = True, keep_dims: core.constexpr = False
+) -> Any:
+    """The index of the largest element along `axis`, an int32; of equal ones the first if `tie_break_left`."""
+    _, index = max(input, axis, True, tie_break_left, keep_dims)
+    return index
+
+
+@jit
+def argmin(
+    input: Any, axis: core.constexpr, tie_break_left: core.constexpr = True, keep_dims: core.constexpr = False
+) -> Any:
+    """The index of the smallest element along `axis`, an int32; of equal ones the first if `tie_break_left`."""
+    _, index = min(input, axis, True, tie_break_left, keep_dims)
+    return index
+
+
+@jit
+def sum(
+    input: Any, axis: core.constexpr = None, keep_dims: core.constexpr = False, dtype: core.constexpr = None
+) -> Any:
+    """The sum along `axis`, or of all elements, in `dtype`: ``tl.sum(x, 0, dtype=tl.float32)``.
+
+    Without `dtype`, integers of fewer than 32 bits are summed in int32 or uint32, others in their own type.
+    """
+    return core.reduce(core.cast(input, _sum_dtype(input.dtype, dtype)), axis, _sum_combine, keep_dims=keep_dims)
+
+
+@jit
+def xor_sum(input: Any, axis: core.constexpr = None, keep_dims: core.constexpr = False) -> Any:
+    """The exclusive or of integers along `axis`, or of all."""
+    core.static_assert(input.dtype.is_int(), "xor_sum only supported for integers")
+    return core.reduce(input, axis, _xor_combine, keep_dims=keep_dims)
+
+
+@jit
+def reduce_or(input: Any, axis: core.constexpr, keep_dims: core.constexpr = False) -> Any:
+    """The bitwise or of integers along `axis`."""
+    core.static_assert(input.dtype.is_int(), "reduce_or only supported for integers")
+    return core.reduce(input, axis, _or_combine, keep_dims=keep_dims)
+
+
+@jit
+def cumsum(input: Any, axis: core.constexpr = 0, reverse: core.constexpr = False, dtype: core.constexpr = None) -> Any:
+    """Running sums along `axis`: 1, 2, 3 gives 1, 3, 6 (reversed: 6, 5, 3). Types as in `sum`, bfloat16 in fp32."""
+    values = core.cast(input, _sum_dtype(_without_bfloat16(input.dtype), dtype))
+    return core.associative_scan(values, axis, _sum_combine, reverse)
+
+
+@jit
+def cumprod(input: Any, axis: core.constexpr = 0, reverse: core.constexpr = False) -> Any:
+    """Running products along `axis`: 1, 2, 3 gives 1, 2, 6; bfloat16 in fp32."""
+    return core.associative_scan(core.cast(input, _without_bfloat16(input.dtype)), axis, _prod_combine, reverse)
+
+
+for _function in (max, min, argmax, argmin, sum, xor_sum, reduce_or, cumsum, cumprod):
+    core.tensor_method(_function)

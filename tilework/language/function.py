@@ -1,0 +1,379 @@
+"""The object that `@jit` makes: a function's source, its parameters, what it depends on, and a hash of all that.
+
+    >>> @jit
+    ... def double(x):
+    ...     return x + x
+    >>> double.arg_names
+    ['x']
+
+Nothing is compiled here. The frontend asks a `JITFunction` for its syntax tree (`parse`) and for the names it can see
+(`get_capture_scope`); the runtime asks for its parameters and for `cache_key`, which changes when anything changes
+that the compiled code depends on: the text, its line, the functions it calls, the `constexpr` globals it reads.
+"""
+
+import ast
+import inspect
+import linecache
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+from tilework.errors import SourceMap
+from tilework.language.dependencies import Dependencies, dependencies_of
+
+
+class JITCallable:
+    """A Python function known by its source: what `@jit` and `@constexpr_function` have in common."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        if not inspect.isfunction(fn):
+            raise TypeError(f"a Python function is needed, got {type(fn).__name__}")
+        self.fn = fn
+        self.signature = inspect.signature(fn)
+        # the lines are taken now (the file may change later); the block is cut out of them at first use
+        self._lines = linecache.getlines(fn.__code__.co_filename, fn.__globals__)
+        if len(self._lines) < fn.__code__.co_firstlineno:
+            raise ValueError(f"@jit functions should be defined in a Python file: no source for {fn!r}")
+        self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
+        self._src: str | None = None
+        self._hash: str | None = None
+        self._tree: ast.Module | None = None
+        self._dependencies: Dependencies | None = None
+        self.__doc__ = fn.__doc__
+        self.__name__ = fn.__name__
+        self.__qualname__ = fn.__qualname__
+        self.__globals__ = fn.__globals__
+        self.__module__ = fn.__module__
+
+    @cached_property
+    def raw_src(self) -> list[str]:
+        """The lines of the function in its file, decorators included."""
+        return inspect.getblock(self._lines[self.fn.__code__.co_firstlineno - 1 :])
+
+    @cached_property
+    def _header(self) -> int:
+        """How many lines of `raw_src` stand before the `def`; decorators may contain anything."""
+        dedented = textwrap.dedent("".join(self.raw_src))
+        header = re.search(rf"^(async\s+)?def\s+{re.escape(self.fn.__name__)}\b", dedented, re.MULTILINE)
+        return dedented[: header.start()].count("\n") if header else 0
+
+    @cached_property
+    def starting_line_number(self) -> int:
+        """The line of the `def` in its file."""
+        return self.fn.__code__.co_firstlineno + self._header
+
+    @property
+    def src(self) -> str:
+        """The dedented text from `def` on; read-only."""
+        if self._src is None:
+            self._src = textwrap.dedent("".join(self.raw_src[self._header :])).rstrip() + "\n"
+        return self._src
+
+    @cached_property
+    def where(self) -> SourceMap:
+        """Where line 1 of `src` stands in the user's file."""
+        first = self.raw_src[self._header]
+        indent = len(first) - len(first.lstrip())
+        return SourceMap(self.fn.__code__.co_filename, self.starting_line_number, indent)
+
+    def _unsafe_update_src(self, text: str) -> None:
+        """Replace the source; the hash and everything derived from the text is forgotten."""
+        self._src = text
+        self._hash = self._tree = self._dependencies = None
+
+    def parse(self) -> ast.Module:
+        """The syntax tree of `src`, parsed once."""
+        if self._tree is None:
+            self._tree = ast.parse(self.src)
+            body = self._tree.body
+            if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
+                raise SyntaxError(f"{self._fn_name}: the source of a jit function must be one `def`")
+        return self._tree
+
+    def get_capture_scope(self) -> dict[str, Any]:
+        """Globals, overlaid with the values of closure variables."""
+        return {**self.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
+
+    @property
+    def dependencies(self) -> Dependencies:
+        """The functions and global values that the text refers to."""
+        if self._dependencies is None:
+            self._dependencies = dependencies_of(self.parse(), self)
+        return self._dependencies
+
+    @property
+    def used_global_vals(self) -> dict[tuple[str, int], tuple[Any, dict[str, Any]]]:
+        """(name, id of its dict) -> (value when first seen, the dict) for each plain global that is read."""
+        return self.dependencies.global_values
+
+    @property
+    def hash(self) -> str | None:
+        """`cache_key` if it was computed, else None."""
+        return self._hash
+
+    @hash.setter
+    def hash(self, value: str | None) -> None:
+        self._hash = value
+
+    @property
+    def cache_key(self) -> str:
+        """SHA-256 over all that the compiled code depends on; see the module docstring."""
+        if self._hash is None:
+            # a recursive reference meets this placeholder instead of recursing for ever
+            self._hash = f"recursion:{self._fn_name}"
+            try:
+                import hashlib
+
+                digest = hashlib.sha256(self.src.encode())
+                self.dependencies.update(digest)
+                digest.update(str(self.starting_line_number).encode())
+            except BaseException:
+                self._hash = None
+                raise
+            self._hash = digest.hexdigest()
+        return self._hash
+
+    def __hash__(self) -> int:
+        return hash(self._fn_name)
+
+
+class KernelParam:
+    """One parameter of a jit function and how it is specialised."""
+
+    def __init__(self, num: int, param: inspect.Parameter, do_not_specialize: bool, no_alignment: bool) -> None:
+        self.num = num
+        self._param = param
+        self.name = param.name
+        self.do_not_specialize = do_not_specialize
+        self.do_not_specialize_on_alignment = no_alignment
+
+    @cached_property
+    def annotation(self) -> str:
+        """The annotation as text, prefix `tl.` removed: ``constexpr``, ``*kfp32``, ``int64``; "" without one."""
+        note = self._param.annotation
+        if note is inspect.Parameter.empty:
+            return ""
+        return normalize_annotation(note)
+
+    @cached_property
+    def annotation_type(self) -> str:
+        """The signature code that the annotation forces (``i64``, ``*fp32``), or ""."""
+        from tilework.language.dtypes import type_canonicalisation_dict
+
+        note = self.annotation
+        stars = note[: len(note) - len(note.lstrip("*"))]
+        rest = note[len(stars) :]
+        const = "k" if stars and rest.startswith("k") and rest not in type_canonicalisation_dict else ""
+        code = type_canonicalisation_dict.get(rest[len(const) :])
+        return f"{stars}{const}{code}" if code else ""
+
+    @cached_property
+    def is_constexpr(self) -> bool:
+        """A compile-time parameter."""
+        return "constexpr" in self.annotation
+
+    @cached_property
+    def is_const(self) -> bool:
+        """A pointer to read-only data."""
+        return self.annotation == "const" or self.annotation.startswith("*k")
+
+    @property
+    def default(self) -> Any:
+        return self._param.default
+
+    @property
+    def has_default(self) -> bool:
+        return self._param.default is not inspect.Parameter.empty
+
+
+def normalize_annotation(note: Any) -> str:
+    """Text of an annotation in signature form: ``tl.int64`` -> ``int64``, ``const int*`` -> ``*kint``."""
+    if isinstance(note, type):
+        return note.__name__
+    if isinstance(note, str):
+        text = note.strip().strip("'\"").strip()
+    elif hasattr(note, "is_ptr") and note.is_ptr():
+        return ("*k" if note.const else "*") + normalize_annotation(note.element_ty)
+    elif hasattr(note, "name") and isinstance(note.name, str):
+        return note.name
+    else:
+        text = str(note)
+    text = re.sub(r"\b(tl|triton\.language|tilework\.language)\.", "", text)
+    if text.endswith("*"):
+        text = "*" + text[:-1].strip()
+    if match := re.fullmatch(r"\*const (.*)", text):
+        text = "*k" + match.group(1)
+    return text
+
+
+class BoundJITMethod:
+    """A jit method taken from an aggregate: calling it passes the aggregate first."""
+
+    def __init__(self, instance: Any, function: "JITFunction") -> None:
+        self.__self__ = instance
+        self.__func__ = function
+
+
+class JITFunction(JITCallable):
+    """A kernel, or a function that kernels call. See the module docstring."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        version: Any = None,
+        do_not_specialize: Iterable[str | int] | None = None,
+        do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+        repr: Callable[[Any], str] | None = None,
+        launch_metadata: Callable[..., Any] | None = None,
+    ) -> None:
+        super().__init__(fn)
+        self.version = version
+        self.do_not_specialize = list(do_not_specialize or ())
+        self.do_not_specialize_on_alignment = list(do_not_specialize_on_alignment or ())
+        self.debug = debug
+        self.noinline = bool(noinline)
+        self._repr = repr
+        self.launch_metadata = launch_metadata
+        self.module = fn.__module__
+        self.params = [
+            KernelParam(
+                number,
+                param,
+                number in self.do_not_specialize or param.name in self.do_not_specialize,
+                number in self.do_not_specialize_on_alignment or param.name in self.do_not_specialize_on_alignment,
+            )
+            for number, param in enumerate(self.signature.parameters.values())
+        ]
+        self.arg_names = [param.name for param in self.params]
+        self.pre_run_hooks: list[Callable[..., Any]] = []
+
+    @cached_property
+    def constexprs(self) -> list[int]:
+        """Indices of the compile-time parameters."""
+        return [param.num for param in self.params if param.is_constexpr]
+
+    def repr(self, specialization: Any) -> str:
+        """The symbol of this kernel for one specialisation."""
+        return self._fn_name if self._repr is None else self._repr(specialization)
+
+    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+        """Call `hook(*args, **kwargs)` before every launch."""
+        if not callable(hook):
+            raise TypeError("a pre-run hook must be callable")
+        self.pre_run_hooks.append(hook)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"Cannot call @jit'd function `{self.__name__}` outside of the scope of a kernel:"
+            f" launch it over a grid, `{self.__name__}[grid](...)`"
+        )
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        raise RuntimeError(
+            f"`{self.__name__}[grid](...)` needs a device, and this version of tilework has none yet: it compiles"
+            " kernels to TTIR (`tilework compile`) and evaluates that (`tilework.evaluator.evaluate`)"
+        )
+
+    def __repr__(self) -> str:
+        return f"JITFunction({self.module}:{self.fn.__qualname__})"
+
+
+class ConstexprFunction(JITCallable):
+    """A Python function that kernels run at compile time; on the host it is that function."""
+
+    def __call__(self, *args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
+        from tilework.language.core import _unwrap_if_constexpr, constexpr
+
+        plain = [unwrap_nested(arg, _unwrap_if_constexpr) for arg in args]
+        named = {key: unwrap_nested(value, _unwrap_if_constexpr) for key, value in kwargs.items()}
+        result = self.fn(*plain, **named)
+        if _semantic is None:
+            return result
+        return result if isinstance(result, JITCallable | constexpr) or is_language_value(result) else constexpr(result)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else BoundConstexprFunction(instance, self)
+
+    def __repr__(self) -> str:
+        return f"ConstexprFunction({self.fn.__module__}:{self.fn.__qualname__})"
+
+
+class BoundConstexprFunction:
+    """A constexpr_function taken from an aggregate."""
+
+    def __init__(self, instance: Any, function: ConstexprFunction) -> None:
+        self.__self__ = instance
+        self.__func__ = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+
+def unwrap_nested(value: Any, unwrap: Callable[[Any], Any]) -> Any:
+    """Replace constexprs by their values, also inside lists and tuples."""
+    value = unwrap(value)
+    if type(value) in (list, tuple):
+        return type(value)(unwrap_nested(item, unwrap) for item in value)
+    if hasattr(value, "values") and type(value).__name__ == "tuple":  # tl.tuple
+        return tuple(unwrap_nested(item, unwrap) for item in value.values)
+    return value
+
+
+def is_language_value(value: Any) -> bool:
+    """A value that flows through a kernel as it is (an aggregate, for example)."""
+    from tilework.language.core import base_value
+
+    return isinstance(value, base_value) or getattr(value, "__triton_aggregate__", False) or isinstance(value, ModuleType)
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    version: Any = None,
+    repr: Callable[[Any], str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    do_not_specialize: Iterable[str | int] | None = None,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Any:
+    """Make a kernel, or a function for kernels, of a Python function.
+
+    >>> @jit
+    ... def add_one(p, n, BLOCK: "tl.constexpr"):
+    ...     i = tl.arange(0, BLOCK)
+    ...     tl.store(p + i, tl.load(p + i, mask=i < n) + 1, mask=i < n)
+    """
+
+    def decorate(function: Callable[..., Any]) -> JITFunction:
+        if isinstance(function, JITFunction):
+            function = function.fn
+        return JITFunction(
+            function,
+            version=version,
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+            debug=debug,
+            noinline=noinline,
+            repr=repr,
+            launch_metadata=launch_metadata,
+        )
+
+    return decorate(fn) if fn is not None else decorate
+
+
+def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
+    """Let kernels call a Python function at compile time, on compile-time values.
+
+    >>> @constexpr_function
+    ... def bits(n):
+    ...     return n.bit_length() - 1
+    >>> bits(1024)
+    10
+    """
+    return ConstexprFunction(fn)

@@ -1,0 +1,15 @@
+"""Arithmetic that host code needs to size blocks and grids; kernels may use it on compile-time values."""
+
+from tilework.language.function import constexpr_function
+
+
+@constexpr_function
+def cdiv(x: int, y: int) -> int:
+    """The quotient, rounded up: ``cdiv(10, 4) == 3``."""
+    return (x + y - 1) // y
+
+
+@constexpr_function
+def next_power_of_2(n: int) -> int:
+    """The smallest power of two that is not less than `n`: ``next_power_of_2(781) == 1024``."""
+    return 1 << (n - 1).bit_length() if n > 0 else n

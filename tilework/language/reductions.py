@@ -1,0 +1,77 @@
+"""Builtins that take a function: `reduce`, `associative_scan` and `map_elementwise`.
+
+The function is a jit function on scalars. The semantic object opens a region, hands its scalar arguments to a Python
+callback, and the callback asks the code generator (`_generator`) to compile the call:
+
+    @jit
+    def add(a, b):
+        return a + b
+
+    tl.reduce(x, 0, add)        # the region contains one call of `add`
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilework.language.compile_time import _unwrap_if_constexpr, tuple
+from tilework.language.shapes import _wrap_axis
+from tilework.language.values import tensor
+
+
+def reduce(
+    input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, _semantic: Any = None, _generator: Any = None
+) -> Any:
+    """Combine all elements along an axis (of the whole block, if `axis` is None) with an associative function.
+
+        smallest = tl.reduce(x, 0, minimum_of_two)
+        value, index = tl.reduce((x, i), 0, larger_with_index)    # several blocks at once: fn(x1, i1, x2, i2)
+
+    `keep_dims` leaves axes of size 1 in place of those that were reduced.
+    """
+    inputs = [input] if isinstance(input, tensor) else list(input)
+    rank = len(inputs[0].shape)
+    axis, keep_dims = _unwrap_if_constexpr(axis), _unwrap_if_constexpr(keep_dims)
+    if axis is not None:
+        axis = _wrap_axis(axis, rank)
+    results = _semantic.reduce(inputs, axis, _region_of(combine_fn, _generator))
+    if keep_dims:
+        restored = [axis] if axis is not None else [0] * rank
+        for position in restored:
+            results = [_semantic.expand_dims(result, position) for result in results]
+    return results[0] if isinstance(input, tensor) else tuple(results)
+
+
+def associative_scan(
+    input: Any, axis: Any, combine_fn: Any, reverse: Any = False, _semantic: Any = None, _generator: Any = None
+) -> Any:
+    """Combine each element with all before it along an axis (with all after it, if `reverse`).
+
+    running = tl.associative_scan(x, 0, add)      # 1, 2, 3 gives 1, 3, 6
+    """
+    inputs = [input] if isinstance(input, tensor) else list(input)
+    axis = _wrap_axis(axis, len(inputs[0].shape))
+    region = _region_of(combine_fn, _generator)
+    results = _semantic.scan(inputs, axis, region, _unwrap_if_constexpr(reverse))
+    return results[0] if isinstance(input, tensor) else tuple(results)
+
+
+def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, _semantic: Any = None, _generator: Any = None) -> Any:
+    """Call a jit function on each element; branches in it are taken per element.
+
+        tl.map_elementwise(compare, x, y)         # compare(x[i], y[i]) for every i
+
+    With ``pack=p`` the function gets `p` elements of each argument at once and returns `p` values per result.
+    """
+    results = _semantic.map_elementwise(args, _unwrap_if_constexpr(pack), _region_of(scalar_fn, _generator))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _region_of(fn: Any, _generator: Any) -> Callable[[Sequence[Any]], list[Any]]:
+    """The body of a region: the results of `fn` on the scalars of its entry block."""
+    function = _unwrap_if_constexpr(fn)
+
+    def build(scalars: Sequence[Any]) -> list[Any]:
+        result = _generator.call_JitFunction(function, scalars, kwargs={})
+        return list(result.values) if isinstance(result, tuple) else [result]
+
+    return build

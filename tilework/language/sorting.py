@@ -1,0 +1,190 @@
+"""Sorting networks: `sort`, `topk`, `bitonic_merge` and `flip`, written in the tile language.
+
+Let n be a power of two. Reshaping the last axis from n to ``2 x 2 x ... x 2`` gives every bit of the index an axis of
+its own, and "the element whose index differs in bit b" is the other element along one axis of size 2:
+
+    partner = keys ^ xor_sum(keys, axis, keep_dims=True)          # a ^ (a ^ b) is b
+
+so all steps of a bitonic network are whole-block operations. For 8 elements, a run of 2**s elements is sorted by
+comparing along bits s-1, ..., 0, upwards or downwards by bit s of the index; doubling s gives the sorted block:
+
+    s = 1: bit 0      s = 2: bits 1, 0      s = 3: bits 2, 1, 0
+
+Floats are sorted through integer keys in the same order: the bits, with those of negative numbers below the sign
+inverted. Comparing keys is a total order (-NaN, -inf, ..., -0, 0, ..., inf, NaN), so no element is ever lost.
+"""
+
+# Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
+
+from typing import Any
+
+from tilework.language import core
+from tilework.language.folds import _elementwise_max, _extremum_dtype, _shape_along, _xor_combine
+from tilework.language.function import constexpr_function, jit
+
+
+@constexpr_function
+def _log2(size: int) -> int:
+    """The number of index bits of a power of two: ``_log2(8)`` is 3."""
+    return size.bit_length() - 1
+
+
+@constexpr_function
+def _is_last(dim: Any, rank: int) -> bool:
+    return dim is None or dim in (-1, rank - 1)
+
+
+@constexpr_function
+def _hypercube(shape: list[int], dim: int) -> list[int]:
+    """`shape` as [before, 2, 2, ..., 2, after]: one axis for each index bit of `dim`."""
+    before, after = 1, 1
+    for size in shape[:dim]:
+        before *= size
+    for size in shape[dim + 1 :]:
+        after *= size
+    return [before] + [2] * (shape[dim].bit_length() - 1) + [after]
+
+
+@constexpr_function
+def _rows(shape: list[int]) -> list[int]:
+    """`shape` as [rows, 2, 2, ..., 2]; axis ``-1 - b`` is bit b of the index along the last dimension."""
+    before = 1
+    for size in shape[:-1]:
+        before *= size
+    return [before] + [2] * (shape[-1].bit_length() - 1)
+
+
+@constexpr_function
+def _with_last(shape: list[int], size: int) -> list[int]:
+    return [*shape[:-1], size]
+
+
+@constexpr_function
+def _bits_dtype(dtype: Any) -> Any:
+    """The integer dtype that holds the bits of `dtype`: itself for integers."""
+    return dtype if dtype.is_int() else core.get_int_dtype(dtype.primitive_bitwidth, True)
+
+
+@jit
+def _partner(bits: Any, axis: core.constexpr) -> Any:
+    """For each element the other one along an axis of size 2."""
+    return bits ^ core.reduce(bits, axis, _xor_combine, keep_dims=True)
+
+
+@jit
+def _ordered(bits: Any) -> Any:
+    """Bits of floats to integers in the same order, and back."""
+    width: core.constexpr = bits.dtype.primitive_bitwidth
+    magnitude: core.constexpr = bits.dtype.get_int_max_value()
+    return bits ^ ((bits >> (width - 1)) & magnitude)
+
+
+@jit
+def _to_keys(x: Any) -> Any:
+    """Integers in the order of the elements of `x`."""
+    if x.dtype.is_floating():
+        return _ordered(x.to(_bits_dtype(x.dtype), bitcast=True))
+    else:
+        return x
+
+
+@jit
+def _from_keys(keys: Any, dtype: core.constexpr) -> Any:
+    """The inverse of `_to_keys`."""
+    if dtype.is_floating():
+        return _ordered(keys).to(dtype, bitcast=True)
+    else:
+        return keys
+
+
+@jit
+def _index_bit(bit: core.constexpr, rank: core.constexpr) -> Any:
+    """Bit `bit` of the index, 0 or 1, in a shape that broadcasts with a hypercube of `rank`."""
+    return core.reshape(core.arange(0, 2), _shape_along(-1 - bit, rank, 2))
+
+
+@jit
+def _compare_exchange(keys: Any, larger_first: Any, bit: core.constexpr) -> Any:
+    """Order the pairs that differ in index bit `bit`: smaller first, or larger first where that is true."""
+    partner = _partner(keys, len(keys.shape) - 1 - bit)
+    wants_larger = _index_bit(bit, len(keys.shape)) != larger_first
+    return core.where((keys > partner) == wants_larger, keys, partner)
+
+
+@jit
+def _merge(keys: Any, larger_first: Any, bits: core.constexpr) -> Any:
+    """Sort each aligned run of ``2**bits`` elements that is bitonic (it rises and then falls, or the reverse)."""
+    for done in core.static_range(bits):
+        keys = _compare_exchange(keys, larger_first, bits - 1 - done)
+    return keys
+
+
+@jit
+def _sort_runs(keys: Any, bits: core.constexpr) -> Any:
+    """Sort each aligned run of ``2**bits`` elements, upwards and downwards in turn, so that pairs are bitonic."""
+    for stage in core.static_range(1, bits + 1):
+        keys = _merge(keys, _index_bit(stage, len(keys.shape)), stage)
+    return keys
+
+
+@jit
+def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
+    """Sort along the last axis: ``tl.sort(x, descending=True)``. NaN counts as larger than every number."""
+    core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension can be sorted")
+    bits: core.constexpr = _log2(x.shape[-1])
+    keys = core.reshape(_to_keys(x), _rows(x.shape))
+    if bits > 0:
+        keys = _merge(_sort_runs(keys, bits - 1), descending, bits)
+    return _from_keys(core.reshape(keys, x.shape), x.dtype)
+
+
+@jit
+def bitonic_merge(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
+    """Sort along the last axis, where the elements first rise and then fall, or the reverse."""
+    core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension can be merged")
+    keys = _merge(core.reshape(_to_keys(x), _rows(x.shape)), descending, _log2(x.shape[-1]))
+    return _from_keys(core.reshape(keys, x.shape), x.dtype)
+
+
+@jit
+def topk(x: Any, k: core.constexpr, dim: core.constexpr = None) -> Any:
+    """The `k` largest along the last axis, the largest first; `k` is a power of two: ``tl.topk(x, 8)``.
+
+    If that leaves elements out, a dtype of 8 or 16 bits becomes int32 or fp32.
+    """
+    core.static_assert(_is_last(dim, len(x.shape)), "topk works along the last dimension only")
+    bits: core.constexpr = _log2(x.shape[-1])
+    kept: core.constexpr = _log2(k)
+    core.static_assert(k == 2**kept and kept <= bits, "k must be a power of 2, not above the size of the dimension")
+    if kept == bits:
+        return sort(x, None, True)
+    else:
+        keys = _sort_runs(core.reshape(_to_keys(x), _rows(x.shape)), kept)
+        for dropped in core.static_range(bits - kept):
+            # of two runs in opposite order, the larger of each pair are the k largest, and bitonic
+            keys = core.reduce(keys, bits - dropped - kept, _elementwise_max)
+            keys = _merge(keys, True if dropped + 1 == bits - kept else _index_bit(kept, bits - dropped), kept)
+        result = _from_keys(core.reshape(keys, _with_last(x.shape, k)), x.dtype)
+        return result.to(_extremum_dtype(x.dtype))
+
+
+@constexpr_function
+def _flip_dim(dim: Any, rank: int) -> int:
+    dim = -1 if dim is None else dim
+    return dim + rank if dim < 0 else dim
+
+
+@jit
+def flip(x: Any, dim: core.constexpr = None) -> Any:
+    """Reverse the elements along `dim` (the last one if None): exchange the partners along every index bit."""
+    axis: core.constexpr = _flip_dim(dim, len(x.shape))
+    core.static_assert(axis >= 0 and axis < len(x.shape), "flip: dim is out of range")
+    bits = core.reshape(core.cast(x, _bits_dtype(x.dtype), bitcast=True), _hypercube(x.shape, axis))
+    for bit in core.static_range(_log2(x.shape[axis])):
+        bits = _partner(bits, bit + 1)
+    return core.cast(core.reshape(bits, x.shape), x.dtype, bitcast=True)
+
+
+for _function in (sort, topk, flip):
+    core.tensor_method(_function)

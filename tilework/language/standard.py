@@ -1,0 +1,118 @@
+"""The library of the tile language, written in the tile language.
+
+    tl.softmax(x)                       # max, exp, sum, divide
+    tl.sort(x, descending=True)         # a sorting network
+
+A function here is compiled into the kernels that call it, like any jit function of a user. Reductions and scans are
+in `folds.py`, sorting networks in `sorting.py`; all have their name here too.
+"""
+
+# Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
+
+from typing import Any
+
+from tilework.language import core
+from tilework.language.folds import argmax, argmin, cumprod, cumsum, max, min, reduce_or, sum, xor_sum
+from tilework.language.function import jit
+from tilework.language.sorting import bitonic_merge, flip, sort, topk
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "bitonic_merge",
+    "cdiv",
+    "cumprod",
+    "cumsum",
+    "flip",
+    "interleave",
+    "max",
+    "min",
+    "ravel",
+    "reduce_or",
+    "sigmoid",
+    "softmax",
+    "sort",
+    "sum",
+    "swizzle2d",
+    "topk",
+    "xor_sum",
+    "zeros",
+    "zeros_like",
+]
+
+
+@jit
+def cdiv(x: Any, div: Any) -> Any:
+    """How many blocks of `div` cover `x`: ``cdiv(10, 4)`` is 3."""
+    return (x + (div - 1)) // div
+
+
+@jit
+def sigmoid(x: Any) -> Any:
+    """``1 / (1 + exp(-x))``, for fp32 and fp64."""
+    return 1 / (1 + core.exp(-x))
+
+
+@jit
+def softmax(
+    x: Any, dim: core.constexpr = None, keep_dims: core.constexpr = False, ieee_rounding: core.constexpr = False
+) -> Any:
+    """``exp(x) / sum(exp(x))`` along `dim` (0 if None), without overflow: the maximum is subtracted first.
+
+    For a block of rank 2 and more pass ``keep_dims=True``, unless `dim` is 0.
+    """
+    axis: core.constexpr = 0 if dim is None else dim
+    exponentials = core.exp(x - max(x, axis, keep_dims=keep_dims))
+    return core.fdiv(exponentials, sum(exponentials, axis, keep_dims=keep_dims), ieee_rounding)
+
+
+@jit
+def ravel(x: Any, can_reorder: core.constexpr = False) -> Any:
+    """All elements in one axis, in row-major order unless `can_reorder`."""
+    return core.reshape(x, [x.numel], can_reorder=can_reorder)
+
+
+@jit
+def zeros(shape: Any, dtype: core.constexpr) -> Any:
+    """A block of zeros: ``acc = tl.zeros((64, 64), tl.float32)``."""
+    return core.full(shape, 0, dtype)
+
+
+@jit
+def zeros_like(input: Any) -> Any:
+    """A block of zeros with the shape and dtype of `input`."""
+    return core.full(input.shape, 0, input.dtype)
+
+
+@jit
+def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
+    """Renumber a size_i by size_j grid so that programs close in time work on `size_g` rows.
+
+    Within a group of rows the order is column by column; for a 4 by 4 grid in groups of 2, row-major numbers:
+
+        0  2  4  6
+        1  3  5  7
+        8 10 12 14
+        9 11 13 15
+    """
+    linear = i * size_j + j
+    per_group = size_g * size_j
+    first_row = linear // per_group * size_g
+    rows = core.minimum(size_i - first_row, size_g)  # the last group may have fewer
+    inside = linear % per_group
+    return first_row + inside % rows, inside // rows
+
+
+@jit
+def interleave(a: Any, b: Any) -> Any:
+    """The elements of two blocks alternating along the last axis: ``a0 b0 a1 b1 ...``"""
+    joined = core.join(a, b)
+    if len(joined.shape) == 1:
+        return joined
+    else:
+        return core.reshape(joined, joined.shape[:-2] + [2 * joined.shape[-2]])
+
+
+for _function in (cdiv, sigmoid, softmax, ravel):
+    core.tensor_method(_function)

@@ -1,0 +1,1 @@
+"""Everything around the compiler: launching, devices, caches, autotuning. Start at `jit`."""

@@ -1,0 +1,1 @@
+"""The command line: `tilework opt` and `tilework compile`."""

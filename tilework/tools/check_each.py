@@ -1,0 +1,347 @@
+"""Does a pass keep what a program computes? Run it before and after, on drawn inputs, and compare.
+
+    report = check_each(module, "canonicalize,triton-combine,cse", seed=7)
+    assert report.ok, report
+
+Inputs follow from the signature: arrays for pointers (a size with room for several tiles, 64-byte aligned, with guard
+space around each), small positive integers (multiples of 16 where `tt.divisibility` says so), normal floats. A draw the
+original program cannot run (an index out of bounds, a failed assertion) is replaced by another, with larger arrays; if
+none works the function is reported as not checked, with the reason.
+
+Integers and pointers must agree in every bit. Floats may differ by rounding, since passes reorder sums: by `RTOL` of
+the largest magnitude in the array, NaN equal to NaN.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, TensorType
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+
+from tilework.evaluator import EvaluationError, evaluate
+from tilework.evaluator.floats import FLOAT_DTYPES, memory_bytes, storage
+from tilework.ir import tt
+from tilework.ir.types import PointerType, TensorDescType, element_type, i32, i64, is_float, is_pointer, shape_of
+from tilework.transforms.registry import parse_pipeline
+
+ATTEMPTS = 8
+FIRST_SIZE = 1 << 13
+GUARD = 1 << 12
+MAX_STEPS = 300_000
+RTOL = {1: 0.13, 2: 2e-2, 4: 2e-4, 8: 1e-9}  # by bytes of the float
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first pass that changed a result, and the first place where it did."""
+
+    function: str
+    pass_name: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"pass '{self.pass_name}' changed the result of '{self.function}': {self.what}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Which functions were compared, which could not be (with the reason), and the mismatch, if any."""
+
+    seed: int
+    checked: tuple[str, ...] = ()
+    unchecked: tuple[tuple[str, str], ...] = ()
+    mismatch: Mismatch | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.mismatch is None
+
+    def __str__(self) -> str:
+        lines = [f"checked '{name}'" for name in self.checked]
+        lines += [f"not checked '{name}': {reason}" for name, reason in self.unchecked]
+        if self.mismatch is not None:
+            lines.append(f"error: {self.mismatch}")
+        return "\n".join(f"{line} (seed {self.seed})" for line in lines)
+
+
+@dataclass
+class Inputs:
+    """Drawn arguments. All arrays lie in one arena, so a run starts again from the same bytes at the same addresses."""
+
+    arena: np.ndarray[Any, Any]
+    args: list[Any] = field(default_factory=list)
+    arrays: list[tuple[str, np.ndarray[Any, Any]]] = field(default_factory=list)
+    used: int = 0
+
+    def reserve(self, name: str, count: int, element: Attribute) -> np.ndarray[Any, Any]:
+        """An array of `count` elements with guard space on both sides."""
+        start = self.used + GUARD
+        end = start + count * memory_bytes(element)
+        self.used = (end + 63) // 64 * 64
+        array = self.arena[start:end].view(array_dtype(element))
+        self.arrays.append((name, array))
+        return array
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run left behind."""
+
+    arrays: tuple[tuple[str, np.ndarray[Any, Any]], ...]
+    returned: tuple[Any, ...]
+    printed: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Inputs on which the original program runs: their bytes at the start, what came out, and whether that was anything:
+    a value returned, a line printed, a changed byte."""
+
+    inputs: Inputs
+    start: bytes
+    outcome: Outcome
+    has_effect: bool
+
+
+def check_each(
+    module: ModuleOp,
+    passes: str | Sequence[ModulePass],
+    seed: int = 0,
+    *,
+    programs: int = 2,
+    attempts: int = ATTEMPTS,
+    max_steps: int = MAX_STEPS,
+) -> Report:
+    """Run `passes` on a copy of `module`, comparing every public function after each of them with the original.
+
+    The grid has `programs` programs along each axis the module asks about.
+    """
+    passes = parse_pipeline(passes) if isinstance(passes, str) else passes
+    grid = tuple(programs if axis in used_axes(module) else 1 for axis in range(3))
+    expected: dict[str, Trial] = {}
+    unchecked: list[tuple[str, str]] = []
+    for position, function in enumerate(public_functions(module)):
+        trial = first_trial(module, function, [seed, position], grid, attempts, max_steps)
+        if isinstance(trial, Trial):
+            expected[symbol(function)] = trial
+        if isinstance(trial, str) or not trial.has_effect:
+            reason = trial if isinstance(trial, str) else "it ran, but returned and wrote nothing on any drawn input"
+            unchecked.append((symbol(function), reason))
+    mismatch = first_mismatch(module.clone(), passes, expected, grid, max_steps)
+    checked = tuple(name for name, trial in expected.items() if trial.has_effect)
+    return Report(seed, checked, tuple(unchecked), mismatch)
+
+
+def first_trial(
+    module: ModuleOp, function: tt.FuncOp, seed: list[int], grid: tuple[int, ...], attempts: int, max_steps: int
+) -> Trial | str:
+    """The first draw on which `function` runs and has an effect, or at least runs; or why none does."""
+    found: Trial | str = "no inputs were drawn"
+    for attempt in range(attempts):
+        drawn = draw(function, np.random.default_rng([*seed, attempt]), attempt)
+        if isinstance(drawn, str):
+            return drawn
+        start = drawn.arena.tobytes()
+        try:
+            outcome = run(module, symbol(function), drawn, grid, max_steps)
+        except EvaluationError as error:
+            found = found if isinstance(found, Trial) else str(error)
+            continue
+        has_effect = bool(outcome.returned or outcome.printed) or drawn.arena.tobytes() != start
+        found = Trial(drawn, start, outcome, has_effect)
+        if has_effect or not drawn.args:
+            return found
+    return found
+
+
+def first_mismatch(
+    module: ModuleOp,
+    passes: Sequence[ModulePass],
+    expected: dict[str, Trial],
+    grid: tuple[int, ...],
+    max_steps: int,
+) -> Mismatch | None:
+    """Apply the passes to `module` one by one, until one of them changes an outcome."""
+    for one in passes:
+        one.apply(None, module)  # pyright: ignore[reportArgumentType]
+        remaining = {symbol(function) for function in public_functions(module)}
+        for name, trial in expected.items():
+            if name not in remaining:
+                return Mismatch(name, one.name, "the function is gone")
+            trial.inputs.arena[:] = np.frombuffer(trial.start, np.uint8)
+            try:
+                after = run(module, name, trial.inputs, grid, max_steps * 4)
+            except EvaluationError as error:
+                return Mismatch(name, one.name, f"it now fails: {error}")
+            if (what := difference(trial.outcome, after)) is not None:
+                return Mismatch(name, one.name, what)
+    return None
+
+
+def run(module: ModuleOp, name: str, inputs: Inputs, grid: tuple[int, ...], max_steps: int) -> Outcome:
+    """One evaluation; the arrays are copied out."""
+    lines: list[str] = []
+    extra = [array for _, array in inputs.arrays]
+    returned = evaluate(module, name, inputs.args, grid, memory=extra, max_steps=max_steps, on_print=lines.append)
+    arrays = tuple((label, array.copy()) for label, array in inputs.arrays)
+    return Outcome(arrays, tuple(returned), len(lines))
+
+
+def difference(before: Outcome, after: Outcome) -> str | None:
+    """Where two outcomes differ, in words; None when they agree."""
+    for (name, old), (_, new) in zip(before.arrays, after.arrays, strict=True):
+        if (where := array_difference(old, new)) is not None:
+            return f"argument '{name}' at {where}"
+    for number, (old, new) in enumerate(zip(before.returned, after.returned, strict=True)):
+        if isinstance(old, np.ndarray) and (where := array_difference(old, np.asarray(new))) is not None:
+            return f"returned value {number} at {where}"
+    if before.printed != after.printed:
+        return f"it printed {before.printed} lines before and {after.printed} after"
+    return None
+
+
+def array_difference(old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> str | None:
+    """The first element that differs: index, value before and value after."""
+    if old.shape != new.shape or old.dtype != new.dtype:
+        return f"shape {old.shape} of {old.dtype} before, {new.shape} of {new.dtype} after"
+    if old.tobytes() == new.tobytes():
+        return None
+    if old.dtype in FLOAT_DTYPES:
+        a, b = old.astype(np.float64), new.astype(np.float64)
+        scale = np.max(np.abs(a), where=np.isfinite(a), initial=0.0)
+        with np.errstate(invalid="ignore"):
+            differs = ~(np.isclose(a, b, rtol=0, atol=RTOL[old.dtype.itemsize] * scale, equal_nan=True) | (a == b))
+    else:
+        differs = old != new
+    places = np.argwhere(differs)
+    if not len(places):
+        return None
+    index = tuple(places[0].tolist())
+    return f"index {index[0] if len(index) == 1 else index}: {old[index]} before, {new[index]} after"
+
+
+def draw(function: tt.FuncOp, rng: np.random.Generator, attempt: int) -> Inputs | str:
+    """Arguments for `function`, larger with each attempt; or why none can be made."""
+    size = FIRST_SIZE << attempt
+    parameters = list(function.regions[0].blocks[0].args)
+    attributes = argument_attributes(function, len(parameters))
+    room = len(parameters) * 2 * (size * 8 + GUARD + 64) + GUARD
+    inputs = Inputs(np.zeros(room, np.uint8))
+    position = 0
+    while position < len(parameters):
+        type_, name = parameters[position].type, parameters[position].name_hint or str(position)
+        if isinstance(type_, TensorDescType):
+            inputs.args.append(draw_descriptor(inputs, name, type_, rng, attempt))
+            rank = len(shape_of(type_.block))
+            following = [p.type for p in parameters[position + 1 : position + 1 + 2 * rank]]
+            position += 1 + (2 * rank if following == [i32] * rank + [i64] * rank else 0)
+            continue
+        if is_pointer(type_) and isinstance(type_, PointerType) and isinstance(type_.pointee, TensorType):
+            return f"argument '{name}' is a block pointer"
+        step = attributes[position].get("tt.divisibility")
+        multiple = step.value.data if isinstance(step, IntegerAttr) else 1
+        inputs.args.append(draw_argument(inputs, name, type_, rng, attempt, multiple))
+        position += 1
+    return inputs
+
+
+def draw_argument(
+    inputs: Inputs, name: str, type: Attribute, rng: np.random.Generator, attempt: int, multiple: int
+) -> Any:
+    """One argument of a scalar, pointer or tensor type."""
+    shape, element, size = shape_of(type), element_type(type), FIRST_SIZE << attempt
+    if isinstance(element, PointerType):
+        array = inputs.reserve(name, size, element.pointee)
+        fill(inputs, array, name, element.pointee, rng, attempt)
+        if not shape:
+            return array
+        lanes = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape) * memory_bytes(element.pointee)
+        return lanes + array.__array_interface__["data"][0]
+    if is_float(element):
+        return rng.normal(size=shape)
+    if shape or storage(element) == np.bool_:
+        return random_integers(rng, element, shape, attempt)
+    top = max(1, 64 >> (attempt // 4))
+    return int(rng.integers(1, max(1, top // multiple) + 1)) * multiple
+
+
+def fill(
+    inputs: Inputs, array: np.ndarray[Any, Any], name: str, element: Attribute, rng: np.random.Generator, attempt: int
+) -> None:
+    """Random contents; a pointer to pointers gets the addresses of one more array."""
+    if isinstance(element, PointerType):
+        target = inputs.reserve(f"*{name}", len(array), element.pointee)
+        fill(inputs, target, f"*{name}", element.pointee, rng, attempt)
+        array[:] = target.__array_interface__["data"][0]
+    elif is_float(element):
+        array[:] = rng.normal(size=array.shape).astype(array.dtype)
+    else:
+        array[:] = random_integers(rng, element, array.shape, attempt).astype(array.dtype)
+
+
+def random_integers(rng: np.random.Generator, element: Attribute, shape: Sequence[int], attempt: int) -> Any:
+    """Small integers; every second attempt draws no negative ones, in case they are indices."""
+    if storage(element) == np.bool_:
+        return rng.integers(0, 2, size=shape).astype(np.bool_)
+    return rng.integers(0 if attempt % 2 else -100, 64 if attempt % 2 else 100, size=shape)
+
+
+def draw_descriptor(
+    inputs: Inputs, name: str, type: TensorDescType, rng: np.random.Generator, attempt: int
+) -> tuple[Any, ...]:
+    """A contiguous array of about the block's size, some blocks only partly inside."""
+    block = shape_of(type.block)
+    element = element_type(type.block)
+    limit = FIRST_SIZE << attempt
+    shape = [max(1, int(rng.integers(1, 4)) * max(1, size // 2)) for size in block]
+    while np.prod(shape) > limit:
+        shape[shape.index(max(shape))] //= 2
+    array = inputs.reserve(name, int(np.prod(shape)), element)
+    fill(inputs, array, name, element, rng, attempt)
+    strides = [int(np.prod(shape[dim + 1 :])) for dim in range(len(shape))]
+    return array, tuple(shape), tuple(strides)
+
+
+def argument_attributes(function: tt.FuncOp, count: int) -> list[dict[str, Attribute]]:
+    """The attributes of each parameter."""
+    listed = function.properties.get("arg_attrs")
+    if not isinstance(listed, ArrayAttr):
+        return [{}] * count
+    return [dict(entry.data) if isinstance(entry, DictionaryAttr) else {} for entry in listed.data]
+
+
+def array_dtype(element: Attribute) -> np.dtype[Any]:
+    """How memory of `element` is seen from outside; `i1` is a byte."""
+    dtype = storage(element)
+    return np.dtype(np.uint8) if dtype == np.bool_ else dtype
+
+
+def public_functions(module: ModuleOp) -> list[tt.FuncOp]:
+    """The functions of a module that a caller may launch."""
+    found: list[tt.FuncOp] = []
+    for op in module.body.block.ops:
+        if isinstance(op, tt.FuncOp):
+            visibility = op.properties.get("sym_visibility")
+            if not (isinstance(visibility, StringAttr) and visibility.data == "private"):
+                found.append(op)
+    return found
+
+
+def symbol(function: tt.FuncOp) -> str:
+    name = function.properties["sym_name"]
+    assert isinstance(name, StringAttr), "a function has a name"
+    return name.data
+
+
+def used_axes(module: ModuleOp) -> set[int]:
+    """The grid axes the module asks about."""
+    axes: set[int] = set()
+    for op in module.walk():
+        if isinstance(op, tt.GetProgramIdOp | tt.GetNumProgramsOp):
+            axis = op.properties["axis"]
+            assert isinstance(axis, IntegerAttr), "an axis is an integer"
+            axes.add(axis.value.data)
+    return axes

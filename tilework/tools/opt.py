@@ -1,0 +1,289 @@
+"""Run passes on a file of TTIR and print the result.
+
+    tilework opt kernel.ttir -p 'canonicalize,triton-loop-unroll,cse'
+    tilework opt kernel.ttir -canonicalize --triton-combine --print-after-all
+    tilework opt kernel.ttir -p canonicalize,cse --check-each --seed 7
+
+Passes run in the order in which they are named, by `-p`, by `-pass-pipeline=builtin.module(...)` or as options of their
+own (one or two dashes, `--name="option=value"`). An error is one line on stderr, with file, line and column, and exit
+code 1.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.ir import Attribute, Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException, ParseError
+
+from tilework.errors import PassError
+from tilework.evaluator.errors import location_text
+from tilework.ir.locations import file_loc, unknown
+from tilework.ir.parser import LEGACY_OPS, IRParser, IRSyntaxError, modern_name, parse_module
+from tilework.ir.printer import print_module
+from tilework.ir.verify import first_problem
+from tilework.tools.check_each import check_each
+from tilework.tools.diagnostics import Diagnostic, Position, unmet
+from tilework.transforms.registry import PASSES, get_pass, parse_pipeline
+from tilework.transforms.tt.print_alignment import PrintAlignmentPass, alignment_remarks
+
+SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
+IGNORED = ("--mlir-disable-threading", "-mlir-disable-threading", "-reconcile-unrealized-casts")
+
+
+def normalise(argv: Sequence[str]) -> list[str]:
+    """Options argparse cannot describe, in a form it can: passes named as options become `-p` in their place."""
+    result: list[str] = []
+    for arg in argv:
+        name, has_value, value = arg.lstrip("-").partition("=")
+        is_option = arg.startswith("-") and len(arg) > 1
+        if is_option and name in PASSES:
+            result += ["-p", f"{name}{{{value}}}" if value else name]
+        elif is_option and name == "pass-pipeline":
+            result += ["-p", value] if has_value else ["-p"]
+        elif is_option and f"-{name}" in IGNORED:
+            continue
+        elif is_option and name == "verify-diagnostics":
+            result.append(f"--verify-diagnostics={value or 'all'}")
+        elif is_option and arg.startswith("-") and not arg.startswith("--") and len(name) > 1 and arg[1] not in "po":
+            result.append(f"-{arg}")
+        else:
+            result.append(arg)
+    return result
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `tilework opt`."""
+    add = parser.add_argument
+    add("file", nargs="?", default="-", help="the file to read; - for standard input")
+    add("-p", dest="pipeline", action="append", default=[], metavar="PASS,PASS{o=v}", help="passes to run")
+    add("-o", dest="output", default="-", metavar="FILE", help="where to write; standard output by default")
+    add("--list-passes", action="store_true", help="list the passes and end")
+    add("--print-before-all", action="store_true", help="print the module before each pass, on stderr")
+    add("--print-after-all", action="store_true", help="print the module after each pass, on stderr")
+    add("--verify-each", action="store_true", help="verify the module after each pass")
+    add("--check-each", action="store_true", help="evaluate each function before and after each pass, and compare")
+    add("--seed", type=int, default=0, metavar="N", help="the seed of --check-each's inputs")
+    add("--split-input-file", action="store_true", help="treat the sections between `// -----` lines as files")
+    add("--verify-diagnostics", default="", metavar="all|only-expected", help="compare with expected-error comments")
+    add("--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("--mlir-use-nameloc-as-prefix", action="store_true", help="name values after their source names")
+    add("--allow-unregistered-dialect", action="store_true", help="accept unknown ops in the generic form")
+
+
+@dataclass
+class Job:
+    """One section of the input on its way through the passes."""
+
+    args: argparse.Namespace
+    file: str
+    passes: Sequence[ModulePass]
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    lines: dict[Operation, int] = field(default_factory=dict)
+
+    def error(self, position: Position, message: str) -> None:
+        self.diagnostics.append(Diagnostic("error", position, message))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Execute the command; the exit code."""
+    if args.list_passes:
+        print("\n".join(f"{name:<45} {summary(name)}" for name in sorted(PASSES)))
+        return 0
+    try:
+        text = sys.stdin.read() if args.file == "-" else read(args.file)
+        passes = [one for pipeline in args.pipeline for one in parse_pipeline(pipeline)]
+    except (OSError, ValueError, KeyError, DiagnosticException) as error:
+        print(f"tilework opt: error: {first_line(error)}", file=sys.stderr)
+        return 1
+    file = "<stdin>" if args.file == "-" else args.file
+    outputs: list[str] = []
+    failed = False
+    for section in sections(text) if args.split_input_file else [text]:
+        job = Job(args, file, passes)
+        output = process(job, section)
+        problems = job.diagnostics
+        if args.verify_diagnostics:
+            problems = unmet(section, file, problems, args.verify_diagnostics == "only-expected")
+        for problem in problems:
+            print(problem, file=sys.stderr)
+            failed = failed or problem.severity == "error"
+        if output is not None:
+            outputs.append(output)
+    emit("// -----\n".join(outputs), args.output)
+    return int(failed)
+
+
+def read(path: str) -> str:
+    with open(path, encoding="utf-8") as source:
+        return source.read()
+
+
+def emit(text: str, path: str) -> None:
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    with open(path, "w", encoding="utf-8") as target:
+        target.write(text)
+
+
+def sections(text: str) -> list[str]:
+    """The parts between `// -----` lines, each preceded by empty lines so that line numbers stay those of the file."""
+    parts: list[str] = []
+    start = 0
+    for mark in [*SPLIT.finditer(text), None]:
+        end = len(text) if mark is None else mark.start()
+        parts.append("\n" * text.count("\n", 0, start) + text[start:end])
+        start = end if mark is None else mark.end()
+    return parts
+
+
+def process(job: Job, text: str) -> str | None:
+    """Parse, verify and transform one section; its text, or None after an error."""
+    module = parse(job, text)
+    if module is None:
+        return None
+    job.lines = op_lines(module, text)
+    if job.args.verify_diagnostics:
+        locate(job)
+    if not verify(job, module):
+        return None
+    if job.args.check_each and not check(job, module):
+        return None
+    for one in job.passes:
+        if not apply(job, module, one):
+            return None
+    return print_text(job, module)
+
+
+def locate(job: Job) -> None:
+    """Give ops without a location that of the text, so that passes can name it."""
+    for op, line in job.lines.items():
+        if op.location == unknown:
+            op.location = file_loc(job.file, line, 1)
+
+
+def parse(job: Job, text: str) -> ModuleOp | None:
+    try:
+        if job.args.allow_unregistered_dialect:
+            return LenientParser(text, job.file).parse_module()
+        return parse_module(text, job.file)
+    except ParseError as error:
+        placed = IRSyntaxError(error.msg, text, error.span.start, job.file)
+        job.error(Position(job.file, placed.line, placed.column), first_line(placed.message))
+    except IRSyntaxError as error:
+        job.error(Position(job.file, error.line, error.column), first_line(error.message))
+    return None
+
+
+class LenientParser(IRParser):
+    """A parser that keeps ops it does not know, written in the generic form."""
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        stack = self._parser_state.dialect_stack
+        spellings = (name, modern_name(name), LEGACY_OPS.get(name, name))
+        if any(self.ctx.get_optional_op(spelling, dialect_stack=stack) for spelling in spellings):
+            return super()._get_op_by_name(name)
+        return UnregisteredOp.with_name(name)
+
+
+def verify(job: Job, module: ModuleOp) -> bool:
+    if (problem := first_problem(module)) is None:
+        return True
+    op, message = problem
+    job.error(position_of(job, op), f"'{op.name}' op {first_line(message)}")
+    return False
+
+
+def check(job: Job, module: ModuleOp) -> bool:
+    try:
+        report = check_each(module, job.passes, job.args.seed)
+    except (PassError, DiagnosticException) as error:
+        report_failure(job, error)
+        return False
+    if str(report):
+        print(report, file=sys.stderr)
+    if report.mismatch is not None:
+        job.error(Position(job.file), str(report.mismatch))
+    return report.ok
+
+
+def apply(job: Job, module: ModuleOp, one: ModulePass) -> bool:
+    """Run one pass, with the printing and verifying that was asked for."""
+    if job.args.print_before_all:
+        print(f"// -----// IR Dump Before {one.name} //----- //\n{print_text(job, module)}", file=sys.stderr)
+    if job.args.verify_diagnostics and isinstance(one, PrintAlignmentPass):
+        for op, message in alignment_remarks(module):
+            job.diagnostics.append(Diagnostic("remark", position_of(job, op), message))
+        return True
+    try:
+        one.apply(None, module)  # pyright: ignore[reportArgumentType]
+    except (PassError, DiagnosticException) as error:
+        report_failure(job, error)
+        return False
+    if job.args.print_after_all:
+        print(f"// -----// IR Dump After {one.name} //----- //\n{print_text(job, module)}", file=sys.stderr)
+    return verify(job, module) if job.args.verify_each else True
+
+
+def report_failure(job: Job, error: PassError | DiagnosticException) -> None:
+    """A pass that gave up, at the op it names."""
+    if isinstance(error, PassError):
+        job.error(place(job, error.loc), error.message)
+    else:
+        job.error(Position(job.file), first_line(error))
+
+
+def print_text(job: Job, module: ModuleOp) -> str:
+    text = print_module(
+        module, debuginfo=job.args.mlir_print_debuginfo, nameloc_prefix=job.args.mlir_use_nameloc_as_prefix
+    )
+    return text if text.endswith("\n") else text + "\n"
+
+
+def position_of(job: Job, op: Operation) -> Position:
+    """Where `op` stands in the file; for one a pass has made, where its source stands, if that is known."""
+    line = job.lines.get(op)
+    return place(job, op.location) if line is None else Position(job.file, line, 1)
+
+
+def place(job: Job, location: object) -> Position:
+    """The position that a location attribute names; the whole file when it names none."""
+    text = location_text(location) if isinstance(location, Attribute) else None
+    file, line, column = (text or f"{job.file}:0:0").rsplit(":", 2)
+    return Position(file, int(line), int(column))
+
+
+def op_lines(module: ModuleOp, text: str) -> dict[Operation, int]:
+    """The line of each op: its n-th appearance in the module is the n-th appearance of its name in the text."""
+    code = re.sub(r"//[^\n]*", "", text)
+    mentions: dict[str, list[int]] = {}
+    line, last = 1, 0
+    for match in re.finditer(r'(?<![\w.%#!@"])"?([A-Za-z_][\w]*\.[\w.]+)', code):
+        line += code.count("\n", last, match.start())
+        last = match.start()
+        mentions.setdefault(match[1], []).append(line)
+    seen: dict[str, int] = {}
+    lines: dict[Operation, int] = {}
+    for op in module.walk():
+        number = seen.get(op.name, 0)
+        seen[op.name] = number + 1
+        if number < len(places := mentions.get(op.name, [])):
+            lines[op] = places[number]
+    return lines
+
+
+def summary(name: str) -> str:
+    """The first line of the module docstring of a pass."""
+    module = sys.modules[get_pass(name).__module__]
+    return first_line(module.__doc__ or "")
+
+
+def first_line(message: object) -> str:
+    """A message without the IR that xDSL appends to it."""
+    lines = [line.strip() for line in str(message).strip().splitlines() if line.strip()]
+    return lines[0].removeprefix("Operation does not verify: ") if lines else ""

@@ -1,0 +1,1 @@
+"""Passes that know nothing of tiles."""

@@ -1,0 +1,45 @@
+"""Bring a module into its simplest form: fold constants, apply identities, drop what is dead.
+
+    %c0 = arith.constant 0 : i32
+    %y = arith.addi %x, %c0 : i32                                        tt.store %p, %v
+    %m = tt.splat %true : i1 -> tensor<4xi1>                   ==>
+    tt.store %p, %v, %m
+
+The rules live in tables by family: `folding_arith` (integers), `folding_casts` (casts, floats), `folding_tt`,
+`folding_scf` (loops and branches), `folding_cf` (blocks). Constants end up unique, at the start of the function.
+Stage: TTIR and TTGIR. Cost: one visit per op, and per op that a change can affect.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from tilework.transforms.common import folding_arith, folding_casts, folding_scf, folding_tt
+from tilework.transforms.common.driver import Driver, Fold, Rewrite, rule_table
+from tilework.transforms.common.folding_cf import simplify_blocks
+
+FOLDS: dict[type[Operation], Fold] = {**folding_arith.FOLDS, **folding_casts.FOLDS, **folding_tt.FOLDS}
+REWRITES: dict[type[Operation], Rewrite] = {
+    **folding_arith.REWRITES,
+    **folding_casts.REWRITES,
+    **folding_tt.REWRITES,
+    **folding_scf.REWRITES,
+}
+RULES = rule_table(FOLDS, REWRITES)
+
+
+@dataclass(frozen=True)
+class CanonicalizePass(ModulePass):
+    name = "canonicalize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in tuple(op.ops):
+            canonicalize(function)
+
+
+def canonicalize(function: Operation) -> bool:
+    """Canonicalize the body of one function. True if anything changed."""
+    return Driver(RULES).run(function, simplify_blocks)

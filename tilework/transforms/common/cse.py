@@ -1,0 +1,157 @@
+"""Common subexpressions: an op that computes what an op before it computed is replaced by it.
+
+    %a = arith.addi %x, %y                     %a = arith.addi %x, %y
+    scf.for ... {                        ==>   scf.for ... {
+      %b = arith.addi %y, %x                     use %a
+      use %b
+
+"Before" means on every path: earlier in the block, in an enclosing block, or in a block that dominates it. Pure ops
+always qualify, ops with regions (`tt.reduce`) if the regions do the same; ops that only read memory qualify within
+one block if nothing was written in between. Ops without effect whose results are unused are erased on the way.
+
+Two ops are the same if they have one *key*: the class, the operands, the attributes and the result types, all as
+small integers, so that one dictionary look-up decides. Stage: any. Cost: one walk, about 3 us per op.
+"""
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir.effects import is_pure, reads, writes
+from tilework.ir.locations import unknown
+from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.transforms.common.dominance import dominator_children
+from tilework.transforms.common.driver import COMMUTATIVE, is_removable, is_unused
+from tilework.transforms.common.interning import identity
+
+COMMUTATIVE_NAMES = frozenset(kind.name for kind in COMMUTATIVE)
+NO_FLAGS: dict[str, Attribute] = {  # an absent flag means the same
+    "overflowFlags": arith.IntegerOverflowAttr("none"),
+    "fastmath": arith.FastMathFlagsAttr("none"),
+}
+
+
+@dataclass(frozen=True)
+class CSEPass(ModulePass):
+    name = "cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in tuple(op.ops):
+            eliminate_common_subexpressions(function)
+
+
+def eliminate_common_subexpressions(function: Operation) -> None:
+    """Apply CSE to the body of one function."""
+    for region in function.regions:
+        Eliminator().visit_region(region)
+
+
+class Eliminator:
+    """The ops known at one point of the walk, by key; leaving a scope forgets what was learned in it."""
+
+    def __init__(self) -> None:
+        self.known: dict[Hashable, tuple[Operation, object]] = {}
+        self.learned: list[tuple[Hashable, tuple[Operation, object] | None]] = []
+
+    def visit_region(self, region: Region) -> None:
+        entry = region.first_block
+        if entry is None:
+            return
+        if entry is region.last_block:
+            with self.scope():
+                self.visit_block(entry)
+            return
+        children = dominator_children(region)
+
+        def visit(block: Block) -> None:
+            with self.scope():
+                self.visit_block(block)
+                for child in children[block]:
+                    visit(child)
+
+        visit(entry)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        mark = len(self.learned)
+        yield
+        while len(self.learned) > mark:
+            key, before = self.learned.pop()
+            if before is None:
+                del self.known[key]
+            else:
+                self.known[key] = before
+
+    def visit_block(self, block: Block) -> None:
+        epoch = object()  # changes at every write: reads of one epoch see the same memory
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            if op.regions:
+                for region in op.regions:
+                    self.visit_region(region)
+            if is_unused(op) and is_removable(op):
+                erase_op(op)
+            elif op.results and is_pure(op):
+                self.replace_or_learn(op, None)
+            elif writes(op):
+                epoch = object()
+            elif op.results and reads(op):
+                self.replace_or_learn(op, epoch)
+            op = following
+
+    def replace_or_learn(self, op: Operation, epoch: object) -> None:
+        """Replace `op` by an equal op of the same epoch (None: any), or remember it."""
+        if op.regions and any(region.first_block is not region.last_block for region in op.regions):
+            return
+        key = self.key(op, {})
+        found = self.known.get(key)
+        if found is not None and found[1] is epoch:
+            first = found[0]
+            for old, new in zip(op.results, first.results, strict=True):
+                replace_all_uses(old, new)
+            if first.location == unknown:
+                first.location = op.location
+            erase_op(op)
+            return
+        self.learned.append((key, found))
+        self.known[key] = (op, epoch)
+
+    def key(self, op: Operation, inner: dict[SSAValue, int]) -> Hashable:
+        """What `op` computes; values made inside the op being keyed are named by their position, in `inner`."""
+        facts: list[Hashable]
+        if inner:
+            facts = [op.name, *(inner.get(value, id(value)) for value in op._operands)]
+        else:
+            facts = [op.name, *map(id, op._operands)]
+        if op.name in COMMUTATIVE_NAMES and facts[1] > facts[2]:  # pyright: ignore[reportOperatorIssue]
+            facts[1], facts[2] = facts[2], facts[1]
+        for result in op.results:
+            facts.append(identity(result.type))
+        for group in (op.properties, op.attributes):
+            for name in sorted(group) if len(group) > 1 else group:
+                if name not in NO_FLAGS or group[name] != NO_FLAGS[name]:
+                    facts.append(name)
+                    facts.append(identity(group[name]))
+        for region in op.regions:
+            facts.append(self.region_key(region, inner))
+        return tuple(facts)
+
+    def region_key(self, region: Region, inner: dict[SSAValue, int]) -> Hashable:
+        block = region.first_block
+        if block is None:
+            return None
+        for argument in block.args:
+            inner[argument] = ~len(inner)  # negative: no id
+        facts: list[Hashable] = [identity(argument.type) for argument in block.args]
+        for op in block.ops:
+            facts.append(self.key(op, inner))
+            for result in op.results:
+                inner[result] = ~len(inner)
+        return tuple(facts)

@@ -1,0 +1,195 @@
+"""Replace calls by the body of the function they call.
+
+    tt.func @kernel(%x: f32) {
+      %y = tt.call @square(%x)            %y = arith.mulf %x, %x    loc(callsite(... at ...))
+      ...                          ==>    ...
+    tt.func private @square(%a: f32) -> f32 {
+      %0 = arith.mulf %a, %a
+      tt.return %0
+
+Functions are taken bottom up: a callee is canonicalized, and its own calls inlined, before it is copied (or, at its
+last call, moved). A callee of several blocks is spliced into the caller with `cf.br`; that is possible only where
+blocks may branch, so inside `scf` or `tt.reduce` such a call stays. Calls to `noinline` functions and to functions
+that are still being processed (recursion) stay as well. Private functions without calls are dropped.
+Stage: TTIR to TTIR. Cost: a canonicalization per function, and a copy per call.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import cf
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt
+from tilework.ir.locations import callsite_loc
+from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.transforms.common.canonicalize import canonicalize
+from tilework.transforms.common.driver import ops_in_order
+from tilework.transforms.common.symbol_dce import callee_of, callees, is_private, symbol_of
+
+MAX_ROUNDS = 4  # canonicalization can make a callee of several blocks, or one in a branch, inlinable
+
+
+@dataclass(frozen=True)
+class InlinePass(ModulePass):
+    name = "inline"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        Inliner(op).run()
+
+
+class Inliner:
+    """The functions of a module, how often each is called, and which are done."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.functions = {symbol_of(function): function for function in module.ops if type(function) is tt.FuncOp}
+        self.calls = Counter(name for function in self.functions.values() for name in callees(function))
+        self.done: set[str] = set()
+        self.entered: set[str] = set()
+
+    def run(self) -> None:
+        for name, function in tuple(self.functions.items()):
+            if not is_private(function):
+                self.process(name)
+        for name, function in tuple(self.functions.items()):
+            if is_private(function) and not self.calls[name]:
+                self.drop(name)
+            else:
+                self.process(name)
+
+    def process(self, name: str) -> None:
+        """Inline into the function `name`, after its callees."""
+        if name in self.entered:
+            return
+        self.entered.add(name)
+        function = self.functions[name]
+        for callee in callees(function):
+            if callee in self.functions:
+                self.process(callee)
+        for _ in range(MAX_ROUNDS):
+            canonicalize(function)
+            if not self.inline_calls(function):
+                break
+        self.done.add(name)
+
+    def inline_calls(self, function: Operation) -> bool:
+        """Inline the calls in `function` that can be. True if there was one."""
+        changed = False
+        for op in ops_in_order(*function.regions):
+            if type(op) is tt.CallOp and self.inline_call(op):
+                changed = True
+        return changed
+
+    def inline_call(self, call: Operation) -> bool:
+        name = callee_of(call)
+        callee = self.functions.get(name)
+        if callee is None or name not in self.done or not can_inline(call, callee):
+            return False
+        self.calls[name] -= 1
+        is_last = is_private(callee) and not self.calls[name]
+        body = callee.regions[0] if is_last else callee.regions[0].clone()
+        if not is_last:
+            self.calls.update(callees(callee))
+        add_call_site(body, call.location)
+        splice(call, body)
+        if is_last:
+            self.functions.pop(name)
+            erase_op(callee)
+        return True
+
+    def drop(self, name: str) -> None:
+        """Erase a private function that nobody calls."""
+        function = self.functions.pop(name)
+        self.calls.subtract(callees(function))
+        erase_op(function)
+
+
+def can_inline(call: Operation, callee: Operation) -> bool:
+    """One block fits anywhere; several only where a block may branch."""
+    noinline = callee.attributes.get("noinline")
+    if isinstance(noinline, IntegerAttr) and noinline.value.data:
+        return False
+    body = callee.regions[0]
+    if body.first_block is None:
+        return False
+    return body.first_block is body.last_block or type(call.parent_op()) is tt.FuncOp
+
+
+def add_call_site(body: Region, caller: LocationAttr) -> None:
+    """Every op and block argument is now at ``callsite(where it was at caller)``."""
+    for block in body.blocks:
+        for argument in block.args:
+            argument.location = callsite_loc(argument.location, caller)
+    for op in ops_in_order(body):
+        op.location = callsite_loc(op.location, caller)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    argument.location = callsite_loc(argument.location, caller)
+
+
+def splice(call: Operation, body: Region) -> None:
+    """Put the blocks of `body` in the place of `call`."""
+    block, entry = call.parent, body.first_block
+    assert block is not None and entry is not None, "a call is in a block, and its callee has a body"
+    for argument, value in zip(entry.args, call.operands, strict=True):
+        replace_all_uses(argument, value)
+    if entry is body.last_block:
+        end = move_before(call, entry)
+        for result, value in zip(call.results, tuple(end.operands), strict=True):
+            replace_all_uses(result, value)
+    else:
+        rest = continue_in_new_block(call)
+        body.detach_block(entry)
+        body.move_blocks_before(rest)
+        end = move_before(call, entry)
+        block.insert_op_before(branch_for_return(end, rest), call)
+        blocks_between(block, rest)
+    end.drop_all_references()
+    erase_op(call)
+
+
+def move_before(call: Operation, entry: Block) -> Operation:
+    """Move the ops of `entry` in front of `call`; return its terminator, detached."""
+    block = call.parent
+    assert block is not None, "a call is in a block"
+    ops = tuple(entry.ops)
+    for op in ops:
+        op.detach()
+    for op in ops[:-1]:
+        block.insert_op_before(op, call)
+    return ops[-1]
+
+
+def continue_in_new_block(call: Operation) -> Block:
+    """Split the block behind `call`; the new block takes the results of the call as arguments."""
+    block, following = call.parent, call.next_op
+    assert block is not None and following is not None, "a call is no terminator"
+    rest = block.split_before(following, arg_types=[result.type for result in call.results])
+    for result, argument in zip(call.results, rest.args, strict=True):
+        argument.location = call.location
+        argument.name_hint = result.name_hint
+        replace_all_uses(result, argument)
+    return rest
+
+
+def branch_for_return(end: Operation, rest: Block) -> Operation:
+    """`end` itself, or for ``tt.return %v`` the branch ``cf.br ^rest(%v)``."""
+    if type(end) is not tt.ReturnOp:
+        copy = end.clone()
+        return copy
+    return cf.BranchOp.create(operands=tuple(end.operands), successors=(rest,), location=end.location)
+
+
+def blocks_between(first: Block, rest: Block) -> None:
+    """Turn the returns of the inlined blocks, which stand between `first` and `rest`, into branches to `rest`."""
+    block = first.next_block
+    while block is not None and block is not rest:
+        end = block.last_op
+        if type(end) is tt.ReturnOp:
+            block.insert_op_before(branch_for_return(end, rest), end)
+            erase_op(end)
+        block = block.next_block

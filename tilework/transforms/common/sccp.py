@@ -1,0 +1,283 @@
+"""Constants that hold along every path that can be taken (sparse conditional constant propagation).
+
+    %r = scf.for ... iter_args(%a = %c1) {            the loop carries 1 in and yields 1 * 1, so %a is 1
+      %b = arith.muli %a, %a                    ==>   in every iteration: %b and %r become the constant 1
+      scf.yield %b
+    }
+
+Where folding looks at one op, this starts from the assumption that nothing is executed and every value is a constant,
+and follows only the branches that a known condition allows. A value is `UNSEEN`, a number, or `VARIES`; it can only
+move in that direction, so the loop ends. Stage: any. Cost: a visit per op and per change of an operand.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects import arith, cf, scf
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.locations import unknown
+from tilework.ir.rewrite import attr_value, constant, erase_op, replace_all_uses
+from tilework.ir.types import bit_width, element_type, i1
+from tilework.transforms.common import folding_arith, folding_casts
+from tilework.transforms.common.driver import is_removable, ops_in_order
+from tilework.transforms.common.folding_cf import edges
+
+
+class State(Enum):
+    """What is not a number: a value that no executed op has given yet, and one that is not always the same."""
+
+    UNSEEN = auto()
+    VARIES = auto()
+
+
+UNSEEN, VARIES = State.UNSEEN, State.VARIES
+Fact: TypeAlias = int | float | State
+COPIES = frozenset({tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.UnsplatOp})
+
+
+@dataclass(frozen=True)
+class SCCPPass(ModulePass):
+    name = "sccp"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if function.regions and function.regions[0].first_block is not None:
+                replace_known_values(function.regions[0], Propagation(function.regions[0]).facts)
+
+
+def replace_known_values(body: Region, facts: dict[SSAValue, Fact]) -> None:
+    """Use constants, made at the start of the function, for the values in `facts` that are numbers."""
+    entry = body.first_block
+    assert entry is not None, "a function body has an entry block"
+    made: dict[tuple[str, Attribute], SSAValue] = {}
+
+    def replace(value: SSAValue, location: LocationAttr) -> bool:
+        fact = facts.get(value, UNSEEN)
+        if isinstance(fact, State):
+            return False
+        key = (repr(fact), value.type)  # repr: 0.0 and -0.0 are equal numbers
+        if key not in made:
+            new = constant(fact, value.type, location)
+            front = entry.first_op
+            assert front is not None, "a block ends with a terminator"
+            entry.insert_op_before(new, front)
+            made[key] = new.results[0]
+        replace_all_uses(value, made[key])
+        return True
+
+    for op in ops_in_order(body):
+        if op.parent is None:
+            continue
+        known = [replace(result, op.location) for result in op.results]
+        if known and all(known) and is_removable(op):
+            erase_op(op)
+            continue
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    replace(argument, op.location)
+    for block in body.blocks:
+        for argument in block.args:
+            replace(argument, unknown)
+
+
+class Propagation:
+    """The facts about one function body, computed when it is made."""
+
+    def __init__(self, body: Region) -> None:
+        self.facts: dict[SSAValue, Fact] = {}
+        self.executed: set[Block] = set()
+        self.worklist: list[Operation] = []
+        entry = body.first_block
+        assert entry is not None, "a function body has an entry block"
+        for argument in entry.args:
+            self.facts[argument] = VARIES
+        self.execute(entry)
+        while self.worklist:
+            op = self.worklist.pop()
+            if op.parent in self.executed:
+                self.visit(op)
+
+    def execute(self, block: Block | None) -> None:
+        """`block` may run: visit its ops."""
+        if block is not None and block not in self.executed:
+            self.executed.add(block)
+            self.worklist.extend(reversed(tuple(block.ops)))
+
+    def fact(self, value: SSAValue) -> Fact:
+        return self.facts.get(value, UNSEEN)
+
+    def learn(self, value: SSAValue, fact: Fact) -> None:
+        """Join `fact` into what is known of `value`, and visit the users if that changes it."""
+        known = self.fact(value)
+        joined = fact if known is UNSEEN else known if fact is UNSEEN or same(known, fact) else VARIES
+        if joined is UNSEEN or (known is not UNSEEN and (known is VARIES or same(known, joined))):
+            return
+        self.facts[value] = joined
+        for use in value.uses:
+            self.worklist.append(use.operation)
+
+    def flow(self, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
+        """Each target may be its source."""
+        for source, target in zip(sources, targets, strict=True):
+            self.learn(target, self.fact(source))
+
+    def visit(self, op: Operation) -> None:
+        if (rule := RULES.get(type(op))) is not None:
+            rule(self, op)
+        elif op.regions:
+            self.visit_unknown(op)
+        elif op.results:
+            fact = evaluate(op, [self.fact(value) for value in op._operands])
+            for result in op.results:
+                self.learn(result, fact)
+
+    def visit_unknown(self, op: Operation) -> None:
+        """Nothing is known of what the op passes to its regions (`tt.reduce`)."""
+        for value in (*op.results, *(argument for r in op.regions for b in r.blocks for argument in b.args)):
+            self.learn(value, VARIES)
+        for region in op.regions:
+            self.execute(region.first_block)
+
+    def visit_branch(self, op: Operation) -> None:
+        taken = edges(op)
+        if type(op) is cf.ConditionalBranchOp:
+            taken = self.possible(self.fact(op._operands[0]), taken)
+        for target, passed in taken:
+            self.flow(passed, target.args)
+            self.execute(target)
+
+    def possible(self, condition: Fact, choices: Sequence) -> Sequence:
+        """Of the choices for true and false, those that `condition` allows."""
+        if isinstance(condition, State):
+            return choices if condition is VARIES else ()
+        return choices[:1] if condition else choices[1:]
+
+    def visit_if(self, op: Operation) -> None:
+        for region in self.possible(self.fact(op._operands[0]), op.regions):
+            self.execute(region.first_block)
+            self.from_terminator(region.first_block)
+
+    def visit_for(self, op: Operation) -> None:
+        block = op.regions[0].first_block
+        assert block is not None, "a loop has a body"
+        initial = op._operands[3:]
+        self.learn(block.args[0], VARIES)
+        self.flow(initial, block.args[1:])
+        self.flow(initial, op.results)
+        self.execute(block)
+
+    def visit_while(self, op: Operation) -> None:
+        before = op.regions[0].first_block
+        assert before is not None, "a loop has a condition"
+        self.flow(op._operands, before.args)
+        self.execute(before)
+
+    def from_terminator(self, block: Block | None) -> None:
+        """Visit again what the block yields: its op can be reached now."""
+        if block is not None and block.last_op is not None:
+            self.worklist.append(block.last_op)
+
+    def visit_yield(self, op: Operation) -> None:
+        parent = op.parent_op()
+        if parent is None:
+            return
+        if type(parent) is scf.WhileOp:
+            before = parent.regions[0].first_block
+            self.flow(op._operands, before.args if before is not None else ())
+            return
+        if type(parent) is scf.ForOp:
+            block = op.parent
+            self.flow(op._operands, block.args[1:] if block is not None else ())
+        self.flow(op._operands, parent.results)
+
+    def visit_condition(self, op: Operation) -> None:
+        parent = op.parent_op()
+        assert parent is not None, "scf.condition is in scf.while"
+        condition, passed = self.fact(op._operands[0]), op._operands[1:]
+        after = parent.regions[1].first_block
+        if condition is VARIES or (not isinstance(condition, State) and condition):
+            self.flow(passed, after.args if after is not None else ())
+            self.execute(after)
+        if condition is VARIES or condition == 0:
+            self.flow(passed, parent.results)
+
+
+def same(a: Fact, b: Fact) -> bool:
+    """Equal as constants: 0.0 is not -0.0, and a NaN is itself."""
+    return a is b or repr(a) == repr(b)
+
+
+def evaluate(op: Operation, known: Sequence[Fact]) -> Fact:
+    """The value of `op` for these operands."""
+    if type(op) is arith.ConstantOp:
+        number = attr_value(op.properties["value"])
+        return VARIES if number is None else number
+    if type(op) is SelectOp:
+        return choose(*known)
+    if not known or VARIES in known:
+        return VARIES
+    if UNSEEN in known:
+        return UNSEEN
+    numbers = [fact for fact in known if not isinstance(fact, State)]
+    value = compute(op, numbers)
+    return VARIES if value is None else value
+
+
+def choose(condition: Fact, if_true: Fact, if_false: Fact) -> Fact:
+    """A select needs only the side it takes."""
+    if condition is UNSEEN:
+        return UNSEEN
+    if condition is VARIES:
+        return if_true if same(if_true, if_false) else VARIES
+    return if_true if condition else if_false
+
+
+def compute(op: Operation, numbers: Sequence[int | float]) -> int | float | None:
+    """The number that `op` gives for constants, or None where it is not defined or not known."""
+    kind = type(op)
+    if kind in COPIES:
+        return numbers[0]
+    source, result = op._operands[0].type, op.results[0].type
+    width = bit_width(source)
+    if (integer := folding_arith.EVALUATE.get(kind)) is not None:
+        value = integer(int(numbers[0]), int(numbers[1]), width)
+        return None if value is None else wrapped(value, bit_width(result))
+    if kind is arith.CmpiOp:
+        return int(folding_arith.compare(folding_arith.predicate_of(op), int(numbers[0]), int(numbers[1]), width))
+    if kind in (arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.IndexCastOp):
+        number = int(numbers[0])
+        if kind is arith.ExtUIOp:
+            number = folding_arith.unsigned(number, width)
+        elif kind is arith.ExtSIOp and width == 1:
+            number = -number
+        return wrapped(number, bit_width(result))
+    element = element_type(result)
+    if (floating := folding_casts.EVALUATE.get(kind)) is not None and element in folding_casts.FORMATS:
+        value = floating(float(numbers[0]), float(numbers[1]))
+        return None if value is None or value != value else folding_casts.rounded(value, element)
+    return None
+
+
+def wrapped(value: int, width: int) -> int:
+    """`value` as a signed number of `width` bits; i1 is 0 or 1."""
+    return value & 1 if width == bit_width(i1) else folding_arith.signed(value, width)
+
+
+RULES = {
+    scf.IfOp: Propagation.visit_if,
+    scf.ForOp: Propagation.visit_for,
+    scf.WhileOp: Propagation.visit_while,
+    scf.YieldOp: Propagation.visit_yield,
+    scf.ConditionOp: Propagation.visit_condition,
+    cf.BranchOp: Propagation.visit_branch,
+    cf.ConditionalBranchOp: Propagation.visit_branch,
+}

@@ -1,0 +1,32 @@
+"""The pass pipelines of the stages that all targets share, as lists of names for `run_pipeline`."""
+
+LEGACY_TTIR_PIPELINE: list[str] = [  # Triton 3.0, for walk-through documents
+    "inline",
+    "triton-rewrite-tensor-pointer",
+    "triton-combine",
+    "canonicalize",
+    "triton-reorder-broadcast",
+    "cse",
+    "triton-licm",
+    "symbol-dce",
+]
+
+
+def ttir_pipeline(capability: int | None) -> list[str]:
+    """The passes over TTIR for a GPU of compute `capability` (90 for sm_90), or None for a target without TMA.
+
+    >>> ttir_pipeline(90)[:3]
+    ['inline', 'triton-rewrite-tensor-pointer', 'canonicalize']
+    """
+    has_descriptors = capability is not None and capability // 10 >= 9
+    return [
+        "inline",
+        "triton-rewrite-tensor-pointer",
+        *([] if has_descriptors else ["triton-rewrite-tensor-descriptor-to-pointer"]),
+        "canonicalize",
+        "triton-combine",
+        "triton-reorder-broadcast",
+        "cse",
+        "symbol-dce",
+        "triton-loop-unroll",
+    ]

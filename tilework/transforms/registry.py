@@ -1,0 +1,144 @@
+"""Passes by name, and pipelines written as text.
+
+    passes = parse_pipeline("builtin.module(inline, canonicalize, triton-loop-unroll{factor=2})")
+    run_pipeline(module, passes)
+
+Names are the reference compiler's. A pass is imported when it is first asked for. Options are the fields of the pass,
+with `-` or `_`: ``name{option=value other-option=value}``.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, Field, dataclass, fields
+from importlib import import_module
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+PASSES: dict[str, str] = {
+    "inline": "common.inline:InlinePass",
+    "canonicalize": "common.canonicalize:CanonicalizePass",
+    "cse": "common.cse:CSEPass",
+    "sccp": "common.sccp:SCCPPass",
+    "dce": "common.dce:DCEPass",
+    "symbol-dce": "common.symbol_dce:SymbolDCEPass",
+    "triton-combine": "tt.combine:CombinePass",
+    "triton-reorder-broadcast": "tt.reorder_broadcast:ReorderBroadcastPass",
+    "triton-rewrite-tensor-pointer": "tt.rewrite_tensor_pointer:RewriteTensorPointerPass",
+    "triton-rewrite-tensor-descriptor-to-pointer": "tt.rewrite_tensor_descriptor:RewriteTensorDescriptorToPointerPass",
+    "triton-loop-unroll": "tt.loop_unroll:LoopUnrollPass",
+    "triton-loop-aware-cse": "tt.loop_aware_cse:LoopAwareCSEPass",
+    "triton-licm": "tt.licm:LicmPass",
+    "loop-invariant-code-motion": "tt.licm:LicmPass",
+    "test-print-alignment": "tt.print_alignment:PrintAlignmentPass",
+}
+
+
+@dataclass(frozen=True)
+class UnknownPass(ValueError):
+    """A pipeline names a pass that does not exist."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"no pass is called `{self.name}`; there are: {', '.join(sorted(PASSES))}"
+
+
+@dataclass(frozen=True)
+class BadPassOption(ValueError):
+    """A pipeline gives a pass an option it does not have, or a value that the option cannot take."""
+
+    pass_name: str
+    option: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"pass `{self.pass_name}` does not take `{self.option}`; it takes: {self.expected or 'no options'}"
+
+
+@dataclass(frozen=True)
+class BadPipeline(ValueError):
+    """The text of a pipeline cannot be read."""
+
+    text: str
+    position: int
+
+    def __str__(self) -> str:
+        return f"expected a pass name at position {self.position} of the pipeline `{self.text}`"
+
+
+def get_pass(name: str) -> type[ModulePass]:
+    """The class registered as `name`."""
+    if (target := PASSES.get(name)) is None:
+        raise UnknownPass(name)
+    module, _, class_name = target.partition(":")
+    return getattr(import_module(f"tilework.transforms.{module}"), class_name)
+
+
+ITEM = re.compile(r"\s*([\w.-]+)\s*(?:\{([^}]*)\})?\s*(?:,|$)")
+WRAPPED = re.compile(r"\s*builtin\.module\s*\((.*)\)\s*", re.DOTALL)
+
+
+def parse_pipeline(text: str) -> list[ModulePass]:
+    """The passes of ``a,b{o=v o2=v}``, optionally inside ``builtin.module(...)``."""
+    if (wrapped := WRAPPED.fullmatch(text)) is not None:
+        text = wrapped[1]
+    passes: list[ModulePass] = []
+    position = 0
+    while position < len(text) and not text[position:].isspace():
+        if (item := ITEM.match(text, position)) is None:
+            raise BadPipeline(text, position)
+        passes.append(make_pass(item[1], item[2] or ""))
+        position = item.end()
+    return passes
+
+
+def make_pass(name: str, options: str = "") -> ModulePass:
+    """The pass `name` with ``option=value`` pairs separated by blanks; an option alone is true."""
+    kind = get_pass(name)
+    known: dict[str, Field[Any]] = {field.name: field for field in fields(kind)}  # pyright: ignore[reportArgumentType]
+    values: dict[str, object] = {}
+    for option in options.split():
+        key, _, value = option.partition("=")
+        field = known.get(key.replace("-", "_"))
+        if field is None:
+            raise BadPassOption(name, key, ", ".join(known))
+        try:
+            values[field.name] = convert_option(field, value)
+        except ValueError:
+            raise BadPassOption(name, option, f"{key} of type {option_type(field).__name__}") from None
+    return kind(**values)
+
+
+def option_type(field: Field[Any]) -> type:
+    """`int`, `bool` or `str`, from the default value or else the annotation."""
+    if field.default is not MISSING and field.default is not None:
+        return type(field.default)
+    annotation = str(getattr(field.type, "__name__", field.type))
+    return int if annotation.startswith("int") else bool if annotation.startswith("bool") else str
+
+
+def convert_option(field: Field[Any], value: str) -> object:
+    kind = option_type(field)
+    if kind is bool:
+        if value not in ("", "0", "1", "true", "false"):
+            raise ValueError(value)
+        return value not in ("0", "false")
+    return kind(value)
+
+
+def run_pipeline(
+    module: ModuleOp,
+    passes: Iterable[ModulePass | str],
+    *,
+    after: Callable[[ModulePass, ModuleOp], None] | None = None,
+) -> None:
+    """Apply `passes` in order, in place; `after` sees the module behind each one (to print or to check it)."""
+    context: Context = None  # pyright: ignore[reportAssignmentType]  # no pass of ours uses it, and making one is slow
+    for item in passes:
+        stage = make_pass(item) if isinstance(item, str) else item
+        stage.apply(context, module)
+        if after is not None:
+            after(stage, module)

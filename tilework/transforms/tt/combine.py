@@ -1,0 +1,186 @@
+"""Fuse ops into the ones that do the same work in one step.
+
+    arith.addf %x, (tt.dot %a, %b, 0)                    -> tt.dot %a, %b, %x
+    tt.addptr (tt.addptr %p, 8), 8                       -> tt.addptr %p, 16
+    arith.select %c, (tt.load %p, (splat %c), _), %o     -> tt.load %p, (splat %c), %o
+    sum over k of x[m, k] * y[k, n], by broadcasting     -> tt.dot %x, %y, 0
+    tt.reshape to one dimension, only reduced after it   -> tt.reshape ... allow_reorder
+    tt.reshape (tt.descriptor_load ...) to fewer dims    -> tt.descriptor_load of that shape
+
+A dot with other users stays, since it would be computed twice; a load stays if memory is written between it and the
+select. Offsets are added only where the sum cannot
+wrap: 64 bits, or constants. Stage: TTIR to TTIR. Cost: one visit per op.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp, binary
+from tilework.ir.effects import writes
+from tilework.ir.enums import InputPrecision
+from tilework.ir.rewrite import recreate
+from tilework.ir.tt.text import UNIT
+from tilework.ir.types import Tensor, bit_width, i32_array, shape_of
+from tilework.transforms.common.canonicalize import FOLDS
+from tilework.transforms.common.driver import Driver, Rewrite, rule_table
+from tilework.transforms.common.folding_arith import constant_int, producer
+from tilework.transforms.common.folding_cf import simplify_blocks
+from tilework.transforms.common.folding_tt import is_zero, splat_of
+
+SMALLEST_DOT = 16  # a dot has at least 16 rows and columns
+
+
+@dataclass(frozen=True)
+class CombinePass(ModulePass):
+    name = "triton-combine"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in tuple(op.ops):
+            Driver(RULES).run(function, simplify_blocks)
+
+
+def integer_property(op: Operation, name: str) -> int:
+    return op.properties[name].value.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def combine_dot_and_add(op: Operation, driver: Driver) -> bool:
+    """Add to the accumulator instead of to the product, if the product starts from zero and has no other use."""
+    for product, addend in (op._operands, op._operands[::-1]):
+        dot = producer(product, tt.DotOp)
+        if dot is None or not product.has_one_use() or not is_zero(dot._operands[2]):
+            continue
+        if type(op) is arith.AddfOp and integer_property(dot, "maxNumImpreciseAcc") != 0:
+            continue
+        return driver.replace_with(op, recreate(dot, operands=(*dot._operands[:2], addend)))
+    return False
+
+
+def combine_addptr(op: Operation, driver: Driver) -> bool:
+    """Two offsets become one."""
+    pointer, outer = op._operands
+    if (first := producer(pointer, tt.AddPtrOp)) is None:
+        return False
+    base, inner = first._operands
+    if inner.type != outer.type:
+        return False
+    if bit_width(inner.type) == 64:
+        total = driver.insert(op, binary(arith.AddiOp, inner, outer, op.location)).results[0]
+    else:
+        a, b = constant_int(inner), constant_int(outer)
+        limit = 1 << (bit_width(inner.type) - 1)
+        if a is None or b is None or not -limit <= a + b < limit:
+            return False
+        total = driver.constant(op, a + b, inner)
+    return driver.replace_with(op, recreate(op, operands=(base, total)))
+
+
+def combine_select_and_load(op: Operation, driver: Driver) -> bool:
+    """The other side of the select is what the load gives where it reads nothing."""
+    condition, loaded, other = op._operands
+    load = producer(loaded, tt.LoadOp)
+    if load is None or len(load._operands) < 2 or splat_of(load._operands[1]) is not condition:
+        return False
+    if not reads_the_same(load, op):
+        return False
+    operands = (*load._operands[:2], other)
+    properties = {**load.properties, "operandSegmentSizes": i32_array(1, 1, 1)}
+    return driver.replace_with(op, recreate(load, operands=operands, properties=properties))
+
+
+def reads_the_same(load: Operation, later: Operation) -> bool:
+    """`load` could stand where `later` is: in the same block, with no write in between."""
+    op = load.next_op
+    while op is not None and op is not later and not writes(op):
+        op = op.next_op
+    return op is later and not writes(load)
+
+
+def combine_broadcast_multiply_reduce(op: Operation, driver: Driver) -> bool:
+    """``sum(x[:, :, None] * y[None, :, :], axis=1)`` is a matrix product."""
+    if len(op._operands) != 1 or integer_property(op, "axis") != 1 or not is_float_sum(op):
+        return False
+    if (product := producer(op._operands[0], arith.MulfOp)) is None:
+        return False
+    sides = [broadcast_of_expanded(value, axis) for value, axis in zip(product._operands, (2, 0), strict=True)]
+    x, y = sides
+    if x is None or y is None:
+        return False
+    rows, _, columns = shape_of(op._operands[0].type)
+    if rows < SMALLEST_DOT or columns < SMALLEST_DOT:
+        return False
+    zero = driver.constant_of(op, 0.0, op.results[0].type)
+    return driver.replace_with(op, tt.DotOp.make(x, y, zero, op.location, input_precision=InputPrecision.TF32))
+
+
+def is_float_sum(op: Operation) -> bool:
+    """The reduction adds its two arguments, floats of at most 32 bits."""
+    block = op.regions[0].first_block
+    if block is None or (add := block.first_op) is None or type(add) is not arith.AddfOp:
+        return False
+    end = block.last_op
+    return (
+        add.next_op is end
+        and end is not None
+        and end._operands == add.results
+        and set(add._operands) == set(block.args)
+        and bit_width(block.args[0].type) <= 32
+    )
+
+
+def broadcast_of_expanded(value: SSAValue, axis: int) -> SSAValue | None:
+    """The matrix that `value` repeats along a third dimension at `axis`, or None."""
+    broadcast = producer(value, tt.BroadcastOp)
+    expand = producer(broadcast._operands[0], tt.ExpandDimsOp) if broadcast is not None else None
+    if expand is None or integer_property(expand, "axis") != axis or len(shape_of(expand._operands[0].type)) != 2:
+        return None
+    return expand._operands[0]
+
+
+def combine_reshape(op: Operation, driver: Driver) -> bool:
+    return combine_reshape_and_descriptor_load(op, driver) or relax_order(op, driver)
+
+
+def relax_order(op: Operation, driver: Driver) -> bool:
+    """The order of the elements does not matter to a reduction or a histogram."""
+    result = op.results[0]
+    if "allow_reorder" in op.properties or len(shape_of(result.type)) != 1 or result.first_use is None:
+        return False
+    if any(type(use.operation) not in (tt.ReduceOp, tt.HistogramOp) for use in result.uses):
+        return False
+    op.properties["allow_reorder"] = UNIT
+    return True
+
+
+def combine_reshape_and_descriptor_load(op: Operation, driver: Driver) -> bool:
+    """A descriptor load can drop leading dimensions of size 1 itself."""
+    (source,) = op._operands
+    load = producer(source, tt.DescriptorLoadOp)
+    if load is None or not source.has_one_use() or "allow_reorder" in op.properties:
+        return False
+    before, after = shape_of(source.type), shape_of(op.results[0].type)
+    dropped = len(before) - len(after)
+    if dropped <= 0 or before[dropped:] != after or any(size != 1 for size in before[:dropped]):
+        return False
+    new = recreate(load, result_types=(cast(Tensor, op.results[0].type),))
+    driver.insert(load, new)
+    driver.replace(op, new.results)
+    driver.push(load)
+    return True
+
+
+REWRITES: dict[type[Operation], Rewrite] = {
+    arith.AddiOp: combine_dot_and_add,
+    arith.AddfOp: combine_dot_and_add,
+    tt.AddPtrOp: combine_addptr,
+    SelectOp: combine_select_and_load,
+    tt.ReduceOp: combine_broadcast_multiply_reduce,
+    tt.ReshapeOp: combine_reshape,
+}
+RULES = rule_table(FOLDS, REWRITES)

@@ -1,0 +1,107 @@
+"""Move what a loop computes again and again in front of it.
+
+    scf.for %k = %lb to %ub {                       %g = arith.cmpi slt, %lb, %ub
+      %m = arith.muli %n, %n                        %m = arith.muli %n, %n
+      %v = tt.load %p, %mask              ==>       %w = arith.andi (tt.splat %g), %mask
+      ...                                           %v = tt.load %p, %w
+    }                                               scf.for %k = %lb to %ub { ... }
+
+An op moves if its operands come from outside and it may run when the loop would not (pure and speculatable; an
+`scf.if` of such ops moves whole). A `tt.load` moves out of an `scf.for` that only reads memory; its mask then also asks
+that the loop runs at all. Loads stay in `scf.while`, whose body may not be reached. Inner loops go first, so that an op
+can leave several. A loop marked `disable_licm` (``llvm.loop_annotation``) is left alone.
+Stage: TTIR or TTGIR to itself. Cost: one walk per nesting level.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt
+from tilework.ir.effects import is_speculatable, writes
+from tilework.ir.misc import LICM_DISABLED
+from tilework.ir.rewrite import insert_before
+from tilework.ir.types import i1, i32_array, is_block_pointer, shape_of, with_element
+from tilework.transforms.tt.emitter import Emitter
+
+LOOPS = frozenset({scf.ForOp, scf.WhileOp})
+
+
+@dataclass(frozen=True)
+class LicmPass(ModulePass):
+    name = "triton-licm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in [inner for inner in op.walk(region_first=True) if type(inner) in LOOPS]:
+            if loop.attributes.get("llvm.loop_annotation") != LICM_DISABLED:
+                hoist_invariants(loop)
+
+
+def hoist_invariants(loop: Operation) -> None:
+    """Move the invariant ops of the top level of `loop` in front of it, in order."""
+    inside = set(blocks_within(loop))
+    may_hoist_loads = type(loop) is scf.ForOp and not any(
+        writes(op) for block in inside for op in block.ops if not op.regions
+    )
+    target = loop.parent
+    assert target is not None
+    for region in loop.regions:
+        for block in region.blocks:
+            for op in tuple(block.ops):
+                if not is_invariant(op, inside):
+                    continue
+                if is_speculatable(op):
+                    op.detach()
+                    target.insert_op_before(op, loop)
+                elif may_hoist_loads and type(op) is tt.LoadOp and not is_block_pointer(op.operands[0].type):
+                    hoist_load(op, loop)
+
+
+def blocks_within(op: Operation) -> Iterator[Block]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield block
+            for inner in block.ops:
+                if inner.regions:
+                    yield from blocks_within(inner)
+
+
+def is_invariant(op: Operation, inside: set[Block]) -> bool:
+    """Every value that `op` (with its regions) uses comes from outside of the loop, or from `op` itself."""
+    if any(block_of(value) in inside for value in op.operands):
+        return False
+    if not op.regions:
+        return True
+    own = set(blocks_within(op))
+    return all(
+        (block := block_of(value)) in own or block not in inside
+        for inner_block in own
+        for inner in inner_block.ops
+        for value in inner.operands
+    )
+
+
+def block_of(value: SSAValue) -> Block | None:
+    """The block that defines `value`."""
+    return value.op.parent if isinstance(value, OpResult) else value.owner  # pyright: ignore
+
+
+def hoist_load(load: Operation, loop: Operation) -> None:
+    """Load in front of `loop`, unless `loop` has no iterations."""
+    code = Emitter(load.location)
+    pointer, *rest = load.operands
+    mask = code.compare("slt", loop.operands[0], loop.operands[1])
+    if shape_of(pointer.type):
+        mask = code.append(tt.SplatOp.make(mask, with_element(pointer.type, i1), load.location))  # pyright: ignore
+    if rest:
+        mask = code.binary(arith.AndIOp, mask, rest[0])
+    code.insert_before(loop)
+    load.detach()
+    load.operands = (pointer, mask, *rest[1:])
+    load.properties["operandSegmentSizes"] = i32_array(1, 1, len(rest[1:]))
+    insert_before(loop, load)

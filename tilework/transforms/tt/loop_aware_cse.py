@@ -1,0 +1,142 @@
+"""Merge loop-carried values that are always equal.
+
+    %r:2 = scf.for ... iter_args(%a = %i, %b = %i) {           %r = scf.for ... iter_args(%a = %i) {
+      %s = arith.addi %a, %k                                     %s = arith.addi %a, %k
+      %t = arith.addi %b, %k                         ==>         scf.yield %s
+      scf.yield %s, %t                                         }
+    }                                                          (both results are %r)
+
+Ordinary CSE cannot see this: `%s` equals `%t` only if `%a` equals `%b`, and the reverse. So start by believing that
+all values that enter equal stay equal, number the body under that belief, split the classes whose yields got different
+numbers, and repeat until nothing splits. What is left is equal in every iteration. Values that the loop only passes on
+are dropped too.
+Stage: TTIR or TTGIR to itself. Cost: two CSEs, and two walks over each loop body.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir.effects import is_pure
+from tilework.ir.rewrite import erase_op, insert_before, recreate
+from tilework.transforms.common.cse import NO_FLAGS, eliminate_common_subexpressions
+
+
+@dataclass(frozen=True)
+class LoopAwareCSEPass(ModulePass):
+    name = "triton-loop-aware-cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in tuple(op.ops):
+            eliminate_common_subexpressions(function)
+            loops = loops_within(function)
+            for loop in loops:
+                merge_equal(loop, equal_classes(loop))
+            if loops:
+                eliminate_common_subexpressions(function)
+                for loop in loops_within(function):
+                    drop_forwarded(loop)
+
+
+def loops_within(op: Operation) -> list[Operation]:
+    """The `scf.for` ops under `op`, inner ones first."""
+    return [inner for inner in op.walk(region_first=True) if type(inner) is scf.ForOp]
+
+
+def equal_classes(loop: Operation) -> list[int]:
+    """For each carried value, the first one that is always equal to it."""
+    (body,) = loop.regions[0].blocks
+    assert body.last_op is not None
+    yields = tuple(body.last_op.operands)
+    classes = firsts(list(loop.operands[3:]))
+    while True:
+        numbers = Numbering(body, classes)
+        refined = firsts([(own, numbers.of(value)) for own, value in zip(classes, yields, strict=True)])
+        if refined == classes:
+            return classes
+        classes = refined
+
+
+def firsts(keys: Sequence[Hashable]) -> list[int]:
+    """The position of the first key equal to each: ``a b a`` gives 0 1 0."""
+    seen: dict[Hashable, int] = {}
+    return [seen.setdefault(key, position) for position, key in enumerate(keys)]
+
+
+class Numbering:
+    """Numbers for the values of a loop body: equal numbers, equal values, if the classes of its arguments hold."""
+
+    def __init__(self, body: Block, classes: Sequence[int]) -> None:
+        self.body = body
+        self.numbers: dict[SSAValue, Hashable] = {
+            argument: body.args[1 + first] for argument, first in zip(body.args[1:], classes, strict=True)
+        }
+        self.keys: dict[Hashable, Hashable] = {}
+
+    def of(self, value: SSAValue) -> Hashable:
+        """The number of `value`; that of a pure op in the body follows from those of its operands."""
+        if (number := self.numbers.get(value)) is not None:
+            return number
+        number = value
+        if isinstance(value, OpResult) and value.op.parent is self.body and not value.op.regions and is_pure(value.op):
+            op = value.op
+            key = (
+                type(op),
+                value.index,
+                tuple(self.of(operand) for operand in op.operands),
+                sorted_options(op.properties),
+                sorted_options(op.attributes),
+                value.type,
+            )
+            number = self.keys.setdefault(key, value)
+        self.numbers[value] = number
+        return number
+
+
+def sorted_options(options: Mapping[str, Attribute]) -> tuple[tuple[str, Attribute], ...]:
+    """Properties or attributes in one order, without flags that say nothing."""
+    return tuple((name, options[name]) for name in sorted(options) if options[name] != NO_FLAGS.get(name))
+
+
+def merge_equal(loop: Operation, classes: Sequence[int]) -> None:
+    """Use the first of each class; the others become values that the loop only passes on."""
+    (body,) = loop.regions[0].blocks
+    terminator = body.last_op
+    assert terminator is not None
+    for position, first in enumerate(classes):
+        if position != first:
+            body.args[1 + position].replace_all_uses_with(body.args[1 + first])
+            loop.results[position].replace_all_uses_with(loop.results[first])
+            terminator.operands[position] = body.args[1 + position]
+
+
+def drop_forwarded(loop: Operation) -> None:
+    """Drop the carried values that every iteration passes on as they came: they are the initial ones."""
+    (body,) = loop.regions[0].blocks
+    terminator = body.last_op
+    assert terminator is not None
+    carried, initial, yields = body.args[1:], loop.operands[3:], tuple(terminator.operands)
+    kept = [
+        value is not argument and value is not start
+        for argument, start, value in zip(carried, initial, yields, strict=True)
+    ]
+    if all(kept):
+        return
+    terminator.operands = [value for value, keep in zip(yields, kept, strict=True) if keep]
+    for argument, start, keep in zip(carried, initial, kept, strict=True):
+        if not keep:
+            argument.replace_all_uses_with(start)
+            body.erase_arg(argument)
+    operands = [*loop.operands[:3], *(value for value, keep in zip(initial, kept, strict=True) if keep)]
+    types = [result.type for result, keep in zip(loop.results, kept, strict=True) if keep]
+    new = recreate(loop, operands=operands, result_types=types, regions=(loop.detach_region(0),))
+    insert_before(loop, new)
+    results = iter(new.results)
+    for result, start, keep in zip(loop.results, initial, kept, strict=True):
+        result.replace_all_uses_with(next(results) if keep else start)
+    erase_op(loop)

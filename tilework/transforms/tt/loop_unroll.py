@@ -1,0 +1,160 @@
+"""Unroll the loops that ask for it.
+
+    scf.for %i = %lb to %ub step %s {          %trip = (%ub - %lb + (%s - 1)) divui %s
+      body(%i)                                 %mid = %lb + (%trip - %trip remsi 2) * %s
+    } {tt.loop_unroll_factor = 2 : i32}  ==>   scf.for %i = %lb to %mid step %s * 2 { body(%i); body(%i + %s * 1) }
+                                               scf.for %i = %mid to %ub step %s { body(%i) } {tt.num_stages = 1 : i32}
+
+The second loop runs what is left over and is not pipelined. With constant bounds the arithmetic is done here, a
+remainder of zero needs no second loop, and a loop of one iteration becomes its body. An empty loop may have
+``%ub < %lb``; unless the step is 1, the unsigned division would then find a remainder, so the span is clamped at zero.
+Stage: TTIR to TTIR. Cost: one walk, and a copy of the body per unrolled iteration.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir.rewrite import constant_value, erase_op, insert_after, insert_before
+from tilework.ir.types import i32, int_attr
+from tilework.transforms.tt.emitter import Emitter
+
+FACTOR = "tt.loop_unroll_factor"
+
+
+@dataclass(frozen=True)
+class LoopUnrollPass(ModulePass):
+    name = "triton-loop-unroll"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in [inner for inner in op.walk(region_first=True) if type(inner) is scf.ForOp]:
+            factor = loop.attributes.get(FACTOR)
+            if isinstance(factor, IntegerAttr) and factor.value.data > 1:
+                del loop.attributes[FACTOR]
+                if len(loop.regions[0].blocks[0].ops) > 1:
+                    unroll(loop, factor.value.data)
+
+
+def unroll(loop: Operation, factor: int) -> None:
+    """Make `loop` do `factor` iterations at once, and put a loop for the others behind it."""
+    bounds = [constant_value(value) for value in loop.operands[:3]]
+    if all(isinstance(bound, int) for bound in bounds) and bounds[2] > 0:  # pyright: ignore
+        unroll_constant(loop, factor, *bounds)  # pyright: ignore
+        return
+    middle, step = split_bounds(loop, factor, is_unit_step=bounds[2] == 1)
+    add_epilogue(loop, middle)
+    repeat_body(loop, factor)
+    loop.operands[1], loop.operands[2] = middle, step
+
+
+def split_bounds(loop: Operation, factor: int, is_unit_step: bool) -> tuple[SSAValue, SSAValue]:
+    """The upper bound and the step of the unrolled loop."""
+    lower, upper, step = loop.operands[:3]
+    type = lower.type
+    code = Emitter(loop.location)
+    span = code.binary(arith.SubiOp, upper, lower)
+    span = code.binary(arith.AddiOp, span, code.binary(arith.SubiOp, step, code.constant(1, type)))
+    if not is_unit_step:
+        span = code.binary(arith.MaxSIOp, span, code.constant(0, type))
+    trips = code.binary(arith.DivUIOp, span, step)
+    count = code.constant(factor, type)
+    whole = code.binary(arith.SubiOp, trips, code.binary(arith.RemSIOp, trips, count))
+    middle = code.binary(arith.AddiOp, lower, code.binary(arith.MuliOp, whole, step))
+    wide_step = code.binary(arith.MuliOp, step, count)
+    code.insert_before(loop)
+    return middle, wide_step
+
+
+def unroll_constant(loop: Operation, factor: int, lower: int, upper: int, step: int) -> None:
+    """Bounds are known: no arithmetic, no needless loops."""
+    trips = max(0, -((lower - upper) // step))
+    whole = trips - trips % factor
+    code = Emitter(loop.location)
+    type = loop.operands[0].type
+    middle = loop.operands[1]
+    if whole != trips:
+        middle = code.constant(lower + whole * step, type)
+    wide_step = code.constant(step * factor, type)
+    code.insert_before(loop)
+    epilogue = add_epilogue(loop, middle) if whole != trips else None
+    repeat_body(loop, factor)
+    loop.operands[1], loop.operands[2] = middle, wide_step
+    if epilogue is not None and trips - whole == 1:
+        inline_body(epilogue)
+    if whole == 0:
+        remove_loop(loop)
+    elif whole == factor:
+        inline_body(loop)
+
+
+def add_epilogue(loop: Operation, middle: SSAValue) -> Operation:
+    """A copy of `loop` behind it that starts at `middle`, with what `loop` computed."""
+    epilogue = loop.clone()
+    epilogue.attributes["tt.num_stages"] = int_attr(1, i32)
+    for result, after in zip(loop.results, epilogue.results, strict=True):
+        result.replace_all_uses_with(after)
+    epilogue.operands = (middle, *epilogue.operands[1:3], *loop.results)
+    insert_after(loop, epilogue)
+    return epilogue
+
+
+def repeat_body(loop: Operation, factor: int) -> None:
+    """Append `factor` - 1 copies of the body, each on the values that the one before it yields."""
+    (body,) = loop.regions[0].blocks
+    terminator = body.last_op
+    assert terminator is not None
+    ops = [op for op in body.ops if op is not terminator]
+    counter, *carried = body.args
+    counter_is_used = counter.first_use is not None
+    first_yield = tuple(terminator.operands)
+    values = first_yield
+    for copy in range(1, factor):
+        mapping: dict[SSAValue, SSAValue] = dict(zip(carried, values, strict=True))
+        if counter_is_used:
+            mapping[counter] = advanced_counter(loop, body, terminator, copy)
+        insert_before(terminator, *[clone(op, mapping) for op in ops])
+        values = tuple(mapping.get(value, value) for value in first_yield)
+    terminator.operands = values
+
+
+def clone(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
+    """A copy of `op` on mapped operands; `mapping` learns its results. Few ops have regions, which cost more."""
+    return op.clone(mapping) if op.regions else op.clone_without_regions(mapping)
+
+
+def advanced_counter(loop: Operation, body: Block, terminator: Operation, copy: int) -> SSAValue:
+    """The induction variable of iteration `copy` of the group."""
+    counter = body.args[0]
+    code = Emitter(loop.location)
+    distance = code.binary(arith.MuliOp, loop.operands[2], code.constant(copy, counter.type))
+    value = code.binary(arith.AddiOp, counter, distance)
+    code.insert_before(terminator)
+    return value
+
+
+def inline_body(loop: Operation) -> None:
+    """Replace a loop of one iteration by its body."""
+    (body,) = loop.regions[0].blocks
+    terminator = body.last_op
+    assert terminator is not None
+    for argument, value in zip(body.args, (loop.operands[0], *loop.operands[3:]), strict=True):
+        argument.replace_all_uses_with(value)
+    yielded = tuple(terminator.operands)
+    erase_op(terminator)
+    for op in tuple(body.ops):
+        op.detach()
+        insert_before(loop, op)
+    for result, value in zip(loop.results, yielded, strict=True):
+        result.replace_all_uses_with(value)
+    erase_op(loop)
+
+
+def remove_loop(loop: Operation) -> None:
+    """Replace a loop of no iterations by its initial values."""
+    for result, value in zip(loop.results, loop.operands[3:], strict=True):
+        result.replace_all_uses_with(value)
+    erase_op(loop)

@@ -1,0 +1,125 @@
+"""Compute before repeating: move splats and broadcasts behind elementwise ops.
+
+    %x = tt.splat %a : f32 -> tensor<128xf32>           %s = arith.addf %a, %b : f32
+    %y = tt.splat %b : f32 -> tensor<128xf32>    ==>    %z = tt.splat %s : f32 -> tensor<128xf32>
+    %z = arith.addf %x, %y : tensor<128xf32>
+
+    %w = tt.broadcast %e : 16x1 -> 16x32                %n = tt.splat %k : 16x1
+    %n = tt.splat %k : 16x32                     ==>    %m = arith.muli %e, %n : 16x1
+    %m = arith.muli %w, %n : 16x32                      %w = tt.broadcast %m : 16x1 -> 16x32
+
+A splat constant counts as a splat. Any other operand (a block argument, a dense constant, a load) blocks the rewrite,
+and so do broadcasts from different shapes. Stage: TTIR to TTIR. Cost: one visit per op.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt
+from tilework.ir.effects import ELEMENTWISE, is_pure
+from tilework.ir.rewrite import recreate
+from tilework.ir.types import Shape, Tensor, element_type, is_tensor, shape_of, tensor_type
+from tilework.transforms.common.canonicalize import FOLDS
+from tilework.transforms.common.driver import Driver, Rewrite, rule_table
+from tilework.transforms.common.folding_arith import producer
+from tilework.transforms.common.folding_cf import simplify_blocks
+from tilework.transforms.common.folding_tt import known_number, rewrite_broadcast, rewrite_expand_dims, splat_of
+
+
+@dataclass(frozen=True)
+class ReorderBroadcastPass(ModulePass):
+    name = "triton-reorder-broadcast"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in tuple(op.ops):
+            Driver(RULES).run(function, simplify_blocks)
+
+
+def rewrite_elementwise(op: Operation, driver: Driver) -> bool:
+    """Move splats, or else broadcasts, behind `op`."""
+    for result in op.results:
+        if not is_tensor(result.type):
+            return False
+    operands = op._operands
+    repeated = [value for value in operands if type(value.owner) in (tt.SplatOp, tt.BroadcastOp)]
+    if not repeated or not is_pure(op) or packed_elements(op) > 1:
+        return False
+    if any(type(value.owner) is tt.BroadcastOp for value in repeated):
+        return move_broadcast_after(op, operands, driver)
+    return move_splat_after(op, operands, driver)
+
+
+def packed_elements(op: Operation) -> int:
+    """How many neighbouring elements inline assembly takes at a time; it cannot run on fewer."""
+    packed = op.properties.get("packed_element")
+    return packed.value.data if isinstance(packed, IntegerAttr) else 1
+
+
+def move_splat_after(op: Operation, operands: Sequence[SSAValue], driver: Driver) -> bool:
+    """All operands repeat one scalar: compute on the scalars."""
+    if any(splat_of(value) is None and known_number(value) is None for value in operands):
+        return False
+    scalars = [splat_of(value) or scalar_constant(value, op, driver) for value in operands]
+    types = [element_type(result.type) for result in op.results]
+    scalar = driver.insert(op, recreate(op, operands=scalars, result_types=types))
+    splats = [
+        driver.insert(op, tt.SplatOp.make(small, cast(Tensor, result.type), op.location)).results[0]
+        for small, result in zip(scalar.results, op.results, strict=True)
+    ]
+    driver.replace(op, splats)
+    return True
+
+
+def scalar_constant(value: SSAValue, op: Operation, driver: Driver) -> SSAValue:
+    """The element of a splat constant, as a scalar in front of `op`."""
+    return driver.constant_of(op, cast("int | float", known_number(value)), element_type(value.type))
+
+
+def move_broadcast_after(op: Operation, operands: Sequence[SSAValue], driver: Driver) -> bool:
+    """All operands are broadcasts from one shape, or repeat a scalar: compute in that shape."""
+    sources = [producer(value, tt.BroadcastOp) for value in operands]
+    shapes = {shape_of(source._operands[0].type) for source in sources if source is not None}
+    if len(shapes) != 1:
+        return False
+    for value, source in zip(operands, sources, strict=True):
+        if source is None and splat_of(value) is None and (known_number(value) is None or not is_tensor(value.type)):
+            return False
+    (shape,) = shapes
+    small = [
+        source._operands[0] if source is not None else in_shape(value, shape, op, driver)
+        for value, source in zip(operands, sources, strict=True)
+    ]
+    types = [reshaped(cast(Tensor, result.type), shape) for result in op.results]
+    computed = driver.insert(op, recreate(op, operands=small, result_types=types))
+    wide = [
+        driver.insert(op, tt.BroadcastOp.make(value, cast(Tensor, result.type), op.location)).results[0]
+        for value, result in zip(computed.results, op.results, strict=True)
+    ]
+    driver.replace(op, wide)
+    return True
+
+
+def reshaped(type_: Tensor, shape: Shape) -> Tensor:
+    return tensor_type(shape, type_.element_type, type_.encoding)
+
+
+def in_shape(value: SSAValue, shape: Shape, op: Operation, driver: Driver) -> SSAValue:
+    """The splat or splat constant `value` again, in `shape`."""
+    type_ = reshaped(cast(Tensor, value.type), shape)
+    if (scalar := splat_of(value)) is not None:
+        return driver.insert(op, tt.SplatOp.make(scalar, type_, op.location)).results[0]
+    return driver.constant_of(op, cast("int | float", known_number(value)), type_)
+
+
+REWRITES: dict[type[Operation], Rewrite] = {
+    **dict.fromkeys(ELEMENTWISE, rewrite_elementwise),
+    tt.BroadcastOp: rewrite_broadcast,
+    tt.ExpandDimsOp: rewrite_expand_dims,
+}
+RULES = rule_table(FOLDS, REWRITES)

@@ -1,0 +1,388 @@
+"""Replace tensor descriptors by what they hold, and their accesses by masked loads and stores (sm < 90).
+
+    %d = tt.make_tensor_descriptor %p, [%m, %n], [%s, %c1] : <f16>, <tensor<8x16xf16>>
+    %v = tt.descriptor_load %d[%x, %y] : !tt.tensordesc<tensor<8x16xf16>> -> tensor<8x16xf16>
+
+A descriptor becomes 2 + 2 * rank values: ``!tt.ptr<f16>``, the shape and the strides (i64), and an i1, "pad with NaN".
+They take its place in signatures, calls, loops, branches and selects. A load becomes the arithmetic of
+`block_access.py` with all axes masked; a reduction becomes an atomic. Attributes of an access move to the load or store.
+Stage: TTIR to TTIR. Cost: one walk.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import nan
+
+from xdsl.context import Context
+from xdsl.dialects import cf, scf, ub
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    IntegerType,
+    ModuleOp,
+    Signedness,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.errors import PassError
+from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
+from tilework.ir.rewrite import erase_op, insert_before, recreate
+from tilework.ir.types import (
+    Shape,
+    TensorDescType,
+    element_type,
+    i1,
+    i32_array,
+    i64,
+    integer_type,
+    is_float,
+    pointer_type,
+    shape_of,
+    tensor_type,
+)
+from tilework.transforms.tt.block_access import BlockAccess
+from tilework.transforms.tt.emitter import Emitter
+
+
+@dataclass(frozen=True)
+class RewriteTensorDescriptorToPointerPass(ModulePass):
+    name = "triton-rewrite-tensor-descriptor-to-pointer"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if any(has_descriptors(inner) for inner in op.walk()):
+            rewrite = Rewrite()
+            rewrite.regions(op)
+            for dead in reversed(rewrite.dead):
+                erase_op(dead)
+
+
+def has_descriptors(op: Operation) -> bool:
+    """It makes a descriptor, or is a function that takes one."""
+    if type(op) is tt.FuncOp:
+        return any(is_descriptor(input) for input in op.properties["function_type"].inputs)  # pyright: ignore
+    return any(is_descriptor(result.type) for result in op.results)
+
+
+def is_descriptor(type: Attribute) -> bool:
+    return type.__class__ is TensorDescType
+
+
+def components(type: Attribute) -> tuple[Attribute, ...]:
+    """The types that stand for `type`: of a descriptor, pointer, shape, strides, "pad with NaN"."""
+    if not isinstance(type, TensorDescType):
+        return (type,)
+    sizes = (i64,) * (2 * len(shape_of(type.block)))
+    return (pointer_type(signless(element_type(type.block))), *sizes, i1)
+
+
+def signless(element: Attribute) -> Attribute:
+    """``ui8`` and ``si8`` are ``i8`` outside of descriptors."""
+    return integer_type(element.width.data) if isinstance(element, IntegerType) else element
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """The values a descriptor holds."""
+
+    base: SSAValue
+    shape: tuple[SSAValue, ...]
+    strides: tuple[SSAValue, ...]
+    pad_nan: SSAValue
+
+    @property
+    def values(self) -> tuple[SSAValue, ...]:
+        return (self.base, *self.shape, *self.strides, self.pad_nan)
+
+
+def descriptor_of(values: Sequence[SSAValue]) -> Descriptor:
+    rank = (len(values) - 2) // 2
+    return Descriptor(values[0], tuple(values[1 : 1 + rank]), tuple(values[1 + rank : -1]), values[-1])
+
+
+class Rewrite:
+    """One walk in program order; `descriptors` knows each descriptor seen so far."""
+
+    def __init__(self) -> None:
+        self.descriptors: dict[SSAValue, Descriptor] = {}
+        self.dead: list[Operation] = []
+
+    def regions(self, op: Operation) -> None:
+        for region in op.regions:
+            blocks = tuple(region.blocks)
+            old_arguments = [argument for block in blocks for argument in self.expand_arguments(block)]
+            for block in blocks:
+                for inner in tuple(block.ops):
+                    self.visit(inner)
+            for argument in old_arguments:
+                argument.block.erase_arg(argument, safe_erase=False)
+
+    def visit(self, op: Operation) -> None:
+        if (rule := RULES.get(type(op))) is not None:
+            rule(self, op)
+        elif any(is_descriptor(value.type) for value in (*op.operands, *op.results)):
+            if type(op) not in FLOW:
+                raise PassError(f"'{op.name}' cannot use a tensor descriptor on this target", op.location)
+            self.expand(op)
+        elif op.regions:
+            self.regions(op)
+
+    def expand_arguments(self, block: Block) -> Iterator:
+        """Put the components in front of each argument that is a descriptor; the old ones, to be erased."""
+        for argument in block.args:
+            if is_descriptor(argument.type):
+                first = argument.index
+                values = [
+                    block.insert_arg(type, first + position, argument.location)
+                    for position, type in enumerate(components(argument.type))
+                ]
+                self.descriptors[argument] = descriptor_of(values)
+                yield argument
+
+    def values(self, value: SSAValue, user: Operation) -> tuple[SSAValue, ...]:
+        """What stands for `value`."""
+        return self.known(value, user).values if is_descriptor(value.type) else (value,)
+
+    def known(self, value: SSAValue, user: Operation) -> Descriptor:
+        if (descriptor := self.descriptors.get(value)) is None:
+            raise PassError(f"'{user.name}' uses a tensor descriptor of unknown origin", user.location)
+        return descriptor
+
+    def expand(self, op: Operation) -> None:
+        """Flatten operands, results and regions of a loop, branch, call or terminator."""
+        operands = [new for value in op.operands for new in self.values(value, op)]
+        if not op.results and not op.regions:
+            if "operandSegmentSizes" in op.properties:
+                op.properties["operandSegmentSizes"] = self.segments(op)
+            op.operands = operands
+            return
+        types = [type for result in op.results for type in components(result.type)]
+        new = recreate(op, operands=operands, result_types=types, regions=op.regions)
+        insert_before(op, new)
+        results = iter(new.results)
+        for result in op.results:
+            values = [next(results) for _ in components(result.type)]
+            if is_descriptor(result.type):
+                self.descriptors[result] = descriptor_of(values)
+            else:
+                result.replace_all_uses_with(values[0])
+        self.dead.append(op)
+        self.regions(new)
+
+    def segments(self, op: Operation) -> DenseArrayBase:
+        """The sizes of the operand groups, after flattening."""
+        sizes, position = [], 0
+        for size in op.properties["operandSegmentSizes"].get_values():  # pyright: ignore
+            group = op.operands[position : position + size]
+            sizes.append(sum(len(components(value.type)) for value in group))
+            position += size
+        return i32_array(*sizes)
+
+
+def rewrite_function(rewrite: Rewrite, op: Operation) -> None:
+    """New signature; the attributes of a descriptor argument go to its pointer."""
+    signature = op.properties["function_type"]
+    assert isinstance(signature, FunctionType)
+    inputs, outputs = (
+        [new for type in types for new in components(type)] for types in (signature.inputs, signature.outputs)
+    )
+    attributes = op.properties.get("arg_attrs")
+    if isinstance(attributes, ArrayAttr):
+        expanded: list[Attribute] = []
+        for type, own in zip(signature.inputs, attributes.data, strict=True):
+            expanded.extend((own, *(DictionaryAttr({}),) * (len(components(type)) - 1)))
+        op.properties["arg_attrs"] = ArrayAttr(expanded)
+    op.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
+    rewrite.regions(op)
+
+
+def rewrite_make(rewrite: Rewrite, op: Operation) -> None:
+    base, *rest = op.operands
+    rank = len(rest) // 2
+    code = Emitter(op.location)
+    shape = tuple(code.sign_extended(size) for size in rest[:rank])
+    option = op.properties.get("padding")
+    pad_nan = code.constant(int(option is not None and option.value.data == PaddingOption.NAN), i1)  # pyright: ignore
+    code.insert_before(op)
+    rewrite.descriptors[op.results[0]] = Descriptor(base, shape, tuple(rest[rank:]), pad_nan)
+    rewrite.dead.append(op)
+
+
+def rewrite_poison(rewrite: Rewrite, op: Operation) -> None:
+    """A descriptor that was never set."""
+    (result,) = op.results
+    if is_descriptor(result.type):
+        code = Emitter(op.location)
+        values = [code.append(recreate(op, result_types=(type,))) for type in components(result.type)]
+        code.insert_before(op)
+        rewrite.descriptors[result] = descriptor_of(values)
+        rewrite.dead.append(op)
+
+
+def rewrite_select(rewrite: Rewrite, op: Operation) -> None:
+    condition, a, b = op.operands
+    if not is_descriptor(a.type):
+        return
+    code = Emitter(op.location)
+    pairs = zip(rewrite.known(a, op).values, rewrite.known(b, op).values, strict=True)
+    values = [x if x is y else code.append(SelectOp.make(condition, x, y, op.location)) for x, y in pairs]
+    code.insert_before(op)
+    rewrite.descriptors[op.results[0]] = descriptor_of(values)
+    rewrite.dead.append(op)
+
+
+def block_of(value: SSAValue) -> Attribute:
+    """The block that a descriptor reads and writes."""
+    assert isinstance(value.type, TensorDescType)
+    return value.type.block
+
+
+def access_at(code: Emitter, block: Shape, indices: Sequence[SSAValue]) -> BlockAccess:
+    """The block whose first element is at `indices`."""
+    return BlockAccess(code, block, [code.sign_extended(index) for index in indices])
+
+
+def access_rows(code: Emitter, block: Shape, rows: SSAValue, column: SSAValue) -> BlockAccess:
+    """The rows with the numbers `rows`, from `column` on: gather and scatter."""
+    expanded = code.expanded(rows, (1,))
+    access = BlockAccess(code, block, (rows, code.sign_extended(column)))
+    access.expanded[0] = code.sign_extended(expanded)
+    access.offset(1)
+    return access
+
+
+def padding(code: Emitter, descriptor: Descriptor, type: Attribute) -> SSAValue:
+    """What a load gives outside of the array."""
+    if not is_float(element_type(type)):
+        return code.constant(0, type)
+    filled, zero = code.constant(nan, type), code.constant(0.0, type)
+    return code.append(SelectOp.make(descriptor.pad_nan, filled, zero, code.loc))
+
+
+def addresses(access: BlockAccess, descriptor: Descriptor) -> tuple[SSAValue, SSAValue]:
+    """Pointers and mask, checked on all axes."""
+    axes = range(len(access.block))
+    for axis in axes:
+        access.offset(axis)
+    pointers = access.pointers(descriptor.base, descriptor.strides)
+    mask = access.mask(descriptor.shape, axes)
+    assert mask is not None, "a descriptor has at least one axis"
+    return pointers, mask
+
+
+def rewrite_load(rewrite: Rewrite, op: Operation) -> None:
+    desc, *indices = op.operands
+    descriptor, code = rewrite.known(desc, op), Emitter(op.location)
+    type = tensor_type(shape_of(block_of(desc)), element_type(op.results[0].type))
+    access = access_at(code, shape_of(type), indices)
+    other = padding(code, descriptor, type)
+    pointers, mask = addresses(access, descriptor)
+    options = {name: op.properties[name].value.data for name in ("cache", "evict")}  # pyright: ignore
+    finish(code, op, tt.LoadOp.make(pointers, mask, other, op.location, **options))
+
+
+def rewrite_gather(rewrite: Rewrite, op: Operation) -> None:
+    desc, rows, column = op.operands
+    descriptor, code = rewrite.known(desc, op), Emitter(op.location)
+    type = op.results[0].type
+    pointers, mask = addresses(access_rows(code, shape_of(type), rows, column), descriptor)
+    finish(code, op, tt.LoadOp.make(pointers, mask, padding(code, descriptor, type), op.location))
+
+
+def rewrite_store(rewrite: Rewrite, op: Operation) -> None:
+    desc, source, *indices = op.operands
+    descriptor, code = rewrite.known(desc, op), Emitter(op.location)
+    access = access_at(code, shape_of(block_of(desc)), indices)
+    pointers, mask = addresses(access, descriptor)
+    finish(code, op, tt.StoreOp.make(pointers, in_shape(code, source, access.block), mask, op.location))
+
+
+def rewrite_scatter(rewrite: Rewrite, op: Operation) -> None:
+    desc, rows, column, source = op.operands
+    descriptor, code = rewrite.known(desc, op), Emitter(op.location)
+    access = access_rows(code, shape_of(source.type), rows, column)
+    pointers, mask = addresses(access, descriptor)
+    finish(code, op, tt.StoreOp.make(pointers, source, mask, op.location))
+
+
+def rewrite_reduce(rewrite: Rewrite, op: Operation) -> None:
+    desc, source, *indices = op.operands
+    element = element_type(block_of(desc))
+    kind = DescriptorReduceKind(op.properties["kind"].value.data)  # pyright: ignore
+    atomic = ATOMICS.get(kind, {}).get(number_kind(element))
+    if atomic is None:
+        raise PassError(f"Cannot fallback on descriptor atomic op, unsupported for type {element}", op.location)
+    descriptor, code = rewrite.known(desc, op), Emitter(op.location)
+    access = access_at(code, shape_of(block_of(desc)), indices)
+    pointers, mask = addresses(access, descriptor)
+    value = in_shape(code, source, access.block)
+    new = tt.AtomicRMWOp.make(atomic, pointers, value, mask, MemSemantic.RELEASE, MemSyncScope.GPU, op.location)
+    finish(code, op, new, keep_attributes=False)
+
+
+def number_kind(element: Attribute) -> str:
+    """``float``, or the signedness of an integer: ``signed``, ``unsigned``, ``signless``."""
+    if not isinstance(element, IntegerType):
+        return "float"
+    return SIGNEDNESS[element.signedness.data]
+
+
+SIGNEDNESS = {Signedness.SIGNED: "signed", Signedness.UNSIGNED: "unsigned", Signedness.SIGNLESS: "signless"}
+INTEGERS = ("signed", "unsigned", "signless")
+ATOMICS: dict[DescriptorReduceKind, dict[str, RMWOp]] = {
+    DescriptorReduceKind.ADD: {"float": RMWOp.FADD, **dict.fromkeys(INTEGERS, RMWOp.ADD)},
+    DescriptorReduceKind.MIN: {"signed": RMWOp.MIN, "unsigned": RMWOp.UMIN},
+    DescriptorReduceKind.MAX: {"signed": RMWOp.MAX, "unsigned": RMWOp.UMAX},
+    DescriptorReduceKind.AND: dict.fromkeys(INTEGERS, RMWOp.AND),
+    DescriptorReduceKind.OR: dict.fromkeys(INTEGERS, RMWOp.OR),
+    DescriptorReduceKind.XOR: dict.fromkeys(INTEGERS, RMWOp.XOR),
+}
+
+
+def in_shape(code: Emitter, value: SSAValue, shape: Shape) -> SSAValue:
+    """`value`, with the leading unit axes that its block has."""
+    if shape_of(value.type) == shape:
+        return value
+    return code.append(tt.ReshapeOp.make(value, tensor_type(shape, element_type(value.type)), code.loc))
+
+
+def finish(code: Emitter, op: Operation, new: Operation, keep_attributes: bool = True) -> None:
+    """Put the code and `new` in the place of `op`."""
+    if keep_attributes:
+        new.attributes.update(op.attributes)
+    code.ops.append(new)
+    if op.results:
+        result = op.results[0]
+        result.replace_all_uses_with(in_shape(code, new.results[0], shape_of(result.type)))
+    code.insert_before(op)
+    erase_op(op)
+
+
+FLOW = frozenset(
+    {
+        scf.ForOp,
+        scf.IfOp,
+        scf.WhileOp,
+        scf.YieldOp,
+        scf.ConditionOp,
+        cf.BranchOp,
+        cf.ConditionalBranchOp,
+        tt.CallOp,
+        tt.ReturnOp,
+    }
+)
+RULES: dict[type[Operation], Callable[[Rewrite, Operation], None]] = {
+    tt.FuncOp: rewrite_function,
+    tt.MakeTensorDescOp: rewrite_make,
+    ub.PoisonOp: rewrite_poison,
+    SelectOp: rewrite_select,
+    tt.DescriptorLoadOp: rewrite_load,
+    tt.DescriptorStoreOp: rewrite_store,
+    tt.DescriptorGatherOp: rewrite_gather,
+    tt.DescriptorScatterOp: rewrite_scatter,
+    tt.DescriptorReduceOp: rewrite_reduce,
+}
