@@ -27,7 +27,7 @@ class Case:
     @property
     def types(self) -> dict[str, str]:
         """The signature with the compile-time parameters in it."""
-        return {**self.signature, **{name: "constexpr" for name in self.constexprs}}
+        return {**self.signature, **dict.fromkeys(self.constexprs, "constexpr")}
 
     @property
     def attrs(self) -> dict[tuple[int, ...], list[list[Any]]]:

@@ -8,26 +8,76 @@
         i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         tl.store(x_ptr + i, 2 * tl.load(x_ptr + i, mask=i < n), mask=i < n)
 
+    double[(tilework.cdiv(n, 1024),)](x, n, BLOCK=1024)
+
 Importing this loads neither xDSL nor LLVM nor a GPU driver; they load at the first compile.
 """
 
-from tilework import language
-from tilework.errors import CompilationError, OutOfResources, TritonError
+from typing import Any
+
+from tilework import errors, knobs, language
+from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
 from tilework.language.core import must_use_result
-from tilework.language.function import JITFunction, constexpr_function, jit
 from tilework.language.host import cdiv, next_power_of_2
+from tilework.runtime.async_compile import AsyncCompileMode, FutureKernel
+from tilework.runtime.jit import (
+    JITFunction,
+    KernelInterface,
+    MockTensor,
+    TensorWrapper,
+    constexpr_function,
+    jit,
+    reinterpret,
+)
 
 __version__ = "0.1.0"
 
+LAZY = {
+    "ASTSource": "tilework.compiler",
+    "Autotuner": "tilework.runtime.autotuner",
+    "Config": "tilework.runtime.autotuner",
+    "Heuristics": "tilework.runtime.autotuner",
+    "autotune": "tilework.runtime.autotuner",
+    "compile": "tilework.compiler",
+    "heuristics": "tilework.runtime.autotuner",
+    "set_allocator": "tilework.runtime._allocation",
+}
+SUBMODULES = ("as_triton", "backends", "compiler", "runtime", "testing", "tools")
+
 __all__ = [
+    "AsyncCompileMode",
     "CompilationError",
+    "FutureKernel",
+    "InterpreterError",
     "JITFunction",
+    "KernelInterface",
+    "MockTensor",
     "OutOfResources",
+    "TensorWrapper",
     "TritonError",
     "cdiv",
     "constexpr_function",
+    "errors",
     "jit",
+    "knobs",
     "language",
     "must_use_result",
     "next_power_of_2",
+    "reinterpret",
+    *LAZY,
+    *SUBMODULES,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Names that are costly to load are loaded when they are first used."""
+    from importlib import import_module
+
+    if name in LAZY:
+        value = getattr(import_module(LAZY[name]), name)
+    elif name in SUBMODULES:
+        value = import_module(f"tilework.{name}")
+    else:
+        raise AttributeError(f"module 'tilework' has no attribute {name!r}")
+    globals()[name] = value
+    return value

@@ -1,80 +1,146 @@
-"""From a kernel, or an IR file, to the product of any stage.
+"""Compile a kernel, or an IR file, for a target.
 
     >>> source = ASTSource(add, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
-    >>> print(lower(source, GPUTarget("cuda", 90, 32))["ttir"])
+    >>> kernel = compile(source, GPUTarget("cuda", 90, 32), {"num_warps": 8})
+    >>> print(kernel.asm["ttir"])
+
+`lower` gives the text of chosen stages and leaves caches alone; `compile` keeps everything in the disk cache.
 """
 
+import hashlib
+import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.backends.base import GPUTarget, find_backend
+from tilework.backends.base import Backend, GPUTarget, find_backend
+from tilework.backends.options import CompileOptions
 from tilework.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import FrontendOptions
+from tilework.frontend.options import FrontendOptions, any_dot_size, cuda_min_dot_size
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.language.function import JITFunction
+from tilework.language.function import JITCallable, JITFunction
+from tilework.runtime import cache
+from tilework.runtime.cache import get_cache_key
+from tilework.runtime.compiled import CompiledKernel, LazyDict
+from tilework.runtime.driver import driver
 
 __all__ = [
     "ASTSource",
     "CompilationError",
     "CompileTimeAssertionFailure",
+    "CompiledKernel",
     "IRSource",
+    "LazyDict",
     "UnsupportedLanguageConstruct",
+    "compile",
+    "get_cache_key",
     "lower",
+    "make_backend",
 ]
 
-IR_EXTENSIONS = ("ttir",)
+IR_STAGES = ("ttir",)
 
 
-@dataclass(frozen=True)
 class ASTSource:
-    """A kernel with the types of its arguments; parameters that are not in `signature` must be constants."""
+    """A kernel with the types of its arguments; parameters that are not in `signature` must be constants.
 
-    fn: JITFunction
-    signature: Mapping[str, Any]
-    constexprs: Mapping[Any, Any] = field(default_factory=dict)
-    attrs: Mapping[tuple[int, ...], Sequence[Sequence[Any]]] = field(default_factory=dict)
+    `constexprs` maps names or index paths to values, `attrs` index paths to [[attribute, value]]. Triton 3.0's
+    `constants=` is accepted for `constexprs=`.
+    """
 
     ext = "ttir"
 
+    def __init__(
+        self,
+        fn: JITFunction,
+        signature: Mapping[str, Any],
+        constexprs: Mapping[Any, Any] | None = None,
+        attrs: Mapping[tuple[int, ...], Sequence[Sequence[Any]]] | None = None,
+        *,
+        constants: Mapping[Any, Any] | None = None,
+    ) -> None:
+        for key in signature:
+            if not isinstance(key, str):
+                raise TypeError("Signature keys must be string")
+        self.fn = fn
+        self.name = fn.__name__
+        order = {name: index for index, name in enumerate(fn.arg_names)}
+        self.signature = dict(sorted(signature.items(), key=lambda item: order.get(item[0], len(order))))
+        given = constexprs if constexprs is not None else constants or {}
+        self.constants = {
+            (order.get(key, key),) if isinstance(key, str) else key if isinstance(key, tuple) else (key,): value
+            for key, value in given.items()
+        }
+        self.attrs = dict(attrs or {})
+
+    @property
+    def constexprs(self) -> dict[Any, Any]:
+        """The constants by index path."""
+        return self.constants
+
+    def hash(self) -> str:
+        """SHA-256 of the function, the types, the constants and the facts."""
+        constants = [(path, stable_text(value)) for path, value in sorted(self.constants.items(), key=str)]
+        text = f"{self.fn.cache_key}-{self.attrs}-{sorted(self.signature.items(), key=str)}-{constants}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
     def module(self, options: FrontendOptions) -> Any:
         """The module before any pass."""
-        return compile_to_ttir(self.fn, self.signature, self.constexprs, self.attrs, options)
+        constants = {path: value for path, value in self.constants.items() if isinstance(path[0], int)}
+        return compile_to_ttir(self.fn, self.signature, constants, self.attrs, options)
 
 
-@dataclass(frozen=True)
 class IRSource:
     """An IR file; its extension says which stage it is the product of."""
 
-    path: Path
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.ext = self.path.suffix.lstrip(".")
+        if self.ext not in IR_STAGES:
+            raise ValueError(f"{self.path.name}: a source is a .{' or .'.join(IR_STAGES)} file")
+        self.text = self.path.read_text()
+        self.name = self.path.stem
 
-    @property
-    def ext(self) -> str:
-        return self.path.suffix.lstrip(".")
+    def hash(self) -> str:
+        """SHA-256 of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
     def module(self, options: FrontendOptions) -> Any:
         """The module as it stands in the file."""
-        if self.ext not in IR_EXTENSIONS:
-            raise ValueError(f"{self.path.name}: a source is a .{' or .'.join(IR_EXTENSIONS)} file")
-        return parse_module(self.path.read_text(), str(self.path))
+        return parse_module(self.text, str(self.path))
 
 
-def frontend_options(target: GPUTarget, settings: Mapping[str, Any]) -> FrontendOptions:
-    """What the frontend must know, from the target, the user's settings and the knobs."""
-    known = {
+def stable_text(value: Any) -> str:
+    """A constant as text that is the same in every process; functions by their hash."""
+    if isinstance(value, JITCallable):
+        return value.cache_key
+    return repr(value)
+
+
+def make_backend(target: GPUTarget) -> Backend:
+    """The backend of a target."""
+    return find_backend(target)
+
+
+def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, Any]) -> FrontendOptions:
+    """What the frontend must know: the compile options it shares, the target, and the knobs."""
+    if not isinstance(options, CompileOptions):
+        options = find_backend(target).parse_options(options)
+    shared = {option.name for option in fields(FrontendOptions)} & {option.name for option in fields(CompileOptions)}
+    settings = {name: getattr(options, name) for name in shared}
+    settings |= {
+        "arch": target.arch if isinstance(target.arch, int) else None,
+        "min_dot_size": cuda_min_dot_size if target.backend == "cuda" else any_dot_size,
         "allow_non_constexpr_globals": knobs.compilation.allow_non_constexpr_globals,
         "front_end_debugging": knobs.compilation.front_end_debugging,
         "f32_default": knobs.language.fp32_default,
-        "debug": knobs.runtime.debug,
-    } | {key: value for key, value in settings.items() if value is not None}
-    if target.backend == "cpu":
-        return FrontendOptions.for_cpu(**known)
-    assert isinstance(target.arch, int)
-    return FrontendOptions.for_cuda(target.arch, **known)
+    }
+    return FrontendOptions(**settings)
 
 
 def lower(
@@ -82,16 +148,171 @@ def lower(
 ) -> dict[str, str]:
     """The text of each asked-for stage: `lower(source, target, ["ttir"], num_warps=8)["ttir"]`."""
     backend = find_backend(target)
-    available = backend.stages(settings)
+    options = backend.parse_options(settings)
+    available = backend.stages(options)
     for name in stages:
         if name not in available:
             raise ValueError(f"target {target} has no stage {name!r}; it has {', '.join(available)}")
-    product = source.module(frontend_options(target, settings))
+    product = source.module(frontend_options(target, options))
     texts: dict[str, str] = {}
     for name, stage in available.items():
         product = stage(product)
         if name in stages:
-            texts[name] = print_module(product, debuginfo=not knobs.compilation.disable_line_info)
-        if len(texts) == len(stages):
+            texts[name] = stage_text(product)
+        if len(texts) == len(set(stages)):
             break
     return texts
+
+
+def stage_text(module: Any) -> str:
+    """The text of a stage's product, with line tables unless the user turned them off."""
+    return print_module(module, debuginfo=not knobs.compilation.disable_line_info)
+
+
+def compile(
+    src: ASTSource | IRSource | str | Path,
+    target: GPUTarget | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> CompiledKernel:
+    """Compile for `target` (default: the current device), or take the result from the disk cache."""
+    start = time.perf_counter()
+    source = IRSource(src) if isinstance(src, str | Path) else src
+    chosen: GPUTarget = target or driver.active.get_current_target()
+    backend = find_backend(chosen)
+    parsed = backend.parse_options(dict(options or {}))
+    environment = knobs.cache_invalidating_env_vars()
+    key = cache.get_cache_key(source, backend, parsed, environment)
+    name = cache.file_stem(source.name)
+    files = None if knobs.compilation.always_compile else cache.load_entry(key, name)
+    timer = Timer(microseconds(start))
+    hit = files is not None
+    if files is None:
+        files = build(source, chosen, backend, parsed, environment, key, timer)
+    if hit:
+        paths = cache.entry_paths(key, files)
+    else:
+        start = time.perf_counter()
+        paths = cache.store_entry(key, name, files)
+        timer.store_results = microseconds(start)
+    kernel = CompiledKernel(source, by_stage(files), paths, key)
+    if (listener := knobs.compilation.listener) is not None:
+        listener(src=source, metadata=kernel.metadata._asdict(), metadata_group=paths, times=timer.times(), cache_hit=hit)
+    return kernel
+
+
+@dataclass
+class Timer:
+    """Microseconds of the parts of one compilation."""
+
+    ir_initialization: int
+    lowering_stages: list[tuple[str, int]] = field(default_factory=list)
+    store_results: int = 0
+
+    def times(self) -> knobs.CompileTimes:
+        """What the compilation listener receives."""
+        return knobs.CompileTimes(self.ir_initialization, self.lowering_stages, self.store_results)
+
+
+def microseconds(start: float) -> int:
+    """Whole microseconds since `start`, at least one."""
+    return max(1, int((time.perf_counter() - start) * 1e6))
+
+
+def build(
+    source: ASTSource | IRSource,
+    target: GPUTarget,
+    backend: Backend,
+    options: CompileOptions,
+    environment: Mapping[str, str],
+    key: str,
+    timer: Timer,
+) -> dict[str, bytes]:
+    """Run the stages; the files of the cache entry."""
+    start = time.perf_counter()
+    stages = backend.stages(options)
+    if (inspect := knobs.runtime.add_stages_inspection_hook) is not None:
+        inspect(backend, stages, options, 0, target.arch)
+    product = source.module(frontend_options(target, options))
+    symbol = kernel_symbol(product)
+    name = cache.file_stem(source.name)
+    files = {f"{name}.source": stage_text(product).encode()}
+    timer.ir_initialization += microseconds(start)
+    overrides = Overrides(source, name, options)
+    for stage, run in stages.items():
+        start = time.perf_counter()
+        product = overrides.replace(stage, run(product))
+        text = stage_text(product).encode()
+        timer.lowering_stages.append((stage, microseconds(start)))
+        overrides.dump(stage, text)
+        if not knobs.compilation.store_binary_only or stage == backend.binary_ext:
+            files[f"{name}.{stage}"] = text
+    if knobs.compilation.store_binary_only:
+        del files[f"{name}.source"]
+    metadata = {
+        **asdict(options),
+        "hash": key,
+        "target": asdict(target),
+        "name": symbol,
+        "shared": 0,
+        "tmem_size": 0,
+        "global_scratch_size": 0,
+        "global_scratch_align": 1,
+        "profile_scratch_size": 0,
+        "profile_scratch_align": 1,
+        "tensordesc_meta": [],
+        "triton_version": version(),
+        "binary_ext": backend.binary_ext,
+        **environment,
+    }
+    files[f"{name}.json"] = json.dumps(metadata, default=str).encode()
+    return files
+
+
+def kernel_symbol(module: Any) -> str:
+    """The name of the public function."""
+    return next(
+        op.properties["sym_name"].data
+        for op in module.ops
+        if op.name == "tt.func" and op.properties.get("sym_visibility", None) is not None
+        and op.properties["sym_visibility"].data == "public"
+    )  # fmt: skip
+
+
+def by_stage(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files by their extension."""
+    return {file.rpartition(".")[2]: data for file, data in files.items() if not file.startswith("__grp__")}
+
+
+def version() -> str:
+    """The version of this package."""
+    import tilework
+
+    return tilework.__version__
+
+
+class Overrides:
+    """Stage files that the user reads (`TRITON_KERNEL_DUMP`) or replaces (`TRITON_KERNEL_OVERRIDE`, `ir_override`)."""
+
+    def __init__(self, source: Any, name: str, options: CompileOptions) -> None:
+        self.name = name
+        self.path = options.ir_override
+        wanted = knobs.compilation.dump_ir or knobs.compilation.override
+        source_hash = source.hash() if wanted else ""
+        self.dumper = cache.get_dump_manager(source_hash) if knobs.compilation.dump_ir else None
+        self.overrider = cache.get_override_manager(source_hash) if knobs.compilation.override else None
+
+    def replace(self, stage: str, product: Any) -> Any:
+        """The user's file for this stage, if there is one."""
+        path = self.path if self.path is not None and str(self.path).endswith(f".{stage}") else None
+        if path is None and self.overrider is not None:
+            path = self.overrider.get_file(f"{self.name}.{stage}")
+            if path is not None:
+                print(f"\nOverriding kernel with file {path}")
+        if path is None:
+            return product
+        return parse_module(Path(path).read_text(), str(path))
+
+    def dump(self, stage: str, text: bytes) -> None:
+        """Write the product where the user can look at it."""
+        if self.dumper is not None:
+            self.dumper.put(text, f"{self.name}.{stage}")

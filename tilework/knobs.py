@@ -1,87 +1,500 @@
 """Every environment variable that tilework reads, under the names Triton users know.
 
     >>> with compilation.scope():
-    ...     compilation.front_end_debugging = True      # as TRITON_FRONT_END_DEBUGGING=1
+    ...     compilation.always_compile = True           # as TRITON_ALWAYS_COMPILE=1, until the block ends
 
-A knob has the value set in Python, else the one in the environment, else its default. `del group.knob` forgets the
-first. Nothing else in the package looks at `os.environ`.
+A knob has the value set in Python, else the one in the environment, else its default. Setting one also writes the
+environment, so that child processes agree (`propagate_env = False` stops that); `del group.knob`, or assigning `env`,
+forgets the Python value. Nothing else in the package looks at the environment.
+
+Reading a knob costs a microsecond, because the environment may have changed. The two that every launch needs are read
+once, at import: `runtime.debug` and `compilation.instrumentation_mode`; `refresh_knobs()` reads them again.
 """
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from importlib import import_module
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+if TYPE_CHECKING:
+    from tilework.cuda_tools import NvidiaTool
 
 T = TypeVar("T")
 TRUE = frozenset({"1", "y", "yes", "on", "true"})
+SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+propagate_env: bool = True
 
 
-class Knob(Generic[T]):
-    """One setting, bound to an environment variable."""
+class Env:
+    """The type of `env`: assign that to a knob to let the environment decide again."""
 
-    def __init__(self, key: str, default: T, read: Callable[[str], T]) -> None:
-        self.key, self.default, self.read = key, default, read
+
+env = Env()
+
+
+def getenv(key: str, default: str | None = None) -> str | None:
+    """A variable without a knob; None or `default` when it is not set."""
+    return os.environ.get(key, default)
+
+
+def setenv(key: str, value: str | None) -> None:
+    """Write a variable if `propagate_env` allows it; None removes it."""
+    if propagate_env:
+        os.environ.pop(key, None) if value is None else os.environ.update({key: value})
+
+
+def toenv(value: Any) -> str | None:
+    """The text for the environment: True is "1", a tool its path; None and classes have none."""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return None if value is None or isinstance(value, type) else str(getattr(value, "path", value))
+
+
+class env_base(Generic[T]):
+    """One setting bound to a variable; subclasses say what its text means and what holds without it."""
+
+    default: Any = None
+
+    def __init__(self, key: str, default: Any = None) -> None:
+        self.key, self.name = key, ""
+        if default is not None:
+            self.default = default
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, group: Any, owner: type | None = None) -> T:
-        if group is None:
-            return self  # pyright: ignore[reportReturnType]
-        if self.name in group.__dict__:
-            return group.__dict__[self.name]
+    def get(self, group: Any = None) -> T:
+        """The value that the environment gives."""
         text = os.environ.get(self.key)
-        return self.default if text is None else self.read(text)
+        return self.fallback(group) if text is None else self.transform(text)
 
-    def __set__(self, group: Any, value: T) -> None:
+    def transform(self, text: str) -> T:
+        """The value that a text means."""
+        return text  # pyright: ignore[reportReturnType]
+
+    def fallback(self, group: Any) -> T:
+        """The value without the variable."""
+        return self.default
+
+    def __get__(self, group: Any, owner: type | None = None) -> T:
+        return self if group is None else self.current(group)  # pyright: ignore[reportReturnType]
+
+    def current(self, group: Any) -> T:
+        """The value that holds in a group."""
+        if self.name not in group.__dict__:
+            return self.get(group)
+        value = group.__dict__[self.name]
+        return self.transform(value) if isinstance(value, str) else value
+
+    def __set__(self, group: Any, value: Any) -> None:
+        if value is env:
+            self.__delete__(group)
+            return
         group.__dict__[self.name] = value
+        setenv(self.key, toenv(value))
 
     def __delete__(self, group: Any) -> None:
         group.__dict__.pop(self.name, None)
 
 
-def env_bool(key: str, default: bool = False) -> Knob[bool]:
-    """True for 1, y, yes, on and true in any case; false for anything else."""
-    return Knob(key, default, lambda text: text.lower() in TRUE)
+class env_str(env_base[str]):
+    """A text."""
 
 
-def env_opt_str(key: str) -> Knob[str | None]:
+class env_str_callable_default(env_base[str]):
+    """A text whose default is computed when it is asked for."""
+
+    def __init__(self, key: str, default_factory: Callable[[], str]) -> None:
+        super().__init__(key)
+        self.default_factory = default_factory
+
+    def fallback(self, group: Any) -> str:
+        return self.default_factory()
+
+
+class env_home_dir(env_base[str]):
+    """A folder below the group's `home_dir`, unless named: ``~/.triton/cache``."""
+
+    def fallback(self, group: Any) -> str:
+        return (group or cache).get_triton_dir(self.default)
+
+
+class env_bool(env_base[bool]):
+    """True for 1, y, yes, on and true in any case; false for any other text."""
+
+    default = False
+
+    def transform(self, text: str) -> bool:
+        return text.lower() in TRUE
+
+
+class env_opt_bool(env_base[bool | None]):
+    """A bool, None when unset: three states."""
+
+    transform = env_bool.transform
+
+
+class env_int(env_base[int]):
+    """A whole number; any other text is an error."""
+
+    default = 0
+
+    def transform(self, text: str) -> int:
+        try:
+            return int(text)
+        except ValueError as error:
+            raise RuntimeError(f"Unable to use {self.key}={text}: expected int") from error
+
+
+class env_opt_int(env_int):
+    """A whole number, or None when unset."""
+
+    default = None
+
+
+class env_size(env_int):
+    """A number of bytes: ``500000``, ``64k``, ``512M``, ``4G``."""
+
+    def transform(self, text: str) -> int:
+        word = text.strip().lower()
+        digits, factor = (word[:-1], SIZES[word[-1]]) if word[-1:] in SIZES else (word, 1)
+        if not digits.isdecimal():
+            raise RuntimeError(f"Unable to use {self.key}={text}: expected bytes, for example 500000, 64k, 512M or 4G")
+        return int(digits) * factor
+
+
+class env_opt_str(env_base[str | None]):
     """A text, None when unset or empty."""
-    return Knob(key, None, lambda text: text or None)
+
+    def transform(self, text: str) -> str | None:
+        return text or None
 
 
-class KnobGroup:
-    """Knobs that belong together."""
+class env_class(env_base[type | None]):
+    """A class as ``module:Class``, which must have a class called `type` among its bases; None when unset."""
+
+    def __init__(self, key: str, type: str) -> None:
+        super().__init__(key)
+        self.type = type
+
+    def transform(self, text: str) -> type | None:
+        module, colon, name = text.partition(":")
+        if not (module and colon and name):
+            raise RuntimeError(f"Unable to read {self.key}: {text!r} isn't of the form MODULE:CLASS")
+        try:
+            found: Any = attrgetter(name)(import_module(module))
+        except (ImportError, AttributeError) as error:
+            raise RuntimeError(f"Unable to read {self.key}: {text!r}: {error}") from error
+        if not isinstance(found, type) or self.type not in {base.__name__ for base in found.__mro__}:
+            raise RuntimeError(f"Unable to use {text!r} from {self.key}: not of type {self.type!r}")
+        return found
+
+
+class env_nvidia_tool(env_base["NvidiaTool | None"]):
+    """A program of the CUDA toolkit: the one that the variable names if it runs, else the newest one found."""
+
+    def __init__(self, binary: str) -> None:
+        super().__init__(f"TRITON_{binary.upper().replace('-', '_')}_PATH")
+        self.binary = binary
+
+    def transform(self, text: str | None) -> "NvidiaTool | None":
+        from tilework.cuda_tools import find_tool  # loads subprocess, which few programs need
+
+        return find_tool(self.binary, text, os.environ.get("CUDA_HOME"))
+
+    def fallback(self, group: Any) -> "NvidiaTool | None":
+        return self.transform(None)
+
+    def __get__(self, group: Any, owner: type | None = None) -> "NvidiaTool":
+        tool = super().__get__(group, owner)
+        if tool is None:
+            raise RuntimeError(f"Cannot find {self.binary}: install nvidia-cuda-nvcc, or set {self.key} to its path")
+        return tool
+
+
+class HookChain:
+    """Functions called one after the other, in the order they were added or the opposite one. Results are dropped."""
+
+    def __init__(self, reversed: bool = False) -> None:
+        self.calls: list[Callable[..., Any]] = []
+        self.reversed = reversed
+
+    def add(self, func: Callable[..., Any]) -> None:
+        """Call `func` too; adding it twice does nothing."""
+        if func not in self.calls:
+            self.calls.append(func)
+
+    def remove(self, func: Callable[..., Any]) -> None:
+        """Stop calling `func`; nothing happens if it was not there."""
+        self.calls = [call for call in self.calls if call != func]
+
+    def __bool__(self) -> bool:
+        return bool(self.calls)
+
+    def copy(self) -> "HookChain":
+        """A chain with the same functions."""
+        other = HookChain(self.reversed)
+        other.calls = list(self.calls)
+        return other
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        for call in self.calls[::-1] if self.reversed else tuple(self.calls):
+            call(*args, **kwargs)
+
+
+class CompileTimes(NamedTuple):
+    """Where a compilation spent its microseconds, for `compilation.listener`."""
+
+    ir_initialization: int
+    lowering_stages: list[tuple[str, int]]
+    store_results: int
+
+    @property
+    def total_lowering(self) -> int:
+        """All stages together."""
+        return sum(time for _, time in self.lowering_stages)
+
+    @property
+    def total(self) -> int:
+        """Everything."""
+        return self.ir_initialization + self.total_lowering + self.store_results
+
+
+class base_knobs:
+    """Knobs that belong together. `READ_ONCE` are those that are plain attributes, read at import."""
+
+    READ_ONCE: ClassVar[dict[str, env_base[Any]]] = {}
+
+    def __init__(self) -> None:
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read those again that are read once."""
+        for name, knob in self.READ_ONCE.items():
+            setattr(self, name, knob.get())
+
+    @property
+    def knob_descriptors(self) -> dict[str, env_base[Any]]:
+        """The knobs that have a variable, by name."""
+        return {name: knob for name, knob in vars(type(self)).items() if isinstance(knob, env_base)}
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of all variables of the group."""
+        return [knob.key for knob in (*self.knob_descriptors.values(), *self.READ_ONCE.values())]
+
+    @property
+    def knobs(self) -> dict[str, Any]:
+        """The values now; None for a tool that this machine does not have."""
+        return {name: knob.current(self) for name, knob in self.knob_descriptors.items()}
+
+    def copy(self) -> Self:
+        """A group with the same values that can be changed alone."""
+        other = type(self)()
+        for name, value in vars(self).items():
+            other.__dict__[name] = value.copy() if isinstance(value, HookChain) else value
+        return other
+
+    def reset(self) -> Self:
+        """Return every knob to the environment or its default; hooks stay."""
+        for name in self.knob_descriptors:
+            delattr(self, name)
+        self.refresh()
+        return self
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Forget on exit whatever was set in Python inside."""
-        saved = dict(self.__dict__)
+    def scope(self) -> Iterator[Self]:
+        """On exit the group, its hooks and its variables are what they were."""
+        values = dict(vars(self))
+        calls = {name: list(value.calls) for name, value in values.items() if isinstance(value, HookChain)}
+        texts = {key: os.environ.get(key) for key in self.variables}
         try:
-            yield
+            yield self
         finally:
             self.__dict__.clear()
-            self.__dict__.update(saved)
+            self.__dict__.update(values)
+            for name, before in calls.items():
+                values[name].calls = before
+            for key, text in texts.items():
+                os.environ.pop(key, None) if text is None else os.environ.update({key: text})
 
-    def reset(self) -> None:
-        """Return every knob to the environment or its default."""
-        self.__dict__.clear()
+
+class build_knobs(base_knobs):
+    """How helper modules in C are built."""
+
+    cc = env_opt_str("CC")
+    cudacrt_path = env_opt_str("TRITON_CUDACRT_PATH")
+    cudart_path = env_opt_str("TRITON_CUDART_PATH")
+    impl: Callable[..., str] | None = None
+
+    @property
+    def backend_dirs(self) -> set[str]:
+        """Include folders that were named."""
+        return {path for path in (self.cudacrt_path, self.cudart_path) if path}
 
 
-class CompilationKnobs(KnobGroup):
+class redis_knobs(base_knobs):
+    """Where the remote cache is."""
+
+    key_format = env_str("TRITON_REDIS_KEY_FORMAT", "triton:{key}:{filename}")
+    host = env_str("TRITON_REDIS_HOST", "localhost")
+    port = env_int("TRITON_REDIS_PORT", 6379)
+
+
+class cache_knobs(base_knobs):
+    """Where compiled kernels are kept, by what, and how many bytes of them."""
+
+    home_dir = env_str_callable_default("TRITON_HOME", lambda: os.path.expanduser("~/"))
+    dump_dir = env_home_dir("TRITON_DUMP_DIR", "dump")
+    override_dir = env_home_dir("TRITON_OVERRIDE_DIR", "override")
+    dir = env_home_dir("TRITON_CACHE_DIR", "cache")
+    manager_class = env_class("TRITON_CACHE_MANAGER", "CacheManager")
+    remote_manager_class = env_class("TRITON_REMOTE_CACHE_BACKEND", "RemoteCacheBackend")
+    max_size = env_size("TILEWORK_CACHE_MAX_SIZE", 4 << 30)
+
+    def get_triton_dir(self, folder: str) -> str:
+        """``<home>/.triton/<folder>``."""
+        return os.path.join(self.home_dir, ".triton", folder)
+
+
+class compilation_knobs(base_knobs):
+    """What the compiler does besides compiling."""
+
+    override = env_bool("TRITON_KERNEL_OVERRIDE")
+    dump_ir = env_bool("TRITON_KERNEL_DUMP")
+    dump_ir_extract_di_local_variables = env_bool("LLVM_EXTRACT_DI_LOCAL_VARIABLES")
+    store_binary_only = env_bool("TRITON_STORE_BINARY_ONLY")
+    always_compile = env_bool("TRITON_ALWAYS_COMPILE")
+    use_ir_loc = env_opt_str("USE_IR_LOC")
+    enable_asan = env_bool("TRITON_ENABLE_ASAN")
+    disable_line_info = env_bool("TRITON_DISABLE_LINE_INFO")
     front_end_debugging = env_bool("TRITON_FRONT_END_DEBUGGING")
     allow_non_constexpr_globals = env_bool("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS")
-    disable_line_info = env_bool("TRITON_DISABLE_LINE_INFO")
+    listener: Callable[..., None] | None = None
+    instrumentation_mode: str
+    READ_ONCE = {"instrumentation_mode": env_str("TRITON_INSTRUMENTATION_MODE", "")}
 
 
-class LanguageKnobs(KnobGroup):
+class autotuning_knobs(base_knobs):
+    """Keep the timings on disk; tell what was chosen."""
+
+    cache = env_bool("TRITON_CACHE_AUTOTUNING")
+    print = env_bool("TRITON_PRINT_AUTOTUNING")
+    workers = env_opt_int("TILEWORK_COMPILE_WORKERS")
+
+
+class runtime_knobs(base_knobs):
+    """How kernels are run, and who is told."""
+
+    interpret = env_bool("TRITON_INTERPRET")
+    override_arch = env_opt_str("TRITON_OVERRIDE_ARCH")
+    num_threads = env_opt_int("TILEWORK_NUM_THREADS")
+    device = env_opt_str("TILEWORK_DEVICE")
+    sanitize = env_bool("TRITON_SANITIZE")
+    debug: bool
+    READ_ONCE = {"debug": env_bool("TRITON_DEBUG")}
+
+    jit_cache_hook: Callable[..., Any] | None = None
+    jit_post_compile_hook: Callable[..., Any] | None = None
+    add_stages_inspection_hook: Callable[..., Any] | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launch_enter_hook = HookChain()
+        self.launch_exit_hook = HookChain(reversed=True)
+        self.kernel_load_start_hook = HookChain()
+        self.kernel_load_end_hook = HookChain(reversed=True)
+
+
+class language_knobs(base_knobs):
+    """Defaults of the language."""
+
     fp32_default = env_opt_str("TRITON_F32_DEFAULT")
+    default_fp_fusion = env_bool("TRITON_DEFAULT_FP_FUSION", True)
 
 
-class RuntimeKnobs(KnobGroup):
-    debug = env_bool("TRITON_DEBUG")
+class nvidia_knobs(base_knobs):
+    """NVIDIA's tools and libraries."""
+
+    cuobjdump = env_nvidia_tool("cuobjdump")
+    nvdisasm = env_nvidia_tool("nvdisasm")
+    ptxas = env_nvidia_tool("ptxas")
+    ptxas_blackwell = env_nvidia_tool("ptxas-blackwell")
+    dump_nvptx = env_bool("NVPTX_ENABLE_DUMP")
+    disable_ptxas_opt = env_bool("DISABLE_PTXAS_OPT")
+    ptxas_options = env_opt_str("PTXAS_OPTIONS")
+    mock_ptx_version = env_opt_str("TRITON_MOCK_PTX_VERSION")
+    dump_ptxas_log = env_bool("TRITON_DUMP_PTXAS_LOG")
+    libdevice_path = env_opt_str("TRITON_LIBDEVICE_PATH")
+    libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
 
 
-compilation = CompilationKnobs()
-language = LanguageKnobs()
-runtime = RuntimeKnobs()
+class amd_knobs(base_knobs):
+    """AMD's compiler; read by programs that set them, tilework has no such backend."""
+
+    use_buffer_ops = env_bool("AMDGCN_USE_BUFFER_OPS", True)
+    use_buffer_atomics = env_bool("AMDGCN_USE_BUFFER_ATOMICS", True)
+    buffer_ops_analyze_small_tensor_range = env_bool("AMDGCN_ANALYZE_SMALL_TENSOR_RANGE")
+    dump_amdgcn = env_bool("AMDGCN_ENABLE_DUMP")
+    libhip_path = env_opt_str("TRITON_LIBHIP_PATH")
+    use_block_pingpong = env_opt_bool("TRITON_HIP_USE_BLOCK_PINGPONG")
+    use_in_thread_transpose = env_opt_bool("TRITON_HIP_USE_IN_THREAD_TRANSPOSE")
+    use_async_copy = env_bool("TRITON_HIP_USE_ASYNC_COPY")
+    scalarize_packed_fops = env_bool("AMDGCN_SCALARIZE_PACKED_FOPS")
+
+
+class proton_knobs(base_knobs):
+    """The profiler."""
+
+    disable = env_bool("TRITON_PROTON_DISABLE")
+    cupti_lib_dir = env_str("TRITON_CUPTI_LIB_PATH", "")
+    enable_nvtx = env_bool("TRITON_ENABLE_NVTX", True)
+
+
+def refresh_knobs() -> None:
+    """Read from the environment again what is read once."""
+    runtime.refresh()
+    compilation.refresh()
+
+
+build = build_knobs()
+redis = redis_knobs()
+cache = cache_knobs()
+compilation = compilation_knobs()
+autotuning = autotuning_knobs()
+runtime = runtime_knobs()
+language = language_knobs()
+nvidia = nvidia_knobs()
+amd = amd_knobs()
+proton = proton_knobs()
+
+
+CACHE_INVALIDATING = (
+    "AMDGCN_ENABLE_DUMP", "AMDGCN_USE_BUFFER_ATOMICS", "AMDGCN_USE_BUFFER_OPS", "DISABLE_LLVM_OPT", "DISABLE_MMA_V3",
+    "DISABLE_MMA_V5", "DISABLE_PTXAS_OPT", "LLVM_IR_ENABLE_DUMP", "LLVM_ENABLE_TIMING", "LLVM_PASS_PLUGIN_PATH",
+    "LLVM_EXTRACT_DI_LOCAL_VARIABLES", "MLIR_ENABLE_DIAGNOSTICS", "MLIR_ENABLE_DUMP", "MLIR_DUMP_PATH",
+    "MLIR_ENABLE_TIMING", "MLIR_DISABLE_MULTITHREADING", "TRITON_DEFAULT_FP_FUSION", "TRITON_DISABLE_LINE_INFO",
+    "TRITON_DUMP_MIR", "TRITON_ENABLE_LLVM_DEBUG", "TRITON_HIP_USE_ASYNC_COPY", "TRITON_HIP_USE_BLOCK_PINGPONG",
+    "TRITON_HIP_USE_IN_THREAD_TRANSPOSE", "TRITON_LLVM_DEBUG_ONLY", "TRITON_ENABLE_ASAN", "TRITON_OVERRIDE_ARCH",
+    "USE_IR_LOC", "NVPTX_ENABLE_DUMP", "ALLOW_LHS_TMEM_LAYOUT_CONVERSION", "TRITON_F32_DEFAULT",
+    "TRITON_PREFER_TMEM_16x256_LAYOUT", "TRITON_ENABLE_EXPERIMENTAL_CONSAN",
+)  # fmt: skip
+
+
+def cache_invalidating_env_vars() -> dict[str, str]:
+    """The variables that change what is compiled and are set, by name; "1" and "on" read "true", "0" and "off" "false"."""
+    texts = {key: os.environ.get(key) for key in CACHE_INVALIDATING}
+    for group in (compilation, runtime, language, nvidia, amd):  # with propagate_env off only the knob knows
+        for name, knob in group.knob_descriptors.items():
+            if knob.key in texts and name in vars(group):
+                texts[knob.key] = toenv(vars(group)[name])
+    return {key: normalised(text) for key, text in sorted(texts.items()) if text}
+
+
+def normalised(text: str) -> str:
+    """One spelling for each truth value."""
+    word = text.lower()
+    return "true" if word in {"1", "on", "true"} else "false" if word in {"0", "off", "false"} else text

@@ -36,6 +36,10 @@ from tests.drawn.rules import (
 Shape = tuple[int, ...]
 Environment = Mapping[str, Any]
 Compute = Callable[[Environment], Array]
+WEIGHTS = {
+    **{"arithmetic": 8, "bitwise": 3, "shift": 2, "division": 3, "comparison": 2, "where": 3, "extremum": 2},
+    **{"unary": 2, "conversion": 4, "function": 3, "logical": 1},
+}
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
@@ -65,6 +69,11 @@ class Expressions:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.pool: list[Value] = []
+        self.weights = self.uneven(WEIGHTS)
+
+    def uneven(self, weights: Mapping[str, int]) -> dict[str, int]:
+        """Each kernel has its own favourites, so that rare things also meet often in some kernels."""
+        return {name: weight * self.random.choice((1, 1, 1, 4)) for name, weight in weights.items()}
 
     def leaf(self, shape: Shape) -> Value:
         """A value in scope that broadcasts to `shape` (scalars do), preferably one of that very shape."""
@@ -91,23 +100,8 @@ class Expressions:
     def any(self, shape: Shape, depth: int) -> Value:
         if depth <= 0 or self.random.random() < 0.08:
             return self.leaf(shape)
-        draw = self.random.choices(
-            (
-                self.arithmetic,
-                self.bitwise,
-                self.shift,
-                self.division,
-                self.comparison,
-                self.where,
-                self.extremum,
-                self.unary,
-                self.conversion,
-                self.function,
-                self.logical,
-            ),
-            (8, 3, 2, 3, 2, 3, 2, 2, 4, 3, 1),
-        )[0]
-        return draw(shape, depth - 1)
+        draw = self.random.choices(list(self.weights), list(self.weights.values()))[0]
+        return getattr(self, draw)(shape, depth - 1)
 
     def arithmetic(self, shape: Shape, depth: int) -> Value:
         symbol = self.random.choice("+-*")

@@ -6,6 +6,7 @@ called by kernels are listed in neither. The same for `ttir/NAME.py` and `ttir/N
 """
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def read_expected(kind: str, topic: str) -> dict[str, str]:
     path = expected_path(kind, topic)
     sections: dict[str, str] = {}
     if path.exists():
-        for section in path.read_text().split("== ")[1:]:
+        for section in re.split(r"^== ", path.read_text(), flags=re.MULTILINE)[1:]:
             name, _, text = section.partition("\n")
             sections[name] = text.strip("\n")
     return sections

@@ -1,7 +1,7 @@
 """What a backend is: a target, its options, and a list of named stages.
 
     >>> backend = find_backend(GPUTarget.parse("cuda:90"))
-    >>> list(backend.stages({}))
+    >>> list(backend.stages(backend.parse_options({})))
     ['ttir']
 
 A stage turns the product of the stage before it into its own. Its name is also the file extension of its product, so a
@@ -11,13 +11,13 @@ compilation can be entered and left at any stage. Other packages join through th
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib import import_module
 from typing import Any, Protocol
 
-from tilework.transforms.registry import get_pass
+from tilework.backends.options import CompileOptions
 
 BUILTIN = {
-    "cuda": "tilework.backends.cuda.pipeline:CudaBackend",
+    "cuda": "tilework.backends.nvidia.compiler:CUDABackend",
     "cpu": "tilework.backends.cpu.pipeline:CpuBackend",
 }
 GROUP = "tilework.backends"
@@ -49,14 +49,23 @@ Stage = Callable[[Any], Any]
 
 
 class Backend(Protocol):
-    """A target's compiler."""
+    """A target's compiler. `binary_ext` is the stage whose product the driver loads."""
 
     target: GPUTarget
+    binary_ext: str
 
     def __init__(self, target: GPUTarget) -> None: ...
 
-    def stages(self, options: Mapping[str, Any]) -> dict[str, Stage]:
+    def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
+        """Options from launch keywords; unknown ones are a KeyError."""
+        ...
+
+    def stages(self, options: CompileOptions) -> dict[str, Stage]:
         """The stages in order: name to function from the previous product (the frontend's module) to its own."""
+        ...
+
+    def hash(self) -> str:
+        """What identifies the tools behind the stages, for the cache key."""
         ...
 
 
@@ -70,7 +79,9 @@ def backend_class(name: str) -> type[Backend]:
     """The class registered for a backend name."""
     if name in BUILTIN:
         module, _, attribute = BUILTIN[name].partition(":")
-        return getattr(__import__(module, fromlist=[attribute]), attribute)
+        return getattr(import_module(module), attribute)
+    from importlib.metadata import entry_points
+
     for entry in entry_points(group=GROUP):
         if entry.name == name:
             return entry.load()
@@ -79,6 +90,8 @@ def backend_class(name: str) -> type[Backend]:
 
 def run_passes(module: Any, names: list[str]) -> Any:
     """Run passes by name, in order, in place."""
+    from tilework.transforms.registry import get_pass
+
     for name in names:
         get_pass(name)().apply(None, module)  # pyright: ignore[reportArgumentType]
     return module

@@ -57,6 +57,7 @@ def evaluate(
     max_steps: int = MAX_STEPS,
     on_print: Callable[[str], None] | None = None,
     truncate_tf32: bool = False,
+    foreign: bool = False,
 ) -> list[Any]:
     """Run the function `name` of `module` for every program of `grid`; what the last program returned.
 
@@ -64,11 +65,12 @@ def evaluate(
     for tensor descriptors, whose shape and stride parameters are then filled in. `program_ids` runs only these
     programs. `memory` lists further arrays that pointers may point into. `max_steps` bounds the ops of one program.
     `on_print` receives each line of `tt.print` instead of standard output. `truncate_tf32` cuts the operands of tf32
-    dots to 10 bits, as the hardware does; without it they are exact.
+    dots to 10 bits, as the hardware does; without it they are exact. `foreign` lets pointers that came from integers reach
+    any mapped memory of this process.
     """
     functions = collect_functions(module)
     function = find_function(functions, name)
-    space = Memory()
+    space = Memory(foreign)
     for position, array in enumerate(memory):
         space.register(f"memory[{position}]", array)
     extent = (*grid, 1, 1)[:3]

@@ -24,6 +24,7 @@ from xdsl.ir import Attribute
 
 from tilework.evaluator.errors import Fault
 from tilework.evaluator.floats import BOOL, UNSIGNED, Array, memory_bytes, storage
+from tilework.evaluator.foreign import mapped_bytes
 from tilework.ir.types import PointerType
 
 ADDRESS_BITS = 48
@@ -52,8 +53,9 @@ class Extent:
 class Memory:
     """The registered extents, and checked access to them."""
 
-    def __init__(self) -> None:
+    def __init__(self, foreign: bool = False) -> None:
         self.extents: list[Extent] = []
+        self.foreign = foreign  # pointers without an array may reach any memory of this process
 
     def register(self, name: str, array: Array) -> int:
         """Allow access to `array` under the name that errors show; a pointer to it."""
@@ -149,6 +151,10 @@ class Memory:
             found.append((extent, positions[inside], address[inside] - extent.start))
             missing &= ~inside
         if missing.any():
+            stray = int(address[missing][0])
+            if self.foreign and number == 0 and (array := mapped_bytes(stray)) is not None:
+                self.register("memory", array)
+                return self.places_of(number, pointer, lanes, size, verb)
             raise Fault(explain(candidates, int(address[missing][0]), size, verb))
         return [place for place in found if place[2].size]
 

@@ -3,9 +3,14 @@
 A message may end in ``\\nhelp: ...``. For the others the first matching row of `ADVICE` is used.
 """
 
+import difflib
 import re
+from typing import Any
+
+import tilework.language as language
 
 ADVICE: tuple[tuple[str, str], ...] = (
+    (r"missing .*required|too many positional|unexpected keyword|multiple values|takes .* arguments?\b", "check the call against the function's signature"),
     (r"incompatible dimensions|do not broadcast|cannot broadcast", "make the sizes equal, or one of them 1 (x[:, None] adds an axis)"),
     (r"must be a power of 2", "round the size up with triton.next_power_of_2 and mask the rest"),
     (r"must be of type tl\.constexpr|must be a constexpr|should be a constexpr|constexpr int|constexpr\[int\]|not a constexpr", "declare the parameter `NAME: tl.constexpr`, or compute it from constexprs"),
@@ -22,6 +27,10 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"unsupported AST node type: (Import|ImportFrom|Global|Nonlocal)", "move it out of the kernel"),
     (r"unsupported AST node type: (Dict|Set|GeneratorExp|DictComp|SetComp)", "use a tuple, or a constexpr built on the host"),
     (r"unsupported AST node type: (Raise|Try|Assert)", "use tl.static_assert or tl.device_assert"),
+    (r"unsupported AST node type: NamedExpr", "assign it in a statement of its own, before this one"),
+    (r"unsupported AST node type: (Yield|YieldFrom|Await)", "store results with tl.store, or return them to the caller"),
+    (r"unsupported AST node type: Match", "use if, elif and else"),
+    (r"unsupported AST node type: Delete", "variables end with the function; assign another value if you need to"),
     (r"unsupported AST node type", "see the language reference for the Python that kernels may use"),
     (r"simultaneous multiple comparison", "write `(a < b) & (b < c)`"),
     (r"simultaneous multiple assignment", "write one assignment per line"),
@@ -35,8 +44,14 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"exceeds triton maximum", "use smaller blocks and more programs, or loop over parts of the tile"),
     (r"invalid axis|duplicate axes|axis", "axes count from 0 to rank-1; negative ones from the end"),
     (r"arange", "tl.arange(0, BLOCK) with BLOCK a constexpr power of two"),
-    (r"missing a required argument|too many positional|unexpected keyword|multiple values", "check the call against the function's signature"),
     (r"has no attribute", "check the spelling"),
+    (r"already defined. constexpr", "use another name, or drop the annotation to make it a run-time variable"),
+    (r"`other` cannot be provided without `mask`", "pass mask=, or drop other="),
+    (r"must be same dtype", "cast one of them with .to(dtype)"),
+    (r"`in` needs compile-time", "compare one by one: `(x == a) | (x == b)`"),
+    (r"\*\*kwargs", "write the keywords out"),
+    (r"cannot unpack", "one name per element; tl.split takes a block of two columns apart"),
+    (r"`not` does not work on a tuple", "compare its length: `len(t) == 0`"),
     (r"is not defined", "define it before this line on every path, or pass it as an argument"),
     (r"Assertion condition could not be determined", "use tl.device_assert for run-time conditions"),
     (r"f-string", "use tl.device_print for run-time values"),
@@ -47,6 +62,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"`(and|or|not)` takes bools", "compare it: `x != 0`"),
     (r"[Cc]annot bitcast", "bitcast keeps the number of bits; use .to(dtype) to convert"),
     (r"shape|dimension|rank", "check the shapes of the operands"),
+    (r"unsupported operand type\(s\).*NoneType", "None is what a call without a result gives; check where it comes from"),
     (r"unsupported operand type\(s\)", "both values are known at compile time, so Python's own rules apply"),
     (r"Expected dtype", "cast with .to(dtype)"),
 )  # fmt: skip
@@ -63,7 +79,17 @@ def with_advice(error: Exception, text: str | None = None) -> str:
         text = type(error).__name__
     if "\nhelp: " in text:
         return text
+    if isinstance(error, AttributeError) and error.name is not None:
+        return f"{text}\nhelp: {similar_attribute(error.obj, error.name)}"
     for pattern, advice in COMPILED:
         if pattern.search(text):
             return f"{text}\nhelp: {advice}"
     return text
+
+
+def similar_attribute(owner: Any, name: str) -> str:
+    """What the user may have meant by ``owner.name``."""
+    if hasattr(language, name) and owner is not language:
+        return f"did you mean the function `tl.{name}`?"
+    close = difflib.get_close_matches(name, (known for known in dir(owner) if not known.startswith("_")), n=1)
+    return f"did you mean `{close[0]}`?" if close else "check the spelling"

@@ -33,6 +33,24 @@ COMPILE_TIME = frozenset({list})
 Special = Callable[["FunctionGenerator", ast.Call, list[Any], dict[str, Any]], Any]
 
 
+ARITY: dict[Any, tuple[int, int]] = {
+    len: (1, 1),
+    int: (0, 2),
+    float: (0, 1),
+    isinstance: (2, 2),
+    hasattr: (2, 2),
+    getattr: (2, 3),
+}
+
+
+def check_arity(callee: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """Python's own builtins take so many arguments, by position."""
+    least, most = ARITY.get(callee, (0, len(args)))
+    if not least <= len(args) <= most or (kwargs and callee in ARITY):
+        wanted = f"{least}" if least == most else f"{least} to {most}"
+        raise TypeError(f"{callee.__name__}() takes {wanted} arguments by position, got {len(args) + len(kwargs)}")
+
+
 def call_len(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``len`` of a tuple, a shape or a compile-time sequence."""
     (value,) = args
@@ -41,12 +59,13 @@ def call_len(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: 
     return tl.constexpr(len(unwrap(value)))
 
 
-def call_int(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_number(
+    convert: type, gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
     """``int`` and ``float`` of compile-time values."""
-    name = ast.unparse(node.func)
-    if any(isinstance(arg, tl.tensor) for arg in args):
-        raise TypeError(f"{name}() needs a compile-time value\nhelp: use x.to(tl.int32) or x.to(tl.float32)")
-    convert = float if name == "float" else int
+    if any(is_storable(arg) for arg in args):
+        name = convert.__name__
+        raise TypeError(f"{name}() needs a compile-time value\nhelp: convert at run time with x.to(tl.{name}32)")
     return tl.constexpr(convert(*[unwrap(arg) for arg in args]))
 
 
@@ -76,9 +95,10 @@ def call_getattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwar
     return get_attribute(gen, owner, name)
 
 
-def call_min_max(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_extremum(
+    name: str, gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
     """Python's min and max on compile-time values, `tl.minimum` and `tl.maximum` on run-time ones."""
-    name = ast.unparse(node.func)
     values = args[0].values if len(args) == 1 and isinstance(args[0], tl.tuple) else args
     propagate = kwargs.pop("propagate_nan", None)
     if kwargs:
@@ -117,7 +137,7 @@ def call_static_assert(gen: "FunctionGenerator", node: ast.Call, args: list[Any]
     if not 1 <= len(args) <= 2 or kwargs:
         raise TypeError("`static_assert` requires one or two positional arguments only")
     passed = unwrap(args[0])
-    if is_storable(args[0]):
+    if is_storable(passed) and not isinstance(passed, tl.tuple):
         raise CompilationError(
             gen.src,
             node,
@@ -125,9 +145,8 @@ def call_static_assert(gen: "FunctionGenerator", node: ast.Call, args: list[Any]
             " values",
             where=gen.where,
             label=gen.describe_names(node),
+            title="the condition of static_assert is known at run time only\nhelp: use tl.device_assert",
         )
-    if not isinstance(passed, bool):
-        passed = bool(passed)
     if not passed:
         message = unwrap(args[1]) if len(args) > 1 else ""
         error = CompileTimeAssertionFailure(gen.src, node, str(message) if message else None, where=gen.where)
@@ -139,15 +158,14 @@ def call_static_assert(gen: "FunctionGenerator", node: ast.Call, args: list[Any]
 
 STATEMENT_BUILTINS: dict[Any, Special] = {
     len: call_len,
-    int: call_int,
-    float: call_int,
+    int: functools.partial(call_number, int),
+    float: functools.partial(call_number, float),
     isinstance: call_isinstance,
     hasattr: call_hasattr,
     getattr: call_getattr,
-    min: call_min_max,
-    max: call_min_max,
+    min: functools.partial(call_extremum, "min"),
+    max: functools.partial(call_extremum, "max"),
     print: call_print,
     tl.static_print: call_static_print,
     tl.static_assert: call_static_assert,
 }
-

@@ -13,11 +13,13 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import tilework.language as language
 from tilework.errors import CompilationError
-from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS
+from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, check_arity
 from tilework.frontend.expressions import visit_elements
+from tilework.frontend.libdevice import resolve_stub
 from tilework.frontend.scopes import LANGUAGE, compile_time_function, is_named_tuple_class
-from tilework.frontend.values import as_constexpr, describe_type, is_storable, make_tuple, unwrap
+from tilework.frontend.values import as_constexpr, describe, describe_type, is_storable, make_tuple, unwrap
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
 from tilework.language.function import (
@@ -33,28 +35,55 @@ if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
 
 
+class NotInlinable(TypeError):
+    """An argument that a real function cannot take."""
+
+
 @visits(ast.Call)
 def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
     """``f(a, *b, key=c)``."""
-    callee = gen.visit(node.func)
-    callee = unwrap(callee)
+    callee = resolve_stub(unwrap(gen.visit(node.func)), gen.options)
+    if node is gen.statement:
+        check_result_is_used(gen, node, callee)
     for keyword in node.keywords:
         if keyword.arg is None:
             raise gen.unsupported(node, "`**kwargs` in a call is not supported")
     args = visit_elements(gen, node.args)
     kwargs = {keyword.arg: gen.visit(keyword.value) for keyword in node.keywords if keyword.arg is not None}
     if (special := STATEMENT_BUILTINS.get(callee) if is_hashable(callee) else None) is not None:
+        check_arity(callee, args, kwargs)
         return special(gen, node, args, kwargs)
-    if isinstance(callee, JITFunction | BoundJITMethod):
-        return call_function(gen, node, callee, args, kwargs)
     try:
-        return call_value(gen, callee, args, kwargs)
-    except CompilationError:
-        raise
+        value = call_value(gen, callee, args, kwargs)
+        return tl.constexpr(None) if is_nothing(value) else value
+    except CompilationError as error:  # inside the callee, where it is shown; here is the place it was called from
+        raise CompilationError(gen.src, node, None, where=gen.where, label=gen.describe_names(node)) from error
+    except NotInlinable as error:
+        raise gen.unsupported(node, str(error)) from None
     except Exception as error:
-        if gen.options.front_end_debugging:
+        if gen.options.front_end_debugging or isinstance(error, RecursionError) or is_jit(callee):
             raise
-        raise gen.error(node, error, from_builtin=True) from error
+        title = user_error(callee, error) if isinstance(callee, ConstexprFunction) else None
+        raise gen.error(node, error, from_builtin=True, title=title) from error
+
+
+def user_error(callee: ConstexprFunction, error: Exception) -> str:
+    """The error of a function that the user wrote to run at compile time."""
+    if "\nhelp: " in str(error):
+        return str(error)
+    text = f"`{callee.fn.__name__}` raised {type(error).__name__}: {error}"
+    return f"{text}\nhelp: it runs while compiling; call it from Python with these values to see where"
+
+
+def check_result_is_used(gen: "FunctionGenerator", node: ast.Call, callee: Any) -> None:
+    """Refuse a call whose value is dropped if the callee is marked `must_use_result`."""
+    for candidate in (callee, getattr(callee, "__func__", None), getattr(callee, "fn", None)):
+        mark = getattr(candidate, "_must_use_result", None)
+        if mark:
+            text = f"The result of {ast.unparse(node.func)} is not being used."
+            text += f" {mark}" if isinstance(mark, str) else ""
+            title = f"{text}\nhelp: assign it to a name, or drop the call"
+            raise CompilationError(gen.src, node, text, where=gen.where, title=title)
 
 
 def is_hashable(value: Any) -> bool:
@@ -62,19 +91,19 @@ def is_hashable(value: Any) -> bool:
     return getattr(type(value), "__hash__", None) is not None
 
 
-def call_function(gen: "FunctionGenerator", node: ast.Call, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A jit function; an error inside it is shown there, and here as the place it was called from."""
-    try:
-        return gen.call_JitFunction(callee, args, kwargs)
-    except CompilationError as error:
-        if error.src is gen.src and error.node is node:
-            raise
-        raise CompilationError(gen.src, node, None, where=gen.where, label=gen.describe_names(node)) from error
+def is_nothing(value: Any) -> bool:
+    """The value of a call that has none; in Python that is None."""
+    return value is None or (isinstance(value, tl.tensor) and value.handle is None)
+
+
+def is_jit(callee: Any) -> bool:
+    """A function that is compiled, not run."""
+    return isinstance(callee, JITFunction | BoundJITMethod)
 
 
 def call_value(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Any callee but a jit function at a call node."""
-    if isinstance(callee, JITFunction | BoundJITMethod):
+    """Call anything, by the rule of its kind."""
+    if is_jit(callee):
         return gen.call_JitFunction(callee, args, kwargs)
     if isinstance(callee, ConstexprFunction | BoundConstexprFunction):
         check_compile_time(callee, args, kwargs)
@@ -100,10 +129,20 @@ def call_value(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: d
         return call_builtin(gen, callee, args, kwargs)
     if is_python_function_of_value(callee):
         return as_constexpr(callee(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()}))
-    raise TypeError(
-        f"{getattr(callee, '__name__', callee)!s} is not something a kernel can call"
-        "\nhelp: decorate it with @jit, or with @constexpr_function to run it at compile time"
-    )
+    name = getattr(callee, "__name__", None) or describe(callee) or repr(callee)
+    raise TypeError(f"{name} is not something a kernel can call\nhelp: {call_advice(callee, name)}")
+
+
+def call_advice(callee: Any, name: str) -> str:
+    """What to do instead of calling something that cannot be called."""
+    if isinstance(callee, tl.dtype):
+        dtype = repr(callee).rpartition(".")[2]
+        return f"convert with x.to(tl.{dtype}), or make a value with tl.full((), x, tl.{dtype})"
+    if not callable(callee):
+        return "it is a value, not a function"
+    if hasattr(language, name):
+        return f"use tl.{name}"
+    return "decorate it with @jit, or with @constexpr_function to run it at compile time"
 
 
 def call_builtin(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -117,8 +156,19 @@ def call_builtin(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs:
         takes_generator = "_generator" in inspect.signature(function).parameters
     if takes_generator:
         hidden["_generator"] = gen
+    check_positional(callee, function, len(args))
     result = callee(*args, **kwargs, **hidden)
     return make_tuple([as_constexpr(item) for item in result], None) if type(result) is tuple else result
+
+
+def check_positional(callee: Any, function: Any, given: int) -> None:
+    """Too many arguments would land in `_semantic`, which is none of the user's business."""
+    code = getattr(function, "__wrapped__", function).__code__
+    names = code.co_varnames[: code.co_argcount]
+    if "_semantic" in names:
+        most = names.index("_semantic") - (callee is not function)
+        if given > most:
+            raise TypeError(f"{function.__name__}() takes at most {most} arguments, got {given}")
 
 
 def takes_hidden(callee: Any) -> bool:
@@ -185,8 +235,10 @@ def is_python_function_of_value(callee: Any) -> bool:
 def bind_arguments(fn: JITCallable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """The value of each parameter in order, defaults included, by Python's rules."""
     parameters = fn.signature.parameters
-    if not kwargs and len(args) == len(parameters):
+    if not kwargs and len(args) == len(parameters) and fn.is_positional:
         return [as_argument(value) for value in args]
+    if any(param.kind is param.VAR_KEYWORD for param in parameters.values()):
+        raise TypeError(f"{fn.__name__} takes **keywords, which a @jit function cannot\nhelp: name its parameters")
     try:
         bound = fn.signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -205,7 +257,7 @@ def check_noinline_arguments(gen: "FunctionGenerator", fn: JITFunction, values: 
     """A real function takes scalars: a block of more than one element cannot be passed."""
     for name, value in zip(fn.arg_names, values, strict=True):
         if isinstance(value, tl.tensor) and value.type.is_block() and value.numel.value != 1:
-            raise TypeError(
+            raise NotInlinable(
                 f"Function {fn.__name__} is marked noinline, but was called with non-scalar argument {name}:"
                 f" {describe_type(value.type)}\nhelp: drop noinline=True, or pass pointers and scalars"
             )

@@ -7,7 +7,8 @@
 
 Each body is visited once. Which variables a loop carries is read off the syntax (names assigned in the body that exist
 before it) plus every aggregate in scope, whose methods may change it; carried values that turn out unchanged are dropped
-again. A branch that contains a `return` becomes `cf` blocks instead, which only the function's own region may hold.
+again. The variable of a `for` is local to its iteration, so it is never carried. A branch that contains a `return`
+becomes `cf` blocks instead, which only the function's own region may hold.
 """
 
 import ast
@@ -15,15 +16,23 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, Operation, Region
 
-from tilework.frontend.merge import Branch, merge_branches, visit_branch
+from tilework.frontend.merge import Branch, assigned_at, merge_branches, visit_branch
 from tilework.frontend.semantic.promotion import wider
-from tilework.frontend.statements import RETURN_IN_LOOP, visit_body
-from tilework.frontend.values import describe_type, flatten, is_aggregate, is_storable, unflatten, unwrap
+from tilework.frontend.statements import visit_body
+from tilework.frontend.values import (
+    contains_aggregate,
+    describe_type,
+    flatten,
+    is_same,
+    is_storable,
+    unflatten,
+    unwrap,
+)
 from tilework.frontend.visitors import visits
-from tilework.ir.locations import name_loc
 from tilework.ir.hints import loop_attributes
+from tilework.ir.locations import name_loc
 from tilework.ir.scf_ext import make_br, make_cond_br, make_condition, make_for, make_if, make_while, make_yield
 from tilework.language import core as tl
 
@@ -41,9 +50,7 @@ def visit_if(gen: "FunctionGenerator", node: ast.If) -> None:
         visit_body(gen, node.body if constant_condition(gen, node, condition) else node.orelse)
         return
     test = runtime_condition(gen, node, condition)
-    if contains_return(node):
-        if not gen.at_top_level:
-            raise gen.unsupported(first_return(node), RETURN_IN_LOOP)
+    if gen.at_top_level and contains_return(node):
         visit_if_with_return(gen, node, test)
     else:
         visit_structured_if(gen, node, test)
@@ -79,13 +86,8 @@ def runtime_condition(gen: "FunctionGenerator", node: ast.If | ast.IfExp, condit
 
 
 def contains_return(node: ast.AST) -> bool:
-    """A return somewhere inside, not counting functions defined there."""
-    return first_return(node) is not None
-
-
-def first_return(node: ast.AST) -> Any:
-    """The first return statement inside `node`, or None."""
-    return next((inner for inner in ast.walk(node) if isinstance(inner, ast.Return)), None)
+    """A return somewhere inside."""
+    return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
 
 
 def visit_structured_if(gen: "FunctionGenerator", node: ast.If, test: Any) -> None:
@@ -96,10 +98,8 @@ def visit_structured_if(gen: "FunctionGenerator", node: ast.If, test: Any) -> No
     other = visit_branch(gen, node.orelse)
     gen.structured -= 1
     merged = merge_branches(gen, then, other)
-    for branch, handles in ((then, merged.then_handles), (other, merged.else_handles)):
-        with gen.builder.saved():
-            gen.builder.set_to_end(branch.last_block)
-            gen.builder.insert(make_yield(handles, loc))
+    append(gen, then.last_block, make_yield(merged.then_handles, loc))
+    append(gen, other.last_block, make_yield(merged.else_handles, loc))
     has_else = bool(node.orelse) or bool(merged.types)
     op = make_if(test.handle, merged.types, Region(then.block), Region(other.block) if has_else else None, loc)
     gen.builder.insert(op)
@@ -110,11 +110,10 @@ def visit_if_with_return(gen: "FunctionGenerator", node: ast.If, test: Any) -> N
     """Blocks and branches; what follows the `if` goes on in the block where the live branches meet."""
     loc = gen.builder.loc
     before = gen.builder.block
+    assert before is not None
     then = visit_branch(gen, node.body)
     other = visit_branch(gen, node.orelse)
-    with gen.builder.saved():
-        gen.builder.set_to_end(before)
-        gen.builder.insert(make_cond_br(test.handle, then.block, [], other.block, [], loc))
+    append(gen, before, make_cond_br(test.handle, then.block, [], other.block, [], loc))
     live = [branch for branch in (then, other) if not branch.terminated]
     if not live:
         gen.terminated = True
@@ -126,9 +125,8 @@ def visit_if_with_return(gen: "FunctionGenerator", node: ast.If, test: Any) -> N
         for type, name in zip(merged.types, merged.leaf_names, strict=True):
             end.insert_arg(type, len(end.args), name_loc(name, loc))
         gen.body.add_block(end)
-        for branch, handles in ((then, merged.then_handles), (other, merged.else_handles)):
-            gen.builder.set_to_end(branch.last_block)
-            gen.builder.insert(make_br(end, handles, loc))
+        append(gen, then.last_block, make_br(end, merged.then_handles, loc))
+        append(gen, other.last_block, make_br(end, merged.else_handles, loc))
         gen.builder.set_to_end(end)
         merged.bind(gen, end.args)
 
@@ -146,7 +144,9 @@ def visit_ternary(gen: "FunctionGenerator", node: ast.IfExp) -> Any:
     for part in (node.body, node.orelse):
         branch = Branch.open(gen)
         value = gen.visit(part)
-        if value is not None and not isinstance(value, tl.tuple):
+        if unwrap(value) is None:
+            value = None
+        elif not isinstance(value, tl.tuple):
             value = gen.semantic.to_tensor(value)
         branch.close(gen)
         sides.append((branch, value))
@@ -161,29 +161,32 @@ def visit_ternary(gen: "FunctionGenerator", node: ast.IfExp) -> Any:
             f"Ternary expression with dynamic condition has inconsistent types {shown[0]} and {shown[1]}"
             "\nhelp: cast both sides to the same type, or use tl.where"
         )
-    for branch, value in sides:
-        with gen.builder.saved():
-            gen.builder.set_to_end(branch.last_block)
-            gen.builder.insert(make_yield(flatten(value) if value is not None else [], loc))
-    handles = flatten(left) if left is not None else []
+    merged = merge_branches(gen, then, other)  # a method called on one side may have changed an aggregate
+    values = [flatten(side) if side is not None else [] for side in (left, right)]
+    results = values[0] + merged.then_handles
+    append(gen, then.last_block, make_yield(results, loc))
+    append(gen, other.last_block, make_yield(values[1] + merged.else_handles, loc))
     regions = Region(then.block), Region(other.block)
-    op = gen.builder.insert(make_if(test.handle, [handle.type for handle in handles], *regions, loc))
-    return unflatten(types[0], op.results) if left is not None else None
+    op = gen.builder.insert(make_if(test.handle, [handle.type for handle in results], *regions, loc))
+    count = len(values[0])
+    merged.bind(gen, op.results[count:])
+    return unflatten(types[0], op.results[:count]) if left is not None else None
 
 
 # -- loops ---------------------------------------------------------------------------------------------------------
 
 
 class Carried:
-    """The variables that a loop hands from one iteration to the next."""
+    """The variables that a loop hands from one iteration to the next; its own variable `index` is none of them."""
 
-    def __init__(self, gen: "FunctionGenerator", body: Sequence[ast.stmt]) -> None:
+    def __init__(self, gen: "FunctionGenerator", body: Sequence[ast.stmt], index: str | None = None) -> None:
+        self.body = body
         assigned = assigned_names(body)
-        locals = gen.scope.locals
+        locals = {name: value for name, value in gen.scope.locals.items() if name != index}
         self.names = [
             name
             for name, value in locals.items()
-            if (name in assigned and is_storable(value)) or is_aggregate(value)
+            if (name in assigned and is_storable(value)) or contains_aggregate(value)
         ]
         self.fixed = {name: value for name, value in locals.items() if name in assigned and not is_storable(value)}
         self.types = [locals[name].type for name in self.names]
@@ -211,13 +214,35 @@ class Carried:
             gen.scope.locals[name] = unflatten(type, handles[cursor : cursor + len(old)])
             cursor += len(old)
 
+    def bind_results(self, gen: "FunctionGenerator", kept: Sequence[int], results: Sequence[Any]) -> None:
+        """After the loop: what it carried are its results, the rest is what it was."""
+        handles = list(self.handles)
+        for position, result in zip(kept, results, strict=True):
+            handles[position] = result
+        self.bind(gen, handles)
+
+    def drop_others(self, gen: "FunctionGenerator", kept: Sequence[int], block: Block, offset: int) -> None:
+        """A value that comes back unchanged is no loop variable: remove its argument of `block`, and use the value."""
+        initial = self.handles
+        for position in reversed(range(len(initial))):
+            if position not in kept:
+                argument = block.args[offset + position]
+                argument.replace_all_uses_with(initial[position])
+                gen.semantic.move_hints(argument, initial[position])
+                block.erase_arg(argument)
+
+    def location(self, kept: Sequence[int], loc: Any) -> Any:
+        """The place of the loop, under the name of its last result."""
+        return name_loc(self.leaf_names[kept[-1]], loc) if kept else loc
+
     def yields(self, gen: "FunctionGenerator") -> list[Any]:
         """The values at the end of the body, after checking that every type stayed what it was."""
         for name, value in self.fixed.items():
-            if gen.scope.locals.get(name) is not value:
+            if not is_same(gen.scope.locals.get(name), value):
                 kind = "None" if unwrap(value) is None else f"the constexpr {unwrap(value)!r}"
                 raise TypeError(
                     f"`{name}` is {kind} before the loop and cannot be re-assigned in it"
+                    f"{assigned_at(gen, self.body, name)}"
                     f"\nhelp: make it a run-time value first, for example `{name} = tl.full((), ..., dtype)`"
                 )
         handles: list[Any] = []
@@ -228,25 +253,23 @@ class Carried:
                 raise TypeError(
                     f"Loop-carried variable {name} has initial type {describe_type(type)} but is re-assigned to"
                     f" {describe_type(new)} in loop! Please make sure that the type stays consistent."
-                    f"\nhelp: start with the type it has at the end, or cast: `{name}.to(...)`"
+                    f"{assigned_at(gen, self.body, name)}\nhelp: start with the type it has at the end, or cast: `{name}.to(...)`"
                 )
             handles += flatten(value)
         return handles
 
 
 def assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
-    """Every name that is a target somewhere in `body`, remembered on its first statement."""
-    if not body:
-        return frozenset()
+    """Every name that is assigned somewhere in `body` (loop variables are not), remembered on its first statement."""
     cached = getattr(body[0], "_assigned", None)
     if cached is None:
-        names = (
+        nodes = [inner for statement in body for inner in ast.walk(statement)]
+        indices = {id(inner.target) for inner in nodes if isinstance(inner, ast.For)}
+        cached = frozenset(
             inner.id
-            for statement in body
-            for inner in ast.walk(statement)
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+            for inner in nodes
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store) and id(inner) not in indices
         )
-        cached = frozenset(names)
         body[0]._assigned = cached  # pyright: ignore[reportAttributeAccessIssue]
     return cached
 
@@ -281,64 +304,66 @@ def loop(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
     """An `scf.for`."""
     assert isinstance(node.target, ast.Name)
     name, loc = node.target.id, gen.builder.loc
-    if contains_return(node):
-        raise gen.unsupported(first_return(node), RETURN_IN_LOOP)
     step = unwrap(iterator.step)
+    if type(step) is int and step == 0:
+        raise ValueError("the step of a loop must not be 0")
     reverse = isinstance(step, int) and step < 0
     bounds = [iterator.start, iterator.end, tl.constexpr(-step) if reverse else iterator.step]
     (lower, upper, stride), index_type = loop_bounds(gen, bounds)
     first, last = (upper, lower) if reverse else (lower, upper)
-    carried = Carried(gen, node.body)
+    carried = Carried(gen, node.body, name)
     block = Block()
-    block.insert_arg(first.handle.type, 0, name_loc(name, loc))
+    block.insert_arg(first.handle.type, 0, loc if reverse else name_loc(name, loc))
     carried.add_arguments(block, loc)
     outer = dict(gen.scope.locals)
 
     def body() -> None:
         index = tl.tensor(block.args[0], first.type)
         if reverse:
-            index = gen.semantic.add(lower, gen.semantic.sub(upper, index, False), False)
+            offset = gen.semantic.sub(lower, index, False)
+            gen.builder.loc = name_loc(name, loc)
+            index = gen.semantic.add(offset, upper, False)
+            gen.builder.loc = loc
         gen.scope.locals[name] = gen.semantic.cast(index, index_type, None)
         visit_body(gen, node.body)
 
-    yields, kept = visit_loop_region(gen, carried, block, 1, body, loc)
-    initial = [carried.handles[position] for position in kept]
-    loop_loc = name_loc(carried.leaf_names[kept[-1]], loc) if kept else loc
+    yields = visit_region(gen, carried, block, block.args[1:], body)
+    kept = [position for position, value in enumerate(yields) if value is not block.args[1 + position]]
+    append(gen, block, make_yield([yields[position] for position in kept], loc))
+    carried.drop_others(gen, kept, block, 1)
+    attributes = loop_attributes(range_hints(iterator)) | gen.semantic.loop_hints(block)
     op = make_for(
-        first.handle, last.handle, stride.handle, initial, Region(block), loop_loc, loop_attributes(range_hints(iterator))
+        first.handle,
+        last.handle,
+        stride.handle,
+        [carried.handles[position] for position in kept],
+        Region(block),
+        carried.location(kept, loc),
+        dict(sorted(attributes.items())),
     )
     gen.builder.insert(op)
     gen.scope.locals = outer
-    results = list(carried.handles)
-    for position, result in zip(kept, op.results, strict=True):
-        results[position] = result
-    carried.bind(gen, results)
-    assert len(yields) == len(kept)
+    carried.bind_results(gen, kept, op.results)
 
 
-def visit_loop_region(
-    gen: "FunctionGenerator", carried: Carried, block: Block, offset: int, body: Callable[[], None], loc: Any
-) -> tuple[list[Any], list[int]]:
-    """Visit a loop body in `block`, whose carried arguments start at `offset`; returns what is yielded and for which.
-
-    A value that comes back unchanged is no loop variable: its argument is removed.
-    """
+def visit_region(
+    gen: "FunctionGenerator", carried: Carried, block: Block, arguments: Sequence[Any], body: Callable[[], None]
+) -> list[Any]:
+    """Visit code of a loop in `block`, starting from the carried `arguments`; returns the carried values at its end."""
     with gen.builder.saved():
         gen.builder.set_to_end(block)
         gen.structured += 1
-        carried.bind(gen, block.args[offset:])
+        carried.bind(gen, arguments)
         body()
-        yields = carried.yields(gen)
         gen.structured -= 1
-        arguments = list(block.args[offset:])
-        kept = [position for position, value in enumerate(yields) if value is not arguments[position]]
-        gen.builder.insert(make_yield([yields[position] for position in kept], loc))
-    initial = carried.handles
-    for position in reversed(range(len(arguments))):
-        if position not in kept:
-            arguments[position].replace_all_uses_with(initial[position])
-            block.erase_arg(arguments[position])
-    return [yields[position] for position in kept], kept
+    return carried.yields(gen)
+
+
+def append(gen: "FunctionGenerator", block: Block, op: Operation) -> None:
+    """Put `op` at the end of `block`."""
+    with gen.builder.saved():
+        gen.builder.set_to_end(block)
+        gen.builder.insert(op)
 
 
 def loop_bounds(gen: "FunctionGenerator", bounds: Sequence[Any]) -> tuple[list[Any], Any]:
@@ -371,32 +396,32 @@ def visit_while(gen: "FunctionGenerator", node: ast.While) -> None:
     """An `scf.while`: the condition in one region, the body in the other."""
     if node.orelse:
         raise gen.unsupported(node, "`while ... else` is not supported")
-    if contains_return(node):
-        raise gen.unsupported(first_return(node), RETURN_IN_LOOP)
     loc = gen.builder.loc
     carried = Carried(gen, node.body)
     outer = dict(gen.scope.locals)
     before, after = Block(), Block()
     carried.add_arguments(before, loc)
     carried.add_arguments(after, loc)
-    with gen.builder.saved():
-        gen.builder.set_to_end(before)
-        gen.structured += 1
-        carried.bind(gen, before.args)
-        test, hints = while_condition(gen, node)
-        gen.builder.insert(make_condition(test.handle, list(before.args), loc))
-        gen.builder.set_to_end(after)
-        carried.bind(gen, after.args)
-        visit_body(gen, node.body)
-        gen.builder.insert(make_yield(carried.yields(gen), loc))
-        gen.structured -= 1
-    types = [handle.type for handle in carried.handles]
-    loop_loc = name_loc(carried.names[-1], loc) if carried.names else loc
-    op = make_while(carried.handles, types, Region(before), Region(after), loop_loc)
+    tests: list[tuple[Any, dict[str, Any]]] = []
+    passed = visit_region(gen, carried, before, before.args, lambda: tests.append(while_condition(gen, node)))
+    ((test, hints),) = tests
+    yields = visit_region(gen, carried, after, after.args, lambda: visit_body(gen, node.body))
+    kept = [
+        position
+        for position, value in enumerate(yields)
+        if value is not after.args[position] or passed[position] is not before.args[position]
+    ]
+    append(gen, before, make_condition(test.handle, [passed[position] for position in kept], loc))
+    append(gen, after, make_yield([yields[position] for position in kept], loc))
+    carried.drop_others(gen, kept, before, 0)
+    carried.drop_others(gen, kept, after, 0)
+    initial = [carried.handles[position] for position in kept]
+    types = [handle.type for handle in initial]
+    op = make_while(initial, types, Region(before), Region(after), carried.location(kept, loc))
     op.attributes.update(loop_attributes(hints))
     gen.builder.insert(op)
     gen.scope.locals = outer
-    carried.bind(gen, op.results)
+    carried.bind_results(gen, kept, op.results)
 
 
 def while_condition(gen: "FunctionGenerator", node: ast.While) -> tuple[Any, dict[str, Any]]:
@@ -410,7 +435,7 @@ def while_condition(gen: "FunctionGenerator", node: ast.While) -> tuple[Any, dic
     if not isinstance(test, tl.tensor):
         raise TypeError(
             f"the condition of a while loop must be a run-time value, this one is {unwrap(test)!r}"
-            "\nhelp: use `for i in tl.static_range(...)` for loops known at compile time"
+            "\nhelp: write the condition here (there is no `break`), or use tl.static_range for a loop known at compile time"
         )
     if test.type.is_block():
         raise TypeError(f"the condition of a while loop must be a scalar, this one is {describe_type(test.type)}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tilework.frontend.builtins import BUILTINS
 from tilework.frontend.libdevice import resolve_stub
 from tilework.frontend.scopes import compile_time_function
-from tilework.frontend.values import as_constexpr, describe, describe_type, is_aggregate, unwrap
+from tilework.frontend.values import as_constexpr, describe, is_aggregate, unwrap
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
@@ -84,9 +84,10 @@ def visit_elements(gen: "FunctionGenerator", nodes: list[ast.expr]) -> list[Any]
     values: list[Any] = []
     for node in nodes:
         if isinstance(node, ast.Starred):
-            inner = gen.visit(node.value)
-            inner = unwrap(inner)
-            values += inner.values if isinstance(inner, tl.tuple) else [as_constexpr(item) for item in inner]
+            inner = unwrap(gen.visit(node.value))
+            if not isinstance(inner, tl.tuple | list | tuple):
+                raise TypeError(f"`{ast.unparse(node)}` needs a tuple, not {describe(inner) or repr(inner)}")
+            values += [as_constexpr(item) for item in inner]
         else:
             values.append(gen.visit(node))
     return values
@@ -117,7 +118,7 @@ def apply_binary(gen: "FunctionGenerator", op: ast.operator, left: Any, right: A
 def check_operand(value: Any, name: str) -> None:
     """Operators take tensors and numbers."""
     if not isinstance(value, tl.tensor | tl.constexpr | int | float):
-        raise TypeError(f"unsupported operand for {name}: {value if not isinstance(value, tl.base_value) else describe_type(value.type)}")
+        raise TypeError(f"unsupported operand for {name}: {describe(value) or value}")
 
 
 def apply_tuple(python: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
@@ -238,7 +239,7 @@ def get_attribute(gen: "FunctionGenerator", owner: Any, name: str) -> Any:
     """An attribute of a module, a tensor, a type, an aggregate, a named tuple or a compile-time value."""
     if isinstance(owner, tl.tensor) and name == "T":
         if len(owner.shape) != 2:
-            raise ValueError(f"`.T` needs a 2-D block, this one has shape {owner.shape}\nhelp: use tl.permute(x, dims)")
+            raise ValueError(f"`.T` needs a 2-D block, this one is {describe(owner)}\nhelp: use tl.permute(x, dims)")
         return gen.semantic.permute(owner, [1, 0])
     if isinstance(owner, tl.constexpr) and name not in ("value", "type"):
         return as_constexpr(getattr(owner.value, name))

@@ -12,7 +12,7 @@ in it; the frames of the compiler are cut from the traceback.
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -24,21 +24,23 @@ from tilework.errors import CompilationError, UnsupportedLanguageConstruct
 from tilework.frontend import calls, control, expressions, statements  # noqa: F401  # they fill the table of visitors
 from tilework.frontend.advice import with_advice
 from tilework.frontend.kernel import KernelSignature
-from tilework.frontend.mangle import Mangler
+from tilework.frontend.mangle import Mangler, specialization
 from tilework.frontend.options import FrontendOptions
 from tilework.frontend.scopes import Scope
 from tilework.frontend.semantic import Semantic
 from tilework.frontend.semantic.types import ir_types
 from tilework.frontend.statements import visit_body
-from tilework.frontend.values import describe, flatten, is_aggregate, is_storable, unflatten, unwrap
+from tilework.frontend.values import describe, flatten, is_storable, unflatten, unwrap
 from tilework.frontend.visitors import VISITORS
 from tilework.ir import tt
 from tilework.ir.builder import Builder
-from tilework.ir.locations import file_loc, name_loc
 from tilework.ir.hints import poison
+from tilework.ir.locations import file_loc, name_loc
 from tilework.language import core as tl
 from tilework.language import target_info
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
+
+TOO_DEEP = "this is nested too deeply\nhelp: give parts of it names, in statements of their own"
 
 
 def compile_to_ttir(
@@ -85,7 +87,7 @@ class ModuleGenerator:
         self.builder = Builder()
         self.semantic = Semantic(self.builder, options)
         self.mangler = Mangler()
-        self.functions: dict[str, CompiledFunction] = {}
+        self.functions: dict[Hashable, CompiledFunction] = {}  # by function and argument types
 
     def compile_kernel(self, kernel: KernelSignature) -> ModuleOp:
         """The module of one kernel: the kernel first, then its callees in order of first call."""
@@ -93,6 +95,7 @@ class ModuleGenerator:
         self.functions[kernel.symbol] = entry
         self.compile_function(entry, kernel.fn, kernel.types, is_kernel=True, leaf_attrs=kernel.leaf_attributes())
         module = ModuleOp([])
+        module.location = file_loc(kernel.fn.where.file, kernel.fn.where.first_line, 0)
         module.body.block.add_ops(function.op for function in self.functions.values() if function.op is not None)
         return module
 
@@ -118,7 +121,7 @@ class ModuleGenerator:
         for type, leaves in zip(types, arguments, strict=True):
             values.append(unflatten(type, entry.args[cursor : cursor + len(leaves)]))
             cursor += len(leaves)
-        scope = Scope(dict(zip(names, values, strict=True)), fn.get_capture_scope())
+        scope = Scope(dict(zip(names, values, strict=True)), fn.get_capture_scope(), fn.parse(), fn.where)
         function = FunctionGenerator(self, fn, scope, body, is_kernel)
         with self.builder.saved(), self.builder.enter_function(entry):
             self.builder.loc = loc
@@ -152,8 +155,9 @@ class FunctionGenerator:
         self.scope = scope
         self.body = body
         self.is_kernel = is_kernel
+        self.statement: ast.expr | None = None  # the expression that is a statement of its own: nobody uses its value
         self.result: Any = None  # the type of what it returns; None until a value is returned, and for void
-        self.returns_void = False
+        self.returned = False  # a return was compiled somewhere
         self.terminated = False  # a return was compiled: what follows in this block is dead
         self.structured = 0  # how many scf regions are open: no return in there
         self.naming: str | None = None  # the variable that the current statement assigns
@@ -165,9 +169,10 @@ class FunctionGenerator:
         assert isinstance(definition, ast.FunctionDef)
         visit_body(self, definition.body)
         if not self.terminated:
-            self.finish(definition)
+            self.builder.loc = self.location(definition.body[-1])
+            self.finish()
 
-    def finish(self, definition: ast.FunctionDef) -> None:
+    def finish(self) -> None:
         """Falling off the end: a plain return, or an undefined value where other paths return one."""
         handles = []
         if self.result is not None:
@@ -188,6 +193,10 @@ class FunctionGenerator:
             return visitor(self, node)
         except CompilationError:
             raise
+        except RecursionError:
+            if self.options.front_end_debugging or not isinstance(node, ast.stmt):
+                raise
+            raise self.error(node, RecursionError(TOO_DEEP)) from None
         except Exception as error:
             if self.options.front_end_debugging:
                 raise
@@ -200,12 +209,13 @@ class FunctionGenerator:
         loc = file_loc(self._file, self._line + node.lineno, node.col_offset + self._shift)
         return name_loc(self.naming, loc) if self.naming is not None else loc
 
-    def error(self, node: ast.AST, error: Exception, *, from_builtin: bool = False) -> CompilationError:
+    def error(
+        self, node: ast.AST, error: Exception, *, from_builtin: bool = False, title: str | None = None
+    ) -> CompilationError:
         """`error` as the user sees it, at `node`."""
         text = str(error) if from_builtin else repr(error)
-        return CompilationError(
-            self.src, node, text, where=self.where, label=self.describe_names(node), title=with_advice(error)
-        )
+        title = title if title is not None else with_advice(error)
+        return CompilationError(self.src, node, text, where=self.where, label=self.describe_names(node), title=title)
 
     def unsupported(self, node: ast.AST, text: str) -> UnsupportedLanguageConstruct:
         """Python that the tile language does not have."""
@@ -227,7 +237,7 @@ class FunctionGenerator:
 
     # -- calls, also from builtins that take a function -----------------------------------------------------------
 
-    def call_JitFunction(  # noqa: N802  # the name that user-written builtins call
+    def call_JitFunction(  # the name that user-written builtins call
         self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], caller_context: Any = None
     ) -> Any:
         """Compile `fn` for these arguments (once per specialisation) and call it; its value, or None for void."""
@@ -237,10 +247,10 @@ class FunctionGenerator:
         types = [value.type if is_storable(value) else tl.constexpr_type(unwrap(value)) for value in values]
         if fn.noinline:
             calls.check_noinline_arguments(self, fn, values)
-        symbol = self.parent.mangler.symbol(fn, types)
-        function = self.parent.functions.get(symbol)
+        key = specialization(fn, types)
+        function = self.parent.functions.get(key)
         if function is None:
-            function = self.parent.functions[symbol] = CompiledFunction(symbol)
+            function = self.parent.functions[key] = CompiledFunction(self.parent.mangler.symbol(fn, types))
             self.parent.compile_function(function, fn, types)
         elif not function.done:
             raise RuntimeError(
@@ -249,7 +259,7 @@ class FunctionGenerator:
             )
         handles = [handle for value in values if is_storable(value) for handle in flatten(value)]
         leaves = ir_types(function.result) if function.result is not None else []
-        call = self.builder.insert(tt.CallOp.make(symbol, handles, leaves, self.builder.loc))
+        call = self.builder.insert(tt.CallOp.make(function.symbol, handles, leaves, self.builder.loc))
         return unflatten(function.result, call.results) if function.result is not None else None
 
     def call(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -262,14 +272,6 @@ class FunctionGenerator:
     def at_top_level(self) -> bool:
         """The insertion point is in a block of the function's own region, where a return may stand."""
         return self.structured == 0
-
-    def snapshot(self) -> list[tuple[Any, dict[str, Any]]]:
-        """The fields of every aggregate in scope: methods may change them in place."""
-        return [
-            (value, dict(vars(value)))
-            for value in self.scope.locals.values()
-            if is_aggregate(value)
-        ]
 
 
 def hide_compiler_frames(error: BaseException | None) -> None:

@@ -103,6 +103,8 @@ def parameter_type(code: Any, path: Path, constants: Mapping[Path, Any]) -> Any:
         return tl.tuple_type([parameter_type(item, (*path, index), constants) for index, item in enumerate(code)], fields)
     if path in constants or code == "constexpr":
         return constant_type(constants.get(path))
+    if not isinstance(code, str):
+        raise TypeError(f"{code!r} is no type code; codes are texts like 'i32' and '*fp16'")
     return tl.str_to_ty(code, None)
 
 

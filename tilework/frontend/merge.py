@@ -5,15 +5,24 @@ a result of the branch. One that only one branch defines is not visible afterwar
 """
 
 import ast
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import Block
 
+from tilework.frontend.scopes import assigned_lines
 from tilework.frontend.statements import visit_body
-from tilework.frontend.values import describe_type, flatten, is_storable, unflatten, unwrap
+from tilework.frontend.values import (
+    NUMBERS,
+    aggregates_in,
+    describe_type,
+    flatten,
+    is_same,
+    is_storable,
+    unflatten,
+    unwrap,
+)
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -31,6 +40,7 @@ class Branch:
     last_block: Block = field(init=False)
     locals: dict[str, Any] = field(init=False)
     terminated: bool = False
+    statements: Sequence[ast.stmt] = ()
 
     @classmethod
     def open(cls, gen: "FunctionGenerator") -> "Branch":
@@ -38,21 +48,22 @@ class Branch:
         block = Block()
         if gen.at_top_level:
             gen.body.add_block(block)
-        branch = cls(block, dict(gen.scope.locals), gen.snapshot(), gen.builder.block, gen.builder.before)
+        branch = cls(block, dict(gen.scope.locals), snapshot(gen), gen.builder.block, gen.builder.before)
         gen.builder.set_to_end(block)
         return branch
 
     def close(self, gen: "FunctionGenerator") -> None:
         """Record the variables, and put scope, aggregates and insertion point back."""
+        assert gen.builder.block is not None
         self.last_block = gen.builder.block
         self.terminated = gen.terminated
         self.locals = gen.scope.locals
-        for name, value in self.before.items():
-            for instance, fields in self.fields:
-                if instance is value and vars(instance) != fields and self.locals.get(name) is value:
-                    self.locals[name] = copy.copy(instance)
+        changed = {id(instance) for instance, fields in self.fields if has_changed(instance, fields)}
+        if changed:
+            for name, value in self.locals.items():
+                if any(id(instance) in changed for instance in aggregates_in(value)):
+                    self.locals[name] = unflatten(value.type, flatten(value))
         for instance, fields in self.fields:
-            vars(instance).clear()
             vars(instance).update(fields)
         gen.terminated = False
         gen.scope.locals = dict(self.before)
@@ -64,9 +75,22 @@ class Branch:
         gen.builder.set_to_end(self.last_block)
 
 
+def snapshot(gen: "FunctionGenerator") -> list[tuple[Any, dict[str, Any]]]:
+    """The fields of every aggregate in scope: methods may change them in place."""
+    return [
+        (instance, dict(vars(instance))) for value in gen.scope.locals.values() for instance in aggregates_in(value)
+    ]
+
+
+def has_changed(instance: Any, fields: dict[str, Any]) -> bool:
+    """Some field is another value than it was."""
+    return any(value is not fields[name] for name, value in vars(instance).items())
+
+
 def visit_branch(gen: "FunctionGenerator", statements: Sequence[ast.stmt]) -> Branch:
     """Visit one side of an `if` in a block of its own."""
     branch = Branch.open(gen)
+    branch.statements = statements
     visit_body(gen, statements)
     branch.close(gen)
     return branch
@@ -82,6 +106,7 @@ class Merged:
     else_handles: list[Any] = field(default_factory=list)
     leaf_names: list[str] = field(default_factory=list)
     unchanged: dict[str, Any] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
 
     @property
     def types(self) -> list[Any]:
@@ -100,6 +125,8 @@ class Merged:
     def bind(self, gen: "FunctionGenerator", handles: Sequence[Any]) -> None:
         """Bind the variables to the results."""
         gen.scope.locals.update(self.unchanged)
+        for name in self.dropped:
+            del gen.scope.locals[name]
         cursor = 0
         for name, type in zip(self.names, self.value_types, strict=True):
             count = self.leaf_names.count(name)
@@ -112,15 +139,15 @@ def merge_branches(gen: "FunctionGenerator", then: Branch, other: Branch) -> Mer
     merged = Merged()
     for name in changed_names(then, other):
         left, right = then.locals[name], other.locals[name]
-        if left is right:
+        if is_same(left, right):
             merged.unchanged[name] = left
+        elif isinstance(unwrap(left), NUMBERS) and isinstance(unwrap(right), NUMBERS) and name in then.before:
+            merged.dropped.append(name)  # the variable of an unrolled loop, the one number that may change
         elif name in then.before:
-            check_rebound(name, then.before[name], left, right)
+            check_rebound(gen, name, then, other)
             merged.add(name, left, right)
-        elif not is_storable(left) and not is_storable(right) and unwrap(left) == unwrap(right):
-            merged.unchanged[name] = left
         else:
-            check_same_type(name, left, right)
+            check_same_type(gen, name, then, other)
             merged.add(name, left, right)
     return merged
 
@@ -135,31 +162,41 @@ def changed_names(then: Branch, other: Branch) -> list[str]:
     ]
 
 
-def check_rebound(name: str, before: Any, left: Any, right: Any) -> None:
+def assigned_at(gen: "FunctionGenerator", statements: Sequence[ast.stmt], name: str) -> str:
+    """A line for an error message that says where `name` is assigned."""
+    lines = [line for statement in statements for line in assigned_lines(statement, name, gen.where)]
+    return f"\n`{name}` is assigned in line {lines[-1]}" if lines else ""
+
+
+def check_rebound(gen: "FunctionGenerator", name: str, then: Branch, other: Branch) -> None:
     """A variable from before the `if` keeps its type, and compile-time values cannot be rebound."""
-    for block, value in (("then", left), ("else", right)):
+    before = then.before[name]
+    for block, branch in (("then", then), ("else", other)):
+        value, place = branch.locals[name], assigned_at(gen, branch.statements, name)
         if value is before:
             continue
         if not is_storable(before):
             kind = "None" if unwrap(before) is None else f"{unwrap(before)!r}, a compile-time value"
             raise TypeError(
                 f"`{name}` is {kind}, and cannot be re-assigned where the condition is known only at run time"
-                f"\nhelp: give `{name}` a run-time value before the `if`"
+                f"{place}\nhelp: give `{name}` a run-time value before the `if`"
             )
         if not is_storable(value) or value.type != before.type:
             new = describe_type(value.type) if is_storable(value) else repr(unwrap(value))
             raise TypeError(
                 f"initial value for `{name}` is of type {describe_type(before.type)}, but the {block} block redefines it"
-                f" as {new}\nhelp: cast the new value, or start with the type you need"
+                f" as {new}{place}\nhelp: cast the new value, or start with the type you need"
             )
 
 
-def check_same_type(name: str, left: Any, right: Any) -> None:
+def check_same_type(gen: "FunctionGenerator", name: str, then: Branch, other: Branch) -> None:
     """A variable that both branches define has one type."""
+    left, right = then.locals[name], other.locals[name]
     if is_storable(left) and is_storable(right) and left.type == right.type:
         return
     shown = [describe_type(v.type) if is_storable(v) else repr(unwrap(v)) for v in (left, right)]
     raise TypeError(
         f"Mismatched type for {name} between then block ({shown[0]}) and else block ({shown[1]})"
+        f"{assigned_at(gen, then.statements, name)}{assigned_at(gen, other.statements, name)}"
         f"\nhelp: cast both to one type, or define `{name}` before the `if`"
     )

@@ -4,12 +4,16 @@ A global is fixed at compile time, so only values that cannot silently change ma
 tile language, types, and `tl.constexpr` instances. Everything else is refused with an explanation.
 """
 
+import ast
+import builtins as python
 import difflib
 import inspect
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import tilework.language as language
+from tilework.errors import SourceMap
 from tilework.language import core as tl
 from tilework.language.function import JITCallable
 
@@ -30,9 +34,11 @@ NOT_JIT = (
 class Scope:
     """The names one function can see."""
 
-    def __init__(self, locals: dict[str, Any], captured: dict[str, Any]) -> None:
+    def __init__(self, locals: dict[str, Any], captured: dict[str, Any], tree: ast.AST, where: SourceMap) -> None:
         self.locals = locals
         self.captured = captured
+        self.tree = tree
+        self.where = where
 
     def lookup(self, name: str, builtins: dict[str, Any], allow_any: bool) -> Any:
         """The value of `name`, or NameError."""
@@ -54,12 +60,28 @@ class Scope:
             raise NameError(f"{name} is not defined{self.suggestion(name, builtins)}") from None
 
     def suggestion(self, name: str, builtins: dict[str, Any]) -> str:
-        """The most similar name that is defined."""
-        if hasattr(tl, name):
+        """What to do about a name that is not defined: where it is assigned, or the most similar one."""
+        lines = assigned_lines(self.tree, name, self.where, updates=False)
+        if lines:
+            return f"\nit is assigned in line {lines[0]}, but not on every path to here\nhelp: give it a value before that"
+        if hasattr(language, name):
             return f"\nhelp: did you mean `tl.{name}`?"
+        if hasattr(python, name):
+            return "\nhelp: it is one of Python's functions that kernels do not have"
         known = [*self.locals, *(key for key in self.captured if not key.startswith("_")), *builtins]
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
         return f"\nhelp: did you mean `{close[0]}`?" if close else ""
+
+
+def assigned_lines(tree: ast.AST, name: str, where: SourceMap, updates: bool = True) -> list[int]:
+    """The lines of the file where `name` is assigned inside `tree`; ``name += 1`` only counts as one of the `updates`."""
+    nodes = list(ast.walk(tree))
+    others = set() if updates else {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
+    return [
+        where.first_line + node.lineno - 1
+        for node in nodes
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name and id(node) not in others
+    ]
 
 
 def is_allowed_global(value: Any) -> bool:

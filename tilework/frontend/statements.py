@@ -8,9 +8,8 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilework.errors import CompilationError
 from tilework.frontend.expressions import apply_binary
-from tilework.frontend.values import NUMBERS, describe_type, flatten, is_storable, make_tuple, unwrap
+from tilework.frontend.values import NUMBERS, as_constexpr, describe_type, flatten, is_storable, make_tuple, unwrap
 from tilework.frontend.visitors import visits
 from tilework.ir import tt
 from tilework.language import core as tl
@@ -39,23 +38,8 @@ def visit_expression_statement(gen: "FunctionGenerator", node: ast.Expr) -> None
     """A call for its effect; a docstring is no call."""
     if isinstance(node.value, ast.Constant):
         return
-    if isinstance(node.value, ast.Call):
-        text = must_use_text(gen.visit(node.value.func))
-        if text is not None:
-            message = f"The result of {ast.unparse(node.value.func)} is not being used."
-            if text:
-                message += f" {text}"
-            raise CompilationError(gen.src, node, message, where=gen.where)
+    gen.statement = node.value
     gen.visit(node.value)
-
-
-def must_use_text(callee: Any) -> str | None:
-    """What `must_use_result` says about a callee: None if nothing, else the user's text."""
-    for candidate in (callee, getattr(callee, "__func__", None), getattr(callee, "fn", None)):
-        mark = getattr(candidate, "_must_use_result", None)
-        if mark:
-            return mark if isinstance(mark, str) else ""
-    return None
 
 
 @visits(ast.Assign)
@@ -83,11 +67,13 @@ def assign(gen: "FunctionGenerator", target: ast.expr, value: Any) -> None:
     if isinstance(target, ast.Name):
         gen.scope.locals[target.id] = value
         return
-    if not isinstance(target, ast.Tuple):
-        kind = type(target).__name__.lower()
+    if not isinstance(target, ast.Tuple) or any(isinstance(element, ast.Starred) for element in target.elts):
+        kind = "a starred target" if isinstance(target, ast.Tuple) else type(target).__name__.lower()
         raise gen.unsupported(
             target, f"assignment to {ast.unparse(target)} is not supported: values of a kernel cannot be changed in place ({kind})"
         )
+    if isinstance(unwrap(value), list | tuple):
+        value = make_tuple([decay(gen, as_constexpr(item)) for item in unwrap(value)], None)
     if not isinstance(value, tl.tuple):
         raise ValueError(f"cannot unpack `{ast.unparse(target)}` from {describe_type(getattr(value, 'type', value))}: not a tuple")
     if len(target.elts) != len(value.values):
@@ -179,8 +165,7 @@ def visit_return(gen: "FunctionGenerator", node: ast.Return) -> None:
 def check_return_type(gen: "FunctionGenerator", value: Any) -> None:
     """Remember the type of the first return and compare the others with it."""
     type = value.type if value is not None else None
-    seen_before = gen.returns_void or gen.result is not None
-    if seen_before and (type is None) == (gen.result is not None) or (type is not None and gen.result is not None and type != gen.result):
+    if gen.returned and type != gen.result:
         old = describe_type(gen.result) if gen.result is not None else "nothing"
         new = describe_type(type) if type is not None else "nothing"
         raise TypeError(
@@ -188,15 +173,17 @@ def check_return_type(gen: "FunctionGenerator", value: Any) -> None:
             "\nhelp: cast both to one dtype and shape, or return once at the end"
         )
     gen.result = type
-    gen.returns_void = type is None
+    gen.returned = True
 
 
 @visits(ast.Assert)
 def visit_assert(gen: "FunctionGenerator", node: ast.Assert) -> None:
     """A device-side assert; compiled only with debug on."""
     condition = gen.visit(node.test)
-    message = unwrap(gen.visit(node.msg)) if node.msg is not None else ""
-    gen.semantic.device_assert(gen.semantic.to_tensor(condition), message, None)
+    message = gen.visit(node.msg) if node.msg is not None else ""
+    if is_storable(message):
+        raise TypeError("the message of an assert is a compile-time string\nhelp: print values with tl.device_print")
+    gen.semantic.device_assert(gen.semantic.to_tensor(condition), str(unwrap(message)), None)
 
 
 @visits(ast.With)

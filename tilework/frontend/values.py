@@ -9,6 +9,7 @@ A value in a kernel is one of
 """
 
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 from tilework.language import core as tl
@@ -76,10 +77,24 @@ def aggregates_in(value: Any) -> Iterator[Any]:
             yield from aggregates_in(item)
 
 
+def contains_aggregate(value: Any) -> bool:
+    """Methods may change this value in place."""
+    return next(aggregates_in(value), None) is not None
+
+
+def is_same(left: Any, right: Any) -> bool:
+    """The same object, or the same compile-time constant (1, 1.0 and True are three)."""
+    if left is right:
+        return True
+    return not is_storable(left) and not is_storable(right) and tl.constexpr_type(left) == tl.constexpr_type(right)
+
+
 def describe(value: Any) -> str | None:
     """The type of a value in a user's words: ``fp32[64, 16]``, ``int32``, ``the constexpr 4``; None: not worth saying."""
     if isinstance(value, tl.constexpr):
         text = repr(value.value)
+        if value.value is None:
+            return text
         return f"the constexpr {text}" if len(text) <= 40 else None
     if isinstance(value, tl.tensor):
         return describe_type(value.type)
@@ -88,6 +103,10 @@ def describe(value: Any) -> str | None:
         return f"a tuple ({', '.join(inner)})" if len(inner) <= 4 else f"a tuple of {len(inner)}"
     if isinstance(value, tl.base_value):
         return describe_type(value.type)
+    if isinstance(value, tl.dtype):
+        return f"the type {value}"
+    if isinstance(value, ModuleType):
+        return f"the module {value.__name__}"
     return None
 
 

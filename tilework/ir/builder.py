@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.ir.create import append_op
-from tilework.ir.locations import unknown
+from tilework.ir.locations import unknown, unnamed
 from tilework.ir.rewrite import constant, splat_attr
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -69,11 +69,11 @@ class Builder:
         self._entry, self._last_constant, self._constants = outer
 
     def constant(self, value: int | float, type: Attribute) -> SSAValue:
-        """The number as a value of `type`; the same value each time."""
+        """The number as a value of `type`; the same value each time, so it has no variable's name."""
         key = splat_attr(value, type), type
         found = self._constants.get(key)
         if found is None:
-            op = constant(value, type, self.loc)
+            op = constant(value, type, unnamed(self.loc))
             self._insert_constant(op)
             found = self._constants[key] = op.results[0]
         return found

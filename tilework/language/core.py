@@ -14,11 +14,13 @@ traceback through a builtin must show a file of this name.
 
 # ruff: noqa: F401
 
+import builtins
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
 from tilework.language import assembly, dots, elementwise, memory, program, reductions, shapes
+from tilework.language.active import ACTIVE
 from tilework.language.aggregate import _aggregate, _aggregate_type
 from tilework.language.compile_time import (
     _unwrap_if_constexpr,
@@ -83,13 +85,25 @@ def builtin(fn: Function) -> Function:
     @wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("_semantic") is None:
+            return interpreted(*args, **kwargs)
+        return fn(*args, **kwargs)
+
+    def interpreted(*args: Any, **kwargs: Any) -> Any:
+        """A call from Python: it means something only while a kernel is interpreted."""
+        active = ACTIVE.get()
+        if active is None:
             raise ValueError(
                 f"{fn.__name__} can only be called inside a kernel: did you forget the @jit decorator?"
                 " (`_semantic` argument must be provided outside of JIT functions)"
             )
-        return fn(*args, **kwargs)
+        kwargs["_semantic"] = active.semantic
+        if takes_generator:
+            kwargs["_generator"] = active
+        result = fn(*args, **kwargs)
+        return tuple(result) if result.__class__ is builtins.tuple else result
 
-    vars(wrapper).update({TRITON_BUILTIN: True, "_takes_generator": "_generator" in names})
+    takes_generator = "_generator" in names
+    vars(wrapper).update({TRITON_BUILTIN: True, "_takes_generator": takes_generator})
     return wrapper  # pyright: ignore[reportReturnType]
 
 

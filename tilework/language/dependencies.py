@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from tilework.language.compile_time import constexpr
+
 COMPILE_TIME_MODULES = ("math", "copy")
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 
@@ -122,6 +124,10 @@ class _Finder(ast.NodeVisitor):
     def record(self, value: Any, name: str | None) -> None:
         if value is None and name is None:
             return
+        if isinstance(value, constexpr):
+            if name is not None:
+                self.record_value(name, value)
+            return
         if isinstance(value, ModuleType) or is_language_member(value):
             if hasattr(value, "cache_key"):
                 self.record_function(value)
@@ -168,6 +174,8 @@ _MISSING = object()
 
 
 def is_language_member(value: Any) -> bool:
-    """Defined inside the language package (builtins, dtypes and library functions are part of the version)."""
+    """Code of the language package (builtins, classes, library functions): part of the version, not of the user's state."""
+    if not callable(value):
+        return False
     module = getattr(value, "__module__", None)
     return isinstance(module, str) and module.startswith(f"{PACKAGE}.language")

@@ -15,14 +15,16 @@ import ast
 import inspect
 import linecache
 import re
-import textwrap
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from types import ModuleType
+from types import CellType, ModuleType
 from typing import Any
 
 from tilework.errors import SourceMap
+from tilework.language.active import ACTIVE
 from tilework.language.dependencies import Dependencies, dependencies_of
+
+EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
 
 
 class JITCallable:
@@ -31,6 +33,8 @@ class JITCallable:
     def __init__(self, fn: Callable[..., Any]) -> None:
         if not inspect.isfunction(fn):
             raise TypeError(f"a Python function is needed, got {type(fn).__name__}")
+        if fn.__code__.co_name == "<lambda>" or inspect.iscoroutinefunction(fn):
+            raise TypeError(f"{fn.__qualname__}: a function made by a plain `def` is needed")
         self.fn = fn
         self.signature = inspect.signature(fn)
         # the lines are taken now (the file may change later); the block is cut out of them at first use
@@ -39,6 +43,7 @@ class JITCallable:
             raise ValueError(f"@jit functions should be defined in a Python file: no source for {fn!r}")
         self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
         self._src: str | None = None
+        self._is_updated = False
         self._hash: str | None = None
         self._tree: ast.Module | None = None
         self._dependencies: Dependencies | None = None
@@ -54,48 +59,76 @@ class JITCallable:
         return inspect.getblock(self._lines[self.fn.__code__.co_firstlineno - 1 :])
 
     @cached_property
-    def _header(self) -> int:
-        """How many lines of `raw_src` stand before the `def`; decorators may contain anything."""
-        dedented = textwrap.dedent("".join(self.raw_src))
-        header = re.search(rf"^(async\s+)?def\s+{re.escape(self.fn.__name__)}\b", dedented, re.MULTILINE)
-        return dedented[: header.start()].count("\n") if header else 0
+    def _definition(self) -> tuple[int, ast.Module]:
+        """How many lines of `raw_src` stand before the `def`, and the syntax tree with line 1 at the `def`.
+
+        Decorators may contain anything, so the parser has to say where they end.
+        """
+        tree = self._parse_text("".join(line.removeprefix(self._indent) for line in self.raw_src))
+        (function,) = tree.body
+        assert isinstance(function, ast.FunctionDef)
+        header = function.lineno - 1
+        function.decorator_list = []
+        ast.increment_lineno(tree, -header)
+        return header, tree
+
+    @cached_property
+    def _indent(self) -> str:
+        """The white space in front of the function."""
+        first = self.raw_src[0]
+        return first[: len(first) - len(first.lstrip())]
 
     @cached_property
     def starting_line_number(self) -> int:
         """The line of the `def` in its file."""
-        return self.fn.__code__.co_firstlineno + self._header
+        return self.fn.__code__.co_firstlineno + self._definition[0]
 
     @property
     def src(self) -> str:
         """The dedented text from `def` on; read-only."""
         if self._src is None:
-            self._src = textwrap.dedent("".join(self.raw_src[self._header :])).rstrip() + "\n"
+            # lines inside a long string may be indented less than the function
+            lines = (line.removeprefix(self._indent) for line in self.raw_src[self._definition[0] :])
+            self._src = "".join(lines).rstrip() + "\n"
         return self._src
 
     @cached_property
     def where(self) -> SourceMap:
         """Where line 1 of `src` stands in the user's file."""
-        first = self.raw_src[self._header]
-        indent = len(first) - len(first.lstrip())
-        return SourceMap(self.fn.__code__.co_filename, self.starting_line_number, indent)
+        return SourceMap(self.fn.__code__.co_filename, self.starting_line_number, len(self._indent))
 
     def _unsafe_update_src(self, text: str) -> None:
         """Replace the source; the hash and everything derived from the text is forgotten."""
         self._src = text
+        self._is_updated = True
         self._hash = self._tree = self._dependencies = None
 
     def parse(self) -> ast.Module:
         """The syntax tree of `src`, parsed once."""
         if self._tree is None:
-            self._tree = ast.parse(self.src)
-            body = self._tree.body
-            if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
-                raise SyntaxError(f"{self._fn_name}: the source of a jit function must be one `def`")
+            self._tree = self._parse_text(self.src) if self._is_updated else self._definition[1]
         return self._tree
+
+    def _parse_text(self, text: str) -> ast.Module:
+        """The syntax tree of one function."""
+        try:
+            tree = ast.parse(text)
+        except SyntaxError as error:
+            raise ValueError(f"{self._fn_name}: its file does not have the text of this function: {error}") from None
+        if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
+            raise ValueError(f"{self._fn_name}: the source of a jit function must be one `def`")
+        return tree
 
     def get_capture_scope(self) -> dict[str, Any]:
         """Globals, overlaid with the values of closure variables."""
-        return {**self.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
+        closure = zip(self.fn.__code__.co_freevars, self.fn.__closure__ or (), strict=True)
+        return {**self.__globals__, **{name: cell.cell_contents for name, cell in closure if cell != EMPTY_CELL}}
+
+    @cached_property
+    def is_positional(self) -> bool:
+        """Every parameter can be given by position, one argument each."""
+        kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return all(param.kind in kinds for param in self.signature.parameters.values())
 
     @property
     def dependencies(self) -> Dependencies:
@@ -216,6 +249,9 @@ class BoundJITMethod:
         self.__self__ = instance
         self.__func__ = function
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
 
 class JITFunction(JITCallable):
     """A kernel, or a function that kernels call. See the module docstring."""
@@ -268,10 +304,16 @@ class JITFunction(JITCallable):
         self.pre_run_hooks.append(hook)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if (active := ACTIVE.get()) is not None:  # a kernel is being interpreted, and this is a call in it
+            return active.call_JitFunction(self, args, kwargs)
         raise RuntimeError(
             f"Cannot call @jit'd function `{self.__name__}` outside of the scope of a kernel:"
             f" launch it over a grid, `{self.__name__}[grid](...)`"
         )
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A method of an aggregate is bound to it; any other object just holds the function."""
+        return BoundJITMethod(instance, self) if getattr(instance, "__triton_aggregate__", False) else self
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         raise RuntimeError(

@@ -13,6 +13,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
+from tilework.language.active import ACTIVE
 from tilework.language.compile_time import (
     _unwrap_if_constexpr,
     base_value,
@@ -98,7 +99,20 @@ class tensor(base_value):
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
+        if (active := ACTIVE.get()) is not None:
+            return active.truth(self)
         raise TypeError(f"{self} has no truth value while compiling: compare it with None, or branch on it in a kernel")
+
+    def __index__(self) -> int:
+        if (active := ACTIVE.get()) is not None and self.dtype.is_int():
+            return int(active.number(self))
+        raise TypeError(f"{self} is not an integer known at compile time")
+
+    def __int__(self) -> int:
+        return int(_number_in(self))
+
+    def __float__(self) -> float:
+        return float(_number_in(self))
 
     __add__, __radd__ = _overflow_checked("add"), _overflow_checked_swapped("add")
     __sub__, __rsub__ = _overflow_checked("sub"), _overflow_checked_swapped("sub")
@@ -142,6 +156,13 @@ class tensor(base_value):
         """The element of a block that has exactly one; a scalar is returned as it is."""
         assert self.numel.value == 1, f"item() needs exactly one element, {self} has {self.numel.value}"
         return _semantic.unsplat(self) if self.type.is_block() else self
+
+
+def _number_in(value: tensor) -> Any:
+    """The data of a scalar, which exists only while a kernel is interpreted."""
+    if (active := ACTIVE.get()) is None:
+        raise TypeError(f"{value} is not a number known at compile time: convert it with .to() in the kernel")
+    return active.number(value)
 
 
 def _index_list(slices: Any) -> Any:

@@ -117,3 +117,14 @@ def static_assertion(p, n, BLOCK: tl.constexpr):
 @tilework.jit
 def static_assert_of_runtime(p, n, BLOCK: tl.constexpr):
     tl.static_assert(n > 0)
+
+
+@tilework.jit
+def zero_step(p, n, BLOCK: tl.constexpr):
+    for i in range(0, n, 0):
+        tl.store(p, i)
+
+
+@tilework.jit
+def tuple_in_ternary(p, n, BLOCK: tl.constexpr):
+    x = (n, 1) if n > 3 else (n, 2)

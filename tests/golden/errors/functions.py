@@ -121,3 +121,48 @@ def call_of_a_number(p, n, BLOCK: tl.constexpr):
 @tilework.jit
 def wrong_keyword_of_builtin(p, n, BLOCK: tl.constexpr):
     x = tl.load(p, masked=True)
+
+
+@tilework.jit
+def dtype_called(p, n, BLOCK: tl.constexpr):
+    x = tl.float32(n)
+
+
+@tilework.jit
+def too_many_arguments(p, n, BLOCK: tl.constexpr):
+    x = tl.arange(0, BLOCK, 2)
+
+
+@tilework.jit
+def bad_combine(a, b):
+    return a + b + c
+
+
+@tilework.jit
+def error_in_combine(p, n, BLOCK: tl.constexpr):
+    x = tl.reduce(tl.arange(0, BLOCK), 0, bad_combine)
+
+
+@tilework.jit
+def function_as_method(p, n, BLOCK: tl.constexpr):
+    x = p.load()
+
+
+@tilework.jit
+def star_of_a_tensor(p, n, BLOCK: tl.constexpr):
+    tl.store(*n)
+
+
+@tilework.jit
+def takes_keywords(**options):
+    return 1
+
+
+@tilework.jit
+def keywords_of_a_function(p, n, BLOCK: tl.constexpr):
+    x = takes_keywords(a=n)
+
+
+@tilework.jit
+def wrong_number_for_builtin(p, n, BLOCK: tl.constexpr):
+    x = isinstance(n)

@@ -104,6 +104,11 @@ class ProgramMixin:
         elif len(owner.results) == 1:
             owner.attributes[name] = hint
 
+    def move_hints(self: "Semantic", argument: SSAValue, value: SSAValue) -> None:
+        """The hints given to `argument` now describe `value`, which takes its place."""
+        for name, hint in self.argument_hints.pop(argument, {}).items():
+            self._attach_hint(value, name, hint)
+
     def loop_hints(self: "Semantic", body: Block) -> dict[str, Attribute]:
         """The attributes of a loop that hold the hints given to the arguments of its finished `body`."""
         return {

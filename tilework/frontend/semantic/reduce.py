@@ -17,9 +17,11 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Region
 
 from tilework.ir import tt
+from tilework.ir.locations import unknown
 from tilework.language import core as tl
 from tilework.language.dtypes import dtype
 
@@ -73,9 +75,13 @@ class ReduceMixin:
             )
         return region
 
-    def _region(self: "Semantic", arguments: Sequence[dtype], body: Body, terminator) -> tuple[Region, list[tl.tensor]]:
-        """A one-block region that applies `body` to its scalar arguments and returns the results."""
-        entry = Block(arg_types=[ir_type(type) for type in arguments])
+    def _region(
+        self: "Semantic", arguments: Sequence[dtype], body: Body, terminator, loc: LocationAttr = unknown
+    ) -> tuple[Region, list[tl.tensor]]:
+        """A one-block region that applies `body` to its scalar arguments, at `loc`, and returns the results."""
+        entry = Block()
+        for index, type in enumerate(arguments):
+            entry.insert_arg(ir_type(type), index, loc)
         region = Region(entry)
         with self.builder.saved():
             self.builder.set_to_end(entry)
@@ -100,7 +106,7 @@ class ReduceMixin:
         if not shape:
             blocks, shape = [self.splat(value, (1,)) for value in blocks], (1,)
         arguments = [value.type.scalar for value in blocks for _ in range(pack)]
-        region, results = self._region(arguments, region_builder, tt.MapElementwiseReturnOp)
+        region, results = self._region(arguments, region_builder, tt.MapElementwiseReturnOp, self.builder.loc)
         elements = packed_types([value.type for value in results], pack)
         op = tt.MapElementwiseOp.make(
             [value.handle for value in blocks],

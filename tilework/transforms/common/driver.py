@@ -11,7 +11,7 @@ that can notice are visited again: users of a replaced value, and producers that
 One run over a function is: unique the constants and move them to the start of the entry block, visit every op once in
 program order, drain the worklist, simplify the control flow, and repeat while constants or blocks changed. The order in
 which constants are hoisted (each in front of all earlier ones) is visible in the text and equals the reference
-compiler's. Cost: about 1 us for an op that no rule touches.
+compiler's. Cost: 3 to 4 us for an op that no rule changes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -276,7 +276,6 @@ class Constants:
     def __init__(self) -> None:
         self.entry: Block | None = None
         self.known: dict[int, Operation] = {}
-        self.placed: set[int] = set()
 
     def unique(self, op: Operation) -> bool:
         """Hoist `op` and return True; False if an equal constant took its place."""
@@ -291,13 +290,12 @@ class Constants:
         assert block is not None and entry is not None, "constants are hoisted into the function they are in"
         if block is not entry:
             forget_origin(op)
-        if block is not entry or (op.prev_op is not None and id(op.prev_op) not in self.placed):
+        if block is not entry or (op.prev_op is not None and type(op.prev_op) is not arith.ConstantOp):
             block.detach_op(op)
             front = entry.first_op
             assert front is not None, "a block has a terminator"
             entry.insert_op_before(op, front)
         self.known[value] = op
-        self.placed.add(id(op))
         return True
 
 
@@ -308,11 +306,11 @@ def forget_origin(op: Operation) -> None:
 
 
 def is_unused(op: Operation) -> bool:
-    """True if `op` has results, or regions, and no result has a use."""
-    for result in op.results:
-        if result.first_use is not None:
-            return False
-    return True
+    """True if no result of `op` has a use."""
+    results = op.results
+    if len(results) == 1:
+        return results[0].first_use is None
+    return all(result.first_use is None for result in results)
 
 
 def is_removable(op: Operation) -> bool:

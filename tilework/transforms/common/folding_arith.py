@@ -122,7 +122,7 @@ def identity_subi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, wi
 
 
 def identity_muli(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
-    return 0 if b == 0 else lhs if b == 1 else None
+    return rhs if b == 0 else lhs if b == 1 else None
 
 
 def identity_div(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
@@ -154,7 +154,7 @@ def identity_and_or(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, 
     is_and = type(op) is arith.AndIOp
     if b is not None:
         if b == 0:
-            return 0 if is_and else lhs
+            return rhs if is_and else lhs
         if is_all_ones(b, width):
             return lhs if is_and else -1
     if lhs is rhs:
@@ -231,9 +231,10 @@ def fold_binary(evaluate: Evaluate, identity: Identity) -> Fold:
         if b is None:
             return identity(op, lhs, rhs, None, 0)
         width = bit_width(lhs.type)
-        if (a := constant_int(lhs)) is not None and (value := evaluate(a, b, width)) is not None:
-            return value
-        return identity(op, lhs, rhs, b, width)
+        known = identity(op, lhs, rhs, b, width)
+        if known is None and (a := constant_int(lhs)) is not None:
+            return evaluate(a, b, width)
+        return known
 
     return fold
 

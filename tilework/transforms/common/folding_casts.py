@@ -46,6 +46,7 @@ def rounded(value: float, element: Attribute) -> float:
 
 
 INF = float("inf")
+NAN = float("nan")  # without sign: the result of an invalid operation
 
 
 def constant_float(value: SSAValue) -> float | None:
@@ -118,14 +119,15 @@ INT_CODES = {16: "<h", 32: "<i", 64: "<q"}
 
 
 def reinterpreted(value: Number, source: Attribute, target: Attribute) -> Number | None:
-    """The number whose bits in `target` are those of `value` in `source`; NaN payloads are not tracked."""
+    """The number whose bits in `target` are those of `value` in `source`; None if Python would change the bits."""
     if is_float(source) == is_float(target):
         return value if source == target else None
     if is_float(source) and source in FLOAT_CODES and value == value:
         return struct.unpack(INT_CODES[bit_width(source)], struct.pack(FLOAT_CODES[source], value))[0]
     if is_float(target) and target in FLOAT_CODES:
-        result = struct.unpack(FLOAT_CODES[target], struct.pack(INT_CODES[bit_width(target)], int(value)))[0]
-        return result if result == result else None
+        bits = struct.pack(INT_CODES[bit_width(target)], int(value))
+        (result,) = struct.unpack(FLOAT_CODES[target], bits)
+        return result if struct.pack(FLOAT_CODES[target], result) == bits else None
     return None
 
 
@@ -143,13 +145,18 @@ def fold_index_cast(op: Operation) -> SSAValue | Number | None:
 
 
 def fold_int_to_float(op: Operation) -> SSAValue | Number | None:
-    (source,) = op._operands
-    element = element_type(op.results[0].type)
-    if (known := constant_int(source)) is None or element not in FORMATS:
+    known = constant_int(op._operands[0])
+    return None if known is None else converted(op, known)
+
+
+def converted(op: Operation, known: int) -> float | None:
+    """The float that `op` converts the integer `known` to, or None."""
+    source, element = op._operands[0].type, element_type(op.results[0].type)
+    if element not in FORMATS:
         return None
     if type(op) is arith.UIToFPOp:
-        known = unsigned(known, bit_width(source.type))
-    elif element_type(source.type) == i1:
+        known = unsigned(known, bit_width(source))
+    elif element_type(source) == i1:
         known = -known
     # A number of more than 53 bits is first rounded to f64; keep the op if that could be a second rounding.
     return rounded(float(known), element) if abs(known) < 1 << 53 or element == f64 else None
@@ -238,11 +245,16 @@ def fold_float_binary(op: Operation) -> SSAValue | Number | None:
     if neutral is not None and b == neutral and python_math.copysign(1, b) == python_math.copysign(1, neutral):
         return lhs
     if b != b:
-        return lhs if kind in SKIP_NAN else None
-    if (a := constant_float(lhs)) is None or a != a:
+        is_known = constant_float(lhs) is not None
+        return lhs if kind in SKIP_NAN else b if is_known else None
+    if (a := constant_float(lhs)) is None:
         return None
+    if a != a:
+        return b if kind in SKIP_NAN else a
     value = EVALUATE[kind](a, b)
-    return None if value is None or value != value else rounded(value, element_type(lhs.type))
+    if value is None:
+        return None
+    return NAN if value != value else rounded(value, element_type(lhs.type))
 
 
 def fold_negf(op: Operation) -> SSAValue | Number | None:

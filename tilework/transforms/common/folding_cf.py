@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.types import i32_array
-from tilework.transforms.common.driver import Driver
+from tilework.transforms.common.driver import Driver, ops_in_order
 from tilework.transforms.common.folding_arith import constant_int
 
 Edge = tuple[Block, tuple[SSAValue, ...]]  # where a branch goes, and what it passes
@@ -31,7 +31,7 @@ def simplify_blocks(region: Region, driver: Driver) -> bool:
     """Simplify the control flow of a function body until nothing changes. True if anything did."""
     if region.first_block is region.last_block:
         return False
-    changed = erase_unreachable_blocks(region)
+    changed = erase_unreachable_blocks(region, driver)
     again = True
     while again:
         again = False
@@ -41,13 +41,13 @@ def simplify_blocks(region: Region, driver: Driver) -> bool:
             end = block.last_op
             if (rule := RULES.get(type(end))) is not None and end is not None and rule(end, driver):
                 again = True
-        again |= erase_unreachable_blocks(region)
+        again |= erase_unreachable_blocks(region, driver)
         again |= drop_unused_arguments(region, driver)
         changed |= again
     return changed
 
 
-def erase_unreachable_blocks(region: Region) -> bool:
+def erase_unreachable_blocks(region: Region, driver: Driver) -> bool:
     """Erase the blocks that no path from the entry reaches."""
     entry = region.first_block
     assert entry is not None, "a function body has an entry block"
@@ -61,9 +61,17 @@ def erase_unreachable_blocks(region: Region) -> bool:
                 stack.append(successor)
     dead = [block for block in region.blocks if block not in reachable]
     for block in dead:
+        for op in ops_in_block(block):
+            for value in op._operands:
+                driver.push_owner(value)
         region.detach_block(block)
         block.drop_all_references()
     return bool(dead)
+
+
+def ops_in_block(block: Block) -> list[Operation]:
+    """The ops of `block`, nested ones included."""
+    return [inner for op in block.ops for inner in (op, *ops_in_order(*op.regions))]
 
 
 def edges(end: Operation) -> list[Edge]:

@@ -19,6 +19,7 @@ from tilework.ir.rewrite import constant_value, recreate
 from tilework.ir.types import Tensor, i32_array, shape_of, tensor_type
 from tilework.transforms.common.driver import Driver, Fold, Number, Rewrite
 from tilework.transforms.common.folding_arith import constant_int, producer
+from tilework.transforms.common.interning import is_same
 
 SEGMENTS = "operandSegmentSizes"
 
@@ -38,10 +39,14 @@ def known_elements(value: SSAValue, type_: Attribute) -> Attribute | None:
     return DenseIntOrFPElementsAttr(cast("TensorType[Any]", type_), cast(BytesAttr, elements.data))
 
 
-def same_type_or_constant(op: Operation) -> SSAValue | Number | None:
-    """`splat` and `broadcast`: nothing to do, or a splat constant."""
+def fold_splat(op: Operation) -> Number | None:
+    return known_number(op._operands[0])
+
+
+def fold_broadcast(op: Operation) -> SSAValue | Number | None:
+    """Nothing to do, or a splat constant."""
     (source,) = op._operands
-    return source if source.type == op.results[0].type else known_number(source)
+    return source if is_same(source.type, op.results[0].type) else known_number(source)
 
 
 def fold_shape(op: Operation) -> SSAValue | Number | Attribute | None:
@@ -55,7 +60,7 @@ def fold_shape(op: Operation) -> SSAValue | Number | Attribute | None:
 def fold_reshape(op: Operation) -> SSAValue | Number | Attribute | None:
     """Nothing to do, or a constant."""
     (source,) = op._operands
-    if source.type == op.results[0].type and "allow_reorder" not in op.properties:
+    if "allow_reorder" not in op.properties and is_same(source.type, op.results[0].type):
         return source
     return fold_shape(op)
 
@@ -63,7 +68,7 @@ def fold_reshape(op: Operation) -> SSAValue | Number | Attribute | None:
 def fold_trans(op: Operation) -> SSAValue | Number | None:
     (source,) = op._operands
     order = order_of(op)
-    if source.type == op.results[0].type and order == tuple(range(len(order))):
+    if order == tuple(range(len(order))) and is_same(source.type, op.results[0].type):
         return source
     return known_number(source)
 
@@ -90,7 +95,7 @@ def fold_advance(op: Operation) -> SSAValue | None:
 def fold_fp_to_fp(op: Operation) -> SSAValue | Number | None:
     """Only zeros are folded: other constants would need the rounding of the target."""
     (source,) = op._operands
-    if source.type == op.results[0].type:
+    if is_same(source.type, op.results[0].type):
         return source
     number = known_number(source)
     return number if number == 0 else None
@@ -191,8 +196,8 @@ def is_zero(value: SSAValue) -> bool:
 
 
 FOLDS: dict[type[Operation], Fold] = {
-    tt.SplatOp: same_type_or_constant,
-    tt.BroadcastOp: same_type_or_constant,
+    tt.SplatOp: fold_splat,
+    tt.BroadcastOp: fold_broadcast,
     tt.ExpandDimsOp: fold_shape,
     tt.ReshapeOp: fold_reshape,
     tt.TransOp: fold_trans,

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import cf
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, ModuleOp
+from xdsl.dialects.builtin import CallSiteLoc, IntegerAttr, LocationAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt
-from tilework.ir.locations import callsite_loc
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.transforms.common.canonicalize import canonicalize
 from tilework.transforms.common.driver import ops_in_order
@@ -49,6 +48,7 @@ class Inliner:
         self.calls = Counter(name for function in self.functions.values() for name in callees(function))
         self.done: set[str] = set()
         self.entered: set[str] = set()
+        self.call_sites = CallSites()
 
     def run(self) -> None:
         for name, function in tuple(self.functions.items()):
@@ -93,7 +93,7 @@ class Inliner:
         body = callee.regions[0] if is_last else callee.regions[0].clone()
         if not is_last:
             self.calls.update(callees(callee))
-        add_call_site(body, call.location)
+        self.call_sites.move(body, call.location)
         splice(call, body)
         if is_last:
             self.functions.pop(name)
@@ -118,17 +118,32 @@ def can_inline(call: Operation, callee: Operation) -> bool:
     return body.first_block is body.last_block or type(call.parent_op()) is tt.FuncOp
 
 
-def add_call_site(body: Region, caller: LocationAttr) -> None:
-    """Every op and block argument is now at ``callsite(where it was at caller)``."""
-    for block in body.blocks:
-        for argument in block.args:
-            argument.location = callsite_loc(argument.location, caller)
-    for op in ops_in_order(body):
-        op.location = callsite_loc(op.location, caller)
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.args:
-                    argument.location = callsite_loc(argument.location, caller)
+class CallSites:
+    """Call-site locations, one object for each pair: nested ones are expensive to hash, so the ids are the key."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[int, int], CallSiteLoc] = {}  # a value keeps both locations of its key alive
+
+    def at(self, callee: LocationAttr, caller: LocationAttr) -> LocationAttr:
+        """``callsite(callee at caller)``."""
+        key = (id(callee), id(caller))
+        found = self.made.get(key)
+        if found is None:
+            found = self.made[key] = CallSiteLoc(callee, caller)
+        return found
+
+    def move(self, body: Region, caller: LocationAttr) -> None:
+        """Every op and block argument of `body` is now at ``callsite(where it was at caller)``."""
+        for op in ops_in_order(body):
+            op.location = self.at(op.location, caller)
+            for region in op.regions:
+                self.move_arguments(region, caller)
+        self.move_arguments(body, caller)
+
+    def move_arguments(self, region: Region, caller: LocationAttr) -> None:
+        for block in region.blocks:
+            for argument in block.args:
+                argument.location = self.at(argument.location, caller)
 
 
 def splice(call: Operation, body: Region) -> None:

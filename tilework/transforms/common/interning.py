@@ -19,3 +19,8 @@ def identity(attribute: Attribute) -> int:
     if number is None:
         number = memo["_identity"] = id(FIRST.setdefault(attribute, attribute))
     return number
+
+
+def is_same(a: Attribute, b: Attribute) -> bool:
+    """`a` and `b` are equal; cheaper than ``==`` for types that differ, which xDSL compares field by field."""
+    return a is b or identity(a) == identity(b)

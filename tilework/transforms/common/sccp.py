@@ -224,12 +224,28 @@ def evaluate(op: Operation, known: Sequence[Fact]) -> Fact:
     if type(op) is SelectOp:
         return choose(*known)
     if not known or VARIES in known:
-        return VARIES
+        return decided(op, known)
     if UNSEEN in known:
         return UNSEEN
     numbers = [fact for fact in known if not isinstance(fact, State)]
     value = compute(op, numbers)
     return VARIES if value is None else value
+
+
+def decided(op: Operation, known: Sequence[Fact]) -> Fact:
+    """The value of an op that one operand decides, or that has the same operand twice: ``x * 0``, ``x ^ x``."""
+    kind = type(op)
+    if kind is arith.CmpiOp and op._operands[0] is op._operands[1]:
+        return int(folding_arith.predicate_of(op) in folding_arith.TRUE_OF_EQUALS)
+    if kind in (arith.XOrIOp, arith.SubiOp) and op._operands[0] is op._operands[1]:
+        return 0
+    if kind in (arith.MuliOp, arith.AndIOp) and 0 in known:
+        return 0
+    if kind is arith.OrIOp:
+        width = bit_width(op._operands[0].type)
+        ones = wrapped(-1, width)
+        return ones if ones in known else VARIES
+    return VARIES
 
 
 def choose(condition: Fact, if_true: Fact, if_false: Fact) -> Fact:
@@ -261,6 +277,10 @@ def compute(op: Operation, numbers: Sequence[int | float]) -> int | float | None
             number = -number
         return wrapped(number, bit_width(result))
     element = element_type(result)
+    if kind in (arith.SIToFPOp, arith.UIToFPOp):
+        return folding_casts.converted(op, int(numbers[0]))
+    if kind is arith.BitcastOp:
+        return folding_casts.reinterpreted(numbers[0], element_type(source), element)
     if (floating := folding_casts.EVALUATE.get(kind)) is not None and element in folding_casts.FORMATS:
         value = floating(float(numbers[0]), float(numbers[1]))
         return None if value is None or value != value else folding_casts.rounded(value, element)

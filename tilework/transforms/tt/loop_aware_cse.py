@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 from tilework.ir.effects import is_pure
 from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.transforms.common.cse import NO_FLAGS, eliminate_common_subexpressions
+from tilework.transforms.common.interning import identity
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Numbering:
 
 def sorted_options(options: Mapping[str, Attribute]) -> tuple[tuple[str, Attribute], ...]:
     """Properties or attributes in one order, without flags that say nothing."""
-    return tuple((name, options[name]) for name in sorted(options) if options[name] != NO_FLAGS.get(name))
+    return tuple((name, options[name]) for name in sorted(options) if identity(options[name]) not in NO_FLAGS)
 
 
 def merge_equal(loop: Operation, classes: Sequence[int]) -> None:

@@ -1,0 +1,159 @@
+"""Make tilework/backends/llvm/math/coefficients.py: polynomials for the elementary functions.
+
+    python -m venv /tmp/fit && /tmp/fit/bin/pip install mpmath
+    /tmp/fit/bin/python benchmarks/fit_polynomials.py > tilework/backends/llvm/math/coefficients.py
+
+Each polynomial interpolates its function at the Chebyshev nodes of the interval (within a factor of two or so of the
+minimax error), in 60 digits, and is then rounded coefficient by coefficient. The comment states the largest absolute
+error of the rounded polynomial. mpmath is not a dependency of tilework: the result is checked in.
+"""
+
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import mpmath as mp
+
+mp.mp.dps = 60
+ONE = mp.mpf(1)
+
+
+def nodes(low: Any, high: Any, count: int) -> list[Any]:
+    middle, half = (mp.mpf(low) + high) / 2, (mp.mpf(high) - low) / 2
+    return [middle + half * mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+
+
+def interpolate(function: Callable[[Any], Any], low: float, high: float, degree: int) -> list[Any]:
+    """Coefficients, constant term first."""
+    points = nodes(low, high, degree + 1)
+    matrix = mp.matrix([[point**power for power in range(degree + 1)] for point in points])
+    solution = mp.lu_solve(matrix, mp.matrix([function(point) for point in points]))
+    return [solution[power] for power in range(degree + 1)]
+
+
+def rounded(value: Any, bits: int) -> float:
+    number = float(value)
+    return number if bits == 64 else struct.unpack("f", struct.pack("f", number))[0]
+
+
+def horner(coefficients: list[float], x: Any) -> Any:
+    total = mp.mpf(0)
+    for coefficient in reversed(coefficients):
+        total = total * x + mp.mpf(coefficient)
+    return total
+
+
+def series(function: Callable[[Any], Any], value_at_zero: Any) -> Callable[[Any], Any]:
+    """`function`, with its limit at 0."""
+    return lambda x: mp.mpf(value_at_zero) if abs(x) < mp.mpf(10) ** -25 else function(x)
+
+
+def of_square(function: Callable[[Any], Any], limit: Any) -> Callable[[Any], Any]:
+    """g with g(x*x) = function(x)."""
+    return lambda z: mp.mpf(limit) if z < mp.mpf(10) ** -20 else function(mp.sqrt(z))
+
+
+def atanh_tail(s: Any) -> Any:
+    return (2 * mp.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5
+
+
+def erfcx_scaled(t: Any) -> Any:
+    """(1 + 2x) exp(x*x) erfc(x) at x = 4 (1 + t) / (1 - t): flat, so a polynomial in t serves all x >= 0."""
+    if t > ONE - mp.mpf(10) ** -30:
+        return 2 / mp.sqrt(mp.pi)
+    x = 4 * (1 + t) / (1 - t)
+    if x > 60:
+        total, term = ONE, ONE
+        for k in range(1, 30):
+            term *= -(2 * k - 1) / (2 * x * x)
+            total += term
+        return (1 + 2 * x) / (x * mp.sqrt(mp.pi)) * total
+    mp.mp.dps = 60 + int(x * x)
+    value = (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+    mp.mp.dps = 60
+    return +value
+
+
+LOG2E = 1 / mp.log(2)
+P, H = mp.pi / 4 * (ONE + mp.mpf(2) ** -20), mp.log(2) / 2 * (ONE + mp.mpf(2) ** -20)
+ROOT = mp.sqrt(2)
+FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
+    ("EXP", 64, "(e^r - 1 - r - r^2/2) / r^3", series(lambda r: (mp.exp(r) - 1 - r - r * r / 2) / r**3, ONE / 6), -H, H, 10),
+    ("LOG", 64, "(2 atanh s - 2s - 2s^3/3) / s^5 in s^2", of_square(atanh_tail, ONE * 2 / 5), 0, 0.0295, 7),
+    ("SIN", 64, "(sin r - r) / r^3 in r^2", of_square(lambda r: (mp.sin(r) - r) / r**3, -ONE / 6), 0, P * P, 7),
+    ("COS", 64, "(cos r - 1 + r^2/2) / r^4 in r^2", of_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4, ONE / 24), 0, P * P, 7),
+    ("ATAN", 64, "(atan t - t) / t^3 in t^2", of_square(lambda t: (mp.atan(t) - t) / t**3, -ONE / 3), 0, 0.1717, 12),
+    ("ASIN", 64, "(asin x - x) / x^3 in x^2", of_square(lambda x: (mp.asin(x) - x) / x**3, ONE / 6), 0, 0.2501, 14),
+    ("ERF", 64, "erf(x) / x - 1 in x^2", of_square(lambda x: mp.erf(x) / x - 1, 2 / mp.sqrt(mp.pi) - 1), 0, 1, 14),
+    ("ERFCX", 64, "(1 + 2x) exp(x^2) erfc(x) in (x - 4)/(x + 4)", erfcx_scaled, -1, 1, 26),
+    ("SINH", 64, "(sinh x - x) / x^3 in x^2", of_square(lambda x: (mp.sinh(x) - x) / x**3, ONE / 6), 0, 1, 8),
+    ("LGAMMA1", 64, "lgamma(1 + t) / t", series(lambda t: mp.loggamma(1 + t) / t, -mp.euler), -0.3, 0.35, 21),
+    ("LGAMMA2", 64, "lgamma(2 + t) / t", series(lambda t: mp.loggamma(2 + t) / t, 1 - mp.euler), -0.65, 0.6, 23),
+    ("CBRT", 64, "cbrt(m), a first guess", mp.cbrt, 1, 2, 4),
+    ("EXPF", 32, "(e^r - 1 - r) / r^2", series(lambda r: (mp.exp(r) - 1 - r) / r**2, ONE / 2), -H, H, 4),
+    ("EXP2F", 32, "(2^r - 1) / r", series(lambda r: (2**r - 1) / r, mp.log(2)), -0.5, 0.5, 5),
+    ("LOGF", 32, "(log(1+f) - f + f^2/2) / f^3", series(lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3, ONE / 3), ROOT / 2 - 1, ROOT - 1, 8),
+    ("LOG2F", 32, "(log2(1+f)/f - log2 e) / f", series(lambda f: (mp.log(1 + f) / f - 1) / f * LOG2E, -LOG2E / 2), ROOT / 2 - 1, ROOT - 1, 8),
+    ("SINF", 32, "(sin r - r) / r^3 in r^2", of_square(lambda r: (mp.sin(r) - r) / r**3, -ONE / 6), 0, P * P, 3),
+    ("COSF", 32, "(cos r - 1 + r^2/2) / r^4 in r^2", of_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4, ONE / 24), 0, P * P, 3),
+    ("TANHF", 32, "(tanh x - x) / x^3 in x^2", of_square(lambda x: (mp.tanh(x) - x) / x**3, -ONE / 3), 0, 0.4, 5),
+    ("ERFF", 32, "erf(x) / x - 1 in x^2", of_square(lambda x: mp.erf(x) / x - 1, 2 / mp.sqrt(mp.pi) - 1), 0, 1, 7),
+    ("LOG_ERFCF", 32, "log(erfc(x)) + x^2 in x - 2.5", lambda x: mp.log(mp.erfc(x + 2.5)) + (x + 2.5) ** 2, -1.5, 1.6, 8),
+]
+
+
+def split(name: str, value: Any, parts: int, bits: int = 64, first_bits: int | None = None) -> str:
+    """A constant as a sum of floats; the first may be cut short so that its products with small integers are exact."""
+    rest, listed = mp.mpf(value), []
+    for index in range(parts):
+        part = rounded(rest, bits)
+        if index == 0 and first_bits is not None:
+            unit = mp.mpf(2) ** (mp.floor(mp.log(abs(rest), 2)) + 1 - first_bits)
+            part = float(mp.nint(rest / unit) * unit)
+        listed.append(part)
+        rest -= mp.mpf(part)
+    return f"{name} = ({', '.join(map(repr, listed))})"
+
+
+def main() -> None:
+    print('"""Polynomials and split constants; made by benchmarks/fit_polynomials.py, not by hand.')
+    print("\nA polynomial lists its constant term first. A split constant is the sum of its parts.\n" + '"""\n')
+    for name, bits, formula, function, low, high, degree in FITS:
+        exact = interpolate(function, low, high, degree)
+        coefficients = [rounded(value, bits) for value in exact]
+        error = max(abs(horner(coefficients, x) - function(x)) for x in nodes(low, high, 301))
+        print(f"# {formula} on [{float(low):.4g}, {float(high):.4g}], error {float(error):.1e}")
+        print(f"{name} = (")
+        for value in coefficients:
+            print(f"    {value!r},")
+        print(")")
+        if name == "ERFCX":
+            print(split("ERFCX0", exact[0], 2))
+        print(f"fitted {name}: {float(error):.1e}", file=sys.stderr)
+    print(split("LN2", mp.log(2), 2, 64, 42))
+    print(split("LN2_PAIR", mp.log(2), 2))
+    print(split("LOG2E", LOG2E, 2))
+    print(split("LOG10E", 1 / mp.log(10), 2))
+    print(split("LOG10_2", mp.log(2, 10), 2, 64, 42))
+    print(split("LOG2_10", mp.log(10, 2), 1).replace(")", ",)"))
+    print(split("LN10", mp.log(10), 2))
+    print(split("PI", mp.pi, 2))
+    print(split("HALF_PI", mp.pi / 2, 4))
+    print(split("TWO_OVER_SQRT_PI", 2 / mp.sqrt(mp.pi), 2))
+    print(split("HALF_LOG_2PI", mp.log(2 * mp.pi) / 2, 2))
+    print(split("TWO_THIRDS", ONE * 2 / 3, 2))
+    print(split("ROOT_HALF", 1 / ROOT, 2))
+    print(split("LN2_F", mp.log(2), 2, 32, 15))
+    print(split("LOG2E_F", LOG2E, 2, 32))
+    print(split("LOG10_2_F", mp.log(2, 10), 2, 32, 15))
+    print(split("HALF_PI_F", mp.pi / 2, 4, 32))
+    mp.mp.dps = 420
+    whole = int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280))
+    words = [0] + [(whole >> (1280 - 64 * (i + 1))) & (2**64 - 1) for i in range(20)]
+    print("# the bits of 2/pi after the binary point, in words of 64, with one word of zeros in front")
+    print("TWO_OVER_PI_BITS = (\n" + "".join(f"    0x{word:016X},\n" for word in words) + ")")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,342 @@
+"""One kernel, the same inputs, every device that is available: the results must agree.
+
+    @jit
+    def product(a, b):
+        return a * b
+
+    agree(product, sample("fp16", (4, 8), seed), sample("i32", (8,), seed))
+
+`agree` loads its inputs in a kernel, calls the function on the blocks, and stores whatever it returns; the types of the
+results are compared too. `launch` runs a whole kernel. A device is a function in `DEVICES`; one is added by adding it
+there.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import tilework.language as tl
+from tilework.errors import CompilationError, InterpreterError
+from tilework.evaluator import evaluate
+from tilework.frontend.generator import compile_to_ttir
+from tilework.frontend.options import FrontendOptions
+from tilework.interpreter import InterpretedFunction
+from tilework.language.function import JITFunction, jit
+from tilework.transforms.pipelines import ttir_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline
+
+Array = np.ndarray[Any, Any]
+
+NUMPY: dict[str, Any] = {
+    **{"u1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8},
+    **{"u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "fp16": np.float16, "bf16": ml_dtypes.bfloat16},
+    **{"fp32": np.float32, "fp64": np.float64, "fp8e5": ml_dtypes.float8_e5m2, "fp8e4nv": ml_dtypes.float8_e4m3fn},
+}
+CODE = {np.dtype(numpy): code for code, numpy in NUMPY.items()}
+INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+FLOATS = ("fp16", "bf16", "fp32", "fp64")
+FP8 = ("fp8e5", "fp8e4nv")
+
+
+@dataclass
+class HostDescriptor:
+    """A tensor descriptor made by the host, as the launch interface takes it."""
+
+    base: Array
+    block_shape: Sequence[int]
+    padding: str = "zero"
+
+    @property
+    def shape(self) -> Sequence[int]:
+        return self.base.shape
+
+    @property
+    def strides(self) -> Sequence[int]:
+        return [stride // self.base.itemsize for stride in self.base.strides]
+
+
+class Refused(Exception):
+    """A device does not accept the program; the message is the device's own."""
+
+
+Device = Callable[[JITFunction, Mapping[str, Any], Mapping[str, Any], Sequence[int]], None]
+
+
+@cache
+def interpreted(kernel: JITFunction) -> InterpretedFunction:
+    return InterpretedFunction(kernel.fn)
+
+
+def run_interpreter(
+    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
+) -> None:
+    try:
+        interpreted(kernel)[tuple(grid)](**args, **constants)
+    except InterpreterError as error:
+        raise Refused(str(error)) from error
+
+
+def run_evaluator(
+    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
+) -> None:
+    """The compiled kernel after the pipeline of TTIR, by the evaluator."""
+    fixed = {name: None if value is None else 1 for name, value in args.items() if value is None or (type(value) is int and value == 1)}
+    signature = {name: signature_of(args[name]) for name in args if name not in fixed}
+    signature |= dict.fromkeys((*constants, *fixed), "constexpr")
+    options = FrontendOptions(backend_name="cpu", arch=90, default_dot_input_precision="ieee")
+    try:
+        module = compile_to_ttir(kernel, signature, {**constants, **fixed}, {}, options)
+    except CompilationError as error:
+        raise Refused(innermost(error)) from error
+    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(90))))
+    values = [args[name] for name in kernel.arg_names if name in args and name not in fixed]
+    evaluate(module, None, [evaluator_argument(value) for value in values], grid)
+
+
+def evaluator_argument(value: Any) -> Any:
+    if isinstance(value, HostDescriptor):
+        return (value.base, value.shape, value.strides, *(["nan"] if value.padding == "nan" else []))
+    return value
+
+
+DEVICES: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator}
+
+
+def innermost(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error)
+
+
+def signature_of(value: Any) -> Any:
+    """The signature code of an argument (`spec/language.md` 6.4)."""
+    if isinstance(value, np.ndarray):
+        return f"*{CODE[value.dtype]}"
+    if isinstance(value, HostDescriptor):
+        return f"tensordesc<{CODE[value.base.dtype]}{list(value.block_shape)}>"
+    if isinstance(value, bool):
+        return "u1"
+    if isinstance(value, int):
+        return "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
+    return "fp32"
+
+
+def launch(
+    kernel: JITFunction,
+    args: Mapping[str, Any],
+    constants: Mapping[str, Any] | None = None,
+    grid: Sequence[int] = (1,),
+    *,
+    ulps: int = 0,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+) -> dict[str, Any]:
+    """Run a kernel on every device and compare all arrays afterwards; the arrays of the first device."""
+    results: dict[str, dict[str, Any]] = {}
+    for name, device in DEVICES.items():
+        own = {key: copied(value) for key, value in args.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            device(kernel, own, constants or {}, grid)
+        results[name] = own
+    (first, wanted), *others = results.items()
+    for other, got in others:
+        for key, value in wanted.items():
+            left, right = (getattr(item, "base", item) if isinstance(item, HostDescriptor) else item for item in (value, got[key]))
+            if isinstance(left, np.ndarray):
+                compare(left, right, f"{key}: {first} and {other}", ulps, rtol, atol)
+    return wanted
+
+
+def copied(value: Any) -> Any:
+    if isinstance(value, HostDescriptor):
+        return replace(value, base=value.base.copy())
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+@jit
+def load_input(pointer, SHAPE: tl.constexpr, NUMEL: tl.constexpr):
+    if len(SHAPE) == 0:
+        return tl.load(pointer)
+    else:
+        return tl.reshape(tl.load(pointer + tl.arange(0, NUMEL)), SHAPE)
+
+
+@jit
+def store_result(out, value, INDEX: tl.constexpr, NOTE: tl.constexpr):
+    NOTE(value, INDEX)
+    pointer = out.to(tl.pointer_type(value.dtype))
+    if len(value.shape) == 0:
+        tl.store(pointer, value)
+    else:
+        tl.store(pointer + tl.arange(0, value.numel), tl.reshape(value, [value.numel]))
+
+
+@jit
+def store_all(out, result, SLOT: tl.constexpr, NOTE: tl.constexpr):
+    if isinstance(result, tl.tuple):
+        for index in tl.static_range(len(result)):
+            store_result(out + index * SLOT, result[index], index, NOTE)
+    else:
+        store_result(out, result, 0, NOTE)
+
+
+@jit
+def apply1(a, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.constexpr, PARAMS: tl.constexpr, SLOT: tl.constexpr, NOTE: tl.constexpr):
+    store_all(out, FN(load_input(a, SHAPES[0], NUMELS[0]), *PARAMS), SLOT, NOTE)
+
+
+@jit
+def apply2(a, b, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.constexpr, PARAMS: tl.constexpr, SLOT: tl.constexpr, NOTE: tl.constexpr):
+    x = load_input(a, SHAPES[0], NUMELS[0])
+    store_all(out, FN(x, load_input(b, SHAPES[1], NUMELS[1]), *PARAMS), SLOT, NOTE)
+
+
+@jit
+def apply3(a, b, c, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.constexpr, PARAMS: tl.constexpr, SLOT: tl.constexpr, NOTE: tl.constexpr):
+    x = load_input(a, SHAPES[0], NUMELS[0])
+    y = load_input(b, SHAPES[1], NUMELS[1])
+    store_all(out, FN(x, y, load_input(c, SHAPES[2], NUMELS[2]), *PARAMS), SLOT, NOTE)
+
+
+@jit
+def apply4(a, b, c, d, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.constexpr, PARAMS: tl.constexpr, SLOT: tl.constexpr, NOTE: tl.constexpr):
+    x = load_input(a, SHAPES[0], NUMELS[0])
+    y = load_input(b, SHAPES[1], NUMELS[1])
+    z = load_input(c, SHAPES[2], NUMELS[2])
+    store_all(out, FN(x, y, z, load_input(d, SHAPES[3], NUMELS[3]), *PARAMS), SLOT, NOTE)
+
+
+@jit
+def apply5(a, b, c, d, e, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.constexpr, PARAMS: tl.constexpr, SLOT: tl.constexpr, NOTE: tl.constexpr):
+    x = load_input(a, SHAPES[0], NUMELS[0])
+    y = load_input(b, SHAPES[1], NUMELS[1])
+    z = load_input(c, SHAPES[2], NUMELS[2])
+    w = load_input(d, SHAPES[3], NUMELS[3])
+    store_all(out, FN(x, y, z, w, load_input(e, SHAPES[4], NUMELS[4]), *PARAMS), SLOT, NOTE)
+
+
+KERNELS = {1: apply1, 2: apply2, 3: apply3, 4: apply4, 5: apply5}
+SLOT, RESULTS = 1 << 10, 16  # 64-bit words for each result, and how many there may be
+
+
+def agree(
+    fn: JITFunction,
+    *inputs: Array,
+    params: Sequence[Any] = (),
+    ulps: int = 0,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+) -> list[Array]:
+    """``fn(*blocks, *params)`` on every device; its results (one, or those of a tuple) as arrays.
+
+    With all tolerances zero the results must be equal bit by bit (any NaN equals any NaN). If one device refuses the
+    program, all must; then `Refused` is raised.
+    """
+    outcomes = {name: outcome(device, fn, inputs, params) for name, device in DEVICES.items()}
+    (first, wanted), *others = outcomes.items()
+    for other, got in others:
+        pair = f"{fn.__name__}: {first} and {other}"
+        if isinstance(wanted, Refused) or isinstance(got, Refused):
+            assert isinstance(wanted, Refused) and isinstance(got, Refused), f"{pair} disagree: {wanted!r}, {got!r}"
+            continue
+        assert wanted[0] == got[0], f"{pair} give results of types {wanted[0]} and {got[0]}"
+        for index, (left, right) in enumerate(zip(wanted[1], got[1], strict=True)):
+            compare(left, right, f"result {index} of {pair}", ulps, rtol, atol)
+    if isinstance(wanted, Refused):
+        raise wanted
+    return wanted[1]
+
+
+def outcome(device: Device, fn: JITFunction, inputs: Sequence[Array], params: Sequence[Any]) -> Any:
+    """(types, arrays) of the results on one device, or `Refused`."""
+    types: dict[int, Any] = {}
+
+    @tl.core.builtin
+    def note(value: Any, index: Any, _semantic: Any = None) -> None:
+        types[int(index)] = value.type
+
+    flat = [np.ascontiguousarray(array).reshape(-1) for array in inputs]
+    out = np.zeros(SLOT * RESULTS, np.uint64)
+    constants = {
+        **{"FN": fn, "SHAPES": tuple(array.shape for array in inputs), "NUMELS": tuple(a.size for a in inputs)},
+        **{"PARAMS": tuple(params), "SLOT": SLOT, "NOTE": note},
+    }
+    names = "abcde"[: len(flat)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            device(KERNELS[len(flat)], {**dict(zip(names, flat, strict=True)), "out": out}, constants, (1,))
+        except Refused as refused:
+            return refused
+    arrays = []
+    for index, type in types.items():
+        numpy = np.dtype(NUMPY[type.scalar.mangle()])
+        shape = tuple(type.shape.values) if type.is_block() else ()
+        size = int(np.prod(shape, dtype=int))
+        arrays.append(out[index * SLOT : (index + 1) * SLOT].view(numpy)[:size].reshape(shape).copy())
+    return [str(type) for type in types.values()], arrays
+
+
+def compare(left: Array, right: Array, what: str, ulps: int = 0, rtol: float = 0.0, atol: float = 0.0) -> None:
+    """Equal bit by bit, or within `ulps` units in the last place, or within ``atol + rtol * |left|``."""
+    assert left.dtype == right.dtype and left.shape == right.shape, f"{what}: {left.dtype} {right.dtype}"
+    a, b = bits(left), bits(right)
+    good = a == b
+    if left.dtype.kind not in "biu":
+        wide, other = left.astype(np.float64), right.astype(np.float64)
+        good |= np.isnan(wide) & np.isnan(other)
+        if ulps:
+            good |= np.abs(ordered(left) - ordered(right)) <= ulps
+        if rtol or atol:
+            with np.errstate(all="ignore"):
+                good |= np.abs(wide - other) <= atol + rtol * np.abs(wide)
+    if not good.all():
+        where = tuple(np.argwhere(~np.atleast_1d(good))[0])
+        shown = [np.atleast_1d(array)[where] for array in (left, right)]
+        raise AssertionError(
+            f"{what} differ at {len(np.argwhere(~np.atleast_1d(good)))} of {left.size} elements, first at"
+            f" {tuple(map(int, where))}: {shown[0]!r} and {shown[1]!r}"
+        )
+
+
+def bits(x: Array) -> Array:
+    return np.ascontiguousarray(x).view(np.dtype(f"u{x.dtype.itemsize}"))
+
+
+def ordered(x: Array) -> Array:
+    """Bit patterns as integers in the order of the floats, for counting units in the last place."""
+    signed = np.ascontiguousarray(x).view(np.dtype(f"i{x.dtype.itemsize}")).astype(object)
+    return np.where(signed < 0, -(2 ** (8 * x.dtype.itemsize - 1)) - signed, signed)
+
+
+def sample(code: str, shape: tuple[int, ...], seed: int, *, special: bool = True) -> Array:
+    """Varied values: whole ranges and small numbers of integers; floats of all sizes with infinities, NaN and zeros."""
+    random = np.random.default_rng([seed, *code.encode()])
+    numpy = np.dtype(NUMPY[code])
+    if numpy.kind == "b":
+        return random.integers(0, 2, shape).astype(np.bool_)
+    if numpy.kind in "iu":
+        limits = np.iinfo(numpy)
+        whole = random.integers(limits.min, limits.max, shape, numpy, endpoint=True)
+        small = random.integers(max(limits.min, -9), 10, shape).astype(numpy)
+        return np.where(random.random(shape) < 0.5, whole, small).astype(numpy)
+    values = random.normal(size=shape) * np.exp2(random.integers(-6, 6, shape))
+    if special:
+        extremes = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 65504.0, 3e38, 1e-7, -448.0, 2.0**40])
+        values = np.where(random.random(shape) < 0.25, random.choice(extremes, shape), values)
+    with np.errstate(all="ignore"):
+        return values.astype(np.float32).astype(numpy) if code != "fp64" else values
+
+
+def nonzero(array: Array) -> Array:
+    """`array` with 1 in place of 0, and of -1, whose quotients may not exist."""
+    zero = array == 0
+    if array.dtype.kind == "i":
+        zero |= array == -1
+    return np.where(zero, np.ones_like(array), array)

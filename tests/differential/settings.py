@@ -1,0 +1,21 @@
+"""What all drawn tests have in common: few examples, always the same ones."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+
+drawn = settings(
+    derandomize=True,
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
+)
+seeds = st.integers(0, 2**16)
+
+
+def shapes(min_rank: int = 1, max_rank: int = 3, max_log: int = 3) -> Any:
+    """Shapes of powers of two."""
+    return st.lists(st.integers(0, max_log).map(lambda n: 2**n), min_size=min_rank, max_size=max_rank).map(tuple)

@@ -1,0 +1,132 @@
+"""Matrix products (4.5)."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilework.language as tl
+from tests.differential.harness import FP8, Refused, agree, sample
+from tests.differential.settings import drawn, seeds
+from tilework.language.function import jit
+
+SIZES = st.sampled_from([(1, 1, 1), (4, 8, 16), (16, 16, 16), (2, 32, 8)])
+
+
+@jit
+def dot(a, b):
+    return tl.dot(a, b)
+
+
+@jit
+def dot_into(a, b, acc, TYPE: tl.constexpr):
+    return tl.dot(a, b, acc, out_dtype=TYPE)
+
+
+@jit
+def precise(a, b, PRECISION: tl.constexpr):
+    return tl.dot(a, b, input_precision=PRECISION)
+
+
+@drawn
+@given(st.sampled_from(["i8", "fp16", "bf16", "fp32", "fp64", *FP8]), SIZES, seeds)
+def test_dot(code: str, size: tuple[int, int, int], seed: int) -> None:
+    m, n, k = size
+    a, b = sample(code, (m, k), seed, special=False), sample(code, (k, n), seed + 1, special=False)
+    agree(dot, a, b, rtol=1e-5, atol=1e-3)
+    batched = sample(code, (2, m, k), seed, special=False), sample(code, (2, k, n), seed + 1, special=False)
+    agree(dot, *batched, rtol=1e-5, atol=1e-3)
+
+
+@drawn
+@given(st.sampled_from([("i8", "i32"), ("fp16", "fp16"), ("fp16", "fp32"), ("fp32", "fp32"), ("fp64", "fp64")]), SIZES, seeds)
+def test_accumulator(types: tuple[str, str], size: tuple[int, int, int], seed: int) -> None:
+    m, n, k = size
+    code, result = types
+    a, b = sample(code, (m, k), seed, special=False), sample(code, (k, n), seed + 1, special=False)
+    acc = sample(result, (m, n), seed + 2, special=False)
+    agree(dot_into, a, b, acc, params=(tl.str_to_ty(result),), rtol=2e-3 if result == "fp16" else 1e-5, atol=1e-3)
+
+
+def test_mixed_fp8() -> None:
+    a, b = sample("fp8e5", (4, 16), 1, special=False), sample("fp8e4nv", (16, 4), 2, special=False)
+    agree(dot, a, b, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"])
+def test_precisions(precision: str) -> None:
+    a, b = sample("fp32", (8, 16), 1, special=False), sample("fp32", (16, 8), 2, special=False)
+    agree(precise, a, b, params=(precision,), rtol=1e-5, atol=1e-4)
+
+
+@jit
+def four_axes(a, b):
+    return tl.dot(a, b)
+
+
+def test_rank_four() -> None:
+    agree(four_axes, sample("fp32", (2, 2, 4, 8), 1, special=False), sample("fp32", (2, 2, 8, 4), 2, special=False), rtol=1e-5, atol=1e-4)
+
+
+@jit
+def scaled(a, a_scale, b, b_scale, acc, A: tl.constexpr, B: tl.constexpr):
+    return tl.dot_scaled(a, a_scale, A, b, b_scale, B, acc)
+
+
+@jit
+def unscaled(a, b, A: tl.constexpr, B: tl.constexpr):
+    return tl.dot_scaled(a, None, A, b, None, B)
+
+
+@jit
+def packed_along_m(a, a_scale, b):
+    return tl.dot_scaled(a, a_scale, "e2m1", b, None, "e4m3", lhs_k_pack=False)
+
+
+def operand(format: str, rows: int, k: int, seed: int) -> Any:
+    """A block of `rows` along K in one of the formats, in the type that carries it."""
+    random = np.random.default_rng(seed)
+    if format == "e2m1":
+        return random.integers(0, 256, (rows, k // 2)).astype(np.uint8)
+    codes = {"e4m3": "fp8e4nv", "e5m2": "fp8e5", "bf16": "bf16", "fp16": "fp16"}
+    return sample(codes[format], (rows, k), seed, special=False)
+
+
+FORMATS = st.sampled_from(["e2m1", "e4m3", "e5m2", "bf16", "fp16"])
+
+
+@drawn
+@given(FORMATS, FORMATS, seeds)
+def test_dot_scaled(left: str, right: str, seed: int) -> None:
+    m, n, k = 8, 4, 64
+    random = np.random.default_rng(seed)
+    a, b = operand(left, m, k, seed), np.ascontiguousarray(operand(right, n, k, seed + 1).T)
+    scales = [random.integers(123, 131, (size, k // 32)).astype(np.uint8) for size in (m, n)]
+    acc = sample("fp32", (m, n), seed, special=False)
+    agree(scaled, a, scales[0], b, scales[1], acc, params=(left, right), rtol=1e-4, atol=1e-1)
+    scales[0][0, 0] = 255
+    result = agree(scaled, a, scales[0], b, scales[1], acc, params=(left, right), rtol=1e-4, atol=1e-1)[0]
+    assert np.isnan(result[0]).all() and np.isfinite(result[1:]).all()
+    agree(unscaled, a, b, params=(left, right), rtol=1e-4, atol=1e-1)
+
+
+def test_dot_scaled_packed_along_m() -> None:
+    random = np.random.default_rng(0)
+    a = random.integers(0, 256, (4, 32)).astype(np.uint8)
+    scale = random.integers(125, 129, (8, 1)).astype(np.uint8)
+    agree(packed_along_m, a, scale, sample("fp8e4nv", (32, 4), 1, special=False), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "text"),
+    [
+        (sample("fp32", (4, 8), 1), sample("fp16", (8, 4), 1), "same dtype"),
+        (sample("fp32", (4, 8), 1), sample("fp32", (4, 4), 1), "not compatible for matmul"),
+        (sample("u8", (4, 8), 1), sample("u8", (8, 4), 1), "only int8 supported"),
+    ],
+)
+def test_both_refuse(left: Any, right: Any, text: str) -> None:
+    with pytest.raises(Refused, match=text):
+        agree(dot, left, right)

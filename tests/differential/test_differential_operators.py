@@ -1,0 +1,306 @@
+"""Operators, casts and selection: the interpreter against the compiler, over all pairs of dtypes."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilework.language as tl
+from tests.differential.harness import FLOATS, FP8, INTS, Refused, agree, nonzero, sample
+from tests.differential.settings import drawn, seeds, shapes
+from tilework.frontend.semantic import promotion as compiled
+from tilework.interpreter import promotion as interpreted
+from tilework.language.dtypes import dtype
+from tilework.language.function import jit
+
+BOOL = ("u1",)
+STANDARD = (*BOOL, *INTS, *FLOATS)
+PAIRS = list(product((*STANDARD, *FP8), repeat=2))
+OPERATORS = ("+", "/", "where")
+
+
+@jit
+def arithmetic(a, b):
+    return a + b, a - b, a * b, a < b, a == b, a != b, a >= b
+
+
+@jit
+def choice(a, b):
+    return tl.where(a > b, a, b), tl.minimum(a, b), tl.maximum(a, b)
+
+
+@jit
+def bitwise(a, b):
+    return a & b, a | b, a ^ b
+
+
+@jit
+def shifts(a, b):
+    return a << b, a >> b
+
+
+@jit
+def integer_division(a, b):
+    return a // b, a % b, a / b
+
+
+@jit
+def float_division(a, b):
+    return a / b, a % b
+
+
+@jit
+def unary(a):
+    return -a, ~a, tl.abs(a)
+
+
+@jit
+def float_unary(a):
+    return -a, tl.abs(a)
+
+
+@jit
+def compound(a, b):
+    a += b
+    a -= 3
+    a *= b
+    return a
+
+
+def test_both_promote_every_pair_alike() -> None:
+    """The two promotion tables, which share no code, over all pairs, all operators and both kinds of weakness."""
+    names = [*dtype.SINT_TYPES, *dtype.UINT_TYPES, *dtype.FP_TYPES]
+    for left, right in product(names, repeat=2):
+        for operator, weak in product(("+", "/", "//", "%", "&", "<<", "where", "<"), (0, 1, 2)):
+            outcomes = []
+            for promote in (
+                lambda a, b, w, o: compiled.promote(a, b, w, o),
+                lambda a, b, w, o: interpreted.common_type(dtype(a), dtype(b), o, interpreted.Weak(w)),
+            ):
+                try:
+                    outcomes.append(promote(left, right, weak, operator).name)
+                except TypeError:
+                    outcomes.append("TypeError")
+            assert outcomes[0] == outcomes[1], (left, operator, right, weak, outcomes)
+
+
+@pytest.mark.parametrize("value", [0, 1, -1, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, -(2**63), 1.5, 1e50, 1e-45, True])
+def test_both_give_a_number_the_same_type(value: Any) -> None:
+    assert compiled.number_dtype(value) == interpreted.number_type(value)
+
+
+def both(fn: Any, *inputs: Any, **options: Any) -> None:
+    """All devices agree, possibly in refusing the program."""
+    try:
+        agree(fn, *inputs, **options)
+    except Refused:
+        return
+
+
+@pytest.mark.parametrize("left", (*STANDARD, *FP8))
+def test_arithmetic_of_all_pairs(left: str) -> None:
+    for number, right in enumerate((*STANDARD, *FP8)):
+        both(arithmetic, sample(left, (16,), number), sample(right, (16,), number + 50))
+
+
+@pytest.mark.parametrize("left", (*STANDARD, *FP8))
+def test_choice_of_all_pairs(left: str) -> None:
+    for number, right in enumerate((*STANDARD, *FP8)):
+        values = sample(left, (16,), number), sample(right, (16,), number + 50)
+        no_zeros = [np.where(array == 0, np.ones_like(array), array) for array in values]  # min(-0, 0) is either
+        both(choice, *no_zeros)
+
+
+@pytest.mark.parametrize("left", (*BOOL, *INTS))
+def test_bits_of_all_pairs(left: str) -> None:
+    for number, right in enumerate((*BOOL, *INTS)):
+        a, b = sample(left, (16,), number), sample(right, (16,), number + 50)
+        agree(bitwise, a, b)
+        narrow = np.minimum(np.abs(b.astype(np.int64)), max(0, 8 * min(a.dtype.itemsize, b.dtype.itemsize) - 1))
+        counts = (narrow * (left != "u1" and right != "u1")).astype(b.dtype)
+        agree(shifts, a, counts)
+
+
+@pytest.mark.parametrize("left", STANDARD)
+def test_division_of_all_pairs(left: str) -> None:
+    for number, right in enumerate(STANDARD):
+        a, b = sample(left, (16,), number), nonzero(sample(right, (16,), number + 50))
+        if left in FLOATS or right in FLOATS:
+            both(float_division, a, b, ulps=1)
+        else:
+            both(integer_division, a, b, ulps=1)
+
+
+@pytest.mark.parametrize("code", (*BOOL, *INTS, *FLOATS, *FP8))
+def test_unary_operators(code: str) -> None:
+    both(float_unary if code in (*FLOATS, *FP8) else unary, sample(code, (32,), 7))
+
+
+@jit
+def weak_int(a):
+    return a + 3, a * 2, 5 - a, a - 1, a < 3, a == 2, tl.where(a > 1, a, 0)
+
+
+@jit
+def weak_float(a):
+    return a + 1.5, a * 0.1, 2.0 - a, a / 3.0, a < 0.5, tl.where(a > 1, a, 0.25)
+
+
+@jit
+def weak_bool(a):
+    return a + True, a * True, tl.where(a == a, True, a)
+
+
+@jit
+def strong(a):
+    n = 2
+    f = 1.5
+    return a + n, a * f, a < n, n - a
+
+
+@jit
+def strong_through_call(a):
+    return scaled(a, 2), scaled(a, 1.5), scaled_by_local(a, 3)
+
+
+@jit
+def scaled(a, factor):
+    return a * factor
+
+
+@jit
+def scaled_by_local(a, factor):
+    factor = factor + 0
+    return a * factor
+
+
+@pytest.mark.parametrize("fn", [weak_int, weak_float, weak_bool, strong, strong_through_call], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("code", (*STANDARD, *FP8))
+def test_weak_and_strong_numbers(code: str, fn: Any) -> None:
+    both(fn, sample(code, (16,), 3), ulps=1)
+
+
+@jit
+def out_of_range(a, NUMBER: tl.constexpr):
+    return a + NUMBER
+
+
+@pytest.mark.parametrize("number", [-1, 127, 128, 255, 256, -128, -129, 70000, 2**31, 2**40, 2**63, -(2**63)])
+@pytest.mark.parametrize("code", (*BOOL, *INTS))
+def test_range_checks_have_the_same_words(code: str, number: int) -> None:
+    try:
+        agree(out_of_range, sample(code, (4,), 1), params=(number,))
+    except Refused as refused:
+        assert "out of range" in str(refused) or "negative scalar" in str(refused), refused
+
+
+@jit
+def casts(a, TARGET: tl.constexpr):
+    return a.to(TARGET)
+
+
+@jit
+def rounded(a, TARGET: tl.constexpr, ROUNDING: tl.constexpr):
+    return tl.cast(a, TARGET, fp_downcast_rounding=ROUNDING)
+
+
+@jit
+def reinterpreted(a, TARGET: tl.constexpr):
+    return a.to(TARGET, bitcast=True)
+
+
+@pytest.mark.parametrize("source", (*STANDARD, *FP8))
+def test_casts_between_all_pairs(source: str) -> None:
+    for target in (*STANDARD, *FP8):
+        both(casts, sample(source, (64,), 5), params=(tl.str_to_ty(target),))
+
+
+@pytest.mark.parametrize("target", ["fp16", "bf16", "fp8e5", "fp8e4nv", "fp64"])
+@pytest.mark.parametrize("rounding", ["rtne", "rtz"])
+@pytest.mark.parametrize("source", FLOATS)
+def test_rounding_modes(source: str, target: str, rounding: str) -> None:
+    values = sample(source, (128,), 11)
+    values = np.where(np.isnan(values.astype(np.float32)), np.zeros_like(values), values)
+    both(rounded, values, params=(tl.str_to_ty(target), rounding))
+
+
+@pytest.mark.parametrize(("a", "b"), [("fp8e5", "fp16"), ("fp8e4nv", "fp16"), ("fp8e4nv", "bf16"), ("fp8e5", "fp32")])
+def test_every_fp8_value_widens_exactly(a: str, b: str) -> None:
+    patterns = np.arange(256, dtype=np.uint8)
+    (wide,) = agree(reinterpreted_and_cast, patterns, params=(tl.str_to_ty(a), tl.str_to_ty(b)))
+    assert np.isfinite(wide.astype(np.float32)).sum() >= 248
+
+
+@jit
+def reinterpreted_and_cast(bits, MIDDLE: tl.constexpr, TARGET: tl.constexpr):
+    return bits.to(MIDDLE, bitcast=True).to(TARGET)
+
+
+@pytest.mark.parametrize("target", ["fp8e5", "fp8e4nv", "fp8e4b15"])
+def test_every_fp16_value_narrows_alike(target: str) -> None:
+    patterns = np.arange(0, 65536, 16, dtype=np.uint16).reshape(4, 1024)
+    halves = patterns.view(np.float16)
+    finite = np.where(np.isnan(halves), np.float16(0), halves)
+    for row in finite:
+        agree(narrowed, row, params=(tl.str_to_ty(target),))
+
+
+@jit
+def narrowed(x, TARGET: tl.constexpr):
+    return x.to(TARGET).to(tl.float16)
+
+
+@pytest.mark.parametrize("source", (*INTS, *FLOATS, *FP8))
+def test_bitcasts(source: str) -> None:
+    for target in (*INTS, *FLOATS, *FP8):
+        both(reinterpreted, sample(source, (16,), 9), params=(tl.str_to_ty(target),))
+
+
+@jit
+def clamped(a, b, c, RULE: tl.constexpr):
+    return tl.clamp(a, b, c, propagate_nan=RULE), tl.minimum(a, b, propagate_nan=RULE), tl.maximum(a, b, RULE)
+
+
+@pytest.mark.parametrize("rule", list(tl.PropagateNan))
+@pytest.mark.parametrize("code", FLOATS)
+def test_nan_rules(code: str, rule: Any) -> None:
+    a, b, c = (sample(code, (64,), seed) for seed in (1, 2, 3))
+    b, c = (np.where(np.isnan(x.astype(np.float64)), np.ones_like(x), x) for x in (b, c))
+    low, high = np.minimum(b, c), np.maximum(b, c)
+    a, low, high = (np.where(x == 0, np.ones_like(x), x) for x in (a, low, high))
+    both(clamped, a, low, high, params=(rule,))
+
+
+@jit
+def logic(a, b):
+    return a & b, a | b, (a > b) & (b > a), a.logical_and(b), a.logical_or(b), ~a
+
+
+@jit
+def words(a, b, FLAG: tl.constexpr):
+    x = tl.sum(a.to(tl.int32), 0) > 2
+    y = tl.sum(b.to(tl.int32), 0) > 2
+    return x and y, x or y, not x, FLAG and x, FLAG or x, (x and FLAG) or y
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_and_or_not(flag: bool) -> None:
+    a, b = sample("u1", (8,), 1), sample("u1", (8,), 2)
+    agree(logic, a, b)
+    agree(words, a, b, params=(flag,))
+
+
+@drawn
+@given(st.sampled_from([p for p in PAIRS if set(p) <= set(STANDARD)]), shapes(), seeds)
+def test_broadcasting(pair: tuple[str, str], shape: tuple[int, ...], seed: int) -> None:
+    other = tuple(size if (seed >> axis) & 1 else 1 for axis, size in enumerate(shape))
+    both(arithmetic, sample(pair[0], shape, seed), sample(pair[1], other[seed % 2 :], seed + 1))
+
+
+@drawn
+@given(st.sampled_from(INTS), st.sampled_from(INTS), seeds)
+def test_compound_assignment(left: str, right: str, seed: int) -> None:
+    both(compound, sample(left, (8,), seed), sample(right, (8,), seed))

@@ -1,0 +1,247 @@
+"""Reductions, scans, sorting and maps (4.7 to 4.9, 4.14)."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilework.language as tl
+from tests.differential.harness import FLOATS, INTS, Refused, agree, sample
+from tests.differential.settings import drawn, seeds, shapes
+from tilework.language.function import jit
+
+ANY = st.sampled_from(["u1", *INTS, *FLOATS])
+TOLERANCE = {"fp16": 1e-2, "bf16": 5e-2, "fp32": 1e-5, "fp64": 1e-12}
+
+
+def tolerance(code: str) -> dict[str, float]:
+    """Sums may be done in any order, and round each time."""
+    return {"rtol": TOLERANCE.get(code, 0.0), "atol": 4 * TOLERANCE.get(code, 0.0)}
+
+
+@jit
+def sums(x, AXIS: tl.constexpr):
+    return tl.sum(x, AXIS), x.sum(AXIS, keep_dims=True), tl.sum(x, AXIS, dtype=tl.float32)
+
+
+@jit
+def total(x):
+    return tl.sum(x), tl.sum(x, keep_dims=True), tl.max(x), tl.min(x)
+
+
+@jit
+def extrema(x, AXIS: tl.constexpr):
+    return tl.max(x, AXIS), tl.min(x, AXIS), x.max(AXIS, keep_dims=True), x.min(AXIS)
+
+
+@jit
+def places(x, AXIS: tl.constexpr):
+    return tl.argmax(x, AXIS), tl.argmin(x, AXIS), x.argmax(AXIS, keep_dims=True)
+
+
+@jit
+def values_and_places(x, AXIS: tl.constexpr):
+    top, where = tl.max(x, AXIS, return_indices=True)
+    low, place = tl.min(x, AXIS, return_indices=True, keep_dims=True)
+    return top, where, low, place
+
+
+@jit
+def bits(x, AXIS: tl.constexpr):
+    return tl.xor_sum(x, AXIS), tl.reduce_or(x, AXIS), x.xor_sum(AXIS, keep_dims=True), tl.xor_sum(x)
+
+
+@drawn
+@given(ANY, shapes(), seeds)
+def test_sum(code: str, shape: tuple[int, ...], seed: int) -> None:
+    values = sample(code, shape, seed, special=False)
+    agree(sums, values, params=(seed % len(shape),), **tolerance("fp32" if code not in TOLERANCE else code))
+    agree(total, values, **tolerance(code))
+
+
+@drawn
+@given(ANY, shapes(), seeds)
+def test_max_and_min(code: str, shape: tuple[int, ...], seed: int) -> None:
+    values = sample(code, shape, seed)
+    agree(extrema, np.where(values == 0, np.ones_like(values), values), params=(seed % len(shape) - len(shape),))
+
+
+@drawn
+@given(ANY, shapes(), seeds)
+def test_argmax_and_argmin(code: str, shape: tuple[int, ...], seed: int) -> None:
+    values = sample(code, shape, seed, special=False)
+    agree(places, values, params=(seed % len(shape),))
+    agree(values_and_places, values, params=(seed % len(shape),))
+
+
+@drawn
+@given(st.sampled_from(["u1", *INTS]), shapes(), seeds)
+def test_xor_sum_and_reduce_or(code: str, shape: tuple[int, ...], seed: int) -> None:
+    agree(bits, sample(code, shape, seed), params=(seed % len(shape),))
+
+
+@jit
+def later(a, b):
+    return b
+
+
+@jit
+def linear(a1, b1, a2, b2):
+    return a1 * a2, b1 * a2 + b2
+
+
+@jit
+def larger(a, b):
+    if a > b:
+        result = a
+    else:
+        result = b
+    return result
+
+
+@jit
+def custom_reduce(x, AXIS: tl.constexpr):
+    return tl.reduce(x, AXIS, later), tl.reduce((x,), AXIS, later)[0], x.reduce(AXIS, larger, keep_dims=True)
+
+
+@jit
+def pair_reduce(x, y, AXIS: tl.constexpr):
+    return tl.reduce((x, y), AXIS, linear)
+
+
+@jit
+def custom_scan(x, AXIS: tl.constexpr, REVERSE: tl.constexpr):
+    return tl.associative_scan(x, AXIS, later, REVERSE), x.associative_scan(AXIS, larger, reverse=REVERSE)
+
+
+@jit
+def pair_scan(x, y, AXIS: tl.constexpr, REVERSE: tl.constexpr):
+    return tl.associative_scan((x, y), AXIS, linear, REVERSE)
+
+
+@drawn
+@given(st.sampled_from([*INTS, *FLOATS]), shapes(), st.booleans(), seeds)
+def test_combine_functions(code: str, shape: tuple[int, ...], reverse: bool, seed: int) -> None:
+    """`later` is associative and not commutative; `larger` branches, so it runs element by element."""
+    values, axis = sample(code, shape, seed, special=False), seed % len(shape)
+    agree(custom_reduce, values, params=(axis,))
+    agree(custom_scan, values, params=(axis, reverse))
+
+
+@drawn
+@given(st.sampled_from(["i32", "u64", "i64"]), shapes(), st.booleans(), seeds)
+def test_combine_functions_of_pairs(code: str, shape: tuple[int, ...], reverse: bool, seed: int) -> None:
+    x, y, axis = sample(code, shape, seed), sample(code, shape, seed + 1), seed % len(shape)
+    agree(pair_reduce, x, y, params=(axis,))
+    agree(pair_scan, x, y, params=(axis, reverse))
+
+
+@jit
+def cumulative(x, AXIS: tl.constexpr, REVERSE: tl.constexpr):
+    return tl.cumsum(x, AXIS, REVERSE), x.cumprod(AXIS, REVERSE), x.cumsum(AXIS, dtype=tl.int64) if x.dtype.is_int() else x
+
+
+@drawn
+@given(ANY, shapes(), st.booleans(), seeds)
+def test_cumsum_and_cumprod(code: str, shape: tuple[int, ...], reverse: bool, seed: int) -> None:
+    values = sample(code, shape, seed, special=False)
+    agree(cumulative, values, params=(seed % len(shape), reverse), **tolerance(code))
+
+
+@jit
+def sorting(x, K: tl.constexpr):
+    return tl.sort(x), tl.sort(x, descending=True), x.sort(), tl.topk(x, K)
+
+
+@jit
+def merging(x):
+    return tl.bitonic_merge(x), tl.bitonic_merge(x, descending=True)
+
+
+@drawn
+@given(st.sampled_from([*INTS, *FLOATS]), st.sampled_from([(8,), (2, 4), (16,), (1,)]), seeds)
+def test_sort_and_topk(code: str, shape: tuple[int, ...], seed: int) -> None:
+    values = sample(code, shape, seed, special=False)
+    rows = agree(sorting, values, params=(max(1, shape[-1] // 2),))[0]
+    assert np.array_equal(rows, np.sort(values, axis=-1))
+    rising = np.sort(values, axis=-1)
+    half = shape[-1] // 2
+    agree(merging, np.concatenate((rising[..., :half], rising[..., half:][..., ::-1]), axis=-1))
+
+
+@jit
+def collatz(n):
+    steps = 0
+    while n > 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        steps += 1
+    return steps
+
+
+@jit
+def sign_and_size(a, b):
+    if a < b:
+        result = -1
+    else:
+        result = 1
+    return result, a + b
+
+
+@jit
+def swapped(a0, a1, b0, b1):
+    return b1, b0, a1 + b0, a0 + b1
+
+
+@jit
+def mapped(x):
+    return tl.map_elementwise(collatz, x)
+
+
+@jit
+def mapped_pair(x, y):
+    return tl.map_elementwise(sign_and_size, x, y)
+
+
+@jit
+def mapped_packed(x, y):
+    return tl.map_elementwise(swapped, x, y, pack=2)
+
+
+@drawn
+@given(seeds)
+def test_map_elementwise(seed: int) -> None:
+    small = np.random.default_rng(seed).integers(1, 30, 8).astype(np.int32)
+    agree(mapped, small)
+    agree(mapped_pair, sample("fp32", (8,), seed, special=False), sample("fp32", (8,), seed + 1, special=False))
+
+
+def test_map_elementwise_packed() -> None:
+    """Which elements form a group is not specified; the sum of all does not depend on it."""
+    x = np.arange(8, dtype=np.int32)
+    agree(mapped_packed, x, np.ones(8, np.int32))
+
+
+@jit
+def wrong_combine(a, b):
+    return (a + b).to(tl.float64)
+
+
+@jit
+def refused(x):
+    return tl.reduce(x, 0, wrong_combine)
+
+
+@jit
+def float_bits(x):
+    return tl.xor_sum(x, 0)
+
+
+@pytest.mark.parametrize(("fn", "text"), [(refused, "must return the element types"), (float_bits, "only supported for integers")])
+def test_both_refuse(fn: Any, text: str) -> None:
+    with pytest.raises(Refused, match=text):
+        agree(fn, sample("fp32", (8,), 1))

@@ -1,0 +1,271 @@
+"""Whole kernels, drawn from a seed: the same seed gives the same text.
+
+`draw_elementwise` makes kernels of loads, expressions and stores, which NumPy can follow; `draw_kernel` everything
+else: loops with carried values, branches, reductions, scans, shapes, calls, block pointers, descriptors, atomics.
+Every statement is followed by an assertion of the dtype and shape that it must have.
+"""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import prod
+from random import Random
+
+import numpy as np
+
+from tests.drawn.expressions import Expressions, Shape, Value, unknown
+from tests.drawn.rules import ARITHMETIC, BOOL, FP32, INT32, INT64, DType, convert
+
+ELEMENTS = 8192  # of every array
+SCALARS = {"n": INT32, "m": INT32, "big": INT64, "real": FP32, "flag": BOOL}
+HEADER = '''import tilework.language as tl
+from tilework import jit
+
+
+@jit
+def combine_add(a, b):
+    return a + b
+
+
+@jit
+def combine_max(a, b):
+    return tl.where(a > b, a, b)
+
+
+@jit
+def combine_first(a, i, b, j):
+    keep = (a < b) | ((a == b) & (i < j))
+    return tl.where(keep, a, b), tl.where(keep, i, j)
+
+
+@jit
+def combine_affine(a, b, c, d):
+    return a * c, b * c + d
+
+
+@jit
+def early(x, n):
+    if n > 40:
+        return x + x
+    if n > 20:
+        y = x * x
+        return y
+    return x
+
+
+@jit
+def twice(x, n, TIMES: tl.constexpr):
+    for i in range(n & 3):
+        x = x + x
+    if TIMES > 1:
+        return twice(x, n, TIMES - 1), n + 1
+    else:
+        return x, n
+
+
+@jit(noinline=True)
+def apart(x, n):
+    if n % 3 == 0:
+        x = x + x
+    return x
+
+
+'''
+
+
+@dataclass
+class Kernel:
+    """The text of a kernel, the types of its parameters, and what it must store (elementwise kernels only)."""
+
+    seed: int
+    source: str
+    signature: dict[str, str]
+    divisible: tuple[str, ...]
+    inputs: dict[str, DType] = field(default_factory=dict)
+    stores: list[tuple[str, Value]] = field(default_factory=list)
+
+
+class Writer(Expressions):
+    """Statements of one kernel, and the values in scope after them."""
+
+    def __init__(self, seed: int, capability: int = 90) -> None:
+        super().__init__(Random(seed))
+        self.seed = seed
+        self.capability = capability
+        self.lines: list[str] = []
+        self.indent = 1
+        self.counter = 0
+        self.signature: dict[str, str] = {}
+        self.inputs: dict[str, DType] = {}
+        self.stores: list[tuple[str, Value]] = []
+        self.room: dict[str, int] = {}
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.indent + text)
+
+    def fresh(self, prefix: str = "v") -> str:
+        self.counter += 1
+        return f"{prefix}{self.counter}"
+
+    @contextmanager
+    def block(self, header: str):
+        """An indented block; what it defines is out of scope afterwards."""
+        self.line(header)
+        self.indent += 1
+        before = list(self.pool)
+        try:
+            yield
+        finally:
+            self.indent -= 1
+            self.pool = before
+
+    def assign(self, value: Value, name: str = "") -> Value:
+        """``name = value``, asserted and in scope."""
+        name = name or self.fresh()
+        self.line(f"{name} = {value.text}")
+        return self.define(name, value.dtype, value.shape, value)
+
+    def define(self, name: str, dtype: DType, shape: Shape, value: Value | None = None) -> Value:
+        """A variable that the line above has bound."""
+        self.line(f"tl.static_assert({name}.dtype == tl.{dtype.tl})")
+        if shape:
+            self.line(f"tl.static_assert({name}.shape == {list(shape)})")
+        compute = once(name, value.compute) if value is not None else unknown
+        defined = Value(name, dtype, shape, compute)
+        self.pool.append(defined)
+        return defined
+
+    def shape(self, rank: int | None = None, limit: int = 1024) -> Shape:
+        rank = rank or self.random.choice((1, 1, 1, 2, 2, 3))
+        while True:
+            shape = tuple(1 << self.random.randrange(7 if rank < 3 else 5) for _ in range(rank))
+            if prod(shape) <= limit:
+                return shape
+
+    def pointer(self, dtype: DType, prefix: str) -> str:
+        """A parameter that points to `dtype`; there are at most two of each kind."""
+        name = f"{prefix}_{dtype.code}_{self.random.randrange(2)}"
+        self.signature.setdefault(name, f"*{dtype.code}")
+        self.inputs.setdefault(name, dtype)
+        return name
+
+    def offsets(self, shape: Shape) -> str:
+        """The row-major positions of a block."""
+        parts = []
+        for axis, size in enumerate(shape):
+            index = f"tl.arange(0, {size})"
+            if len(shape) > 1:
+                index += "[" + ", ".join(":" if other == axis else "None" for other in range(len(shape))) + "]"
+            stride = prod(shape[axis + 1 :])
+            parts.append(f"{index} * {stride}" if stride > 1 else index)
+        return " + ".join(parts)
+
+    def load(self, shape: Shape, dtype: DType) -> Value:
+        """A block from memory, perhaps masked."""
+        pointer = self.pointer(dtype, "in")
+        start = self.random.randrange(0, 64)
+        name, offsets = self.fresh(), self.fresh("o")
+        self.line(f"{offsets} = {self.offsets(shape)}")
+        address = f"{pointer} + {start} + pid * {prod(shape)} + {offsets}"
+        read = reader(pointer, start, shape, dtype)
+        if self.random.random() < 0.5:
+            mask, other = self.boolean(shape, 1), self.number(dtype, ("int",))
+            if mask.shape != shape:
+                mask = Value(f"({offsets} < n * 8)", BOOL, shape, below(shape))
+            self.line(f"{name} = tl.load({address}, mask={mask.text}, other={other.text})")
+            literal = other.literal
+            compute = lambda e: np.where(mask.compute(e), read(e), convert(np.asarray(literal), dtype))
+        else:
+            self.line(f"{name} = tl.load({address})")
+            compute = read
+        return self.define(name, dtype, shape, Value(name, dtype, shape, compute))
+
+    def store(self, value: Value) -> None:
+        """Keep a value: each store has its own place in memory."""
+        dtype = value.dtype
+        size = prod(value.shape)
+        name = f"out_{dtype.code}"
+        number = 0
+        while self.room.get(f"{name}_{number}", 0) + 2 * size > ELEMENTS:
+            number += 1
+        pointer = f"{name}_{number}"
+        base = self.room.get(pointer, 0)
+        self.room[pointer] = base + 2 * size
+        self.signature.setdefault(pointer, f"*{dtype.code}")
+        self.inputs.setdefault(pointer, dtype)
+        address = f"{pointer} + {base} + pid * {size}"
+        if value.shape:
+            address += f" + {self.offsets(value.shape)}"
+        self.line(f"tl.store({address}, {value.text})")
+        self.stores.append((f"{pointer}:{base}", value))
+
+    def prologue(self) -> None:
+        self.line("pid = tl.program_id(0)")
+        for name, dtype in SCALARS.items():
+            self.signature[name] = dtype.code
+            self.pool.append(Value(name, dtype, (), lambda e, name=name, dtype=dtype: convert(e[name], dtype)))
+
+    def finish(self, name: str = "kernel") -> Kernel:
+        """The text: parameters are known only now."""
+        pointers = [p for p in self.signature if self.signature[p].startswith("*")]
+        order = [*pointers, *(p for p in self.signature if p not in pointers)]
+        divisible = tuple(p for p in order if self.random.random() < 0.4 and p not in ("real", "flag"))
+        text = HEADER + f"@jit\ndef {name}({', '.join(order)}):\n" + "\n".join(self.lines) + "\n"
+        signature = {p: self.signature[p] for p in order}
+        return Kernel(self.seed, text, signature, divisible, self.inputs, self.stores)
+
+
+def once(name: str, compute: Callable) -> Callable:
+    """A variable is computed when it is first read."""
+
+    def read(environment):
+        if name not in environment:
+            environment[name] = compute(environment)
+        return environment[name]
+
+    return read
+
+
+def reader(pointer: str, start: int, shape: Shape, dtype: DType) -> Callable:
+    def read(environment):
+        first = start + environment["pid"] * prod(shape)
+        return environment[pointer][first : first + prod(shape)].reshape(shape).astype(dtype.numpy)
+
+    return read
+
+
+def below(shape: Shape) -> Callable:
+    return lambda environment: np.arange(prod(shape)).reshape(shape) < environment["n"] * 8
+
+
+def draw_elementwise(seed: int) -> Kernel:
+    """Loads, expressions and stores only."""
+    writer = Writer(seed)
+    writer.prologue()
+    for _ in range(writer.random.randint(1, 2)):
+        shape = writer.shape()
+        for _ in range(2):
+            writer.load(shape, writer.random.choice(ARITHMETIC))
+        for _ in range(4):
+            writer.store(writer.assign(writer.expression(shape, 3)))
+    return writer.finish()
+
+
+def draw_kernel(seed: int, capability: int = 90) -> Kernel:
+    """A kernel with everything in it."""
+    from tests.drawn.statements import Statements
+
+    writer = Statements(seed, capability)
+    writer.prologue()
+    if writer.random.random() < 0.1:
+        with writer.block(f"if n > {writer.random.randrange(30, 70)}:"):
+            writer.line("return")
+    for _ in range(2):
+        writer.load(writer.shape(), writer.random.choice(ARITHMETIC))
+    for _ in range(writer.random.randint(4, 7)):
+        writer.statement(2)
+    drawn = [value for value in writer.pool if value.text not in SCALARS]
+    for value in writer.random.sample(drawn, min(9, len(drawn))):
+        writer.store(value)
+    return writer.finish()
+

@@ -1,0 +1,121 @@
+"""Compile a drawn kernel, and compare what it computes before and after passes.
+
+python -m tests.drawn.run 17            the source of kernel 17, and the report
+"""
+
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.traits import IsTerminator
+
+from tests.drawn.kernels import Kernel, draw_kernel
+from tilework.frontend.generator import compile_to_ttir
+from tilework.frontend.options import FrontendOptions
+from tilework.ir import tt
+from tilework.ir.stages import check_stage
+from tilework.ir.verify import op_problem, use_problem
+from tilework.tools.check_each import Report, check_each
+from tilework.transforms.common.interning import identity
+from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
+from tilework.transforms.registry import make_pass
+
+EXTRA = ["triton-licm", "sccp", "canonicalize", "triton-loop-aware-cse", "triton-loop-unroll", "cse", "dce"]
+
+
+@dataclass(frozen=True)
+class Verified(ModulePass):
+    """A pass that must leave a well-formed module of the stage."""
+
+    inner: ModulePass
+    name = "verified"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.inner.name)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.inner.apply(ctx, op)
+        check(op, f"after {self.name}")
+
+
+SEEN: set[Hashable] = set()  # ops without regions that were found well formed
+
+
+def check(module: ModuleOp, when: str) -> None:
+    """The module is well formed and of the stage. Most ops of a run look like one that was checked before."""
+    positions = {op: number for number, op in enumerate(module.walk())}
+    for op in positions:
+        problem = None
+        if op.regions or op.has_trait(IsTerminator) or type(op) is tt.CallOp:
+            problem = op_problem(op)
+        elif (key := outline(op)) not in SEEN:
+            problem = op_problem(op)
+            SEEN.add(key)
+        problem = problem or use_problem(op, positions)
+        assert problem is None, f"{when}: {op.name}: {problem}"
+    check_stage(module, "ttir")
+
+
+def outline(op: Operation) -> Hashable:
+    """All that the verifier of an op without regions looks at."""
+    facts: list[Hashable] = [op.name, len(op.operands)]
+    facts += [identity(value.type) for value in (*op.operands, *op.results)]
+    for group in (op.properties, op.attributes):
+        facts.append(tuple((name, identity(group[name])) for name in sorted(group)))
+    return tuple(facts)
+
+
+def capability(seed: int) -> int:
+    return 90 if seed % 2 else 80
+
+
+def load(kernel: Kernel, folder: Path) -> Any:
+    """The jit function of a drawn kernel; its source must be in a file."""
+    path = folder / f"drawn_{kernel.seed}.py"
+    path.write_text(kernel.source)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.kernel
+
+
+def compile_drawn(kernel: Kernel, folder: Path) -> ModuleOp:
+    """The module of a drawn kernel before any pass."""
+    names = list(kernel.signature)
+    attrs = {(names.index(name),): [["tt.divisibility", 16]] for name in kernel.divisible}
+    options = FrontendOptions.for_cuda(capability(kernel.seed))
+    module = compile_to_ttir(load(kernel, folder), kernel.signature, {}, attrs, options)
+    check(module, "before any pass")
+    return module
+
+
+def pipelines(seed: int) -> list[list[str]]:
+    """What a kernel is put through: today's pipeline with more passes behind it, and the old one."""
+    return [[*ttir_pipeline(capability(seed)), *EXTRA], LEGACY_TTIR_PIPELINE]
+
+
+def prove(kernel: Kernel, folder: Path) -> list[Report]:
+    """Every pass keeps what the kernel computes."""
+    module = compile_drawn(kernel, folder)
+    return [
+        check_each(module, [Verified(make_pass(name)) for name in names], kernel.seed)
+        for names in pipelines(kernel.seed)
+    ]
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        drawn = draw_kernel(int(argument), capability(int(argument)))
+        print(drawn.source[drawn.source.index("@jit\ndef kernel") :])
+        with tempfile.TemporaryDirectory() as name:
+            for report in prove(drawn, Path(name)):
+                print(report)

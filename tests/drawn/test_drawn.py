@@ -1,0 +1,106 @@
+"""Drawn kernels: every pass keeps what they compute; the elementwise ones agree with NumPy."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.drawn.kernels import ELEMENTS, Kernel, draw_elementwise, draw_kernel
+from tests.drawn.rules import DType
+from tests.drawn.run import capability, compile_drawn, pipelines, prove
+from tests.pipeline.compiled import first_difference, location_difference
+from tilework.evaluator import evaluate
+from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
+from tilework.tools.check_each import RTOL
+from tilework.transforms.registry import run_pipeline
+
+KERNELS, CHUNK = 300, 10
+ELEMENTWISE, READ_BACK = 120, 20
+SCALARS = {"n": 37, "m": 6, "big": 11, "real": 0.75, "flag": True}
+
+
+def explain(kernel: Kernel, problem: object) -> str:
+    return f"seed {kernel.seed}: {problem}\n{kernel.source[kernel.source.index('@jit' + chr(10) + 'def kernel') :]}"
+
+
+@pytest.mark.parametrize("first", range(0, KERNELS, CHUNK))
+@pytest.mark.filterwarnings("ignore")
+def test_passes_keep_results(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + CHUNK):
+        kernel = draw_kernel(seed, capability(seed))
+        try:
+            reports = prove(kernel, tmp_path)
+        except Exception as error:
+            raise AssertionError(explain(kernel, repr(error))) from error
+        for report in reports:
+            assert report.ok and not report.unchecked, explain(kernel, report)
+
+
+@pytest.mark.parametrize("first", range(0, READ_BACK, CHUNK))
+@pytest.mark.filterwarnings("ignore")
+def test_the_text_of_drawn_kernels_is_read_as_the_same_module(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + CHUNK):
+        kernel = draw_kernel(seed, capability(seed))
+        module = compile_drawn(kernel, tmp_path)
+        located = parse_module(print_module(module, debuginfo=True))
+        problem = first_difference(module, located) or location_difference(module, located)
+        assert problem is None, explain(kernel, problem)
+        run_pipeline(module, pipelines(seed)[0])
+        problem = first_difference(module, parse_module(print_module(module)))
+        assert problem is None, explain(kernel, problem)
+
+
+@pytest.mark.parametrize("first", range(0, ELEMENTWISE, CHUNK))
+@pytest.mark.filterwarnings("ignore")
+def test_elementwise_kernels_agree_with_numpy(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + CHUNK):
+        kernel = draw_elementwise(seed)
+        module = compile_drawn(kernel, tmp_path)
+        random = np.random.default_rng(seed)
+        arrays = {name: draw_array(dtype, random) for name, dtype in kernel.inputs.items()}
+        inputs = {name: array.copy() for name, array in arrays.items()}
+        arguments = [arrays.get(name, SCALARS.get(name)) for name in kernel.signature]
+        evaluate(module, "kernel", arguments, (2,))
+        for pid in range(2):
+            environment = {**SCALARS, **inputs, "pid": pid}
+            for place, value in kernel.stores:
+                pointer, base = place.split(":")
+                with np.errstate(all="ignore"):
+                    wanted = np.broadcast_to(value.compute(environment), value.shape).ravel()
+                start = int(base) + pid * wanted.size
+                problem = difference(arrays[pointer][start : start + wanted.size], wanted, value.dtype)
+                assert problem is None, explain(kernel, f"{value.text}: {problem}")
+
+
+def draw_array(dtype: DType, random: np.random.Generator) -> Any:
+    if dtype.is_bool:
+        return random.integers(0, 2, ELEMENTS).astype(np.uint8)
+    if dtype.is_int:
+        limits = np.iinfo(dtype.numpy)
+        wide = random.integers(limits.min, limits.max, ELEMENTS, dtype.numpy, endpoint=True)
+        return np.where(random.random(ELEMENTS) < 0.5, wide, random.integers(0, 100, ELEMENTS)).astype(dtype.numpy)
+    return random.normal(size=ELEMENTS).astype(dtype.numpy)
+
+
+def difference(got: Any, wanted: Any, dtype: DType) -> str | None:
+    """Integers are equal; floats nearly so, as NumPy's functions may be an ulp away."""
+    if dtype.is_float:
+        tolerance = RTOL[got.dtype.itemsize] / 20
+        with np.errstate(all="ignore"):
+            a, b = got.astype(np.float64), wanted.astype(np.float64)
+            same = np.isclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+    else:
+        same = got.astype(wanted.dtype) == wanted
+    if same.all():
+        return None
+    where = int(np.argmin(same))
+    return f"index {where}: {got[where]}, NumPy {wanted[where]}"
+
+
+def test_the_same_seed_gives_the_same_kernel() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert draw_kernel(5).source == draw_kernel(5).source

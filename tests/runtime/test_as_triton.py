@@ -1,0 +1,259 @@
+"""Programs that say `import triton`, run by tilework: as a function call and with `python -m tilework.as_triton`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+HERE = Path(__file__).parent
+
+KERNEL = """
+import numpy as np
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x_ptr, out_ptr, n, factor: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * factor, mask=i < n)
+
+def check(kernel=scale, **options):
+    x = np.arange(100, dtype=np.float32)
+    out = np.zeros_like(x)
+    kernel[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, out, 100, factor=3, **options)
+    assert (out == 3 * x).all()
+    print("right")
+"""
+ACTIVATE = "import tilework\ntilework.as_triton()\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """Run Python in a folder with the given files, check its exit code, and return what it printed."""
+
+    def runner(
+        *arguments: str,
+        main: str | None = None,
+        files: dict[str, str] | None = None,
+        code: int = 0,
+        error: str = "",
+        environment: dict[str, str] | None = None,
+    ) -> str:
+        for name, text in {**({} if main is None else {"main.py": main}), **(files or {})}.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        settings = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path / "installed")]),
+            "TRITON_CACHE_DIR": str(tmp_path / "cache"),
+            "TRITON_INTERPRET": "0",
+            **(environment or {}),
+        }
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == code, done.stderr
+        assert error in done.stderr, done.stderr
+        return done.stdout
+
+    return runner
+
+
+INSTALLED = {"installed/triton/__init__.py": "raise RuntimeError('the installed Triton was loaded')\n"}
+
+
+@pytest.mark.parametrize("installed", [False, True], ids=["alone", "beside Triton"])
+def test_as_a_function(run, installed: bool) -> None:
+    script = ACTIVATE + KERNEL + "check(BLOCK=32)\n"
+    assert run("main.py", main=script, files=INSTALLED if installed else {}) == "right\n"
+
+
+@pytest.mark.parametrize("installed", [False, True], ids=["alone", "beside Triton"])
+def test_as_a_command(run, installed: bool) -> None:
+    files = INSTALLED if installed else {}
+    script = (
+        KERNEL
+        + "import sys\nif __name__ == '__main__':\n    check(BLOCK=32)\n    print(sys.argv, __file__ == __import__('os').path.abspath('main.py'))\n"
+    )
+    printed = run("-m", "tilework.as_triton", "main.py", "--flag", "value", main=script, files=files)
+    assert printed == "right\n['main.py', '--flag', 'value'] True\n"
+
+
+def test_as_a_command_for_a_module(run) -> None:
+    tool = KERNEL + "import sys\ncheck(BLOCK=64)\nprint(sys.argv[1:], __name__)\n"
+    files = {"package/__init__.py": "", "package/tool.py": tool}
+    printed = run("-m", "tilework.as_triton", "-m", "package.tool", "--flag", files=files)
+    assert printed == "right\n['--flag'] __main__\n"
+
+
+def test_a_script_finds_the_modules_beside_it(run) -> None:
+    files = {
+        "sub/main.py": "import neighbour\nprint(neighbour.NAME)\n",
+        "sub/neighbour.py": "import triton\nNAME = 'here'\n",
+    }
+    assert run("-m", "tilework.as_triton", "sub/main.py", files=files) == "here\n"
+
+
+def test_a_folder_is_a_program_too(run) -> None:
+    files = {
+        "program/__main__.py": "import neighbour\n",
+        "program/neighbour.py": "import triton\nprint(triton.__name__)\n",
+    }
+    assert run("-m", "tilework.as_triton", "program", files=files) == "triton\n"
+
+
+def test_the_main_module_is_whole_until_the_end(run) -> None:
+    script = KERNEL + (
+        "import atexit, os, pickle, sys\nclass Thing:\n    pass\n"
+        "assert isinstance(pickle.loads(pickle.dumps(Thing())), Thing) and sys.modules['__main__'].check is check\n"
+        "os.mkdir('elsewhere')\nos.chdir('elsewhere')\ncheck(BLOCK=32)\n"
+        "atexit.register(lambda: print('end', Thing.__name__))\n"
+    )
+    assert run("-m", "tilework.as_triton", "main.py", main=script) == "right\nend Thing\n"
+
+
+def test_the_command_ends_as_the_script_does(run) -> None:
+    run("-m", "tilework.as_triton", "main.py", main="raise SystemExit(3)\n", code=3)
+    run("-m", "tilework.as_triton", "main.py", main="1 / 0\n", code=1, error="ZeroDivisionError")
+    run("-m", "tilework.as_triton", "absent.py", code=2, error="there is no file absent.py")
+    run("-m", "tilework.as_triton", code=2, error="usage: python -m tilework.as_triton")
+    run("-m", "tilework.as_triton", "-m", code=2, error="usage: python -m tilework.as_triton")
+    run("-m", "tilework.as_triton", "--help", error="usage: python -m tilework.as_triton")
+
+
+def test_tilework_alone_leaves_triton_alone(run) -> None:
+    script = "import tilework, tilework.as_triton, triton\nprint(triton.WHO, tilework.as_triton.is_active())\n"
+    files = {"installed/triton/__init__.py": "WHO = 'installed'\n"}
+    assert run("main.py", main=script, files=files) == "installed False\n"
+
+
+def test_a_triton_that_is_already_imported_is_an_error(run) -> None:
+    files = {"installed/triton/__init__.py": ""}
+    text = "RuntimeError: Triton is already imported, from "
+    run("main.py", main="import triton\n" + ACTIVATE, files=files, code=1, error=text)
+
+
+def test_calling_it_twice_does_nothing(run) -> None:
+    script = ACTIVATE + (
+        "import sys, triton\nimport tilework.as_triton\n"
+        "assert tilework.as_triton() is triton and triton.jit is tilework.jit\n"
+        "assert tilework.as_triton.is_active() and sum('Triton' in type(f).__name__ for f in sys.meta_path) == 1\n"
+    )
+    run("main.py", main=script)
+
+
+def test_both_names_are_the_same_objects(run) -> None:
+    script = ACTIVATE + (
+        "import pickle, sys, triton, triton.language as tl, tilework.language, triton.runtime.cache\n"
+        "import triton.compiler.errors, triton.runtime.driver, triton.knobs\n"
+        "from triton.runtime.jit import JITFunction\n"
+        "from triton.runtime import driver\n"
+        "from triton.language.extra import libdevice\n"
+        "assert triton.__version__ == '3.6.0' and tl is tilework.language and triton.knobs is tilework.knobs\n"
+        "triton.knobs.redis.port = 99\n"
+        "assert tilework.knobs.redis.port == 99\n"
+        "assert JITFunction is tilework.JITFunction is triton.JITFunction\n"
+        "assert triton.compiler.errors.CompilationError is tilework.CompilationError is triton.CompilationError\n"
+        "assert driver is triton.runtime.driver and driver.active is tilework.runtime.driver.active\n"
+        "assert triton.runtime.cache is tilework.runtime.cache is sys.modules['tilework.runtime.cache']\n"
+        "assert tilework.__spec__.name == 'tilework' and tilework.language.__spec__.name == 'tilework.language'\n"
+        "assert libdevice is tilework.language.extra.libdevice\n"
+        "assert repr(tl.float32) == 'triton.language.float32' and str(tl.bfloat16) == 'bf16'\n"
+        "assert pickle.loads(pickle.dumps(triton.OutOfResources(1, 2, 'x'))).limit == 2\n"
+        "names = [n for n in sys.modules if n.startswith('triton.')]\n"
+        "copies = [n for n in names if sys.modules[n].__name__ == n and 'experimental' not in n]\n"
+        "assert not copies, copies\n"
+    )
+    run("main.py", main=script)
+
+
+def test_every_module_can_be_imported(run) -> None:
+    script = ACTIVATE + (
+        f"import sys\nsys.path.insert(0, {str(HERE)!r})\n"
+        "from importlib import import_module\nfrom test_surface import NAMES\n"
+        "for module, names in sorted(NAMES.items(), reverse=True):\n"
+        "    exec(f'import {module}')\n"
+        "    found = import_module(module)\n"
+        "    for name in names.split():\n"
+        "        if module != 'triton.runtime.driver':\n"
+        "            exec(f'from {module} import {name}')\n"
+        "            assert hasattr(found, name), (module, name)\n"
+        "from triton import compiler\nassert compiler.errors and compiler.compiler and compiler.code_generator\n"
+    )
+    run("main.py", main=script)
+
+
+def test_what_does_not_exist(run) -> None:
+    script = ACTIVATE + (
+        "import importlib.util\n"
+        "for name in ('triton.nothing', 'triton.runtime.nothing', 'triton.language.nothing'):\n"
+        "    assert importlib.util.find_spec(name) is None\n"
+        "    try:\n        __import__(name)\n    except ModuleNotFoundError as error:\n        print(error)\n"
+        "from triton.experimental import gluon\n"
+        "try:\n    gluon.jit\nexcept AttributeError as error:\n    print(error)\n"
+    )
+    files = {**INSTALLED, "installed/triton/nothing.py": "raise RuntimeError('loaded')\n"}
+    assert run("main.py", main=script, files=files) == (
+        "No module named 'triton.nothing'\nNo module named 'triton.runtime.nothing'\n"
+        "No module named 'triton.language.nothing'\n"
+        "module 'triton.experimental.gluon' has no attribute 'jit'. tilework does not compile Gluon, only the tile language\n"
+    )
+
+
+def test_errors_read_as_tritons(run) -> None:
+    script = KERNEL + (
+        "@triton.jit\ndef wrong(x_ptr):\n    tl.arange(0, 7)\n"
+        "try:\n    wrong[(1,)](np.zeros(4, np.float32))\n"
+        "except triton.CompilationError as error:\n"
+        "    print(error.__cause__)\n    assert 'at 2:4:' in str(error)\n"
+    )
+    assert "arange's range must be a power of 2" in run("-m", "tilework.as_triton", "main.py", main=script)
+
+
+def test_autotuning_compiles_candidates_that_say_triton(run) -> None:
+    script = KERNEL.replace(
+        "@triton.jit\n",
+        "@triton.autotune([triton.Config({'BLOCK': b}) for b in (16, 32, 64)], key=['n'])\n@triton.jit\n",
+    )
+    script += "if __name__ == '__main__':\n    check()\n    assert scale.best_config.kwargs['BLOCK'] in (16, 32, 64)\n"
+    assert "right\n" in run("-m", "tilework.as_triton", "main.py", main=script)
+
+
+def test_the_interpreter_under_tritons_name(run) -> None:
+    script = KERNEL + "check(BLOCK=32)\nprint(type(scale).__name__)\n"
+    printed = run("-m", "tilework.as_triton", "main.py", main=script, environment={"TRITON_INTERPRET": "1"})
+    assert printed == "right\nInterpretedFunction\n"
+
+
+EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.py")) if "CASES = [" in path.read_text("utf-8")]
+RUN_CASES = """
+import copy, sys
+from importlib import import_module
+import numpy as np
+for name in sys.argv[1:]:
+    for case in import_module("programs." + name).CASES:
+        values = case.arguments(np.random.default_rng(0))
+        expected = case.expected(copy.deepcopy(values))
+        arguments = {key: value for key, value in values.items() if key in case.kernel.arg_names}
+        case.kernel[case.grid](**arguments, **case.constexprs)
+        for key, wanted in expected.items():
+            pairs = zip(values[key], wanted) if isinstance(wanted, list) else [(values[key], wanted)]
+            for got, want in pairs:
+                np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=0, atol=case.atol)
+    print(type(case.kernel).__module__, name)
+"""
+
+
+def test_examples_run_when_they_say_triton(run) -> None:
+    files = {"programs/__init__.py": ""}
+    for path in EXAMPLES:
+        text = path.read_text(encoding="utf-8").replace("tilework", "triton")
+        assert "import triton.language as tl" in text
+        files[f"programs/{path.name}"] = text
+    names = [path.stem for path in EXAMPLES]
+    printed = run("-m", "tilework.as_triton", "main.py", *names, main=RUN_CASES, files=files)
+    assert len(names) >= 8 and printed.splitlines() == [f"tilework.runtime.jit {name}" for name in names]

@@ -1,0 +1,374 @@
+"""Triton's interface: managers, keys, remote caches."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import ClassVar
+
+import pytest
+
+from tilework import knobs
+from tilework.runtime import cache, cache_remote
+from tilework.runtime.cache import (
+    CacheManager,
+    FileCacheManager,
+    RedisRemoteCacheBackend,
+    RemoteCacheBackend,
+    RemoteCacheManager,
+    get_cache_key,
+    get_cache_manager,
+    get_dump_manager,
+    get_override_manager,
+    load_entry,
+    store_entry,
+    triton_key,
+)
+from tilework.runtime.cache_key import folder_of
+
+KEY = "ab" * 32
+FOLDER = "VOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOVQ"
+FILES = {"add.ttir": b"module {}", "add.json": b"{}"}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path) -> Iterator[Path]:
+    with knobs.cache.scope(), knobs.redis.scope():
+        for name in ("dir", "dump_dir", "override_dir", "manager_class", "remote_manager_class"):
+            delattr(knobs.cache, name)
+            os.environ.pop(knobs.cache.knob_descriptors[name].key, None)
+        knobs.cache.home_dir = str(tmp_path)
+        yield tmp_path / ".triton"
+
+
+# Files
+
+
+def test_files_are_below_the_key(home: Path) -> None:
+    manager = get_cache_manager(KEY)
+    assert isinstance(manager, FileCacheManager)
+    assert manager.cache_dir == str(home / "cache" / FOLDER)
+    assert manager.get_file("add.ttir") is None and not manager.has_file("add.ttir")
+    path = manager.put(b"\x00\x01", "add.cubin")
+    assert path == manager.get_file("add.cubin") == str(home / "cache" / FOLDER / "add.cubin")
+    assert manager.has_file("add.cubin")
+    assert Path(path).read_bytes() == b"\x00\x01"
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_text_is_utf8(binary: bool) -> None:
+    path = get_cache_manager(KEY).put("é", "add.ttir", binary=binary)
+    assert Path(path).read_bytes() == "é".encode()
+
+
+def test_putting_again_replaces() -> None:
+    manager = get_cache_manager(KEY)
+    manager.put("1", "add.json", binary=False)
+    assert Path(manager.put("2", "add.json", binary=False)).read_text() == "2"
+
+
+def test_groups(home: Path) -> None:
+    manager = get_cache_manager(KEY)
+    assert manager.get_group("add.json") is None
+    group = {file: manager.put(data, file) for file, data in FILES.items()}
+    path = manager.put_group("add.json", group)
+    assert path == str(home / "cache" / FOLDER / "__grp__add.json")
+    assert json.loads(Path(path).read_text())["child_paths"] == group
+    assert manager.get_group("add.json") == group
+    assert load_entry(KEY, "add") == FILES, "files and entries are two views of the same thing"
+
+
+def test_an_entry_is_a_group() -> None:
+    paths = store_entry(KEY, "add", FILES)
+    assert get_cache_manager(KEY).get_group("add.json") == paths
+    assert get_cache_manager(KEY).get_file("add.ttir") == paths["add.ttir"]
+
+
+def test_a_damaged_group_is_deleted() -> None:
+    paths = store_entry(KEY, "add", FILES)
+    os.truncate(paths["add.ttir"], 1)
+    with pytest.warns(UserWarning, match="damaged"):
+        assert get_cache_manager(KEY).get_group("add.json") is None
+    assert not os.path.exists(paths["add.json"])
+
+
+def test_dump_and_override_have_their_own_folders(home: Path) -> None:
+    dump, override = get_dump_manager(KEY), get_override_manager(KEY)
+    path = dump.put("module {}", "add.ttir", binary=False)
+    assert path == str(home / "dump" / FOLDER / "add.ttir")
+    assert override.get_file("add.ttir") is None
+    folder = home / "override" / FOLDER
+    folder.mkdir(parents=True)
+    (folder / "add.ttir").write_text("module { }")
+    folder.chmod(0o775)  # its user made it, by hand: that is what overrides are for
+    assert override.get_file("add.ttir") == str(folder / "add.ttir")
+    assert get_cache_manager(KEY).get_file("add.ttir") is None
+
+
+def test_a_dump_folder_that_cannot_be_used(home: Path) -> None:
+    home.mkdir()
+    (home / "dump").write_text("")
+    with pytest.warns(UserWarning, match="set TRITON_DUMP_DIR"):
+        path = get_dump_manager(KEY).put("module {}", "add.ttir")
+    assert Path(path).read_text() == "module {}"
+
+
+# A manager of the user's
+
+
+class Recorder(CacheManager):
+    """Keeps files in a dict, as a user's class might."""
+
+    files: ClassVar[dict[tuple[str, str], bytes]] = {}
+
+    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+        super().__init__(key, override, dump)
+        self.local = FileCacheManager(f"local {key}")
+
+    def get_file(self, filename: str) -> str | None:
+        return self.local.get_file(filename)
+
+    def put(self, data: bytes | str, filename: str, binary: bool = True) -> str:
+        assert isinstance(data, bytes)
+        self.files[self.key, filename] = data
+        return self.local.put(data, filename)
+
+    def get_group(self, filename: str) -> dict[str, str] | None:
+        return self.local.get_group(filename)
+
+    def put_group(self, filename: str, group: dict[str, str]) -> str:
+        return self.local.put_group(filename, group)
+
+
+def test_entries_go_through_the_users_manager(home: Path) -> None:
+    knobs.cache.manager_class = Recorder
+    assert load_entry(KEY, "add") is None
+    paths = store_entry(KEY, "add", FILES)
+    assert load_entry(KEY, "add") == FILES
+    assert cache.entry_paths(KEY, FILES) == paths
+    assert Recorder.files == {(KEY, file): data for file, data in FILES.items()}
+    assert not (home / "cache" / FOLDER).exists()
+    assert isinstance(get_dump_manager(KEY), Recorder)
+    os.unlink(paths["add.ttir"])
+    with pytest.warns(UserWarning):
+        assert load_entry(KEY, "add") is None
+
+
+# Remote caches
+
+
+class Shelf(RemoteCacheBackend):
+    """A remote cache in this process."""
+
+    files: ClassVar[dict[tuple[str, str], bytes]] = {}
+    asked: ClassVar[list[list[str]]] = []
+
+    def get(self, filenames: list[str]) -> dict[str, bytes]:
+        self.asked.append(filenames)
+        return {name: self.files[self.key, name] for name in filenames if (self.key, name) in self.files}
+
+    def put(self, filename: str, data: bytes) -> None:
+        self.files[self.key, filename] = data
+
+
+@pytest.fixture
+def shelf() -> type[Shelf]:
+    Shelf.files.clear()
+    Shelf.asked.clear()
+    knobs.cache.manager_class = RemoteCacheManager
+    knobs.cache.remote_manager_class = Shelf
+    return Shelf
+
+
+def test_a_remote_manager_needs_a_backend() -> None:
+    with pytest.raises(RuntimeError, match="Unable to instantiate RemoteCacheManager"):
+        RemoteCacheManager(KEY)
+
+
+def test_a_remote_entry_is_copied_to_this_machine(shelf: type[Shelf], home: Path, tmp_path: Path) -> None:
+    store_entry(KEY, "add", FILES)
+    assert {file for _, file in shelf.files} == {*FILES, "__grp__add.json"}
+    knobs.cache.dir = str(tmp_path / "another machine")
+    assert load_entry(KEY, "add") == FILES
+    shelf.files.clear()
+    assert load_entry(KEY, "add") == FILES, "it is local now"
+    assert get_cache_manager(KEY).get_group("add.json") == {
+        file: str(tmp_path / "another machine" / FOLDER / file) for file in FILES
+    }
+
+
+def test_a_single_remote_file(shelf: type[Shelf], tmp_path: Path) -> None:
+    assert get_cache_manager(KEY).get_file("add.autotune.json") is None
+    get_cache_manager(KEY).put("{}", "add.autotune.json", binary=False)
+    knobs.cache.dir = str(tmp_path / "another machine")
+    path = get_cache_manager(KEY).get_file("add.autotune.json")
+    assert path is not None and Path(path).read_text() == "{}"
+
+
+@pytest.mark.parametrize("file", ["add.ttir", "__grp__add.json"])
+@pytest.mark.parametrize("damage", [b"", b"[]", None])
+def test_a_damaged_remote_entry_is_missing(
+    shelf: type[Shelf], tmp_path: Path, file: str, damage: bytes | None
+) -> None:
+    store_entry(KEY, "add", FILES)
+    if damage is None:
+        del shelf.files[KEY, file]
+    else:
+        shelf.files[KEY, file] = damage
+    knobs.cache.dir = str(tmp_path / "another machine")
+    assert load_entry(KEY, "add") is None
+
+
+def test_dumps_and_overrides_stay_local(shelf: type[Shelf], home: Path) -> None:
+    for manager in (get_dump_manager(KEY), get_override_manager(KEY)):
+        path = manager.put("module {}", "add.ttir")
+        manager.put_group("add.json", {"add.ttir": path})
+        assert manager.get_file("add.ttir") == path
+        assert manager.get_file("add.ptx") is None
+    assert shelf.files == {} and shelf.asked == []
+
+
+class FakeRedis(ModuleType):
+    """The part of the package `redis` that is used."""
+
+    class RedisError(Exception):
+        pass
+
+    def __init__(self) -> None:
+        super().__init__("redis")
+        self.data: dict[str, bytes] = {}
+        self.made: list[tuple[str, int]] = []
+        self.up = True
+        server = self
+
+        class Redis:
+            def __init__(self, host: str, port: int) -> None:
+                server.made.append((host, port))
+
+            def mget(self, names: list[str]) -> list[bytes | None]:
+                if not server.up:
+                    raise server.RedisError("connection refused")
+                return [server.data.get(name) for name in names]
+
+            def set(self, name: str, data: bytes) -> None:
+                if not server.up:
+                    raise server.RedisError("connection refused")
+                server.data[name] = data
+
+        self.Redis = Redis
+
+
+@pytest.fixture
+def redis(monkeypatch: pytest.MonkeyPatch) -> FakeRedis:
+    fake = FakeRedis()
+    monkeypatch.setitem(sys.modules, "redis", fake)
+    cache_remote.connection.cache_clear()
+    cache_remote.warn_unreachable.cache_clear()
+    return fake
+
+
+def test_redis(redis: FakeRedis) -> None:
+    knobs.redis.host, knobs.redis.port = "cachehost", 7000
+    backend = RedisRemoteCacheBackend(KEY)
+    backend.put("add.ttir", b"module {}")
+    assert redis.data == {f"triton:{KEY}:add.ttir": b"module {}"}
+    assert redis.made == [("cachehost", 7000)]
+    assert backend.get(["add.ttir", "add.json"]) == {"add.ttir": b"module {}"}
+    assert backend.get([]) == {}
+    RedisRemoteCacheBackend("cd" * 32)
+    assert redis.made == [("cachehost", 7000)], "one connection serves all keys"
+
+
+def test_redis_key_format(redis: FakeRedis) -> None:
+    knobs.redis.key_format = "mine/{filename}/{key}"
+    RedisRemoteCacheBackend(KEY).put("add.ttir", b"")
+    assert list(redis.data) == [f"mine/add.ttir/{KEY}"]
+
+
+def test_redis_behind_compiled_kernels(redis: FakeRedis, tmp_path: Path) -> None:
+    knobs.cache.manager_class = RemoteCacheManager
+    knobs.cache.remote_manager_class = RedisRemoteCacheBackend
+    store_entry(KEY, "add", FILES)
+    knobs.cache.dir = str(tmp_path / "another machine")
+    assert load_entry(KEY, "add") == FILES
+
+
+def test_a_redis_that_is_down_is_done_without(redis: FakeRedis) -> None:
+    knobs.cache.manager_class = RemoteCacheManager
+    knobs.cache.remote_manager_class = RedisRemoteCacheBackend
+    redis.up = False
+    with pytest.warns(UserWarning, match="localhost:6379 cannot be used.*connection refused") as caught:
+        assert load_entry(KEY, "add") is None
+        store_entry(KEY, "add", FILES)
+        assert load_entry(KEY, "add") == FILES
+    assert len(caught) == 1
+
+
+def test_without_the_package_redis_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    cache_remote.connection.cache_clear()
+    with pytest.raises(RuntimeError, match="needs the package redis"):
+        RedisRemoteCacheBackend(KEY)
+
+
+# Keys
+
+
+def part(name: str) -> SimpleNamespace:
+    return SimpleNamespace(hash=lambda: name)
+
+
+def test_every_part_is_in_the_key() -> None:
+    parts = [part("source"), part("backend"), part("options")]
+    base = get_cache_key(*parts, {"A": "1", "B": "2"})
+    assert len(bytes.fromhex(base)) == 32
+    assert base == get_cache_key(*parts, {"B": "2", "A": "1"}), "the order of variables does not matter"
+    others = {get_cache_key(*parts, {"A": "1"})}
+    for place in range(3):
+        others.add(get_cache_key(*parts[:place], part("other"), *parts[place + 1 :], {"A": "1", "B": "2"}))
+    assert len(others | {base}) == 5
+
+
+def test_the_package_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [part("source"), part("backend"), part("options")]
+    before = get_cache_key(*parts, {})
+    monkeypatch.setattr("tilework.runtime.cache_key.triton_key", lambda: "another version")
+    assert get_cache_key(*parts, {}) != before
+
+
+def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def key() -> str:
+        triton_key.cache_clear()
+        return triton_key()
+
+    monkeypatch.setattr("tilework.__file__", str(tmp_path / "__init__.py"))
+    (tmp_path / "ir" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "ir" / "tt.py").write_text("one")
+    first = key()
+    assert key() == first
+    (tmp_path / "ir" / "__pycache__" / "tt.py").write_text("ignored")
+    assert key() == first
+    (tmp_path / "ir" / "tt.py").write_text("two")
+    second = key()
+    (tmp_path / "ir" / "tt.py").rename(tmp_path / "ir" / "ttg.py")
+    assert len({first, second, key()}) == 3
+    monkeypatch.undo()
+    triton_key.cache_clear()
+
+
+def test_the_package_key_is_the_same_in_every_process() -> None:
+    command = "from tilework.runtime.cache import triton_key; print(triton_key())"
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == triton_key()
+
+
+@pytest.mark.parametrize("key", ["", "not hex", "ab" * 500])
+def test_any_text_can_be_a_key(key: str) -> None:
+    assert len(folder_of(key)) == 52
+    assert folder_of(key) == folder_of(hashlib.sha256(key.encode()).hexdigest())
+    store_entry(key, "add", FILES)
+    assert load_entry(key, "add") == FILES

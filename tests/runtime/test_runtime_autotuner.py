@@ -1,0 +1,525 @@
+"""`autotune`, `heuristics`, `Config` (`spec/language.md` 6.12), mostly on kernels that only record how they are run."""
+
+import ast
+import json
+import math
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tuning_kernels import add_one
+
+from tilework import knobs
+from tilework.errors import CompileTimeAssertionFailure, OutOfResources
+from tilework.runtime import autotuner, compile_workers
+from tilework.runtime.autotuner import Autotuner, Config, autotune, heuristics
+from tilework.runtime.errors import AutotunerError, PTXASError
+from tilework.runtime.jit import KernelInterface, jit, reinterpret
+from tilework.tools.tensor_descriptor import TensorDescriptor
+
+
+class Recorder(KernelInterface):
+    """A kernel that records its launches, and fails for some blocks."""
+
+    def __init__(self, failures: dict[int, Exception] | None = None) -> None:
+        def kernel(x, y, n, BLOCK, FLAG=None):
+            """Does nothing."""
+
+        self.fn = kernel
+        self.arg_names = ["x", "y", "n", "BLOCK", "FLAG"]
+        self.failures = failures or {}
+        self.launches: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        self.launches.append((args, kwargs))
+        if (error := self.failures.get(kwargs["BLOCK"])) is not None:
+            raise error
+        args[0][...] = args[0] + kwargs["BLOCK"]
+        return ("compiled", kwargs["BLOCK"])
+
+    def warmup(self, *args: Any, **kwargs: Any) -> Any:
+        return ("warm", kwargs["BLOCK"])
+
+    def blocks(self) -> list[int]:
+        return [kwargs["BLOCK"] for _, kwargs in self.launches]
+
+
+class Clock:
+    """A benchmarker: one call, and a time from a table of blocks."""
+
+    def __init__(self, kernel: Recorder, times: dict[int, Any]) -> None:
+        self.kernel, self.times, self.quantiles = kernel, times, []
+
+    def __call__(self, call: Any, quantiles: Any) -> Any:
+        self.quantiles.append(quantiles)
+        call()
+        return self.times[self.kernel.blocks()[-1]]
+
+
+@pytest.fixture(autouse=True)
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_workers, "worker_limit", lambda: 0)
+
+
+@pytest.fixture
+def cache_dir(tmp_path: Path) -> Iterator[Path]:
+    with knobs.cache.scope(), knobs.autotuning.scope():
+        knobs.cache.dir = str(tmp_path / "cache")
+        yield tmp_path / "cache"
+
+
+TIMES = {16: [3.0, 1.0, 4.0], 32: [1.0, 1.0, 1.0], 64: [1.0, 0.5, 9.0], 128: [2.0, 2.0, 2.0]}
+
+
+def blocks(*sizes: int, **settings: Any) -> list[Config]:
+    return [Config({"BLOCK": size}, **settings) for size in sizes]
+
+
+def tuner(kernel: Recorder, configs: list[Config], times: dict[int, Any] = TIMES, **settings: Any) -> Autotuner:
+    return autotune(configs, settings.pop("key", ["n"]), do_bench=Clock(kernel, times), **settings)(kernel)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.zeros(shape, np.float32)
+
+
+def test_the_fastest_is_chosen_remembered_and_run() -> None:
+    kernel = Recorder()
+    tuned = tuner(kernel, blocks(16, 32, 64, 128))
+    result = tuned[(1,)](floats(4), floats(4), 4)
+    assert result == ("compiled", 64)  # lists compare element by element
+    assert kernel.blocks() == [16, 32, 64, 128, 64]
+    assert tuned.best_config == Config({"BLOCK": 64})
+    assert tuned.configs_timings == {Config({"BLOCK": block}): time for block, time in TIMES.items()}
+    assert tuned.bench_time > 0
+    assert tuned.cache == {(4, "float32", "float32"): Config({"BLOCK": 64})}
+    tuned[(1,)](floats(4), floats(4), 4)
+    assert kernel.blocks()[5:] == [64]
+    args, kwargs = kernel.launches[-1]
+    assert len(args) == 3
+    assert kwargs == {"grid": (1,), "warmup": False, "BLOCK": 64, "num_warps": 4, "num_ctas": 1, "num_stages": 3}
+
+
+def test_benchmarkers_get_three_quantiles_and_may_return_a_number() -> None:
+    kernel = Recorder()
+    tuned = tuner(kernel, blocks(16, 32, 64), {16: 2.0, 32: 1.0, 64: 3.0})
+    tuned[(1,)](floats(1), floats(1), 1)
+    assert tuned.best_config == Config({"BLOCK": 32})
+    assert isinstance(tuned._do_bench, Clock) and tuned._do_bench.quantiles == [(0.5, 0.2, 0.8)] * 3
+
+
+def test_the_tuning_key_is_values_and_dtypes_however_passed() -> None:
+    kernel = Recorder()
+    tuned = tuner(kernel, blocks(16, 32))
+    x, y = floats(4), floats(4)
+    tuned[(1,)](x, y, 4)
+    tuned[(1,)](x, y, n=4)
+    tuned[(1,)](x, n=4, y=y)
+    assert len(tuned.cache) == 1
+    tuned[(1,)](x, y, 5)
+    tuned[(1,)](x, y.astype(np.int8), 4)
+    tuned[(1,)](x, y.astype(np.int8), 4, FLAG=True)
+    assert list(tuned.cache) == [(4, "float32", "float32"), (5, "float32", "float32"), (4, "float32", "int8")]
+
+
+def test_one_configuration_is_not_measured() -> None:
+    kernel, seen = Recorder(), []
+    tuned = autotune([Config({"BLOCK": 8}, pre_hook=seen.append)], key=["n"], pre_hook=None)(kernel)
+    tuned[(1,)](floats(1), floats(1), 3)
+    assert kernel.blocks() == [8] and tuned.cache == {} and tuned.best_config is tuned.configs[0]
+    assert seen[0]["n"] == 3 and seen[0]["BLOCK"] == 8
+
+
+def test_without_configurations_there_is_a_default() -> None:
+    tuned = autotune([], key=[])(Recorder())
+    assert tuned.configs == [Config({}, num_warps=4, num_stages=3)]
+
+
+@pytest.mark.parametrize("sizes", [(16,), (16, 32)])
+@pytest.mark.parametrize("given", [{"BLOCK": 4}, {"num_warps": 2}])
+def test_a_launch_may_not_set_what_a_configuration_sets(sizes: tuple[int, ...], given: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=f"Conflicting meta-parameters: {next(iter(given))}"):
+        tuner(Recorder(), blocks(*sizes))[(1,)](floats(1), floats(1), 1, **given)
+    with pytest.raises(ValueError, match="BLOCK"):
+        tuner(Recorder(), blocks(*sizes))[(1,)](floats(1), floats(1), 1, 64)
+
+
+def test_hooks_come_in_pairs_and_see_the_failure() -> None:
+    error = OutOfResources(10, 5, "threads")
+    kernel, log = Recorder({32: error}), []
+
+    def pre(args: dict[str, Any], reset_only: bool = False) -> None:
+        log.append(("pre", args["BLOCK"], reset_only))
+
+    def post(*args: Any, exception: Exception | None) -> None:
+        log.append(("post", args[0]["BLOCK"], exception))
+
+    tuned = tuner(kernel, blocks(16, 32), pre_hook=pre, post_hook=post)
+    tuned[(1,)](floats(1), floats(1), 1)
+    assert log == [
+        ("pre", 16, False), ("post", 16, None), ("pre", 32, False), ("post", 32, error), ("pre", 16, True),
+    ]  # fmt: skip
+    assert tuned.configs_timings[Config({"BLOCK": 32})] == [math.inf] * 3
+    assert tuned.failures == {Config({"BLOCK": 32}): error}
+
+
+@pytest.mark.parametrize("error", [OutOfResources(2, 1, "shared memory"), PTXASError("no such register")])
+def test_a_configuration_that_cannot_run_is_skipped_and_named(error: Exception, capsys: Any) -> None:
+    tuned = tuner(Recorder({64: error}), blocks(64, 128))
+    with knobs.autotuning.scope():
+        knobs.autotuning.print = True
+        tuned[(1,)](floats(1), floats(1), 1)
+    assert tuned.best_config == Config({"BLOCK": 128})
+    text = capsys.readouterr().out
+    assert "Autotuning kernel kernel with config BLOCK: 64, num_warps: 4" in text
+    assert f"failed config: BLOCK: 64, num_warps: 4, num_ctas: 1, num_stages: 3, maxnreg: None: {error}" in text
+    assert "with key as (1, 'float32', 'float32')" in text
+    assert "best config selected: BLOCK: 128, num_warps: 4" in text and "finished after " in text
+
+
+def test_a_failed_static_assertion_is_skipped() -> None:
+    error = CompileTimeAssertionFailure("tl.static_assert(False)", ast.parse("tl.static_assert(False)"), "no")
+    tuned = tuner(Recorder({64: error}), blocks(64, 128))
+    tuned[(1,)](floats(1), floats(1), 1)
+    assert tuned.failures == {Config({"BLOCK": 64}): error}
+
+
+def test_nothing_is_printed_unless_asked(capsys: Any) -> None:
+    tuner(Recorder(), blocks(64, 128))[(1,)](floats(1), floats(1), 1)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_other_errors_reach_the_user() -> None:
+    with pytest.raises(ZeroDivisionError):
+        tuner(Recorder({32: ZeroDivisionError()}), blocks(16, 32))[(1,)](floats(1), floats(1), 1)
+
+
+def test_when_all_fail_the_error_reaches_the_user() -> None:
+    errors = {block: OutOfResources(2, 1, "threads") for block in (16, 32)}
+    with pytest.raises(OutOfResources):
+        tuner(Recorder(errors), blocks(16, 32))[(1,)](floats(1), floats(1), 1)
+
+
+def test_configuration_hooks_run_before_every_launch() -> None:
+    kernel, seen = Recorder(), []
+    configs = [Config({"BLOCK": 16}), Config({"BLOCK": 32}, pre_hook=lambda args: seen.append(args["n"]))]
+    tuned = tuner(kernel, configs)
+    tuned[(1,)](floats(1), floats(1), 7)
+    tuned[(1,)](floats(1), floats(1), 7)
+    assert seen == [7, 7, 7]
+
+
+def test_restored_arguments_change_once() -> None:
+    x = floats(3)
+    tuner(Recorder(), blocks(16, 32, 64), restore_value=["x"])[(1,)](x, floats(1), 1)
+    assert x.tolist() == [64, 64, 64]
+
+
+def test_arguments_are_zeroed_before_every_measurement_and_the_real_run() -> None:
+    x = np.full(3, 7, np.float32)
+    tuner(Recorder(), blocks(16, 32, 64), reset_to_zero=["x"])[(1,)](x, floats(1), 1)
+    assert x.tolist() == [64, 64, 64]
+
+
+def test_descriptors_and_wrappers_stand_for_their_memory() -> None:
+    x, y = floats(4), np.full(16, 5, np.float32)
+    desc = TensorDescriptor(y, [16], [1], [16])
+    tuned = tuner(Recorder(), blocks(16, 32), restore_value=["y"], reset_to_zero=["y"])
+    tuned[(1,)](x, desc, 1)
+    assert y.tolist() == [0] * 16
+    tuner(Recorder(), blocks(16, 32), reset_to_zero=["y"])[(1,)](x, reinterpret(x, "int32"), 2)
+    assert x.tolist() == [32] * 4
+
+
+def test_torch_arguments_are_restored() -> None:
+    torch = pytest.importorskip("torch")
+    x, y = torch.zeros(3), torch.ones(3)
+    tuner(Recorder(), blocks(16, 32, 64), restore_value=["x"], reset_to_zero=["y"])[(1,)](x, y, 1)
+    assert x.tolist() == [64] * 3 and y.tolist() == [0] * 3
+
+
+def test_early_pruning_sees_positional_and_keyword_arguments() -> None:
+    seen = []
+
+    def prune(configs: list[Config], named_args: dict[str, Any], **kwargs: Any) -> list[Config]:
+        seen.append((set(named_args), kwargs["n"]))
+        return configs[1:3]
+
+    kernel = Recorder()
+    tuned = tuner(kernel, blocks(16, 32, 64, 128), prune_configs_by={"early_config_prune": prune})
+    tuned[(1,)](floats(1), floats(1), n=9)
+    assert seen == [({"x", "y"}, 9)] and kernel.blocks() == [32, 64, 64]
+
+
+def test_pruning_everything_is_an_error() -> None:
+    tuned = tuner(Recorder(), blocks(16, 32), prune_configs_by={"early_config_prune": lambda *a, **k: []})
+    with pytest.raises(AutotunerError) as error:
+        tuned[(1,)](floats(1), floats(1), 1)
+    assert str(error.value) == (
+        "Autotuner error: No valid autotuner configs after pruning."
+        " `early_config_prune` should return at least one config."
+    )
+
+
+@pytest.mark.parametrize(
+    "top_k, measured", [(1, [128]), (2, [128, 64]), (0.5, [128, 64]), (0.1, [128]), (9, [16, 32, 64, 128])]
+)
+def test_a_model_keeps_the_most_promising(top_k: Any, measured: list[int]) -> None:
+    kernel = Recorder()
+    model = lambda n, BLOCK, num_warps, **others: -BLOCK * n * num_warps
+    tuned = tuner(kernel, blocks(16, 32, 64, 128), prune_configs_by={"perf_model": model, "top_k": top_k})
+    tuned[(1,)](floats(1), floats(1), 2)
+    assert kernel.blocks()[:-1] == measured
+
+
+@pytest.mark.parametrize("top_k", [1.5, "2", None, True])
+def test_other_counts_are_refused(top_k: Any) -> None:
+    tuned = tuner(Recorder(), blocks(16, 32), prune_configs_by={"perf_model": lambda **args: 0, "top_k": top_k})
+    with pytest.raises(TypeError, match="top_k"):
+        tuned[(1,)](floats(1), floats(1), 1)
+
+
+def test_deprecated_settings_warn_and_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def bench(call: Any, **settings: Any) -> list[float]:
+        calls.append(settings)
+        return [1.0, 1.0, 1.0]
+
+    monkeypatch.setattr(autotuner, "default_do_bench", bench)
+    monkeypatch.setattr(autotuner, "do_bench_cudagraph", bench)
+    kernel = Recorder()
+    for settings, expected in (
+        ({"warmup": 5}, {"warmup": 5, "rep": 100}),
+        ({"rep": 7}, {"warmup": 25, "rep": 7}),
+        ({"use_cuda_graph": True}, {"rep": 100}),
+    ):
+        with pytest.warns(DeprecationWarning, match="do_bench"):
+            tuned = autotune(blocks(16, 32), ["n"], **settings)(kernel)
+        tuned[(1,)](floats(1), floats(1), 1)
+        assert calls[-1] == expected | {"quantiles": (0.5, 0.2, 0.8)}
+
+
+def test_warmup_compiles_every_configuration() -> None:
+    kernel = Recorder()
+    tuned = tuner(
+        kernel, blocks(16, 32, 64), prune_configs_by={"early_config_prune": lambda configs, *a, **k: configs[:2]}
+    )
+    assert tuned.warmup(floats(1), floats(1), 1, grid=(1,)) == [("warm", 16), ("warm", 32)]
+    assert tuned.run(floats(1), floats(1), 1, grid=(1,), warmup=True) == [("warm", 16), ("warm", 32)]
+    assert kernel.launches == []
+
+
+def test_attributes() -> None:
+    kernel = Recorder()
+    tuned = tuner(kernel, blocks(16, 32), key=("n", "absent"))
+    assert (tuned.fn, tuned.base_fn, tuned.keys) == (kernel, kernel.fn, ["n", "absent"])
+    assert tuned.arg_names == kernel.arg_names and tuned.__name__ == "kernel" and tuned.__doc__ == "Does nothing."
+    assert isinstance(tuned, KernelInterface)
+
+
+# ---- results on disk: these need a kernel with a source
+
+
+def grid(meta: dict[str, Any]) -> tuple[int]:
+    return (-(-meta["n"] // meta["BLOCK"]),)
+
+
+class Timer:
+    """Runs a call and makes each next one slower; remembers how often it was asked."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, call: Any, quantiles: Any) -> list[float]:
+        call()
+        self.count += 1
+        return [float(self.count)] * 3
+
+
+def tune_on_disk(configs: list[Config], n: int = 100, **settings: Any) -> tuple[Autotuner, int]:
+    timer = Timer()
+    tuned = autotune(configs, ["n"], do_bench=timer, cache_results=True, **settings)(add_one)
+    x, y = np.arange(n, dtype=np.float32), floats(n)
+    tuned[grid](x, y, n)
+    assert np.array_equal(y, x + 1)
+    return tuned, timer.count
+
+
+def test_results_are_kept_per_configuration(cache_dir: Path) -> None:
+    first, measured = tune_on_disk(blocks(16, 32))
+    assert measured == 2 and first.best_config == Config({"BLOCK": 16})
+    again, measured = tune_on_disk(blocks(16, 32))
+    assert measured == 0 and again.configs_timings == first.configs_timings and again.best_config == first.best_config
+    longer, measured = tune_on_disk(blocks(32, 16, 64))
+    assert measured == 1 and list(longer.configs_timings) == blocks(32, 16, 64)
+    assert tune_on_disk(blocks(32, 64))[1] == 0
+    assert tune_on_disk(blocks(32, 64, num_warps=8))[1] == 2
+    assert tune_on_disk(blocks(16, 32), n=101)[1] == 2
+
+
+def test_the_file_is_json_in_the_cache(cache_dir: Path) -> None:
+    tune_on_disk(blocks(16, 32))
+    (path,) = cache_dir.rglob("add_one.autotune.json")
+    data = json.loads(path.read_text())
+    assert data["kernel"] == "add_one" and data["key"] == "(100, 'float32', 'float32')"
+    assert list(data["timings"].values()) == [[1.0] * 3, [2.0] * 3]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"timings": 3}', '{"timings": {"x": ["a"]}}'])
+def test_a_damaged_file_is_ignored(cache_dir: Path, damage: str) -> None:
+    tune_on_disk(blocks(16, 32))
+    (path,) = cache_dir.rglob("*.autotune.json")
+    path.write_text(damage)
+    assert tune_on_disk(blocks(16, 32))[1] == 2
+    assert tune_on_disk(blocks(16, 32))[1] == 0
+
+
+def test_results_follow_the_environment(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tune_on_disk(blocks(16, 32))
+    monkeypatch.setenv("DISABLE_LLVM_OPT", "1")
+    assert tune_on_disk(blocks(16, 32))[1] == 2
+
+
+def test_the_knob_keeps_results_too(cache_dir: Path) -> None:
+    knobs.autotuning.cache = True
+    timer = Timer()
+    for _ in range(2):
+        autotune(blocks(16, 32), ["n"], do_bench=timer)(add_one)[grid](floats(64), floats(64), 64)
+    assert timer.count == 2
+
+
+def test_hooks_of_configurations_switch_it_off(cache_dir: Path) -> None:
+    configs = [Config({"BLOCK": 16}, pre_hook=lambda args: None), Config({"BLOCK": 32})]
+    assert [tune_on_disk(configs)[1] for _ in range(2)] == [2, 2]
+    assert not list(cache_dir.rglob("*.autotune.json"))
+
+
+def test_interpreted_kernels_keep_nothing(cache_dir: Path) -> None:
+    kernel = Recorder()
+    for _ in range(2):
+        tuner(kernel, blocks(16, 32), cache_results=True)[(1,)](floats(1), floats(1), 1)
+    assert len(kernel.launches) == 6
+
+
+def test_failures_are_remembered(cache_dir: Path, capsys: Any) -> None:
+    def fail_for_large_blocks(call: Any, quantiles: Any) -> list[float]:
+        call()
+        counts.append(1)
+        if len(counts) == 2:
+            raise OutOfResources(2, 1, "threads")
+        return [1.0, 1.0, 1.0]
+
+    counts: list[int] = []
+    for _ in range(2):
+        tuned = autotune(blocks(16, 32), ["n"], do_bench=fail_for_large_blocks, cache_results=True)(add_one)
+        with knobs.autotuning.scope():
+            knobs.autotuning.print = True
+            tuned[grid](floats(64), floats(64), 64)
+        assert tuned.configs_timings[Config({"BLOCK": 32})] == [math.inf] * 3
+    assert len(counts) == 2
+    assert "2 of 2 timings from disk" in capsys.readouterr().out
+
+
+def test_the_default_benchmarker_is_the_drivers(cache_dir: Path) -> None:
+    tuned = autotune(blocks(64, 128), ["n"])(add_one)
+    y = floats(100)
+    tuned[grid](floats(100), y, 100)
+    assert y.tolist() == [1.0] * 100
+    assert all(len(timing) == 3 and timing[0] > 0 for timing in tuned.configs_timings.values())
+    kernels = tuned.warmup(floats(100), y, 100, grid=(1,))
+    assert [kernel.name for kernel in kernels] == [kernels[0].name] * 2
+
+
+def test_a_configuration_may_replace_a_stage(cache_dir: Path, tmp_path: Path) -> None:
+    text = add_one.warmup(floats(64), floats(64), 64, grid=(1,), BLOCK=64).asm["ttir"]
+    changed = tmp_path / "add_seven.ttir"
+    changed.write_text(text.replace("dense<1.000000e+00>", "dense<7.000000e+00>"))
+    for config in (Config({"BLOCK": 64}, ir_override=str(changed)), Config({"BLOCK": 64, "ir_override": str(changed)})):
+        y = floats(64)
+        autotune([config], [])(add_one)[grid](floats(64), y, 64)
+        assert y.tolist() == [7.0] * 64
+
+
+def test_interpreted_kernels_are_tuned(cache_dir: Path) -> None:
+    interpreted = jit(add_one.fn, interpret=True)
+    tuned = autotune(blocks(64, 128), ["n"], do_bench=Timer(), cache_results=True)(interpreted)
+    y = floats(100)
+    tuned[grid](floats(100), y, 100)
+    assert y.tolist() == [1.0] * 100 and tuned.best_config == Config({"BLOCK": 64})
+    assert tuned.warmup(floats(100), y, 100, grid=(1,)) == [None, None]
+    assert not list(cache_dir.rglob("*.autotune.json"))
+
+
+# ---- Config
+
+
+def test_config_text_and_launch_arguments() -> None:
+    config = Config({"A": 1}, num_warps=2, maxnreg=64, ir_override="x.ttir")
+    assert str(config) == "A: 1, num_warps: 2, num_ctas: 1, num_stages: 3, maxnreg: 64"
+    assert config.all_kwargs() == {
+        "A": 1, "num_warps": 2, "num_ctas": 1, "num_stages": 3, "maxnreg": 64, "ir_override": "x.ttir",
+    }  # fmt: skip
+    assert Config({"ir_override": "x.ttir"}).all_kwargs()["ir_override"] == "x.ttir"
+
+
+def test_configs_are_values() -> None:
+    hook = print
+    assert Config({"A": 1, "B": 2}) == Config({"B": 2, "A": 1})
+    assert hash(Config({"A": 1, "B": 2})) == hash(Config({"B": 2, "A": 1}))
+    assert Config({"A": 1}) != Config({"A": 2}) and Config({"A": 1}) != Config({"A": 1}, num_warps=8)
+    assert Config({"A": 1}, pre_hook=hook) != Config({"A": 1}) and Config({"A": 1}) != 1
+    assert Config({"A": 1}, pre_hook=hook) == Config({"A": 1}, pre_hook=hook)
+
+
+def test_configs_travel() -> None:
+    config = Config({"A": 1}, num_warps=8, num_stages=1)
+    assert pickle.loads(pickle.dumps(config)) == config
+    old = Config.__new__(Config)
+    old.__setstate__({"kwargs": {"A": 1}})
+    assert old == Config({"A": 1}) and old.ir_override is None
+
+
+# ---- heuristics
+
+
+def test_heuristics_see_arguments_and_earlier_heuristics() -> None:
+    kernel = Recorder()
+    ruled = heuristics(
+        {"BLOCK": lambda args: 2 * args["n"], "FLAG": lambda args: args["BLOCK"] > 4 and args["y"] is None}
+    )(kernel)
+    ruled[(1,)](floats(1), None, n=3)
+    assert kernel.launches[0][1] == {"grid": (1,), "warmup": False, "n": 3, "BLOCK": 6, "FLAG": True}
+    assert ruled.warmup(floats(1), None, 4, grid=(1,)) == ("warm", 8)
+    assert isinstance(ruled, KernelInterface) and ruled.base_fn is kernel.fn and ruled.arg_names == kernel.arg_names
+
+
+def test_heuristics_under_autotune() -> None:
+    kernel = Recorder()
+    ruled = heuristics({"FLAG": lambda args: args["n"] % args["BLOCK"] == 0})(kernel)
+    tuned = autotune(blocks(16, 24), ["n"], do_bench=Clock(kernel, {16: 2, 24: 1}))(ruled)
+    tuned[(1,)](floats(1), floats(1), 48)
+    assert [(kwargs["BLOCK"], kwargs["FLAG"]) for _, kwargs in kernel.launches] == [(16, True), (24, True), (24, True)]
+    assert tuned.base_fn is kernel.fn
+
+
+def test_heuristics_over_autotune() -> None:
+    kernel = Recorder()
+    tuned = tuner(kernel, blocks(16, 32), key=["FLAG"])
+    ruled = heuristics({"FLAG": lambda args: args["n"] > 10})(tuned)
+    for n in (1, 2, 100):
+        ruled[(1,)](floats(1), floats(1), n)
+    assert list(tuned.cache) == [(False, "float32", "float32"), (True, "float32", "float32")]
+    assert ruled.warmup(floats(1), floats(1), 1, grid=(1,)) == [("warm", 16), ("warm", 32)]
+
+
+def test_one_configuration_over_two_heuristics() -> None:
+    kernel = Recorder()
+    both = heuristics({"FLAG": lambda args: args["n"]})(heuristics({"y": lambda args: args["FLAG"] + 1})(kernel))
+    tuned = autotune([Config({"BLOCK": 4})], key=[])(both)
+    tuned[(1,)](floats(1), n=5)
+    assert {k: kernel.launches[0][1][k] for k in ("FLAG", "y", "BLOCK")} == {"FLAG": 5, "y": 6, "BLOCK": 4}
+    assert tuned.base_fn.__name__ == "kernel"

@@ -1,0 +1,300 @@
+"""`do_bench`, `do_bench_cudagraph`, reports, comparisons, peak rates (`spec/language.md` 6.13)."""
+
+import csv
+import math
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilework.language as tl
+from tilework import testing
+from tilework.backends.base import GPUTarget
+from tilework.runtime import perf_report as reports
+from tilework.runtime.benchmark import quantile
+from tilework.runtime.driver import driver
+
+
+class FakeDevice:
+    """A driver whose clock moves only when a call says so, and that records what is done to it."""
+
+    def __init__(self, backend: str = "cuda", arch: int = 90) -> None:
+        self.now, self.flushes, self.replays = 0.0, 0, 0
+        self.target = GPUTarget(backend, arch, 32)
+        self.utils = SimpleNamespace(get_device_properties=lambda device: dict(H100))
+        device = self
+
+        class Event:
+            def __init__(self, enable_timing: bool = False) -> None:
+                assert enable_timing
+
+            def record(self) -> None:
+                self.at = device.now
+
+            def elapsed_time(self, end: Any) -> float:
+                return end.at - self.at
+
+        class Graph:
+            def replay(self) -> None:
+                device.replays += 1
+                device.now += 8.0
+
+        self.interface = SimpleNamespace(
+            Event=Event,
+            synchronize=lambda: None,
+            stream=nullcontext,
+            Stream=lambda: None,
+            CUDAGraph=Graph,
+            graph=nullcontext,
+        )
+
+    def get_current_target(self) -> GPUTarget:
+        return self.target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_device_interface(self) -> Any:
+        return self.interface
+
+    def get_empty_cache_for_benchmark(self) -> str:
+        return "buffer"
+
+    def clear_cache(self, buffer: str) -> None:
+        assert buffer == "buffer"
+        self.flushes += 1
+
+
+H100 = {"multiprocessor_count": 132, "mem_clock_rate": 2_619_000, "mem_bus_width": 5120, "sm_clock_rate": 1_980_000}
+
+
+@pytest.fixture
+def device() -> Iterator[FakeDevice]:
+    fake = FakeDevice()
+    before = driver._active
+    driver.set_active(fake)
+    yield fake
+    driver._active = before
+
+
+def calls_of(device: FakeDevice, cost: float) -> Any:
+    def call() -> None:
+        call.count += 1
+        device.now += cost
+
+    call.count = 0
+    return call
+
+
+def test_repetitions_follow_from_the_estimate(device: FakeDevice) -> None:
+    call = calls_of(device, 2.0)
+    assert testing.do_bench(call, warmup=10, rep=41) == 2.0
+    assert call.count == 1 + 5 + 5 + 20
+    assert device.flushes == 5 + 20
+
+
+def test_a_slow_call_is_timed_once(device: FakeDevice) -> None:
+    call = calls_of(device, 1000.0)
+    assert testing.do_bench(call, return_mode="all") == [1000.0]
+    assert call.count == 1 + 5 + 1 + 1
+
+
+def test_return_modes_and_quantiles(device: FakeDevice) -> None:
+    steps = iter([1.0] * 11 + [float(n) for n in range(1, 11)])
+    times = testing.do_bench(lambda: setattr(device, "now", device.now + next(steps)), 5, 10, return_mode="all")
+    assert times == [float(n) for n in range(1, 11)]
+    for mode, expected in (("min", 1.0), ("max", 1.0), ("mean", 1.0), ("median", 1.0)):
+        assert testing.do_bench(calls_of(device, 1.0), return_mode=mode) == expected
+    assert testing.do_bench(calls_of(device, 1.0), quantiles=[0.5, 0.2, 0.8]) == [1.0, 1.0, 1.0]
+    assert testing.do_bench(calls_of(device, 1.0), quantiles=[0.5]) == 1.0
+    with pytest.raises(AssertionError, match="return_mode"):
+        testing.do_bench(calls_of(device, 1.0), return_mode="average")
+
+
+def test_quantiles_are_interpolated() -> None:
+    values = list(np.random.default_rng(0).uniform(size=17))
+    for q in (0, 0.1, 0.2, 0.5, 0.8, 1):
+        assert math.isclose(quantile(values, q), float(np.quantile(values, q)))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        quantile(values, 1.5)
+
+
+def test_gradients_are_dropped_and_old_arguments_accepted(device: FakeDevice) -> None:
+    leaf = SimpleNamespace(grad="old")
+    testing.do_bench(calls_of(device, 50.0), grad_to_none=[leaf], fast_flush=False)
+    assert leaf.grad is None
+
+
+def test_the_host_has_a_clock() -> None:
+    ms = testing.do_bench(lambda: time.sleep(0.002), warmup=1, rep=5)
+    assert 1.9 <= ms <= 500
+
+
+def test_graph_times_are_per_call(device: FakeDevice) -> None:
+    assert testing.do_bench_cudagraph(calls_of(device, 5.0), rep=20) == 2.0
+    assert device.replays == 10
+
+
+def test_graphs_need_cuda() -> None:
+    with pytest.raises(RuntimeError, match=r"active device is cpu: use do_bench"):
+        testing.do_bench_cudagraph(lambda: None)
+
+
+def sizes(x: Any, **changes: Any) -> testing.Benchmark:
+    return testing.Benchmark(
+        **{"x_names": ["n"], "x_vals": x, "line_arg": "provider", "line_vals": ["a", "b"], "line_names": ["A", "B"],
+           "plot_name": "speed", "args": {"scale": 2}} | changes
+    )  # fmt: skip
+
+
+def measure(n: int, provider: str, scale: int, offset: float = 0.0) -> float:
+    return n * scale + (0.5 if provider == "b" else 0.0) + offset
+
+
+def test_report_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    testing.perf_report(sizes([1, 20]))(measure).run(print_data=True)
+    assert capsys.readouterr().out == "\n".join(
+        ["speed:", "    n          A          B", "0   1   2.000000   2.500000", "1  20  40.000000  40.500000", ""]
+    )
+
+
+def test_report_writes_csv_and_html(tmp_path: Path) -> None:
+    mark = testing.perf_report([sizes([1, 2])])(measure)
+    assert mark.run(save_path=str(tmp_path / "out"), diff_col=True, save_precision=2, offset=1.0) is None
+    rows = list(csv.reader((tmp_path / "out" / "speed.csv").open()))
+    assert rows == [["n", "A", "B", "Diff"], ["1", "3.00", "3.50", "0.50"], ["2", "5.00", "5.50", "0.50"]]
+    assert "speed" in (tmp_path / "out" / "results.html").read_text()
+
+
+def test_points_may_be_tuples_and_results_ranges(capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark = sizes([(1, 2), 3], x_names=["n", "m"], line_vals=["a"], line_names=["A"])
+    mark = testing.perf_report(benchmark)(lambda n, m, provider, scale: (n * m, 0, 9))
+    table = mark.measure(benchmark, {})
+    assert table.columns == ["n", "m", "A", "A-min", "A-max"]
+    assert table.rows == [[1, 2, 2, 0, 9], [3, 3, 9, 0, 9]]
+    with pytest.raises(ValueError, match="expected 2 values"):
+        testing.perf_report(sizes([(1, 2, 3)], x_names=["n", "m"]))(measure).run()
+
+
+def test_optional_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "has", lambda library: False)
+    mark = testing.perf_report(sizes([1]))(measure)
+    with pytest.raises(RuntimeError, match="pandas is not installed"):
+        mark.run(return_df=True)
+    with pytest.raises(RuntimeError, match="matplotlib is not installed"):
+        mark.run(show_plots=True)
+
+
+def test_plots(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    testing.perf_report(sizes([1, 2], styles=[("red", "-"), ("blue", "--")], x_log=True))(measure).run(
+        save_path=str(tmp_path)
+    )
+    assert (tmp_path / "speed.png").stat().st_size > 0
+
+
+def test_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = testing.perf_report(sizes([1, 2]))(measure).run(return_df=True)
+    assert isinstance(frame, pandas.DataFrame) and list(frame["B"]) == [2.5, 4.5]
+    assert isinstance(testing.perf_report([sizes([1])])(measure).run(return_df=True), list)
+
+
+def test_close() -> None:
+    nan = np.array([1.0, np.nan])
+    testing.assert_close(nan, nan + 0.005)
+    testing.assert_close(np.ones(4, ml_dtypes.bfloat16), np.ones(4, np.float32))
+    testing.assert_close([1, 2], np.array([1, 2]))
+    testing.assert_close(3.0, 3.001)
+    with pytest.raises(AssertionError, match="in the last row"):
+        testing.assert_close(np.ones(3), np.full(3, 1.02), err_msg="in the last row")
+    with pytest.raises(AssertionError):
+        testing.assert_close(np.ones(3), np.ones(2))
+
+
+def test_close_with_tolerances_by_dtype() -> None:
+    seen = []
+    testing.assert_close(
+        np.full(2, 1.5, np.float16), np.ones(2, np.float16), atol=lambda dtype: seen.append(dtype) or 1
+    )
+    assert seen == [np.dtype(np.float16)]
+    testing.assert_close(np.full(2, 150.0), np.full(2, 100.0), atol=0, rtol=0.6)
+    with pytest.raises(AssertionError):
+        testing.assert_close(np.full(2, 150.0), np.full(2, 100.0), atol=0, rtol=lambda dtype: 0.4)
+
+
+def test_peak_rates(device: FakeDevice) -> None:
+    assert math.isclose(testing.get_dram_gbps(), 3352.3, rel_tol=1e-4)
+    assert math.isclose(testing.get_max_tensorcore_tflops(tl.float16, 1_830_000), 989.4, rel_tol=1e-3)
+    assert math.isclose(testing.get_max_tensorcore_tflops(tl.float8e5, 1_830_000), 1978.8, rel_tol=1e-3)
+    assert math.isclose(testing.get_max_simd_tflops(tl.float32, 1_980_000), 66.9, rel_tol=1e-3)
+    with pytest.raises(RuntimeError, match="do not multiply fp64"):
+        testing.get_max_tensorcore_tflops(tl.float64, 1)
+    with pytest.raises(RuntimeError, match="not for i8"):
+        testing.get_max_simd_tflops(tl.int8, 1)
+
+
+def test_peak_rates_of_older_gpus(device: FakeDevice) -> None:
+    device.target = GPUTarget("cuda", 80, 32)
+    device.utils = SimpleNamespace(get_device_properties=lambda _: H100 | {"multiprocessor_count": 108})
+    assert math.isclose(testing.get_max_tensorcore_tflops(np.dtype(np.float16), 1_410_000), 311.9, rel_tol=1e-3)
+    assert math.isclose(testing.get_max_simd_tflops(tl.float32, 1_410_000), 19.5, rel_tol=1e-3)
+    device.target = GPUTarget("cuda", 70, 32)
+    with pytest.raises(RuntimeError, match=r"7\.0 do not multiply bf16"):
+        testing.get_max_tensorcore_tflops(tl.bfloat16, 1)
+
+
+def test_hardware_helpers_without_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testing.shutil, "which", lambda name: None)
+    with pytest.raises(RuntimeError, match="active device is the CPU"):
+        testing.get_dram_gbps()
+    with pytest.raises(RuntimeError, match="nvidia-smi is not on the PATH"):
+        testing.nvsmi(["clocks.current.sm"])
+    with pytest.raises(RuntimeError, match="nvidia-smi"), testing.set_gpu_clock():
+        raise AssertionError("not reached")
+
+
+def test_clocks_are_locked_and_released(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **settings: Any) -> Any:
+        commands.append(command)
+        return SimpleNamespace(returncode=0, stdout="1350, 1215\n", stderr="")
+
+    monkeypatch.setattr(testing.shutil, "which", lambda name: name)
+    monkeypatch.setattr(testing.subprocess, "run", run)
+    with testing.set_gpu_clock() as (tflops, gbps):
+        assert math.isclose(tflops, 132 * 4 * 1024 * 1.35e-3)
+        assert math.isclose(gbps, 5120 / 8 * 2 * 1.215)
+    assert commands[1][-1] == "--lock-gpu-clocks=1350,1350"
+    assert [command[-1] for command in commands[-2:]] == ["--reset-gpu-clocks", "--reset-memory-clocks"]
+
+
+def test_memcheck_runs_chosen_cases_in_the_sanitizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+
+    @testing.cuda_memcheck(size=3)
+    def case(size: int, request: Any = None) -> None:
+        ran.append(size)
+
+    request = SimpleNamespace(node=SimpleNamespace(path="test_x.py", name="case[3]"))
+    case(size=2)
+    monkeypatch.setattr(testing, "run_tool", lambda *command: ran.append(command[-1]) or "ERROR SUMMARY: 0 errors")
+    case(size=3, request=request)
+    assert ran == [2, "test_x.py::case[3]"]
+    monkeypatch.setattr(testing, "run_tool", lambda *command: "ERROR SUMMARY: 2 errors")
+    with pytest.raises(AssertionError, match="2 errors"):
+        case(size=3, request=request)
+
+
+def test_torch_tensors_compare() -> None:
+    torch = pytest.importorskip("torch")
+    testing.assert_close(torch.ones(4, dtype=torch.bfloat16, requires_grad=True), np.ones(4))
+    with pytest.raises(AssertionError):
+        testing.assert_close(torch.ones(4), torch.zeros(4))

@@ -1,0 +1,74 @@
+"""Host tensor descriptors (`spec/language.md` 6.10): every rule, on NumPy and torch bases."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilework.tools.tensor_descriptor import TensorDescriptor
+
+
+def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """An array at an address that is a multiple of 64."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def test_from_tensor_takes_sizes_and_strides_in_elements() -> None:
+    desc = TensorDescriptor.from_tensor(aligned((4, 8, 16), np.float16), [1, 2, 16])
+    assert (list(desc.shape), list(desc.strides)) == ([4, 8, 16], [128, 16, 1])
+    assert (list(desc.block_shape), desc.padding) == ([1, 2, 16], "zero")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"strides": [8]}, "strides"),
+        ({"block_shape": [4]}, "rank"),
+        ({"shape": [], "strides": [], "block_shape": []}, "1 to 5"),
+        ({"shape": [1] * 6, "strides": [4] * 5 + [1], "block_shape": [1] * 6}, "1 to 5"),
+        ({"base": aligned((65,))[1:]}, "aligned"),
+        ({"base": 64}, "an array or a tensor"),
+        ({"block_shape": [3, 4]}, "Shape element 0 must be a power of 2"),
+        ({"block_shape": [1024, 2048]}, "maximum tensor numel"),
+        ({"block_shape": [2.0, 4]}, "Shape element 0"),
+        ({"strides": [6, 1]}, "24 bytes"),
+        ({"strides": [8, 2]}, "contiguous"),
+        ({"shape": [0, 8]}, "positive"),
+        ({"padding": "one"}, "zero, nan"),
+        ({"padding": "nan", "base": aligned((8, 8), np.int32)}, "floating-point"),
+    ],
+)
+def test_what_is_refused(changes: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {"base": aligned((8, 8)), "shape": [8, 8], "strides": [8, 1], "block_shape": [4, 4]}
+    TensorDescriptor(**good)
+    with pytest.raises(AssertionError, match=message):
+        TensorDescriptor(**good | changes)
+
+
+def test_an_illegal_block_shape_is_a_value_error_too() -> None:
+    with pytest.raises(ValueError, match="power of 2"):
+        TensorDescriptor.from_tensor(aligned((8, 8)), [5, 4])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
+def test_nan_padding_of_every_floating_type(dtype: Any) -> None:
+    assert TensorDescriptor.from_tensor(aligned((16, 16), dtype), [16, 16], padding="nan").padding == "nan"
+
+
+def test_rank_five_and_one() -> None:
+    TensorDescriptor.from_tensor(aligned((2, 2, 2, 2, 16)), [1, 1, 1, 1, 16])
+    TensorDescriptor.from_tensor(aligned((64,)), [16])
+
+
+def test_torch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    desc = TensorDescriptor.from_tensor(torch.zeros((8, 16), dtype=torch.bfloat16), [4, 8], padding="nan")
+    assert (list(desc.shape), list(desc.strides)) == ([8, 16], [16, 1])
+    with pytest.raises(AssertionError, match="contiguous"):
+        TensorDescriptor.from_tensor(torch.zeros((16, 16)).T, [4, 8])
+    with pytest.raises(AssertionError, match="floating-point"):
+        TensorDescriptor.from_tensor(torch.zeros((16, 16), dtype=torch.int8), [4, 16], padding="nan")

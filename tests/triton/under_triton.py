@@ -1,0 +1,67 @@
+"""Run under an interpreter that has Triton; nothing here imports tilework.
+
+Reads from standard input {"kernels": [...], "texts": [...]}; prints as its last line what Triton's own compiler gives
+for the kernels (executed with `triton` under the name `tilework`) and what it says about texts we printed:
+{"printed": {key: TTIR}, "refused": {key: message}}.
+"""
+
+import json
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+import triton
+import triton.language
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+
+def load(file: str, kernel: str) -> object:
+    """Import an example with Triton under our names."""
+    stand_in = types.ModuleType("tilework")
+    stand_in.__dict__.update({name: getattr(triton, name) for name in dir(triton) if not name.startswith("__")})
+    stand_in.language = triton.language  # pyright: ignore[reportAttributeAccessIssue]
+    sys.modules["tilework"] = stand_in
+    sys.modules["tilework.language"] = triton.language
+    root = str(Path(file).parent.parent)
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    return getattr(__import__(f"examples.{Path(file).stem}", fromlist=[kernel]), kernel)
+
+
+def print_kernel(entry: dict) -> str:
+    """The TTIR of a kernel, with locations."""
+    attrs = {tuple(path): facts for path, facts in entry["attrs"]}
+    kernel = load(entry["file"], entry["kernel"])
+    source = ASTSource(kernel, entry["signature"], entry["constexprs"], attrs)
+    return triton.compile(source, target=GPUTarget("cuda", entry["arch"], 32)).asm["ttir"]
+
+
+def accept(entry: dict, folder: str) -> None:
+    """Compile our text to the end; an exception says what is wrong with it."""
+    path = Path(folder) / f"{entry['key'].replace(':', '_')}.ttir"
+    path.write_text(entry["text"])
+    compiled = triton.compile(str(path), target=GPUTarget("cuda", entry["arch"], 32))
+    assert compiled.asm["cubin"], "no cubin"
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    printed: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        knobs.cache.dir = folder
+        for entry in request["kernels"]:
+            printed[entry["key"]] = print_kernel(entry)
+        for entry in request["texts"]:
+            try:
+                accept(entry, folder)
+            except Exception as error:
+                refused[entry["key"]] = f"{type(error).__name__}: {error}"
+    print(json.dumps({"printed": printed, "refused": refused}))
+
+
+if __name__ == "__main__":
+    main()

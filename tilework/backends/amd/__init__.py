@@ -1,0 +1,1 @@
+"""AMD GPUs: their name and what it says about arguments. There is no compiler for them here."""

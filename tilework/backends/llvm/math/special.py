@@ -1,0 +1,150 @@
+"""The error function and its relatives, f64 (f32 erf has a polynomial of its own).
+
+For x >= 0, erfc(x) = exp(-x^2) * g(t) / (1 + 2x), where g is flat in t = (x - 4) / (x + 4), so that one polynomial serves
+the whole half line. exp(-x^2) takes x^2 as a pair: near x = 26 a plain square would cost 300 units in the last place.
+"""
+
+import math
+
+from tilework.backends.llvm.math import coefficients as c
+from tilework.backends.llvm.math.exponential import exp, exp_parts
+from tilework.backends.llvm.math.lanes import (
+    Lanes,
+    Pair,
+    copysign,
+    fast_two_sum,
+    fma,
+    pair_quotient,
+    pair_times,
+    polynomial,
+    scale,
+    smaller,
+    sqrt,
+    two_product,
+    two_sum,
+    where,
+)
+from tilework.backends.llvm.math.logarithm import log
+from tilework.backends.llvm.types import f32
+
+
+def scaled_erfc(x: Lanes) -> Pair:
+    """exp(x^2) erfc(x) for x >= 0."""
+    top, bottom = two_sum(x, -4.0), two_sum(x, 4.0)
+    t, t_low = pair_quotient(top, bottom)
+    slope = polynomial(t, c.ERFCX[1:])
+    product, product_low = two_product(slope, t)
+    high, low = fast_two_sum(t.const(c.ERFCX0[0]), product)
+    flat = Pair(high, low + (product_low + (c.ERFCX0[1] + slope * t_low)))
+    return pair_quotient(flat, fast_two_sum_one(x + x))
+
+
+def fast_two_sum_one(x: Lanes) -> Pair:
+    return two_sum(x, 1.0)
+
+
+def erfc_positive(x: Lanes, tail: Lanes | None = None) -> tuple[Pair, Lanes]:
+    """((hi, lo), n): erfc(x + tail) = (hi + lo) 2^n for x in [0, 40]."""
+    square, low = two_product(x, x)
+    low = low if tail is None else fma(x + x, tail, low)
+    big, big_low, n = exp_parts(-square, -low)
+    scaled = scaled_erfc(x)
+    if tail is not None:  # g' = 2 x g - 2 / sqrt(pi)
+        scaled = Pair(scaled.hi, scaled.lo + tail * fma(x + x, scaled.hi, -c.TWO_OVER_SQRT_PI[0]))
+    return pair_times(Pair(big, big_low), scaled), n
+
+
+def erfc(x: Lanes) -> Lanes:
+    a = smaller(abs(x), 28.0)
+    (high, low), n = erfc_positive(a)
+    positive = scale(high + low, n)
+    first, error = two_sum(x.const(2.0), -positive)
+    return where(x < 0.0, first + error, where(x.is_nan(), x, positive))
+
+
+def erf(x: Lanes) -> Lanes:
+    z = x * x
+    if x.scalar is f32:
+        small = fma(x, polynomial(z, c.ERFF), x)
+        a = smaller(abs(x), 4.0)
+        large = 1.0 - exp(polynomial(a - 2.5, c.LOG_ERFCF) - a * a)
+        return where(abs(x) < 1.0, small, copysign(large, x))
+    small = fma(x, polynomial(z, c.ERF), x)
+    (high, low), n = erfc_positive(smaller(abs(x), 6.5))
+    large = 1.0 - scale(high + low, n)
+    return where(abs(x) < 1.0, small, copysign(large, x))
+
+
+def erfcx(x: Lanes) -> Lanes:
+    """exp(x^2) erfc(x)."""
+    a = abs(x)
+    high, low = scaled_erfc(smaller(a, 2.0**300))
+    positive = high + low
+    bounded = smaller(a, 30.0)
+    square, square_low = two_product(bounded, bounded)
+    big, big_low, n = exp_parts(square, square_low)
+    negative = scale(big + big_low, n + 1) - positive
+    return where(x < 0.0, negative, positive)
+
+
+def normcdf(x: Lanes) -> Lanes:
+    """The normal distribution below x: erfc(-x / sqrt(2)) / 2."""
+    bounded = where(abs(x) < 40.0, x, copysign(x.const(40.0), x))
+    high, low = two_product(-bounded, c.ROOT_HALF[0])
+    high, low = fast_two_sum(high, fma(-bounded, c.ROOT_HALF[1], low))
+    negative = high < 0.0
+    (big, big_low), n = erfc_positive(abs(high), where(negative, -low, low))
+    positive = scale(big + big_low, n - 1)
+    return where(x.is_nan(), x, where(negative, 1.0 - positive, positive))
+
+
+def erfcinv(y: Lanes) -> Lanes:
+    """x with erfc(x) = y for y in (0, 2): a rough start, then three steps of Halley's method on erfc."""
+    upper = y > 1.0
+    p = where(upper, 2.0 - y, y)
+    x = start(p)
+    for _ in range(3):
+        (high, low), n = erfc_positive(x)
+        # (erfc(x) - p) / (2/sqrt(pi) exp(-x^2)), in units of exp(-x^2) so that nothing underflows
+        square, square_low = two_product(x, x)
+        big, big_low, m = exp_parts(square, square_low)
+        gain = scale(big, m) if x.scalar is f32 else big
+        difference = (scale(high, n) - p) + scale(low, n)
+        step = difference * scale(gain, m) / c.TWO_OVER_SQRT_PI[0]
+        step = where(p < 2.0**-1000, 0.0, step)
+        x = x + step / (1.0 + x * step)
+        del big_low
+    x = where(p.equal(1.0), 0.0, x)
+    result = where(upper, -x, x)
+    edge = where(y.equal(0.0), math.inf, where(y.equal(2.0), -math.inf, y.const(math.nan)))
+    return where((y > 0.0) & (y < 2.0), result, edge)
+
+
+def start(p: Lanes) -> Lanes:
+    """A few digits of the inverse of erfc on (0, 1]: log(1 / p) and its square root (Winitzki)."""
+    product = p * (2.0 - p)
+    logarithm = log(product)
+    a = 0.147
+    first = 2.0 / (math.pi * a) + 0.5 * logarithm
+    inside = fma(first, first, logarithm * (-1.0 / a))
+    return sqrt(where(sqrt(inside) > first, sqrt(inside) - first, 0.0))
+
+
+def erfinv(y: Lanes) -> Lanes:
+    """Near 0 by Newton on erf, elsewhere by erfcinv(1 - |y|), whose argument is exact there."""
+    a = abs(y)
+    far = erfcinv(1.0 - where(a < 0.5, 0.5, a))
+    near_y = where(a < 0.5, a, 0.25)
+    x = near_y * (math.sqrt(math.pi) / 2)
+    for _ in range(5):
+        z = x * x
+        value = fma(x, polynomial(z, c.ERF), x)
+        error = fma(x, polynomial(z, c.ERF), x - near_y) if _ else value - near_y
+        step = error * exp(z) * (math.sqrt(math.pi) / 2)
+        x = x - step / (1.0 + x * step)
+    result = copysign(where(a < 0.5, x, far), y)
+    return where(y.equal(0.0), y, where(a <= 1.0, where(a.equal(1.0), copysign(y.const(math.inf), y), result), math.nan))
+
+
+def normcdfinv(y: Lanes) -> Lanes:
+    return erfcinv(y + y) * -math.sqrt(2.0)

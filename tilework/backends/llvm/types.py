@@ -1,0 +1,104 @@
+"""LLVM types, interned: equal arguments give the same object, so types are compared with `is`.
+
+    >>> vector(f32, 4).text, vector(f32, 4) is vector(f32, 4)
+    ('<4 x float>', True)
+    >>> vector(f32, 4).suffix                  # in the names of overloaded intrinsics: llvm.fma.v4f32
+    'v4f32'
+"""
+
+from functools import cache
+
+
+class Type:
+    """One LLVM type. `scalar` is the element of a vector and the type itself otherwise."""
+
+    __slots__ = ("bits", "count", "element", "fields", "kind", "mask", "scalar", "space", "suffix", "text")
+
+    def __init__(self, kind: str, text: str, suffix: str, bits: int = 0) -> None:
+        self.kind, self.text, self.suffix, self.bits = kind, text, suffix, bits
+        self.mask = (1 << bits) - 1
+        self.scalar: Type = self
+        self.element: Type | None = None
+        self.count = 1
+        self.fields: tuple[Type, ...] = ()
+        self.space = 0
+
+    def __repr__(self) -> str:
+        return self.text
+
+    @property
+    def is_int(self) -> bool:
+        """An integer, or a vector of integers."""
+        return self.scalar.kind == "int"
+
+    @property
+    def is_float(self) -> bool:
+        """A floating-point number, or a vector of them."""
+        return self.scalar.kind == "float"
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.scalar.kind == "ptr"
+
+    @property
+    def is_vector(self) -> bool:
+        return self.kind == "vector"
+
+    def with_scalar(self, scalar: "Type") -> "Type":
+        """The same shape with another element: <4 x float> with i1 is <4 x i1>."""
+        return vector(scalar, self.count) if self.kind == "vector" else scalar
+
+
+@cache
+def integer(bits: int) -> Type:
+    return Type("int", f"i{bits}", f"i{bits}", bits)
+
+
+@cache
+def pointer(space: int = 0) -> Type:
+    made = Type("ptr", f"ptr addrspace({space})" if space else "ptr", f"p{space}", 64)
+    made.space = space
+    return made
+
+
+@cache
+def vector(element: Type, count: int) -> Type:
+    assert element.kind in ("int", "float", "ptr"), f"LLVM has no vector of {element}"
+    made = Type("vector", f"<{count} x {element.text}>", f"v{count}{element.suffix}", element.bits * count)
+    made.scalar = made.element = element
+    made.count = count
+    return made
+
+
+@cache
+def array(element: Type, count: int) -> Type:
+    made = Type("array", f"[{count} x {element.text}]", "", element.bits * count)
+    made.element, made.count = element, count
+    return made
+
+
+@cache
+def struct(*fields: Type) -> Type:
+    """A literal struct; `Module.named_struct` gives one a name, which keeps the text of wide ones short."""
+    made = Type("struct", "{ " + ", ".join(field.text for field in fields) + " }", "", sum(f.bits for f in fields))
+    made.fields = fields
+    return made
+
+
+i1, i8, i16, i32, i64, i128 = (integer(bits) for bits in (1, 8, 16, 32, 64, 128))
+f16 = Type("float", "half", "f16", 16)
+bf16 = Type("float", "bfloat", "bf16", 16)
+f32 = Type("float", "float", "f32", 32)
+f64 = Type("float", "double", "f64", 64)
+ptr = pointer()
+void = Type("void", "void", "isVoid")
+label = Type("label", "label", "")
+metadata = Type("metadata", "metadata", "Metadata")
+
+# (bits of precision, smallest exponent, largest exponent) of normal numbers
+FORMATS: dict[Type, tuple[int, int, int]] = {
+    f16: (11, -14, 15),
+    bf16: (8, -126, 127),
+    f32: (24, -126, 127),
+    f64: (53, -1022, 1023),
+}

@@ -1,0 +1,1 @@
+"""NVIDIA GPUs under the name Triton gives them; the backend itself is `tilework.backends.cuda`."""

@@ -1,0 +1,73 @@
+"""Compile options: the keyword arguments of a launch that are not parameters of the kernel.
+
+    kernel[grid](x, y, n, BLOCK=1024, num_warps=8)      # num_warps is an option
+
+`spec/language.md` 6.7 lists them. All targets accept all of them, so that a launch written for one runs on another; a
+target reads those that mean something to it.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from tilework import knobs
+
+DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """One value per option; frozen, because its hash is part of the cache key."""
+
+    num_warps: int = 4
+    num_ctas: int = 1
+    num_stages: int = 3
+    maxnreg: int | None = None
+    arch: str | None = None
+    ptx_version: int | None = None
+    ptx_options: str | None = None
+    ir_override: str | None = None
+    enable_fp_fusion: bool = True
+    enable_reflect_ftz: bool = True
+    launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
+    debug: bool = False
+    sanitize_overflow: bool = True
+    extern_libs: tuple[tuple[str, str], ...] = ()
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "ieee"
+    allowed_dot_input_precisions: tuple[str, ...] = DOT_PRECISIONS
+    max_num_imprecise_acc_default: int = 0
+    backend_name: str = "cpu"
+    warp_size: int = 1
+    instrumentation_mode: str = ""
+    cluster_dims: tuple[int, int, int] = field(default=(1, 1, 1))
+
+    def __post_init__(self) -> None:
+        if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
+            raise AssertionError(f"num_warps must be a power of 2, got {self.num_warps}")
+        if isinstance(self.extern_libs, Mapping):
+            object.__setattr__(self, "extern_libs", tuple(self.extern_libs.items()))
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], **derived: Any) -> "CompileOptions":
+        """Options from launch keywords; None means not given, an unknown name is a KeyError."""
+        known = {option.name for option in fields(cls)}
+        for name in settings:
+            if name not in known:
+                raise KeyError(f"Keyword argument {name} was specified but unrecognised")
+        given = {name: value for name, value in settings.items() if value is not None}
+        defaults = {"enable_fp_fusion": knobs.language.default_fp_fusion, "debug": knobs.runtime.debug}
+        return cls(**{**defaults, **derived, **given})
+
+    def hash(self) -> str:
+        """SHA-256 over every field; files that the options name count with their content."""
+        text = "_".join(f"{option.name}-{getattr(self, option.name)}" for option in fields(self))
+        digest = hashlib.sha256(text.encode())
+        for path in (self.ir_override, *(path for _, path in self.extern_libs)):
+            if path is not None and Path(path).is_file():
+                digest.update(Path(path).read_bytes())
+        return digest.hexdigest()

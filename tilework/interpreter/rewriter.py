@@ -1,0 +1,289 @@
+"""A kernel's source as Python that can be run: the same statements, on the same lines of the same file.
+
+    def kernel(x, n: tl.constexpr):            def kernel(x, n):
+        total = 0                                  total = __tw__.assign(0)
+        for i in range(n):              ==>        for i in __tw__.iterate(__tw__.call(range, n)):
+            total += tl.load(x + i)                    total = __tw__.assign(total + tl.load(x + i))
+        if total > 3 and flag:                     if __tw__.truth(__tw__.bool_op(True, lambda: total > 3, ...)):
+
+Only what means something else in the tile language is changed (the functions of `__tw__` are in `calls.py`). Operators
+stay as they are: tensors define them. Line numbers and the file name are the user's, so breakpoints, `pdb` and tracebacks work in the user's file.
+"""
+
+import ast
+import builtins
+import math
+from collections.abc import Callable
+from types import CodeType, ModuleType
+from typing import Any
+
+from tilework.language import core as tl
+from tilework.language.function import JITCallable
+
+HELPERS = "__tw__"
+SPECIAL = frozenset({"range", "len", "int", "float", "isinstance", "getattr", "hasattr", "min", "max", "print", "list"})
+
+
+class FunctionRewriter:
+    """The rewritten code of one function; `def_file_lineno` is the line of its `def` in the file."""
+
+    def __init__(self, function: JITCallable) -> None:
+        self.function = function
+        self.def_file_lineno = function.starting_line_number
+
+    def rewrite(self) -> Callable[[dict[str, Any]], Callable[..., Any]]:
+        """A maker of the Python function: give it the globals it shall see."""
+        tree = ast.parse(self.function.src)
+        definition = tree.body[0]
+        assert isinstance(definition, ast.FunctionDef), "the source of a jit function must be one `def`"
+        where = self.function.where
+        for node in ast.walk(tree):
+            if hasattr(node, "lineno"):
+                node.lineno += where.first_line - 1  # pyright: ignore[reportAttributeAccessIssue]
+                node.end_lineno += where.first_line - 1  # pyright: ignore[reportAttributeAccessIssue]
+                node.col_offset += where.indent  # pyright: ignore[reportAttributeAccessIssue]
+                node.end_col_offset += where.indent  # pyright: ignore[reportAttributeAccessIssue]
+        Rewriter(definition, self.function.get_capture_scope()).rewrite()
+        code = compile(ast.fix_missing_locations(tree), where.file, "exec")
+        return lambda namespace: make_function(code, definition.name, namespace, self.function)
+
+
+def make_function(code: CodeType, name: str, namespace: dict[str, Any], original: JITCallable) -> Callable[..., Any]:
+    """Run the `def`, and give the function the defaults of the original (they are evaluated once, at its definition)."""
+    local: dict[str, Any] = {}
+    exec(code, namespace, local)
+    made = local[name]
+    fn = original.fn
+    made.__defaults__ = tuple(map(unwrapped, fn.__defaults__)) if fn.__defaults__ else None
+    made.__kwdefaults__ = {key: unwrapped(value) for key, value in (fn.__kwdefaults__ or {}).items()} or None
+    made.__qualname__, made.__module__ = fn.__qualname__, fn.__module__
+    return made
+
+
+def unwrapped(value: Any) -> Any:
+    return value.value if isinstance(value, tl.constexpr) else value
+
+
+class Rewriter(ast.NodeTransformer):
+    """One walk over one function; see the module docstring."""
+
+    def __init__(self, definition: ast.FunctionDef, scope: dict[str, Any]) -> None:
+        self.definition = definition
+        self.scope = scope
+        arguments = definition.args
+        parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        self.parameters = {parameter.arg for parameter in parameters}
+        stored = [node for node in ast.walk(definition) if isinstance(node, ast.Name)]
+        self.assigned = {node.id for node in stored if not isinstance(node.ctx, ast.Load)} - self.parameters
+        imports = [node for node in ast.walk(definition) if isinstance(node, ast.Import | ast.ImportFrom)]
+        self.imported = {(alias.asname or alias.name).split(".")[0] for node in imports for alias in node.names}
+        self.assigned -= self.imported
+
+    def rewrite(self) -> None:
+        definition = self.definition
+        definition.decorator_list, definition.returns = [], None
+        arguments = definition.args
+        for parameter in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+            parameter.annotation = None
+        arguments.defaults = [self.nothing(default) for default in arguments.defaults]
+        arguments.kw_defaults = [default and self.nothing(default) for default in arguments.kw_defaults]
+        definition.body = [*self.prologue(), *(self.visit(statement) for statement in definition.body)]
+
+    def nothing(self, node: ast.AST) -> ast.expr:
+        return ast.copy_location(ast.Constant(None), node)
+
+    def prologue(self) -> list[ast.stmt]:
+        """A name that is both a global and assigned here reads the global until it is assigned, unlike in Python."""
+        loaded = {node.id for node in ast.walk(self.definition) if isinstance(node, ast.Name)}
+        hidden = sorted(name for name in self.assigned & loaded if name in self.scope or name in SPECIAL)
+        first = self.definition.body[0]
+        return [
+            ast.copy_location(
+                ast.Assign([ast.Name(name, ast.Store())], self.helper("outer", first, ast.Constant(name))), first
+            )
+            for name in hidden
+        ]
+
+    def helper(self, name: str, at: ast.AST, *args: ast.expr) -> ast.Call:
+        """``__tw__.name(*args)`` at the place of a node."""
+        function = ast.Attribute(ast.Name(HELPERS, ast.Load()), name, ast.Load())
+        call = ast.Call(function, list(args), [])
+        for node in (function.value, function, call):
+            ast.copy_location(node, at)
+        for argument in args:
+            if not hasattr(argument, "lineno"):
+                ast.copy_location(argument, at)
+        return call
+
+    def later(self, node: ast.expr) -> ast.expr:
+        """``lambda: node``."""
+        no_arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        return ast.copy_location(ast.Lambda(no_arguments, self.visit(node)), node)
+
+    def static_value(self, node: ast.expr) -> Any:
+        """What a name, or an attribute of modules, means outside this function; None if that is not known."""
+        if isinstance(node, ast.Name):
+            if node.id in self.assigned or node.id in self.parameters or node.id in self.imported:
+                return None
+            return self.scope.get(node.id, getattr(builtins, node.id, None))
+        if isinstance(node, ast.Attribute) and isinstance(owner := self.static_value(node.value), ModuleType):
+            return getattr(owner, node.attr, None)
+        return None
+
+    # -- statements --------------------------------------------------------------------------------------------
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        for target in node.targets:
+            self.check_target(target)
+        node.value = self.helper("assign", node.value, self.visit(node.value))
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        self.check_target(node.target)
+        assert isinstance(node.target, ast.Name)
+        current = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        result = ast.copy_location(ast.BinOp(current, node.op, self.visit(node.value)), node)
+        return ast.copy_location(ast.Assign([node.target], self.helper("assign", node, result)), node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.check_target(node.target)
+        value = self.visit(node.value) if node.value is not None else self.nothing(node)
+        if node.value is None and not self.names_constexpr(node.annotation):
+            return ast.copy_location(ast.Pass(), node)
+        helper = "constant" if self.names_constexpr(node.annotation) else "assign"
+        return ast.copy_location(ast.Assign([node.target], self.helper(helper, node, value)), node)
+
+    def names_constexpr(self, annotation: ast.expr) -> bool:
+        """Whether an annotation is `tl.constexpr`, without evaluating anything else."""
+        if isinstance(annotation, ast.Constant):
+            return isinstance(annotation.value, str) and annotation.value.rpartition(".")[2] == "constexpr"
+        if isinstance(annotation, ast.Attribute):
+            return annotation.attr == "constexpr"
+        return isinstance(annotation, ast.Name) and self.scope.get(annotation.id) is tl.constexpr
+
+    def check_target(self, target: ast.expr) -> None:
+        """Values of a kernel cannot be changed in place."""
+        for node in ast.walk(target):
+            if isinstance(node, ast.Attribute | ast.Subscript):
+                raise SyntaxError(
+                    f"assignment to {ast.unparse(node)} is not supported: values of a kernel cannot be changed in place"
+                )
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        if node.value is not None:
+            node.value = self.helper("returned", node.value, self.visit(node.value))
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        node.test = self.helper("truth", node.test, self.visit(node.test))
+        node.body, node.orelse = list(map(self.visit, node.body)), list(map(self.visit, node.orelse))
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        node.test = self.helper("truth", node.test, self.visit(node.test))
+        node.body, node.orelse = list(map(self.visit, node.body)), list(map(self.visit, node.orelse))
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        node.iter = self.helper("iterate", node.iter, self.visit(node.iter))
+        node.body, node.orelse = list(map(self.visit, node.body)), list(map(self.visit, node.orelse))
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        message = self.visit(node.msg) if node.msg is not None else ast.Constant("")
+        call = self.helper("check", node, self.visit(node.test), message)
+        return ast.copy_location(ast.Expr(call), node)
+
+    # -- expressions -------------------------------------------------------------------------------------------
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        is_and = ast.Constant(isinstance(node.op, ast.And))
+        return self.helper("bool_op", node, is_and, *map(self.later, node.values))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        operand = self.visit(node.operand)
+        if isinstance(node.op, ast.Not):
+            return self.helper("not_", node, operand)
+        return ast.copy_location(ast.UnaryOp(node.op, operand), node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        return self.helper("choose", node, self.visit(node.test), self.later(node.body), self.later(node.orelse))
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if len(node.ops) > 1:
+            raise SyntaxError("simultaneous multiple comparison is not supported")
+        if isinstance(node.ops[0], ast.Is | ast.IsNot):
+            same = self.helper("same", node, self.visit(node.left), self.visit(node.comparators[0]))
+            return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
+        return self.generic_visit(node)
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
+        """``(a, b)`` and ``[a, b]`` are tuples of the tile language; targets of assignments stay."""
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        items = ast.copy_location(ast.List([self.visit(item) for item in node.elts], ast.Load()), node)
+        return self.helper("tuple_of", node, items)
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        return self.visit_Tuple(ast.copy_location(ast.Tuple(node.elts, node.ctx), node))
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        for generator in node.generators:
+            generator.iter = self.helper("iterate", generator.iter, self.visit(generator.iter))
+            generator.ifs = [self.helper("truth", test, self.visit(test)) for test in generator.ifs]
+        node.elt = self.visit(node.elt)
+        return self.helper("tuple_of", node, node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        node.value = self.helper("shown", node.value, self.visit(node.value))
+        if node.format_spec is not None:
+            node.format_spec = self.visit(node.format_spec)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """An attribute of a module stays; others may belong to compile-time values, or be `x.T`."""
+        if isinstance(node.value, ast.Name) and node.value.id in self.imported:
+            return node
+        if isinstance(self.static_value(node.value), ModuleType):
+            return node
+        return self.helper("attribute", node, self.visit(node.value), ast.Constant(node.attr))
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        index = node.slice
+        if isinstance(index, ast.Tuple):
+            parts = [self.index(part) for part in index.elts]
+            key: ast.expr = ast.copy_location(ast.Tuple(parts, ast.Load()), index)
+        else:
+            key = self.index(index)
+        return self.helper("item", node, self.visit(node.value), key)
+
+    def index(self, node: ast.expr) -> ast.expr:
+        """One part of a subscript; a slice becomes a call of Python's `slice`."""
+        if not isinstance(node, ast.Slice):
+            return self.visit(node)
+        bounds = [self.visit(part) if part is not None else self.nothing(node) for part in (node.lower, node.upper, node.step)]
+        return self.helper("slice_of", node, *bounds)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A builtin or jit function is called as it is; other callees may need their arguments unwrapped."""
+        args = [self.visit(argument) for argument in node.args]
+        keywords = [ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in node.keywords]
+        callee = self.visit(node.func)
+        if self.is_plain_call(node.func):
+            return ast.copy_location(ast.Call(callee, args, keywords), node)
+        call = self.helper("call", node, callee, *args)
+        call.keywords = keywords
+        return call
+
+    def is_plain_call(self, callee: ast.expr) -> bool:
+        if isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name) and callee.value.id in self.imported:
+            return True  # a module that a debugging line imports: import pdb; pdb.set_trace()
+        value = self.static_value(callee)
+        if value is None or getattr(value, "_libdevice_name", None) is not None:
+            return False
+        if isinstance(callee, ast.Name) and callee.id in SPECIAL and callee.id not in self.scope:
+            return False
+        if tl.is_builtin(value) or isinstance(value, JITCallable):
+            return True
+        module = getattr(value, "__module__", None) or ""
+        return callable(value) and not isinstance(value, type) and module not in (math.__name__, "copy")

@@ -1,0 +1,23 @@
+"""The interpreter that is running a kernel in this context, if one is.
+
+A compiled kernel is never *called*: the compiler passes `_semantic` to each builtin itself. An interpreted kernel is
+plain Python, so its builtins and operators find the object that carries them out here.
+"""
+
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+__all__ = ["ACTIVE", "Active"]
+
+
+class Active(Protocol):
+    """What the language asks of an interpreter; it is also the `_generator` of builtins."""
+
+    semantic: Any
+
+    def call_JitFunction(self, fn: Any, args: Any, kwargs: Any, caller_context: Any = None) -> Any: ...  # noqa: N802
+    def truth(self, value: Any) -> bool: ...
+    def number(self, value: Any) -> Any: ...
+
+
+ACTIVE: ContextVar[Active | None] = ContextVar("ACTIVE", default=None)

@@ -1,0 +1,1 @@
+"""Where the elements of a tensor are: plain frozen values."""

@@ -1,0 +1,45 @@
+"""Scratch memory of kernels: it comes from a function of the user's.
+
+    set_allocator(lambda size, alignment, stream: torch.empty(size, device="cuda", dtype=torch.int8))
+
+It is called at every launch of a kernel that needs scratch memory, with the bytes of all programs together. The
+functions live in context variables, so that each thread and each task can have its own.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Protocol
+
+
+class Buffer(Protocol):
+    """Memory that somebody keeps alive."""
+
+    def data_ptr(self) -> int: ...
+
+
+Allocator = Callable[[int, int, int | None], Buffer]
+
+
+class NullAllocator:
+    """What holds until an allocator is set: needing memory is an error."""
+
+    def __call__(self, size: int, alignment: int, stream: int | None) -> Buffer:
+        raise RuntimeError(
+            f"Kernel requires a runtime memory allocation ({size} bytes), but no allocator was set."
+            " Use triton.set_allocator to specify an allocator."
+        )
+
+
+_NULL_ALLOCATOR = NullAllocator()
+_allocator: ContextVar[Allocator] = ContextVar("_allocator", default=_NULL_ALLOCATOR)
+_profile_allocator: ContextVar[Allocator] = ContextVar("_profile_allocator", default=_NULL_ALLOCATOR)
+
+
+def set_allocator(allocator: Allocator) -> None:
+    """Take scratch memory from `allocator(size, alignment, stream)`; `NullAllocator()` undoes it."""
+    _allocator.set(allocator)
+
+
+def set_profile_allocator(allocator: Allocator | None) -> None:
+    """Take the memory of instrumented kernels from `allocator`; None undoes it."""
+    _profile_allocator.set(_NULL_ALLOCATOR if allocator is None else allocator)

@@ -1,0 +1,69 @@
+"""A function made for each kernel that binds a launch's arguments and specialises them in one go.
+
+For ``def add(x, y, n: tl.int64, BLOCK: tl.constexpr = 64)`` it is, in effect,
+
+    def bind(x, y, n, BLOCK=64, **options):
+        return ((x, y, n, BLOCK),
+                (specialize(x, False, True, True), specialize(y, False, True, True), forced_int("i64", n), ("constexpr", BLOCK)),
+                options)
+
+Python itself does the binding, so positional, keyword and default arguments cost nothing extra, and a wrong call is the
+usual TypeError.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tilework.language.function import JITFunction, KernelParam
+from tilework.runtime.specialize import Spec, specialize
+
+Binder = Callable[..., tuple[tuple[Any, ...], tuple[Spec, ...], dict[str, Any]]]
+
+FLOATS = ("fp16", "bf16", "fp32", "fp64")
+
+
+def make_binder(fn: JITFunction) -> Binder:
+    """Compile the binder of a kernel."""
+    scope: dict[str, Any] = {"specialize": specialize, "forced_int": forced_int}
+    parameters, specs = [], []
+    for param in fn.params:
+        text = param.name
+        if param.has_default:
+            scope[f"default_{param.name}"] = param.default
+            text += f"=default_{param.name}"
+        parameters.append(text)
+        specs.append(spec_expression(param))
+    values = "".join(f"{name}, " for name in fn.arg_names)
+    source = (
+        f"def bind({', '.join([*parameters, '**options'])}):\n"
+        f"    return ({values}), ({''.join(f'{spec}, ' for spec in specs)}), options\n"
+    )
+    exec(compile(source, f"<binder of {fn.__name__}>", "exec"), scope)
+    bind = scope["bind"]
+    bind.__name__ = fn.__name__
+    bind.__qualname__ = fn.__qualname__
+    return bind
+
+
+def spec_expression(param: KernelParam) -> str:
+    """The Python expression that specialises one parameter."""
+    name, forced = param.name, param.annotation_type
+    if param.is_constexpr:
+        return f'("constexpr", {name})'
+    if forced and not forced.startswith("*"):
+        if forced == "u1" or forced in FLOATS or forced.startswith("fp8"):
+            return f'("{forced}", None)'
+        return f'forced_int("{forced}", {name}, {not param.do_not_specialize})'
+    flags = f"{param.is_const}, {not param.do_not_specialize}, {not param.do_not_specialize_on_alignment}"
+    if forced:
+        return f'("{forced}", specialize({name}, {flags})[1])'
+    return f"specialize({name}, {flags})"
+
+
+def forced_int(type: str, value: Any, specialize_value: bool = True) -> Spec:
+    """An integer whose type the annotation fixes: 1, multiples of 16 and the rest get entries of their own."""
+    if not specialize_value:
+        return (type, None)
+    if value == 1:
+        return (type, "1")
+    return (type, "D" if value % 16 == 0 else "")

@@ -1,0 +1,293 @@
+"""Launching: `kernel[grid](*args, **options)`.
+
+    bind ─▶ specialise ─▶ look up in memory ─▶ (compile) ─▶ check globals ─▶ launch
+
+Everything up to the look-up is one generated function (`binder`) and two dictionary accesses; the rest happens once per
+specialisation. `JITFunction` here is the language's function object plus this machinery.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from tilework import knobs
+from tilework.language import core as tl
+from tilework.language.dtypes import type_canonicalisation_dict
+from tilework.language.function import (
+    ConstexprFunction,
+    JITCallable,
+    KernelParam,
+    constexpr_function,
+)
+from tilework.language.function import JITFunction as LanguageFunction
+from tilework.runtime import async_compile
+from tilework.runtime.binder import make_binder
+from tilework.runtime.compiled import CompiledKernel, launch_kernel
+from tilework.runtime.driver import driver
+from tilework.runtime.globals import check_globals, collect_globals
+from tilework.runtime.specialization import Specialization
+from tilework.runtime.specialize import mangle_type, native_specialize_impl
+from tilework.runtime.wrappers import MockTensor, TensorWrapper, reinterpret
+
+__all__ = [
+    "ConstexprFunction",
+    "JITCallable",
+    "JITFunction",
+    "KernelInterface",
+    "KernelParam",
+    "MockTensor",
+    "TensorWrapper",
+    "constexpr_function",
+    "create_function_from_signature",
+    "get_jit_fn_file_line",
+    "jit",
+    "mangle_type",
+    "native_specialize_impl",
+    "reinterpret",
+    "type_canonicalisation_dict",
+]
+
+RESERVED = ("device", "device_type", "stream")
+
+
+class KernelInterface:
+    """Anything that is launched over a grid: kernels, and autotuners and heuristics around them."""
+
+    run: Callable[..., Any]
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """`kernel[grid]` is a function of the kernel's arguments."""
+        run = self.run
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            return run(*args, grid=grid, warmup=False, **kwargs)
+
+        return launch
+
+    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """Compile for these arguments without launching."""
+        return self.run(*(MockTensor.wrap_dtype(arg) for arg in args), grid=grid, warmup=True, **kwargs)
+
+
+class JITFunction(KernelInterface, LanguageFunction):
+    """A kernel that can be launched; see the module docstring."""
+
+    cache_hook: Callable[..., Any] | None = None
+    compiled_hook: Callable[..., Any] | None = None
+
+    def __init__(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        LanguageFunction.__init__(self, fn, *args, **kwargs)
+        self.device_caches: dict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
+        self._globals: Any = None
+
+    def create_binder(self) -> tuple[dict[str, Any], dict[Any, str], Any, Any, Any]:
+        """(kernels by key, keys by specialisation, target, backend, binder) of the current device."""
+        from tilework.backends.base import find_backend
+
+        target = driver.active.get_current_target()
+        return {}, {}, target, find_backend(target), make_binder(self)
+
+    @property
+    def cache(self) -> dict[Any, dict[str, Any]]:
+        """Kernels by device and key, as Triton 3.0 had them."""
+        return {device: entry[0] for device, entry in self.device_caches.items()}
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
+        """Launch over `grid`, or only compile; returns the compiled kernel."""
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
+        active = driver.active
+        device = active.get_current_device()
+        kernels, keys, target, backend, bind = self.device_caches[device]
+        values, specs, options = bind(*args, **kwargs)
+        marker = (specs, tuple(options.items()) if options else (), self.debug, knobs.runtime.debug)
+        try:
+            key = keys.get(marker)
+        except TypeError:  # a constant that cannot be hashed
+            key, marker = None, None
+        kernel = kernels.get(key) if key is not None else None
+        if kernel is None:
+            specialization = Specialization.of(self, values, specs, self.full_options(options))
+            key = specialization.key
+            if marker is not None:
+                keys[marker] = key
+            kernel = kernels.get(key)
+            if kernel is None:
+                kernel = self.compile_for(specialization, target, backend, kernels, warmup)
+                if kernel is None:
+                    return None
+        if self._globals:
+            check_globals(self._globals)
+        if warmup:
+            return kernel
+        if callable(grid):
+            grid = grid(dict(zip(self.arg_names, values, strict=True)))
+        extent = grid_extent(grid)
+        if isinstance(kernel, async_compile.FutureKernel):
+            kernel = kernels[key] = kernel.result()
+        if 0 not in extent:
+            active.check_arguments(values)
+            launch_kernel(kernel, extent, active.get_current_stream(device), values)
+        return kernel
+
+    def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The launch's options with debug settings; names that launches may not use are refused."""
+        for name in RESERVED:
+            assert name not in options, f"{name} option is deprecated; current {name} will be used"
+        debug = options.get("debug", self.debug)
+        return {
+            **options,
+            "debug": bool(debug) or knobs.runtime.debug,
+            "instrumentation_mode": knobs.compilation.instrumentation_mode,
+        }
+
+    def compile_for(
+        self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
+    ) -> Any:
+        """Compile one specialisation, now or on the async executor; None if a hook says not to."""
+        from tilework.compiler import compile
+
+        options = backend.parse_options(specialization.options)
+        self._globals = collect_globals(self)
+        if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):
+            return None
+        source = specialization.source()
+
+        def finish() -> CompiledKernel:
+            return compile(source, target, specialization.options)
+
+        def finalize(kernel: CompiledKernel) -> None:
+            kernels[specialization.key] = kernel
+            hook = knobs.runtime.jit_post_compile_hook or self.compiled_hook
+            self.call_hook(hook, specialization, options, warmup, True)
+
+        mode = async_compile.active_mode.get()
+        if mode is not None:
+            kernels[specialization.key] = mode.submit(specialization.disk_key(target, backend, options), finish, finalize)
+            return kernels[specialization.key]
+        kernel = finish()
+        finalize(kernel)
+        return kernel
+
+    def call_hook(
+        self, hook: Callable[..., Any] | None, specialization: Specialization, options: Any, warmup: bool, done: bool
+    ) -> bool:
+        """Tell a compile hook about a specialisation; true if it asks to skip."""
+        if hook is None:
+            return False
+        info = SimpleNamespace(
+            module=self.fn.__module__, name=self.fn.__qualname__, qualname=self.fn.__qualname__, jit_function=self
+        )
+        details = specialization.describe(options, driver.active.get_current_device(), warmup)
+        return bool(
+            hook(
+                key=specialization.key,
+                repr=specialization.text(options),
+                fn=info,
+                compile=details,
+                is_manual_warmup=warmup,
+                already_compiled=done,
+            )
+        )
+
+    def preload(self, specialization_data: str) -> Any:
+        """Compile what `specialization_data` (from a compile hook) describes, and keep it for launches."""
+        data = json.loads(specialization_data)
+        name = f"{self.fn.__module__}.{self.fn.__qualname__}"
+        if data["name"] not in (name, self.fn.__name__, self.fn.__qualname__):
+            raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {name}")
+        specialization = Specialization.from_data(self, data)
+        kernels, _, target, backend, _ = self.device_caches[driver.active.get_current_device()]
+        found = kernels.get(specialization.key)
+        return found if found is not None else self.compile_for(specialization, target, backend, kernels, True)
+
+    def _unsafe_update_src(self, text: str) -> None:
+        super()._unsafe_update_src(text)
+        self.device_caches.clear()
+
+    __call__ = LanguageFunction.__call__
+    __hash__ = LanguageFunction.__hash__
+
+
+def grid_extent(grid: Any) -> tuple[int, int, int]:
+    """Three sizes from one to three; a bare int counts as one."""
+    if type(grid) is tuple and len(grid) == 1 and type(grid[0]) is int and 0 <= grid[0] < 2**31:
+        return (grid[0], 1, 1)
+    sizes: Sequence[Any] = grid if isinstance(grid, tuple | list) else (grid,)
+    if not 1 <= len(sizes) <= 3:
+        raise ValueError(f"a grid has one to three sizes, got {grid!r}")
+    extent = (*(tl._unwrap_if_constexpr(size) for size in sizes), 1, 1)[:3]
+    for size in extent:
+        if not isinstance(size, int) and not hasattr(size, "__index__"):
+            raise TypeError(f"grid sizes are integers, got {grid!r}")
+        if not 0 <= int(size) <= 2**31 - 1:
+            raise ValueError(f"grid size {size} is not between 0 and 2147483647")
+    return tuple(int(size) for size in extent)  # pyright: ignore[reportReturnType]
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    version: Any = None,
+    repr: Callable[[Any], str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    do_not_specialize: Iterable[str | int] | None = None,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+    interpret: bool | None = None,
+) -> Any:
+    """Make a kernel, or a function for kernels, of a Python function.
+
+        @tilework.jit
+        def add_one(p, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(p + i, tl.load(p + i, mask=i < n) + 1, mask=i < n)
+
+        add_one[(triton.cdiv(n, 64),)](x, n, BLOCK=64)
+
+    With `interpret=True`, or TRITON_INTERPRET=1 in the environment, it runs as plain Python on NumPy instead.
+    """
+    settings = {
+        "version": version,
+        "repr": repr,
+        "launch_metadata": launch_metadata,
+        "do_not_specialize": do_not_specialize,
+        "do_not_specialize_on_alignment": do_not_specialize_on_alignment,
+        "debug": debug,
+        "noinline": noinline,
+    }
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        if not callable(function):
+            raise TypeError(f"@jit decorates a function, not {type(function).__name__}")
+        function = getattr(function, "fn", function) if isinstance(function, LanguageFunction) else function
+        if interpret or (interpret is None and knobs.runtime.interpret):
+            from tilework.interpreter import InterpretedFunction
+
+            return InterpretedFunction(function, **settings)
+        return JITFunction(function, **settings)
+
+    return decorate(fn) if fn is not None else decorate
+
+
+def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
+    """Where the `def` of a kernel stands, whatever is wrapped around it."""
+    base = fn
+    while not isinstance(base, JITCallable):
+        base = base.fn
+    return base.fn.__code__.co_filename, base.starting_line_number
+
+
+def create_function_from_signature(signature: Any, kernel_params: Sequence[KernelParam], backend: Any) -> Any:
+    """The binder of a kernel, under the name Triton's tests use; returns (bound arguments, specialisation, options)."""
+    names = list(signature.parameters)
+    bind = make_binder(SimpleNamespace(params=list(kernel_params), arg_names=names, __name__="bind", __qualname__="bind"))  # pyright: ignore[reportArgumentType]
+
+    def dynamic_func(*args: Any, **kwargs: Any) -> Any:
+        values, specs, options = bind(*args, **kwargs)
+        return dict(zip(names, values, strict=True)), list(specs), options
+
+    return dynamic_func

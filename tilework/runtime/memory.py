@@ -1,0 +1,45 @@
+"""Host memory of an argument as a NumPy array: the bridge from torch, DLPack and others to the evaluator.
+
+Only the address and the extent matter here; elements are interpreted by the kernel's own pointer types.
+"""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+
+def as_array(arg: Any) -> Any:
+    """The memory behind a pointer argument; addresses and None stay what they are."""
+    if arg is None or isinstance(arg, int | np.ndarray):
+        return arg
+    base = getattr(arg, "base", None)
+    if base is not None and hasattr(arg, "data_ptr") and not hasattr(arg, "untyped_storage"):
+        return as_array(base)
+    if hasattr(arg, "data_ptr"):
+        return bytes_at(arg.data_ptr(), extent_bytes(arg))
+    if hasattr(arg, "__array_interface__"):
+        return np.asarray(arg)
+    if hasattr(arg, "__dlpack__"):
+        return np.from_dlpack(arg)
+    raise TypeError(f"{type(arg).__name__} has no memory that the host can reach")
+
+
+def bytes_at(address: int, size: int) -> Any:
+    """`size` bytes of memory; nothing is copied and nothing keeps it alive."""
+    if size == 0 or address == 0:
+        return np.empty(0, np.uint8) if address == 0 else address
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
+
+
+def extent_bytes(tensor: Any) -> int:
+    """From the first element of a tensor to the end of its storage."""
+    if hasattr(tensor, "untyped_storage"):
+        offset = tensor.storage_offset() * tensor.element_size()
+        return max(tensor.untyped_storage().nbytes() - offset, 0)
+    for name in ("nbytes", "size_bytes"):
+        if isinstance(size := getattr(tensor, name, None), int):
+            return size
+    if hasattr(tensor, "numel") and hasattr(tensor, "element_size"):
+        return tensor.numel() * tensor.element_size()
+    raise TypeError(f"{type(tensor).__name__} does not say how large its memory is: give it `nbytes`")

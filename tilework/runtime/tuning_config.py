@@ -1,0 +1,81 @@
+"""One candidate of the autotuner: values for compile-time parameters, and compile options.
+
+>>> config = Config({"BLOCK": 128}, num_warps=8)
+>>> str(config)
+'BLOCK: 128, num_warps: 8, num_ctas: 1, num_stages: 3, maxnreg: None'
+>>> config.all_kwargs()
+{'BLOCK': 128, 'num_warps': 8, 'num_ctas': 1, 'num_stages': 3}
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+DEFAULTS: dict[str, Any] = {
+    "num_warps": 4,
+    "num_stages": 3,
+    "num_ctas": 1,
+    "maxnreg": None,
+    "pre_hook": None,
+    "ir_override": None,
+}
+
+
+class Config:
+    """What to compile a kernel with. `pre_hook(args)` runs before each launch of this candidate.
+
+    `ir_override` is a file (``.ttir``, ``.ttgir``, ``.ptx`` ...) that replaces that stage; it may also be in `kwargs`.
+    """
+
+    def __init__(
+        self,
+        kwargs: Mapping[str, Any],
+        num_warps: int = 4,
+        num_stages: int = 3,
+        num_ctas: int = 1,
+        maxnreg: int | None = None,
+        pre_hook: Callable[[dict[str, Any]], Any] | None = None,
+        ir_override: str | None = None,
+    ) -> None:
+        self.kwargs = kwargs
+        self.num_warps = num_warps
+        self.num_stages = num_stages
+        self.num_ctas = num_ctas
+        self.maxnreg = maxnreg
+        self.pre_hook = pre_hook
+        self.ir_override = ir_override
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Pickles of older versions lack fields; those get their defaults."""
+        self.__dict__.update({"kwargs": {}} | DEFAULTS | dict(state))
+
+    def all_kwargs(self) -> dict[str, Any]:
+        """Keyword arguments for a launch with this candidate."""
+        options = {
+            "num_warps": self.num_warps,
+            "num_ctas": self.num_ctas,
+            "num_stages": self.num_stages,
+            "maxnreg": self.maxnreg,
+            "ir_override": self.ir_override,
+        }
+        return {**self.kwargs, **{name: value for name, value in options.items() if value is not None}}
+
+    def __str__(self) -> str:
+        parts = {
+            **self.kwargs,
+            "num_warps": self.num_warps,
+            "num_ctas": self.num_ctas,
+            "num_stages": self.num_stages,
+            "maxnreg": self.maxnreg,
+        }
+        return ", ".join(f"{name}: {value}" for name, value in parts.items())
+
+    def __repr__(self) -> str:
+        return f"Config({self})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Config):
+            return NotImplemented
+        return self.all_kwargs() == other.all_kwargs() and self.pre_hook == other.pre_hook
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.all_kwargs().items()), self.pre_hook))

@@ -1,0 +1,216 @@
+"""What Triton's own tests import: names of dtypes, questions about the target, arrays with random contents.
+
+    x = numpy_random((4, 8), "bfloat16")              # float32 values that bfloat16 represents exactly
+    kernel[(1,)](to_triton(x, device="cuda", dst_type="bfloat16"), ...)
+
+Where torch is not installed, `to_triton` gives NumPy arrays, which kernels take as well.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tilework import knobs
+from tilework import language as tl
+from tilework.backends.base import GPUTarget
+from tilework.runtime.driver import driver
+from tilework.runtime.wrappers import TensorWrapper, reinterpret
+
+int_dtypes = ["int8", "int16", "int32", "int64"]
+uint_dtypes = ["uint8", "uint16", "uint32", "uint64"]
+integral_dtypes = int_dtypes + uint_dtypes
+float_dtypes = ["float16", "float32", "float64"]
+float_dtypes_with_bfloat16 = [*float_dtypes, "bfloat16"]
+dtypes = integral_dtypes + float_dtypes
+dtypes_with_bfloat16 = integral_dtypes + float_dtypes_with_bfloat16
+torch_float8_dtypes = ["float8_e4m3fn", "float8_e5m2"]
+torch_dtypes = ["bool", *int_dtypes, "uint8", *float_dtypes, "bfloat16"]
+tma_dtypes = sorted({*dtypes_with_bfloat16} - {"int64", "uint64", "float64"})
+tma_skip_msg = "Requires TMA, NVIDIA Hopper or higher"
+
+GROUPS = ("build", "redis", "cache", "compilation", "autotuning", "runtime", "language", "nvidia", "amd", "proton")
+
+
+def is_interpreter() -> bool:
+    """Whether kernels run in the interpreter."""
+    return knobs.runtime.interpret
+
+
+def get_current_target() -> GPUTarget | None:
+    """What kernels are compiled for; None in the interpreter."""
+    return None if is_interpreter() else driver.active.get_current_target()
+
+
+def is_cuda() -> bool:
+    target = get_current_target()
+    return target is not None and target.backend == "cuda"
+
+
+def is_hip() -> bool:
+    target = get_current_target()
+    return target is not None and target.backend == "hip"
+
+
+def is_xpu() -> bool:
+    return False
+
+
+def is_hip_cdna2() -> bool:
+    return is_hip() and get_arch() == "gfx90a"
+
+
+def is_hip_cdna3() -> bool:
+    return is_hip() and get_arch() == "gfx942"
+
+
+def is_hip_cdna4() -> bool:
+    return is_hip() and get_arch() == "gfx950"
+
+
+def is_hip_cdna() -> bool:
+    return is_hip_cdna2() or is_hip_cdna3() or is_hip_cdna4()
+
+
+def cuda_capability() -> int:
+    """80, 90 ...; 0 when the target is no NVIDIA GPU."""
+    target = get_current_target()
+    return target.arch if target is not None and target.backend == "cuda" and isinstance(target.arch, int) else 0
+
+
+def is_ampere_or_newer() -> bool:
+    return cuda_capability() >= 80
+
+
+def is_hopper() -> bool:
+    return cuda_capability() // 10 == 9
+
+
+def is_hopper_or_newer() -> bool:
+    return cuda_capability() >= 90
+
+
+def is_blackwell() -> bool:
+    return cuda_capability() // 10 == 10
+
+
+def is_sm12x() -> bool:
+    return cuda_capability() // 10 == 12
+
+
+def get_arch() -> str:
+    """The architecture as text; empty in the interpreter."""
+    target = get_current_target()
+    return "" if target is None else str(target.arch)
+
+
+def supports_tma(byval_only: bool = False) -> bool:
+    """Whether descriptors work: the interpreter and every target here have them, in hardware or not."""
+    return is_interpreter() or get_current_target() is not None
+
+
+def supports_ws() -> bool:
+    """Whether warps of one program can take different roles."""
+    return is_hopper_or_newer()
+
+
+def numpy_random(shape: Any, dtype_str: str, rs: Any = None, low: Any = None, high: Any = None) -> np.ndarray:
+    """Random values of a dtype; integers are never 0, so that they can divide."""
+    shape = (shape,) if isinstance(shape, int) else shape
+    rs = np.random.RandomState(seed=17) if rs is None else rs
+    if dtype_str in integral_dtypes:
+        info = np.iinfo(getattr(np, dtype_str))
+        low = info.min if low is None else max(low, info.min)
+        high = info.max if high is None else min(high, info.max)
+        found = rs.randint(low, high, shape, dtype=getattr(np, dtype_str))
+        found[found == 0] = 1
+        return found
+    if dtype_str.startswith("float8"):
+        return rs.randint(20, 40, shape, dtype=np.int8)
+    if dtype_str in float_dtypes:
+        return rs.normal(0, 1, shape).astype(dtype_str)
+    if dtype_str == "bfloat16":
+        return (rs.normal(0, 1, shape).astype("float32").view("uint32") & np.uint32(0xFFFF0000)).view("float32")
+    if dtype_str in ("bool", "int1", "bool_"):
+        return rs.normal(0, 1, shape) > 0.0
+    raise RuntimeError(f"Unknown dtype {dtype_str}")
+
+
+def torch_module() -> ModuleType | None:
+    """torch, where it is installed."""
+    return import_module("torch") if find_spec("torch") else None
+
+
+def to_triton(x: np.ndarray, device: str, dst_type: str | None = None) -> Any:
+    """An array as a kernel argument: a tensor on `device`; unsigned and fp8 types by reinterpretation."""
+    torch = torch_module()
+
+    def tensor(array: np.ndarray) -> Any:
+        return array if torch is None else torch.tensor(array, device=device)
+
+    if x.dtype.name in uint_dtypes:
+        return reinterpret(tensor(x.astype(x.dtype.name.removeprefix("u"))), getattr(tl, x.dtype.name))
+    if dst_type and "float8" in dst_type:
+        return reinterpret(tensor(x), getattr(tl, dst_type))
+    if x.dtype.name == "float32" and dst_type == "bfloat16":
+        return x.astype(import_module("ml_dtypes").bfloat16) if torch is None else tensor(x).bfloat16()
+    return tensor(x)
+
+
+def to_numpy(x: Any) -> np.ndarray:
+    """The contents of what `to_triton` made."""
+    if isinstance(x, TensorWrapper):
+        return to_numpy(x.base).astype(getattr(np, torch_dtype_name(x.dtype)))
+    if isinstance(x, np.ndarray):
+        return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
+    return x.cpu().float().numpy() if torch_dtype_name(x.dtype) == "bfloat16" else x.cpu().numpy()
+
+
+def str_to_triton_dtype(x: str) -> Any:
+    """``"float32"`` -> `tl.float32`."""
+    return tl.str_to_ty(x, None)
+
+
+def torch_dtype_name(dtype: Any) -> str:
+    """The name of a tl or torch dtype: ``"float32"``."""
+    if isinstance(dtype, tl.dtype):
+        return repr(dtype).rsplit(".", 1)[-1]
+    return str(dtype).removeprefix("torch.")
+
+
+def unwrap_tensor(t: Any) -> Any:
+    """The tensor behind a `TensorWrapper`."""
+    return t.base if isinstance(t, TensorWrapper) else t
+
+
+def default_alloc_fn(size: int, align: int, stream: Any) -> Any:
+    """Scratch memory for `set_allocator`: on the GPU where torch is installed, else on the host."""
+    torch = torch_module()
+    if torch is None:
+        return TensorWrapper(np.empty(size, np.int8), tl.int8)
+    return torch.empty(size, dtype=torch.int8, device="cuda" if is_cuda() else "cpu")
+
+
+def _fresh_knobs_impl(skipped_attr: set[str] | None = None) -> tuple[Callable[[], ModuleType], Callable[[], None]]:
+    """(start, stop): between them every knob group is a fresh copy, no variable of theirs is set, and both propagate."""
+    skipped = skipped_attr or set()
+    stack = ExitStack()
+
+    def start() -> ModuleType:
+        stack.callback(setattr, knobs, "propagate_env", knobs.propagate_env)
+        knobs.propagate_env = True
+        for name in GROUPS:
+            group = getattr(knobs, name)
+            if name not in skipped:
+                stack.callback(setattr, knobs, name, group)
+                stack.enter_context(group.scope())
+                for key in group.variables:
+                    knobs.setenv(key, None)
+                setattr(knobs, name, type(group)())
+        return knobs
+
+    return start, stack.close

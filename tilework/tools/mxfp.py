@@ -1,0 +1,189 @@
+"""Numbers of the OCP microscaling formats on the host: E2M1 elements and E8M0 scales.
+
+    >>> x = MXFP4Tensor(data=np.array([0.3, -1.25, 7.0], np.float32))
+    >>> x.data                        # codes: sign << 3 | exponent << 1 | mantissa
+    array([ 1, 10,  7], dtype=uint8)
+    >>> x.to(np.float32)              # 0.3 is nearest to 0.5; -1.25 is a tie, the even mantissa wins; 7 saturates
+    array([ 0.5, -1. ,  6. ], dtype=float32)
+    >>> x.to_packed_tensor(0)         # two codes in a byte, the first in the low half, padded with zero
+    array([161,   7], dtype=uint8)
+    >>> MXScaleTensor(data=np.array([1.0, 6.0, 0.0], np.float32)).data     # floor(log2) + 127; 255 is NaN
+    array([127, 129, 255], dtype=uint8)
+
+The arithmetic is NumPy's. torch tensors go in and come out as torch tensors on their device; with only a `size`, codes
+are torch tensors when a `device` is named or torch is already loaded, and NumPy arrays otherwise.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+E2M1_VALUES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+E8M0_BIAS, E8M0_MAX, E8M0_NAN = 127, 254, 255
+
+
+def e2m1_thresholds() -> np.ndarray:
+    """The smallest magnitude that rounds to each code but the first: midpoints, which belong to the even code."""
+    middles = (E2M1_VALUES[:-1].astype(np.float64) + E2M1_VALUES[1:]) / 2
+    upper_is_even = np.arange(1, len(E2M1_VALUES)) % 2 == 0
+    return np.where(upper_is_even, middles, np.nextafter(middles, np.inf))
+
+
+E2M1_THRESHOLDS = e2m1_thresholds()
+
+
+def encode_e2m1(values: np.ndarray) -> np.ndarray:
+    """The codes nearest to `values`; NaN and infinity become 6 with their sign."""
+    wide = np.asarray(values, np.float64)
+    magnitude = np.searchsorted(E2M1_THRESHOLDS, np.abs(wide), side="right")
+    return (np.signbit(wide).astype(np.uint8) << 3 | magnitude).astype(np.uint8)
+
+
+def decode_e2m1(codes: np.ndarray) -> np.ndarray:
+    """The float32 value of each code; code 8 is -0."""
+    magnitude = E2M1_VALUES[codes & 7]
+    return np.where(codes & 8, -magnitude, magnitude)
+
+
+def encode_e8m0(values: np.ndarray) -> np.ndarray:
+    """floor(log2) + 127, clamped to 0..254; 255 where that has no meaning."""
+    wide = np.asarray(values, np.float64)
+    usable = np.isfinite(wide) & (wide > 0)
+    exponent = np.frexp(np.where(usable, wide, 1.0))[1] - 1
+    return np.where(usable, np.clip(exponent + E8M0_BIAS, 0, E8M0_MAX), E8M0_NAN).astype(np.uint8)
+
+
+def decode_e8m0(codes: np.ndarray) -> np.ndarray:
+    """``2 ** (code - 127)`` in float32; 255 is NaN."""
+    power = np.ldexp(np.float32(1), np.minimum(codes, E8M0_MAX).astype(np.int32) - E8M0_BIAS)
+    return np.where(codes == E8M0_NAN, np.float32(np.nan), power).astype(np.float32)
+
+
+def is_torch(value: Any) -> bool:
+    """A tensor, dtype or device of torch; torch is not imported to find out."""
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def to_numpy(value: Any) -> np.ndarray:
+    """The elements on the host; float types that NumPy lacks are widened to float32."""
+    if not is_torch(value):
+        return np.asarray(value)
+    plain = value.detach()
+    if plain.dtype.is_floating_point and plain.dtype.itemsize < 4:
+        plain = plain.float()
+    return plain.cpu().numpy()
+
+
+def like(array: np.ndarray, model: Any) -> Any:
+    """`array` in the library, and on the device, of `model`."""
+    if not is_torch(model):
+        return array
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array)).to(model.device)
+
+
+class MicroscalingTensor:
+    """What both formats share: `data` (uint8 codes), or only a `size` until `random()` fills it."""
+
+    def __init__(self, data: Any = None, size: int | Sequence[int] | None = None, device: Any = None) -> None:
+        if data is None and size is None:
+            raise ValueError(f"{type(self).__name__} needs data or size")
+        self.device = data.device if device is None and data is not None and is_torch(data) else device
+        self.data: Any = None
+        if data is not None:
+            self.data = like(self.encode(to_numpy(data)), data)
+            if is_torch(data) and device is not None:
+                self.data = self.data.to(device)
+            self.size = tuple(self.data.shape)
+        else:
+            assert size is not None
+            self.size = (size,) if isinstance(size, int) else tuple(size)
+
+    @staticmethod
+    def encode(values: np.ndarray) -> np.ndarray:
+        raise AssertionError("a format defines its encoding")
+
+    @staticmethod
+    def decode(codes: np.ndarray) -> np.ndarray:
+        raise AssertionError("a format defines its decoding")
+
+    def draw(self, low: int, high: int) -> Any:
+        """Random codes in ``low <= code < high``, from the generator of the library that will hold them."""
+        if self.device is None and "torch" not in sys.modules:
+            return np.random.randint(low, high, self.size).astype(np.uint8)
+        import torch
+
+        return torch.randint(low, high, self.size, dtype=torch.uint8, device=self.device)
+
+    def to(self, dtype: Any) -> Any:
+        """The values as float32: a torch tensor for `torch.float32`, a NumPy array for `numpy.float32`."""
+        wants_torch = is_torch(dtype)
+        name = str(dtype).removeprefix("torch.") if wants_torch else np.dtype(dtype).name
+        assert name == "float32", f"{type(self).__name__} converts to float32 only, not to {dtype}"
+        assert self.data is not None, "there are no values yet: call random()"
+        values = self.decode(to_numpy(self.data))
+        if not wants_torch or is_torch(self.data):
+            return like(values, self.data if wants_torch else None)
+        import torch
+
+        return torch.from_numpy(values)
+
+
+class MXFP4Tensor(MicroscalingTensor):
+    """E2M1 values (0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives), one uint8 code each. See the module docstring."""
+
+    encode = staticmethod(encode_e2m1)
+    decode = staticmethod(decode_e2m1)
+
+    def random(self) -> "MXFP4Tensor":
+        """Fill with random codes."""
+        self.data = self.draw(0, 16)
+        return self
+
+    def to_packed_tensor(self, dim: int) -> Any:
+        """Two codes per byte along `dim`, the first in the low half; an odd size is padded with zero."""
+        codes = to_numpy(self.data)
+        check_dim(dim, codes.ndim)
+        if codes.shape[dim] % 2:
+            codes = np.pad(codes, [(0, int(axis == dim)) for axis in range(codes.ndim)])
+        pairs = np.moveaxis(codes, dim, -1)
+        return like(np.moveaxis(pairs[..., 1::2] << 4 | pairs[..., 0::2], -1, dim), self.data)
+
+    def unpack_packed_tensor(self, packed_tensor: Any, dim: int, original_shape: Sequence[int]) -> Any:
+        """The codes that `to_packed_tensor(dim)` packed; `original_shape` tells whether the last one is padding."""
+        packed = to_numpy(packed_tensor)
+        check_dim(dim, packed.ndim)
+        last = np.moveaxis(packed, dim, -1)
+        pairs = np.stack([last & 0xF, last >> 4], axis=-1)
+        codes = pairs.reshape(*last.shape[:-1], 2 * last.shape[-1])[..., : original_shape[dim]]
+        return like(np.moveaxis(codes, -1, dim).reshape(tuple(original_shape)), packed_tensor)
+
+
+class MXScaleTensor(MicroscalingTensor):
+    """E8M0 scales: powers of two from 2**-127 to 2**127, and NaN. See the module docstring."""
+
+    encode = staticmethod(encode_e8m0)
+    decode = staticmethod(decode_e8m0)
+
+    def random(self, low: float | None = None, high: float | None = None) -> "MXScaleTensor":
+        """Fill with random powers of two from `low` to `high`; never NaN."""
+        first = 0 if low is None else e8m0_bound(low) + (np.frexp(low)[0] != 0.5)
+        last = E8M0_MAX if high is None else e8m0_bound(high)
+        assert first <= last, f"no scale lies between {low} and {high}"
+        self.data = self.draw(first, last + 1)
+        return self
+
+
+def e8m0_bound(value: float) -> int:
+    """The code of the largest power of two up to `value`."""
+    code = int(encode_e8m0(np.asarray(value)))
+    assert code != E8M0_NAN, f"{value} is not a positive finite number"
+    return code
+
+
+def check_dim(dim: int, rank: int) -> None:
+    """Packing needs an axis that exists."""
+    assert 0 <= dim < rank, f"dimension {dim} is not one of the {rank} dimensions of the tensor"

@@ -1,0 +1,100 @@
+"""A block view of a tensor, made on the host and passed to a kernel, where it is a `tl.tensor_descriptor`.
+
+    a = np.zeros((64, 128), np.float16)
+    desc = TensorDescriptor.from_tensor(a, block_shape=[16, 32])
+    kernel[grid](desc)                  # in the kernel: desc.load([row, column]) is a 16 by 32 block
+
+Loads outside of `shape` give zero, or NaN with ``padding="nan"``; stores outside are dropped. Strides are in elements.
+The rules below are those of the hardware that copies blocks asynchronously (TMA); they hold on every target, so that a
+program that runs on one runs on all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilework.language.dtypes import validate_block_shape
+from tilework.runtime.specialize import dtype_code
+
+MAX_RANK = 5
+ALIGNMENT = 16
+PADDINGS = ("zero", "nan")
+
+
+class IllegalBlockShape(AssertionError, ValueError):
+    """The block shape of a descriptor breaks a rule for all blocks, such as being powers of two."""
+
+
+@dataclass
+class TensorDescriptor:
+    """`block_shape` blocks of the tensor that starts at `base`. See the module docstring."""
+
+    base: Any
+    shape: Sequence[int]
+    strides: Sequence[int]
+    block_shape: Sequence[int]
+    padding: str = "zero"
+
+    def __post_init__(self) -> None:
+        rank = len(self.shape)
+        assert len(self.strides) == rank, f"{rank} sizes but {len(self.strides)} strides"
+        assert len(self.block_shape) == rank, f"{rank} sizes but a block of rank {len(self.block_shape)}"
+        assert 1 <= rank <= MAX_RANK, f"a descriptor has 1 to {MAX_RANK} dimensions, not {rank}"
+        assert address_of(self.base) % ALIGNMENT == 0, f"base must be aligned to {ALIGNMENT} bytes"
+        check_block_shape(self.block_shape)
+        assert all(size > 0 for size in self.shape), f"every size must be positive, got {list(self.shape)}"
+        self._check_strides()
+        assert self.padding in PADDINGS, f"padding must be one of {', '.join(PADDINGS)}, got {self.padding!r}"
+        if self.padding == "nan":
+            assert is_floating(self.base), "NaN padding needs a floating-point base"
+
+    def _check_strides(self) -> None:
+        assert self.strides[-1] == 1, f"the last dimension must be contiguous, its stride is {self.strides[-1]}"
+        size = itemsize_of(self.base)
+        for axis, stride in enumerate(self.strides[:-1]):
+            bytes = stride * size
+            assert bytes % ALIGNMENT == 0, f"stride {axis} is {bytes} bytes, not a multiple of {ALIGNMENT}"
+
+    @staticmethod
+    def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> "TensorDescriptor":
+        """The descriptor of a whole NumPy array or torch tensor."""
+        return TensorDescriptor(tensor, list(tensor.shape), strides_of(tensor), list(block_shape), padding)
+
+
+def check_block_shape(shape: Sequence[int]) -> None:
+    """Powers of two, and not too many elements in all."""
+    try:
+        validate_block_shape(list(shape))
+    except (TypeError, ValueError) as error:
+        raise IllegalBlockShape(str(error)) from None
+
+
+def address_of(base: Any) -> int:
+    """The address of the first element."""
+    if hasattr(base, "data_ptr"):
+        return base.data_ptr()
+    for interface in ("__array_interface__", "__cuda_array_interface__"):
+        if (found := getattr(base, interface, None)) is not None:
+            return found["data"][0]
+    raise AssertionError(f"base must be an array or a tensor, got {type(base).__name__}")
+
+
+def itemsize_of(base: Any) -> int:
+    """Bytes per element."""
+    if hasattr(base, "element_size"):
+        return base.element_size()
+    if (size := getattr(base.dtype, "itemsize", None)) is not None:
+        return size
+    return max(1, base.dtype.primitive_bitwidth // 8)
+
+
+def strides_of(tensor: Any) -> list[int]:
+    """Strides in elements; NumPy counts bytes."""
+    if hasattr(tensor, "stride"):
+        return list(tensor.stride())
+    return [stride // itemsize_of(tensor) for stride in tensor.strides]
+
+
+def is_floating(base: Any) -> bool:
+    """Whether the elements can be NaN; bf16 and the fp8 types of ml_dtypes can."""
+    return dtype_code(base.dtype).startswith(("fp", "bf"))
