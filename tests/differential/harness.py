@@ -38,6 +38,7 @@ NUMPY: dict[str, Any] = {
     **{"fp32": np.float32, "fp64": np.float64, "fp8e5": ml_dtypes.float8_e5m2, "fp8e4nv": ml_dtypes.float8_e4m3fn},
 }
 CODE = {np.dtype(numpy): code for code, numpy in NUMPY.items()}
+CE = tl.constexpr
 INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
 FP8 = ("fp8e5", "fp8e4nv")
@@ -85,7 +86,7 @@ def run_evaluator(
     kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
 ) -> None:
     """The compiled kernel after the pipeline of TTIR, by the evaluator."""
-    fixed = {name: None if value is None else 1 for name, value in args.items() if value is None or (type(value) is int and value == 1)}
+    fixed = {name: value for name, value in args.items() if value is None or (type(value) is int and value == 1)}
     signature = {name: signature_of(args[name]) for name in args if name not in fixed}
     signature |= dict.fromkeys((*constants, *fixed), "constexpr")
     options = FrontendOptions(backend_name="cpu", arch=90, default_dot_input_precision="ieee")
@@ -147,7 +148,7 @@ def launch(
     (first, wanted), *others = results.items()
     for other, got in others:
         for key, value in wanted.items():
-            left, right = (getattr(item, "base", item) if isinstance(item, HostDescriptor) else item for item in (value, got[key]))
+            left, right = (item.base if isinstance(item, HostDescriptor) else item for item in (value, got[key]))
             if isinstance(left, np.ndarray):
                 compare(left, right, f"{key}: {first} and {other}", ulps, rtol, atol)
     return wanted
@@ -187,25 +188,25 @@ def store_all(out, result, SLOT: tl.constexpr, NOTE: tl.constexpr):
 
 
 @jit
-def apply1(a, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.constexpr, PARAMS: tl.constexpr, SLOT: tl.constexpr, NOTE: tl.constexpr):
+def apply1(a, out, FN: CE, SHAPES: CE, NUMELS: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
     store_all(out, FN(load_input(a, SHAPES[0], NUMELS[0]), *PARAMS), SLOT, NOTE)
 
 
 @jit
-def apply2(a, b, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.constexpr, PARAMS: tl.constexpr, SLOT: tl.constexpr, NOTE: tl.constexpr):
+def apply2(a, b, out, FN: CE, SHAPES: CE, NUMELS: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
     x = load_input(a, SHAPES[0], NUMELS[0])
     store_all(out, FN(x, load_input(b, SHAPES[1], NUMELS[1]), *PARAMS), SLOT, NOTE)
 
 
 @jit
-def apply3(a, b, c, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.constexpr, PARAMS: tl.constexpr, SLOT: tl.constexpr, NOTE: tl.constexpr):
+def apply3(a, b, c, out, FN: CE, SHAPES: CE, NUMELS: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
     x = load_input(a, SHAPES[0], NUMELS[0])
     y = load_input(b, SHAPES[1], NUMELS[1])
     store_all(out, FN(x, y, load_input(c, SHAPES[2], NUMELS[2]), *PARAMS), SLOT, NOTE)
 
 
 @jit
-def apply4(a, b, c, d, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.constexpr, PARAMS: tl.constexpr, SLOT: tl.constexpr, NOTE: tl.constexpr):
+def apply4(a, b, c, d, out, FN: CE, SHAPES: CE, NUMELS: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
     x = load_input(a, SHAPES[0], NUMELS[0])
     y = load_input(b, SHAPES[1], NUMELS[1])
     z = load_input(c, SHAPES[2], NUMELS[2])
@@ -213,7 +214,7 @@ def apply4(a, b, c, d, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.c
 
 
 @jit
-def apply5(a, b, c, d, e, out, FN: tl.constexpr, SHAPES: tl.constexpr, NUMELS: tl.constexpr, PARAMS: tl.constexpr, SLOT: tl.constexpr, NOTE: tl.constexpr):
+def apply5(a, b, c, d, e, out, FN: CE, SHAPES: CE, NUMELS: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
     x = load_input(a, SHAPES[0], NUMELS[0])
     y = load_input(b, SHAPES[1], NUMELS[1])
     z = load_input(c, SHAPES[2], NUMELS[2])

@@ -83,7 +83,7 @@ def branches(x, FLAG: tl.constexpr, NOTHING: tl.constexpr):
     e = 2 if FLAG else 2.5
     if s:
         b += 1
-    if s % 2 == 0 and s > 1 or FLAG:
+    if (s % 2 == 0 and s > 1) or FLAG:
         b += 100
     return a, b, c, d, x * e
 
@@ -174,7 +174,18 @@ def compile_time(x):
     t = (1, 2.5, None)
     u = t + (x,)
     v = [item + 1 for item in (1, 2, 3) if item != 2]
-    return y, z, w, t[1] * x, u[3], v[0] + v[1], tl.cdiv(n, 3), pick(True)(x), x.dtype == tl.int32, isinstance(x, tl.tensor)
+    return (
+        y,
+        z,
+        w,
+        t[1] * x,
+        u[3],
+        v[0] + v[1],
+        tl.cdiv(n, 3),
+        pick(True)(x),
+        x.dtype == tl.int32,
+        isinstance(x, tl.tensor),
+    )
 
 
 @drawn
@@ -273,6 +284,7 @@ def hints(x, FLAG: tl.constexpr):
     tl.device_assert(s == s, "never")
     assert s == s, "never"
     tl.static_print("shape", x.shape)
+    tl.device_print("sum", s)
     tl.debug_barrier()
     return y + s
 

@@ -41,7 +41,11 @@ def test_dot(code: str, size: tuple[int, int, int], seed: int) -> None:
 
 
 @drawn
-@given(st.sampled_from([("i8", "i32"), ("fp16", "fp16"), ("fp16", "fp32"), ("fp32", "fp32"), ("fp64", "fp64")]), SIZES, seeds)
+@given(
+    st.sampled_from([("i8", "i32"), ("fp16", "fp16"), ("fp16", "fp32"), ("fp32", "fp32"), ("fp64", "fp64")]),
+    SIZES,
+    seeds,
+)
 def test_accumulator(types: tuple[str, str], size: tuple[int, int, int], seed: int) -> None:
     m, n, k = size
     code, result = types
@@ -67,7 +71,13 @@ def four_axes(a, b):
 
 
 def test_rank_four() -> None:
-    agree(four_axes, sample("fp32", (2, 2, 4, 8), 1, special=False), sample("fp32", (2, 2, 8, 4), 2, special=False), rtol=1e-5, atol=1e-4)
+    agree(
+        four_axes,
+        sample("fp32", (2, 2, 4, 8), 1, special=False),
+        sample("fp32", (2, 2, 8, 4), 2, special=False),
+        rtol=1e-5,
+        atol=1e-4,
+    )
 
 
 @jit

@@ -160,6 +160,15 @@ def philox_64(offset, SEED: tl.constexpr):
     return tl.philox(SEED, offset, offset, offset, offset, 7)
 
 
+@jit
+def random_parts(offset, SEED: tl.constexpr):
+    word = offset.to(tl.uint32, bitcast=True)
+    c0, c1, c2, c3 = tl.philox_impl(word, word, word, word, SEED, 7, 5)
+    u0, u1 = tl.uint_to_uniform_float(c0), tl.uint_to_uniform_float(c1)
+    n0, n1 = tl.pair_uniform_to_normal(u0, u1)
+    return c0, c1, c2, c3, u0, u1, n0, n1
+
+
 VECTORS = {  # appendix D: (seed, offset) -> the four words
     (0, 0): "6627e8d5 e169c58d bc57ac4c 9b00dbd8",
     (0, 1): "f8e4cca4 5cb200db b1a574eb 097eff67",
@@ -200,6 +209,7 @@ def test_random_numbers(code: str, seed: int) -> None:
     agree(random_floats, offsets, params=(seed,))
     agree(random_normals, offsets, params=(seed,), rtol=1e-4, atol=1e-6)
     agree(philox_64, offsets, params=(seed,))
+    agree(random_parts, sample("i32", (16,), seed), params=(seed,), rtol=1e-4, atol=1e-6)
 
 
 # -- libdevice -----------------------------------------------------------------------------------------------------
@@ -244,4 +254,3 @@ def test_libdevice(first: str) -> None:
         if first in ("pow", "ldexp", "scalbn", "jn") and inputs[-1].dtype.kind == "i":
             inputs[-1] = inputs[-1] % 7
         agree(EXTERN[len(inputs)], *inputs, params=(function,), ulps=4, rtol=1e-12)
-

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilework.language as tl
-from tests.differential.harness import FLOATS, FP8, INTS, NUMPY, DEVICES, HostDescriptor, Refused, launch, sample
+from tests.differential.harness import DEVICES, FLOATS, FP8, INTS, NUMPY, HostDescriptor, Refused, launch, sample
 from tests.differential.settings import drawn, seeds
 from tilework.language.function import jit
 
@@ -47,6 +47,20 @@ def store_cast(x, out, BLOCK: tl.constexpr):
 def test_stores_convert(source: str, target: str, seed: int) -> None:
     values = sample(source, (16,), seed)
     launch(store_cast, {"x": values, "out": np.zeros(48, NUMPY[target])}, {"BLOCK": 16})
+
+
+@jit
+def store_numbers(out, NUMBERS: tl.constexpr):
+    for index in tl.static_range(len(NUMBERS)):
+        tl.store(out + index, NUMBERS[index])
+        tl.store(out + 16 + index, tl.load(out + index, mask=False, other=NUMBERS[index]))
+
+
+@pytest.mark.parametrize("code", ["u1", *INTS, *FLOATS, *FP8])
+def test_numbers_in_memory(code: str) -> None:
+    numbers = (0, 1, 2, -1, 300, 0.1, -2.7, 300.7, 1e6, -1e6, 1e12, 2**40, float("inf"), 1e-50, True)
+    numbers = tuple(number for number in numbers if code not in FP8 or abs(number) < 1e5)
+    launch(store_numbers, {"out": np.zeros(32, NUMPY[code])}, {"NUMBERS": numbers})
 
 
 @jit
@@ -110,10 +124,21 @@ def move_blocks(x, out, M, N, PADDING: tl.constexpr, ROWS: tl.constexpr, COLUMNS
 
 
 @drawn
-@given(st.sampled_from(["u1", *INTS, *FLOATS, *FP8]), st.integers(1, 9), st.integers(3, 12), st.sampled_from(["", "zero", "nan"]), seeds)
+@given(
+    st.sampled_from(["u1", *INTS, *FLOATS, *FP8]),
+    st.integers(1, 9),
+    st.integers(3, 12),
+    st.sampled_from(["", "zero", "nan"]),
+    seeds,
+)
 def test_block_pointers(code: str, rows: int, columns: int, padding: str, seed: int) -> None:
     padding = padding if code in FLOATS else padding.replace("nan", "")
-    args = {"x": sample(code, (rows, columns), seed), "out": np.zeros((rows, columns), NUMPY[code]), "M": rows, "N": columns}
+    args = {
+        "x": sample(code, (rows, columns), seed),
+        "out": np.zeros((rows, columns), NUMPY[code]),
+        "M": rows,
+        "N": columns,
+    }
     launch(move_blocks, args, {"PADDING": padding, "ROWS": 8, "COLUMNS": 4})
 
 
@@ -249,7 +274,12 @@ def scalar_atomics(counter, out, lock):
 
 
 def test_scalar_atomics_and_locks() -> None:
-    launch(scalar_atomics, {"counter": np.zeros(1, np.int32), "out": np.zeros(9, np.int32), "lock": np.zeros(1, np.int32)}, {}, (4,))
+    launch(
+        scalar_atomics,
+        {"counter": np.zeros(1, np.int32), "out": np.zeros(9, np.int32), "lock": np.zeros(1, np.int32)},
+        {},
+        (4,),
+    )
 
 
 @jit
@@ -262,7 +292,9 @@ def compare_and_swap(x, y, out, old, BLOCK: tl.constexpr):
 def test_compare_and_swap(code: str) -> None:
     out = sample(code, (16,), 1)
     x = np.where(np.arange(16) % 2 == 0, out, sample(code, (16,), 2)).astype(out.dtype)
-    launch(compare_and_swap, {"x": x, "y": sample(code, (16,), 3), "out": out, "old": np.zeros_like(out)}, {"BLOCK": 16})
+    launch(
+        compare_and_swap, {"x": x, "y": sample(code, (16,), 3), "out": out, "old": np.zeros_like(out)}, {"BLOCK": 16}
+    )
 
 
 # -- refusals ------------------------------------------------------------------------------------------------------

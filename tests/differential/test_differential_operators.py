@@ -87,7 +87,9 @@ def test_both_promote_every_pair_alike() -> None:
             assert outcomes[0] == outcomes[1], (left, operator, right, weak, outcomes)
 
 
-@pytest.mark.parametrize("value", [0, 1, -1, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, -(2**63), 1.5, 1e50, 1e-45, True])
+@pytest.mark.parametrize(
+    "value", [0, 1, -1, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, -(2**63), 1.5, 1e50, 1e-45, True]
+)
 def test_both_give_a_number_the_same_type(value: Any) -> None:
     assert compiled.number_dtype(value) == interpreted.number_type(value)
 

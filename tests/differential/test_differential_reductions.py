@@ -140,7 +140,11 @@ def test_combine_functions_of_pairs(code: str, shape: tuple[int, ...], reverse: 
 
 @jit
 def cumulative(x, AXIS: tl.constexpr, REVERSE: tl.constexpr):
-    return tl.cumsum(x, AXIS, REVERSE), x.cumprod(AXIS, REVERSE), x.cumsum(AXIS, dtype=tl.int64) if x.dtype.is_int() else x
+    return (
+        tl.cumsum(x, AXIS, REVERSE),
+        x.cumprod(AXIS, REVERSE),
+        x.cumsum(AXIS, dtype=tl.int64) if x.dtype.is_int() else x,
+    )
 
 
 @drawn
@@ -241,7 +245,9 @@ def float_bits(x):
     return tl.xor_sum(x, 0)
 
 
-@pytest.mark.parametrize(("fn", "text"), [(refused, "must return the element types"), (float_bits, "only supported for integers")])
+@pytest.mark.parametrize(
+    ("fn", "text"), [(refused, "must return the element types"), (float_bits, "only supported for integers")]
+)
 def test_both_refuse(fn: Any, text: str) -> None:
     with pytest.raises(Refused, match=text):
         agree(fn, sample("fp32", (8,), 1))

@@ -52,7 +52,14 @@ def test_broadcast(code: str, shape: tuple[int, ...], seed: int) -> None:
 
 @jit
 def expansion(x):
-    return x[:, None], x[None, :], x[None, :, None], tl.expand_dims(x, -1), tl.expand_dims(x, (0, 2)), x.expand_dims([1, 2])
+    return (
+        x[:, None],
+        x[None, :],
+        x[None, :, None],
+        tl.expand_dims(x, -1),
+        tl.expand_dims(x, (0, 2)),
+        x.expand_dims([1, 2]),
+    )
 
 
 @jit
@@ -148,13 +155,20 @@ def gathering(src, index, AXIS: tl.constexpr):
 
 
 @drawn
-@given(CODES, st.sampled_from([(0, (8,)), (1, (4, 8)), (0, (8, 2)), (-1, (2, 4))]), st.sampled_from(["i32", "i64", "u8"]), seeds)
+@given(
+    CODES,
+    st.sampled_from([(0, (8,)), (1, (4, 8)), (0, (8, 2)), (-1, (2, 4))]),
+    st.sampled_from(["i32", "i64", "u8"]),
+    seeds,
+)
 def test_gather(code: str, case: tuple[int, tuple[int, ...]], index: str, seed: int) -> None:
     axis, shape = case
     wanted = tuple(16 if place == axis % len(shape) else size for place, size in enumerate(shape))
     places = np.random.default_rng(seed).integers(0, shape[axis], wanted).astype(NUMPY[index])
     src = sample(code, shape, seed)
-    assert np.array_equal(bits(agree(gathering, src, places, params=(axis,))[0]), bits(np.take_along_axis(src, places.astype(int), axis)))
+    assert np.array_equal(
+        bits(agree(gathering, src, places, params=(axis,))[0]), bits(np.take_along_axis(src, places.astype(int), axis))
+    )
 
 
 @jit

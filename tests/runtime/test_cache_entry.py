@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import stat
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -344,22 +343,3 @@ def test_a_folder_that_is_deleted_is_made_again(entry: Path, root: Path) -> None
     store_entry(KEY, "add", OLD)
     assert load_entry(KEY, "add") == OLD
 
-
-# Cost
-
-
-def best(action: Callable[[], Any], rounds: int = 50) -> float:
-    """Milliseconds."""
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times) * 1e3
-
-
-def test_loading_and_storing_are_cheap(root: Path) -> None:
-    files = {f"add.{kind}": os.urandom(4000) for kind in ("source", "ttir", "llir", "ptx", "json")}
-    keys = iter(range(1000))
-    assert best(lambda: store_entry(f"{next(keys):064x}", "add", files)) < 5.0
-    assert best(lambda: load_entry(f"{0:064x}", "add")) < 0.5

@@ -436,22 +436,16 @@ def test_only_this_module_reads_the_environment() -> None:
     assert readers == {"knobs.py"}
 
 
-def test_importing_is_cheap() -> None:
-    """Less than 5 ms with bytecode: only modules that are loaded anyway, and tables."""
-    heavy = ["subprocess", "shutil", "re", "dataclasses", "inspect", "importlib.util", "pathlib"]
+def test_importing_loads_nothing_heavy() -> None:
+    """Only modules that are loaded anyway, and tables."""
+    heavy = {"subprocess", "shutil", "re", "dataclasses", "inspect", "importlib.util", "pathlib"}
     code = (
-        "import collections.abc, contextlib, typing, sys, time, importlib.util as u\n"
+        "import collections.abc, contextlib, typing, sys, importlib.util as u\n"
         f"spec = u.spec_from_file_location('knobs', {knobs.__file__!r})\n"
         "module = u.module_from_spec(spec); code = spec.loader.get_code('knobs')\n"
-        "before = set(sys.modules); start = time.perf_counter()\n"
+        "before = set(sys.modules)\n"
         "exec(code, module.__dict__)\n"
-        "print(time.perf_counter() - start, *(set(sys.modules) - before))"
+        "print(*(set(sys.modules) - before))"
     )
-    times = []
-    for _ in range(3):
-        seconds, *loaded = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout.split()
-        assert not set(loaded) & set(heavy)
-        times.append(float(seconds))
-    assert min(times) < 0.005
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(loaded) & heavy

@@ -17,7 +17,7 @@ comes around. A function called within the module gets, per scalar argument, wha
 Cost: one walk, and one more per round of a loop (two or three).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, reduce
 from math import gcd
 
@@ -123,7 +123,7 @@ def enter_function(facts: AxisFacts, function: Operation, calls: Sequence[Operat
         facts.known[argument] = info
 
 
-def with_hints(info: AxisInfo, attributes: dict[str, Attribute]) -> AxisInfo:
+def with_hints(info: AxisInfo, attributes: Mapping[str, Attribute]) -> AxisInfo:
     """`info` with the vectors that the author promised."""
     for name, field in HINTS:
         if (hint := attributes.get(name)) is not None:

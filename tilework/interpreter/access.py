@@ -85,9 +85,9 @@ class Access(Descriptors):
         if mask is None:
             return tensor(self.memory.load(ptr.handle, None, storage(element)), element)
         check_mask(mask)
-        filler = self.as_element(0 if other is None else other, element) if not element.is_ptr() else None
-        if filler is None:
-            filler = tensor(np.asarray(0, np.int64), element) if other is None else self.as_element(other, element)
+        filler = tensor(np.zeros((), storage(element)), element)
+        if other is not None:  # a bool in memory is a byte, and so is what stands for it
+            filler = self.cast(self.as_element(other, int8 if element.is_bool() else element), element)
         ptr, mask, filler = self.broadcast_all((ptr, mask, filler))
         loaded = self.memory.load(ptr.handle, mask.handle, storage(element))
         result = np.where(mask.handle, loaded, filler.handle).astype(storage(element), copy=False)

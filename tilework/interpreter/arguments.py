@@ -75,7 +75,8 @@ class Arguments:
         if isinstance(value, bool):
             return tensor(np.asarray(value), int1)
         if isinstance(value, int):
-            return 1 if specialize and value == 1 else tensor(number_as(int(value), integer_type(value)), integer_type(value))
+            element = integer_type(value)
+            return 1 if specialize and value == 1 else tensor(number_as(int(value), element), element)
         if isinstance(value, float):
             return tensor(number_as(float(value), float32), float32)
         if isinstance(value, tuple):
@@ -140,8 +141,8 @@ def region_of_tensor(name: str, value: Any) -> Region:
     data = int(value.data_ptr())
     itemsize = bytes_in_memory(element_of(name, value.dtype))
     storage: object = (name, data)
-    if callable(untyped := getattr(value, "untyped_storage", None)):
-        storage = int(untyped().data_ptr())
+    if hasattr(value, "untyped_storage"):
+        storage = int(value.untyped_storage().data_ptr())
     shape = getattr(value, "shape", None)
     strides = value.stride() if callable(getattr(value, "stride", None)) else None
     if shape is not None and strides is not None:
@@ -150,8 +151,8 @@ def region_of_tensor(name: str, value: Any) -> Region:
         return Region(name, start, end, data, itemsize, storage)
     if shape is not None:
         count = int(np.prod([int(size) for size in shape], dtype=np.int64))
-    elif (numel := getattr(value, "numel", None)) is not None:
-        count = int(numel() if callable(numel) else numel)
+    elif hasattr(value, "numel"):
+        count = int(value.numel())
     elif isinstance(nbytes := getattr(value, "nbytes", None), int):
         count = nbytes // itemsize
     else:

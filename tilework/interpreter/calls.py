@@ -201,11 +201,14 @@ class Helpers:
             return special(*args, **kwargs)
         if function is tl.constexpr:
             return plain(args[0])
-        if isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields"):
-            return self.with_fields(list(function(*args, **kwargs)), function._fields)
-        if isinstance(function, type) and getattr(function, "__triton_aggregate__", False):
-            return function(*args, **kwargs, _semantic=self.semantic, _generator=self.generator)
-        if isinstance(function, JITCallable) or tl.is_builtin(getattr(function, "__func__", function)):
+        is_class = isinstance(function, type)
+        if is_class and issubclass(function, tuple) and hasattr(function, "_fields"):
+            made: Any = function(*args, **kwargs)
+            return self.with_fields(list(made), made._fields)
+        if is_class and getattr(function, "__triton_aggregate__", False):
+            hidden = {"_semantic": self.semantic, "_generator": self.generator}
+            return function(*args, **kwargs, **hidden)
+        if is_function_of_the_language(function) or tl.is_builtin(getattr(function, "__func__", function)):
             return plain(function(*args, **kwargs))
         if getattr(function, "__module__", None) in COMPILE_TIME_MODULES or belongs_to_constant(function):
             result = function(*(unwrap_nested(arg, plain) for arg in args), **{k: plain(v) for k, v in kwargs.items()})
@@ -282,6 +285,10 @@ class Helpers:
         print(*map(self.shown, values), **{key: plain(value) for key, value in kwargs.items()})
 
 
+def is_function_of_the_language(value: Any) -> bool:
+    return isinstance(value, JITCallable)
+
+
 def is_hashable(value: Any) -> bool:
     return getattr(type(value), "__hash__", None) is not None
 
@@ -302,4 +309,3 @@ def number_in(value: tl.tensor) -> Any:
     if value.handle.size != 1:
         raise TypeError(f"only a tensor with one element is a number, this one is {value}")
     return np.asarray(value.handle).reshape(()).item()
-

@@ -211,7 +211,8 @@ class Descriptors(Reductions):
             raise ValueError(f"Padding option {padding} not supported: use one of 'zero', 'nan'")
         if padding == "nan" and element.is_int():
             raise ValueError(f"Padding option `nan` is not supported for integer blocks, here of {element}")
-        assert int(base) % TMA_BYTES == 0, f"a descriptor's base must be aligned to {TMA_BYTES} bytes, is {int(base):#x}"
+        address = int(base)
+        assert address % TMA_BYTES == 0, f"a descriptor's base must be aligned to {TMA_BYTES} bytes, is {address:#x}"
         for axis, stride in enumerate(strides[:-1]):
             assert stride * element.itemsize % TMA_BYTES == 0, (
                 f"stride {stride} of axis {axis} is {stride * element.itemsize} bytes, not a multiple of {TMA_BYTES}"
@@ -258,7 +259,8 @@ class Descriptors(Reductions):
         window = self.rows_of(desc, x_offsets, "scatter")
         shape = (x_offsets.handle.shape[0], window.block[1])
         assert value.handle.shape == shape, (
-            f"descriptor scatter of {shape[0]} rows takes a value of shape {list(shape)}, got {list(value.handle.shape)}"
+            f"descriptor scatter of {shape[0]} rows takes a value of shape {list(shape)}, got "
+            f"{list(value.handle.shape)}"
         )
         (column,) = self.integers_of([y_offset], int32, "y_offset")
         addresses, inside = window.places((x_offsets.handle, column), (0, 1))
@@ -333,7 +335,7 @@ def check_block(sizes: tuple[int, ...], element: dtype) -> None:
 
 def checked_axes(boundary_check: Any, block: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of a `boundary_check`: each an axis of the block, none twice."""
-    axes = sizes_of(boundary_check if isinstance(boundary_check, (list, tuple, tl.tuple)) else (boundary_check,))
+    axes = sizes_of(list(boundary_check) if hasattr(boundary_check, "__iter__") else [boundary_check])
     for axis in axes:
         assert 0 <= axis < len(block), f"boundary_check {axis} is not a dimension of a block of shape {list(block)}"
     assert len(set(axes)) == len(axes), f"Duplicate dimension in `boundary_check`: {list(axes)}"

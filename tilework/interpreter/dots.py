@@ -53,7 +53,9 @@ class Dots(Access):
         out_dtype: dtype,
     ) -> tl.tensor:
         check_operands(lhs, rhs)
-        assert input_precision is None or allow_tf32 is None, "Only one of input_precision and allow_tf32 can be specified"
+        assert input_precision is None or allow_tf32 is None, (
+            "Only one of input_precision and allow_tf32 can be specified"
+        )
         if input_precision is not None and input_precision.lower() not in PRECISIONS:
             raise AssertionError(f"input_precision must be one of {PRECISIONS}. Got {input_precision}")
         result = result_type(lhs.dtype, out_dtype)

@@ -5,6 +5,7 @@ fp32 results of elementary functions are computed in float64 and rounded, so the
 """
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,11 @@ from tilework.language.dtypes import dtype, float32
 
 MULHI_TYPES = ("int32", "int64", "uint32", "uint64")
 WIDE_FLOATS = ("fp32", "fp64")
+REGISTERS: dict[str, Callable[[], int]] = {
+    "%globaltimer": time.time_ns,
+    "%smid": lambda: 0,
+    "griddepcontrol": lambda: 0,  # one kernel at a time: nothing to wait for
+}
 
 MATH: dict[str, Callable[[Array], Any]] = {
     "exp": np.exp,
@@ -118,7 +124,10 @@ class Elementwise(Operators):
     def inline_asm_elementwise(
         self, asm: str, constraints: str, args: Sequence[Any], dtypes: Sequence[dtype], is_pure: bool, pack: int
     ) -> Sequence[tl.tensor]:
-        """There is no assembler here."""
+        """There is no assembler here, but the registers that `tl.extra.cuda` reads are known."""
+        for text, value in REGISTERS.items():
+            if text in asm and not args:
+                return [self.scalar_constant(value(), element) for element in dtypes]
         raise RuntimeError(
             f"inline_asm_elementwise({asm!r}) cannot be interpreted: it is assembly of a GPU; compile this kernel, or"
             " write the function with tl operations while interpreting"

@@ -162,7 +162,8 @@ class InterpretedFunction(JITFunction):
     def run_programs(self, interpreter: Interpreter, bound: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
         convert = Arguments(interpreter.semantic, interpreter.memory).convert
         values = [convert(param, bound[param.name]) for param in self.params]
-        for program in itertools.product(*map(range, grid)):
+        x, y, z = map(range, grid)
+        for program in itertools.product(x, y, z):
             interpreter.semantic.enter_program(program)
             try:
                 interpreter.python_function(self)(*map(passed, values))
@@ -192,7 +193,7 @@ class InterpretedFunction(JITFunction):
 
 def grid_shape(grid: Any, bound: Mapping[str, Any]) -> tuple[int, int, int]:
     """Three sizes; a callable grid is given the arguments by name."""
-    sizes = grid(dict(bound)) if callable(grid) else grid
+    sizes: Any = grid(dict(bound)) if callable(grid) else grid
     sizes = [sizes] if isinstance(sizes, int) else list(sizes)
     if not 1 <= len(sizes) <= 3:
         raise ValueError(f"a grid has one to three axes, got {len(sizes)}")

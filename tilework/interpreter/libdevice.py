@@ -304,7 +304,8 @@ def rounded_operation(name: str, args: Sequence[Array], rounding: str, result: n
     """``+``, ``sqrt`` and others, rounded to nearest (rn), to zero (rz), down (rd) or up (ru)."""
     wide = [x.astype(F64) for x in args]
     if name == "fma":
-        near = fused(*args, dtype("fp64" if result == F64 else "fp32"))
+        x, y, z = args
+        near = fused(x, y, z, dtype("fp64" if result == F64 else "fp32"))
     else:  # float64 has more than twice the digits of float32, so that rounding again to nearest is harmless
         near = np.asarray(ROUNDED[name](*wide)).astype(result)
     if rounding == "rn":

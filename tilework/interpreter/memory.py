@@ -60,7 +60,7 @@ class Region:
         first = -(-self.start // size) * size
         if size not in self.words:
             count = max(0, self.end - first) // size
-            buffer = (ctypes.c_uint8 * (count * size)).from_address(first)
+            buffer = memoryview((ctypes.c_uint8 * (count * size)).from_address(first))
             self.words[size] = np.frombuffer(buffer, dtype=UNSIGNED[size])
         return first, self.words[size]
 
@@ -103,7 +103,7 @@ class Memory:
     def __init__(self) -> None:
         self.regions: list[Region] = []
         self.keep: list[Any] = []  # what owns the memory must live as long as the launch
-        self.program = (0, 0, 0)
+        self.program: tuple[int, int, int] = (0, 0, 0)
         for reference, region in REGISTERED:
             if (array := reference()) is not None:
                 self.keep.append(array)
@@ -197,7 +197,8 @@ class Memory:
         if kind == "read-only":
             return AccessError(f"{what}, which is read-only")
         if kind == "misaligned":
-            return AccessError(f"{what} plus {rest} bytes: address {address:#x} is not a multiple of {size} (misaligned)")
+            off = f"plus {rest} bytes: address {address:#x} is not a multiple of {size}"
+            return AccessError(f"{what} {off} (misaligned)")
         return AccessError(f"{what}, which has {count} elements (out of bounds)")
 
 

@@ -242,10 +242,9 @@ class Operators(Values):
         if not mask.handle.shape:
             return x if mask.handle else y
         picked = np.where(mask.handle, np.asarray(x.handle), np.asarray(y.handle))
-        origin = getattr(x.handle, "origin", None)
-        if origin is not None and origin is getattr(y.handle, "origin", None):
-            picked = picked.view(type(x.handle))
-            picked.origin = origin
+        if getattr(x.handle, "origin", None) is not None and x.handle.origin is getattr(y.handle, "origin", None):
+            # `x` is a block of pointers into the same array as `y`: adding to its zeros keeps that
+            picked = x.handle - np.asarray(x.handle) + picked
         return tl.tensor(picked, shaped(x.dtype, picked.shape))
 
     def choices(self, x: Any, y: Any) -> tuple[tl.tensor, tl.tensor]:

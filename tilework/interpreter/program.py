@@ -1,7 +1,7 @@
 """The running program: its place in the grid, promises about values (which are checked), printing, asserting.
 
-`assume` and `device_assert` raise if their condition is false. The other hints only have their arguments checked: what they
-promise may be about groups of elements that a kernel never looks at.
+`assume` and `device_assert` raise if their condition is false. Of the other hints only the arguments are checked: what
+they promise may be about groups of elements that a kernel never looks at.
 """
 
 import string
@@ -108,4 +108,8 @@ def shown(value: tl.tensor, hex: bool) -> str:
         return str(as_array(value))
     bits = bits_of(as_array(value))
     digits = 2 * bits.dtype.itemsize
-    return np.array2string(bits, formatter={"all": lambda number: f"0x{int(number):0{digits}x}"})
+
+    def hexadecimal(number: Any) -> str:
+        return f"0x{int(number):0{digits}x}"
+
+    return np.array2string(bits, formatter={"all": hexadecimal})

@@ -7,7 +7,8 @@
         if total > 3 and flag:                     if __tw__.truth(__tw__.bool_op(True, lambda: total > 3, ...)):
 
 Only what means something else in the tile language is changed (the functions of `__tw__` are in `calls.py`). Operators
-stay as they are: tensors define them. Line numbers and the file name are the user's, so breakpoints, `pdb` and tracebacks work in the user's file.
+stay as they are: tensors define them. Line numbers and the file name are the user's, so breakpoints, `pdb` and
+tracebacks work in the user's file.
 """
 
 import ast
@@ -49,7 +50,7 @@ class FunctionRewriter:
 
 
 def make_function(code: CodeType, name: str, namespace: dict[str, Any], original: JITCallable) -> Callable[..., Any]:
-    """Run the `def`, and give the function the defaults of the original (they are evaluated once, at its definition)."""
+    """Run the `def`, and give the function the defaults of the original, which were evaluated at its definition."""
     local: dict[str, Any] = {}
     exec(code, namespace, local)
     made = local[name]
@@ -261,8 +262,10 @@ class Rewriter(ast.NodeTransformer):
         """One part of a subscript; a slice becomes a call of Python's `slice`."""
         if not isinstance(node, ast.Slice):
             return self.visit(node)
-        bounds = [self.visit(part) if part is not None else self.nothing(node) for part in (node.lower, node.upper, node.step)]
-        return self.helper("slice_of", node, *bounds)
+        parts = (node.lower, node.upper, node.step)
+        return self.helper(
+            "slice_of", node, *(self.nothing(node) if part is None else self.visit(part) for part in parts)
+        )
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A builtin or jit function is called as it is; other callees may need their arguments unwrapped."""
@@ -276,7 +279,8 @@ class Rewriter(ast.NodeTransformer):
         return call
 
     def is_plain_call(self, callee: ast.expr) -> bool:
-        if isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name) and callee.value.id in self.imported:
+        owner = callee.value if isinstance(callee, ast.Attribute) else callee
+        if isinstance(owner, ast.Name) and owner.id in self.imported:
             return True  # a module that a debugging line imports: import pdb; pdb.set_trace()
         value = self.static_value(callee)
         if value is None or getattr(value, "_libdevice_name", None) is not None:

@@ -106,7 +106,8 @@ class Shapes(Elementwise):
         places = index.handle.astype(np.int64)
         outside = (places < 0) | (places >= shape[axis])
         if outside.any():
-            raise IndexError(f"gather: index {places[outside][0]} is outside axis {axis}, which has {shape[axis]} elements")
+            first = places[outside][0]
+            raise IndexError(f"gather: index {first} is outside axis {axis}, which has {shape[axis]} elements")
         return tensor(np.take_along_axis(src.handle, places, axis), src.dtype)
 
     def histogram(self, x: tl.tensor, num_bins: int, mask: Any = None) -> tl.tensor:

@@ -151,13 +151,13 @@ class Values:
         element, number = self.number_beside(b, plain(a), operator, Weak.LEFT, weak)
         return self.broadcast(number, self.cast(b, element))
 
-    def number_beside(
-        self, x: tl.tensor, value: Any, operator: str, side: Weak, weak: bool
-    ) -> tuple[dtype, tl.tensor]:
+    def number_beside(self, x: tl.tensor, value: Any, operator: str, side: Weak, weak: bool) -> tuple[dtype, tl.tensor]:
         """The type of an operation between a tensor and a number, and the number in it."""
         if not isinstance(value, NUMBERS):
-            shown = (x.dtype, type(value).__name__)
-            raise InvalidOperands(*(shown if side is Weak.RIGHT else shown[::-1]), operator, f"{value!r} is no number")
+            left, right = x.dtype, type(value).__name__
+            if side is Weak.LEFT:
+                left, right = right, left
+            raise InvalidOperands(left, right, operator, f"{value!r} is not a number")
         own = number_type(value)
         pair = (x.dtype, own) if side is Weak.RIGHT else (own, x.dtype)
         element = common_type(*pair, operator, side if weak else Weak.NONE)
@@ -167,7 +167,9 @@ class Values:
         return element, self.scalar_constant(value, element)
 
     def as_element(self, value: Any, element: dtype) -> tl.tensor:
-        """A value that goes to memory as `element`: a number has its own type first."""
+        """A value that goes to memory as `element`: a number has its own type first, unless it becomes an fp8."""
+        if element.is_fp8() and isinstance(plain(value), NUMBERS):
+            return self.scalar_constant(plain(value), element)
         return self.cast(self.to_tensor(value), element)
 
     # -- casts -------------------------------------------------------------------------------------------------

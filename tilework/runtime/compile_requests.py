@@ -105,7 +105,7 @@ def importable_file(kernel: JITFunction) -> str | None:
 
 def is_called_triton() -> bool:
     """Whether `import triton` means tilework in this process."""
-    return "triton" in sys.modules and sys.modules["triton"] is sys.modules["tilework"]
+    return any(type(finder).__name__ == "TritonFinder" for finder in sys.meta_path)
 
 
 def settings() -> dict[str, str | None]:

@@ -3,7 +3,6 @@
 from typing import Any
 
 
-
 class MockTensor:
     """A 16-byte aligned tensor of a dtype, for compiling without data: ``kernel.warmup(torch.float32, 64, grid=(1,))``."""
 

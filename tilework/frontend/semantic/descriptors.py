@@ -92,7 +92,7 @@ class DescriptorMixin:
             base.handle,
             [value.handle for value in extents.values],
             [value.handle for value in distances.values],
-            ir_type(descriptor_type).block,
+            ir_type(descriptor_type).block,  # pyright: ignore[reportAttributeAccessIssue]
             padding,
             self.builder.loc,
         )

@@ -136,6 +136,10 @@ def converted_number(value: int | float, own: dtype, result: dtype) -> int | flo
         return value != 0
     if result.is_int():
         bits = result.int_bitwidth
+        if own.is_floating():  # a cast saturates at 16, 32 or 64 bits
+            width, sign = max(bits, 16), result.is_int_signed()
+            value = rounded(float(value), own.name)
+            value = min(max(trunc(value), -(1 << (width - 1)) if sign else 0), (1 << (width - sign)) - 1)
         value = trunc(value) & ((1 << bits) - 1)
         return value - (1 << bits) if result.is_int_signed() and value >> (bits - 1) else value
     if own.is_floating():

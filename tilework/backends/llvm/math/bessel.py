@@ -10,8 +10,24 @@ from collections.abc import Callable
 
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.math import coefficients as c
-from tilework.backends.llvm.math.exponential import exp
-from tilework.backends.llvm.math.lanes import Lanes, copysign, elementwise_calls, polynomial, sqrt, where
+from tilework.backends.llvm.math.exponential import exp_parts
+from tilework.backends.llvm.math.lanes import (
+    Lanes,
+    Pair,
+    copysign,
+    elementwise_calls,
+    fast_two_sum,
+    pair_quotient,
+    pair_root,
+    pair_times,
+    polynomial,
+    scale,
+    smaller,
+    sqrt,
+    two_product,
+    two_sum,
+    where,
+)
 from tilework.backends.llvm.math.logarithm import log
 from tilework.backends.llvm.math.trigonometric import cos, sin
 from tilework.backends.llvm.types import f64, i32, i64, struct
@@ -19,7 +35,7 @@ from tilework.backends.llvm.values import Value, constant
 
 FOUR = struct(f64, f64, f64, f64)
 EULER = 0.5772156649015329
-SMALL = 1e-3
+SMALL = 1e-4
 SWITCH = 25.0
 TERMS = 72
 
@@ -188,22 +204,35 @@ def modified_body(order: int) -> Callable[[Builder, tuple[Value, ...]], Value]:
 
     def body(b: Builder, args: tuple[Value, ...]) -> Value:
         x = Lanes(b, args[0])
-        quarter = x * x * 0.25
 
         def series() -> list[Value]:
-            factors = [1.0]
-            for k in range(1, 60):
-                factors.append(factors[-1] / (k * (k + order)))
-            total = polynomial(quarter, factors)
-            return [(total * (0.5 * x) if order else total).v]
+            """1 + z/(1(1+n)) (1 + z/(2(2+n)) (1 + ...)) with z = x^2/4, from the inside, as a pair."""
+            square, square_low = two_product(x * 0.5, x * 0.5)
+            one, zero = x.const(1.0), x.const(0.0)
+            with b.loop_carrying(constant(i64, 0), constant(i64, 60), 1, [one.v, zero.v]) as loop:
+                total = Pair(*(Lanes(b, value) for value in loop.carried))
+                k = Lanes(b, b.sitofp(b.sub(constant(i64, 60), loop.index), f64))
+                grown = pair_times(total, Pair(square, square_low))
+                high, low = pair_quotient(grown, Pair(k * (k + float(order)), zero))
+                first, error = two_sum(high, 1.0)
+                loop.next([part.v for part in fast_two_sum(first, error + low)])
+            high, low = (Lanes(b, value) for value in loop.results)
+            return [((high + low) * (0.5 * x) if order else high + low).v]
 
         def asymptotic() -> list[Value]:
             factors, value = [], 1.0
             for k in range(26):
                 factors.append(value)
                 value *= -(4 * order * order - (2 * k + 1) ** 2) / ((k + 1) * 8)
-            half = exp(0.5 * x)
-            return [(half * (half * (polynomial(1.0 / x, factors) / sqrt((2.0 * c.PI[0]) * x)))).v]
+            bounded = smaller(x, 720.0)
+            high, low, n = exp_parts(bounded)
+            zero = x.const(0.0)
+            around = pair_times(Pair(x, zero), Pair(x.const(2.0 * c.PI[0]), x.const(2.0 * c.PI[1])))
+            inverse = 1.0 / x
+            lead, lead_low = fast_two_sum(x.const(1.0), inverse * polynomial(inverse, factors[1:]))
+            rest = pair_quotient(Pair(lead, lead_low), pair_root(around))
+            value = pair_times(Pair(high, low), rest)
+            return [(scale(value.hi + value.lo, n - 10) * 2.0**10).v]
 
         return b.if_else((x < 25.0).v, series, asymptotic)[0]
 

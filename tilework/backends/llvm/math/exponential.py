@@ -1,11 +1,13 @@
 """Exponentials: e^x = 2^n * e^r with n = rint(x / log 2) and |r| <= log(2) / 2, then a polynomial in r.
 
 n is read from the low bits of x / log 2 + 1.5 * 2^23 (or 2^52), which is a float addition and never a conversion, so
-NaN passes through harmlessly. The scaling by 2^n is done in two halves, which makes overflow and subnormals right.
+NaN passes through harmlessly. 2^n is made in the exponent field, moved away from the end of the range that x is near; a last
+multiplication by a power of two moves it back and makes overflow and subnormals right.
 """
 
 from tilework.backends.llvm.math import coefficients as c
 from tilework.backends.llvm.math.lanes import (
+    BIAS,
     FRACTION,
     Lanes,
     Number,
@@ -15,6 +17,7 @@ from tilework.backends.llvm.math.lanes import (
     copysign,
     fast_two_sum,
     fma,
+    from_bits,
     polynomial,
     polynomial_paired,
     power_of_two,
@@ -40,41 +43,63 @@ def nearest(x: Lanes, factor: Number) -> tuple[Lanes, Lanes]:
     return shifted - magic, whole
 
 
+def shifted_nearest(x: Lanes, factor: Number) -> tuple[Lanes, Lanes]:
+    """(n, n in the exponent field) for n = rint(x * factor)."""
+    magic = MAGIC[x.scalar]
+    shifted = fma(x, factor, magic)
+    return shifted - magic, bits(shifted) << FRACTION[x.scalar]
+
+
+def grow(a: Lanes, exponent: Lanes, x: Lanes) -> Lanes:
+    """a * 2^n for a near 1 and n in an exponent field; x has the sign of n."""
+    scalar = a.scalar
+    away = 64 if scalar is f32 else 128
+    negative = x < 0.0
+    fraction = FRACTION[scalar]
+    move = where(negative, (BIAS[scalar] + away) << fraction, exponent.const((BIAS[scalar] - 1) << fraction))
+    back = where(negative, 2.0**-away, a.const(2.0))
+    return (a * from_bits(exponent + move)) * back
+
+
 def exp(x: Lanes) -> Lanes:
     if x.scalar is f32:
         x = clamp(x, *RANGE[f32])
-        n, whole = nearest(x, c.LOG2E[0])
+        n, exponent = shifted_nearest(x, c.LOG2E[0])
         r = fma(n, -c.LN2_F[1], fma(n, -c.LN2_F[0], x))
-        return scale(fma(polynomial(r, c.EXPF), r * r, r) + 1.0, whole)
-    high, low, whole = exp_parts(clamp(x, *RANGE[f64]))
-    return scale(high + low, whole)
+        return grow(fma(polynomial(r, c.EXPF), r * r, r) + 1.0, exponent, x)
+    x = clamp(x, *RANGE[f64])
+    n, exponent = shifted_nearest(x, c.LOG2E[0])
+    r, tail = fast_two_sum(fma(n, -c.LN2[0], x), n * -c.LN2[1])
+    square = r * r
+    rest = fma(square * r, polynomial_paired(r, c.EXP), fma(square, 0.5, tail))
+    return grow(1.0 + (r + rest), exponent, x)
 
 
 def exp2(x: Lanes) -> Lanes:
     if x.scalar is f32:
         x = clamp(x, -151.0, 129.0)
-        n, whole = nearest(x, 1.0)
+        n, exponent = shifted_nearest(x, 1.0)
         r = x - n
-        return scale(fma(polynomial(r, c.EXP2F), r, 1.0), whole)
+        return grow(fma(polynomial(r, c.EXP2F), r, 1.0), exponent, x)
     x = clamp(x, -1076.0, 1025.0)
-    n, whole = nearest(x, 1.0)
+    n, exponent = shifted_nearest(x, 1.0)
     r, low = two_product(x - n, c.LN2_PAIR[0])
     high, low = exp_reduced(r, fma(x - n, c.LN2_PAIR[1], low))
-    return scale(high + low, whole)
+    return grow(high + low, exponent, x)
 
 
 def exp10(x: Lanes) -> Lanes:
     single = x.scalar is f32
-    x = clamp(x, -46.0, 39.0) if single else clamp(x, -324.5, 308.5)
-    n, whole = nearest(x, c.LOG2_10[0])
+    x = clamp(x, -46.0, 38.6) if single else clamp(x, -324.5, 308.5)
+    n, exponent = shifted_nearest(x, c.LOG2_10[0])
     parts = c.LOG10_2_F if single else c.LOG10_2
     r = fma(n, -parts[1], fma(n, -parts[0], x))
     if single:
         r = r * c.LN10[0]
-        return scale(fma(polynomial(r, c.EXPF), r * r, r) + 1.0, whole)
+        return grow(fma(polynomial(r, c.EXPF), r * r, r) + 1.0, exponent, x)
     high, low = two_product(r, c.LN10[0])
     high, low = exp_reduced(high, fma(r, c.LN10[1], low))
-    return scale(high + low, whole)
+    return grow(high + low, exponent, x)
 
 
 def exp_parts(x: Lanes, tail: Lanes | None = None) -> tuple[Lanes, Lanes, Lanes]:
@@ -82,17 +107,19 @@ def exp_parts(x: Lanes, tail: Lanes | None = None) -> tuple[Lanes, Lanes, Lanes]
     n, whole = nearest(x, c.LOG2E[0])
     r = fma(n, -c.LN2[0], x)  # exact: the first part of log 2 has 42 bits
     high, low = fast_two_sum(r, n * -c.LN2[1])
-    high, low = exp_reduced(high, low if tail is None else low + tail)
+    if tail is not None:  # a tail of 2^-44 (the error of y log x in pow) must not meet the rough factor in exp_reduced
+        high, low = two_sum(high, low + tail)
+    high, low = exp_reduced(high, low)
     return high, low, whole
 
 
 def exp_reduced(r: Lanes, tail: Lanes) -> Pair:
-    """e^(r + tail) for |r| <= log(2) / 2."""
+    """e^(r + tail) for |r| <= log(2) / 2 and a tail below half a unit of r."""
     square, square_low = two_product(r, r)
     one, one_low = fast_two_sum(r.const(1.0), r)
     high, low = fast_two_sum(one, square * 0.5)
     rest = fma(square * r, polynomial_paired(r, c.EXP), fma(square_low, 0.5, tail * one))
-    return Pair(high, low + one_low + rest)
+    return fast_two_sum(high, low + one_low + rest)
 
 
 def expm1_parts(x: Lanes) -> tuple[Pair, Lanes]:

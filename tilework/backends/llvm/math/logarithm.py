@@ -7,7 +7,7 @@ logarithm to about 2^-64. That is what `pow` needs: an error in log x is multipl
 import math
 
 from tilework.backends.llvm.math import coefficients as c
-from tilework.backends.llvm.math.exponential import exp_parts
+from tilework.backends.llvm.math.exponential import exp_parts, grow, shifted_nearest
 from tilework.backends.llvm.math.lanes import (
     BIAS,
     FRACTION,
@@ -19,6 +19,7 @@ from tilework.backends.llvm.math.lanes import (
     fast_two_sum,
     fma,
     from_bits,
+    narrow,
     pair_plus,
     pair_quotient,
     pair_root,
@@ -31,6 +32,7 @@ from tilework.backends.llvm.math.lanes import (
     two_product,
     two_sum,
     where,
+    widen,
 )
 from tilework.backends.llvm.types import Type, f32, f64
 
@@ -178,7 +180,9 @@ def atanh(x: Lanes) -> Lanes:
 
 
 def pow(x: Lanes, y: Lanes) -> Lanes:
-    """x^y of f64 by e^(y log |x|), with the special cases of C."""
+    """x^y by e^(y log |x|), with the special cases of C."""
+    if x.scalar is f32:
+        return narrow(pow_single(widen(x), widen(y)))
     a = abs(x)
     high, low = log_pair(a)
     high = where(a.equal(0.0), -math.inf, where(a < math.inf, high, a))
@@ -188,6 +192,24 @@ def pow(x: Lanes, y: Lanes) -> Lanes:
     rest = where(abs(product) < 800.0, rest, 0.0)
     big, tail, n = exp_parts(clamp(product, -800.0, 800.0), rest)
     return power_edges(x, y, scale(big + tail, clamp_whole(n)))
+
+
+def pow_single(x: Lanes, y: Lanes) -> Lanes:
+    """x^y in f64, good enough for f32: plain sums and shorter polynomials."""
+    a = abs(x)
+    m, whole = decompose(a)
+    f = m - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    part = fma(s * z, fma(z, polynomial(z, c.LOG[:5]), c.TWO_THIRDS[0]), s + s)
+    logarithm = fma(part, c.LOG2E[0], to_float(whole))
+    logarithm = where(a.equal(0.0), -math.inf, where(a < math.inf, logarithm, a))
+    product = clamp(y * logarithm, -300.0, 300.0)
+    n, exponent = shifted_nearest(product, 1.0)
+    r = (product - n) * c.LN2_PAIR[0]
+    square = r * r
+    value = 1.0 + (r + square * fma(r, polynomial(r, c.EXP[:6]), 0.5))
+    return power_edges(x, y, grow(value, exponent, product))
 
 
 def clamp_whole(n: Lanes) -> Lanes:

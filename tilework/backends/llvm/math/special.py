@@ -24,7 +24,7 @@ from tilework.backends.llvm.math.lanes import (
     two_sum,
     where,
 )
-from tilework.backends.llvm.math.logarithm import log
+from tilework.backends.llvm.math.logarithm import log, log1p
 from tilework.backends.llvm.types import f32
 
 
@@ -36,11 +36,7 @@ def scaled_erfc(x: Lanes) -> Pair:
     product, product_low = two_product(slope, t)
     high, low = fast_two_sum(t.const(c.ERFCX0[0]), product)
     flat = Pair(high, low + (product_low + (c.ERFCX0[1] + slope * t_low)))
-    return pair_quotient(flat, fast_two_sum_one(x + x))
-
-
-def fast_two_sum_one(x: Lanes) -> Pair:
-    return two_sum(x, 1.0)
+    return pair_quotient(flat, two_sum(x + x, 1.0))
 
 
 def erfc_positive(x: Lanes, tail: Lanes | None = None) -> tuple[Pair, Lanes]:
@@ -99,22 +95,21 @@ def normcdf(x: Lanes) -> Lanes:
 
 
 def erfcinv(y: Lanes) -> Lanes:
-    """x with erfc(x) = y for y in (0, 2): a rough start, then three steps of Halley's method on erfc."""
+    """x with erfc(x) = y for y in (0, 2): a rough start, then Newton's method on log erfc, which is nearly a parabola."""
     upper = y > 1.0
     p = where(upper, 2.0 - y, y)
+    p = where(p > 0.0, p, 1.0)
+    tiny = p < 2.0**-900
+    grown = where(tiny, p * 2.0**120, p)
     x = start(p)
-    for _ in range(3):
+    for _ in range(4):
         (high, low), n = erfc_positive(x)
-        # (erfc(x) - p) / (2/sqrt(pi) exp(-x^2)), in units of exp(-x^2) so that nothing underflows
-        square, square_low = two_product(x, x)
-        big, big_low, m = exp_parts(square, square_low)
-        gain = scale(big, m) if x.scalar is f32 else big
-        difference = (scale(high, n) - p) + scale(low, n)
-        step = difference * scale(gain, m) / c.TWO_OVER_SQRT_PI[0]
-        step = where(p < 2.0**-1000, 0.0, step)
-        x = x + step / (1.0 + x * step)
-        del big_low
-    x = where(p.equal(1.0), 0.0, x)
+        n = where(tiny, n + 120, n)
+        excess = ((scale(high, n) - grown) + scale(low, n)) / grown
+        slope = scaled_erfc(x)
+        x = x + log1p(excess) * (slope.hi * (math.sqrt(math.pi) / 2))
+        x = where(x > 0.0, x, 0.0)
+    x = where(p > 0.5, near_inverse(where(p > 0.5, 1.0 - p, 0.0)), x)
     result = where(upper, -x, x)
     edge = where(y.equal(0.0), math.inf, where(y.equal(2.0), -math.inf, y.const(math.nan)))
     return where((y > 0.0) & (y < 2.0), result, edge)
@@ -130,20 +125,25 @@ def start(p: Lanes) -> Lanes:
     return sqrt(where(sqrt(inside) > first, sqrt(inside) - first, 0.0))
 
 
-def erfinv(y: Lanes) -> Lanes:
-    """Near 0 by Newton on erf, elsewhere by erfcinv(1 - |y|), whose argument is exact there."""
-    a = abs(y)
-    far = erfcinv(1.0 - where(a < 0.5, 0.5, a))
-    near_y = where(a < 0.5, a, 0.25)
-    x = near_y * (math.sqrt(math.pi) / 2)
-    for _ in range(5):
+def near_inverse(y: Lanes) -> Lanes:
+    """x with erf(x) = y for 0 <= y <= 1/2, by Halley's method on the polynomial of erf."""
+    x = y * (math.sqrt(math.pi) / 2)
+    for _ in range(4):
         z = x * x
-        value = fma(x, polynomial(z, c.ERF), x)
-        error = fma(x, polynomial(z, c.ERF), x - near_y) if _ else value - near_y
+        error = fma(x, polynomial(z, c.ERF), x - y)
         step = error * exp(z) * (math.sqrt(math.pi) / 2)
         x = x - step / (1.0 + x * step)
-    result = copysign(where(a < 0.5, x, far), y)
-    return where(y.equal(0.0), y, where(a <= 1.0, where(a.equal(1.0), copysign(y.const(math.inf), y), result), math.nan))
+    return x
+
+
+def erfinv(y: Lanes) -> Lanes:
+    """By erfcinv(1 - |y|) above 1/2, where that difference is exact."""
+    a = abs(y)
+    near = a <= 0.5
+    far = erfcinv(1.0 - where(near, 0.75, a))
+    result = copysign(where(near, near_inverse(where(near, a, 0.0)), far), y)
+    edge = where(a.equal(1.0), copysign(y.const(math.inf), y), math.nan)
+    return where(y.equal(0.0), y, where(a < 1.0, result, edge))
 
 
 def normcdfinv(y: Lanes) -> Lanes:

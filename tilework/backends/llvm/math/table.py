@@ -36,6 +36,7 @@ DIRECT: dict[str, Formula] = {
     "tanh": exponential.tanh,
     "log": logarithm.log,
     "log2": logarithm.log2,
+    "pow": logarithm.pow,
     "sin": trigonometric.sin,
     "cos": trigonometric.cos,
     "erf": special.erf,
@@ -98,7 +99,6 @@ THROUGH_F64: dict[str, Formula] = {
     "asinh": logarithm.asinh,
     "acosh": logarithm.acosh,
     "atanh": logarithm.atanh,
-    "pow": logarithm.pow,
     "powi": algebraic.powi,
     "tan": trigonometric.tan,
     "sinpi": trigonometric.sinpi,
@@ -136,7 +136,7 @@ THROUGH_F64: dict[str, Formula] = {
     "cyl_bessel_i1": bessel.cyl_bessel_i1,
 }
 
-OUTLINED = frozenset({"lgamma", "tgamma", "erfinv", "erfcinv", "normcdfinv", "normcdf", "asinh", "acosh", "atanh", "pow", "powi"})
+OUTLINED = frozenset({"lgamma", "tgamma", "erfinv", "erfcinv", "normcdfinv", "normcdf", "asinh", "acosh", "atanh", "powi"})
 
 
 def direct(formula: Formula) -> Function:

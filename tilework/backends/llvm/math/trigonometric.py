@@ -13,7 +13,6 @@ from tilework.backends.llvm.math import coefficients as c
 from tilework.backends.llvm.math.exponential import nearest
 from tilework.backends.llvm.math.lanes import (
     Lanes,
-    Pair,
     fast_two_sum,
     fma,
     from_bits,
@@ -34,16 +33,13 @@ REDUCED = struct(i64, f64, f64)
 def reduce(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """(r, tail, n): x = n * pi/2 + r + tail modulo 2 pi; n is an integer whose low two bits count."""
     b = x.b
-    large = b.any_lane((abs(x) >= LIMIT[x.scalar]).v)
+    large = abs(x) >= LIMIT[x.scalar]
+    moderate = reduce_moderate(x)
 
     def slow() -> list[Value]:
-        parts = reduce_huge(x)
-        return [part.v for part in parts]
+        return [where(large, a, b).v for a, b in zip(reduce_huge(x), moderate)]
 
-    def fast() -> list[Value]:
-        return [part.v for part in reduce_moderate(x)]
-
-    r, tail, n = b.if_else(large, slow, fast, weights=(1, 1000))
+    r, tail, n = b.if_else(b.any_lane(large.v), slow, lambda: [part.v for part in moderate], weights=(1, 1000))
     return Lanes(b, r), Lanes(b, tail), Lanes(b, n)
 
 
@@ -74,7 +70,7 @@ def reduce_huge(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
 
 
 def huge_body(b: Builder, args: tuple[Value, ...]) -> Value:
-    """Reduce one f64 of magnitude 2^-8 or more; infinity and NaN give NaN."""
+    """Reduce one f64 of magnitude 2^-8 or more (of a smaller one the result is not used); infinity and NaN give NaN."""
     (x,) = args
     table = b.module.table("tilework.two_over_pi", i64, c.TWO_OVER_PI_BITS, align=8)
     pattern = b.bitcast(x, i64)
@@ -82,7 +78,7 @@ def huge_body(b: Builder, args: tuple[Value, ...]) -> Value:
     finite = b.icmp("ne", exponent, 2047)
     significand = b.or_(b.and_(pattern, (1 << 52) - 1), 1 << 52)
     # x = significand * 2^(exponent - 1075); the bits of 2/pi above weight 4 / 2^that change x by multiples of 2 pi
-    position = b.select(finite, b.sub(exponent, 1075 + 2 - 64), constant(i64, 0))
+    position = b.smax(b.select(finite, b.sub(exponent, 1075 + 2 - 64), constant(i64, 0)), 0)
     word, shift = b.lshr(position, 6), b.and_(position, 63)
     base = b.gep(table, word, i64)
     words = [b.load(i64, b.gep(base, 8 * k), align=8) for k in range(4)]
