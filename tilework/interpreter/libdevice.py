@@ -81,8 +81,9 @@ def inverse_erfc(x: float) -> float:
     if x > 0.1:
         return inverse_erf(1 - x)
     y = math.sqrt(-math.log(x))
-    for _ in range(12):
-        y += (math.erfc(y) - x) / (2 / math.sqrt(math.pi) * math.exp(-y * y))
+    for _ in range(8):  # Newton's method for the logarithm of erfc, which is nearly a parabola
+        value = math.erfc(y)
+        y += (math.log(value) - math.log(x)) * value / (2 / math.sqrt(math.pi) * math.exp(-y * y))
     return y
 
 

@@ -187,7 +187,7 @@ class Memory:
             dangling = f"{place} address {address:#x}, which is in no array the kernel was given"
             if kind == "misaligned":
                 return AccessError(f"{place} {size} bytes at address {address:#x}, which is not a multiple of {size}")
-            if nearest is None:
+            if nearest is None or not is_near(address, nearest):
                 return AccessError(dangling)
             distance = (address - nearest.data) // nearest.itemsize
             return AccessError(f"{dangling} (the nearest is {nearest.name}: it would be element {distance} of it)")
@@ -200,6 +200,12 @@ class Memory:
             off = f"plus {rest} bytes: address {address:#x} is not a multiple of {size}"
             return AccessError(f"{what} {off} (misaligned)")
         return AccessError(f"{what}, which has {count} elements (out of bounds)")
+
+
+def is_near(address: int, region: Region) -> bool:
+    """Close enough to a region to be a mistake in an index of it."""
+    reach = max(4096, region.end - region.start)
+    return region.start - reach <= address < region.end + reach
 
 
 def kernel_line() -> str:

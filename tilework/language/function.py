@@ -38,7 +38,7 @@ class JITCallable:
         self.fn = fn
         self.signature = inspect.signature(fn)
         # the lines are taken now (the file may change later); the block is cut out of them at first use
-        self._lines = linecache.getlines(fn.__code__.co_filename, fn.__globals__)
+        self._lines = source_lines(fn)
         if len(self._lines) < fn.__code__.co_firstlineno:
             raise ValueError(f"@jit functions should be defined in a Python file: no source for {fn!r}")
         self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
@@ -171,6 +171,16 @@ class JITCallable:
 
     def __hash__(self) -> int:
         return hash(self._fn_name)
+
+
+def source_lines(fn: Callable[..., Any]) -> list[str]:
+    """The lines of the function's file. Code without one ("<string>") has only what was registered under that name,
+    as notebooks do, and that must be this function's: `python -c` registers its own text there too."""
+    file, first = fn.__code__.co_filename, fn.__code__.co_firstlineno
+    if not file.startswith("<"):
+        return linecache.getlines(file, fn.__globals__)
+    lines = linecache.getlines(file)
+    return lines if any(f"def {fn.__name__}" in line for line in lines[first - 1 :]) else []
 
 
 class KernelParam:

@@ -267,7 +267,7 @@ def jit(
         if interpret or (interpret is None and knobs.runtime.interpret):
             from tilework.interpreter import InterpretedFunction
 
-            return InterpretedFunction(function, **settings)
+            return InterpretedFunction(function, **{**settings, "debug": bool(debug) or knobs.runtime.debug})
         return JITFunction(function, **settings)
 
     return decorate(fn) if fn is not None else decorate

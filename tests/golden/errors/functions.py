@@ -120,7 +120,7 @@ def call_of_a_number(p, n, BLOCK: tl.constexpr):
 
 @tilework.jit
 def wrong_keyword_of_builtin(p, n, BLOCK: tl.constexpr):
-    x = tl.load(p, masked=True)
+    x = tl.load(p, unmasked_xyz=True)
 
 
 @tilework.jit

@@ -1,0 +1,151 @@
+"""Numbers that the compiled code cannot be asked about yet: library functions, directed rounding, single roundings."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilework.language as tl
+from tilework.interpreter import InterpretedFunction
+from tilework.interpreter.formats import convert, number_as, toward_zero
+from tilework.interpreter.semantic import Semantic
+from tilework.language import semantic as protocol
+from tilework.language.extra import libdevice
+from tilework.language.extra.cuda.libdevice import TABLE
+
+
+def test_the_whole_protocol_is_implemented() -> None:
+    methods = [name for name, value in vars(protocol.Semantic).items() if callable(value) and not name.startswith("_")]
+    assert len(methods) > 70
+    assert not [name for name in methods if not hasattr(Semantic, name)]
+
+
+@InterpretedFunction
+def apply(x, out, FN: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, FN(tl.load(x + i)))
+
+
+@InterpretedFunction
+def apply2(x, y, out, FN: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, FN(tl.load(x + i), tl.load(y + i)))
+
+
+def call(name: str, x: Any, *y: Any) -> Any:
+    out = np.zeros(x.shape, np.float64)
+    (apply2 if y else apply)[(1,)](x, *y, out, getattr(libdevice, name), x.size)
+    return out
+
+
+def test_inverse_functions() -> None:
+    x = np.array([-0.999, -0.5, -1e-3, 0.0, 1e-9, 0.3, 0.9, 0.99999])
+    np.testing.assert_allclose([math.erf(y) for y in call("erfinv", x)], x, rtol=1e-12)
+    tail = np.array([1e-300, 1e-20, 1e-5, 0.05, 0.5, 1.0, 1.5, 1.99])
+    np.testing.assert_allclose([math.erfc(y) for y in call("erfcinv", tail)], tail, rtol=1e-10)
+    np.testing.assert_allclose(call("normcdfinv", np.array([0.5, 0.975])), [0.0, 1.959963984540054], atol=1e-14)
+
+
+def test_bessel_functions() -> None:
+    x = np.array([0.0, 1.0, 2.5, 20.0])
+    wanted = [1.0, 0.7651976865579666, -0.0483837764681979, 0.1670246643405832]
+    np.testing.assert_allclose(call("j0", x), wanted, atol=1e-14)
+    np.testing.assert_allclose(call("j1", x[:2]), [0.0, 0.44005058574493355], atol=1e-14)
+    np.testing.assert_allclose(call("cyl_bessel_i1", x[:2]), [0.0, 0.565159103992485], atol=1e-14)
+    np.testing.assert_allclose(
+        call("jn", np.array([2, 3], np.int32), np.array([1.0, 2.0])), [0.1149034849, 0.1289432495]
+    )
+
+
+@pytest.mark.parametrize("rounding", ["rd", "ru", "rz", "rn"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_directed_rounding(dtype: Any, rounding: str) -> None:
+    random = np.random.default_rng(0)
+    x, y = (random.normal(size=64).astype(dtype) * dtype(2.0) ** random.integers(-40, 40, 64) for _ in range(2))
+    x, y = x.astype(dtype), y.astype(dtype)
+    exact = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b}
+    for name, compute in exact.items():
+        results = call(f"{name}_{rounding}", x, y).astype(dtype)
+        for a, b, result in zip(x, y, results, strict=True):
+            goal = compute(Fraction(float(a)), Fraction(float(b)))
+            below, above = np.nextafter(result, dtype(-np.inf)), np.nextafter(result, dtype(np.inf))
+            got = Fraction(float(result))
+            if rounding == "rd" or (rounding == "rz" and goal > 0):
+                assert got <= goal < Fraction(float(above))
+            elif rounding == "ru" or rounding == "rz":
+                assert Fraction(float(below)) < goal <= got
+            else:
+                assert 2 * abs(got - goal) <= Fraction(float(above)) - Fraction(float(below))
+
+
+def test_every_library_function_is_known() -> None:
+    """Except the Bessel functions of the second kind."""
+    unknown = []
+    for name, symbols in TABLE.items():
+        for types in symbols:
+            if len(types) > 1:
+                continue
+            x = np.full(4, 0.5).astype(
+                {"fp32": "f4", "fp64": "f8", "int32": "i4", "int64": "i8"}.get(types[0].name, "u4")
+            )
+            if types[0].name == "uint64":
+                x = x.astype("u8")
+            try:
+                call(name, x)
+            except Exception as error:
+                assert "cannot be interpreted" in str(error), (name, error)
+                unknown.append(name)
+    assert set(unknown) == {"y0", "y1"}
+
+
+def test_registers_of_the_gpu() -> None:
+    out = np.zeros(3, np.int64)
+    registers[(1,)](out, num_warps=2)
+    assert out[0] > 10**18 and out[1] == 0 and out[2] == 66
+
+
+@InterpretedFunction
+def registers(out):
+    tl.extra.cuda.gdc_wait()
+    tl.store(out, tl.extra.cuda.globaltimer())
+    tl.store(out + 1, tl.extra.cuda.smid())
+    tl.store(out + 2, tl.extra.cuda.num_threads() + tl.extra.cuda.num_warps())
+    tl.extra.cuda.gdc_launch_dependents()
+
+
+def test_conversions_round_once() -> None:
+    barely = np.float64(1 + 2**-8 + 2**-40)  # through float32 it would become a tie
+    assert float(convert(np.asarray(barely), tl.float64, tl.bfloat16)) == 1 + 2**-7
+    big = np.int64((1 << 62) + (1 << 54) + 1)
+    assert int(convert(np.asarray(big), tl.int64, tl.bfloat16).astype(np.float64)) == (1 << 62) + (1 << 55)
+    assert number_as(2**53 + 1, tl.float32) == np.float32(2**53)
+    assert int(convert(np.asarray(np.float32(300.7)), tl.float32, tl.uint8)) == 44
+    assert convert(np.asarray(np.float32(1e6)), tl.float32, tl.float8e5).astype(np.float32) == 57344
+    assert toward_zero(np.asarray(np.float32(-65519.99)), tl.float16) == np.float16(-65504)
+
+
+def test_saturation_of_floats_to_integers() -> None:
+    values = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, -0.9, 3e9], np.float32)
+    assert convert(values, tl.float32, tl.int32).tolist() == [0, 2**31 - 1, -(2**31), 2**31 - 1, -(2**31), 0, 2**31 - 1]
+    assert convert(values, tl.float32, tl.uint32).tolist() == [0, 2**32 - 1, 0, 2**32 - 1, 0, 0, 3000000000]
+    assert convert(values, tl.float32, tl.int64).tolist()[1:3] == [2**63 - 1, -(2**63)]
+
+
+def test_every_bf16_product_is_rounded_once() -> None:
+    random = np.random.default_rng(1)
+    x, y = (random.normal(size=256).astype(ml_dtypes.bfloat16) for _ in range(2))
+    out = np.zeros(256, ml_dtypes.bfloat16)
+    multiply[(1,)](x, y, out)
+    exact = x.astype(np.float64) * y.astype(np.float64)
+    assert np.array_equal(
+        out.astype(np.float64), exact.astype(np.float32).astype(ml_dtypes.bfloat16).astype(np.float64)
+    )
+
+
+@InterpretedFunction
+def multiply(x, y, out):
+    i = tl.arange(0, 256)
+    tl.store(out + i, tl.load(x + i) * tl.load(y + i))
