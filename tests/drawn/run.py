@@ -18,8 +18,9 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from tests.drawn.kernels import Kernel, draw_kernel
+from tilework.backends.base import GPUTarget
+from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import FrontendOptions
 from tilework.ir import tt
 from tilework.ir.stages import check_stage
 from tilework.ir.verify import op_problem, use_problem
@@ -92,7 +93,7 @@ def compile_drawn(kernel: Kernel, folder: Path) -> ModuleOp:
     """The module of a drawn kernel before any pass."""
     names = list(kernel.signature)
     attrs = {(names.index(name),): [["tt.divisibility", 16]] for name in kernel.divisible}
-    options = FrontendOptions.for_cuda(capability(kernel.seed))
+    options = frontend_options(GPUTarget("cuda", capability(kernel.seed), 32), {})
     module = compile_to_ttir(load(kernel, folder), kernel.signature, {}, attrs, options)
     check(module, "before any pass")
     return module

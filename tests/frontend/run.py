@@ -16,10 +16,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.frontend.semantic.conftest import verify
+from tilework.backends.base import GPUTarget
+from tilework.compiler import frontend_options
 from tilework.errors import CompilationError
 from tilework.evaluator import evaluate
 from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import FrontendOptions
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.language.core import constexpr
@@ -27,7 +28,7 @@ from tilework.language.function import JITCallable, JITFunction
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import get_pass
 
-OPTIONS = FrontendOptions.for_cuda(90)
+OPTIONS = frontend_options(GPUTarget("cuda", 90, 32), {})
 
 
 def code(value: Any) -> Any:

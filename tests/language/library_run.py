@@ -17,9 +17,12 @@ import pytest
 
 import tilework.language as tl
 from tilework import CompilationError, jit
+from tilework.backends.base import GPUTarget
+from tilework.compiler import frontend_options
 from tilework.evaluator import evaluate
 from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import FrontendOptions
+
+OPTIONS = frontend_options(GPUTarget("cuda", 90, 32), {})
 
 NUMPY = {
     **{"u1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8},
@@ -47,14 +50,14 @@ def apply(fn: Any, x: np.ndarray[Any, Any], dtype: str, shape: tuple[int, ...] =
         "DTYPE": tl.str_to_ty(dtype),
     }
     signature = {"x": f"*{CODE[x.dtype]}", "out": f"*{dtype}"}
-    module = compile_to_ttir(apply_kernel, signature, constants, {}, FrontendOptions.for_cuda(90))
+    module = compile_to_ttir(apply_kernel, signature, constants, {}, OPTIONS)
     evaluate(module, "apply_kernel", [np.ascontiguousarray(x), out])
     return out
 
 
 def run(fn: Any, signature: dict[str, str], constants: dict[str, Any], args: list[Any]) -> None:
     """Run one program of a kernel."""
-    evaluate(compile_to_ttir(fn, signature, constants, {}, FrontendOptions.for_cuda(90)), fn.__name__, args)
+    evaluate(compile_to_ttir(fn, signature, constants, {}, OPTIONS), fn.__name__, args)
 
 
 def bits(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

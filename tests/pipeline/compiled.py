@@ -13,15 +13,16 @@ from xdsl.ir import Attribute, Operation
 
 from examples.case import Case
 from examples.demo import all_cases
+from tilework.backends.base import GPUTarget
+from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import FrontendOptions
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import run_pipeline
 
-TARGETS: dict[str, tuple[int | None, Callable[[], FrontendOptions]]] = {
-    "cuda:80": (80, lambda: FrontendOptions.for_cuda(80)),
-    "cuda:90": (90, lambda: FrontendOptions.for_cuda(90)),
-    "cpu": (None, lambda: FrontendOptions.for_cpu()),
+TARGETS: dict[str, tuple[int | None, Callable[[], Any]]] = {
+    "cuda:80": (80, lambda: frontend_options(GPUTarget("cuda", 80, 32), {})),
+    "cuda:90": (90, lambda: frontend_options(GPUTarget("cuda", 90, 32), {})),
+    "cpu": (None, lambda: frontend_options(GPUTarget.parse("cpu"), {})),
 }
 CASES = {case.name: case for case in all_cases()}
 

@@ -1,11 +1,13 @@
 """What the frontend must know about the target and the user's settings, as one frozen value.
 
-    >>> FrontendOptions.for_cuda(90).supported_fp8_dtypes
-    ('fp8e4b15', 'fp8e4nv', 'fp8e5')
+    >>> FrontendOptions(arch=80, supported_fp8_dtypes=("fp8e5",)).target.arch
+    80
+
+What a target implies (its fp8 formats, dot precisions ...) is decided by its backend; `compiler.frontend_options` copies it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,23 +53,3 @@ class FrontendOptions:
     def target(self) -> SimpleNamespace:
         """What `tl.target_info.current_target()` returns in the kernel."""
         return SimpleNamespace(backend=self.backend_name, arch=self.arch, warp_size=self.warp_size)
-
-    @classmethod
-    def for_cuda(cls, capability: int, **settings: Any) -> "FrontendOptions":
-        """The options of an NVIDIA target: 80 is Ampere, 90 is Hopper."""
-        fp8 = ("fp8e4b15", "fp8e4nv", "fp8e5") if capability >= 89 else ("fp8e4b15", "fp8e5")
-        options = cls(
-            backend_name="cuda",
-            arch=capability,
-            supported_fp8_dtypes=fp8,
-            deprecated_fp8_dot_operand_dtypes=("fp8e4b15",) if capability >= 90 else (),
-            max_num_imprecise_acc_default=2**30 if capability == 90 else 0,
-            min_dot_size=cuda_min_dot_size,
-        )
-        return replace(options, **settings)
-
-    @classmethod
-    def for_cpu(cls, **settings: Any) -> "FrontendOptions":
-        """The options of the host: every fp8 format, any dot size, exact f32 products."""
-        options = cls(backend_name="cpu", default_dot_input_precision="ieee", warp_size=1)
-        return replace(options, **settings)
