@@ -326,3 +326,23 @@ def test_constants_that_cannot_be_hashed() -> None:
     out = np.zeros(1, "i4")
     second[(1,)](out, [3, 7])
     assert out[0] == 7
+
+
+def test_equal_constants_of_different_types_are_different_kernels() -> None:
+    @tilework.jit
+    def store(p, value: tl.constexpr):
+        tl.store(p, value)
+
+    out = np.zeros(1, "f4")
+    for values in ((1, True, 1.0), (0.0, -0.0)):
+        assert len({store[(1,)](out, value).hash for value in values}) == len(values)
+        assert len({store[(1,)](out, value).hash for value in values}) == len(values)
+
+
+def test_constants_in_tuples_too() -> None:
+    @tilework.jit
+    def store(p, value: tl.constexpr):
+        tl.store(p, value[0])
+
+    out = np.zeros(1, "f4")
+    assert len({store[(1,)](out, value).hash for value in ((1,), (1.0,), (True,))}) == 3

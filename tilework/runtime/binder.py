@@ -5,7 +5,10 @@ For ``def add(x, y, n: tl.int64, BLOCK: tl.constexpr = 64)`` it is, in effect,
     def bind(x, y, n, BLOCK=64, **options):
         return ((x, y, n, BLOCK),
                 (specialize(x, False, True, True), specialize(y, False, True, True), forced_int("i64", n), ("constexpr", BLOCK)),
+                (kind(BLOCK),),
                 options)
+
+The kinds are there because Python finds 1, True and 1.0 equal, and 0.0 and -0.0; as constants they are not.
 
 Python itself does the binding, so positional, keyword and default arguments cost nothing extra, and a wrong call is the
 usual TypeError.
@@ -17,14 +20,14 @@ from typing import Any
 from tilework.language.function import JITFunction, KernelParam
 from tilework.runtime.specialize import Spec, specialize
 
-Binder = Callable[..., tuple[tuple[Any, ...], tuple[Spec, ...], dict[str, Any]]]
+Binder = Callable[..., tuple[tuple[Any, ...], tuple[Spec, ...], tuple[Any, ...], dict[str, Any]]]
 
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 
 def make_binder(fn: JITFunction) -> Binder:
     """Compile the binder of a kernel."""
-    scope: dict[str, Any] = {"specialize": specialize, "forced_int": forced_int}
+    scope: dict[str, Any] = {"specialize": specialize, "forced_int": forced_int, "kind": kind}
     parameters, specs = [], []
     for param in fn.params:
         text = param.name
@@ -34,15 +37,26 @@ def make_binder(fn: JITFunction) -> Binder:
         parameters.append(text)
         specs.append(spec_expression(param))
     values = "".join(f"{name}, " for name in fn.arg_names)
+    kinds = "".join(f"kind({param.name}), " for param in fn.params if param.is_constexpr)
     source = (
         f"def bind({', '.join([*parameters, '**options'])}):\n"
-        f"    return ({values}), ({''.join(f'{spec}, ' for spec in specs)}), options\n"
+        f"    return ({values}), ({''.join(f'{spec}, ' for spec in specs)}), ({kinds}), options\n"
     )
     exec(compile(source, f"<binder of {fn.__name__}>", "exec"), scope)
     bind = scope["bind"]
     bind.__name__ = fn.__name__
     bind.__qualname__ = fn.__qualname__
     return bind
+
+
+def kind(value: Any) -> Any:
+    """What tells equal constants apart: their class, the sign of a float's zero, and the same for the items of a tuple."""
+    cls = value.__class__
+    if cls is float:
+        return repr(value)
+    if cls is tuple:
+        return tuple([kind(item) for item in value])
+    return cls
 
 
 def spec_expression(param: KernelParam) -> str:

@@ -64,7 +64,7 @@ def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, A
     device = driver.active.get_current_device()
     kernels, _, target, backend, bind = kernel.device_caches[device]
     try:
-        values, specs, options = bind(*map(MockTensor.wrap_dtype, args), **kwargs)
+        values, specs, _, options = bind(*map(MockTensor.wrap_dtype, args), **kwargs)
         specialization = Specialization.of(kernel, values, specs, kernel.full_options(options))
         if specialization.key in kernels:
             return None

@@ -101,8 +101,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         active = driver.active
         device = active.get_current_device()
         kernels, keys, target, backend, bind = self.device_caches[device]
-        values, specs, options = bind(*args, **kwargs)
-        marker = (specs, tuple(options.items()) if options else (), self.debug, knobs.runtime.debug)
+        values, specs, kinds, options = bind(*args, **kwargs)
+        marker = (specs, kinds, tuple(options.items()) if options else (), self.debug, knobs.runtime.debug)
         try:
             key = keys.get(marker)
         except TypeError:  # a constant that cannot be hashed
@@ -287,7 +287,7 @@ def create_function_from_signature(signature: Any, kernel_params: Sequence[Kerne
     bind = make_binder(SimpleNamespace(params=list(kernel_params), arg_names=names, __name__="bind", __qualname__="bind"))  # pyright: ignore[reportArgumentType]
 
     def dynamic_func(*args: Any, **kwargs: Any) -> Any:
-        values, specs, options = bind(*args, **kwargs)
+        values, specs, _, options = bind(*args, **kwargs)
         return dict(zip(names, values, strict=True)), list(specs), options
 
     return dynamic_func
