@@ -64,7 +64,7 @@ def run_parser(
     target: GPUTarget = STUB_TARGET,
 ) -> ParsedKernel:
     """The IR of a kernel for these arguments and options, as the frontend makes it; overflow checks are off."""
-    values, specs, options = make_binder(kernel_fn)(*args, **(kwargs or {}))
+    values, specs, _, options = make_binder(kernel_fn)(*args, **(kwargs or {}))
     found = Specialization.of(kernel_fn, values, specs, {**options, "sanitize_overflow": False})
     constants = {path: tl._unwrap_if_constexpr(value) for path, value in found.constants.items()}
     settings = frontend_options(target, found.options)
