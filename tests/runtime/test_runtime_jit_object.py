@@ -312,3 +312,33 @@ def test_none_arguments_are_constants() -> None:
     assert out[0] == 1
     k[(1,)](out, np.full(1, 9, "i4"))
     assert out[0] == 9
+
+
+def test_locals_hide_globals(tmp_path: Path) -> None:
+    module = load_module(
+        tmp_path,
+        "import numpy as np\nx = np.zeros(4)\ni = 3\nlate = tl.constexpr(2)\n@tilework.jit\ndef k(p):\n"
+        "    y = late\n    x = tl.load(p)\n    for i in range(2):\n        x += i\n    late = x + y\n    tl.store(p, late)\n",
+        "hidden",
+    )
+    assert [name for name, _ in module.k.used_global_vals] == ["late"]
+    out = np.zeros(1, "i4")
+    module.k[(1,)](out)
+    module.x = np.ones(4)
+    module.k[(1,)](out)
+    assert out[0] == 6
+
+
+def test_rebinding_a_captured_constant_is_noticed() -> None:
+    constant = tl.constexpr(3)
+
+    @tilework.jit
+    def k(p):
+        tl.store(p, constant)
+
+    out = np.zeros(1, "i4")
+    k[(1,)](out)
+    assert out[0] == 3
+    constant = tl.constexpr(4)
+    with pytest.raises(RuntimeError, match="constant has changed since we compiled this kernel"):
+        k[(1,)](out)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from tilework.language.compile_time import constexpr
+from tilework.language.compile_time import base_type, constexpr
 
 COMPILE_TIME_MODULES = ("math", "copy")
 PACKAGE = __name__.split(".", maxsplit=1)[0]
@@ -72,7 +72,10 @@ def default_nodes(tree: ast.AST) -> Iterator[ast.AST]:
                     yield from ast.walk(arg.annotation)
 
 
-class _Finder(ast.NodeVisitor):
+EVALUATED_FIRST = {"value": 0, "iter": 0, "generators": 0, "test": 0}
+
+
+class _Finder:
     def __init__(self, found: Dependencies, scope: dict[str, Any], function: Any, skip: set[int]) -> None:
         self.found = found
         self.scope = scope
@@ -85,16 +88,24 @@ class _Finder(ast.NodeVisitor):
     def visit(self, node: ast.AST) -> None:
         if id(node) in self.skip:
             return
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            self.record_name(node.id)
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                self.record_name(node.id)
+            else:
+                self.locals.add(node.id)
         elif isinstance(node, ast.Attribute):
             self.record_attribute(node)
+        elif isinstance(node, ast.FunctionDef):
+            for statement in node.body:
+                self.visit(statement)
         else:
-            if isinstance(node, ast.FunctionDef):
-                for statement in node.body:
-                    self.visit(statement)
-                return
-            self.generic_visit(node)
+            # in the order of evaluation: what is read before its name is assigned here is a global
+            names = sorted(node._fields, key=lambda name: EVALUATED_FIRST.get(name, 1))
+            for name in names:
+                value = getattr(node, name, None)
+                for child in value if isinstance(value, list) else [value]:
+                    if isinstance(child, ast.AST):
+                        self.visit(child)
 
     def record_attribute(self, node: ast.Attribute) -> None:
         """``module.f``: the member is the dependency, however long the chain."""
@@ -162,12 +173,28 @@ class _Finder(ast.NodeVisitor):
             )
 
     def record_value(self, name: str, value: Any) -> None:
-        captured = self.scope if name not in self.function.__globals__ else self.function.__globals__
-        if self.function.__globals__.get(name, _MISSING) is not value:
-            captured = self.scope
-        key = (name, id(captured))
+        """Values that a kernel can use; an array of the same name as something in the kernel is none of its business."""
+        if value is not None and not isinstance(value, constexpr | base_type | int | float | str | tuple):
+            return
+        module = self.function.__globals__
+        captured: Any = module if module.get(name, _MISSING) is value else Closure(self.function.fn)
+        key = (name, id(module) if captured is module else id(self.function))
         if key not in self.found.global_values:
             self.found.global_values[key] = (copy.deepcopy(value), captured)
+
+
+class Closure:
+    """The variables that a function captured, as they are now."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+
+    def get(self, name: str) -> Any:
+        """The value of a captured variable; None if it is unbound."""
+        try:
+            return self.fn.__closure__[self.fn.__code__.co_freevars.index(name)].cell_contents
+        except ValueError:
+            return None
 
 
 _MISSING = object()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-Captured = dict[tuple[str, int], tuple[Any, dict[str, Any]]]
+Captured = dict[tuple[str, int], tuple[Any, Any]]
 
 
 def collect_globals(fn: Any, found: Captured | None = None, seen: set[int] | None = None) -> Captured:

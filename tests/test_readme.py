@@ -1,0 +1,43 @@
+"""What the README says a new user can do, done."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("interpret", ["0", "1"])
+def test_the_example_runs(tmp_path: Path, interpret: str) -> None:
+    script = tmp_path / "example.py"
+    script.write_text(blocks("python")[0] + "\nassert np.allclose(out, x + y)\nprint('right')\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_INTERPRET": interpret, "TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "right\n", done.stderr[-2000:]
+
+
+def test_every_command_of_the_tool_works(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    for line in blocks("sh")[-1].splitlines():
+        words = re.findall(r'"[^"]*"|\S+', line.replace(" out", f" {tmp_path}/out"))
+        assert words[0] == "tilework"
+        arguments = [word.strip('"') for word in words[1:]]
+        done = subprocess.run(
+            [sys.executable, "-m", "tilework", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{line}\n{done.stderr[-2000:]}"
+
+
+def test_every_make_target_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`?make ([a-z-]+)", README):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
