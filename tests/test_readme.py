@@ -39,5 +39,5 @@ def test_every_command_of_the_tool_works(tmp_path: Path) -> None:
 
 def test_every_make_target_exists() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"`?make ([a-z-]+)", README):
+    for target in re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
