@@ -4,8 +4,9 @@
     /tmp/fit/bin/python benchmarks/fit_polynomials.py > tilework/backends/llvm/math/coefficients.py
 
 Each polynomial interpolates its function at the Chebyshev nodes of the interval (within a factor of two or so of the
-minimax error), in 60 digits, and is then rounded coefficient by coefficient. The comment states the largest absolute
-error of the rounded polynomial. mpmath is not a dependency of tilework: the result is checked in.
+minimax error), or has the smallest weighted squares of errors where the weight varies much; in 60 digits, then rounded
+coefficient by coefficient. The comment states the largest (weighted) error of the rounded polynomial. mpmath is not a
+dependency of tilework: the result is checked in.
 """
 
 import struct
@@ -30,6 +31,22 @@ def interpolate(function: Callable[[Any], Any], low: float, high: float, degree:
     matrix = mp.matrix([[point**power for power in range(degree + 1)] for point in points])
     solution = mp.lu_solve(matrix, mp.matrix([function(point) for point in points]))
     return [solution[power] for power in range(degree + 1)]
+
+
+def least_squares(function: Callable[[Any], Any], low: float, high: float, degree: int, weight: Any) -> list[Any]:
+    """Coefficients of the polynomial with the smallest weighted squares of errors at many Chebyshev nodes."""
+    points = nodes(low, high, 20 * degree)
+    matrix = mp.matrix([[weight(point) * point**power for power in range(degree + 1)] for point in points])
+    solution = mp.lu_solve(matrix, mp.matrix([weight(point) * function(point) for point in points]))
+    return [solution[power] for power in range(degree + 1)]
+
+
+def erf_sensitivity(a: Any) -> Any:
+    """How much a change of log(erfc(a)) / a changes erf(a), relative to it."""
+    return mp.mpf(1) if a < 1e-6 else a * mp.erfc(a) / mp.erf(a)
+
+
+WEIGHTS = {"LOG_ERFCF": erf_sensitivity}
 
 
 def rounded(value: Any, bits: int) -> float:
@@ -79,10 +96,26 @@ LOG2E = 1 / mp.log(2)
 P, H = mp.pi / 4 * (ONE + mp.mpf(2) ** -20), mp.log(2) / 2 * (ONE + mp.mpf(2) ** -20)
 ROOT = mp.sqrt(2)
 FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
-    ("EXP", 64, "(e^r - 1 - r - r^2/2) / r^3", series(lambda r: (mp.exp(r) - 1 - r - r * r / 2) / r**3, ONE / 6), -H, H, 10),
+    (
+        "EXP",
+        64,
+        "(e^r - 1 - r - r^2/2) / r^3",
+        series(lambda r: (mp.exp(r) - 1 - r - r * r / 2) / r**3, ONE / 6),
+        -H,
+        H,
+        10,
+    ),
     ("LOG", 64, "(2 atanh s - 2s - 2s^3/3) / s^5 in s^2", of_square(atanh_tail, ONE * 2 / 5), 0, 0.0295, 7),
     ("SIN", 64, "(sin r - r) / r^3 in r^2", of_square(lambda r: (mp.sin(r) - r) / r**3, -ONE / 6), 0, P * P, 7),
-    ("COS", 64, "(cos r - 1 + r^2/2) / r^4 in r^2", of_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4, ONE / 24), 0, P * P, 7),
+    (
+        "COS",
+        64,
+        "(cos r - 1 + r^2/2) / r^4 in r^2",
+        of_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4, ONE / 24),
+        0,
+        P * P,
+        7,
+    ),
     ("ATAN", 64, "(atan t - t) / t^3 in t^2", of_square(lambda t: (mp.atan(t) - t) / t**3, -ONE / 3), 0, 0.1717, 12),
     ("ASIN", 64, "(asin x - x) / x^3 in x^2", of_square(lambda x: (mp.asin(x) - x) / x**3, ONE / 6), 0, 0.2501, 14),
     ("ERF", 64, "erf(x) / x - 1 in x^2", of_square(lambda x: mp.erf(x) / x - 1, 2 / mp.sqrt(mp.pi) - 1), 0, 1, 14),
@@ -93,13 +126,44 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
     ("CBRT", 64, "cbrt(m), a first guess", mp.cbrt, 1, 2, 4),
     ("EXPF", 32, "(e^r - 1 - r) / r^2", series(lambda r: (mp.exp(r) - 1 - r) / r**2, ONE / 2), -H, H, 4),
     ("EXP2F", 32, "(2^r - 1) / r", series(lambda r: (2**r - 1) / r, mp.log(2)), -0.5, 0.5, 5),
-    ("LOGF", 32, "(log(1+f) - f + f^2/2) / f^3", series(lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3, ONE / 3), ROOT / 2 - 1, ROOT - 1, 8),
-    ("LOG2F", 32, "(log2(1+f)/f - log2 e) / f", series(lambda f: (mp.log(1 + f) / f - 1) / f * LOG2E, -LOG2E / 2), ROOT / 2 - 1, ROOT - 1, 8),
+    (
+        "LOGF",
+        32,
+        "(log(1+f) - f + f^2/2) / f^3",
+        series(lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3, ONE / 3),
+        ROOT / 2 - 1,
+        ROOT - 1,
+        8,
+    ),
+    (
+        "LOG2F",
+        32,
+        "(log2(1+f)/f - log2 e) / f",
+        series(lambda f: (mp.log(1 + f) / f - 1) / f * LOG2E, -LOG2E / 2),
+        ROOT / 2 - 1,
+        ROOT - 1,
+        8,
+    ),
     ("SINF", 32, "(sin r - r) / r^3 in r^2", of_square(lambda r: (mp.sin(r) - r) / r**3, -ONE / 6), 0, P * P, 3),
-    ("COSF", 32, "(cos r - 1 + r^2/2) / r^4 in r^2", of_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4, ONE / 24), 0, P * P, 3),
+    (
+        "COSF",
+        32,
+        "(cos r - 1 + r^2/2) / r^4 in r^2",
+        of_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4, ONE / 24),
+        0,
+        P * P,
+        3,
+    ),
     ("TANHF", 32, "(tanh x - x) / x^3 in x^2", of_square(lambda x: (mp.tanh(x) - x) / x**3, -ONE / 3), 0, 0.4, 5),
-    ("ERFF", 32, "erf(x) / x - 1 in x^2", of_square(lambda x: mp.erf(x) / x - 1, 2 / mp.sqrt(mp.pi) - 1), 0, 1, 7),
-    ("LOG_ERFCF", 32, "log(erfc(x)) + x^2 in x - 2.5", lambda x: mp.log(mp.erfc(x + 2.5)) + (x + 2.5) ** 2, -1.5, 1.6, 8),
+    (
+        "LOG_ERFCF",
+        32,
+        "log(erfc(a)) / a",
+        series(lambda a: mp.log(mp.erfc(a)) / a, -2 / mp.sqrt(mp.pi)),
+        0,
+        4,
+        10,
+    ),
 ]
 
 
@@ -120,9 +184,13 @@ def main() -> None:
     print('"""Polynomials and split constants; made by benchmarks/fit_polynomials.py, not by hand.')
     print("\nA polynomial lists its constant term first. A split constant is the sum of its parts.\n" + '"""\n')
     for name, bits, formula, function, low, high, degree in FITS:
-        exact = interpolate(function, low, high, degree)
+        weight = WEIGHTS.get(name, lambda x: ONE)
+        if name in WEIGHTS:
+            exact = least_squares(function, low, high, degree, weight)
+        else:
+            exact = interpolate(function, low, high, degree)
         coefficients = [rounded(value, bits) for value in exact]
-        error = max(abs(horner(coefficients, x) - function(x)) for x in nodes(low, high, 301))
+        error = max(weight(x) * abs(horner(coefficients, x) - function(x)) for x in nodes(low, high, 301))
         print(f"# {formula} on [{float(low):.4g}, {float(high):.4g}], error {float(error):.1e}")
         print(f"{name} = (")
         for value in coefficients:
@@ -130,6 +198,8 @@ def main() -> None:
         print(")")
         if name == "ERFCX":
             print(split("ERFCX0", exact[0], 2))
+        if name == "LOG_ERFCF":
+            print(split("LOG_ERFCF0", exact[0], 2, 32))
         print(f"fitted {name}: {float(error):.1e}", file=sys.stderr)
     print(split("LN2", mp.log(2), 2, 64, 42))
     print(split("LN2_PAIR", mp.log(2), 2))

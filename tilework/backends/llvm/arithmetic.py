@@ -1,8 +1,8 @@
 """Arithmetic, comparisons, select, and the intrinsics that compute: part of `Builder`.
 
-    b.add(x, 0)               # x
-    b.fma(x, y, 1.0)          # call float @llvm.fma.f32(float %x, float %y, float 0x3FF0000000000000)
-    b.icmp("slt", 3, x)       # icmp sgt i32 %x, 3: a constant is always on the right
+b.add(x, 0)               # x
+b.fma(x, y, 1.0)          # call float @llvm.fma.f32(float %x, float %y, float 0x3FF0000000000000)
+b.icmp("slt", 3, x)       # icmp sgt i32 %x, 3: a constant is always on the right
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def integer_op(op: str) -> Callable[..., Value]:
     def method(self: "Builder", a: Any, b: Any, flags: str = "") -> Value:
         if a.__class__ is not Value or b.__class__ is not Value:
             a, b = self.pair(a, b)
-        type, name, first, second = a.type, op, a.text, b.text
+        type, first, second = a.type, a.text, b.text
         assert type is b.type, f"{op} of {a.typed} and {b.typed}"
         if a.constant is None and b.constant is None:
             if commutative and first > second:
@@ -42,14 +42,15 @@ def integer_op(op: str) -> Callable[..., Value]:
                     a, b = b, a
             if (folded := folding.identity(op, a, b)) is not None:
                 return folded
-            if name == "sub" and b.constant.__class__ is int:
-                name, b, flags = "add", constant(type, -b.constant), ""
-            if name == "add" and b.constant.__class__ is int:
-                return self.add_constant(a, b, flags)
+            known: Any = b.constant
+            if known.__class__ is int and op in ("add", "sub"):
+                return (
+                    self.add_constant(a, b, flags) if op == "add" else self.add_constant(a, constant(type, -known), "")
+                )
             first, second = a.text, b.text
         if flags:
-            return self.pure(f"{name} {flags} {type.text} {first}, {second}", type)
-        return self.pure(f"{name} {type.text} {first}, {second}", type)
+            return self.pure(f"{op} {flags} {type.text} {first}, {second}", type)
+        return self.pure(f"{op} {type.text} {first}, {second}", type)
 
     method.__name__, method.__doc__ = op, f"LLVM's `{op}`."
     return method
@@ -182,7 +183,7 @@ class Arithmetic:
         return self.pure(f"call {flags}{result.text} @{symbol}({listed})", result)
 
     def unary(self: "Builder", name: str, a: Value) -> Value:
-        """An intrinsic of one operand: fabs floor ceil trunc rint nearbyint roundeven round sqrt ctpop bitreverse bswap."""
+        """An intrinsic of one operand: fabs floor ceil trunc rint roundeven round sqrt ctpop bitreverse bswap."""
         if a.constant is not None and (folded := folding.fold_unary(name, a)) is not None:
             return folded
         return self.intrinsic(name, a.type, a)
@@ -283,7 +284,9 @@ class Arithmetic:
         """a * b + c with one rounding."""
         if a.__class__ is not Value or b.__class__ is not Value or c.__class__ is not Value:
             type = (a if a.__class__ is Value else b if b.__class__ is Value else c).type
-            a, b, c = (x if x.__class__ is Value else constant(type, x) for x in (a, b, c))
+            a = a if a.__class__ is Value else constant(type, a)
+            b = b if b.__class__ is Value else constant(type, b)
+            c = c if c.__class__ is Value else constant(type, c)
         if a.constant is not None:
             if b.constant is not None and c.constant is not None:
                 if (folded := folding.fold_fma(a, b, c)) is not None:
@@ -293,7 +296,11 @@ class Arithmetic:
             a, b = b, a
         if b.constant == 1.0:
             return self.fadd(a, c)
-        return self.intrinsic("fma", a.type, a, b, c)
+        type = a.type
+        symbol, text = f"llvm.fma.{type.suffix}", type.text
+        if symbol not in self.module.declared:
+            self.module.declare(symbol, type, [type] * 3)
+        return self.pure(f"call {self.flags}{text} @{symbol}({text} {a.text}, {text} {b.text}, {text} {c.text})", type)
 
     def funnel_left(self: "Builder", high: Value, low: Value, amount: Any) -> Value:
         """The upper word of ``high:low`` shifted left."""

@@ -38,8 +38,11 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         self.module: Module = function.module
         self.flags = ""  # fast-math flags of floating-point instructions, with a space behind
         self.suffix = ""  # debug location of every instruction
+        # known of a value, by its text: base + number, pointer + bytes, extension of another, copies of one scalar
         self.sums: dict[str, tuple[Value, int]] = {}
         self.offsets: dict[str, tuple[Value, int]] = {}
+        self.extensions: dict[str, tuple[str, Value]] = {}
+        self.splats: dict[str, Value] = {}
         self.known: dict[str, Value] = {}
         self.log: list[str] = []
         self.block: Block = function.entry
@@ -58,8 +61,10 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
     def fast_math(self, *flags: str) -> Iterator[None]:
         """Put flags such as ``contract`` or ``nnan`` on the floating-point instructions built inside."""
         before, self.flags = self.flags, "".join(f"{flag} " for flag in flags)
-        yield
-        self.flags = before
+        try:
+            yield
+        finally:
+            self.flags = before
 
     def constant(self, type: Type, value: Any) -> Value:
         return constant(type, value)

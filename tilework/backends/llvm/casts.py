@@ -31,10 +31,6 @@ class Casts:
         """(instruction, operand) if `a` was made by an integer extension."""
         return self.extensions.get(a.text) if a.constant is None else None
 
-    @property
-    def extensions(self: "Builder") -> dict[str, tuple[str, Value]]:
-        return self.__dict__.setdefault("_extensions", {})
-
     def zext(self: "Builder", a: Value, type: Type) -> Value:
         return self.extend("zext", a, type)
 
@@ -65,7 +61,13 @@ class Casts:
         if (inner := self.source(a)) is not None:
             op, origin = inner
             width, wanted = origin.type.scalar.bits, type.scalar.bits
-            return origin if width == wanted else self.trunc(origin, type) if width > wanted else self.extend(op, origin, type)
+            return (
+                origin
+                if width == wanted
+                else self.trunc(origin, type)
+                if width > wanted
+                else self.extend(op, origin, type)
+            )
         return self.convert("trunc", a, type)
 
     def cast(self: "Builder", a: Value, type: Type, is_signed: bool = True) -> Value:

@@ -40,7 +40,7 @@ def host_features() -> tuple[str, str]:
 
 @cache
 def host_target_machine(level: int = 2, cpu: str | None = None, features: str | None = None) -> Any:
-    """The code generator for this machine; one is kept per optimisation level. `cpu` and `features` override the host's."""
+    """The code generator for this machine, kept for reuse. `cpu` and `features` override the host's."""
     initialize_host()
     name, found = host_features()
     target = llvm.Target.from_triple(llvm.get_process_triple())

@@ -8,7 +8,8 @@
     with b.if_(condition): ...
     (y,) = b.if_else(condition, lambda: [a()], lambda: [c()])
 
-A loop whose constant bounds show that it runs at least once tests at the bottom; a constant condition builds only its side.
+A loop whose constant bounds show that it runs at least once tests at the bottom; a constant condition builds only
+its side.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tilework.backends.llvm.module import Block
-from tilework.backends.llvm.types import Type, void
+from tilework.backends.llvm.types import Type, i64, void
 from tilework.backends.llvm.values import Value, constant, signed
 
 if TYPE_CHECKING:
@@ -56,7 +57,12 @@ class Control:
         self.end(f"br label %{target.name}{f', !llvm.loop {loop}' if loop else ''}")
 
     def cond_br(
-        self: "Builder", condition: Value, then: Block, otherwise: Block, weights: tuple[int, int] | None = None, loop: str = ""
+        self: "Builder",
+        condition: Value,
+        then: Block,
+        otherwise: Block,
+        weights: tuple[int, int] | None = None,
+        loop: str = "",
     ) -> None:
         """Branch on an i1; `weights` say how often each side is taken."""
         if condition.constant is not None:
@@ -77,14 +83,18 @@ class Control:
         listed = ", ".join(f"[ {value.text}, %{block.name} ]" for value, block in incoming)
         return self.effect(f"phi {type.text} {listed}", type)
 
-    def open_phi(self: "Builder", type: Type, first: Value, block: Block) -> tuple[Value, Callable[[Value, Block], None]]:
+    def open_phi(
+        self: "Builder", type: Type, first: Value, block: Block
+    ) -> tuple[Value, Callable[[Value, Block], None]]:
         """A phi whose second edge is not known yet, and the function that adds it."""
         lines = self.block.lines
         position = len(lines)
         made = self.effect("", type)
 
         def close(value: Value, latch: Block) -> None:
-            lines[position] = f"  {made.text} = phi {type.text} [ {first.text}, %{block.name} ], [ {value.text}, %{latch.name} ]"
+            lines[position] = (
+                f"  {made.text} = phi {type.text} [ {first.text}, %{block.name} ], [ {value.text}, %{latch.name} ]"
+            )
 
         return made, close
 
@@ -92,7 +102,7 @@ class Control:
 
     @contextmanager
     def loop(self: "Builder", start: Any, end: Any, step: Any = 1, *, unroll: int | None = None) -> Iterator[Value]:
-        """``for index in range(start, end, step)``, for a positive step and signed bounds."""
+        """``for index in range(start, end, step)``, for a positive step and signed bounds; numbers only are i64."""
         with self.loop_carrying(start, end, step, (), unroll=unroll) as made:
             yield made.index
 
@@ -101,10 +111,13 @@ class Control:
         self: "Builder", start: Any, end: Any, step: Any, initial: Sequence[Value], *, unroll: int | None = None
     ) -> Iterator[Loop]:
         """A loop with values carried from round to round; `unroll` 1 forbids unrolling, n asks for it."""
+        if start.__class__ is int and end.__class__ is int:
+            start = constant(i64, start)
         start, end = self.pair(start, end)
         step = step if step.__class__ is Value else constant(start.type, step)
         at_least_once = (
-            start.constant is not None and end.constant is not None
+            start.constant is not None
+            and end.constant is not None
             and signed(start.type, start.constant) < signed(end.type, end.constant)
         )
         before = self.block

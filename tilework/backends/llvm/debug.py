@@ -39,7 +39,8 @@ class LineTable:
         file = self.file(path)
         kind = self.module.node(f"!DISubroutineType(types: {self.module.node('!{}')})")
         function.subprogram = self.module.node(
-            f'distinct !DISubprogram(name: "{function.name}", linkageName: "{function.name}", scope: {file}, file: {file}, '
+            f'distinct !DISubprogram(name: "{function.name}", linkageName: "{function.name}", '
+            f"scope: {file}, file: {file}, "
             f"line: {line}, type: {kind}, scopeLine: {line}, spFlags: DISPFlagDefinition | DISPFlagOptimized, "
             f"unit: {self.unit(path)})"
         )
@@ -50,9 +51,13 @@ class LineTable:
         scope = function.subprogram
         assert scope is not None, f"describe @{function.name} before giving locations in it"
         if path != self.files[function]:
-            scope = self.module.node(f"distinct !DILexicalBlockFile(scope: {scope}, file: {self.file(path)}, discriminator: 0)")
+            scope = self.module.node(
+                f"distinct !DILexicalBlockFile(scope: {scope}, file: {self.file(path)}, discriminator: 0)"
+            )
         return self.module.node(f"!DILocation(line: {line}, column: {column}, scope: {scope})")
 
 
 def escaped(text: str) -> str:
-    return "".join(c if 32 <= ord(c) < 127 and c not in '"\\' else "".join(f"\\{b:02X}" for b in c.encode()) for c in text)
+    return "".join(
+        c if 32 <= ord(c) < 127 and c not in '"\\' else "".join(f"\\{b:02X}" for b in c.encode()) for c in text
+    )

@@ -120,11 +120,14 @@ def round_fraction(type: Type, exact: Fraction, zero: float) -> float:
     exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
     if Fraction(2) ** exponent > magnitude:
         exponent -= 1
+    sign = 1.0 if exact > 0 else -1.0
+    if exponent > largest:
+        return sign * math.inf
     unit = max(exponent, smallest) - precision + 1
     steps = round(magnitude / Fraction(2) ** unit)
     if steps >= 1 << (largest - unit + 1):
-        return math.copysign(math.inf, exact)
-    return math.copysign(math.ldexp(steps, unit), exact)
+        return sign * math.inf
+    return sign * math.ldexp(steps, unit)
 
 
 def fold_fma(a: Value, b: Value, c: Value) -> Value | None:

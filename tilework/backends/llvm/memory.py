@@ -5,7 +5,8 @@
     b.store(x, q, align=4, nontemporal=True)
     b.atomic_rmw("add", p, one, ordering="monotonic", scope="agent")
 
-Loads, stores, calls and atomics are never shared or removed. A masked access with a constant mask of ones is a plain one.
+Loads, stores, calls and atomics are never shared or removed. A masked access with a constant mask of ones is a
+plain one.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,11 @@ class Memory:
             made = self.address(base, constant(i64, offset), element, inbounds)
             self.offsets[made.text] = (base, offset)
             return made
-        return base if known.__class__ is int and known == 0 and base.type.is_vector == index.type.is_vector else self.address(base, index, element, inbounds)
+        return (
+            base
+            if known.__class__ is int and known == 0 and base.type.is_vector == index.type.is_vector
+            else self.address(base, index, element, inbounds)
+        )
 
     def address(self: "Builder", base: Value, index: Value, element: Type, inbounds: bool) -> Value:
         result = base.type
@@ -60,7 +65,9 @@ class Memory:
         entry.lines.insert(0, f"  {made.text} = alloca {type.text}{amount}{ending}")
         return made
 
-    def access_ending(self: "Builder", align: int, nontemporal: bool, invariant: bool, alias_scope: str, noalias: str) -> str:
+    def access_ending(
+        self: "Builder", align: int, nontemporal: bool, invariant: bool, alias_scope: str, noalias: str
+    ) -> str:
         parts = [f", align {align}"] if align else []
         if nontemporal:
             parts.append(f", !nontemporal {self.module.node('!{i32 1}')}")
@@ -112,13 +119,16 @@ class Memory:
 
     # Masked accesses
 
-    def masked_load(self: "Builder", type: Type, address: Value, mask: Value, other: Value | None = None, align: int = 1) -> Value:
+    def masked_load(
+        self: "Builder", type: Type, address: Value, mask: Value, other: Value | None = None, align: int = 1
+    ) -> Value:
         """Lanes whose mask is set are read; the others are `other` and their memory is not touched."""
         other = other if other is not None else self.poison(type)
         if mask.constant.__class__ is int:
             return self.load(type, address, align=align) if mask.constant else other
-        text = f"call {type.text} @llvm.masked.load.{type.suffix}.{address.type.suffix}({pointer_text(address, align)}, {mask.typed}, {other.typed})"
-        self.module.declare(f"llvm.masked.load.{type.suffix}.{address.type.suffix}", type, [address.type, mask.type, type])
+        symbol = f"llvm.masked.load.{type.suffix}.{address.type.suffix}"
+        text = f"call {type.text} @{symbol}({pointer_text(address, align)}, {mask.typed}, {other.typed})"
+        self.module.declare(symbol, type, [address.type, mask.type, type])
         return self.effect(text, type)
 
     def masked_store(self: "Builder", value: Value, address: Value, mask: Value, align: int = 1) -> None:
@@ -130,13 +140,22 @@ class Memory:
         self.module.declare(symbol, void, [value.type, address.type, mask.type])
         self.line(f"call void @{symbol}({value.typed}, {pointer_text(address, align)}, {mask.typed})")
 
-    def gather(self: "Builder", type: Type, addresses: Value, mask: Value | None = None, other: Value | None = None, align: int = 1) -> Value:
+    def gather(
+        self: "Builder",
+        type: Type,
+        addresses: Value,
+        mask: Value | None = None,
+        other: Value | None = None,
+        align: int = 1,
+    ) -> Value:
         """One element from the address in each lane."""
         mask = mask if mask is not None else constant(vector(i1, type.count), 1)
         other = other if other is not None else self.poison(type)
         symbol = f"llvm.masked.gather.{type.suffix}.{addresses.type.suffix}"
         self.module.declare(symbol, type, [addresses.type, mask.type, type])
-        return self.effect(f"call {type.text} @{symbol}({pointer_text(addresses, align)}, {mask.typed}, {other.typed})", type)
+        return self.effect(
+            f"call {type.text} @{symbol}({pointer_text(addresses, align)}, {mask.typed}, {other.typed})", type
+        )
 
     def scatter(self: "Builder", value: Value, addresses: Value, mask: Value | None = None, align: int = 1) -> None:
         mask = mask if mask is not None else constant(vector(i1, value.type.count), 1)
@@ -171,11 +190,20 @@ class Memory:
     # Atomics
 
     def atomic_rmw(
-        self: "Builder", op: str, address: Value, value: Value, *, ordering: str = "monotonic", scope: str = "", align: int = 0
+        self: "Builder",
+        op: str,
+        address: Value,
+        value: Value,
+        *,
+        ordering: str = "monotonic",
+        scope: str = "",
+        align: int = 0,
     ) -> Value:
-        """Replace what is at `address` by `old op value`, give `old`: xchg add sub and or xor max min umax umin fadd fmax fmin."""
+        """Put `old op value` at `address`, give `old`: xchg add sub and or xor max min umax umin fadd fmax fmin."""
         ending = f", align {align}" if align else ""
-        return self.effect(f"atomicrmw {op} {address.typed}, {value.typed} {sync_scope(scope)}{ordering}{ending}", value.type)
+        return self.effect(
+            f"atomicrmw {op} {address.typed}, {value.typed} {sync_scope(scope)}{ordering}{ending}", value.type
+        )
 
     def compare_exchange(
         self: "Builder",
@@ -203,7 +231,9 @@ class Memory:
 
     # Calls
 
-    def call_text(self: "Builder", result: Type, callee: str, args: Sequence[Value], attributes: str = "", convention: str = "") -> str:
+    def call_text(
+        self: "Builder", result: Type, callee: str, args: Sequence[Value], attributes: str = "", convention: str = ""
+    ) -> str:
         listed = ", ".join([arg.typed for arg in args])
         group = f" {self.module.attribute_group(attributes)}" if attributes else ""
         before = f"{convention} " if convention else ""
@@ -222,7 +252,9 @@ class Memory:
     ) -> Value:
         """Call a function by name (declared if it is new) or by address; a void call gives a value nobody may use."""
         if isinstance(callee, str):
-            self.module.declare(callee, result, [arg.type for arg in args][: 1 if variadic else None], variadic=variadic)
+            self.module.declare(
+                callee, result, [arg.type for arg in args][: 1 if variadic else None], variadic=variadic
+            )
             target = f"@{callee}"
         else:
             target = callee.text
@@ -237,7 +269,14 @@ class Memory:
         return self.effect(text, result)
 
     def assembly(
-        self: "Builder", text: str, constraints: str, result: Type, args: Sequence[Value], *, sideeffect: bool = False, attributes: str = ""
+        self: "Builder",
+        text: str,
+        constraints: str,
+        result: Type,
+        args: Sequence[Value],
+        *,
+        sideeffect: bool = False,
+        attributes: str = "",
     ) -> Value:
         """Inline assembly; without `sideeffect` equal pieces are shared. Quotes in `text` are escaped here."""
         escaped = text.replace("\\", "\\5C").replace('"', "\\22").replace("\n", "\\0A")

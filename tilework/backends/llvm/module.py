@@ -37,7 +37,9 @@ class Block:
 class Function:
     """A function being written. `args` are its parameters; blocks appear in the order in which they were entered."""
 
-    def __init__(self, module: "Module", name: str, result: Type, params: Sequence[tuple[Type, str]], header: str) -> None:
+    def __init__(
+        self, module: "Module", name: str, result: Type, params: Sequence[tuple[Type, str]], header: str
+    ) -> None:
         self.module, self.name, self.result, self.header = module, name, result, header
         self.args = tuple(Value(type, f"%{text}") for type, text in params)
         self.blocks: list[Block] = []
@@ -109,7 +111,9 @@ class Module:
         made = self.functions[name] = Function(self, name, result, params, header)
         return made
 
-    def declare(self, name: str, result: Type, params: Sequence[Type], attributes: str = "", variadic: bool = False) -> None:
+    def declare(
+        self, name: str, result: Type, params: Sequence[Type], attributes: str = "", variadic: bool = False
+    ) -> None:
         """Declare `@name` unless it is there already."""
         if name in self.declared or name in self.functions:
             return
@@ -130,7 +134,15 @@ class Module:
         return self.named_types[name]
 
     def global_variable(
-        self, name: str, type: Type, initial: str | None, *, linkage: str = "", constant: bool = False, align: int = 0, space: int = 0
+        self,
+        name: str,
+        type: Type,
+        initial: str | None,
+        *,
+        linkage: str = "",
+        constant: bool = False,
+        align: int = 0,
+        space: int = 0,
     ) -> Value:
         """``@name``; `initial` is LLVM text (None: defined elsewhere)."""
         if name not in self.globals:
@@ -153,7 +165,9 @@ class Module:
             spelled = "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data)
             name = f"str.{len(self.strings)}"
             type = array(i8, len(data))
-            self.strings[data] = self.global_variable(name, type, f'c"{spelled}"', linkage="private unnamed_addr", constant=True)
+            self.strings[data] = self.global_variable(
+                name, type, f'c"{spelled}"', linkage="private unnamed_addr", constant=True
+            )
         return self.strings[data]
 
     def node(self, text: str) -> str:

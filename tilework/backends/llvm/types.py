@@ -1,9 +1,9 @@
 """LLVM types, interned: equal arguments give the same object, so types are compared with `is`.
 
-    >>> vector(f32, 4).text, vector(f32, 4) is vector(f32, 4)
-    ('<4 x float>', True)
-    >>> vector(f32, 4).suffix                  # in the names of overloaded intrinsics: llvm.fma.v4f32
-    'v4f32'
+>>> vector(f32, 4).text, vector(f32, 4) is vector(f32, 4)
+('<4 x float>', True)
+>>> vector(f32, 4).suffix                  # in the names of overloaded intrinsics: llvm.fma.v4f32
+'v4f32'
 """
 
 from functools import cache

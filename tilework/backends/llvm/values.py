@@ -99,17 +99,14 @@ def normalized(type: Type, value: int | float) -> int | float:
     return int(value) & type.mask
 
 
-_INTERNED: dict[tuple[Type, Any], Value] = {}
+_INTERNED: dict[tuple[Type, Any], Value] = {}  # NaN is never found again, which costs only time
 
 
 def constant(type: Type, value: Any) -> Value:
     """The constant `value` of `type`; a number fills every lane of a vector, a list or tuple gives each its own."""
-    if value.__class__ is float:
-        key = (type, value.hex())
-    elif isinstance(value, (tuple, list)):
+    if value.__class__ is tuple or value.__class__ is list:
         return lanes_constant(type, value)
-    else:
-        key = (type, value)
+    key = (type, value) if value != 0 else (type, str(value))  # 0.0 and -0.0 are equal but not the same
     if (found := _INTERNED.get(key)) is not None:
         return found
     number = normalized(type.scalar, value)

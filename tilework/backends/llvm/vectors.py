@@ -1,8 +1,8 @@
 """Vectors and aggregates: part of `Builder`.
 
-    v = b.splat(x, 4)                  # <4 x float>, every lane x
-    b.extract(v, 2)                    # x
-    b.reduce("fmax", v)                # llvm.vector.reduce.fmax.v4f32
+v = b.splat(x, 4)                  # <4 x float>, every lane x
+b.extract(v, 2)                    # x
+b.reduce("fmax", v)                # llvm.vector.reduce.fmax.v4f32
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,6 @@ POISON = "poison"
 
 class Vectors:
     """Methods on vectors, structs and arrays."""
-
-    @property
-    def splats(self: "Builder") -> dict[str, Value]:
-        return self.__dict__.setdefault("_splats", {})
 
     def poison(self, type: Type) -> Value:
         return Value(type, POISON)
@@ -99,9 +95,9 @@ class Vectors:
         return constant(type, tuple(range(type.count)))
 
     def reduce(self: "Builder", name: str, a: Value, start: Value | None = None) -> Value:
-        """One number from all lanes: add mul and or xor smin smax umin umax, fmin fmax fminimum fmaximum; fadd fmul take a start.
+        """One number from all lanes: add mul and or xor smin smax umin umax, fmin fmax fminimum fmaximum, fadd fmul.
 
-        fadd and fmul go through the lanes in order unless the fast-math flag ``reassoc`` is set.
+        fadd and fmul take a start and go through the lanes in order unless the fast-math flag ``reassoc`` is set.
         """
         element = a.type.scalar
         if not a.type.is_vector:

@@ -31,7 +31,7 @@ def rsqrt(x: Lanes) -> Lanes:
 
 
 def cbrt(x: Lanes) -> Lanes:
-    """m * 2^(3q) with m in [1, 8): a polynomial on [1, 2) times a root of 2, two Newton steps and a last one with fma; f64."""
+    """x = m * 2^(3q) with m in [1, 8): a polynomial times a root of 2, then Newton, the last step with fma; f64."""
     a = abs(x)
     tiny = a < 2.0**-1022
     pattern = bits(where(tiny, a * 2.0**54, a))
@@ -88,7 +88,7 @@ def reciprocal_norm(*args: Lanes) -> Lanes:
 
 
 def fmod(x: Lanes, y: Lanes) -> Lanes:
-    """x - trunc(x / y) y, exact: directly while the quotient is below 2^50 in all lanes, else lane by lane in integers; f64."""
+    """x - trunc(x / y) y, exact; f64. Directly if all quotients are below 2^50, else lane by lane in integers."""
     b = x.b
     a, d = abs(x), abs(y)
     fits = (a < d * 2.0**50) & (d > 2.0**-960)

@@ -1,8 +1,8 @@
 """Bessel functions, lane by lane in an internal function of f64.
 
-Below 25: Miller's backward recurrence for all J_k at once, normalised by J_0 + 2 J_2 + 2 J_4 + ... = 1; Y_0 and Y_1 from
-Neumann's series in the J_k. Above: Hankel's asymptotic series. Errors are about 1e-15 absolute (relative to the envelope
-sqrt(2 / (pi x))), not relative near the zeros.
+Below 25: Miller's backward recurrence for all J_k at once, normalised by J_0 + 2 J_2 + 2 J_4 + ... = 1; Y_0 and Y_1
+from Neumann's series in the J_k. Above: Hankel's asymptotic series. Errors are about 1e-15 absolute (relative to
+the envelope sqrt(2 / (pi x))), not relative near the zeros.
 """
 
 import math

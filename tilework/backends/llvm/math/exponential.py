@@ -1,8 +1,8 @@
 """Exponentials: e^x = 2^n * e^r with n = rint(x / log 2) and |r| <= log(2) / 2, then a polynomial in r.
 
-n is read from the low bits of x / log 2 + 1.5 * 2^23 (or 2^52), which is a float addition and never a conversion, so
-NaN passes through harmlessly. 2^n is made in the exponent field, moved away from the end of the range that x is near; a last
-multiplication by a power of two moves it back and makes overflow and subnormals right.
+n is read from the low bits of x / log 2 + 1.5 * 2^23 (or 2^52), which is a float addition and never a conversion,
+so NaN passes through harmlessly. 2^n is made in the exponent field, moved away from the end of the range that x is
+near; a last multiplication by a power of two moves it back and makes overflow and subnormals right.
 """
 
 from tilework.backends.llvm.math import coefficients as c
@@ -147,8 +147,8 @@ def tanh(x: Lanes) -> Lanes:
         a = abs(x)
         square = x * x
         small = fma(x * square, polynomial(square, c.TANHF), x)
-        large = copysign(1.0 - 2.0 / (exp(a + a) + 1.0), x)
-        return where(a < 0.625, small, large)
+        large = 1.0 - 2.0 / (exp(a + a) + 1.0)
+        return copysign(where(a < 0.625, small, large), x)
     a = smaller(abs(x), 22.0)
     (high, low), n = expm1_parts(a + a)
     grown = power_of_two(n)

@@ -2,8 +2,8 @@
 
     gamma(x) = e^(S(y)) / (x (x+1) ... (y-1)),   S(y) = (y - 1/2) log y - y + log(2 pi)/2 + 1/(12y) - 1/(360y^3) ...
 
-S is carried as a pair, since e^S multiplies its absolute error. Below 1/2 by reflection. lgamma has polynomials of its own
-around its zeros at 1 and 2; around the zeros between negative integers its error is absolute, not relative.
+S is carried as a pair, since e^S multiplies its absolute error. Below 1/2 by reflection. lgamma has polynomials of
+its own around its zeros at 1 and 2; around the zeros between negative integers its error is absolute, not relative.
 """
 
 import math
@@ -16,17 +16,17 @@ from tilework.backends.llvm.math.lanes import (
     constant_pair,
     fast_two_sum,
     floor,
-    fma,
     pair_plus,
     pair_quotient,
     pair_times,
     polynomial,
+    repeat,
     scale,
     two_sum,
     where,
 )
 from tilework.backends.llvm.math.logarithm import log_pair
-from tilework.backends.llvm.math.trigonometric import reduce_half_turns
+from tilework.backends.llvm.math.trigonometric import cosine_pair, reduce_half_turns, sine_pair
 
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400, 43867 / 244188)
 SHIFTS = 10  # Stirling's series is used above this
@@ -48,15 +48,15 @@ def stirling(y: Pair) -> Pair:
 def shifted(x: Pair) -> tuple[Pair, Pair]:
     """(y, p): y = x + k >= 10 and p = x (x+1) ... (y-1)."""
     one, zero = x.hi.const(1.0), x.hi.const(0.0)
-    product = Pair(one, zero)
-    y = x
-    for _ in range(SHIFTS):
-        low = y.hi < float(SHIFTS)
-        factor = Pair(where(low, y.hi, one), where(low, y.lo, zero))
-        product = pair_times(product, factor)
-        high, error = two_sum(y.hi, where(low, one, zero))
-        y = Pair(high, error + y.lo)
-    return y, product
+
+    def shift(y: Lanes, y_low: Lanes, product: Lanes, product_low: Lanes) -> list[Lanes]:
+        low = y < float(SHIFTS)
+        factor = Pair(where(low, y, one), where(low, y_low, zero))
+        high, error = two_sum(y, where(low, one, zero))
+        return [high, error + y_low, *pair_times(Pair(product, product_low), factor)]
+
+    y, y_low, product, product_low = repeat(SHIFTS, [x.hi, x.lo, one, zero], shift)
+    return Pair(y, y_low), Pair(product, product_low)
 
 
 def tgamma(x: Lanes) -> Lanes:
@@ -88,19 +88,10 @@ def even_floor(x: Lanes) -> Lanes:
 
 
 def sine_of_pi(x: Lanes) -> Pair:
-    """sin(pi x), with the rounding of the polynomial as its only error."""
     r, tail, n = reduce_half_turns(x)
     odd, minus = (n & 1).differs(0), (n & 2).differs(0)
-    # the sum r + rest as a pair; for the cosine 1 - r^2/2 + rest
-    z = r * r
-    cube = fma(z * r, polynomial(z, c.SIN), fma(z * -0.5, tail, tail))
-    sine_pair = fast_two_sum(r, cube)
-    half, half_low = z * 0.5, fma(r, r, -z) * 0.5
-    cosine_pair = fast_two_sum(r.const(1.0), -half)
-    rest = fma(z * z, polynomial(z, c.COS), -(r * tail)) - half_low
-    cosine_pair = fast_two_sum(cosine_pair.hi, cosine_pair.lo + rest)
-    high = where(odd, cosine_pair.hi, sine_pair.hi)
-    low = where(odd, cosine_pair.lo, sine_pair.lo)
+    sine, cosine = sine_pair(r, tail), cosine_pair(r, tail)
+    high, low = where(odd, cosine.hi, sine.hi), where(odd, cosine.lo, sine.lo)
     return Pair(where(minus, -high, high), where(minus, -low, low))
 
 
@@ -116,7 +107,11 @@ def lgamma(x: Lanes) -> Lanes:
     value = pair_plus(stirling(y), negative(log_of(product)))
     near_one, near_two = (x >= 0.7) & (x < 1.35), (x >= 1.35) & (x < 2.6)
     one, two = x - 1.0, x - 2.0
-    right = where(near_one, one * polynomial(one, c.LGAMMA1), where(near_two, two * polynomial(two, c.LGAMMA2), value.hi + value.lo))
+    right = where(
+        near_one,
+        one * polynomial(one, c.LGAMMA1),
+        where(near_two, two * polynomial(two, c.LGAMMA2), value.hi + value.lo),
+    )
     sine_pair = sine_of_pi(x)
     size = absolute(sine_pair)
     log_pi = log_of(constant_pair(x, c.PI))
@@ -125,7 +120,7 @@ def lgamma(x: Lanes) -> Lanes:
     tiny = log_pair(where(small & x.differs(0.0), abs(x), 1.0))
     left = where(small, -(tiny.hi + tiny.lo), mirrored.hi + mirrored.lo)
     pole = (x <= 0.0) & floor(x).equal(x)
-    result = where(pole, math.inf, where(reflect, left, right))
+    result = where(pole, math.inf, where(reflect, left, right + 0.0))  # the zeros at 1 and 2 are +0
     result = where(x > 2.5e305, stirling_huge(x), result)
     return where(x.is_nan(), x, where(abs(x).equal(math.inf), math.inf, result))
 

@@ -55,7 +55,10 @@ def atan2(y: Lanes, x: Lanes) -> Lanes:
     a, b = abs(y), abs(x)
     infinite = a.equal(math.inf) | b.equal(math.inf)
     one = a.const(1.0)
-    a, b = where(infinite, where(a.equal(math.inf), one, 0.0), a), where(infinite, where(b.equal(math.inf), one, 0.0), b)
+    a, b = (
+        where(infinite, where(a.equal(math.inf), one, 0.0), a),
+        where(infinite, where(b.equal(math.inf), one, 0.0), b),
+    )
     plain = a / b
     big = where(a > b, a, b)
     factor = where(big > 2.0**500, 2.0**-600, where(big < 2.0**-400, 2.0**600, big.const(1.0)))
@@ -65,7 +68,9 @@ def atan2(y: Lanes, x: Lanes) -> Lanes:
     left = bits(x) < 0
     turned, turned_low = fast_two_sum(high.const(c.PI[0]), -high)
     result = where(left, turned + (turned_low + (c.PI[1] - low)), high + low)
-    result = where(~left & (plain < 2.0**-60) & ~nothing, plain, result)  # the angle is the quotient; a pair would underflow
+    result = where(
+        ~left & (plain < 2.0**-60) & ~nothing, plain, result
+    )  # the angle is the quotient; a pair would underflow
     return where(x.is_nan() | y.is_nan(), x + y, copysign(result, y))
 
 

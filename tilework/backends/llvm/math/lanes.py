@@ -42,7 +42,9 @@ class Lanes:
         """A constant of the same type."""
         return Lanes(self.b, constant(self.v.type, number))
 
-    def make(self, whole: Callable[..., Value], real: Callable[..., Value], other: Number, swap: bool = False) -> "Lanes":
+    def make(
+        self, whole: Callable[..., Value], real: Callable[..., Value], other: Number, swap: bool = False
+    ) -> "Lanes":
         method = real if self.v.type.is_float else whole
         return Lanes(self.b, method(self.of(other), self.v) if swap else method(self.v, self.of(other)))
 
@@ -294,6 +296,14 @@ def scale(a: Lanes, n: Lanes) -> Lanes:
     """a * 2^n for |a| near 1 and n up to twice the exponent range: into subnormals and infinity, one rounding."""
     half = n >> 1
     return (a * power_of_two(half)) * power_of_two(n - half)
+
+
+def repeat(count: int, initial: Sequence[Lanes], step: Callable[..., Sequence[Lanes]]) -> tuple[Lanes, ...]:
+    """``values = step(*values)``, `count` times in a loop, so that the code is there once."""
+    b = initial[0].b
+    with b.loop_carrying(0, count, 1, [value.v for value in initial], unroll=1) as loop:
+        loop.next([value.v for value in step(*(Lanes(b, value) for value in loop.carried))])
+    return tuple(Lanes(b, value) for value in loop.results)
 
 
 def elementwise_calls(b: Builder, name: str, result: Type, args: Sequence[Value], body: Callable[..., Any]) -> Value:

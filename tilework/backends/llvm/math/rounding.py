@@ -158,7 +158,12 @@ def conversions() -> dict[str, Callable[[Lanes], Lanes]]:
     for mode in MODES:
         made[f"double2float_{mode}"] = double2float(mode)
         for source in ("float", "double"):
-            for name, scalar, is_signed in [("int", i32, True), ("uint", i32, False), ("ll", i64, True), ("ull", i64, False)]:
+            for name, scalar, is_signed in [
+                ("int", i32, True),
+                ("uint", i32, False),
+                ("ll", i64, True),
+                ("ull", i64, False),
+            ]:
                 made[f"{source}2{name}_{mode}"] = to_whole(mode, scalar, is_signed)
                 if not (source == "double" and scalar is i32):
                     made[f"{name}2{source}_{mode}"] = from_whole(mode, f32 if source == "float" else f64, is_signed)

@@ -1,22 +1,28 @@
-"""The error function and its relatives, f64 (f32 erf has a polynomial of its own).
+"""The error function and its relatives, f64 (f32 erf has a formula of its own).
 
-For x >= 0, erfc(x) = exp(-x^2) * g(t) / (1 + 2x), where g is flat in t = (x - 4) / (x + 4), so that one polynomial serves
-the whole half line. exp(-x^2) takes x^2 as a pair: near x = 26 a plain square would cost 300 units in the last place.
+For x >= 0, erfc(x) = exp(-x^2) * g(t) / (1 + 2x), where g is flat in t = (x - 4) / (x + 4), so that one polynomial
+serves the whole half line. exp(-x^2) takes x^2 as a pair: near x = 26 a plain square would cost 300 units in the
+last place.
 """
 
 import math
 
 from tilework.backends.llvm.math import coefficients as c
-from tilework.backends.llvm.math.exponential import exp, exp_parts
+from tilework.backends.llvm.math.exponential import exp, exp_parts, shifted_nearest
 from tilework.backends.llvm.math.lanes import (
+    BIAS,
+    FRACTION,
     Lanes,
     Pair,
     copysign,
     fast_two_sum,
     fma,
+    from_bits,
     pair_quotient,
     pair_times,
     polynomial,
+    polynomial_paired,
+    repeat,
     scale,
     smaller,
     sqrt,
@@ -59,16 +65,25 @@ def erfc(x: Lanes) -> Lanes:
 
 
 def erf(x: Lanes) -> Lanes:
-    z = x * x
     if x.scalar is f32:
-        small = fma(x, polynomial(z, c.ERFF), x)
-        a = smaller(abs(x), 4.0)
-        large = 1.0 - exp(polynomial(a - 2.5, c.LOG_ERFCF) - a * a)
-        return where(abs(x) < 1.0, small, copysign(large, x))
+        return erf_single(x)
+    z = x * x
     small = fma(x, polynomial(z, c.ERF), x)
     (high, low), n = erfc_positive(smaller(abs(x), 6.5))
     large = 1.0 - scale(high + low, n)
     return where(abs(x) < 1.0, small, copysign(large, x))
+
+
+def erf_single(x: Lanes) -> Lanes:
+    """erf(a) = 1 - e^y with y = log(erfc(a)): y / a is smooth on [0, 4], and 1 - e^y is built without cancellation."""
+    a = smaller(abs(x), 4.0)
+    slope = fma(polynomial_paired(a, c.LOG_ERFCF[1:]), a, c.LOG_ERFCF0[1])
+    y = fma(a, c.LOG_ERFCF0[0], a * slope)
+    n, exponent = shifted_nearest(y, c.LOG2E[0])
+    r = fma(n, -c.LN2_F[1], fma(n, -c.LN2_F[0], y))
+    grown = from_bits(exponent + (BIAS[f32] << FRACTION[f32]))
+    rest = fma(polynomial(r, c.EXPF), r * r, r)
+    return copysign(fma(grown, rest, grown - 1.0), x)
 
 
 def erfcx(x: Lanes) -> Lanes:
@@ -95,20 +110,21 @@ def normcdf(x: Lanes) -> Lanes:
 
 
 def erfcinv(y: Lanes) -> Lanes:
-    """x with erfc(x) = y for y in (0, 2): a rough start, then Newton's method on log erfc, which is nearly a parabola."""
+    """x with erfc(x) = y for y in (0, 2): a rough start, then Newton's method on log erfc."""
     upper = y > 1.0
     p = where(upper, 2.0 - y, y)
     p = where(p > 0.0, p, 1.0)
     tiny = p < 2.0**-900
     grown = where(tiny, p * 2.0**120, p)
-    x = start(p)
-    for _ in range(4):
+
+    def newton(x: Lanes) -> list[Lanes]:
         (high, low), n = erfc_positive(x)
         n = where(tiny, n + 120, n)
         excess = ((scale(high, n) - grown) + scale(low, n)) / grown
-        slope = scaled_erfc(x)
-        x = x + log1p(excess) * (slope.hi * (math.sqrt(math.pi) / 2))
-        x = where(x > 0.0, x, 0.0)
+        x = x + log1p(excess) * (scaled_erfc(x).hi * (math.sqrt(math.pi) / 2))
+        return [where(x > 0.0, x, 0.0)]
+
+    (x,) = repeat(4, [start(p)], newton)
     x = where(p > 0.5, near_inverse(where(p > 0.5, 1.0 - p, 0.0)), x)
     result = where(upper, -x, x)
     edge = where(y.equal(0.0), math.inf, where(y.equal(2.0), -math.inf, y.const(math.nan)))
@@ -127,13 +143,14 @@ def start(p: Lanes) -> Lanes:
 
 def near_inverse(y: Lanes) -> Lanes:
     """x with erf(x) = y for 0 <= y <= 1/2, by Halley's method on the polynomial of erf."""
-    x = y * (math.sqrt(math.pi) / 2)
-    for _ in range(4):
+
+    def halley(x: Lanes) -> list[Lanes]:
         z = x * x
         error = fma(x, polynomial(z, c.ERF), x - y)
         step = error * exp(z) * (math.sqrt(math.pi) / 2)
-        x = x - step / (1.0 + x * step)
-    return x
+        return [x - step / (1.0 + x * step)]
+
+    return repeat(4, [y * (math.sqrt(math.pi) / 2)], halley)[0]
 
 
 def erfinv(y: Lanes) -> Lanes:

@@ -3,8 +3,9 @@
     FUNCTIONS["exp"](b, [x])                 # x: f32 or f64, a scalar or a vector of any width
     LIBDEVICE["__nv_expf"]                   # ("exp", f32)
 
-f16 and bf16 callers widen to f32 first. A function whose f32 form goes through f64 is marked in `THROUGH_F64`; one that is
-long is built once per module and type as an internal function (`OUTLINED`) and called.
+f16 and bf16 callers widen to f32 first. A function whose f32 form goes through f64 is marked in `THROUGH_F64`; one
+that is long (`OUTLINED`) is built once per module as an internal function of two lanes, called as often as a vector
+needs: this keeps compile time down.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,8 +23,20 @@ from tilework.backends.llvm.math import (
     special,
     trigonometric,
 )
-from tilework.backends.llvm.math.lanes import Lanes, bits, copysign, floor, fma, from_bits, narrow, rint, sqrt, trunc, widen
-from tilework.backends.llvm.types import Type, f32, f64, i32, i64
+from tilework.backends.llvm.math.lanes import (
+    Lanes,
+    bits,
+    copysign,
+    floor,
+    fma,
+    from_bits,
+    narrow,
+    rint,
+    sqrt,
+    trunc,
+    widen,
+)
+from tilework.backends.llvm.types import Type, f32, f64, i32, i64, vector
 from tilework.backends.llvm.values import Value
 
 Formula = Callable[..., Lanes]
@@ -48,7 +61,7 @@ DIRECT: dict[str, Formula] = {
     "rint": rint,
     "nearbyint": rint,
     "round": algebraic.round_half_away,
-    "abs": abs,
+    "abs": lambda x: abs(x),
     "fma": fma,
     "copysign": copysign,
     "nextafter": algebraic.nextafter,
@@ -136,11 +149,18 @@ THROUGH_F64: dict[str, Formula] = {
     "cyl_bessel_i1": bessel.cyl_bessel_i1,
 }
 
-OUTLINED = frozenset({"lgamma", "tgamma", "erfinv", "erfcinv", "normcdfinv", "normcdf", "asinh", "acosh", "atanh", "powi"})
+OUTLINED = frozenset(
+    {"lgamma", "tgamma", "erfinv", "erfcinv", "normcdfinv", "normcdf", "asinh", "acosh", "atanh", "powi", "erfcx"}
+)
+CHUNK = 2
 
 
 def direct(formula: Formula) -> Function:
-    return lambda b, args: formula(*[Lanes(b, arg) for arg in args]).v
+    def function(b: Builder, args: Sequence[Value]) -> Value:
+        with b.fast_math():  # the formulas count on each rounding: the caller's flags stay outside
+            return formula(*[Lanes(b, arg) for arg in args]).v
+
+    return function
 
 
 def through_f64(name: str, formula: Formula) -> Function:
@@ -153,12 +173,28 @@ def through_f64(name: str, formula: Formula) -> Function:
         return narrow(formula(*[widen(lane) if lane.scalar is f32 else lane for lane in lanes])).v
 
     def function(b: Builder, args: Sequence[Value]) -> Value:
-        if name not in OUTLINED:
-            return body(b, args)
-        result = next(arg.type for arg in args if arg.type.is_float)
-        return b.outline(f"tilework.{name}.{result.suffix}", result, args, body)
+        with b.fast_math():
+            return in_chunks(b, f"tilework.{name}", args, body) if name in OUTLINED else body(b, args)
 
     return function
+
+
+def in_chunks(b: Builder, name: str, args: Sequence[Value], body: Function) -> Value:
+    """Call an internal function of CHUNK lanes for each piece of the arguments."""
+    shape = next(arg.type for arg in args if arg.type.is_float)
+    if shape.count & (shape.count - 1):
+        return body(b, args)
+    if not shape.is_vector:
+        return b.outline(f"{name}.{shape.suffix}", shape, args, body)
+    starts = range(0, shape.count, CHUNK)
+    result = vector(shape.scalar, CHUNK)
+    parts = []
+    for first in starts:
+        pieces = [b.shuffle(arg, None, range(first, first + CHUNK)) for arg in args]
+        parts.append(b.outline(f"{name}.{result.suffix}", result, pieces, body))
+    while len(parts) > 1:
+        parts = [b.concat(*parts[place : place + 2]) for place in range(0, len(parts), 2)]
+    return parts[0]
 
 
 FUNCTIONS: dict[str, Function] = {name: direct(formula) for name, formula in DIRECT.items()}
@@ -168,10 +204,11 @@ FUNCTIONS |= {name: through_f64(name, formula) for name, formula in THROUGH_F64.
 def libdevice_symbols() -> dict[str, tuple[str, Type]]:
     """symbol -> (name in FUNCTIONS, type of its first floating-point argument, or of its first argument)."""
     regular = (
-        "floor ceil trunc rint nearbyint round sqrt rsqrt cbrt rcbrt exp exp2 exp10 expm1 log log2 log10 log1p logb sin cos tan "
-        "sinpi cospi asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma "
-        "tgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1 atan2 hypot rhypot fmod remainder fdim copysign nextafter fma norm3d "
-        "rnorm3d norm4d rnorm4d pow powi ldexp scalbn jn yn ilogb llrint llround"
+        "floor ceil trunc rint nearbyint round sqrt rsqrt cbrt rcbrt exp exp2 exp10 expm1 log log2 log10 "
+        "log1p logb sin cos tan sinpi cospi asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfcx "
+        "erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1 atan2 hypot "
+        "rhypot fmod remainder fdim copysign nextafter fma norm3d rnorm3d norm4d rnorm4d pow powi ldexp "
+        "scalbn jn yn ilogb llrint llround "
     ).split()
     found: dict[str, tuple[str, Type]] = {}
     for name in regular:
@@ -197,7 +234,11 @@ def libdevice_symbols() -> dict[str, tuple[str, Type]]:
     found |= {"finitef": ("isfinite", f32), "isfinited": ("isfinite", f64)}
     found |= {"double2loint": ("double2loint", f64), "double2hiint": ("double2hiint", f64)}
     found |= {"float_as_int": ("as_int", f32), "float_as_uint": ("as_int", f32), "double_as_longlong": ("as_int", f64)}
-    found |= {"int_as_float": ("as_float", i32), "uint_as_float": ("as_float", i32), "longlong_as_double": ("as_float", i64)}
+    found |= {
+        "int_as_float": ("as_float", i32),
+        "uint_as_float": ("as_float", i32),
+        "longlong_as_double": ("as_float", i64),
+    }
     return {f"__nv_{name}": target for name, target in found.items()}
 
 

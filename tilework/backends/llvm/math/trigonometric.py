@@ -1,9 +1,9 @@
 """Sine, cosine, tangent: x = n * pi/2 + r with |r| <= pi/4, then a polynomial in r chosen by n mod 4.
 
-Up to 2^18 (f32) or 2^27 (f64) the reduction subtracts n times pi/2 in three parts with fused multiply-adds: the first
-difference is exact, because n times the first part and x are multiples of the same small power of two. If a lane is
-larger, the whole vector takes a slow path: an internal function multiplies the significand by the right 192 bits of 2/pi
-as integers (Payne and Hanek), so every finite argument is reduced as if with infinite precision.
+Up to 2^18 (f32) or 2^27 (f64) the reduction subtracts n times pi/2 in three parts with fused multiply-adds: the
+first difference is exact, because n times the first part and x are multiples of the same small power of two. If a
+lane is larger, the whole vector takes a slow path: an internal function multiplies the significand by the right 192
+bits of 2/pi as integers (Payne and Hanek), so every finite argument is reduced as if with infinite precision.
 """
 
 import math
@@ -13,10 +13,12 @@ from tilework.backends.llvm.math import coefficients as c
 from tilework.backends.llvm.math.exponential import nearest
 from tilework.backends.llvm.math.lanes import (
     Lanes,
+    Pair,
     fast_two_sum,
     fma,
     from_bits,
     narrow,
+    pair_quotient,
     polynomial,
     rint,
     two_product,
@@ -53,7 +55,8 @@ def reduce_moderate(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     product, product_low = two_product(n, two)
     high = r - product
     low = ((r - high) - product) - product_low - n * three
-    return *fast_two_sum(high, low), whole
+    high, low = fast_two_sum(high, low)
+    return high, low, whole
 
 
 def reduce_huge(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
@@ -133,6 +136,20 @@ def cosine(r: Lanes, tail: Lanes) -> Lanes:
     return one + (((1.0 - one) - half) + fma(z * z, polynomial(z, c.COS), -(r * tail)))
 
 
+def sine_pair(r: Lanes, tail: Lanes) -> Pair:
+    """sin(r + tail) of f64 to about 2^-58."""
+    z = r * r
+    return fast_two_sum(r, fma(z * r, polynomial(z, c.SIN), fma(z * -0.5, tail, tail)))
+
+
+def cosine_pair(r: Lanes, tail: Lanes) -> Pair:
+    """cos(r + tail) of f64 to about 2^-58."""
+    square, square_low = two_product(r, r)
+    one, one_low = fast_two_sum(r.const(1.0), square * -0.5)
+    rest = fma(square * square, polynomial(square, c.COS), fma(square_low, -0.5, -(r * tail)))
+    return fast_two_sum(one, one_low + rest)
+
+
 def choose(n: Lanes, first: Lanes, second: Lanes) -> Lanes:
     """`second` for odd n, negated for n mod 4 in (2, 3)."""
     picked = where((n & 1).differs(0), second, first)
@@ -153,11 +170,14 @@ def cos(x: Lanes) -> Lanes:
 
 
 def tan(x: Lanes) -> Lanes:
+    """sin / cos of f64 as pairs: the errors of three roundings would come close to two units."""
     r, tail, n = reduce(x)
-    sine_part, cosine_part = sine(r, tail), cosine(r, tail)
+    sine, cosine = sine_pair(r, tail), cosine_pair(r, tail)
     odd = (n & 1).differs(0)
-    result = where(odd, -cosine_part, sine_part) / where(odd, sine_part, cosine_part)
-    return where(x.equal(0.0), x, result)
+    top = Pair(where(odd, -cosine.hi, sine.hi), where(odd, -cosine.lo, sine.lo))
+    bottom = Pair(where(odd, sine.hi, cosine.hi), where(odd, sine.lo, cosine.lo))
+    high, low = pair_quotient(top, bottom)
+    return where(x.equal(0.0), x, where(abs(x) < 2.0**-300, x, high + low))
 
 
 def reduce_half_turns(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
@@ -167,7 +187,8 @@ def reduce_half_turns(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     t = fma(n, -0.5, y)
     high, low = two_product(t, c.PI[0])
     whole = Lanes(x.b, x.b.fptosi_sat(n.v, x.v.type.with_scalar(i64)))
-    return *fast_two_sum(high, fma(t, c.PI[1], low)), whole
+    high, low = fast_two_sum(high, fma(t, c.PI[1], low))
+    return high, low, whole
 
 
 def sinpi(x: Lanes) -> Lanes:
@@ -180,6 +201,4 @@ def sinpi(x: Lanes) -> Lanes:
 def cospi(x: Lanes) -> Lanes:
     r, tail, n = reduce_half_turns(x)
     result = choose(n + 1, sine(r, tail), cosine(r, tail))
-    return where(abs(x) < math.inf, result, math.nan)
-
-
+    return where(abs(x) < math.inf, result + 0.0, math.nan)  # zeros are +0
