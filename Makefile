@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # tests are independent of each other: one process per core, at most four
 JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || echo $$n)
 
-.PHONY: demo test check golden bench-compile bench-launch format clean
+.PHONY: demo test check golden bench-compile bench-cpu bench-launch format clean
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -31,6 +31,9 @@ golden: $(STAMP)          ## rewrite the expected TTIR and diagnostics; review t
 
 bench-compile: $(STAMP)   ## compile times, beside Triton's when it is installed
 	$(BIN)/python -m benchmarks.compile_time
+
+bench-cpu: $(STAMP)       ## CPU kernels beside NumPy's and, where it is installed, torch's
+	$(BIN)/python -m benchmarks.cpu
 
 bench-launch: $(STAMP)    ## cost of a launch above the kernel's own work
 	$(BIN)/python -m benchmarks.launch_overhead

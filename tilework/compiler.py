@@ -43,7 +43,8 @@ __all__ = [
     "make_backend",
 ]
 
-IR_STAGES = ("ttir",)
+IR_STAGES = ("ttir", "ttcir", "ttgir")  # their products are modules
+TEXT_STAGES = ("llir", "ptx")  # these are text as it is; all others are bytes
 
 
 class ASTSource:
@@ -89,6 +90,10 @@ class ASTSource:
         text = f"{self.fn.cache_key}-{self.attrs}-{sorted(self.signature.items(), key=str)}-{constants}"
         return hashlib.sha256(text.encode()).hexdigest()
 
+    def product(self, options: FrontendOptions) -> Any:
+        """What the first stage starts from: the module before any pass."""
+        return self.module(options)
+
     def module(self, options: FrontendOptions) -> Any:
         """The module before any pass."""
         constants = {path: value for path, value in self.constants.items() if isinstance(path[0], int)}
@@ -101,14 +106,18 @@ class IRSource:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.ext = self.path.suffix.lstrip(".")
-        if self.ext not in IR_STAGES:
-            raise ValueError(f"{self.path.name}: a source is a .{' or .'.join(IR_STAGES)} file")
+        if self.ext not in (*IR_STAGES, *TEXT_STAGES):
+            raise ValueError(f"{self.path.name}: a source is a .{' or .'.join((*IR_STAGES, *TEXT_STAGES))} file")
         self.text = self.path.read_text()
         self.name = self.path.stem
 
     def hash(self) -> str:
         """SHA-256 of the text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def product(self, options: FrontendOptions) -> Any:
+        """The product of the stage that the file names."""
+        return read_product(self.ext, self.text.encode(), str(self.path))
 
     def module(self, options: FrontendOptions) -> Any:
         """The module as it stands in the file."""
@@ -145,28 +154,52 @@ def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, A
 
 def lower(
     source: ASTSource | IRSource, target: GPUTarget, stages: Sequence[str] = ("ttir",), **settings: Any
-) -> dict[str, str]:
-    """The text of each asked-for stage: `lower(source, target, ["ttir"], num_warps=8)["ttir"]`."""
+) -> dict[str, Any]:
+    """The product of each asked-for stage, text or bytes: `lower(source, target, ["ttir"], num_warps=8)["ttir"]`."""
     backend = find_backend(target)
     options = backend.parse_options(settings)
     available = backend.stages(options)
     for name in stages:
         if name not in available:
             raise ValueError(f"target {target} has no stage {name!r}; it has {', '.join(available)}")
-    product = source.module(frontend_options(target, options))
-    texts: dict[str, str] = {}
-    for name, stage in available.items():
+    product = source.product(frontend_options(target, options))
+    products: dict[str, Any] = {}
+    for name, stage in remaining_stages(source, available, target).items():
         product = stage(product)
         if name in stages:
-            texts[name] = stage_text(product)
-        if len(texts) == len(set(stages)):
+            data = stage_data(product)
+            products[name] = data if name not in (*IR_STAGES, *TEXT_STAGES) else data.decode()
+        if len(products) == len(set(stages)):
             break
-    return texts
+    if missing := [name for name in stages if name not in products]:
+        raise ValueError(f"{source.name}.{source.ext} is past the stage {missing[0]!r}")
+    return products
 
 
-def stage_text(module: Any) -> str:
-    """The text of a stage's product, with line tables unless the user turned them off."""
-    return print_module(module, debuginfo=not knobs.compilation.disable_line_info)
+def remaining_stages(source: ASTSource | IRSource, stages: Mapping[str, Any], target: GPUTarget) -> dict[str, Any]:
+    """The stages that are left for a source. A file's own stage is done, except the first: TTIR may be unoptimised."""
+    names = list(stages)
+    if source.ext not in stages:
+        raise ValueError(f"target {target} has no stage {source.ext!r}; it has {', '.join(names)}")
+    first = names.index(source.ext)
+    passed = {names[first]: lambda product: product} if first else {names[0]: stages[names[0]]}
+    return {**passed, **{name: stages[name] for name in names[first + 1 :]}}
+
+
+def stage_data(product: Any) -> bytes:
+    """What the file of a stage holds; modules with line tables unless the user turned them off."""
+    if isinstance(product, bytes):
+        return product
+    if isinstance(product, str):
+        return product.encode()
+    return print_module(product, debuginfo=not knobs.compilation.disable_line_info).encode()
+
+
+def read_product(stage: str, data: bytes, path: str) -> Any:
+    """The inverse of `stage_data`."""
+    if stage in IR_STAGES:
+        return parse_module(data.decode(), path)
+    return data.decode() if stage in TEXT_STAGES else data
 
 
 def compile(
@@ -229,30 +262,34 @@ def build(
 ) -> dict[str, bytes]:
     """Run the stages; the files of the cache entry."""
     start = time.perf_counter()
-    stages = backend.stages(options)
+    stages = remaining_stages(source, backend.stages(options), target)
     if (inspect := knobs.runtime.add_stages_inspection_hook) is not None:
         inspect(backend, stages, options, 0, target.arch)
-    product = source.module(frontend_options(target, options))
-    symbol = kernel_symbol(product)
+    product = source.product(frontend_options(target, options))
     name = cache.file_stem(source.name)
-    files = {f"{name}.source": stage_text(product).encode()}
+    files = {f"{name}.source": stage_data(product)}
+    facts: dict[str, Any] = {"name": source.name if isinstance(product, str) else kernel_symbol(product)}
+    binary = backend.binary_ext if backend.binary_ext in stages else list(stages)[-1]
     timer.ir_initialization += microseconds(start)
     overrides = Overrides(source, name, options)
     for stage, run in stages.items():
         start = time.perf_counter()
         product = overrides.replace(stage, run(product))
-        text = stage_text(product).encode()
+        data = stage_data(product)
+        if isinstance(product, str) and (read_facts := getattr(backend, "metadata", None)) is not None:
+            facts |= read_facts(stage, product)
         timer.lowering_stages.append((stage, microseconds(start)))
-        overrides.dump(stage, text)
-        if not knobs.compilation.store_binary_only or stage == backend.binary_ext:
-            files[f"{name}.{stage}"] = text
+        overrides.dump(stage, data)
+        if not knobs.compilation.store_binary_only or stage == binary:
+            files[f"{name}.{stage}"] = data
+        if stage == binary:
+            break
     if knobs.compilation.store_binary_only:
         del files[f"{name}.source"]
     metadata = {
         **asdict(options),
         "hash": key,
         "target": asdict(target),
-        "name": symbol,
         "shared": 0,
         "tmem_size": 0,
         "global_scratch_size": 0,
@@ -261,7 +298,8 @@ def build(
         "profile_scratch_align": 1,
         "tensordesc_meta": [],
         "triton_version": version(),
-        "binary_ext": backend.binary_ext,
+        "binary_ext": binary,
+        **facts,
         **environment,
     }
     files[f"{name}.json"] = json.dumps(metadata, default=str).encode()
@@ -310,9 +348,9 @@ class Overrides:
                 print(f"\nOverriding kernel with file {path}")
         if path is None:
             return product
-        return parse_module(Path(path).read_text(), str(path))
+        return read_product(stage, Path(path).read_bytes(), str(path))
 
-    def dump(self, stage: str, text: bytes) -> None:
+    def dump(self, stage: str, data: bytes) -> None:
         """Write the product where the user can look at it."""
         if self.dumper is not None:
-            self.dumper.put(text, f"{self.name}.{stage}")
+            self.dumper.put(data, f"{self.name}.{stage}")

@@ -49,7 +49,11 @@ Stage = Callable[[Any], Any]
 
 
 class Backend(Protocol):
-    """A target's compiler. `binary_ext` is the stage whose product the driver loads."""
+    """A target's compiler. `binary_ext` is the stage whose product the driver loads; compiling for a launch ends there.
+
+    A stage's product is a module, text or bytes. If there is a method ``metadata(stage, text) -> dict``, it is asked what
+    the launcher must know about the kernel after every stage whose product is text.
+    """
 
     target: GPUTarget
     binary_ext: str

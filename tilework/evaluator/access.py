@@ -38,7 +38,7 @@ def eval_load(machine: "Machine", op: Operation, pointer: Any, mask: Array | Non
         address, inside = pointer.at(pointer.offsets, machine.integers(op, "boundaryCheck"))
         pad_with_nan = machine.integer(op, "padding") == PaddingOption.NAN
         return machine.memory.load(address, inside, pointer.element, padding(pointer.element, pad_with_nan))
-    return machine.memory.load(pointer, mask, pointee(op.operands[0].type), other[0] if other else None)
+    return machine.memory.load(machine.spread(pointer), mask, pointee(op.operands[0].type), other[0] if other else None)
 
 
 @evaluates(tt.StoreOp)
@@ -47,7 +47,7 @@ def eval_store(machine: "Machine", op: Operation, pointer: Any, value: Array, ma
         address, inside = pointer.at(pointer.offsets, machine.integers(op, "boundaryCheck"))
         machine.memory.store(address, value, inside, pointer.element)
     else:
-        machine.memory.store(pointer, value, mask, pointee(op.operands[0].type))
+        machine.memory.store(machine.spread(pointer), value, mask, pointee(op.operands[0].type))
     return ()
 
 
@@ -159,7 +159,8 @@ def eval_atomic_rmw(machine: "Machine", op: Operation, pointer: Array, value: Ar
 @evaluates(tt.AtomicCASOp)
 def eval_atomic_cas(machine: "Machine", op: Operation, pointer: Array, expected: Array, value: Array) -> Array:
     """Compared as bits, so that NaN equals itself and -0.0 differs from 0.0."""
-    pairs = np.empty(np.shape(value), dtype=[("expected", expected.dtype), ("value", value.dtype)])
+    shape = np.broadcast_shapes(np.shape(value), np.shape(expected))
+    pairs = np.empty(shape, dtype=[("expected", expected.dtype), ("value", value.dtype)])
     pairs["expected"], pairs["value"] = expected, value
 
     def exchange(old: Array, pair: Array) -> Array:
@@ -176,7 +177,7 @@ def update(
 
     Lanes run in rounds: the first lane of every address together, then the second ones, ...
     """
-    address = np.asarray(pointer)
+    address = machine.spread(pointer)
     active = np.ones(address.size, bool) if mask is None else np.broadcast_to(mask, address.shape).reshape(-1)
     lanes = np.flatnonzero(active)
     flat, values = address.reshape(-1), np.broadcast_to(value, address.shape).reshape(-1)

@@ -18,18 +18,23 @@ from xdsl.ir import Operation, Region
 
 from tilework.evaluator.floats import Array, storage
 from tilework.evaluator.table import ELEMENTWISE, evaluates
-from tilework.ir import tt
+from tilework.ir import tt, ttc
 from tilework.ir.types import shape_of
 
 if TYPE_CHECKING:
     from tilework.evaluator.machine import Machine
 
-RETURNS = frozenset({tt.ReduceReturnOp, tt.ScanReturnOp, tt.MapElementwiseReturnOp, tt.ReturnOp})
+RETURNS = frozenset({tt.ReduceReturnOp, tt.ScanReturnOp, tt.MapElementwiseReturnOp, tt.ReturnOp, ttc.YieldOp})
 
 
 @evaluates(tt.ReduceOp)
 def eval_reduce(machine: "Machine", op: Operation, *sources: Array) -> Array | list[Array]:
-    axis, region = machine.integer(op, "axis"), op.regions[0]
+    results = reduced(machine, op.regions[0], machine.integer(op, "axis"), sources)
+    return results[0] if len(results) == 1 else results
+
+
+def reduced(machine: "Machine", region: Region, axis: int, sources: Sequence[Array]) -> list[Array]:
+    """Arrays of one shape without their `axis`."""
     parts = [np.moveaxis(source, axis, 0) for source in sources]
     while (length := parts[0].shape[0]) > 1:
         even = length - length % 2
@@ -37,14 +42,18 @@ def eval_reduce(machine: "Machine", op: Operation, *sources: Array) -> Array | l
         rest = [part[even:] for part in parts]
         combined = apply(machine, region, *pairs)
         parts = [np.concatenate(both) for both in zip(combined, rest, strict=True)] if length % 2 else combined
-    results = [np.asarray(part[0]) for part in parts]
-    return results[0] if len(results) == 1 else results
+    return [np.asarray(part[0]) for part in parts]
 
 
 @evaluates(tt.ScanOp)
 def eval_scan(machine: "Machine", op: Operation, *sources: Array) -> Array | list[Array]:
-    axis, region = machine.integer(op, "axis"), op.regions[0]
     step = -1 if machine.integer(op, "reverse") else 1
+    results = scanned(machine, op.regions[0], machine.integer(op, "axis"), step, sources)
+    return results[0] if len(results) == 1 else results
+
+
+def scanned(machine: "Machine", region: Region, axis: int, step: int, sources: Sequence[Array]) -> list[Array]:
+    """Running combinations of arrays of one shape; a `step` of -1 starts at the end."""
     parts = [np.moveaxis(source, axis, 0)[::step] for source in sources]
     totals = [np.empty_like(part, order="C", subok=False) for part in parts]
     carry = [np.asarray(part[0]) for part in parts]
@@ -53,8 +62,7 @@ def eval_scan(machine: "Machine", op: Operation, *sources: Array) -> Array | lis
             carry = apply(machine, region, carry, [np.asarray(part[position]) for part in parts])
         for total, value in zip(totals, carry, strict=True):
             total[position] = value
-    results = [np.moveaxis(total[::step], 0, axis) for total in totals]
-    return results[0] if len(results) == 1 else results
+    return [np.moveaxis(total[::step], 0, axis) for total in totals]
 
 
 @evaluates(tt.MapElementwiseOp)
@@ -77,14 +85,24 @@ def apply(machine: "Machine", region: Region, *groups: Sequence[Array]) -> list[
     if vectorises(machine, region):
         _, returned = machine.run_region(region, args)
         return [np.broadcast_to(value, shape) for value in returned]
-    terminator = region.blocks[0].last_op
+    terminator = next(block.last_op for block in region.blocks if type(block.last_op) in RETURNS)
     assert terminator is not None, "a combine region ends in a return"
     results = [np.empty(shape, storage(operand.type)) for operand in terminator.operands]
     for lane in np.ndindex(shape):
-        _, returned = machine.run_region(region, [np.asarray(arg[lane]) for arg in args])
-        for result, value in zip(results, returned, strict=True):
+        for result, value in zip(
+            results, run_blocks(machine, region, [np.asarray(arg[lane]) for arg in args]), strict=True
+        ):
             result[lane] = value
     return results
+
+
+def run_blocks(machine: "Machine", region: Region, args: Sequence[Array]) -> list[Array]:
+    """What `region` returns; it may branch between its blocks."""
+    terminator, values = machine.run_region(region, args)
+    while type(terminator) not in RETURNS:
+        block, passed = machine.next_block(terminator, values)
+        terminator, values = machine.run_block(block, passed)
+    return values
 
 
 def vectorises(machine: "Machine", region: Region) -> bool:

@@ -11,7 +11,7 @@ from tilework.evaluator.errors import Fault
 from tilework.evaluator.floats import Array, fit, is_float8, storage
 from tilework.evaluator.memory import plain
 from tilework.evaluator.table import evaluates
-from tilework.ir import tt
+from tilework.ir import tt, ttc
 from tilework.ir.misc import AssumeOp, GpuBarrierOp
 from tilework.ir.types import element_type, is_float, is_pointer, shape_of
 
@@ -62,6 +62,16 @@ def eval_while(machine: "Machine", op: Operation, *carried: Any) -> Any:
         _, values = machine.run_region(after, values)
 
 
+@evaluates(scf.ExecuteRegionOp)
+def eval_execute_region(machine: "Machine", op: Operation) -> Any:
+    block, args = op.regions[0].blocks[0], []
+    while True:
+        terminator, values = machine.run_block(block, args)
+        if type(terminator) is scf.YieldOp:
+            return values[0] if len(values) == 1 else values
+        block, args = machine.next_block(terminator, values)
+
+
 @evaluates(tt.GetProgramIdOp, elementwise=True)
 def eval_program_id(machine: "Machine", op: Operation) -> Array:
     return np.asarray(machine.program[machine.integer(op, "axis")], dtype=np.int32)
@@ -90,7 +100,7 @@ def eval_assume(machine: "Machine", op: Operation, condition: Array, *rest: Any)
     return ()
 
 
-@evaluates(tt.AssertOp, elementwise=True)
+@evaluates(tt.AssertOp, ttc.AssertOp, elementwise=True)
 def eval_assert(machine: "Machine", op: Operation, condition: Array) -> tuple[()]:
     if not np.all(condition):
         message = op.properties["message"].data  # pyright: ignore[reportAttributeAccessIssue]
@@ -100,7 +110,7 @@ def eval_assert(machine: "Machine", op: Operation, condition: Array) -> tuple[()
     return ()
 
 
-@evaluates(tt.PrintOp)
+@evaluates(tt.PrintOp, ttc.PrintOp)
 def eval_print(machine: "Machine", op: Operation, *args: Array) -> tuple[()]:
     """One line for each element: ``pid (0, 0, 0) idx (3) x: 1.000000``."""
     prefix = op.properties["prefix"].data  # pyright: ignore[reportAttributeAccessIssue]
@@ -115,7 +125,7 @@ def eval_print(machine: "Machine", op: Operation, *args: Array) -> tuple[()]:
         widths = [len(str(size - 1)) for size in arg.shape]
         for index in np.ndindex(arg.shape):
             spot = ", ".join(f"{number:>{width}}" for number, width in zip(index, widths, strict=True))
-            text = element_text(arg[index], element_type(type_), as_hex, is_signed)
+            text = element_text(arg[index], element_type(ttc.element_of(type_)), as_hex, is_signed)
             machine.on_print(f"{program} idx ({spot}){prefix}{operand}{text}")
     return ()
 

@@ -22,12 +22,22 @@ from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.evaluator import access, arith, combine, control, dot, libdevice, math_ops, shape  # noqa: F401 (rules)
+from tilework.evaluator import (  # noqa: F401 (rules)
+    access,
+    arith,
+    combine,
+    control,
+    dot,
+    libdevice,
+    math_ops,
+    shape,
+    tiles,
+)
 from tilework.evaluator.arguments import bind
 from tilework.evaluator.errors import EvaluationError, Fault, fault_at
 from tilework.evaluator.memory import Memory
 from tilework.evaluator.table import RULES, Rule
-from tilework.ir import tt
+from tilework.ir import tt, ttc
 
 MAX_STEPS = 5_000_000
 TERMINATORS = frozenset(
@@ -40,6 +50,8 @@ TERMINATORS = frozenset(
         tt.ReduceReturnOp,
         tt.ScanReturnOp,
         tt.MapElementwiseReturnOp,
+        ttc.EndOp,
+        ttc.YieldOp,
     }
 )
 Program = tuple[int, int, int]
@@ -142,6 +154,8 @@ class Machine:
         self.values: dict[SSAValue, Any] = {}
         self.plans: dict[Block, list[Step]] = {}
         self.vectorises: dict[Region, bool] = {}
+        self.lanes: tuple[int, ...] = ()  # the indices at which a nest runs at once
+        self.folds: dict[Operation, list[list[Any]]] = {}  # what the reductions of the running nest have seen
 
     def call(self, function: tt.FuncOp, args: Sequence[Any]) -> list[Any]:
         """The values `function` returns. Its SSA values replace those of an outer call while it runs."""
@@ -206,6 +220,10 @@ class Machine:
             assert where is not None, "a block outside any op cannot run"
             raise fault_at(Fault("ends a block without a terminator"), where, self.program)
         return plan
+
+    def spread(self, pointer: Any) -> np.ndarray[Any, Any]:
+        """A pointer for each index: in a nest, one that is the same for all is used by all."""
+        return np.broadcast_to(pointer, self.lanes) if self.lanes and np.ndim(pointer) == 0 else np.asarray(pointer)
 
     @staticmethod
     def integer(op: Operation, key: str, default: int = 0) -> int:

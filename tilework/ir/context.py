@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import Builtin
 from tilework.ir.arith_ext import Arith
 from tilework.ir.misc import GPU, LLVM
 from tilework.ir.tt import TT
+from tilework.ir.ttc import TTC
 
-DIALECTS = (Builtin, Arith, math.Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT)
+DIALECTS = (Builtin, Arith, math.Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT, TTC)
 
 
 @cache

@@ -12,7 +12,7 @@ from xdsl.dialects import arith, cf, math, scf, ub
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilework.ir import tt
+from tilework.ir import tt, ttc
 from tilework.ir.arith_ext import Arith
 from tilework.ir.tt.text import is_true
 
@@ -28,6 +28,8 @@ TERMINATORS: Ops = frozenset(
         tt.ReduceReturnOp,
         tt.ReturnOp,
         tt.ScanReturnOp,
+        ttc.EndOp,
+        ttc.YieldOp,
     }
 )
 TT_ELEMENTWISE: Ops = frozenset(
@@ -46,7 +48,7 @@ TT_ELEMENTWISE: Ops = frozenset(
 # Effects follow from the property `pure`.
 DECLARED: Ops = frozenset({tt.ExternElementwiseOp, tt.ElementwiseInlineAsmOp})
 # Effects are those of the ops inside.
-RECURSIVE: Ops = frozenset({scf.ForOp, scf.IfOp, scf.WhileOp, tt.MapElementwiseOp})
+RECURSIVE: Ops = frozenset({scf.ForOp, scf.IfOp, scf.WhileOp, scf.ExecuteRegionOp, tt.MapElementwiseOp})
 # Undefined or expensive where the divisor is 0.
 DIVISIONS: Ops = frozenset({arith.DivSIOp, arith.DivUIOp, arith.CeilDivSIOp, arith.CeilDivUIOp})
 ELEMENTWISE: Ops = (
@@ -80,11 +82,13 @@ PURE: Ops = (
         tt.SplitOp,
         tt.TransOp,
         tt.UnsplatOp,
+        ttc.TableOp,
     }
 )
 SPECULATABLE: Ops = PURE - TERMINATORS - DIVISIONS - {tt.CatOp}
-READ_ONLY: Ops = frozenset({tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp})
-WRITE_ONLY: Ops = frozenset({tt.StoreOp, tt.PrintOp, tt.AssertOp})
+READ_ONLY: Ops = frozenset({tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp, ttc.ReadOp})
+# A buffer is made where it is allocated: two allocations are not one, but one that is unused may go.
+WRITE_ONLY: Ops = frozenset({tt.StoreOp, tt.PrintOp, tt.AssertOp, ttc.WriteOp})
 
 
 def is_pure(op: Operation) -> bool:

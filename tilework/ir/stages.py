@@ -11,18 +11,34 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir.arith_ext import Arith
+from tilework.ir.effects import TT_ELEMENTWISE
 from tilework.ir.misc import GPU, LLVM
-from tilework.ir.tt import TT, ViewOp
-from tilework.ir.types import PointerType, TensorDescType
+from tilework.ir.tt import (
+    TT,
+    AtomicCASOp,
+    AtomicRMWOp,
+    CallOp,
+    ExternElementwiseOp,
+    FuncOp,
+    GetNumProgramsOp,
+    GetProgramIdOp,
+    LoadOp,
+    ReturnOp,
+    StoreOp,
+    ViewOp,
+)
+from tilework.ir.ttc import TTC
+from tilework.ir.types import PointerType, TensorDescType, is_tensor
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The ops of a stage, and whether its tensors have encodings."""
+    """The ops of a stage, whether it has tensors, and whether those have encodings."""
 
     name: str
     ops: frozenset[type[Operation]]
     encodings: bool
+    tensors: bool = True
 
 
 class StageError(Exception):
@@ -56,7 +72,21 @@ TTIR = Stage(
     ),
     encodings=False,
 )
-STAGES = {stage.name: stage for stage in (TTIR,)}
+SCALAR_TT = frozenset(
+    {
+        *(ExternElementwiseOp, LoadOp, StoreOp, AtomicRMWOp, AtomicCASOp),
+        *(GetProgramIdOp, GetNumProgramsOp, FuncOp, CallOp, ReturnOp),
+        *TT_ELEMENTWISE,
+    }
+)
+OTHER_TT = frozenset(TT.operations) - SCALAR_TT
+TTCIR = Stage(
+    name="ttcir",
+    ops=TTIR.ops - OTHER_TT | {*TTC.operations, scf.ExecuteRegionOp},
+    encodings=False,
+    tensors=False,
+)
+STAGES = {stage.name: stage for stage in (TTIR, TTCIR)}
 
 
 def check_stage(module: ModuleOp, stage: str) -> None:
@@ -65,6 +95,8 @@ def check_stage(module: ModuleOp, stage: str) -> None:
     for op in module.walk():
         if type(op) not in contract.ops:
             raise StageError(stage, op, f"is not an op of {stage}")
+        if not contract.tensors and (found := first_tensor(types_in(op))) is not None:
+            raise StageError(stage, op, f"{stage} has no tensors, but found {found}")
         if not contract.encodings and (found := first_encoded(types_in(op))) is not None:
             raise StageError(stage, op, f"{stage} has no encodings, but found {found}")
 
@@ -77,6 +109,14 @@ def types_in(op: Operation) -> Iterable[Attribute]:
         for block in region.blocks:
             for argument in block.args:
                 yield argument.type
+
+
+def first_tensor(types: Iterable[Attribute]) -> Attribute | None:
+    """The first type that is, or points to, a tensor."""
+    for type in types:
+        if is_tensor(type.pointee if isinstance(type, PointerType) else type) or isinstance(type, TensorDescType):
+            return type
+    return None
 
 
 def first_encoded(types: Iterable[Attribute]) -> Attribute | None:

@@ -1,14 +1,15 @@
-"""The host as a device: until native code exists, kernels run in the evaluator, op by op on real memory.
+"""The host as a device: kernels run as machine code on all cores, or in the evaluator, op by op on real memory.
 
-Launches are synchronous, there is one device (0) and one stream (0).
+What a kernel was compiled to decides: an object file is loaded, TTIR is evaluated. `backends/cpu/pipeline.py` chooses
+between them, by TILEWORK_DEVICE. Launches are synchronous, there is one device (0) and one stream (0).
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from tilework.backends.base import GPUTarget
-from tilework.ir.parser import parse_module
 from tilework.runtime.evaluate import EvaluatorLauncher
+from tilework.runtime.pack import packer
 
 
 class CpuUtils:
@@ -29,11 +30,48 @@ class CpuUtils:
         }
 
 
+class NativeLauncher:
+    """Runs the machine code of one kernel; made once per kernel, called once per launch."""
+
+    def __init__(self, source: Any, metadata: Any) -> None:
+        from tilework.backends.cpu.driver import run
+        from tilework.backends.cpu.interface import Interface
+
+        self.interface = Interface.from_facts(metadata.interface)
+        signature = list(source.signature.values()) if hasattr(source, "signature") else None
+        interface = self.interface
+        self.pack = packer(interface.parameters, signature, interface.stored, metadata.name, interface.alignments)
+        self.run = run
+
+    def __call__(
+        self,
+        grid: Sequence[int],
+        stream: int,
+        function: Any,
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Any,
+        exit_hook: Any,
+        args: Sequence[Any],
+    ) -> None:
+        """Run every program of the grid, in any order, on several threads; `args` stay alive until they are done."""
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
+        self.run(function, self.interface, self.pack(args), (x, y, z))
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+
+def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLauncher:
+    """The launcher for what a kernel was compiled to."""
+    return (NativeLauncher if metadata.binary_ext == "obj" else EvaluatorLauncher)(source, metadata)
+
+
 class CpuDriver:
     """Runs kernels on the host."""
 
-    binary_ext = "ttir"
-    launcher_cls = EvaluatorLauncher
+    launcher_cls = staticmethod(make_launcher)
 
     def __init__(self) -> None:
         self.utils = CpuUtils()
@@ -83,8 +121,15 @@ class CpuDriver:
     def clear_cache(self, cache: Any) -> None:
         cache[:] = 0
 
-    def load_binary(self, name: str, binary: str, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
-        """(module, function, registers, spills, most threads) of a kernel: here its parsed TTIR."""
+    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+        """(module, function, registers, spills, most threads) of a kernel: its code in memory, or its parsed TTIR."""
+        if isinstance(binary, bytes):
+            from tilework.backends.cpu.library import load
+
+            kernel = load(binary, name)
+            return kernel, kernel, 0, 0, 1 << 30
+        from tilework.ir.parser import parse_module
+
         module = parse_module(binary, f"{name}.ttir")
         return module, module, 0, 0, 1 << 30
 
@@ -102,6 +147,8 @@ class CpuDriver:
 
     def _check_argument(self, position: int, arg: Any) -> None:
         """One argument of a class that is not known to live on the host."""
+        if getattr(arg, "is_cpu", False) is True:  # torch: cheaper than asking for the device
+            return
         device = getattr(arg, "device", None)
         interface = hasattr(arg, "__cuda_array_interface__") and not hasattr(arg, "data_ptr")
         if (device is None or device == "cpu") and not interface and not hasattr(arg, "is_cuda"):

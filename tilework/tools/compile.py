@@ -23,7 +23,7 @@ class UsageError(Exception):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework compile`."""
-    parser.add_argument("source", metavar="FILE.py:KERNEL|FILE.ttir", help="a kernel in a Python file, or an IR file")
+    parser.add_argument("source", metavar="FILE.py:KERNEL|FILE.STAGE", help="a kernel in a Python file, or the file of a stage (.ttir, .ttcir, .llir)")
     parser.add_argument("--signature", default="", help='types and constants, for example "*fp32:16, i32:16, 1024"')
     parser.add_argument("--target", default="cuda:90", help="cuda:80, cuda:90, cpu (default: %(default)s)")
     parser.add_argument("--num-warps", type=int, default=4)
@@ -73,12 +73,15 @@ def compile_and_write(args: argparse.Namespace) -> int:
     }
     texts = lower(source, target, stages, **settings)
     for stage in stages:
+        product = texts[stage]
+        if args.output is None and isinstance(product, bytes):
+            raise UsageError(f"{stage} is not text: say with -o where to write it")
         if args.output is None:
-            print(texts[stage], end="")
+            print(product, end="")
             continue
         folder = Path(args.output)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.{stage}").write_text(texts[stage])
+        (folder / f"{name}.{stage}").write_bytes(product if isinstance(product, bytes) else product.encode())
         print(folder / f"{name}.{stage}")
     return 0
 

@@ -30,3 +30,8 @@ def ttir_pipeline(capability: int | None) -> list[str]:
         "symbol-dce",
         "triton-loop-unroll",
     ]
+
+
+def ttc_pipeline() -> list[str]:
+    """From optimised TTIR to loop nests over buffers, for the CPU."""
+    return ["triton-licm", "ttc-uniform-increments", "convert-triton-to-tile-loops", "canonicalize", "cse"]

@@ -32,6 +32,8 @@ PASSES: dict[str, str] = {
     "triton-loop-aware-cse": "tt.loop_aware_cse:LoopAwareCSEPass",
     "triton-licm": "tt.licm:LicmPass",
     "loop-invariant-code-motion": "tt.licm:LicmPass",
+    "ttc-uniform-increments": "ttc.uniform_increments:UniformIncrementsPass",
+    "convert-triton-to-tile-loops": "ttc.tile_loops:TileLoopsPass",
     "test-print-alignment": "tt.print_alignment:PrintAlignmentPass",
 }
 

@@ -1,0 +1,148 @@
+"""How near the micro-kernels of `ttc.dot` come to the machine's limit, beside NumPy on one thread.
+
+    python -m benchmarks.dot_microkernel
+
+The limit is measured in the same run: fused multiply-adds on registers, enough of them in flight to hide their latency.
+NumPy's BLAS is limited to one thread through the environment, so this program starts itself again with it set.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tilework.backends.cpu.dot import Product, emit_product, plan_of
+from tilework.backends.cpu.target import HostTarget
+from tilework.backends.llvm.builder import Builder
+from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, optimize, to_object
+from tilework.backends.llvm.module import Module
+from tilework.backends.llvm.types import Type, f32, f64, i64, ptr, vector, void
+from tilework.backends.llvm.values import constant
+from tilework.ir import types as ir
+
+SIZES = [
+    (16, 16, 16),
+    (32, 32, 32),
+    (64, 64, 64),
+    (128, 128, 64),
+    (128, 256, 64),
+    (128, 128, 128),
+    (1, 64, 64),
+    (256, 512, 128),
+]
+TYPES: list[tuple[Any, Any, Any, Any]] = [
+    (ir.f32, ir.f32, np.float32, np.float32),
+    (ir.f64, ir.f64, np.float64, np.float64),
+    (ir.f16, ir.f32, np.float16, np.float32),
+    (ir.bf16, ir.f32, ml_dtypes.bfloat16, np.float32),
+    (ir.f8E4M3FN, ir.f32, ml_dtypes.float8_e4m3fn, np.float32),
+    (ir.i8, ir.i32, np.int8, np.int32),
+]
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+def load(module: Module, name: str, arguments: int) -> Callable[..., None]:
+    machine = host_target_machine(features=",".join(f"+{name}" for name in sorted(HostTarget.detect().features)))
+    library = jit_load(to_object(optimize(module.text(), 1, machine), machine), [name])
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(library[name])
+    function.library = library  # type: ignore[attr-defined]
+    return function
+
+
+def repeated(module: Module, product: Product, target: HostTarget) -> None:
+    """``run(a, b, c, scratch, times)``, so that the cost of a ctypes call does not count."""
+    emit_product(module, target, product, plan_of(target, product))
+    function = module.function("run", void, [(ptr, name) for name in "abcs"] + [(i64, "times")])
+    b = Builder(function)
+    with b.loop(constant(i64, 0), function.args[4]):
+        b.call(product.name, void, function.args[:4])
+    b.ret()
+
+
+def best(call: Callable[[], Any], work: float, rounds: int = 60) -> float:
+    """Work per second of the fastest round."""
+    call()
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return work / min(times)
+
+
+def peak(element: Type, target: HostTarget) -> float:
+    """Operations per second of multiply-adds that touch no memory."""
+    module = Module("peak", data_layout=data_layout(host_target_machine()))
+    lanes, chains, times = target.lanes(element.bits), 16, 50_000
+    function = module.function("run", void, [(ptr, "out")])
+    b = Builder(function)
+    places = [b.gep(function.args[0], number * target.vector_bytes) for number in range(chains)]
+    initial = [b.load(vector(element, lanes), place, align=8) for place in places]
+    with b.loop_carrying(constant(i64, 0), times, 1, initial) as loop:
+        loop.next([b.fma(initial[0], initial[1], value) for value in loop.carried])
+    for value, place in zip(loop.results, places, strict=True):
+        b.store(value, place, align=8)
+    b.ret()
+    run, out = load(module, "run", 1), np.zeros(chains * target.vector_bytes, np.uint8)
+    return best(lambda: run(out.ctypes.data), 2.0 * lanes * chains * times)
+
+
+def ours(product: Product, dtype: Any, total: Any, target: HostTarget) -> float:
+    module = Module("dot", data_layout=data_layout(host_target_machine()))
+    repeated(module, product, target)
+    run = load(module, "run", 5)
+    random = np.random.default_rng(0)
+    a = random.integers(-4, 4, (product.rows, product.depth)).astype(dtype)
+    b = random.integers(-4, 4, (product.depth, product.columns)).astype(dtype)
+    c = np.zeros((product.rows, product.columns), total)
+    scratch = np.zeros(plan_of(target, product).scratch_bytes + 64, np.uint8)
+    work = 2.0 * product.rows * product.columns * product.depth
+    times = max(1, int(2e7 / work))
+    addresses = [array.ctypes.data for array in (a, b, c)] + [-(-scratch.ctypes.data // 64) * 64]
+    run(*addresses, 1)
+    assert np.array_equal(c, (a.astype(np.float64) @ b.astype(np.float64)).astype(total)), f"{product.name} is wrong"
+    return best(lambda: run(*addresses, times), work * times)
+
+
+def numpys(product: Product, dtype: Any) -> float:
+    a = np.ones((product.rows, product.depth), dtype)
+    b = np.ones((product.depth, product.columns), dtype)
+    c = np.zeros((product.rows, product.columns), dtype)
+    work = 2.0 * product.rows * product.columns * product.depth
+    times = max(1, int(2e7 / work))
+
+    def call() -> None:
+        for _ in range(times):
+            np.matmul(a, b, out=c)
+
+    return best(call, work * times)
+
+
+def main() -> None:
+    if any(os.environ.get(name) != "1" for name in THREADS):
+        command = [sys.executable, "-m", "benchmarks.dot_microkernel"]
+        sys.exit(subprocess.run(command, env=os.environ | dict.fromkeys(THREADS, "1")).returncode)
+    target = HostTarget.detect()
+    peaks = {f32: peak(f32, target), f64: peak(f64, target)}
+    print(f"{target.cpu}: peak f32 {peaks[f32] / 1e9:.1f}, f64 {peaks[f64] / 1e9:.1f} GFLOP/s (registers, one core)")
+    print(f"{'types':>14} {'M x N x K':>14} {'block':>6} {'GFLOP/s':>8} {'of peak':>8} {'NumPy':>8}")
+    for operand, total, dtype, total_dtype in TYPES:
+        for rows, columns, depth in SIZES:
+            product = Product(1, rows, columns, depth, operand, operand, total)
+            block = plan_of(target, product).block
+            rate = ours(product, dtype, total_dtype, target)
+            limit = peaks[f64 if total == ir.f64 else f32]
+            numpy_rate = f"{numpys(product, dtype) / 1e9:8.1f}" if operand in (ir.f32, ir.f64) else f"{'-':>8}"
+            size = f"{rows}x{columns}x{depth}"
+            shape = f"{operand!s:>9} {total!s:>4} {size:>14} {block.rows}x{block.columns:<4}"
+            print(f"{shape} {rate / 1e9:8.1f} {rate / limit:8.0%} {numpy_rate}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

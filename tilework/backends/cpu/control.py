@@ -1,0 +1,212 @@
+"""Rules of control flow and of scalar memory: `scf`, `cf`, returns, buffers, and reads outside of nests.
+
+Only scalars are carried by loops and branches; tiles stay where they are, in their buffers.
+"""
+
+from math import prod
+
+from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Block, Operation, Region
+
+from tilework.backends.cpu.lowering import Lowering, element_bytes, lowers, register_type
+from tilework.backends.llvm.module import Block as Label
+from tilework.backends.llvm.types import array, i1, i8, i64, struct
+from tilework.backends.llvm.values import Value, constant
+from tilework.ir import tt, ttc
+from tilework.ir.types import array_values
+
+
+def lower_body(low: Lowering, region: Region) -> None:
+    """The body of a function, from its entry block on."""
+    blocks = list(region.blocks)
+    if len(blocks) == 1:
+        low.lower_block(blocks[0])
+        return
+    branches = Branches(low, blocks)
+    low.branches = branches
+    for block in branches.order():
+        branches.enter(block)
+        low.lower_block(block)
+    branches.close()
+
+
+class Branches:
+    """The blocks of a function with `cf` branches. A block argument is a phi, written when all edges are known."""
+
+    def __init__(self, low: Lowering, blocks: list[Block]) -> None:
+        self.low, self.blocks = low, blocks
+        self.labels: dict[Block, Label] = {block: low.builder.new_block("block") for block in blocks[1:]}
+        self.edges: dict[Block, list[tuple[list[Value], Label]]] = {block: [] for block in blocks}
+        self.places: dict[Block, tuple[Label, int]] = {}
+
+    def order(self) -> list[Block]:
+        """Reverse postorder: a block comes after those that dominate it."""
+        seen: set[Block] = set()
+        finished: list[Block] = []
+
+        def visit(block: Block) -> None:
+            seen.add(block)
+            last = block.last_op
+            for successor in reversed(last.successors if last is not None else ()):
+                if successor not in seen:
+                    visit(successor)
+            finished.append(block)
+
+        visit(self.blocks[0])
+        return finished[::-1]
+
+    def enter(self, block: Block) -> None:
+        if block is self.blocks[0]:
+            return
+        b = self.low.builder
+        label = self.labels[block]
+        b.enter(label)
+        self.places[block] = (label, len(label.lines))
+        for arg in block.args:
+            self.low[arg] = b.effect("", register_type(arg.type))
+
+    def jump(self, block: Block, values: list[Value]) -> None:
+        """Leave the current block for `block`."""
+        b = self.low.builder
+        self.edges[block].append((values, b.block))
+        b.br(self.labels[block])
+
+    def close(self) -> None:
+        """Write the phis."""
+        for block, (label, position) in self.places.items():
+            for number, arg in enumerate(block.args):
+                made = self.low[arg]
+                listed = ", ".join(f"[ {values[number].text}, %{origin.name} ]" for values, origin in self.edges[block])
+                label.lines[position + number] = f"  {made.text} = phi {made.type.text} {listed}"
+
+
+@lowers(cf.BranchOp)
+def lower_br(low: Lowering, op: Operation) -> None:
+    low.branches.jump(op.successors[0], [low[value] for value in op.operands])
+
+
+@lowers(cf.ConditionalBranchOp)
+def lower_cond_br(low: Lowering, op: Operation) -> None:
+    b = low.builder
+    _, first, _ = array_values(op.properties["operandSegmentSizes"])
+    values = [low[value] for value in op.operands[1:]]
+    sides = [b.new_block("edge", inherit=True) for _ in range(2)]
+    b.cond_br(low[op.operands[0]], sides[0], sides[1])
+    for side, target, carried in zip(sides, op.successors, (values[:first], values[first:]), strict=True):
+        b.enter(side)
+        low.branches.jump(target, carried)
+
+
+@lowers(tt.ReturnOp)
+def lower_return(low: Lowering, op: Operation) -> None:
+    b, values = low.builder, [low[operand] for operand in op.operands]
+    if len(values) > 1:
+        b.ret(b.build_struct(struct(*[value.type for value in values]), values))
+    else:
+        b.ret(values[0] if values else None)
+
+
+@lowers(scf.ForOp)
+def lower_for(low: Lowering, op: Operation) -> tuple[Value, ...]:
+    start, end, step, *carried = (low[operand] for operand in op.operands)
+    block = op.regions[0].block
+    with low.builder.loop_carrying(start, end, step, carried) as loop:
+        loop.next(low.region(block, [loop.index, *loop.carried]))
+    return loop.results
+
+
+@lowers(scf.IfOp)
+def lower_if(low: Lowering, op: Operation) -> tuple[Value, ...]:
+    def side(region: Region) -> list[Value]:
+        return low.region(region.block, []) if region.blocks else []
+
+    then, otherwise = op.regions
+    return low.builder.if_else(low[op.operands[0]], lambda: side(then), lambda: side(otherwise))
+
+
+@lowers(scf.WhileOp)
+def lower_while(low: Lowering, op: Operation) -> tuple[Value, ...]:
+    b = low.builder
+    before, after = op.regions
+    origin = b.block
+    header, body, done = (b.function.block(name) for name in ("while", "do", "done"))
+    b.br(header)
+    with b.scope():
+        b.resume(header)
+        opened = [b.open_phi(low[operand].type, low[operand], origin) for operand in op.operands]
+        condition, *values = low.region(before.block, [made for made, _ in opened])
+        b.end(f"br {condition.typed}, label %{body.name}, label %{done.name}")  # both blocks are placed in any case
+        b.resume(body)
+        following = low.region(after.block, values)
+        latch = b.block
+        b.br(header)
+        for (_, close), value in zip(opened, following, strict=True):
+            close(value, latch)
+    b.resume(done)
+    return tuple(values)
+
+
+# Buffers
+
+
+@lowers(ttc.AllocOp)
+def lower_alloc(low: Lowering, op: Operation) -> Value:
+    return low.buffer_offset(low.offsets[op.results[0]])
+
+
+@lowers(ttc.TableOp)
+def lower_table(low: Lowering, op: Operation) -> Value:
+    """A constant array in the object file."""
+    value, type_ = op.properties["value"], op.results[0].type
+    assert isinstance(value, DenseIntOrFPElementsAttr) and isinstance(type_, ttc.BufferType)
+    size = element_bytes(type_.element) * prod(type_.shape)
+    data = value.data.data
+    data *= size // len(data)
+    spelled = "".join(f"\\{byte:02X}" for byte in data)
+    name = f"table.{len(low.module.globals)}"
+    text = f'c"{spelled}"'
+    return low.module.global_variable(name, array(i8, size), text, linkage="private", constant=True, align=64)
+
+
+@lowers(ttc.ReadOp)
+def lower_read(low: Lowering, op: Operation) -> Value:
+    """Outside of a nest: one scalar."""
+    return low.read(op.results[0].type, element_address(low, op, 0))
+
+
+@lowers(ttc.WriteOp)
+def lower_write(low: Lowering, op: Operation) -> None:
+    low.write(op.operands[0].type, low[op.operands[0]], element_address(low, op, 1))
+
+
+def element_address(low: Lowering, op: Operation, position: int) -> Value:
+    """The address of an element of the buffer that is operand `position`; its indices follow."""
+    b, type_ = low.builder, op.operands[position].type
+    assert isinstance(type_, ttc.BufferType)
+    index, scale = constant(i64, 0), element_bytes(type_.element)
+    for operand, size in zip(reversed(op.operands[position + 1 :]), reversed(type_.shape), strict=True):
+        index = b.add(index, b.mul(b.sext(low[operand], i64), scale))
+        scale *= size
+    return b.gep(low[op.operands[position]], index)
+
+
+@lowers(tt.LoadOp)
+def lower_load(low: Lowering, op: Operation) -> Value:
+    """Outside of a nest: one scalar; masked off without `other`, it is 0."""
+    type_ = op.results[0].type
+    address, *rest = (low[operand] for operand in op.operands)
+    if not rest:
+        return low.read(type_, address)
+    other = rest[1] if len(rest) > 1 else constant(register_type(type_), 0)
+    (value,) = low.builder.if_else(rest[0], lambda: [low.read(type_, address)], lambda: [other])
+    return value
+
+
+@lowers(tt.StoreOp)
+def lower_store(low: Lowering, op: Operation) -> None:
+    address, value, *mask = (low[operand] for operand in op.operands)
+    if mask and mask[0].constant == 0:
+        return
+    with low.builder.if_(mask[0] if mask else constant(i1, 1)):
+        low.write(op.operands[1].type, value, address)

@@ -1,0 +1,50 @@
+"""Run a loaded kernel over a grid, and say what went wrong in the user's words.
+
+    kernel = load(data, interface.name)
+    run(kernel, interface, slots, (64, 1, 1))
+
+`slots` are the arguments as `interface.py` lays them out. The call returns when every program is done.
+"""
+
+from tilework import knobs
+from tilework.backends.cpu.interface import Interface
+from tilework.backends.cpu.library import NativeKernel
+from tilework.backends.cpu.pool import Grid, default_threads, is_short, run_inline, run_shared
+
+MOST_PROGRAMS = 2**31
+
+
+def run(kernel: NativeKernel, interface: Interface, slots: bytes, grid: Grid) -> None:
+    """Run all programs of `grid`; a failed assert is a RuntimeError."""
+    total = grid[0] * grid[1] * grid[2]
+    if total < 1:
+        return
+    if total == 1 or is_short(kernel, total):
+        failure = run_inline(kernel, slots, grid, total, interface.arena)
+    elif total > MOST_PROGRAMS:
+        raise ValueError(f"a grid of {' x '.join(map(str, grid))} has {total} programs; at most {MOST_PROGRAMS} can be run")
+    elif (threads := thread_count()) == 1:
+        failure = run_inline(kernel, slots, grid, total, interface.arena)
+    else:
+        failure = run_shared(kernel, slots, grid, total, interface.arena, threads)
+    if failure is not None:
+        raise fault_error(interface, grid, *failure)
+
+
+def thread_count() -> int:
+    """TILEWORK_NUM_THREADS, or one per core."""
+    wanted = knobs.runtime.num_threads
+    if wanted is None:
+        return default_threads()
+    if wanted < 1:
+        raise ValueError(f"TILEWORK_NUM_THREADS must be at least 1, got {wanted}")
+    return wanted
+
+
+def fault_error(interface: Interface, grid: Grid, code: int, linear: int) -> RuntimeError:
+    """The error of a failed assert."""
+    faults = interface.faults
+    message, place = faults[code - 1] if 0 < code <= len(faults) else (f"fault {code}", "")
+    program = (linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1]))
+    where = f"{place}: " if place else ""
+    return RuntimeError(f"{where}device-side assert triggered: {message} [kernel {interface.name}, program {program}]")

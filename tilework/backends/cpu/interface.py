@@ -1,0 +1,151 @@
+"""What the machine code of a kernel and the one who runs it agree on.
+
+The facts stand as JSON in the first line of the `llir` text, so that an LLVM file is a complete source:
+
+    ; tilework {"name": "add", "parameters": ["ptr", "ptr", "i32"], "stored": [1], "arena": 64, ...}
+
+Code. ``i32 NAME_range(args, first, last, np0, np1, np2, arena)`` runs the programs with linear ids first to last - 1 (x
+fastest). `args` are slots of 8 bytes, one per parameter. `arena` is scratch memory, aligned to 64 bytes. Its first 64
+bytes are the control block: the fault code (i32), at byte 8 the linear id of the program that failed (i64), at byte 16
+the number of programs that `NAME_work` ran (i64). ``NAME_work`` takes chunks of ids from a shared counter until none are
+left; every thread of a launch calls it once.
+
+Faults. An assert that fails stores its code, 1 + its position among the asserts of the module, and `NAME_range` returns
+it after that program.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
+from xdsl.ir import Attribute, Operation
+
+from tilework.backends.cpu.stored import stored_parameters
+from tilework.errors import TritonError
+from tilework.ir.types import PointerType
+
+MARK = "; tilework "
+CONTROL = 64  # bytes at the start of an arena
+FAULT, PROGRAM, COUNT = 0, 8, 16  # places in the control block
+ASSERTS = ("tt.assert", "ttc.assert")
+
+
+@dataclass(frozen=True)
+class Interface:
+    """See the module docstring; `faults` are (message, file:line:column) by code - 1, `alignments` those of `stored`."""
+
+    name: str
+    parameters: tuple[str, ...]
+    stored: tuple[int, ...] = ()
+    arena: int = CONTROL
+    faults: tuple[tuple[str, str], ...] = field(default=())
+    alignments: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, module: ModuleOp, arena: int) -> "Interface":
+        """The interface of the public function of a module."""
+        function = public_function(module)
+        name = function.properties["sym_name"].data  # pyright: ignore[reportAttributeAccessIssue]
+        inputs = function.properties["function_type"].inputs  # pyright: ignore[reportAttributeAccessIssue]
+        stored = sorted(stored_parameters(module, name).items())
+        return cls(
+            name,
+            tuple("ptr" if isinstance(type, PointerType) else str(type) for type in inputs),
+            tuple(position for position, _ in stored),
+            arena,
+            tuple((message_of(op), location_text(op.location) or "") for op in asserts(module)),
+            tuple(alignment for _, alignment in stored),
+        )
+
+    def line(self) -> str:
+        """The first line of the `llir` text."""
+        return MARK + json.dumps(asdict(self)) + "\n"
+
+    @classmethod
+    def read(cls, text: str) -> "Interface":
+        """The inverse of `line`, from a whole `llir` text."""
+        first, _, _ = text.partition("\n")
+        if not first.startswith(MARK):
+            raise TritonError(f"an llir file for the CPU begins with a line {MARK}{{...}}, this one with {first[:40]!r}")
+        return cls.from_facts(json.loads(first.removeprefix(MARK)))
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> "Interface":
+        """From a dictionary, in which JSON has made lists of tuples."""
+        faults = tuple((message, place) for message, place in facts["faults"])
+        alignments = tuple(facts.get("alignments", ()))
+        return cls(facts["name"], tuple(facts["parameters"]), tuple(facts["stored"]), facts["arena"], faults, alignments)
+
+
+def public_function(module: ModuleOp) -> Operation:
+    """The kernel among the functions of a module."""
+    for op in module.ops:
+        visibility: Any = op.properties.get("sym_visibility")
+        if op.name == "tt.func" and visibility is not None and visibility.data == "public":
+            return op
+    raise TritonError("the module has no public tt.func")
+
+
+def asserts(module: ModuleOp) -> Iterator[Operation]:
+    """The ops that can fail, in the order of their codes."""
+    return (op for op in module.walk() if op.name in ASSERTS)
+
+
+def fault_codes(module: ModuleOp) -> dict[Operation, int]:
+    """The code of each op that can fail."""
+    return {op: code for code, op in enumerate(asserts(module), 1)}
+
+
+def message_of(op: Operation) -> str:
+    message: Any = op.properties.get("message")
+    return message.data if message is not None else ""
+
+
+def location_text(location: Attribute | None) -> str | None:
+    """``file:line:column`` of the innermost source position, or None when it is unknown."""
+    match location:
+        case FileLineColLoc():
+            return f"{location.filename.data}:{location.line.data}:{location.column.data}"
+        case NameLoc():
+            return location_text(location.location)
+        case CallSiteLoc():
+            return location_text(location.callee) or location_text(location.caller)
+        case FusedLoc(locations=ArrayAttr(data=parts)):
+            return next((text for part in parts if (text := location_text(part))), None)
+        case _:
+            return None
+
+
+def work_function(name: str) -> str:
+    """The LLVM text of `NAME_work`; the result is 0 or a fault code, and a fault ends the work of all threads."""
+    return f"""
+define i32 @"{name}_work"(ptr %args, ptr %next, i64 %total, i64 %chunk, i32 %np0, i32 %np1, i32 %np2, ptr %arena) {{
+entry:
+  %count = getelementptr i8, ptr %arena, i64 {COUNT}
+  br label %claim
+claim:
+  %ran = phi i64 [ 0, %entry ], [ %sum, %run ]
+  %first = atomicrmw add ptr %next, i64 %chunk monotonic, align 8
+  %more = icmp slt i64 %first, %total
+  br i1 %more, label %run, label %done
+run:
+  %end = add i64 %first, %chunk
+  %whole = icmp sle i64 %end, %total
+  %last = select i1 %whole, i64 %end, i64 %total
+  %code = call i32 @"{name}_range"(ptr %args, i64 %first, i64 %last, i32 %np0, i32 %np1, i32 %np2, ptr %arena)
+  %size = sub i64 %last, %first
+  %sum = add i64 %ran, %size
+  %good = icmp eq i32 %code, 0
+  br i1 %good, label %claim, label %stop
+stop:
+  store atomic i64 %total, ptr %next monotonic, align 8
+  br label %done
+done:
+  %programs = phi i64 [ %ran, %claim ], [ %sum, %stop ]
+  %result = phi i32 [ 0, %claim ], [ %code, %stop ]
+  store i64 %programs, ptr %count, align 8
+  ret i32 %result
+}}
+"""

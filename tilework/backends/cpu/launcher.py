@@ -1,0 +1,590 @@
+"""The launcher: LLVM text of functions that Python calls as it calls functions written in C.
+
+`launch(self, args, nargs, kwnames)` is `kernel[grid](*args)`. `self` is the tuple ``(state, grid)``, and `state` a list:
+first what to call when nothing fits, then entries, each of which describes one way in which the kernel was launched:
+
+    (kernel, keyword names, watched, empty, types, expected, record, fault, shared, names, meta)
+
+An entry fits if the call has the same shape, every argument passes its guard, every watched dictionary still holds what it
+held (``dict, key, value`` three by three), and every list of `empty` is empty. Guards also put the arguments into the
+slots of 8 bytes that the machine code takes (`interface.py`). The numbers are in `record`, as `Record` packs them; a guard
+is the address of one of the functions `guard_*` with its settings. On a fit the kernel runs right here, with the GIL
+released if it is not short; what is worth more than one thread goes to `shared(slots, x, y, z)`. Nothing is ever decided
+against the Python path: whatever does not fit is called again there, with the same arguments.
+
+Objects are read through Python's C API, except for the class of an object and the members of a NumPy array, whose places
+the user of this module verifies first. `launch.context` holds the addresses that differ between processes.
+"""
+
+import struct
+from typing import NamedTuple
+
+from tilework.backends.cpu.interface import FAULT, PROGRAM
+from tilework.backends.llvm.builder import Builder
+from tilework.backends.llvm.module import Block, Function, Module
+from tilework.backends.llvm.types import Type, array, f32, f64, i8, i32, i64, ptr, void
+from tilework.backends.llvm.values import Value, constant
+
+# places in objects, in bytes
+TYPE = 8
+ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
+
+GUARDS = ("guard_constant", "guard_array", "guard_tensor", "guard_int", "guard_float", "guard_bool")
+EXPORTS = ("launch", "bind", "launch.context", *GUARDS)
+# strings, True, classes, and the method definition of `launch`
+CONTEXT = ("dtype", "is_cpu", "data_ptr", "true", "int", "str", "tuple", "definition")
+
+# entry: positions in the tuple
+KERNEL, KEYWORDS, WATCHED, EMPTY, TYPES, EXPECTED, RECORD, FAULT_CALL, SHARED, NAMES, META = range(11)
+
+OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
+SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared if they are not the same object
+
+MOST_SLOTS = 64
+MOST_PROGRAMS = 2**31
+STACK_ARENA = 4096  # kernels that need more scratch memory get it from the heap
+WAKE_NS = 60_000.0  # as in `pool.py`
+HOLD_NS = 10_000.0  # shorter launches keep the GIL
+
+HEADER = struct.Struct("<7q")  # positional, keywords, slots, code, arena, cost, offset of the slots
+GUARD = struct.Struct("<qqqiiii")  # function, low, high, mode, slot, stored, unused
+
+
+class Guard(NamedTuple):
+    """What one argument must be, and where it goes. `low` and `high` are bounds, or the constant to compare with."""
+
+    function: int
+    low: int = 0
+    high: int = 0
+    mode: int = 0
+    slot: int = 0
+    stored: bool = False
+
+
+class Record(NamedTuple):
+    """The numbers of an entry. `cost` is the address of a double, the nanoseconds that one program took last time."""
+
+    positional: int
+    keywords: int
+    code: int
+    arena: int
+    cost: int
+    guards: tuple[Guard, ...]
+    slots: bytes  # of arguments that are not given: the rest is overwritten
+
+    def pack(self) -> bytes:
+        """As the machine code reads it."""
+        offset = HEADER.size + GUARD.size * len(self.guards)
+        numbers = (self.positional, self.keywords, len(self.slots) // 8, self.code, self.arena, self.cost, offset)
+        guards = [GUARD.pack(*guard[:5], int(guard.stored), 0) for guard in self.guards]
+        return HEADER.pack(*numbers) + b"".join(guards) + self.slots
+
+
+def launcher_text(monotonic_clock: int) -> str:
+    """The whole module; `monotonic_clock` is the number of the clock for `clock_gettime`."""
+    module = Module("launcher")
+    module.global_variable("launch.context", array(i64, len(CONTEXT)), "zeroinitializer")
+    module.global_variable("spare.memory", ptr, "null", linkage="internal")
+    module.global_variable("spare.size", i64, "0", linkage="internal")
+    for write in (write_constant, write_array, write_tensor, write_int, write_float, write_bool):
+        write(module)
+    write_extent(module)
+    write_fits(module)
+    write_missed(module)
+    write_meta(module)
+    write_arena(module)
+    write_clock(module, monotonic_clock)
+    write_inline(module)
+    write_shared(module)
+    write_launch(module)
+    write_bind(module)
+    return module.text()
+
+
+NULL = constant(ptr, 0)
+
+
+def num(value: int) -> Value:
+    return constant(i64, value)
+
+
+class Writer(Builder):
+    """A builder with what every function here needs: leaving early, and the C API."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function)
+        self.failed: Block | None = None
+
+    def need(self, condition: Value) -> None:
+        """Go on if the condition holds, else give 0."""
+        if self.failed is None:
+            self.failed = self.function.block("failed")
+        go = self.function.block("go")
+        self.cond_br(condition, go, self.failed)
+        self.resume(go)
+
+    def finish(self, result: Value) -> None:
+        """The last line, and the place where failed conditions lead."""
+        self.ret(result)
+        if self.failed is not None:
+            self.enter(self.failed)
+            self.ret(constant(self.function.result, 0))
+
+    def at(self, base: Value, offset: int, type: Type = i64) -> Value:
+        """What lies some bytes behind an address."""
+        return self.load(type, self.gep(base, offset))
+
+    def api(self, name: str, *args: Value, result: Type = ptr) -> Value:
+        """Call a function of Python's C API, or another one, by name."""
+        return self.call(name, result, args)
+
+    def item(self, tuple: Value, index: int | Value) -> Value:
+        """An item of a tuple; no reference is taken."""
+        return self.api("PyTuple_GetItem", tuple, num(index) if isinstance(index, int) else index)
+
+    def keep(self, object: Value) -> None:
+        self.api("Py_IncRef", object, result=void)
+
+    def drop(self, object: Value) -> None:
+        self.api("Py_DecRef", object, result=void)
+
+    def context(self, name: str) -> Value:
+        """An address that Python has filled in."""
+        return self.at(Value(ptr, "@launch.context"), 8 * CONTEXT.index(name), ptr)
+
+    def is_null(self, object: Value) -> Value:
+        return self.icmp("eq", object, NULL)
+
+    def is_object(self, object: Value) -> Value:
+        return self.icmp("ne", object, NULL)
+
+
+def guard(module: Module, name: str) -> tuple[Writer, Value, Value, Value, Value]:
+    """Start a guard, which has checked that the class is right: (writer, argument, settings, expected, slot)."""
+    params = [(ptr, "arg"), (ptr, "guard"), (ptr, "type"), (ptr, "expected"), (ptr, "slot")]
+    function = module.function(name, i32, params, attributes=("nounwind",))
+    b = Writer(function)
+    arg, settings, type, expected, slot = function.args
+    b.need(b.icmp("eq", b.at(arg, TYPE, ptr), type))
+    return b, arg, settings, expected, slot
+
+
+YES = constant(i32, 1)
+
+
+def settings_low(b: Writer, guard: Value) -> Value:
+    return b.at(guard, 8)
+
+
+def settings_mode(b: Writer, guard: Value) -> Value:
+    return b.at(guard, 24, i32)
+
+
+def read_int(b: Writer, object: Value) -> Value:
+    """A Python int that fits into 64 bits."""
+    overflow = b.alloca(i32)
+    value = b.api("PyLong_AsLongLongAndOverflow", object, overflow, result=i64)
+    b.need(b.icmp("eq", b.load(i32, overflow), 0))
+    return value
+
+
+def need_member(b: Writer, mode: Value, bit: Value) -> None:
+    """The bit must be in the set `mode`."""
+    b.need(b.icmp("ne", b.and_(mode, bit), 0))
+
+
+def write_constant(module: Module) -> None:
+    """The same object, or an equal int, text or float of the same class."""
+    b, arg, settings, expected, _ = guard(module, "guard_constant")
+    same, unequal = b.new_block("same"), b.new_block("unequal")
+    b.cond_br(b.icmp("eq", arg, expected), same, unequal)
+    b.resume(unequal)
+    kinds = {mode: b.new_block("compare") for mode in (SAME_INT, SAME_TEXT, SAME_FLOAT)}
+    b.failed = b.failed or b.function.block("failed")
+    b.switch(settings_mode(b, settings), b.failed, list(kinds.items()))
+    for mode, block in kinds.items():
+        b.enter(block)
+        if mode == SAME_INT:
+            equal = b.icmp("eq", read_int(b, arg), settings_low(b, settings))
+        elif mode == SAME_TEXT:
+            equal = b.icmp("eq", b.api("PyUnicode_Compare", arg, expected, result=i32), 0)
+        else:
+            bits = b.bitcast(b.api("PyFloat_AsDouble", arg, result=f64), i64)
+            equal = b.icmp("eq", bits, settings_low(b, settings))
+        b.need(equal)
+        b.br(same)
+    b.enter(same)
+    b.finish(YES)
+
+
+def store_address(b: Writer, address: Value, settings: Value, slot: Value) -> None:
+    """An address whose alignment is as it should be."""
+    aligned = b.icmp("eq", b.and_(address, 15), 0)
+    need_member(b, settings_mode(b, settings), b.select(aligned, constant(i32, MULTIPLE), constant(i32, OTHER)))
+    b.store(address, slot)
+
+
+def write_array(module: Module) -> None:
+    """A NumPy array of one dtype, writable if the kernel writes to it."""
+    b, arg, settings, expected, slot = guard(module, "guard_array")
+    b.need(b.icmp("eq", b.at(arg, ARRAY_DTYPE, ptr), expected))
+    writable = b.icmp("ne", b.and_(b.at(arg, ARRAY_FLAGS, i32), WRITEABLE), 0)
+    read_only = b.icmp("eq", b.at(settings, 32, i32), 0)
+    b.need(b.or_(writable, read_only))
+    store_address(b, b.at(arg, ARRAY_DATA), settings, slot)
+    b.finish(YES)
+
+
+def write_tensor(module: Module) -> None:
+    """A torch tensor of one dtype in host memory; its attributes are read as Python would."""
+    b, arg, settings, expected, slot = guard(module, "guard_tensor")
+    for name, wanted in (("dtype", expected), ("is_cpu", b.context("true"))):
+        found = b.api("PyObject_GetAttr", arg, b.context(name))
+        b.need(b.is_object(found))
+        b.drop(found)
+        b.need(b.icmp("eq", found, wanted))
+    place = b.alloca(ptr)
+    b.store(arg, place)
+    found = b.api("PyObject_VectorcallMethod", b.context("data_ptr"), place, num(1), NULL)
+    b.need(b.is_object(found))
+    address = b.api("PyLong_AsUnsignedLongLongMask", found, result=i64)
+    b.drop(found)
+    store_address(b, address, settings, slot)
+    b.finish(YES)
+
+
+def write_int(module: Module) -> None:
+    """An int between two bounds: 1, a multiple of 16, another, or any of these."""
+    b, arg, settings, _, slot = guard(module, "guard_int")
+    value = read_int(b, arg)
+    b.need(b.icmp("sge", value, settings_low(b, settings)))
+    b.need(b.icmp("sle", value, b.at(settings, 16)))
+    multiple = b.icmp("eq", b.and_(value, 15), 0)
+    bit = b.select(multiple, constant(i32, MULTIPLE), constant(i32, OTHER))
+    bit = b.select(b.icmp("eq", value, 1), constant(i32, ONE), bit)
+    need_member(b, settings_mode(b, settings), bit)
+    b.store(value, slot)
+    b.finish(YES)
+
+
+def write_float(module: Module) -> None:
+    """A float, as 32 bits or (mode 1) as 64."""
+    b, arg, settings, _, slot = guard(module, "guard_float")
+    value = b.api("PyFloat_AsDouble", arg, result=f64)
+    narrow = b.zext(b.bitcast(b.fptrunc(value, f32), i32), i64)
+    wide = b.icmp("eq", settings_mode(b, settings), 1)
+    b.store(b.select(wide, b.bitcast(value, i64), narrow), slot)
+    b.finish(YES)
+
+
+def write_bool(module: Module) -> None:
+    """True or False."""
+    b, arg, _, expected, slot = guard(module, "guard_bool")
+    b.store(b.zext(b.icmp("eq", arg, expected), i64), slot)
+    b.finish(YES)
+
+
+def write_extent(module: Module) -> None:
+    """`extent(grid, sizes)`: three sizes from a tuple of one to three ints; 0 if it is anything else."""
+    function = module.function("extent", i32, [(ptr, "grid"), (ptr, "sizes")], linkage="internal")
+    b = Writer(function)
+    grid, sizes = function.args
+    b.need(is_class(b, grid, "tuple"))
+    count = b.api("PyTuple_Size", grid, result=i64)
+    b.need(b.icmp("sge", count, 1))
+    b.need(b.icmp("sle", count, 3))
+    for axis in range(3):
+        b.store(num(1), b.gep(sizes, 8 * axis))
+    with b.loop(0, count) as axis:
+        size = b.item(grid, axis)
+        b.need(is_class(b, size, "int"))
+        value = read_int(b, size)
+        b.need(b.icmp("ult", value, num(MOST_PROGRAMS)))
+        b.store(value, b.gep(sizes, axis, i64))
+    plane = b.mul(b.at(sizes, 0), b.at(sizes, 8))
+    b.need(b.icmp("ule", plane, num(MOST_PROGRAMS)))
+    b.need(b.icmp("ule", b.mul(plane, b.at(sizes, 16)), num(MOST_PROGRAMS)))
+    b.finish(YES)
+
+
+def is_class(b: Writer, object: Value, name: str) -> Value:
+    """Whether an object is exactly of one of Python's own classes."""
+    return b.icmp("eq", b.at(object, TYPE, ptr), b.context(name))
+
+
+def write_fits(module: Module) -> None:
+    """`fits(entry, args, nargs, kwnames, slots)`: compare a call with an entry, and fill the slots."""
+    params = [(ptr, "entry"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames"), (ptr, "slots")]
+    function = module.function("fits", i32, params, linkage="internal")
+    b = Writer(function)
+    entry, args, nargs, kwnames, slots = function.args
+    record = b.api("PyBytes_AsString", b.item(entry, RECORD))
+    b.need(b.icmp("eq", nargs, b.at(record, 0)))
+    keywords = b.at(record, 8)
+    (given,) = b.if_else(
+        b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)]
+    )
+    b.need(b.icmp("eq", given, keywords))
+    names = b.item(entry, KEYWORDS)
+    with b.loop(0, keywords) as position:
+        b.need(b.icmp("eq", b.item(kwnames, position), b.item(names, position)))
+    b.copy(slots, b.gep(record, b.at(record, 48)), b.mul(b.at(record, 16), 8))
+    types, expected = b.item(entry, TYPES), b.item(entry, EXPECTED)
+    with b.loop(0, b.add(nargs, keywords)) as position:
+        settings = b.gep(b.gep(record, b.mul(position, GUARD.size)), HEADER.size)
+        arg = b.load(ptr, b.gep(args, position, ptr))
+        slot = b.gep(slots, b.sext(b.at(settings, 28, i32), i64), i64)
+        values = [arg, settings, b.item(types, position), b.item(expected, position), slot]
+        b.need(b.icmp("ne", b.call(b.at(settings, 0, ptr), i32, values), 0))
+    watched = b.item(entry, WATCHED)
+    with b.loop(0, b.api("PyTuple_Size", watched, result=i64), 3) as position:
+        holder, key = b.item(watched, position), b.item(watched, b.add(position, 1))
+        found = b.api("PyDict_GetItemWithError", holder, key)
+        b.need(b.icmp("eq", found, b.item(watched, b.add(position, 2))))
+    empty = b.item(entry, EMPTY)
+    with b.loop(0, b.api("PyTuple_Size", empty, result=i64)) as position:
+        b.need(b.icmp("eq", b.api("PyList_Size", b.item(empty, position), result=i64), 0))
+    b.finish(YES)
+
+
+def write_missed(module: Module) -> None:
+    """`missed(state, grid, args, nargs, kwnames)`: the Python path, ``state[0](grid, *args, **kwargs)``."""
+    params = [(ptr, "state"), (ptr, "grid"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames")]
+    function = module.function("missed", ptr, params, linkage="internal")
+    b = Writer(function)
+    state, grid, args, nargs, kwnames = function.args
+    b.api("PyErr_Clear", result=void)
+    (named,) = b.if_else(
+        b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)]
+    )
+    size = b.mul(b.add(nargs, named), 8)
+    memory = b.api("PyMem_Malloc", b.add(size, 16))
+    with b.if_(b.is_null(memory)):
+        b.ret(b.api("PyErr_NoMemory"))
+    b.store(grid, b.gep(memory, 8))
+    b.copy(b.gep(memory, 16), args, size)
+    python = b.api("PyList_GetItem", state, num(0))
+    b.keep(python)
+    count = b.or_(b.add(nargs, 1), num(1 << 63))  # PY_VECTORCALL_ARGUMENTS_OFFSET
+    result = b.api("PyObject_Vectorcall", python, b.gep(memory, 8), count, kwnames)
+    b.drop(python)
+    b.api("PyMem_Free", memory, result=void)
+    b.finish(result)
+
+
+def write_meta(module: Module) -> None:
+    """`meta(entry, grid, args)`: what a callable grid gives for a dictionary of the arguments."""
+    function = module.function("meta", ptr, [(ptr, "entry"), (ptr, "grid"), (ptr, "args")], linkage="internal")
+    b = Writer(function)
+    entry, grid, args = function.args
+    values = b.api("PyDict_Copy", b.item(entry, META))
+    b.need(b.is_object(values))
+    names = b.item(entry, NAMES)
+    with b.loop(0, b.api("PyTuple_Size", names, result=i64)) as position:
+        name = b.item(names, position)
+        with b.if_(is_class(b, name, "str")):  # None: an option, not a parameter
+            b.api("PyDict_SetItem", values, name, b.load(ptr, b.gep(args, position, ptr)), result=i32)
+    place = b.alloca(ptr)
+    b.store(values, place)
+    result = b.api("PyObject_Vectorcall", grid, place, num(1), NULL)
+    b.drop(values)
+    b.finish(result)
+
+
+def write_arena(module: Module) -> None:
+    """`take(size)` and `give(memory, size)`: scratch memory; one piece is kept for the next launch. Both need the GIL."""
+    function = module.function("take", ptr, [(i64, "size")], linkage="internal")
+    b = Writer(function)
+    (size,) = function.args
+    spare, spare_size = Value(ptr, "@spare.memory"), Value(ptr, "@spare.size")
+    kept = b.load(ptr, spare)
+    enough = b.and_(b.is_object(kept), b.icmp("eq", b.load(i64, spare_size), size))
+    with b.if_(enough):
+        b.store(NULL, spare)
+        b.ret(kept)
+    b.finish(b.api("PyMem_RawMalloc", b.add(size, 64)))
+
+    function = module.function("give", void, [(ptr, "memory"), (i64, "size")], linkage="internal")
+    b = Writer(function)
+    memory, size = function.args
+    kept = b.load(ptr, spare)
+    with b.if_(b.is_object(kept)):
+        b.api("PyMem_RawFree", kept, result=void)
+    b.store(memory, spare)
+    b.store(size, spare_size)
+    b.ret()
+
+
+def write_clock(module: Module, clock: int) -> None:
+    """`now()`: nanoseconds."""
+    function = module.function("now", i64, [], linkage="internal")
+    b = Writer(function)
+    place = b.alloca(i64, 2)
+    b.api("clock_gettime", constant(i32, clock), place, result=i32)
+    b.finish(b.add(b.mul(b.at(place, 0), 1_000_000_000), b.at(place, 8)))
+
+
+def write_inline(module: Module) -> None:
+    """`run_here(entry, record, slots, sizes, total)`: run all programs in this thread; 0 with an exception on failure."""
+    params = [(ptr, "entry"), (ptr, "record"), (ptr, "slots"), (ptr, "sizes"), (i64, "total")]
+    function = module.function("run_here", i32, params, linkage="internal")
+    b = Writer(function)
+    entry, record, slots, sizes, total = function.args
+    size, cost = b.at(record, 32), b.at(record, 40, ptr)
+    stack = b.alloca(i8, STACK_ARENA, align=64)
+    large = b.icmp("ugt", size, STACK_ARENA)
+    (memory,) = b.if_else(large, lambda: [b.call("take", ptr, [size])], lambda: [stack])
+    with b.if_(b.is_null(memory)):
+        b.api("PyErr_NoMemory")
+        b.ret(constant(i32, 0))
+    arena = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, i64), 63), -64), ptr)
+    known = b.load(f64, cost)
+    programs = b.sitofp(total, f64)
+    # a cost of 0 is an unknown one
+    short = b.and_(b.fcmp("ogt", known, 0.0), b.fcmp("olt", b.fmul(known, programs), HOLD_NS))
+    (thread,) = b.if_else(short, lambda: [NULL], lambda: [b.api("PyEval_SaveThread")])
+    b.store(constant(i32, 0), b.gep(arena, FAULT))
+    start = b.call("now", i64, [])
+    extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
+    code = b.call(b.at(record, 24, ptr), i32, [slots, num(0), total, *extent, arena])
+    took = b.sub(b.call("now", i64, []), start)
+    b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), programs), cost)
+    program = b.at(arena, PROGRAM)
+    with b.if_(b.is_object(thread)):
+        b.api("PyEval_RestoreThread", thread, result=void)
+    with b.if_(large):
+        b.call("give", void, [memory, size])
+    with b.if_(b.icmp("ne", code, 0)):
+        numbers = [b.sext(code, i64), program, *(b.at(sizes, 8 * axis) for axis in range(3))]
+        call_with(b, b.item(entry, FAULT_CALL), [b.api("PyLong_FromLongLong", number) for number in numbers])
+        b.ret(constant(i32, 0))
+    b.finish(YES)
+
+
+def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
+    """Call a Python function with new objects, which are given up; whether it succeeded, as an i1."""
+    places = b.alloca(ptr, len(objects))
+    for index, object in enumerate(objects):
+        b.store(object, b.gep(places, 8 * index))
+    result = b.api("PyObject_Vectorcall", function, places, num(len(objects)), NULL)
+    for object in objects:
+        b.drop(object)
+    done = b.is_object(result)
+    with b.if_(done):
+        b.drop(result)
+    return done
+
+
+def write_shared(module: Module) -> None:
+    """`run_shared(entry, record, slots, sizes)`: let Python divide the programs among threads."""
+    params = [(ptr, "entry"), (ptr, "record"), (ptr, "slots"), (ptr, "sizes")]
+    function = module.function("run_shared", i32, params, linkage="internal")
+    b = Writer(function)
+    entry, record, slots, sizes = function.args
+    packed = b.api("PyBytes_FromStringAndSize", slots, b.mul(b.at(record, 16), 8))
+    extent = [b.api("PyLong_FromLongLong", b.at(sizes, 8 * axis)) for axis in range(3)]
+    b.finish(b.zext(call_with(b, b.item(entry, SHARED), [packed, *extent]), i32))
+
+
+def write_launch(module: Module) -> None:
+    """`launch`: see the module docstring."""
+    params = [(ptr, "self"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames")]
+    function = module.function("launch", ptr, params)
+    b = Writer(function)
+    self, args, nargs, kwnames = function.args
+    slots, sizes, chosen = b.alloca(i64, MOST_SLOTS, align=16), b.alloca(i64, 3), b.alloca(ptr)
+    state, grid = b.item(self, 0), b.item(self, 1)
+    plain = b.icmp("ne", b.call("extent", i32, [grid, sizes]), 0)
+    missed, matched, ready = b.new_block("missed"), b.new_block("matched"), b.new_block("ready")
+    usable = b.if_else(
+        plain, lambda: [constant(i32, 1)], lambda: [b.api("PyCallable_Check", grid, result=i32)]
+    )[0]
+    search = b.new_block("search")
+    b.cond_br(b.icmp("ne", usable, 0), search, missed)
+    b.resume(search)
+    with b.loop(1, b.api("PyList_Size", state, result=i64)) as index:
+        entry = b.api("PyList_GetItem", state, index)  # null: entries were removed by what a guard called
+        there = b.new_block("there")
+        b.cond_br(b.is_object(entry), there, missed)
+        b.resume(there)
+        b.keep(entry)
+        b.store(entry, chosen)
+        found = b.call("fits", i32, [entry, args, nargs, kwnames, slots])
+        other = b.new_block("other")
+        b.cond_br(b.icmp("ne", found, 0), matched, other)
+        b.resume(other)
+        b.api("PyErr_Clear", result=void)
+        b.drop(entry)
+    b.br(missed)
+
+    b.enter(missed)
+    b.ret(b.call("missed", ptr, [state, grid, args, nargs, kwnames]))
+
+    b.enter(matched)
+    entry = b.load(ptr, chosen)
+    ask = b.new_block("ask")
+    b.cond_br(plain, ready, ask)
+    b.resume(ask)
+    write_ask(b, entry, self, args, nargs, kwnames, slots, sizes, ready)
+
+    b.enter(ready)
+    record = b.api("PyBytes_AsString", b.item(entry, RECORD))
+    total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
+    cost = b.load(f64, b.at(record, 40, ptr))
+    known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", b.fmul(cost, b.sitofp(total, f64)), WAKE_NS))
+    here = b.or_(b.icmp("eq", total, 1), known_short)
+
+    def run() -> list[Value]:
+        return list(
+            b.if_else(
+                here,
+                lambda: [b.call("run_here", i32, [entry, record, slots, sizes, total])],
+                lambda: [b.call("run_shared", i32, [entry, record, slots, sizes])],
+            )
+        )
+
+    (done,) = b.if_else(b.icmp("eq", total, 0), lambda: [constant(i32, 1)], run)
+    kernel = b.item(entry, KERNEL)
+    b.keep(kernel)
+    b.drop(entry)
+    with b.if_(b.icmp("eq", done, 0)):
+        b.drop(kernel)
+        b.ret(NULL)
+    b.finish(kernel)
+
+
+def write_ask(
+    b: Writer, entry: Value, self: Value, args: Value, nargs: Value, kwnames: Value, slots: Value, sizes: Value, ready: Block
+) -> None:
+    """Call a callable grid, and compare once more: it may have changed anything."""
+    state, grid = b.item(self, 0), b.item(self, 1)
+    result = b.call("meta", ptr, [entry, grid, args])
+    with b.if_(b.is_null(result)):
+        b.drop(entry)
+        b.ret(NULL)
+    good = b.icmp("ne", b.call("extent", i32, [result, sizes]), 0)
+    (fits,) = b.if_else(
+        good, lambda: [b.call("fits", i32, [entry, args, nargs, kwnames, slots])], lambda: [constant(i32, 0)]
+    )
+    with b.if_(b.icmp("eq", fits, 0)):
+        b.drop(entry)
+        given = b.call("missed", ptr, [state, result, args, nargs, kwnames])
+        b.drop(result)
+        b.ret(given)
+    b.drop(result)
+    b.br(ready)
+
+
+def write_bind(module: Module) -> None:
+    """`bind(state, grid)`: the function `kernel[grid]`."""
+    function = module.function("bind", ptr, [(ptr, "state"), (ptr, "grid")])
+    b = Writer(function)
+    state, grid = function.args
+    both = b.api("PyTuple_New", num(2))
+    b.need(b.is_object(both))
+    for index, object in enumerate((state, grid)):
+        b.keep(object)
+        b.api("PyTuple_SetItem", both, num(index), object, result=i32)
+    made = b.api("PyCFunction_NewEx", b.context("definition"), both, NULL)
+    b.drop(both)
+    b.finish(made)

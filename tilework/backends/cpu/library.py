@@ -1,0 +1,38 @@
+"""An object file becomes functions of this process; nothing is compiled.
+
+    kernel = load(data, "add")
+    kernel.range(slots, 0, 4, 4, 1, 1, arena)        # programs 0 to 3 of a grid of 4
+
+Calls go through ctypes, which releases the GIL while they run. The code stays in memory as long as the object does.
+"""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilework.backends.cpu.printing import PRINT_SYMBOL, print_address
+
+LONG, INT, POINTER = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
+# args are bytes: ctypes passes the address of their content, which the kernel only reads
+RANGE = ctypes.CFUNCTYPE(INT, ctypes.c_char_p, LONG, LONG, INT, INT, INT, POINTER)
+WORK = ctypes.CFUNCTYPE(INT, ctypes.c_char_p, POINTER, LONG, LONG, INT, INT, INT, POINTER)
+
+
+@dataclass(eq=False)
+class NativeKernel:
+    """A kernel in memory."""
+
+    library: Any  # owns the code
+    range: Callable[..., int]
+    work: Callable[..., int]
+    program_ns: float | None = None  # what one program took last time; None before the first launch
+
+
+def load(data: bytes, name: str) -> NativeKernel:
+    """Link the object file of the kernel `name` into this process."""
+    from tilework.backends.llvm.compile import jit_load
+
+    imports = {PRINT_SYMBOL: print_address()} if PRINT_SYMBOL.encode() in data else {}
+    library = jit_load(data, (f"{name}_range", f"{name}_work"), imports)
+    return NativeKernel(library, RANGE(library[f"{name}_range"]), WORK(library[f"{name}_work"]))

@@ -1,0 +1,112 @@
+"""What compiled code calls to print: the lines of `tl.device_print`, made here from a description and addresses.
+
+    void tilework_print(ptr description, i32 x, i32 y, i32 z, ptr addresses)
+
+The description is the JSON of a constant: prefix, hex, and (shape, element, signed) of each operand. `addresses` has
+one pointer per operand, to the elements of a tile or to one scalar. One call prints all lines of one op of one program:
+
+    pid (0, 0, 0) idx (3) x: 1.000000
+
+The loader resolves PRINT_SYMBOL to `print_address()`. Nothing of the compiler is imported: kernels come from the cache.
+"""
+
+import ctypes
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+PRINT_SYMBOL = "tilework_print"
+SIGNATURE = ctypes.CFUNCTYPE(
+    None, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
+)
+INTEGERS = {"i1": "u1", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "ptr": "u8"}
+FLOATS = {"f16": "float16", "f32": "float32", "f64": "float64"}
+ML_FLOATS = {
+    "bf16": "bfloat16",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E4M3FNUZ": "float8_e4m3fnuz",
+    "f8E5M2": "float8_e5m2",
+    "f8E5M2FNUZ": "float8_e5m2fnuz",
+}
+
+
+def describe(prefix: str, as_hex: bool, operands: Sequence[tuple[Sequence[int], str, bool]]) -> str:
+    """The description of one print."""
+    return json.dumps([prefix, as_hex, [[list(shape), element, signed] for shape, element, signed in operands]])
+
+
+def element_name(type: str) -> str:
+    """The name of an element type in a description; integers of odd widths take the bytes of the next wider one."""
+    if type.startswith("!tt.ptr"):
+        return "ptr"
+    if type in INTEGERS or type in FLOATS or type in ML_FLOATS:
+        return type
+    width = int(type.removeprefix("i"))
+    return next(name for name in ("i8", "i16", "i32", "i64") if width <= int(name[1:]))
+
+
+@cache
+def dtype_of(element: str) -> Any:
+    import numpy as np
+
+    if element in ML_FLOATS:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, ML_FLOATS[element]))
+    return np.dtype(INTEGERS.get(element) or FLOATS[element])
+
+
+@cache
+def parsed(description: bytes) -> Any:
+    return json.loads(description)
+
+
+def lines(description: bytes, program: tuple[int, int, int], addresses: Sequence[int]) -> Iterator[str]:
+    """The lines of one print."""
+    import numpy as np
+
+    prefix, as_hex, operands = parsed(description)
+    start = "pid ({}, {}, {})".format(*program)
+    if not operands:
+        yield f"{start}{prefix}"
+    for number, ((shape, element, signed), address) in enumerate(zip(operands, addresses, strict=True)):
+        dtype = dtype_of(element)
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        values = np.frombuffer((ctypes.c_char * size).from_address(address), np.uint8).view(dtype).reshape(shape)
+        which = f"(operand {number}) " if len(operands) > 1 else ""
+        widths = [len(str(extent - 1)) for extent in shape]
+        for index in np.ndindex(*shape):
+            spot = ", ".join(f"{place:>{width}}" for place, width in zip(index, widths, strict=True))
+            yield f"{start} idx ({spot}){prefix}{which}{element_text(values[index], element, as_hex, signed)}"
+
+
+def element_text(value: Any, element: str, as_hex: bool, signed: bool) -> str:
+    """One value: floats as %f, integers by their sign, pointers and hex with all digits of their width."""
+    size = value.dtype.itemsize
+    if as_hex or element == "ptr":
+        return f"0x{int.from_bytes(value.tobytes(), 'little'):0{size * 2}x}"
+    if element not in INTEGERS:
+        return f"{float(value):f}"
+    number = int(value)
+    return str(number if signed or number >= 0 else number + (1 << (size * 8)))
+
+
+def print_lines(description: bytes, x: int, y: int, z: int, addresses: Any) -> None:
+    """One write for all lines, so that those of other threads do not come in between."""
+    count = len(parsed(description)[2])
+    text = "\n".join(lines(description, (x, y, z), addresses[:count]))
+    sys.stdout.write(f"{text}\n")
+
+
+@cache
+def callback() -> Any:
+    return SIGNATURE(print_lines)
+
+
+def print_address() -> int:
+    """The address that PRINT_SYMBOL means; valid as long as the process."""
+    address = ctypes.cast(callback(), ctypes.c_void_p).value
+    assert address is not None
+    return address

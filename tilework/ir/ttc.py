@@ -1,0 +1,762 @@
+"""The `ttc` dialect: tiles as loop nests over buffers, the last stage before machine code on the CPU.
+
+A tile is no value here. Its elements are computed by a *nest*, which runs a scalar body once per index, or they lie in
+a *buffer*, row-major, in the scratch memory of the program:
+
+    %b = ttc.alloc : !ttc.buf<64x128xf32>
+    ttc.nest [64, 128] {
+    ^bb0(%i: i32, %j: i32):
+      %x = tt.load %p : !tt.ptr<f32>
+      ttc.write %x, %b[%i, %j] : !ttc.buf<64x128xf32>
+      ttc.end
+    }
+
+The indices of a nest are visited in any order, or many at once: no iteration sees what another one wrote, except that
+`ttc.reduce` folds over them. Whole-tile work that is no such nest (`ttc.dot`, `ttc.scan`, `ttc.gather`,
+`ttc.histogram`) goes from buffer to buffer. Everything else in a function is scalar code. Arguments of a private
+function may be buffers: they are passed by reference, results that are tiles too (as further arguments, written by the
+callee).
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from math import prod
+from typing import Self
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IntAttr,
+    IntegerAttr,
+    LocationAttr,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.create import create_op
+from tilework.ir.enums import InputPrecision
+from tilework.ir.locations import unknown
+from tilework.ir.tt.constraints import I32, SCALAR, Kind, is_element, names, require_equal
+from tilework.ir.tt.dot import DOT_DEFAULTS, dot_properties
+from tilework.ir.tt.program import print_properties
+from tilework.ir.tt.reduce import RegionReturnOp, scan_properties
+from tilework.ir.tt.shape import axis_property
+from tilework.ir.tt.text import (
+    SEGMENTS,
+    parse_attr_dict,
+    parse_bracketed,
+    parse_clause,
+    parse_operands,
+    parse_optional_operands,
+    parse_type,
+    parse_types,
+    print_attr_dict,
+    print_bracketed,
+    print_enum,
+    print_operands,
+    print_type,
+    print_types,
+    print_values_with_types,
+)
+from tilework.ir.types import Shape, array_values, cached_hash, i1, i32, i32_array, is_integer, string_attr
+
+
+@irdl_attr_definition
+class BufferType(ParametrizedAttribute, TypeAttribute):
+    """A row-major tile in scratch memory: ``!ttc.buf<64x128xf32>``; ``!ttc.buf<f32>`` holds one scalar."""
+
+    name = "ttc.buf"
+    dimensions: ArrayAttr[IntAttr]
+    element: Attribute
+    __hash__ = cached_hash
+
+    @property
+    def shape(self) -> Shape:
+        """The dimensions as plain integers."""
+        if (memo := vars(self).get("_shape")) is None:
+            memo = vars(self)["_shape"] = tuple(dimension.data for dimension in self.dimensions)
+        return memo
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            shape, element = parser.parse_ranked_shape()
+        return (ArrayAttr([IntAttr(size) for size in shape]), element)
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string("".join(f"{size}x" for size in self.shape))
+            printer.print_attribute(self.element)
+
+    def verify(self) -> None:
+        if any(size < 1 for size in self.shape):
+            raise VerifyException(f"a buffer needs positive dimensions, but got {self.shape}")
+        if not is_element(self.element):
+            raise VerifyException(f"a buffer holds floats, integers or pointers, not {self.element}")
+
+
+@cache
+def buffer_type(shape: Shape, element: Attribute) -> BufferType:
+    """``!ttc.buf<SHAPExELEMENT>``, interned."""
+    return BufferType(ArrayAttr([IntAttr(size) for size in shape]), element)
+
+
+def is_buffer(type: Attribute) -> bool:
+    """``!ttc.buf<...>``."""
+    return isinstance(type, BufferType)
+
+
+def buffer_of(value: SSAValue) -> BufferType:
+    """The type of a buffer operand."""
+    assert isinstance(value.type, BufferType), value.type
+    return value.type
+
+
+def is_printable(type: Attribute) -> bool:
+    return is_buffer(type) or is_element(type)
+
+
+BUFFER = Kind("a buffer", is_buffer)
+BUFFER_OR_SCALAR = Kind("a buffer, float, integer or pointer", is_printable)
+INT_BUFFER = Kind("a buffer of integers", lambda type: isinstance(type, BufferType) and is_integer(type.element))
+MASK = Kind(
+    "an i1 or a buffer of them", lambda type: type == i1 or (isinstance(type, BufferType) and type.element == i1)
+)
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """Scratch memory with undefined contents: ``%b = ttc.alloc : !ttc.buf<64x128xf32>``."""
+
+    name = "ttc.alloc"
+    result = result_def(BUFFER)
+    traits = traits_def(MemoryWriteEffect())
+
+    @classmethod
+    def make(cls, type: BufferType, loc: LocationAttr) -> Self:
+        return create_op(cls, (), (type,), loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        properties, attributes = parse_attr_dict(cls, parser)
+        return cls.create(result_types=(parse_type(parser),), properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_attr_dict(self, printer)
+        print_type(printer, self.results[0].type)
+
+
+@irdl_op_definition
+class TableOp(IRDLOperation):
+    """A buffer of constants, never written: ``%b = ttc.table dense<[1, 2]> : tensor<2xi32> into !ttc.buf<2xi32>``."""
+
+    name = "ttc.table"
+    value = prop_def(DenseIntOrFPElementsAttr)
+    result = result_def(BUFFER)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def make(cls, value: Attribute, type: BufferType, loc: LocationAttr) -> Self:
+        return create_op(cls, (), (type,), loc, {"value": value})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        value = parser.parse_attribute()
+        parser.parse_keyword("into")
+        return cls.create(result_types=(parser.parse_type(),), properties={"value": value})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.properties["value"])
+        printer.print_string(" into ")
+        printer.print_attribute(self.results[0].type)
+
+    def verify_(self) -> None:
+        table, buffer = self.value, buffer_of(self.results[0])
+        if tuple(table.get_shape() or ()) != buffer.shape or table.get_element_type() != buffer.element:
+            raise VerifyException(f"ttc.table of {table.type} cannot give {buffer}")
+
+
+@irdl_op_definition
+class EndOp(IRDLOperation):
+    """The end of the body of a nest: ``ttc.end``."""
+
+    name = "ttc.end"
+    traits = traits_def(Pure(), IsTerminator())
+
+    @classmethod
+    def make(cls, loc: LocationAttr) -> Self:
+        return create_op(cls, (), (), loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        properties, attributes = parse_attr_dict(cls, parser)
+        return cls.create(properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_attr_dict(self, printer)
+
+
+@cache
+def shape_property(shape: Shape) -> dict[str, Attribute]:
+    return {"shape": i32_array(*shape)}
+
+
+@irdl_op_definition
+class NestOp(IRDLOperation):
+    """Run the body once for every index below `shape`: ``ttc.nest [64, 128] { ^bb0(%i: i32, %j: i32): ... ttc.end }``.
+
+    The body is scalar code; it may use scalars from outside.
+    """
+
+    name = "ttc.nest"
+    shape = prop_def(DenseArrayBase)
+    body = region_def("single_block")
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def make(cls, shape: Shape, body: Region, loc: LocationAttr) -> Self:
+        return cls.create(properties=shape_property(shape), regions=(body,), location=loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        shape = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        body = parser.parse_region()
+        properties, attributes = parse_attr_dict(cls, parser)
+        return cls.create(
+            properties={**properties, **shape_property(tuple(shape))}, attributes=attributes, regions=(body,)
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" [{', '.join(map(str, array_values(self.shape)))}] ")
+        printer.print_region(self.regions[0])
+        print_attr_dict(self, printer, ("shape",))
+
+    def verify_(self) -> None:
+        shape = array_values(self.shape)
+        block = self.regions[0].block
+        if [argument.type for argument in block.args] != [i32] * len(shape):
+            found = names([argument.type for argument in block.args])
+            raise VerifyException(f"a nest over {shape} needs one i32 argument per dimension, but got {found}")
+        if not isinstance(block.last_op, EndOp):
+            raise VerifyException("the body of ttc.nest must end with ttc.end")
+
+
+def require_indices(op: IRDLOperation, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
+    """One index per dimension of the buffer."""
+    if len(indices) != len(buffer_of(buffer).shape):
+        raise VerifyException(f"{op.name} of {buffer.type} has {len(indices)} indices")
+
+
+@irdl_op_definition
+class ReadOp(IRDLOperation):
+    """One element of a buffer: ``%x = ttc.read %b[%i, %j] : !ttc.buf<64x128xf32>``."""
+
+    name = "ttc.read"
+    buffer = operand_def(BUFFER)
+    indices = var_operand_def(I32)
+    result = result_def(SCALAR)
+    traits = traits_def(MemoryReadEffect())
+
+    @classmethod
+    def make(cls, buffer: SSAValue, indices: Sequence[SSAValue], loc: LocationAttr) -> Self:
+        return create_op(cls, (buffer, *indices), (buffer_of(buffer).element,), loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        buffer, indices = parser.parse_unresolved_operand(), parse_bracketed(parser)
+        properties, attributes = parse_attr_dict(cls, parser)
+        type = parse_type(parser)
+        values = [parser.resolve_operand(buffer, type), *(parser.resolve_operand(index, i32) for index in indices)]
+        element = type.element if isinstance(type, BufferType) else type
+        return cls.create(operands=values, result_types=(element,), properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands[:1])
+        print_bracketed(printer, self.operands[1:])
+        print_attr_dict(self, printer)
+        print_type(printer, self.operands[0].type)
+
+    def verify_(self) -> None:
+        require_indices(self, self.operands[0], self.operands[1:])
+        if self.results[0].type != buffer_of(self.operands[0]).element:
+            raise VerifyException(f"ttc.read of {self.operands[0].type} cannot give {self.results[0].type}")
+
+
+@irdl_op_definition
+class WriteOp(IRDLOperation):
+    """Set one element of a buffer: ``ttc.write %x, %b[%i, %j] : !ttc.buf<64x128xf32>``."""
+
+    name = "ttc.write"
+    value = operand_def(SCALAR)
+    buffer = operand_def(BUFFER)
+    indices = var_operand_def(I32)
+    traits = traits_def(MemoryWriteEffect())
+
+    @classmethod
+    def make(cls, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue], loc: LocationAttr) -> Self:
+        return create_op(cls, (value, buffer, *indices), (), loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        buffer, indices = parser.parse_unresolved_operand(), parse_bracketed(parser)
+        properties, attributes = parse_attr_dict(cls, parser)
+        type = parse_type(parser)
+        element = type.element if isinstance(type, BufferType) else type
+        operands = [parser.resolve_operand(value, element), parser.resolve_operand(buffer, type)]
+        operands += [parser.resolve_operand(index, i32) for index in indices]
+        return cls.create(operands=operands, properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands[:2])
+        print_bracketed(printer, self.operands[2:])
+        print_attr_dict(self, printer)
+        print_type(printer, self.operands[1].type)
+
+    def verify_(self) -> None:
+        require_indices(self, self.operands[1], self.operands[2:])
+        if self.operands[0].type != buffer_of(self.operands[1]).element:
+            raise VerifyException(f"ttc.write of {self.operands[0].type} into {self.operands[1].type}")
+
+
+@irdl_op_definition
+class YieldOp(RegionReturnOp):
+    """What combining two elements gives: ``ttc.yield %r : f32``."""
+
+    name = "ttc.yield"
+    result = var_operand_def()
+    traits = traits_def(Pure(), IsTerminator())
+
+
+def require_combine(op: IRDLOperation, elements: Sequence[Attribute]) -> None:
+    """The region takes two of each element and yields one."""
+    entry = op.regions[0].blocks.first
+    if entry is None:
+        raise VerifyException(f"{op.name} needs a region with a block")
+    if (found := [argument.type for argument in entry.args]) != [*elements, *elements]:
+        raise VerifyException(f"{op.name} region arguments must be {names([*elements, *elements])}, got {names(found)}")
+    for block in op.regions[0].blocks:
+        if isinstance(last := block.last_op, YieldOp) and (found := [v.type for v in last.operands]) != [*elements]:
+            raise VerifyException(f"{op.name} region must yield {names(elements)}, got {names(found)}")
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """Fold the values of a nest along one of its dimensions.
+
+    ``ttc.reduce %x, %k into %best[%i], %at[%i] { ^bb0(...): ... ttc.yield %r, %s : f32, i32 } : <types of %best, %at>``
+
+    Stands in the body of a nest. The indices are the arguments of the nest without the folded one, in order. The
+    accumulators are overwritten, defined after the nest, and may be read only then. The region takes the left values of
+    all sources, then the right ones, and is associative.
+    """
+
+    name = "ttc.reduce"
+    srcs = var_operand_def(SCALAR)
+    accumulators = var_operand_def(BUFFER)
+    indices = var_operand_def(I32)
+    combine = region_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryWriteEffect())
+
+    @classmethod
+    def make(
+        cls,
+        srcs: Sequence[SSAValue],
+        accumulators: Sequence[SSAValue],
+        indices: Sequence[SSAValue],
+        region: Region,
+        loc: LocationAttr,
+    ) -> Self:
+        return cls.create(
+            operands=(*srcs, *accumulators, *indices),
+            properties={SEGMENTS: i32_array(len(srcs), len(accumulators), len(indices))},
+            regions=(region,),
+            location=loc,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        sources = parse_operands(parser)
+        parser.parse_keyword("into")
+        places = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, lambda: (parser.parse_unresolved_operand(), parse_bracketed(parser))
+        )
+        region = parser.parse_region()
+        _, attributes = parse_attr_dict(cls, parser)
+        parser.parse_punctuation(":")
+        types = parse_types(parser)
+        srcs = [parser.resolve_operand(v, element_of(t)) for v, t in zip(sources, types, strict=True)]
+        accumulators = [parser.resolve_operand(v, t) for (v, _), t in zip(places, types, strict=True)]
+        indices = [parser.resolve_operand(index, i32) for index in places[0][1]]
+        op = cls.make(srcs, accumulators, indices, region, unknown)
+        op.attributes.update(attributes)
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.srcs)
+        printer.print_string(" into ")
+        for number, accumulator in enumerate(self.accumulators):
+            printer.print_string(", " if number else "")
+            printer.print_ssa_value(accumulator)
+            print_bracketed(printer, self.indices)
+        printer.print_string(" ")
+        printer.print_region(self.regions[0])
+        print_attr_dict(self, printer)
+        printer.print_string(" : ")
+        print_types(printer, [value.type for value in self.accumulators])
+
+    def verify_(self) -> None:
+        require_combine(self, [value.type for value in self.srcs])
+        for source, accumulator in zip(self.srcs, self.accumulators, strict=True):
+            if buffer_of(accumulator).element != source.type:
+                raise VerifyException(f"ttc.reduce of {source.type} into {accumulator.type}")
+            require_indices(self, accumulator, self.indices)
+        if not isinstance(nest := self.parent_op(), NestOp):
+            raise VerifyException("ttc.reduce must stand in the body of ttc.nest")
+        if reduced_axis(self) is None:
+            raise VerifyException(f"ttc.reduce must leave out one index of the nest over {array_values(nest.shape)}")
+
+
+def reduced_axis(op: ReduceOp) -> int | None:
+    """The dimension of the nest that a `ttc.reduce` folds."""
+    arguments = list(op.parent.args) if op.parent is not None else []
+    sizes = array_values(op.properties[SEGMENTS])
+    indices = list(op.operands)[sizes[0] + sizes[1] :]
+    for axis in range(len(arguments)):
+        if arguments[:axis] + arguments[axis + 1 :] == indices:
+            return axis
+    return None
+
+
+def element_of(type: Attribute) -> Attribute:
+    """The element of a buffer; any other type is its own element."""
+    return type.element if isinstance(type, BufferType) else type
+
+
+@irdl_op_definition
+class DotOp(IRDLOperation):
+    """``c += a @ b`` in place, of matrices or of batches of them.
+
+    ``ttc.dot %a, %b, %c, inputPrecision = tf32 : !ttc.buf<16x32xf16>, !ttc.buf<32x8xf16>, !ttc.buf<16x8xf32>``
+    """
+
+    name = "ttc.dot"
+    a = operand_def(BUFFER)
+    b = operand_def(BUFFER)
+    c = operand_def(BUFFER)
+    input_precision = prop_def(IntegerAttr, default_value=DOT_DEFAULTS["inputPrecision"], prop_name="inputPrecision")
+    max_num_imprecise_acc = prop_def(
+        IntegerAttr, default_value=DOT_DEFAULTS["maxNumImpreciseAcc"], prop_name="maxNumImpreciseAcc"
+    )
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def make(
+        cls,
+        a: SSAValue,
+        b: SSAValue,
+        c: SSAValue,
+        loc: LocationAttr,
+        input_precision: InputPrecision = InputPrecision.IEEE,
+        max_num_imprecise_acc: int = 0,
+    ) -> Self:
+        return create_op(cls, (a, b, c), (), loc, dot_properties(input_precision, max_num_imprecise_acc))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands = [parser.parse_unresolved_operand()]
+        precision = None
+        while parser.parse_optional_punctuation(","):
+            if (precision := parse_clause(parser, "inputPrecision", InputPrecision)) is not None:
+                break
+            operands.append(parser.parse_unresolved_operand())
+        properties, attributes = parse_attr_dict(cls, parser)
+        if precision is not None:
+            properties["inputPrecision"] = precision
+        values = resolve_typed(parser, operands)
+        return cls.create(operands=values, properties={**DOT_DEFAULTS, **properties}, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        precision = self.properties["inputPrecision"]
+        if precision != DOT_DEFAULTS["inputPrecision"]:
+            printer.print_string(", inputPrecision = ")
+            print_enum(printer, InputPrecision, precision)
+        exact = self.properties["maxNumImpreciseAcc"] == DOT_DEFAULTS["maxNumImpreciseAcc"]
+        print_attr_dict(self, printer, ("inputPrecision", "maxNumImpreciseAcc") if exact else ("inputPrecision",))
+        print_operand_types(self, printer)
+
+    def verify_(self) -> None:
+        a, b, c = (buffer_of(value).shape for value in self.operands)
+        if not (len(a) == len(b) == len(c) in (2, 3)) or c != (*a[:-1], b[-1]) or a[-1] != b[-2] or a[:-2] != b[:-2]:
+            raise VerifyException(f"ttc.dot of {a} and {b} cannot give {c}")
+
+
+def resolve_typed(parser: Parser, operands: Sequence) -> Sequence[SSAValue]:
+    """``: T, U``, the types of the operands read before."""
+    position = parser.pos
+    parser.parse_punctuation(":")
+    return parser.resolve_operands(operands, parse_types(parser), position)
+
+
+def print_operand_types(op: IRDLOperation, printer: Printer) -> None:
+    """`` : T, U``."""
+    printer.print_string(" : ")
+    print_types(printer, [value.type for value in op.operands])
+
+
+def parse_into(parser: Parser) -> list:
+    """``%x, %y into %z``, in order."""
+    operands = parse_operands(parser)
+    parser.parse_keyword("into")
+    return operands + parse_operands(parser)
+
+
+def print_into(printer: Printer, sources: Iterable[SSAValue], targets: Iterable[SSAValue]) -> None:
+    """`` %x, %y into %z``."""
+    print_operands(printer, list(sources))
+    printer.print_string(" into")
+    print_operands(printer, list(targets))
+
+
+@irdl_op_definition
+class ScanOp(IRDLOperation):
+    """Running combinations along an axis, from the end with `reverse`.
+
+    ``ttc.scan %x into %y {axis = 0 : i32, reverse = false} { ^bb0(%a: f32, %b: f32): ... ttc.yield %r : f32 } : <types>``
+
+    The types are those of the sources, which the targets share. A target may be its own source.
+    """
+
+    name = "ttc.scan"
+    srcs = var_operand_def(BUFFER)
+    targets = var_operand_def(BUFFER)
+    axis = prop_def(IntegerAttr)
+    reverse = prop_def(IntegerAttr)
+    combine = region_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def make(
+        cls,
+        srcs: Sequence[SSAValue],
+        targets: Sequence[SSAValue],
+        axis: int,
+        reverse: bool,
+        region: Region,
+        loc: LocationAttr,
+    ) -> Self:
+        properties = {**scan_properties(axis, reverse), SEGMENTS: i32_array(len(srcs), len(targets))}
+        return cls.create(operands=(*srcs, *targets), properties=properties, regions=(region,), location=loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands = parse_into(parser)
+        properties, attributes = parse_attr_dict(cls, parser)
+        region = parser.parse_region()
+        position = parser.pos
+        parser.parse_punctuation(":")
+        values = parser.resolve_operands(operands, parse_types(parser) * 2, position)
+        properties[SEGMENTS] = i32_array(len(values) // 2, len(values) // 2)
+        return cls.create(operands=values, properties=properties, attributes=attributes, regions=(region,))
+
+    def print(self, printer: Printer) -> None:
+        print_into(printer, self.srcs, self.targets)
+        print_attr_dict(self, printer)
+        printer.print_string(" ")
+        printer.print_region(self.regions[0])
+        printer.print_string(" : ")
+        print_types(printer, [value.type for value in self.srcs])
+
+    def verify_(self) -> None:
+        sources, targets = [v.type for v in self.srcs], [v.type for v in self.targets]
+        if sources != targets:
+            raise VerifyException(f"ttc.scan of {names(sources)} into {names(targets)}")
+        require_equal(self, "shape", (buffer_of(value).shape for value in self.srcs))
+        if not 0 <= (axis := self.axis.value.data) < (rank := len(buffer_of(self.operands[0]).shape)):
+            raise VerifyException(f"ttc.scan axis {axis} is out of range for rank {rank}")
+        require_combine(self, [buffer_of(value).element for value in self.srcs])
+
+
+@irdl_op_definition
+class GatherOp(IRDLOperation):
+    """Pick elements along an axis by index: ``ttc.gather %src, %at into %dst {axis = 0 : i32} : <three types>``."""
+
+    name = "ttc.gather"
+    src = operand_def(BUFFER)
+    indices = operand_def(INT_BUFFER)
+    target = operand_def(BUFFER)
+    axis = prop_def(IntegerAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def make(cls, src: SSAValue, indices: SSAValue, target: SSAValue, axis: int, loc: LocationAttr) -> Self:
+        return create_op(cls, (src, indices, target), (), loc, axis_property(axis))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands = parse_into(parser)
+        properties, attributes = parse_attr_dict(cls, parser)
+        values = resolve_typed(parser, operands)
+        return cls.create(operands=values, properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_into(printer, self.operands[:2], self.operands[2:])
+        print_attr_dict(self, printer)
+        print_operand_types(self, printer)
+
+    def verify_(self) -> None:
+        source, indices, target = (buffer_of(value) for value in self.operands)
+        if target.shape != indices.shape or target.element != source.element:
+            raise VerifyException(f"ttc.gather of {source} at {indices} cannot give {target}")
+        if len(source.shape) != len(indices.shape) or not 0 <= self.axis.value.data < len(source.shape):
+            raise VerifyException(f"ttc.gather along {self.axis.value.data} of {source} at {indices}")
+
+
+@irdl_op_definition
+class HistogramOp(IRDLOperation):
+    """Count each integer from 0; only where the mask is set: ``ttc.histogram %x, %mask into %h : <types>``.
+
+    The target is overwritten. Integers beyond its size are not counted.
+    """
+
+    name = "ttc.histogram"
+    src = operand_def(INT_BUFFER)
+    mask = opt_operand_def(BUFFER)
+    target = operand_def(INT_BUFFER)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def make(cls, src: SSAValue, mask: SSAValue | None, target: SSAValue, loc: LocationAttr) -> Self:
+        operands = (src, target) if mask is None else (src, mask, target)
+        return create_op(cls, operands, (), loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands = parse_into(parser)
+        properties, attributes = parse_attr_dict(cls, parser)
+        values = resolve_typed(parser, operands)
+        return cls.create(operands=values, properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_into(printer, self.operands[:-1], self.operands[-1:])
+        print_attr_dict(self, printer)
+        print_operand_types(self, printer)
+
+    def verify_(self) -> None:
+        if self.mask is not None and prod(buffer_of(self.mask).shape) != prod(buffer_of(self.src).shape):
+            raise VerifyException(f"ttc.histogram of {self.src.type} with a mask of {self.mask.type}")
+
+
+@irdl_op_definition
+class PrintOp(IRDLOperation):
+    """Print scalars and whole tiles: ``ttc.print "x: " {hex = false, isSigned = array<i32: 1>} : %b : !ttc.buf<4xi32>``."""
+
+    name = "ttc.print"
+    prefix = prop_def(StringAttr)
+    hex = prop_def(IntegerAttr)
+    is_signed = prop_def(DenseArrayBase, prop_name="isSigned")
+    args = var_operand_def(BUFFER_OR_SCALAR)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def make(
+        cls, prefix: str, hex: bool, args: Sequence[SSAValue], is_signed: Sequence[int], loc: LocationAttr
+    ) -> Self:
+        return create_op(cls, args, (), loc, print_properties(prefix, hex, tuple(is_signed)))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        prefix = parser.parse_str_literal()
+        properties, attributes = parse_attr_dict(cls, parser)
+        values: Sequence[SSAValue] = ()
+        if parser.parse_optional_punctuation(":"):
+            values = resolve_typed(parser, parse_optional_operands(parser))
+        properties = {**print_properties(prefix, False, (0,) * len(values)), **properties}
+        return cls.create(operands=values, properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.properties["prefix"])
+        print_attr_dict(self, printer, ("prefix",))
+        if self.operands:
+            printer.print_string(" :")
+            print_values_with_types(printer, self.operands)
+
+    def verify_(self) -> None:
+        if (flags := len(array_values(self.is_signed))) != len(self.args):
+            raise VerifyException(f"isSigned has {flags} entries for {len(self.args)} values")
+
+
+@irdl_op_definition
+class AssertOp(IRDLOperation):
+    """Stop the kernel where a condition is false: ``ttc.assert %ok, "message" : !ttc.buf<8xi1>``."""
+
+    name = "ttc.assert"
+    condition = operand_def(MASK)
+    message = prop_def(StringAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def make(cls, cond: SSAValue, message: str, loc: LocationAttr) -> Self:
+        return create_op(cls, (cond,), (), loc, {"message": string_attr(message)})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        condition = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        message = string_attr(parser.parse_str_literal())
+        properties, attributes = parse_attr_dict(cls, parser)
+        operand = parser.resolve_operand(condition, parse_type(parser))
+        return cls.create(operands=(operand,), properties={**properties, "message": message}, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(", ")
+        printer.print_attribute(self.properties["message"])
+        print_attr_dict(self, printer, ("message",))
+        print_type(printer, self.operands[0].type)
+
+
+TTC = Dialect(
+    "ttc",
+    [
+        AllocOp,
+        AssertOp,
+        DotOp,
+        EndOp,
+        GatherOp,
+        HistogramOp,
+        NestOp,
+        PrintOp,
+        ReadOp,
+        ReduceOp,
+        ScanOp,
+        TableOp,
+        WriteOp,
+        YieldOp,
+    ],
+    [BufferType],
+)

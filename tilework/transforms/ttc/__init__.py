@@ -1,0 +1,1 @@
+"""Passes that turn tiles into loop nests over buffers, for targets that run one program on one core."""

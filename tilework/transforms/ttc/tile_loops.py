@@ -1,0 +1,439 @@
+"""Tiles become loop nests over scalars, and buffers where a tile must be kept.
+
+    %x = tt.load %p : tensor<1024x!tt.ptr<f32>>          ttc.nest [1024] {
+    %y = math.exp %x : tensor<1024xf32>                  ^bb0(%i: i32):
+    tt.store %q, %y : tensor<1024x!tt.ptr<f32>>   ==>      %x = tt.load ... : !tt.ptr<f32>
+                                                           %y = math.exp %x : f32
+                                                           tt.store ..., %y : !tt.ptr<f32>
+                                                           ttc.end
+                                                         }
+
+The ops of each block are read once, in order. Ops that only compute are remembered; they are written into the nests that
+need them (`index_maps.py`, `nests.py`). Loads, stores, atomics and reductions are put into nests (`schedule.py`), in the
+order memory demands (`hazards.py`); dots and scans work on buffers. Tiles that loops and branches carry live in buffers
+(`carried.py`). What was read is erased at the end: no tile is left.
+Stage: TTIR to TTCIR. Cost: one walk, and one small walk per load, store and reduction.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.analysis.axis_info import axis_info
+from tilework.errors import PassError
+from tilework.ir import tt, ttc
+from tilework.ir.create import create_op
+from tilework.ir.effects import DECLARED, is_pure, reads, writes
+from tilework.ir.misc import AssumeOp, GpuBarrierOp
+from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
+from tilework.ir.tt.text import is_true
+from tilework.ir.types import element_type, i32, int_attr, is_tensor, shape_of
+from tilework.transforms.ttc import carried
+from tilework.transforms.ttc.dot_scaled import expand_dot_scaled
+from tilework.transforms.ttc.hazards import MEMORY, Access, access_of, conflict
+from tilework.transforms.ttc.index_maps import (
+    ONE,
+    ZERO,
+    Bits,
+    axis_of,
+    is_lazy,
+    is_small_reduce,
+    spans,
+    tile_bits,
+    width,
+)
+from tilework.transforms.ttc.nests import Buffer, Nest, Root, Scope, inline
+from tilework.transforms.ttc.schedule import Schedule, at_index, is_table, table
+
+ANYTHING = Access(None, None, True, True)
+# On a load or store: along the last dimension, aligned runs of so many elements lie side by side in memory.
+CONTIGUITY = "ttc.contiguity"
+MAX_DEPTH = 40  # of the expression an element is computed by: deeper ones are cut by computing a value early
+
+
+@dataclass(frozen=True)
+class TileLoopsPass(ModulePass):
+    name = "convert-triton-to-tile-loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, tt.FuncOp) and function.body.blocks:
+                Converter(function).run()
+
+
+class Converter:
+    """The conversion of one function."""
+
+    def __init__(self, function: tt.FuncOp) -> None:
+        self.function = function
+        self.region = function.body
+        self.schedule = Schedule(self.region.blocks[0], function.location)
+        self.dead: list[Operation] = []
+        self.control: list[Operation] = []
+        self.loops: list[tuple[Operation, dict[SSAValue, Buffer]]] = []
+        self.arguments: dict[SSAValue, Buffer] = {}
+        self.returned: list[Buffer] = []
+        self.depth: dict[SSAValue, int] = {}
+        self.contiguity: dict[SSAValue, int] = {}
+
+    def run(self) -> None:
+        self.find_contiguity()
+        for op in tuple(self.region.walk()):
+            if type(op) is tt.DotScaledOp:
+                expand_dot_scaled(op)
+        carried.split_edges(self.region)
+        outer = self.schedule.scope
+        self.enter_function(outer)
+        for block in tuple(self.region.blocks):
+            self.schedule.scope = Scope(outer, outer)
+            self.convert_block(block)
+            terminator = block.last_op
+            assert terminator is not None, "a block ends with a terminator"
+            TERMINATORS.get(type(terminator), carried.end_block)(self, terminator)
+        self.clean_up()
+
+    def find_contiguity(self) -> None:
+        """Neighbours that lie side by side although the addresses do not show it: ``(start + range) % n``."""
+        accesses = [op for op in self.region.walk() if type(op) in MEMORY and is_tensor(op.operands[0].type)]
+        hidden = [op.operands[0] for op in accesses if not self.schedule.bases.is_spread(op.operands[0])]
+        if not hidden:
+            return
+        facts = axis_info(self.function)
+        self.contiguity = {pointer: run for pointer in hidden if (run := facts.of(pointer).contiguity[-1]) > 1}
+
+    def enter_function(self, scope: Scope) -> None:
+        """Buffers for the tiles that are passed in and out, and those that branches pass on."""
+        entry = self.region.blocks[0]
+        parameters = list(entry.args)
+        for value in carried.convert_signature(self.function):
+            self.returned.append(self.passed_buffer(value, scope))
+        for parameter in parameters:
+            if is_tensor(parameter.type):
+                new = entry.insert_arg(carried.buffer_for(parameter.type), parameter.index, parameter.location)
+                new.name_hint = parameter.name_hint
+                scope.stored[parameter] = self.passed_buffer(new, scope)
+        for block in tuple(self.region.blocks)[1:]:
+            for argument in carried.tiles(block.args):
+                buffer = scope.stored[argument] = carried.exact_buffer(self.schedule, argument)
+                buffer.is_reusable = False
+                self.arguments[argument] = buffer
+
+    def passed_buffer(self, value: SSAValue, scope: Scope) -> Buffer:
+        type = ttc.buffer_of(value)
+        return Buffer(type.shape, type.element, scope, value, is_reusable=False)
+
+    def clean_up(self) -> None:
+        """Erase the tiles, last ones first, and take them out of loops and branches."""
+        for op in self.control:
+            op.operands = carried.scalars(op.operands)
+        for op in reversed(self.dead):
+            erase_op(op)
+        for op in self.control:
+            carried.finish_control(op)
+        for block in self.region.blocks:
+            for argument in reversed(carried.tiles(block.args)):
+                block.erase_arg(argument)  # pyright: ignore[reportArgumentType]
+
+    @property
+    def outer_scope(self) -> Scope:
+        """Where values are known as long as they may be used."""
+        return self.schedule.scope.region or self.schedule.scope
+
+    @contextmanager
+    def inside(self, arguments: Sequence[tuple[SSAValue, Buffer]]) -> Iterator[None]:
+        """Convert the block of a region, whose tile arguments are in buffers."""
+        outer = self.schedule.scope
+        self.schedule.scope = Scope(outer, stored=dict(arguments))
+        yield
+        self.schedule.scope = outer
+
+    def convert_block(self, block: Block) -> None:
+        """All ops but the terminator."""
+        last = block.last_op
+        for op in tuple(block.ops):
+            if op is not last:
+                self.convert(op)
+
+    def convert(self, op: Operation) -> None:
+        rule = RULES.get(type(op))
+        if rule is not None:
+            rule(self, op)
+        elif any(is_tensor(value.type) for value in (*op.operands, *op.results)):
+            self.convert_tile(op)
+        elif op.regions or not is_pure(op):
+            self.schedule.flush(op)
+        else:
+            self.schedule.delay(op)
+
+    def convert_tile(self, op: Operation) -> None:
+        """An op that computes a tile: nothing to do until it is used."""
+        if type(op) in DECLARED and not is_true(op.properties.get("pure")):
+            self.add_elements(op, ANYTHING)
+        elif is_table(op):
+            self.outer_scope.stored[op.results[0]] = self.table_buffer(op)
+        elif not is_lazy(op):
+            raise PassError(f"{op.name} of tiles cannot be compiled for the CPU", op.location)
+        else:
+            self.limit_depth(op)
+        self.dead.append(op)
+
+    def limit_depth(self, op: Operation) -> None:
+        """Elements are computed by recursion, so long chains of ops are cut."""
+        depth = 1 + max((self.depth.get(operand, 0) for operand in op.operands), default=0)
+        if depth > MAX_DEPTH and type(op) is not tt.SplitOp:
+            value = op.results[0]
+            self.schedule.add(Root(at_index((value,)), lambda nest, values: None, op.location), shape_of(value.type))
+            depth = 0
+        for result in op.results:
+            self.depth[result] = depth
+
+    def table_buffer(self, op: Operation) -> Buffer:
+        value = self.schedule.constants.at_start(table(op))
+        return self.passed_buffer(value, self.outer_scope)
+
+    def add_elements(self, op: Operation, access: Access | None) -> None:
+        """Run `op` on each element, where it stands; a plain load where it is first used."""
+
+        def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
+            types = [element_type(result.type) for result in op.results]
+            new = nest.insert(create_op(type(op), values, types, op.location, op.properties, hints))
+            for result, scalar in zip(op.results, new.results, strict=True):
+                nest.define(result, scalar)
+
+        run = self.contiguity.get(op.operands[0]) if op.operands else None
+        hints: dict[str, Attribute] = {CONTIGUITY: int_attr(run, i32)} if run else {}
+
+        shape = next(shape_of(value.type) for value in (*op.operands, *op.results) if is_tensor(value.type))
+        root = Root(at_index(op.operands), emit, op.location, op.results, access)
+        if type(op) is tt.LoadOp and access is not None and not access.orders:
+            self.schedule.defer(root, shape)
+        else:
+            self.schedule.add(root, shape)
+
+
+def convert_memory(converter: Converter, op: Operation) -> None:
+    """Loads, stores and atomics, of tiles or of single elements."""
+    schedule = converter.schedule
+    access = access_of(op, schedule.bases)
+    if is_tensor(op.operands[0].type):
+        converter.add_elements(op, access)
+        converter.dead.append(op)
+        return
+    schedule.force_before(access)
+    waits = any(operand in schedule.pending for operand in op.operands)
+    if waits or any(conflict(other, access, schedule.bases) for item in schedule.items for other in item.accesses):
+        schedule.flush(op)
+
+
+def convert_reduce(converter: Converter, op: Operation) -> None:
+    """A fold in the nest that computes the sources."""
+    if is_small_reduce(op):
+        converter.convert_tile(op)
+        return
+    schedule = converter.schedule
+    shape, fold = shape_of(op.operands[0].type), spans(shape_of(op.operands[0].type))[axis_of(op)]
+    buffers = [Buffer(shape_of(r.type), element_type(r.type), schedule.scope, exact=False) for r in op.results]
+    is_scalar = not is_tensor(op.results[0].type)
+    if is_scalar:
+        for buffer in buffers:
+            schedule.constants.allocate(buffer, op.location)
+
+    def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
+        loop = nest.fold_loop(fold)
+        kept = [number for number, (low, high, _) in enumerate(nest.loops) if number != loop and high > low]
+        for buffer in buffers:
+            if not is_scalar:
+                buffer.shape = tuple(1 << (nest.loops[number][1] - nest.loops[number][0]) for number in kept)
+                schedule.constants.allocate(buffer, op.location)
+        indices = [nest.loops[number][2] for number in kept]
+        if loop is None:
+            for value, buffer in zip(values, buffers, strict=True):
+                nest.insert(ttc.WriteOp.make(value, carried.buffer_value(buffer), indices, op.location))
+            return
+        accumulators = [carried.buffer_value(buffer) for buffer in buffers]
+        region = op.detach_region(op.regions[0])
+        end_with_yield(region)
+        nest.insert(ttc.ReduceOp.make(values, accumulators, indices, region, op.location))
+
+    nest = schedule.add(Root(at_index(op.operands), emit, op.location, fold=fold), shape)
+    for result, buffer in zip(op.results, buffers, strict=True):
+        buffer.writer = nest
+        converter.outer_scope.stored[result] = buffer
+    if is_scalar:
+        found = [ttc.ReadOp.make(carried.buffer_value(buffer), (), op.location) for buffer in buffers]
+        schedule.insert_behind(nest, *found)
+        for result, read in zip(op.results, found, strict=True):
+            replace_all_uses(result, read.results[0])
+    converter.dead.append(op)
+
+
+def end_with_yield(region: Region) -> None:
+    """The region of a reduction or scan, as that of a `ttc` op."""
+    for inner in tuple(region.walk()):
+        if type(inner) is tt.ReduceReturnOp or type(inner) is tt.ScanReturnOp:
+            replace_op(inner, ttc.YieldOp.make(tuple(inner.operands), inner.location))
+        elif type(inner) is tt.AssertOp:
+            replace_op(inner, create_op(ttc.AssertOp, tuple(inner.operands), (), inner.location, inner.properties))
+
+
+def convert_scan(converter: Converter, op: Operation) -> None:
+    """From buffer to buffer; in place where nothing else needs the source."""
+    schedule = converter.schedule
+    found = [schedule.materialise(operand, exact=True) for operand in op.operands]
+    targets: list[Buffer] = []
+    for operand, source in zip(op.operands, found, strict=True):
+        own = source.is_reusable and source.scope is schedule.scope and carried.has_one_use(operand)
+        targets.append(source if own and found.count(source) == 1 else carried.exact_buffer(schedule, operand))
+    region = op.detach_region(op.regions[0])
+    end_with_yield(region)
+    scan = ttc.ScanOp.make(
+        [carried.buffer_value(buffer) for buffer in found],
+        [carried.buffer_value(buffer) for buffer in targets],
+        axis_of(op),
+        is_true(op.properties["reverse"]),
+        region,
+        op.location,
+    )
+    store_results(converter, op, targets, scan)
+
+
+def convert_histogram(converter: Converter, op: Operation) -> None:
+    schedule = converter.schedule
+    found = [carried.buffer_value(schedule.materialise(operand, exact=True)) for operand in op.operands]
+    target = carried.exact_buffer(schedule, op.results[0])
+    mask = found[1] if len(found) > 1 else None
+    new = ttc.HistogramOp.make(found[0], mask, carried.buffer_value(target), op.location)
+    store_results(converter, op, [target], new)
+
+
+def store_results(converter: Converter, op: Operation, targets: Sequence[Buffer], new: Operation) -> None:
+    """`new` puts the results of `op` into `targets`."""
+    code = converter.schedule.append(new)
+    for result, target in zip(op.results, targets, strict=True):
+        target.writer = code
+        converter.outer_scope.stored[result] = target
+    converter.dead.append(op)
+
+
+def convert_unsplat(converter: Converter, op: Operation) -> None:
+    schedule = converter.schedule
+    buffer = schedule.materialise(op.operands[0], exact=True)
+    zero = schedule.constants.number(0)
+    read = ttc.ReadOp.make(carried.buffer_value(buffer), [zero] * len(buffer.shape), op.location)
+    schedule.append(read)
+    replace_all_uses(op.results[0], read.results[0])
+    converter.dead.append(op)
+
+
+def convert_debug(converter: Converter, op: Operation) -> None:
+    """Prints and assertions see whole tiles, in program order."""
+    schedule = converter.schedule
+    operands = [
+        carried.buffer_value(schedule.materialise(value, exact=True)) if is_tensor(value.type) else value
+        for value in op.operands
+    ]
+    schedule.flush(op)
+    kind = ttc.PrintOp if type(op) is tt.PrintOp else ttc.AssertOp
+    insert_before(op, create_op(kind, operands, (), op.location, op.properties))
+    converter.dead.append(op)
+
+
+def convert_assume(converter: Converter, op: Operation) -> None:
+    converter.schedule.delay(op)
+
+
+def convert_map(converter: Converter, op: Operation) -> None:
+    """The region runs on each element, or on `pack` neighbours at once."""
+    schedule = converter.schedule
+    pack = attr_value(op.properties["pack"])
+    assert isinstance(pack, int)
+    for inner in tuple(op.regions[0].walk()):
+        if type(inner) is tt.AssertOp:
+            replace_op(inner, create_op(ttc.AssertOp, tuple(inner.operands), (), inner.location, inner.properties))
+    region = op.regions[0]
+    access = Access(None, None, False) if any(reads(inner) for inner in region.walk()) else None
+    if any(writes(inner) for inner in region.walk()):
+        access = ANYTHING
+    lane_bits = width(pack)
+    count = tile_bits(shape_of(op.operands[0].type)) - lane_bits
+    lanes: list[Bits] = []
+    for lane in range(pack):
+        low = tuple(ONE if lane >> bit & 1 else ZERO for bit in range(lane_bits))
+        lanes.append((*low, *range(count)))
+    needs = [(operand, lane) for operand in op.operands for lane in lanes]
+    buffers = [schedule.new_buffer(result.type, op.location) for result in op.results] if pack > 1 else []
+
+    def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
+        found = map_results(nest, op, values)
+        for number, result in enumerate(op.results):
+            if pack == 1:
+                nest.define(result, found[number])
+                continue
+            for lane, bits in enumerate(lanes):
+                places = nest.indices(buffers[number].shape, bits)
+                value = found[number * pack + lane]
+                nest.insert(ttc.WriteOp.make(value, carried.buffer_value(buffers[number]), places, op.location))
+
+    shape = shape_of(op.operands[0].type) if pack == 1 else (1 << count,)
+    nest = schedule.add(Root(needs, emit, op.location, op.results if pack == 1 else (), access), shape)
+    for result, buffer in zip(op.results, buffers, strict=False):
+        buffer.writer = nest
+        converter.outer_scope.stored[result] = buffer
+    converter.dead.append(op)
+
+
+def map_results(nest: Nest, op: Operation, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    """The region of a map on scalars; one of several blocks becomes an op of its own."""
+    region = op.regions[0]
+    if len(region.blocks) == 1:
+        return inline(nest, region.block, values)
+    moved = op.detach_region(region)
+    entry = moved.blocks[0]
+    for argument, value in zip(tuple(entry.args), values, strict=True):
+        replace_all_uses(argument, value)
+        entry.erase_arg(argument)
+    types = [element_type(result.type) for result in op.results]
+    for inner in tuple(moved.walk()):
+        if type(inner) is tt.MapElementwiseReturnOp:
+            replace_op(inner, create_op(scf.YieldOp, tuple(inner.operands), (), inner.location))
+    new = scf.ExecuteRegionOp.create(result_types=types, regions=(moved,), location=op.location)
+    return nest.insert(new).results
+
+
+def refuse_asm(converter: Converter, op: Operation) -> None:
+    raise PassError("inline assembly (tl.inline_asm_elementwise) is GPU code and cannot run on the CPU", op.location)
+
+
+def convert_barrier(converter: Converter, op: Operation) -> None:
+    """One program runs on one core: only the order of memory matters."""
+    converter.schedule.flush(op)
+
+
+RULES: dict[type[Operation], Callable[[Converter, Operation], None]] = {
+    **dict.fromkeys(MEMORY, convert_memory),
+    AssumeOp: convert_assume,
+    GpuBarrierOp: convert_barrier,
+    scf.ForOp: carried.convert_for,
+    scf.IfOp: carried.convert_if,
+    scf.WhileOp: carried.convert_while,
+    tt.AssertOp: convert_debug,
+    tt.CallOp: carried.convert_call,
+    tt.DotOp: carried.convert_dot,
+    tt.ElementwiseInlineAsmOp: refuse_asm,
+    tt.HistogramOp: convert_histogram,
+    tt.MapElementwiseOp: convert_map,
+    tt.PrintOp: convert_debug,
+    tt.ReduceOp: convert_reduce,
+    tt.ScanOp: convert_scan,
+    tt.UnsplatOp: convert_unsplat,
+}
+TERMINATORS: dict[type[Operation], Callable[[Converter, Operation], None]] = {
+    cf.BranchOp: carried.convert_branch,
+    tt.ReturnOp: carried.convert_return,
+}

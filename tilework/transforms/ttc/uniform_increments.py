@@ -1,0 +1,150 @@
+"""Tiles that a loop moves by the same amount everywhere: carry the amount, not the tile.
+
+    scf.for ... iter_args(%p = %start)                     scf.for ... iter_args(%moved = 0)
+      %x = tt.load %p                                        %p = tt.addptr %start, splat(%moved)
+      %next = tt.addptr %p, splat(%s)               ==>      %x = tt.load %p
+      scf.yield %next                                        %sum = arith.addi %moved, %s
+                                                             scf.yield %sum
+
+Holds for pointers (`tt.addptr`) and integers (`arith.addi`), for amounts that are splats of scalars or constants, and for
+several such steps in a row. Pointers are moved by 64-bit amounts: their sum may not fit the type of one step.
+Stage: TTIR to TTIR. Cost: one walk.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt
+from tilework.ir.arith_ext import binary, convert
+from tilework.ir.rewrite import constant, constant_value, erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.types import bit_width, element_type, i64, is_integer, is_pointer, is_tensor, with_element
+
+
+@dataclass(frozen=True)
+class UniformIncrementsPass(ModulePass):
+    name = "ttc-uniform-increments"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in tuple(op.walk(reverse=True)):  # inner loops first
+            if type(loop) is scf.ForOp:
+                rewrite_loop(loop)
+
+
+def rewrite_loop(loop: Operation) -> None:
+    """Replace every carried tile of `loop` that only moves uniformly."""
+    found = {
+        number: steps
+        for number, initial in enumerate(loop.operands[3:])
+        if is_tensor(initial.type) and (steps := uniform_steps(loop, number)) is not None
+    }
+    if found:
+        carry_amounts(loop, found)
+
+
+def uniform_steps(loop: Operation, number: int) -> list[SSAValue] | None:
+    """The scalars by which carried tile `number` grows in one iteration, or None if it changes in another way."""
+    block = loop.regions[0].block
+    argument = block.args[number + 1]
+    assert block.last_op is not None
+    value = block.last_op.operands[number]
+    is_moving = is_pointer(element_type(value.type)) or is_integer(element_type(value.type))
+    steps: list[SSAValue] = []
+    while value is not argument and is_moving:
+        if not isinstance(value, OpResult) or value.op.parent is not block:
+            return None
+        op = value.op
+        if type(op) is not tt.AddPtrOp and type(op) is not arith.AddiOp:
+            return None
+        value, step = op.operands
+        if type(op) is arith.AddiOp and not is_uniform(step):
+            value, step = step, value
+        if not is_uniform(step):
+            return None
+        steps.append(step)
+    return steps or None
+
+
+def is_uniform(value: SSAValue) -> bool:
+    """Every element of the tile is the same scalar."""
+    if not isinstance(value, OpResult):
+        return False
+    return type(value.op) is tt.SplatOp or (type(value.op) is arith.ConstantOp and constant_value(value) is not None)
+
+
+def carry_amounts(loop: Operation, found: dict[int, list[SSAValue]]) -> None:
+    """Rebuild `loop` with a scalar in place of each tile in `found`."""
+    block = loop.regions[0].block
+    end, first = block.last_op, block.first_op
+    assert end is not None and first is not None
+    operands, types = list(loop.operands), [result.type for result in loop.results]
+    yielded = list(end.operands)
+    for number, steps in found.items():
+        initial, location = loop.operands[3 + number], loop.location
+        type = amount_type(initial.type)
+        zero = constant(0, type, location)
+        insert_before(loop, zero)
+        operands[3 + number], types[number] = zero.results[0], type
+        old = block.args[number + 1]
+        amount = block.insert_arg(type, number + 1, old.location)
+        replace_all_uses(old, moved_tile(initial, amount, first))
+        block.erase_arg(old)
+        yielded[number] = total(amount, steps, end)
+    end.operands = yielded
+    new = recreate(loop, operands=operands, result_types=types, regions=(loop.regions[0],))
+    insert_before(loop, new)
+    for number, (old, result) in enumerate(zip(loop.results, new.results, strict=True)):
+        if number in found and old.first_use is not None:
+            replace_all_uses(old, moved_tile(loop.operands[3 + number], result, loop))
+        else:
+            replace_all_uses(old, result)
+    erase_op(loop)
+
+
+def amount_type(tile: Attribute) -> Attribute:
+    """The type of the sum of the steps."""
+    element = element_type(tile)
+    return i64 if is_pointer(element) else element
+
+
+def moved_tile(initial: SSAValue, amount: SSAValue, before: Operation) -> SSAValue:
+    """`initial`, every element moved by `amount`."""
+    location = before.location
+    splat = tt.SplatOp.make(amount, with_element(initial.type, amount.type), location)  # pyright: ignore
+    if is_pointer(element_type(initial.type)):
+        moved = tt.AddPtrOp.make(initial, splat.results[0], location)
+    else:
+        moved = binary(arith.AddiOp, initial, splat.results[0], location)
+    insert_before(before, splat, moved)
+    return moved.results[0]
+
+
+def total(amount: BlockArgument, steps: list[SSAValue], end: Operation) -> SSAValue:
+    """`amount` plus all steps, in front of the yield."""
+    value: SSAValue = amount
+    for step in steps:
+        scalar = step_scalar(step, end)
+        if bit_width(scalar.type) < bit_width(amount.type):
+            extended = convert(arith.ExtSIOp, scalar, amount.type, end.location)
+            insert_before(end, extended)
+            scalar = extended.results[0]
+        new = binary(arith.AddiOp, value, scalar, end.location)
+        insert_before(end, new)
+        value = new.results[0]
+    return value
+
+
+def step_scalar(step: SSAValue, end: Operation) -> SSAValue:
+    """The scalar that a uniform tile repeats."""
+    assert isinstance(step, OpResult)
+    if type(step.op) is tt.SplatOp:
+        return step.op.operands[0]
+    number = constant_value(step)
+    assert number is not None
+    new = constant(number, element_type(step.type), end.location)
+    insert_before(end, new)
+    return new.results[0]
