@@ -66,7 +66,8 @@ def in_while(x, y, n):
 @jit
 def counted(x, y, n):
     tl.atomic_add(x + n, 1.0)
-    tl.atomic_cas(y.to(tl.pointer_type(tl.int32)), 0, 1)
+    tl.store(y, 1.0)
+    tl.atomic_cas(y.to(tl.pointer_type(tl.int64)), 0, 1)
 
 
 @jit(noinline=True)
@@ -90,15 +91,15 @@ def silent(x, y, n):
     tl.load(x + n)
 
 
-CASES = [
-    (plain, {1}), (carried, {1}), (swapped, {0, 1}), (chosen, {0, 1}), (in_while, {1}), (counted, {0, 1}), (calling, {1}),
-    (indirect, set()), (silent, set()),
+CASES = [  # a kernel, and the alignments of what it writes through
+    (plain, {1: 1}), (carried, {1: 1}), (swapped, {0: 1, 1: 1}), (chosen, {0: 1, 1: 1}), (in_while, {1: 1}),
+    (counted, {0: 4, 1: 8}), (calling, {1: 1}), (indirect, {}), (silent, {}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kernel", "stored"), CASES, ids=[kernel.__name__ for kernel, _ in CASES])
 @pytest.mark.parametrize("optimised", [False, True])
-def test_stored_parameters(kernel: Any, stored: set[int], optimised: bool) -> None:
+def test_stored_parameters(kernel: Any, stored: dict[int, int], optimised: bool) -> None:
     module = ttir(kernel, optimised, x="*fp32", y="*fp32", n="i32")
     assert stored_parameters(module, kernel.__name__) == stored
 
