@@ -1,9 +1,12 @@
 """`make bench-launch`: what `kernel[grid](six arguments)` costs above the kernel's own work, warm.
 
-The launcher is replaced by one that does nothing, so that only binding, specialising, looking up and calling are left.
+On the Python path the launcher is replaced by one that does nothing, so that only binding, specialising, looking up and
+calling are left. Where kernels run as machine code there are rows for the native launcher, with a kernel that does nothing.
 Beside it: what Python itself takes for a call with the same arguments, and for the address of an array.
 """
 
+import importlib
+import importlib.util
 import statistics
 import time
 from collections.abc import Callable
@@ -13,13 +16,19 @@ import numpy as np
 
 import tilework
 import tilework.language as tl
+from tilework.backends.cpu.pipeline import device
 
 ROUNDS, CALLS = 15, 2000
-BUDGET_US = 15.0
+BUDGET_US, NATIVE_BUDGET_US = 15.0, 3.0
 
 
 @tilework.jit
 def empty(x, y, z, a, b, c, BLOCK: tl.constexpr):
+    pass
+
+
+@tilework.jit
+def native_empty(x, y, z, a, b, c, BLOCK: tl.constexpr):
     pass
 
 
@@ -44,23 +53,50 @@ def per_call(call: Callable[[], Any]) -> float:
     return statistics.median(times) * 1e6
 
 
+def native_rows() -> list[tuple[str, float, float | None]]:
+    """Launches of a kernel in machine code, whose body is empty; the budget is above an empty native call."""
+    arrays = [np.zeros(1024, "f4") for _ in range(6)]
+    six = [arrays]
+    names = ["native: six arrays"]
+    if importlib.util.find_spec("torch") is not None:
+        torch = importlib.import_module("torch")
+        six.append([torch.zeros(1024) for _ in range(6)])
+        names.append("native: six torch tensors")
+    launch = native_empty[(1,)]
+    rows: list[tuple[str, float, float | None]] = []
+    for name, args in zip(names, six, strict=True):
+        launch(*args, BLOCK=64)
+        rows.append((name, per_call(lambda args=args: launch(*args, BLOCK=64)), NATIVE_BUDGET_US))
+    launch(*arrays[:3], 1024, 17, 0.5, BLOCK=64)
+    numbers = per_call(lambda: launch(*arrays[:3], 1024, 17, 0.5, BLOCK=64))
+    rows.append(("native: three arrays, three numbers", numbers, NATIVE_BUDGET_US))
+    rows.append(("native: the same with kernel[grid]", per_call(lambda: native_empty[(1,)](*arrays, BLOCK=64)), None))
+    rows.append(("an empty native call, len(())", per_call(lambda: len(())), None))
+    return rows
+
+
 def main() -> None:
     arrays = [np.zeros(1024, "f4") for _ in range(3)]
-    kernel = empty[(1,)](*arrays, 1024, 17, 0.5, BLOCK=64)
-    kernel._launch = NoWork()
-    launch = empty[(1,)]
-    rows = [
-        ("kernel[grid](3 arrays, 3 numbers, BLOCK=64)", per_call(lambda: launch(*arrays, 1024, 17, 0.5, BLOCK=64))),
-        ("the same, six arrays", 0.0),
-        ("a Python function of the same arguments", per_call(lambda: plain(*arrays, 1024, 17, 0.5, BLOCK=64))),
-        ("address of one NumPy array", per_call(lambda: arrays[0].__array_interface__["data"][0])),
-    ]
     six = arrays * 2
-    empty[(1,)](*six, BLOCK=64)._launch = NoWork()
-    rows[1] = (rows[1][0], per_call(lambda: launch(*six, BLOCK=64)))
+    empty.run(*arrays, 1024, 17, 0.5, BLOCK=64, grid=(1,))._launch = NoWork()
+    empty.run(*six, BLOCK=64, grid=(1,))._launch = NoWork()
+
+    def launch(*args: Any, **kwargs: Any) -> Any:
+        return empty.run(*args, grid=(1,), warmup=False, **kwargs)
+
+    rows: list[tuple[str, float, float | None]] = [
+        ("Python path: 3 arrays, 3 numbers", per_call(lambda: launch(*arrays, 1024, 17, 0.5, BLOCK=64)), BUDGET_US),
+        ("Python path: six arrays", per_call(lambda: launch(*six, BLOCK=64)), BUDGET_US),
+    ]
+    if device() == "native":
+        rows += native_rows()
+    rows += [
+        ("a Python function of the same arguments", per_call(lambda: plain(*arrays, 1024, 17, 0.5, BLOCK=64)), None),
+        ("address of one NumPy array", per_call(lambda: arrays[0].__array_interface__["data"][0]), None),
+    ]
     print(f"{'call':48}{'us':>8}{'budget':>8}")
-    for index, (name, microseconds) in enumerate(rows):
-        print(f"{name:48}{microseconds:8.2f}{BUDGET_US if index < 2 else '':>8}")
+    for name, microseconds, budget in rows:
+        print(f"{name:48}{microseconds:8.2f}{budget or '':>8}")
 
 
 def plain(x: Any, y: Any, z: Any, a: Any, b: Any, c: Any, BLOCK: int) -> None:
