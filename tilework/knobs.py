@@ -394,6 +394,7 @@ class runtime_knobs(base_knobs):
     num_threads = env_opt_int("TILEWORK_NUM_THREADS")
     device = env_opt_str("TILEWORK_DEVICE")
     sanitize = env_bool("TRITON_SANITIZE")
+    native_launch = env_bool("TILEWORK_NATIVE_LAUNCH", True)
     debug: bool
     READ_ONCE = {"debug": env_bool("TRITON_DEBUG")}
 
@@ -470,7 +471,6 @@ language = language_knobs()
 nvidia = nvidia_knobs()
 amd = amd_knobs()
 proton = proton_knobs()
-
 
 CACHE_INVALIDATING = (
     "AMDGCN_ENABLE_DUMP", "AMDGCN_USE_BUFFER_ATOMICS", "AMDGCN_USE_BUFFER_OPS", "DISABLE_LLVM_OPT", "DISABLE_MMA_V3",

@@ -342,3 +342,13 @@ def test_rebinding_a_captured_constant_is_noticed() -> None:
     constant = tl.constexpr(4)
     with pytest.raises(RuntimeError, match="constant has changed since we compiled this kernel"):
         k[(1,)](out)
+
+
+def test_parameters_may_have_any_name() -> None:
+    @tilework.jit
+    def k(specialize, kind: tl.constexpr, forced_int: tl.int64, default_kind=5):
+        tl.store(specialize, kind + forced_int + default_kind)
+
+    out = np.zeros(1, "i4")
+    k[(1,)](out, 3, 4)
+    assert out[0] == 12

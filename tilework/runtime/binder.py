@@ -27,17 +27,17 @@ FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 def make_binder(fn: JITFunction) -> Binder:
     """Compile the binder of a kernel."""
-    scope: dict[str, Any] = {"specialize": specialize, "forced_int": forced_int, "kind": kind}
+    scope: dict[str, Any] = {"__specialize": specialize, "__forced_int": forced_int, "__kind": kind}  # no parameter has such a name
     parameters, specs = [], []
     for param in fn.params:
         text = param.name
         if param.has_default:
-            scope[f"default_{param.name}"] = param.default
-            text += f"=default_{param.name}"
+            scope[f"__default_{param.name}"] = param.default
+            text += f"=__default_{param.name}"
         parameters.append(text)
         specs.append(spec_expression(param))
     values = "".join(f"{name}, " for name in fn.arg_names)
-    kinds = "".join(f"kind({param.name}), " for param in fn.params if param.is_constexpr)
+    kinds = "".join(f"__kind({param.name}), " for param in fn.params if param.is_constexpr)
     source = (
         f"def bind({', '.join([*parameters, '**options'])}):\n"
         f"    return ({values}), ({''.join(f'{spec}, ' for spec in specs)}), ({kinds}), options\n"
@@ -67,11 +67,11 @@ def spec_expression(param: KernelParam) -> str:
     if forced and not forced.startswith("*"):
         if forced == "u1" or forced in FLOATS or forced.startswith("fp8"):
             return f'("{forced}", None)'
-        return f'forced_int("{forced}", {name}, {not param.do_not_specialize})'
+        return f'__forced_int("{forced}", {name}, {not param.do_not_specialize})'
     flags = f"{param.is_const}, {not param.do_not_specialize}, {not param.do_not_specialize_on_alignment}"
     if forced:
-        return f'("{forced}", specialize({name}, {flags})[1])'
-    return f"specialize({name}, {flags})"
+        return f'("{forced}", __specialize({name}, {flags})[1])'
+    return f"__specialize({name}, {flags})"
 
 
 def forced_int(type: str, value: Any, specialize_value: bool = True) -> Spec:

@@ -153,7 +153,7 @@ class CpuDriver:
         interface = hasattr(arg, "__cuda_array_interface__") and not hasattr(arg, "data_ptr")
         if (device is None or device == "cpu") and not interface and not hasattr(arg, "is_cuda"):
             self._plain.add(type(arg))
-        elif getattr(arg, "is_cuda", False) or interface or getattr(device, "type", "cpu") not in ("cpu", "meta"):
+        elif getattr(arg, "is_cuda", False) or interface or getattr(device, "type", "cpu") != "cpu":
             raise ValueError(
                 f"Pointer argument (at {position}) cannot be accessed from Triton (gpu tensor?): the active device is"
                 " the CPU, and this memory is on a GPU. Copy it to the host, or select the GPU's driver"

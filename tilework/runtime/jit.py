@@ -82,6 +82,15 @@ class JITFunction(KernelInterface, LanguageFunction):
         self.device_caches: dict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
         self._globals: Any = None
 
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """`kernel[grid]`, in machine code where that is possible: see `native_launch.py`."""
+        bind = self.__dict__.get("_bind_grid") or native_binder(self)
+        return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy gets: its launches are its own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_bind_grid"}
+
     def create_binder(self) -> tuple[dict[str, Any], dict[Any, str], Any, Any, Any]:
         """(kernels by key, keys by specialisation, target, backend, binder) of the current device."""
         from tilework.backends.base import find_backend
@@ -209,6 +218,13 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     __call__ = LanguageFunction.__call__
     __hash__ = LanguageFunction.__hash__
+
+
+def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None:
+    """What makes `fn[grid]` without Python code, or None."""
+    from tilework.runtime.native_launch import binder_of
+
+    return binder_of(fn) if type(fn) is JITFunction else None
 
 
 def grid_extent(grid: Any) -> tuple[int, int, int]:

@@ -110,9 +110,12 @@ def lower_return(low: Lowering, op: Operation) -> None:
 @lowers(scf.ForOp)
 def lower_for(low: Lowering, op: Operation) -> tuple[Value, ...]:
     start, end, step, *carried = (low[operand] for operand in op.operands)
-    block = op.regions[0].block
-    with low.builder.loop_carrying(start, end, step, carried) as loop:
-        loop.next(low.region(block, [loop.index, *loop.carried]))
+    b, block, type_ = low.builder, op.regions[0].block, start.type
+    if step.constant != 1 and end.constant is None and type_.bits < 64:
+        start, end, step = (b.sext(value, i64) for value in (start, end, step))  # the last sum may not fit into `type_`
+    with b.loop_carrying(start, end, step, carried) as loop:
+        index = loop.index if loop.index.type is type_ else b.trunc(loop.index, type_)
+        loop.next(low.region(block, [index, *loop.carried]))
     return loop.results
 
 

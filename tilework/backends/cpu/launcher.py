@@ -8,7 +8,7 @@ first what to call when nothing fits, then entries, each of which describes one 
 An entry fits if the call has the same shape, every argument passes its guard, every watched dictionary still holds what it
 held (``dict, key, value`` three by three), and every list of `empty` is empty. Guards also put the arguments into the
 slots of 8 bytes that the machine code takes (`interface.py`). The numbers are in `record`, as `Record` packs them; a guard
-is the address of one of the functions `guard_*` with its settings. On a fit the kernel runs right here, with the GIL
+is the address of a function of `launcher_guards.py` with its settings. On a fit the kernel runs right here, with the GIL
 released if it is not short; what is worth more than one thread goes to `shared(slots, x, y, z)`. Nothing is ever decided
 against the Python path: whatever does not fit is called again there, with the same arguments.
 
@@ -20,25 +20,25 @@ import struct
 from typing import NamedTuple
 
 from tilework.backends.cpu.interface import FAULT, PROGRAM
-from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.module import Block, Function, Module
-from tilework.backends.llvm.types import Type, array, f32, f64, i8, i32, i64, ptr, void
+from tilework.backends.cpu.launcher_guards import (
+    CONTEXT,
+    GUARDS,
+    NULL,
+    WRITERS,
+    YES,
+    Writer,
+    is_class,
+    num,
+    read_int,
+)
+from tilework.backends.llvm.module import Block, Module
+from tilework.backends.llvm.types import array, f64, i8, i32, i64, ptr, void
 from tilework.backends.llvm.values import Value, constant
 
-# places in objects, in bytes
-TYPE = 8
-ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
-
-GUARDS = ("guard_constant", "guard_array", "guard_tensor", "guard_int", "guard_float", "guard_bool")
 EXPORTS = ("launch", "bind", "launch.context", *GUARDS)
-# strings, True, classes, and the method definition of `launch`
-CONTEXT = ("dtype", "is_cpu", "data_ptr", "true", "int", "str", "tuple", "definition")
 
 # entry: positions in the tuple
 KERNEL, KEYWORDS, WATCHED, EMPTY, TYPES, EXPECTED, RECORD, FAULT_CALL, SHARED, NAMES, META = range(11)
-
-OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
-SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared if they are not the same object
 
 MOST_SLOTS = 64
 MOST_PROGRAMS = 2**31
@@ -47,11 +47,14 @@ WAKE_NS = 60_000.0  # as in `pool.py`
 HOLD_NS = 10_000.0  # shorter launches keep the GIL
 
 HEADER = struct.Struct("<7q")  # positional, keywords, slots, code, arena, cost, offset of the slots
-GUARD = struct.Struct("<qqqiiii")  # function, low, high, mode, slot, stored, unused
+GUARD = struct.Struct("<qqqiiii")  # function, low, high, mode, slot, stored, alignment mask
 
 
 class Guard(NamedTuple):
-    """What one argument must be, and where it goes. `low` and `high` are bounds, or the constant to compare with."""
+    """What one argument must be, and where it goes. `low` and `high` are bounds, or the constant to compare with.
+
+    `mask` are the bits that an address must not have, for arrays on which the kernel does atomics.
+    """
 
     function: int
     low: int = 0
@@ -59,6 +62,7 @@ class Guard(NamedTuple):
     mode: int = 0
     slot: int = 0
     stored: bool = False
+    mask: int = 0
 
 
 class Record(NamedTuple):
@@ -76,7 +80,7 @@ class Record(NamedTuple):
         """As the machine code reads it."""
         offset = HEADER.size + GUARD.size * len(self.guards)
         numbers = (self.positional, self.keywords, len(self.slots) // 8, self.code, self.arena, self.cost, offset)
-        guards = [GUARD.pack(*guard[:5], int(guard.stored), 0) for guard in self.guards]
+        guards = [GUARD.pack(*guard[:5], int(guard.stored), guard.mask) for guard in self.guards]
         return HEADER.pack(*numbers) + b"".join(guards) + self.slots
 
 
@@ -86,7 +90,7 @@ def launcher_text(monotonic_clock: int) -> str:
     module.global_variable("launch.context", array(i64, len(CONTEXT)), "zeroinitializer")
     module.global_variable("spare.memory", ptr, "null", linkage="internal")
     module.global_variable("spare.size", i64, "0", linkage="internal")
-    for write in (write_constant, write_array, write_tensor, write_int, write_float, write_bool):
+    for write in WRITERS:
         write(module)
     write_extent(module)
     write_fits(module)
@@ -99,189 +103,6 @@ def launcher_text(monotonic_clock: int) -> str:
     write_launch(module)
     write_bind(module)
     return module.text()
-
-
-NULL = constant(ptr, 0)
-
-
-def num(value: int) -> Value:
-    return constant(i64, value)
-
-
-class Writer(Builder):
-    """A builder with what every function here needs: leaving early, and the C API."""
-
-    def __init__(self, function: Function) -> None:
-        super().__init__(function)
-        self.failed: Block | None = None
-
-    def need(self, condition: Value) -> None:
-        """Go on if the condition holds, else give 0."""
-        if self.failed is None:
-            self.failed = self.function.block("failed")
-        go = self.function.block("go")
-        self.cond_br(condition, go, self.failed)
-        self.resume(go)
-
-    def finish(self, result: Value) -> None:
-        """The last line, and the place where failed conditions lead."""
-        self.ret(result)
-        if self.failed is not None:
-            self.enter(self.failed)
-            self.ret(constant(self.function.result, 0))
-
-    def at(self, base: Value, offset: int, type: Type = i64) -> Value:
-        """What lies some bytes behind an address."""
-        return self.load(type, self.gep(base, offset))
-
-    def api(self, name: str, *args: Value, result: Type = ptr) -> Value:
-        """Call a function of Python's C API, or another one, by name."""
-        return self.call(name, result, args)
-
-    def item(self, tuple: Value, index: int | Value) -> Value:
-        """An item of a tuple; no reference is taken."""
-        return self.api("PyTuple_GetItem", tuple, num(index) if isinstance(index, int) else index)
-
-    def keep(self, object: Value) -> None:
-        self.api("Py_IncRef", object, result=void)
-
-    def drop(self, object: Value) -> None:
-        self.api("Py_DecRef", object, result=void)
-
-    def context(self, name: str) -> Value:
-        """An address that Python has filled in."""
-        return self.at(Value(ptr, "@launch.context"), 8 * CONTEXT.index(name), ptr)
-
-    def is_null(self, object: Value) -> Value:
-        return self.icmp("eq", object, NULL)
-
-    def is_object(self, object: Value) -> Value:
-        return self.icmp("ne", object, NULL)
-
-
-def guard(module: Module, name: str) -> tuple[Writer, Value, Value, Value, Value]:
-    """Start a guard, which has checked that the class is right: (writer, argument, settings, expected, slot)."""
-    params = [(ptr, "arg"), (ptr, "guard"), (ptr, "type"), (ptr, "expected"), (ptr, "slot")]
-    function = module.function(name, i32, params, attributes=("nounwind",))
-    b = Writer(function)
-    arg, settings, type, expected, slot = function.args
-    b.need(b.icmp("eq", b.at(arg, TYPE, ptr), type))
-    return b, arg, settings, expected, slot
-
-
-YES = constant(i32, 1)
-
-
-def settings_low(b: Writer, guard: Value) -> Value:
-    return b.at(guard, 8)
-
-
-def settings_mode(b: Writer, guard: Value) -> Value:
-    return b.at(guard, 24, i32)
-
-
-def read_int(b: Writer, object: Value) -> Value:
-    """A Python int that fits into 64 bits."""
-    overflow = b.alloca(i32)
-    value = b.api("PyLong_AsLongLongAndOverflow", object, overflow, result=i64)
-    b.need(b.icmp("eq", b.load(i32, overflow), 0))
-    return value
-
-
-def need_member(b: Writer, mode: Value, bit: Value) -> None:
-    """The bit must be in the set `mode`."""
-    b.need(b.icmp("ne", b.and_(mode, bit), 0))
-
-
-def write_constant(module: Module) -> None:
-    """The same object, or an equal int, text or float of the same class."""
-    b, arg, settings, expected, _ = guard(module, "guard_constant")
-    same, unequal = b.new_block("same"), b.new_block("unequal")
-    b.cond_br(b.icmp("eq", arg, expected), same, unequal)
-    b.resume(unequal)
-    kinds = {mode: b.new_block("compare") for mode in (SAME_INT, SAME_TEXT, SAME_FLOAT)}
-    b.failed = b.failed or b.function.block("failed")
-    b.switch(settings_mode(b, settings), b.failed, list(kinds.items()))
-    for mode, block in kinds.items():
-        b.enter(block)
-        if mode == SAME_INT:
-            equal = b.icmp("eq", read_int(b, arg), settings_low(b, settings))
-        elif mode == SAME_TEXT:
-            equal = b.icmp("eq", b.api("PyUnicode_Compare", arg, expected, result=i32), 0)
-        else:
-            bits = b.bitcast(b.api("PyFloat_AsDouble", arg, result=f64), i64)
-            equal = b.icmp("eq", bits, settings_low(b, settings))
-        b.need(equal)
-        b.br(same)
-    b.enter(same)
-    b.finish(YES)
-
-
-def store_address(b: Writer, address: Value, settings: Value, slot: Value) -> None:
-    """An address whose alignment is as it should be."""
-    aligned = b.icmp("eq", b.and_(address, 15), 0)
-    need_member(b, settings_mode(b, settings), b.select(aligned, constant(i32, MULTIPLE), constant(i32, OTHER)))
-    b.store(address, slot)
-
-
-def write_array(module: Module) -> None:
-    """A NumPy array of one dtype, writable if the kernel writes to it."""
-    b, arg, settings, expected, slot = guard(module, "guard_array")
-    b.need(b.icmp("eq", b.at(arg, ARRAY_DTYPE, ptr), expected))
-    writable = b.icmp("ne", b.and_(b.at(arg, ARRAY_FLAGS, i32), WRITEABLE), 0)
-    read_only = b.icmp("eq", b.at(settings, 32, i32), 0)
-    b.need(b.or_(writable, read_only))
-    store_address(b, b.at(arg, ARRAY_DATA), settings, slot)
-    b.finish(YES)
-
-
-def write_tensor(module: Module) -> None:
-    """A torch tensor of one dtype in host memory; its attributes are read as Python would."""
-    b, arg, settings, expected, slot = guard(module, "guard_tensor")
-    for name, wanted in (("dtype", expected), ("is_cpu", b.context("true"))):
-        found = b.api("PyObject_GetAttr", arg, b.context(name))
-        b.need(b.is_object(found))
-        b.drop(found)
-        b.need(b.icmp("eq", found, wanted))
-    place = b.alloca(ptr)
-    b.store(arg, place)
-    found = b.api("PyObject_VectorcallMethod", b.context("data_ptr"), place, num(1), NULL)
-    b.need(b.is_object(found))
-    address = b.api("PyLong_AsUnsignedLongLongMask", found, result=i64)
-    b.drop(found)
-    store_address(b, address, settings, slot)
-    b.finish(YES)
-
-
-def write_int(module: Module) -> None:
-    """An int between two bounds: 1, a multiple of 16, another, or any of these."""
-    b, arg, settings, _, slot = guard(module, "guard_int")
-    value = read_int(b, arg)
-    b.need(b.icmp("sge", value, settings_low(b, settings)))
-    b.need(b.icmp("sle", value, b.at(settings, 16)))
-    multiple = b.icmp("eq", b.and_(value, 15), 0)
-    bit = b.select(multiple, constant(i32, MULTIPLE), constant(i32, OTHER))
-    bit = b.select(b.icmp("eq", value, 1), constant(i32, ONE), bit)
-    need_member(b, settings_mode(b, settings), bit)
-    b.store(value, slot)
-    b.finish(YES)
-
-
-def write_float(module: Module) -> None:
-    """A float, as 32 bits or (mode 1) as 64."""
-    b, arg, settings, _, slot = guard(module, "guard_float")
-    value = b.api("PyFloat_AsDouble", arg, result=f64)
-    narrow = b.zext(b.bitcast(b.fptrunc(value, f32), i32), i64)
-    wide = b.icmp("eq", settings_mode(b, settings), 1)
-    b.store(b.select(wide, b.bitcast(value, i64), narrow), slot)
-    b.finish(YES)
-
-
-def write_bool(module: Module) -> None:
-    """True or False."""
-    b, arg, _, expected, slot = guard(module, "guard_bool")
-    b.store(b.zext(b.icmp("eq", arg, expected), i64), slot)
-    b.finish(YES)
 
 
 def write_extent(module: Module) -> None:
@@ -307,11 +128,6 @@ def write_extent(module: Module) -> None:
     b.finish(YES)
 
 
-def is_class(b: Writer, object: Value, name: str) -> Value:
-    """Whether an object is exactly of one of Python's own classes."""
-    return b.icmp("eq", b.at(object, TYPE, ptr), b.context(name))
-
-
 def write_fits(module: Module) -> None:
     """`fits(entry, args, nargs, kwnames, slots)`: compare a call with an entry, and fill the slots."""
     params = [(ptr, "entry"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames"), (ptr, "slots")]
@@ -321,9 +137,7 @@ def write_fits(module: Module) -> None:
     record = b.api("PyBytes_AsString", b.item(entry, RECORD))
     b.need(b.icmp("eq", nargs, b.at(record, 0)))
     keywords = b.at(record, 8)
-    (given,) = b.if_else(
-        b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)]
-    )
+    (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)])
     b.need(b.icmp("eq", given, keywords))
     names = b.item(entry, KEYWORDS)
     with b.loop(0, keywords) as position:
@@ -354,9 +168,7 @@ def write_missed(module: Module) -> None:
     b = Writer(function)
     state, grid, args, nargs, kwnames = function.args
     b.api("PyErr_Clear", result=void)
-    (named,) = b.if_else(
-        b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)]
-    )
+    (named,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)])
     size = b.mul(b.add(nargs, named), 8)
     memory = b.api("PyMem_Malloc", b.add(size, 16))
     with b.if_(b.is_null(memory)):
@@ -496,9 +308,7 @@ def write_launch(module: Module) -> None:
     state, grid = b.item(self, 0), b.item(self, 1)
     plain = b.icmp("ne", b.call("extent", i32, [grid, sizes]), 0)
     missed, matched, ready = b.new_block("missed"), b.new_block("matched"), b.new_block("ready")
-    usable = b.if_else(
-        plain, lambda: [constant(i32, 1)], lambda: [b.api("PyCallable_Check", grid, result=i32)]
-    )[0]
+    usable = b.if_else(plain, lambda: [constant(i32, 1)], lambda: [b.api("PyCallable_Check", grid, result=i32)])[0]
     search = b.new_block("search")
     b.cond_br(b.icmp("ne", usable, 0), search, missed)
     b.resume(search)
@@ -554,7 +364,15 @@ def write_launch(module: Module) -> None:
 
 
 def write_ask(
-    b: Writer, entry: Value, self: Value, args: Value, nargs: Value, kwnames: Value, slots: Value, sizes: Value, ready: Block
+    b: Writer,
+    entry: Value,
+    self: Value,
+    args: Value,
+    nargs: Value,
+    kwnames: Value,
+    slots: Value,
+    sizes: Value,
+    ready: Block,
 ) -> None:
     """Call a callable grid, and compare once more: it may have changed anything."""
     state, grid = b.item(self, 0), b.item(self, 1)

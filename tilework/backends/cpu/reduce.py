@@ -75,8 +75,8 @@ def neutral_element(combine: Block, type: Type) -> Value | None:
 def is_commutative(low: Lowering, combine: Block, types: list[Type]) -> bool:
     """Whether the order of operands matters, found out by trying: on constants the builder folds a region to constants."""
     numbers = [(3, 5), (5, 3), (4, 4), (0, 7), (-2, 2), (6, -9), (1, 0)]
-    emitted, values = low.builder, dict(low.values)
-    low.builder = Builder(Module("trial").function("trial", void, []))
+    emitted, values = low.builder, low.values
+    low.builder, low.values = Builder(Module("trial").function("trial", void, [])), dict(values)
     results: list[list[Any]] = []
     for left, right in zip(numbers, numbers[1:] + numbers[:1], strict=True):
         for a, b in ((left, right), (right, left), (left, (left[0], right[1])), ((left[0], right[1]), left)):

@@ -54,8 +54,12 @@ def integer(bits: int) -> Type:
     return Type("int", f"i{bits}", f"i{bits}", bits)
 
 
-@cache
 def pointer(space: int = 0) -> Type:
+    return pointer_in(space)  # a cache of its own would tell pointer() from pointer(0)
+
+
+@cache
+def pointer_in(space: int) -> Type:
     made = Type("ptr", f"ptr addrspace({space})" if space else "ptr", f"p{space}", 64)
     made.space = space
     return made

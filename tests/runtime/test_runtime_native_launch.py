@@ -1,0 +1,419 @@
+"""Launches in machine code do what the Python path does, and no more."""
+
+import copy
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tilework import knobs
+from tilework.backends.cpu import launcher
+from tilework.runtime import native_launch
+from tilework.runtime.driver import driver
+from tilework.runtime.host import CpuDriver
+
+SCALE = tl.constexpr(3)
+
+
+def axpy_source(x, y, n, s, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n) * s + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+def numbers_source(out, a, b, c, flag, mode: tl.constexpr, wide: tl.int64 = 7):
+    if mode == "int":
+        tl.store(out, a + b)
+    else:
+        tl.store(out, tl.where(flag, c, -c))
+    tl.store(out + 1, wide)
+
+
+def positive_source(x, n):
+    tl.device_assert(n > 0, "n must be positive")
+    tl.store(x + tl.program_id(0), n)
+
+
+def scaled_source(x):
+    tl.store(x, SCALE)
+
+
+def scratch_source(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.cumsum(tl.load(x + i), 0))
+
+
+@pytest.fixture(autouse=True)
+def native(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWORK_DEVICE", "native")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    previous = driver._active
+    driver.set_active(CpuDriver())
+    if native_launch.machine() is None:
+        pytest.fail("this Python has no native launcher")
+    yield
+    driver.set_active(previous)
+
+
+class Counted:
+    """A kernel whose launches through Python are counted."""
+
+    def __init__(self, function: Any, **settings: Any) -> None:
+        self.kernel: Any = tilework.jit(function, **settings)
+        self.state = self.kernel[(1,)].__self__[0]
+        self.slow = 0
+        python = self.state[0]
+
+        def count(*args: Any, **kwargs: Any) -> Any:
+            self.slow += 1
+            return python(*args, **kwargs)
+
+        self.state[0] = count
+
+    def __getitem__(self, grid: Any) -> Any:
+        return self.kernel[grid]
+
+
+def floats(count: int = 64) -> np.ndarray:
+    return np.arange(count, dtype=np.float32)
+
+
+def axpy() -> tuple[Counted, np.ndarray, np.ndarray]:
+    counted, x, y = Counted(axpy_source, debug=True), floats(), np.zeros(64, np.float32)
+    counted[(1,)](x, y, 60, 0.5, BLOCK=64)
+    assert counted.slow == 1
+    y[:] = 0
+    return counted, x, y
+
+
+def test_the_second_launch_runs_no_python() -> None:
+    k, x, y = axpy()
+    kernel = k[(1,)](x, y, 59, 2.0, BLOCK=64)
+    assert k.slow == 1 and kernel.name == "axpy_source"
+    np.testing.assert_array_equal(y, np.where(np.arange(64) < 59, x * 2, 0))
+
+
+def test_other_facts_are_other_kernels() -> None:
+    k, x, y = axpy()
+    first = k[(1,)](x, y, 60, 0.5, BLOCK=64)
+    others = [
+        k[(1,)](x, y, 64, 0.5, BLOCK=64),  # a multiple of 16
+        k[(1,)](x, y, 1, 0.5, BLOCK=64),
+        k[(1,)](x, y, 2**40, 0.5, BLOCK=64),
+        k[(1,)](x[1:], y, 60, 0.5, BLOCK=32),  # not aligned
+        k[(1,)](x.astype("f8"), y, 60, 0.5, BLOCK=64),
+    ]
+    assert k.slow == 6 and len({id(kernel) for kernel in (first, *others)}) == 6
+    for slow in (10, 10):  # each compilation may capture new globals, so that earlier launches are described again
+        again = [
+            k[(1,)](x, y, 32, 0.5, BLOCK=64),
+            k[(1,)](x, y, 1, 0.5, BLOCK=64),
+            k[(1,)](x, y, 2**41, 0.5, BLOCK=64),
+            k[(1,)](x[1:], y, 29, 0.5, BLOCK=32),
+        ]
+        assert again == others[:4] and k.slow == slow
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**31 - 1, -(2**31), 17, 16, 1, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63)])
+def test_integers_arrive_whole(value: int) -> None:
+    k, out = Counted(numbers_source), np.zeros(2, np.int64)
+    for _ in range(2):
+        out[:] = 0
+        k[(1,)](out, value, 0, 0.5, True, "int", wide=value)
+        assert out.tolist() == [value, value]
+    assert k.slow == 1
+
+
+@pytest.mark.parametrize("value", [0.5, -0.0, 1e300, 1e-42, float("inf")])
+@pytest.mark.parametrize("flag", [True, False])
+def test_floats_and_bools_arrive(value: float, flag: bool) -> None:
+    k, out = Counted(numbers_source), np.zeros(2, np.float32)
+    with np.errstate(over="ignore"):
+        expected = np.float32(value if flag else -value)
+    for _ in range(2):
+        out[:] = 7
+        k[(1,)](out, 3, 4, value, flag, "float")
+        assert out[0] == expected and np.signbit(out[0]) == np.signbit(expected) and out[1] == 7
+    assert k.slow == 1
+
+
+def test_constants_are_compared_by_value_and_class() -> None:
+    k, out = Counted(numbers_source), np.zeros(2, np.int64)
+    k[(1,)](out, 5, 2, 0.5, True, "int")
+    k[(1,)](out, 5, 2, 0.5, True, "".join(["in", "t"]))  # an equal text, another object
+    assert k.slow == 1
+    k[(1,)](out, 5, 2, 0.5, True, "other")
+    assert k.slow == 2
+    k[(1,)](out, True, 2, 0.5, True, "int")  # a bool is no int
+    assert k.slow == 3
+
+
+def test_keywords_and_defaults() -> None:
+    k, out = Counted(numbers_source), np.zeros(2, np.int64)
+    k[(1,)](out, a=2, b=3, c=0.5, flag=True, mode="int")
+    k[(1,)](out, a=4, b=5, c=0.5, flag=True, mode="int")
+    assert k.slow == 1 and out.tolist() == [9, 7]
+    k[(1,)](out, b=5, a=6, c=0.5, flag=True, mode="int")  # another order is another call
+    assert k.slow == 2 and out.tolist() == [11, 7]
+    k[(1,)](out, b=6, a=6, c=0.5, flag=True, mode="int", num_warps=2)
+    k[(1,)](out, b=7, a=6, c=0.5, flag=True, mode="int", num_warps=2)
+    k[(1,)](out, b=8, a=6, c=0.5, flag=True, mode="int", num_warps=4)
+    assert k.slow == 4 and out.tolist() == [14, 7]
+    with pytest.raises(TypeError, match="missing"):
+        k[(1,)](out)
+    with pytest.raises(TypeError, match="grid"):
+        k[(1,)](out, 1, 2, 3.0, True, "int", grid=(1,))
+
+
+def test_callable_grids() -> None:
+    k, x, y = axpy()
+    seen: list[dict[str, Any]] = []
+
+    def grid(meta: dict[str, Any]) -> tuple[int]:
+        seen.append(meta)
+        return (-(-meta["n"] // meta["BLOCK"]),)
+
+    k[grid](x, y, 60, 1.0, BLOCK=32)
+    k[grid](x, y, 60, 1.0, BLOCK=32)
+    assert k.slow == 2 and len(seen) == 2 and [*seen[1]] == ["x", "y", "n", "s", "BLOCK"] and seen[0] == seen[1]
+    np.testing.assert_array_equal(y[:60], 2 * x[:60])
+
+    def fails(meta: dict[str, Any]) -> tuple[int]:
+        raise KeyError("no")
+
+    with pytest.raises(KeyError, match="no"):
+        k[fails](x, y, 60, 1.0, BLOCK=32)
+    assert k.slow == 2
+
+
+def test_grids() -> None:
+    k, x, y = axpy()
+    for grid in ((0,), (2, 0, 1), (1, 1), (1, 1, 1)):
+        assert k[grid](x, y, 60, 1.0, BLOCK=64).name == "axpy_source"
+    assert k.slow == 1
+    np.testing.assert_array_equal(y[:60], 2 * x[:60])
+    for bad, error in (
+        ((-1,), ValueError),
+        ((2**31,), ValueError),
+        ((1.5,), TypeError),
+        ((), ValueError),
+        ((1, 1, 1, 1), ValueError),
+    ):
+        with pytest.raises(error):
+            k[bad](x, y, 60, 1.0, BLOCK=64)
+    with pytest.raises(ValueError, match="programs"):
+        k[(2**30, 2**30, 2**30)](x, y, 60, 1.0, BLOCK=64)
+
+
+def test_a_long_grid_is_shared(monkeypatch) -> None:
+    k, x, y = Counted(axpy_source), floats(1 << 16), np.zeros(1 << 16, np.float32)
+    k[(1024,)](x, y, x.size - 1, 1.0, BLOCK=64)
+    for s in (1.0, 2.0):
+        k[(1024,)](x, y, x.size - 1, s, BLOCK=64)
+    assert k.slow == 1
+    np.testing.assert_array_equal(y[:-1], 4 * x[:-1])
+
+
+def test_read_only_arrays_are_refused() -> None:
+    k, x, y = axpy()
+    y.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    y.flags.writeable = True
+    x.flags.writeable = False  # only read
+    k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    assert k.slow == 2 and y[2] == 2
+
+
+def test_asserts_that_fail() -> None:
+    k, x = Counted(positive_source, debug=True), np.zeros(4, np.int32)
+    k[(3,)](x, 5)
+    with pytest.raises(RuntimeError, match=r"n must be positive.*program"):
+        k[(3,)](x, -5)
+    k[(3,)](x, 7)
+    assert k.slow == 1 and x.tolist() == [7, 7, 7, 0]
+
+
+def test_hooks_turn_it_off() -> None:
+    k, x, y = axpy()
+    calls: list[str] = []
+    k.kernel.add_pre_run_hook(lambda *args, **kwargs: calls.append("before"))
+    k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    k.kernel.pre_run_hooks.clear()
+    with knobs.runtime.scope():
+        knobs.runtime.launch_enter_hook.add(lambda metadata: calls.append("enter"))
+        k[(1,)](x, y, 60, 1.0, BLOCK=64)
+        knobs.runtime.launch_exit_hook = lambda metadata: calls.append("exit")
+        k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    assert calls == ["before", "enter", "enter", "exit"] and k.slow == 4
+    k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    slow = k.slow
+    k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    assert k.slow == slow and len(calls) == 4
+
+
+def test_changed_globals_are_found(monkeypatch) -> None:
+    k, x = Counted(scaled_source), np.zeros(1, np.int32)
+    for _ in range(3):
+        k[(1,)](x)
+    assert k.slow == 1 and x[0] == 3
+    monkeypatch.setitem(globals(), "SCALE", tl.constexpr(4))
+    with pytest.raises(RuntimeError, match="SCALE has changed"):
+        k[(1,)](x)
+
+
+def test_caches_drivers_and_launchers_are_watched() -> None:
+    k, x, y = axpy()
+    first = k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    k.kernel.device_caches.clear()
+    second = k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    assert second is not first and k.slow == 2
+    driver.set_active(CpuDriver())
+    assert k[(1,)](x, y, 60, 1.0, BLOCK=64) is second and k.slow == 3
+    calls: list[Any] = []
+    second._launch = lambda *args: calls.append(args)
+    k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    assert len(calls) == 1 and k.slow == 4
+
+
+def test_scratch_memory_from_the_heap() -> None:
+    k, x, out = Counted(scratch_source), floats(4096), np.zeros(4096, np.float32)
+    for _ in range(3):
+        out[:] = 0
+        kernel = k[(1,)](x, out, N=4096)
+        np.testing.assert_array_equal(out, np.cumsum(x, dtype=np.float64).astype(np.float32))
+    assert kernel.run.interface.arena > launcher.STACK_ARENA and k.slow == 1
+
+
+def test_torch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    k, x, y = Counted(axpy_source), torch.arange(64, dtype=torch.float32), torch.zeros(64)
+    for s in (0.5, 1.5):
+        k[(1,)](x, y, 60, s, BLOCK=64)
+    assert k.slow == 1 and torch.equal(y[:60], 2 * x[:60])
+    k[(1,)](x.double(), y, 60, 1.0, BLOCK=64)
+    k[(1,)](x[1:], y, 30, 1.0, BLOCK=32)
+    k[(1,)](torch.nn.Parameter(x), y, 60, 1.0, BLOCK=64)
+    assert k.slow == 4
+    k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    watched = (x, y, torch.float32)
+    before = [sys.getrefcount(item) for item in watched]
+    slow = k.slow
+    for _ in range(1000):
+        k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    assert k.slow == slow and [sys.getrefcount(item) for item in watched] == before
+
+
+def test_tensor_members_are_where_they_were_found() -> None:
+    torch = pytest.importorskip("torch")
+    from tilework.runtime.tensor_places import tensor_facts
+
+    plain = tensor_facts(torch.zeros(3))
+    assert plain is not None, "this torch keeps dtype and device elsewhere"
+    assert tensor_facts(torch.zeros(2, 2)[1:].t()) == plain
+    others = (torch.zeros(3, device="meta"), torch.zeros(3, dtype=torch.bfloat16), torch.zeros(3).to_sparse())
+    assert all(tensor_facts(other) != plain for other in others)
+
+
+def test_other_arguments_take_the_python_path() -> None:
+    k, x, y = axpy()
+
+    class Sub(np.ndarray):
+        pass
+
+    k[(1,)](x.view(Sub), y, 60, 1.0, BLOCK=64)
+    k[(1,)](x, y, 60, np.float64(1.0), BLOCK=64)
+    assert k.slow == 3 and y[2] == 4
+    with pytest.raises(TypeError, match="failed to specialize"):
+        k[(1,)](x, y, 60, object(), BLOCK=64)
+
+
+def test_nothing_leaks() -> None:
+    k, x, y = axpy()
+    kernel = k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    number, scale, grid = 12345678, float("1.25"), (1,)
+    watched = (x, y, x.dtype, kernel, number, scale, grid, k.state, k.state[1], None, True, "x", np.ndarray, int, float)
+
+    def calls(count: int) -> None:
+        launch = k[grid]
+        for _ in range(count):
+            launch(x, y, number, scale, BLOCK=64)
+            k[lambda meta: grid](x, y, number, scale, BLOCK=64)
+            k[(0,)](x, y, number, scale, BLOCK=64)
+
+    calls(10)
+    gc.collect()
+    before = [sys.getrefcount(item) for item in watched]
+    calls(2000)
+    gc.collect()
+    after = [sys.getrefcount(item) for item in watched]
+    assert [b - a for a, b in zip(before, after, strict=True) if abs(b - a) > 20] == []
+    assert before[:7] == after[:7]
+
+
+def test_kernels_are_collected() -> None:
+    k = axpy()[0]
+    assert len(k.state) == 2
+    gone = weakref.ref(k.kernel)
+    del k
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_copy_launches_itself() -> None:
+    k, x, y = axpy()
+    other = copy.copy(k.kernel)
+    assert "_bind_grid" not in vars(other)
+    slow = k.slow
+    other[(1,)](x, y, 60, 1.0, BLOCK=64)
+    assert k.slow == slow and y[2] == 2
+
+
+def test_several_threads() -> None:
+    k, outs = Counted(scratch_source), [np.zeros(4096, np.float32) for _ in range(4)]
+    xs = [floats(4096) + i for i in range(4)]
+    k[(1,)](xs[0], outs[0], N=4096)
+    wrong: list[int] = []
+
+    def work(index: int) -> None:
+        expected = np.cumsum(xs[index], dtype=np.float64).astype(np.float32)
+        for _ in range(200):
+            outs[index][:] = 0
+            k[(1,)](xs[index], outs[index], N=4096)
+            if not np.allclose(outs[index], expected):
+                wrong.append(index)
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [] and k.slow == 1
+
+
+def test_it_can_be_turned_off(tmp_path: Path) -> None:
+    program = (
+        "from tilework.runtime import native_launch as n; import tilework, tilework.language as tl\n"
+        "assert n.machine() is None\n"
+        "k = tilework.jit(n.describe)\n"
+        "assert type(k[(1,)]).__name__ == 'function'\n"
+    )
+    environment = {"TILEWORK_NATIVE_LAUNCH": "0", "TILEWORK_DEVICE": "native", "PATH": "", "HOME": str(tmp_path)}
+    folder = Path(tilework.__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", program], env=environment, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_record_is_what_the_machine_code_reads() -> None:
+    assert launcher.HEADER.size == 56 and launcher.GUARD.size == 40
+    record = launcher.Record(1, 0, 11, 64, 22, (launcher.Guard(33, -1, 1, 2, 0, True),), b"12345678")
+    data = record.pack()
+    assert launcher.HEADER.unpack_from(data) == (1, 0, 1, 11, 64, 22, 96)
+    assert launcher.GUARD.unpack_from(data, 56) == (33, -1, 1, 2, 0, 1, 0) and data[96:] == b"12345678"

@@ -1,0 +1,395 @@
+"""`kernel[grid](*args)` in machine code, for launches like an earlier one.
+
+    launch = add[(1,)]
+    launch(x, y, out, 1024, BLOCK=1024)        # through Python: binds, compiles, runs, and describes the launch
+    launch(x, y, out, 2048, BLOCK=1024)        # fits the description: no Python code runs
+
+`backends/cpu/launcher.py` has the machine code; here it is loaded, checked against the objects of this Python, and given
+its descriptions. A launch that fits none of them takes the Python path with the same arguments, so that the result, the
+errors and the hooks are the same. Described are launches of kernels in machine code whose arguments are NumPy arrays, torch
+tensors in host memory, numbers, and constants that cannot change. Everything else that the Python path looks at is
+watched: driver, caches, hooks, globals of the kernel, debug settings.
+
+There is none on free-threaded Pythons, in subinterpreters, on Windows, or with TILEWORK_NATIVE_LAUNCH=0.
+"""
+
+import ctypes
+import hashlib
+import struct
+import sys
+import sysconfig
+import time
+from collections.abc import Callable
+from functools import cache
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from tilework import knobs
+from tilework.backends.cpu import launcher as native
+from tilework.backends.cpu import launcher_guards as guard
+from tilework.language import core as tl
+from tilework.runtime.cache import load_entry, store_entry
+from tilework.runtime.driver import driver
+from tilework.runtime.host import CpuDriver, NativeLauncher
+from tilework.runtime.tensor_places import tensor_facts, tensor_places
+
+FASTCALL_KEYWORDS, ONE_ARGUMENT = 0x82, 0x08
+NAME = "tilework_launcher"  # in the cache
+MOST_ENTRIES = 8
+MOST_DESCRIPTIONS = 200  # of one kernel: one that needs more is not launched alike
+
+INT_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
+ANY_INT = (-(2**63), 2**63 - 1)
+INT_KINDS = ("i64", "i32", "i16", "i8")
+COMPARED = {int: guard.SAME_INT, str: guard.SAME_TEXT, float: guard.SAME_FLOAT}
+
+
+class MethodDefinition(ctypes.Structure):
+    """PyMethodDef; the function object made from one does not keep it alive."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+class Machine(NamedTuple):
+    """The loaded launcher."""
+
+    library: Any
+    bind: MethodDefinition
+    launch: MethodDefinition
+    constants: tuple[Any, ...]  # what the context points to
+
+
+@cache
+def machine() -> Machine | None:
+    """The launcher of this process; None where it cannot work."""
+    if not knobs.runtime.native_launch or not is_plain_python() or not arrays_are_as_expected():
+        return None
+    from tilework.backends.llvm.compile import jit_load
+
+    library = jit_load(launcher_object(native.launcher_text(time.CLOCK_MONOTONIC)), native.EXPORTS)
+    launch = MethodDefinition(b"launch", library["launch"], FASTCALL_KEYWORDS, None)
+    bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
+    constants = (*(sys.intern(name) for name in ("dtype", "is_cpu", "data_ptr")), True, int, str, tuple)
+    context = (ctypes.c_int64 * len(guard.CONTEXT)).from_address(library["launch.context"])
+    context[: len(constants) + 1] = [*map(id, constants), ctypes.addressof(launch)]
+    return Machine(library, bind, launch, constants)
+
+
+def launcher_object(text: str) -> bytes:
+    """The object file of the launcher, from the cache on disk unless that is the user's own."""
+    from tilework.backends.cpu.pipeline import native_identity
+    from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
+
+    key = hashlib.sha256(f"{native_identity()}\n{text}".encode()).hexdigest()
+    plain = knobs.cache.manager_class is None
+    if plain and (files := load_entry(key, NAME)) is not None and f"{NAME}.obj" in files:
+        return files[f"{NAME}.obj"]
+    target = host_target_machine()
+    data = to_object(optimize(text, 0, target), target)
+    if plain:
+        store_entry(key, NAME, {f"{NAME}.obj": data, f"{NAME}.json": b"{}"})
+    return data
+
+
+def is_plain_python() -> bool:
+    """CPython with a GIL, of 64 bits, in its main interpreter, with objects whose class stands where we read it."""
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False
+    if struct.calcsize("P") != 8 or sys.byteorder != "little" or not hasattr(time, "CLOCK_MONOTONIC"):
+        return False
+    get_id, get = ctypes.pythonapi.PyInterpreterState_GetID, ctypes.pythonapi.PyInterpreterState_Get
+    get.restype, get_id.argtypes, get_id.restype = ctypes.c_void_p, [ctypes.c_void_p], ctypes.c_int64
+    objects: tuple[Any, ...] = (1, "", 1.5, (), [], {}, None, True, int)
+    return get_id(get()) == 0 and all(pointer_at(id(item) + guard.TYPE) == id(type(item)) for item in objects)
+
+
+def pointer_at(address: int) -> int:
+    return ctypes.c_void_p.from_address(address).value or 0
+
+
+def arrays_are_as_expected() -> bool:
+    """Whether the members of NumPy arrays stand where we read them, tried on arrays that differ in all of them."""
+    import numpy as np
+
+    base = np.arange(64, dtype=np.float32)
+    frozen = np.arange(3)
+    frozen.flags.writeable = False
+    return all(
+        array_is_as_expected(array) for array in (base, base[3::2], frozen, np.zeros((2, 3, 4), "i1"), np.array(2.5))
+    )
+
+
+def array_is_as_expected(array: Any) -> bool:
+    here = id(array)
+    flags = ctypes.c_int.from_address(here + guard.ARRAY_FLAGS).value
+    return (
+        pointer_at(here + guard.ARRAY_DATA) == array.__array_interface__["data"][0]
+        and pointer_at(here + guard.ARRAY_DTYPE) == id(array.dtype)
+        and bool(flags & guard.WRITEABLE) == array.flags.writeable
+    )
+
+
+def binder_of(fn: Any) -> Callable[[Any], Callable[..., Any]] | None:
+    """The function that makes `fn[grid]` of a grid, kept in `fn`; None if there is no native launcher for it."""
+    if type(driver.active) is not CpuDriver or not runs_natively() or (loaded := machine()) is None:
+        return None
+    state: list[Any] = []
+    state.append(python_path(fn, state))
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    bind = fn.__dict__["_bind_grid"] = make(ctypes.addressof(loaded.bind), state, None)
+    return bind
+
+
+def runs_natively() -> bool:
+    from tilework.backends.cpu.pipeline import device
+
+    return device() == "native"
+
+
+def python_path(fn: Any, state: list[Any]) -> Callable[..., Any]:
+    """What is called for a launch that fits no entry: launch, then describe it."""
+    left = MOST_DESCRIPTIONS
+
+    def launch(grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+        nonlocal left
+        kernel = fn.run(*args, grid=grid, warmup=False, **kwargs)
+        if left and (entry := describe(fn, kernel, grid, args, kwargs)) is not None:
+            left -= 1
+            others = [old for old in state[1:MOST_ENTRIES] if not replaces(entry, old)]
+            state[1:] = [entry, *others]
+        return kernel
+
+    return launch
+
+
+def replaces(entry: tuple[Any, ...], old: tuple[Any, ...]) -> bool:
+    """Whether an entry is for the same calls as an old one, which something watched has made useless."""
+    same = (native.KERNEL, native.KEYWORDS, native.TYPES)
+    return all(entry[index] is old[index] or entry[index] == old[index] for index in same)
+
+
+def describe(fn: Any, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """The entry for launches like one that has just been done; None if it is not of a kind that can be described."""
+    active = driver._active
+    run = getattr(kernel, "_launch", None)
+    if type(active) is not CpuDriver or type(run) is not NativeLauncher or not (callable(grid) or type(grid) is tuple):
+        return None
+    if not all(
+        isinstance(hook, knobs.HookChain) for hook in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook)
+    ):
+        return None
+    if not all(is_describable(value) for value in (*args, *kwargs.values())):
+        return None
+    try:
+        kernels, keys, _, _, bind = fn.device_caches[0]
+        values, specs, kinds, options = bind(*args, **kwargs)
+        marker = (specs, kinds, tuple(options.items()) if options else (), fn.debug, knobs.runtime.debug)
+        key = keys.get(marker)
+        slots = run.pack(values)
+    except (TypeError, ValueError, OverflowError, KeyError):  # something changed since the launch
+        return None
+    if key is None or kernels.get(key) is not kernel:
+        return None
+    guards = argument_guards(fn, kernel, run.interface, values, specs)
+    if guards is None or len(slots) > 8 * native.MOST_SLOTS or len(slots) != 8 * len(run.interface.parameters):
+        return None
+    names = [*fn.arg_names[: len(args)], *kwargs]
+    chosen = [
+        guards[fn.arg_names.index(name)] if name not in options else constant_guard(options[name]) for name in names
+    ]
+    if any(found is None for found in chosen):
+        return None
+    cost = ctypes.c_double(kernel.function.program_ns or 0.0)
+    code = ctypes.cast(kernel.function.range, ctypes.c_void_p).value or 0
+    record = native.Record(
+        len(args), len(kwargs), code, run.interface.arena, ctypes.addressof(cost), tuple(g for g, _, _ in chosen), slots
+    )
+    watched, empty = watches(fn, kernel, run, active, kernels, key)
+    if any(empty) or (captured := captured_globals(fn)) is None:
+        return None
+    given = {name: None if name in names else value for name, value in zip(fn.arg_names, values, strict=True)}
+    return (
+        kernel,
+        tuple(kwargs),
+        (*watched, *captured),
+        empty,
+        tuple(cls for _, cls, _ in chosen),
+        tuple(expected for _, _, expected in chosen),
+        record.pack(),
+        fault_raiser(run.interface),
+        shared_runner(kernel, run, cost),
+        tuple(name if name not in options else None for name in names),
+        given,
+    )
+
+
+def is_describable(value: Any) -> bool:
+    """Whether there is a guard for a value; asked first, because it is cheap."""
+    return type(value) in CONSTANTS or is_array_class(type(value)) or is_tensor(value)
+
+
+def watches(
+    fn: Any, kernel: Any, run: Any, active: Any, kernels: dict[str, Any], key: str
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """(dict, key, value three by three, lists): the Python path would do the same as long as these do not change."""
+    enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+    members = [
+        (driver, "_active", active),
+        (knobs, "runtime", knobs.runtime),
+        (knobs.runtime, "debug", knobs.runtime.debug),
+        (knobs.runtime, "launch_enter_hook", enter),
+        (knobs.runtime, "launch_exit_hook", leave),
+        (enter, "calls", enter.calls),
+        (leave, "calls", leave.calls),
+        (fn, "debug", fn.debug),
+        (fn, "pre_run_hooks", fn.pre_run_hooks),
+        (fn, "device_caches", fn.device_caches),
+        (fn, "_globals", fn._globals),
+        (kernel, "_launch", run),
+        (kernel, "function", kernel.function),
+    ]
+    flat: list[Any] = [fn.device_caches, 0, fn.device_caches[0], kernels, key, kernel]
+    for holder, name, value in members:
+        flat += [vars(holder), name, value]
+    return tuple(flat), (fn.pre_run_hooks, enter.calls, leave.calls)
+
+
+def captured_globals(fn: Any) -> list[Any] | None:
+    """Watches of the globals that the kernel reads, which the launch has found unchanged; None if one can change inside."""
+    flat: list[Any] = []
+    for name, scope in ((name, scope) for (name, _), (_, scope) in (fn._globals or {}).items()):
+        value = scope.get(name)
+        flat += [scope, name, value]
+        if isinstance(value, tl.constexpr):
+            flat += [vars(value), "value", value.value]
+            value = value.value
+        if type(value) not in CONSTANTS:
+            return None
+    return flat
+
+
+Chosen = tuple[native.Guard, Any, Any]  # the guard, the class, and the object that it expects
+
+
+def argument_guards(fn: Any, kernel: Any, interface: Any, values: Any, specs: Any) -> list[Chosen | None] | None:
+    """The guard of each parameter; None in place of those that must not be passed, None for all if one is unknown."""
+    types = list(kernel.src.signature.values())
+    kinds, stored = interface.parameters, dict(zip_longest(interface.stored, interface.alignments, fillvalue=1))
+    guards: list[Chosen | None] = []
+    used = 0
+    for param, type, value, (spec, key) in zip(fn.params, types, values, specs, strict=True):
+        if type == "constexpr" or spec == "constexpr":
+            if type != spec:
+                return None
+            guards.append(constant_guard(value))
+            continue
+        if used == len(kinds) or not isinstance(type, str):
+            return None
+        guards.append(value_guard(param, value, spec, key, kinds[used], used, stored.get(used, 0)))
+        used += 1
+    return guards if used == len(kinds) else None
+
+
+def constant_guard(value: Any) -> Chosen | None:
+    """A constant that cannot change."""
+    cls = type(value)
+    if cls not in CONSTANTS:
+        return None
+    mode, low = COMPARED.get(cls, guard.SAME), 0
+    if cls is int:
+        low = value
+        if not -(2**63) <= value < 2**63:
+            mode, low = guard.SAME, 0
+    elif cls is float:
+        low = struct.unpack("<q", struct.pack("<d", value))[0]
+    return native.Guard(address("guard_constant"), low, 0, mode), cls, value
+
+
+def value_guard(param: Any, value: Any, spec: str, key: Any, kind: str, slot: int, stored: int) -> Chosen | None:
+    """An argument that goes into a slot; `stored` is how memory that the kernel writes to must be aligned, or 0."""
+    cls, mask = type(value), max(stored - 1, 0)
+    if kind == "ptr" and (is_array_class(cls) or is_tensor(value)):
+        mode = guard.MULTIPLE if key == "D" else guard.OTHER
+        if key is None or param.do_not_specialize_on_alignment:
+            mode = guard.MULTIPLE | guard.OTHER
+        if not is_array_class(cls) and (facts := tensor_facts(value)) is not None:
+            fill_places()
+            return native.Guard(address("guard_fields"), *facts, mode, slot, mask=mask), cls, value.dtype
+        name = "guard_array" if is_array_class(cls) else "guard_tensor"
+        return native.Guard(address(name), 0, 0, mode, slot, stored > 0, mask), cls, value.dtype
+    if cls is int and kind in INT_KINDS:
+        forced = bool(param.annotation_type)
+        if not forced and spec not in INT_RANGES:
+            return None
+        mode = {"D": guard.MULTIPLE, "": guard.OTHER, "1": guard.ONE}.get(key, 7)
+        if not forced and key is not None and param.do_not_specialize_on_alignment:
+            mode = guard.MULTIPLE | guard.OTHER
+        low, high = ANY_INT if forced else INT_RANGES[spec]
+        if not forced and spec == "i64":
+            return i64_guard(value, mode, slot)
+        return native.Guard(address("guard_int"), low, high, mode, slot), cls, None
+    if cls is float and kind in ("f32", "f64"):
+        return native.Guard(address("guard_float"), 0, 0, int(kind == "f64"), slot), cls, None
+    if cls is bool and kind == "i1":
+        return native.Guard(address("guard_bool"), 0, 0, 0, slot), cls, True
+    return None
+
+
+@cache
+def fill_places() -> None:
+    """Tell the machine code where torch keeps what it reads; before the first guard that needs it."""
+    context = (ctypes.c_int64 * len(guard.CONTEXT)).from_address(address("launch.context"))
+    context[len(guard.CONTEXT) - len(guard.PLACES) :] = list(tensor_places() or ())
+
+
+def i64_guard(value: int, mode: int, slot: int) -> Chosen:
+    """An int of 64 bits is one beyond 32 bits, on the same side of zero as the one that was seen."""
+    low, high = (2**31, 2**63 - 1) if value > 0 else (-(2**63), -(2**31) - 1)
+    return native.Guard(address("guard_int"), low, high, mode, slot), int, None
+
+
+def address(name: str) -> int:
+    loaded = machine()
+    assert loaded is not None, "entries are made for a launcher that is loaded"
+    return loaded.library[name]
+
+
+def fault_raiser(interface: Any) -> Callable[..., None]:
+    """What the machine code calls when a program has failed."""
+    from tilework.backends.cpu.driver import fault_error
+
+    def fail(code: int, program: int, x: int, y: int, z: int) -> None:
+        raise fault_error(interface, (x, y, z), code, program)
+
+    return fail
+
+
+def shared_runner(kernel: Any, run: Any, cost: Any) -> Callable[..., None]:
+    """What the machine code calls for a grid that may need several threads."""
+    function, interface, launch = kernel.function, run.interface, run.run
+
+    def share(slots: bytes, x: int, y: int, z: int) -> None:
+        function.program_ns = cost.value or None
+        launch(function, interface, slots, (x, y, z))
+        cost.value = function.program_ns or 0.0
+
+    return share
+
+
+@cache
+def is_tensor_class(cls: type) -> bool:
+    return f"{cls.__module__}.{cls.__qualname__}" in ("torch.Tensor", "torch.nn.parameter.Parameter")
+
+
+def is_tensor(value: Any) -> bool:
+    """A torch tensor in host memory, of a class whose attributes are torch's own."""
+    return is_tensor_class(type(value)) and value.is_cpu is True
+
+
+@cache
+def is_array_class(cls: type) -> bool:
+    return f"{cls.__module__}.{cls.__qualname__}" == "numpy.ndarray"
+
+
+CONSTANTS = frozenset({int, bool, float, str, type(None), tl.dtype})
