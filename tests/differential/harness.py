@@ -8,7 +8,8 @@
 
 `agree` loads its inputs in a kernel, calls the function on the blocks, and stores whatever it returns; the types of the
 results are compared too. `launch` runs a whole kernel. A device is a function in `DEVICES`; one is added by adding it
-there.
+there. Integers and data that only moves must be equal bit by bit on all of them. A test of floats says how far they may
+be apart: elementary functions of f32 are within 2 ulp of the exact value on the CPU, so within 4 of another device's.
 """
 
 import warnings
@@ -19,14 +20,21 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
 
 import tilework.language as tl
-from tilework.errors import CompilationError, InterpreterError
+from tilework.backends.cpu import driver
+from tilework.backends.cpu.interface import Interface
+from tilework.backends.cpu.library import NativeKernel, load
+from tilework.backends.cpu.pipeline import llvm_text, object_code, tile_loops
+from tilework.errors import CompilationError, InterpreterError, PassError
 from tilework.evaluator import evaluate
 from tilework.frontend.generator import compile_to_ttir
 from tilework.frontend.options import FrontendOptions
 from tilework.interpreter import InterpretedFunction
+from tilework.ir.printer import print_module
 from tilework.language.function import JITFunction, jit
+from tilework.runtime.pack import Packer, packer
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
@@ -86,17 +94,51 @@ def run_evaluator(
     kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
 ) -> None:
     """The compiled kernel after the pipeline of TTIR, by the evaluator."""
+    module, signature = unoptimised(kernel, args, constants)
+    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(90))))
+    evaluate(module, None, [evaluator_argument(args[name]) for name in signature], grid)
+
+
+def run_cpu(kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]) -> None:
+    """The kernel as machine code of this host."""
+    module, signature = unoptimised(kernel, args, constants)
+    native, interface, pack = machine_code(module, tuple(signature.values()))
+    x, y, z = (*grid, 1, 1)[:3]
+    driver.run(native, interface, pack([args[name] for name in signature]), (x, y, z))
+
+
+NATIVE: dict[Any, tuple[NativeKernel, Interface, Packer]] = {}  # examples often differ in their values only
+
+
+def machine_code(
+    module: ModuleOp, signature: tuple[str, ...], fuses: bool = True
+) -> tuple[NativeKernel, Interface, Packer]:
+    """A module before any pass to what a launch on the host needs."""
+    key = (print_module(module), signature, fuses)
+    if key not in NATIVE:
+        try:
+            run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(None))))
+        except PassError as error:
+            raise Refused(str(error)) from error
+        text = llvm_text(tile_loops(module), fuses)
+        interface = Interface.read(text)
+        pack = packer(interface.parameters, signature, interface.stored, interface.name, interface.alignments)
+        NATIVE[key] = load(object_code(text), interface.name), interface, pack
+    return NATIVE[key]
+
+
+def unoptimised(
+    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any]
+) -> tuple[ModuleOp, dict[str, str]]:
+    """The module of a kernel before any pass, and the types of the parameters that it has left, in their order."""
     fixed = {name: value for name, value in args.items() if value is None or (type(value) is int and value == 1)}
-    signature = {name: signature_of(args[name]) for name in args if name not in fixed}
-    signature |= dict.fromkeys((*constants, *fixed), "constexpr")
+    given = {name: signature_of(args[name]) for name in kernel.arg_names if name in args and name not in fixed}
     options = FrontendOptions(backend_name="cpu", arch=90, default_dot_input_precision="ieee")
+    signature = {**given, **dict.fromkeys((*constants, *fixed), "constexpr")}
     try:
-        module = compile_to_ttir(kernel, signature, {**constants, **fixed}, {}, options)
+        return compile_to_ttir(kernel, signature, {**constants, **fixed}, {}, options), given
     except CompilationError as error:
         raise Refused(innermost(error)) from error
-    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(90))))
-    values = [args[name] for name in kernel.arg_names if name in args and name not in fixed]
-    evaluate(module, None, [evaluator_argument(value) for value in values], grid)
 
 
 def evaluator_argument(value: Any) -> Any:
@@ -105,7 +147,7 @@ def evaluator_argument(value: Any) -> Any:
     return value
 
 
-DEVICES: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator}
+DEVICES: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": run_cpu}
 
 
 def innermost(error: BaseException) -> str:
@@ -138,19 +180,17 @@ def launch(
     atol: float = 0.0,
 ) -> dict[str, Any]:
     """Run a kernel on every device and compare all arrays afterwards; the arrays of the first device."""
-    results: dict[str, dict[str, Any]] = {}
+    wanted: dict[str, Any] = {}
     for name, device in DEVICES.items():
         own = {key: copied(value) for key, value in args.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             device(kernel, own, constants or {}, grid)
-        results[name] = own
-    (first, wanted), *others = results.items()
-    for other, got in others:
+        wanted = wanted or own
         for key, value in wanted.items():
-            left, right = (item.base if isinstance(item, HostDescriptor) else item for item in (value, got[key]))
+            left, right = (item.base if isinstance(item, HostDescriptor) else item for item in (value, own[key]))
             if isinstance(left, np.ndarray):
-                compare(left, right, f"{key}: {first} and {other}", ulps, rtol, atol)
+                compare(left, right, f"{key}: {next(iter(DEVICES))} and {name}", ulps, rtol, atol)
     return wanted
 
 

@@ -203,8 +203,10 @@ def test_descriptor_atomics(code: str, kind: str) -> None:
     args = {"x": sample(code, (4, 8), 1, special=False), "out": sample(code, (4, 8), 2, special=False), "M": 4, "N": 8}
     try:
         launch(descriptor_atomics, args, {"KIND": kind})
-    except Refused as refused:
-        assert "does not support" in str(refused)
+    except Refused as refused:  # the CPU has only the atomics of ordinary memory
+        assert "does not support" in str(refused) or (
+            kind in ("min", "max") and code in FLOATS and "Cannot fallback on descriptor atomic op" in str(refused)
+        )
 
 
 @jit

@@ -86,7 +86,7 @@ class Expressions:
             if not value.shape
             or (len(value.shape) == len(shape) and all(a in (1, b) for a, b in zip(value.shape, shape, strict=True)))
         ]
-        return self.random.choice(fitting)
+        return self.random.choice(fitting) if fitting else Value("tl.full([], 3, tl.int32)", INT32, (), lambda e: np.int32(3))
 
     def expression(self, shape: Shape, depth: int = 2) -> Value:
         """Any expression of exactly `shape`."""

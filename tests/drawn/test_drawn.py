@@ -85,10 +85,10 @@ def draw_array(dtype: DType, random: np.random.Generator) -> Any:
     return random.normal(size=ELEMENTS).astype(dtype.numpy)
 
 
-def difference(got: Any, wanted: Any, dtype: DType) -> str | None:
+def difference(got: Any, wanted: Any, dtype: DType, strictness: int = 20) -> str | None:
     """Integers are equal; floats nearly so, as NumPy's functions may be an ulp away."""
     if dtype.is_float:
-        tolerance = RTOL[got.dtype.itemsize] / 20
+        tolerance = RTOL[got.dtype.itemsize] / strictness
         with np.errstate(all="ignore"):
             a, b = got.astype(np.float64), wanted.astype(np.float64)
             same = np.isclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)

@@ -163,3 +163,9 @@ def test_facts() -> None:
     assert parse_attr("D") == [["tt.divisibility", 16]]
     assert parse_attr("") == []
     assert parse_attr(None) == []
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "object", "U3"])
+def test_arrays_without_an_element_type(dtype: str) -> None:
+    with pytest.raises(TypeError, match="kernels have no element type"):
+        specialize(np.zeros(2, dtype))

@@ -7,6 +7,7 @@ It holds text and bytes only until its first launch; then the driver loads the b
 """
 
 import json
+import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -86,18 +87,23 @@ class CompiledKernel:
         self.n_max_threads: Any = None
         self._launch: Any = None
         self._failure: Exception | None = None
+        self._loading = threading.RLock()
 
     def _init_handles(self) -> None:
-        """Load the binary; a kernel that needs too much fails here, and again at every further launch."""
-        if self.module is not None:
-            return
-        if self._failure is not None:
-            raise self._failure.with_traceback(None)
-        try:
-            self._load()
-        except OutOfResources as error:
-            self._failure = error.with_traceback(None)
-            raise
+        """Load the binary; a kernel that needs too much fails here, and again at every further launch.
+
+        Threads that come at the same time load it once: the code of a second copy would be freed under the first.
+        """
+        with self._loading:
+            if self.module is not None:
+                return
+            if self._failure is not None:
+                raise self._failure.with_traceback(None)
+            try:
+                self._load()
+            except OutOfResources as error:
+                self._failure = error.with_traceback(None)
+                raise
 
     def _load(self) -> None:
         active = driver.active

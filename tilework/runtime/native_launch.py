@@ -18,6 +18,7 @@ import hashlib
 import struct
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable
 from functools import cache
@@ -50,6 +51,9 @@ class MethodDefinition(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
+MAKING = threading.RLock()
+
+
 class Machine(NamedTuple):
     """The loaded launcher."""
 
@@ -59,9 +63,14 @@ class Machine(NamedTuple):
     constants: tuple[Any, ...]  # what the context points to
 
 
-@cache
 def machine() -> Machine | None:
     """The launcher of this process; None where it cannot work."""
+    with MAKING:  # a second one, made by another thread, would be freed while it is in use
+        return load_machine()
+
+
+@cache
+def load_machine() -> Machine | None:
     if not knobs.runtime.native_launch or not is_plain_python() or not arrays_are_as_expected():
         return None
     from tilework.backends.llvm.compile import jit_load

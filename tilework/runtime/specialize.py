@@ -31,7 +31,10 @@ def dtype_code(dtype: Any) -> str:
     code = _codes.get(dtype)
     if code is None:
         name = getattr(dtype, "name", None)
-        code = _codes[dtype] = canonicalize_dtype(name if isinstance(name, str) else dtype)
+        try:
+            code = _codes[dtype] = canonicalize_dtype(name if isinstance(name, str) else dtype)
+        except KeyError:
+            raise TypeError(f"kernels have no element type {dtype}: pass an array of integers, floats or booleans") from None
     return code
 
 

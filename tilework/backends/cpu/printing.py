@@ -100,13 +100,11 @@ def print_lines(description: bytes, x: int, y: int, z: int, addresses: Any) -> N
     sys.stdout.write(f"{text}\n")
 
 
-@cache
-def callback() -> Any:
-    return SIGNATURE(print_lines)
+CALLBACK = SIGNATURE(print_lines)  # machine code holds its address
 
 
 def print_address() -> int:
     """The address that PRINT_SYMBOL means; valid as long as the process."""
-    address = ctypes.cast(callback(), ctypes.c_void_p).value
+    address = ctypes.cast(CALLBACK, ctypes.c_void_p).value
     assert address is not None
     return address

@@ -11,6 +11,7 @@ one lock for the whole process but releases the GIL.
 """
 
 import itertools
+import threading
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 _COUNTER = itertools.count()
+_JIT_LOCK = threading.Lock()
 
 
 @cache
@@ -136,4 +138,6 @@ def jit_load(data: bytes, symbols: Iterable[str], imports: Mapping[str, int] | N
         library.export_symbol(symbol)
     for name, address in (imports or {}).items():
         library.import_symbol(name, address)
-    return Library(library.link(host_jit(), f"tilework.{next(_COUNTER)}"), symbols)
+    with _JIT_LOCK:  # a second JIT, made by another thread, would take the code it holds with it
+        jit = host_jit()
+    return Library(library.link(jit, f"tilework.{next(_COUNTER)}"), symbols)

@@ -1,0 +1,150 @@
+"""Drawn kernels as machine code of this host, against the interpreter.
+
+python -m tests.drawn.cpu --kernels 2000 --jobs 2      progress, then the failures, the most frequent kind first
+python -m tests.drawn.cpu --seed 17                    one kernel: its source, and what is wrong with it
+
+Multiplications and additions are not fused here, so that floats differ only by what elementary functions and the order
+of sums allow. Every third kernel gets arrays that are aligned to their elements and no further. A kernel that kills its
+process is a failure like any other.
+"""
+
+import argparse
+import multiprocessing
+import re
+import sys
+import tempfile
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+import numpy as np
+
+from tests.differential.harness import NATIVE, machine_code
+from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.drawn.kernels import Kernel, draw_kernel
+from tests.drawn.run import capability, compile_drawn, load
+from tests.drawn.test_drawn import difference
+from tilework import knobs
+from tilework.backends.cpu import driver
+from tilework.interpreter import InterpretedFunction
+
+
+def compare(kernel: Kernel, folder: Path) -> str | None:
+    """What the machine code does differently, or None."""
+    is_shifted = kernel.seed % 3 == 1
+    pointers = () if is_shifted else tuple(name for name in kernel.divisible if name in kernel.inputs)  # numbers are not
+    module = compile_drawn(replace(kernel, divisible=pointers), folder)
+    code, interface, pack = machine_code(module, tuple(kernel.signature.values()), fuses=False)
+    NATIVE.clear()
+    compiled, interpreted = arguments(kernel, kernel.seed), arguments(kernel, kernel.seed)
+    if is_shifted:
+        compiled |= {name: np.concatenate((compiled[name][:1], compiled[name]))[1:] for name in kernel.inputs}
+    with knobs.runtime.scope():
+        knobs.runtime.num_threads = 1  # programs that add to the same place do it in order
+        driver.run(code, interface, pack(list(compiled.values())), (*GRID, 1, 1))
+    InterpretedFunction(load(annotated(kernel), folder).fn)[GRID](**interpreted)
+    for name, dtype in kernel.inputs.items():
+        if problem := difference(compiled[name], interpreted[name], dtype, strictness=5):
+            return f"{name}: {problem.replace('NumPy', 'interpreter')}"
+    return None
+
+
+def problem_of(seed: int, folder: Path) -> str | None:
+    """`compare` of one seed; errors of the compiler are problems too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return compare(draw_kernel(seed, capability(seed)), folder)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+
+def serve(seeds: Sequence[int], results: Connection) -> None:
+    """The life of a worker: it says which kernel it begins, and what came of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in seeds:
+            results.send((seed, "began"))
+            results.send((seed, problem_of(seed, Path(folder))))
+    results.close()
+
+
+class Worker:
+    """A process with its share of the seeds; a new one goes on behind a kernel that killed it."""
+
+    def __init__(self, seeds: Sequence[int]) -> None:
+        self.seeds = list(seeds)
+        self.start()
+
+    def start(self) -> None:
+        self.results, theirs = multiprocessing.Pipe(duplex=False)
+        self.process = multiprocessing.Process(target=serve, args=(self.seeds, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def receive(self) -> tuple[int, str | None] | None:
+        """(seed, problem) of a kernel that is done; None if one has only begun, or nothing is left."""
+        try:
+            seed, outcome = self.results.recv()
+        except EOFError:
+            self.process.join()
+            if not self.seeds:
+                return None
+            seed = self.seeds.pop(0)
+            if self.seeds:
+                self.start()
+            return seed, f"the process died with exit code {self.process.exitcode}"
+        if outcome == "began":
+            return None
+        self.seeds.remove(seed)
+        return seed, outcome
+
+
+def outcomes(first: int, kernels: int, jobs: int) -> Iterator[tuple[int, str | None]]:
+    """(seed, problem or None) as they come."""
+    multiprocessing.set_start_method("spawn", force=True)
+    workers = [Worker(range(first + job, first + kernels, jobs)) for job in range(min(jobs, kernels))]
+    while alive := {worker.results: worker for worker in workers if worker.seeds}:
+        for ready in wait(list(alive)):
+            if (outcome := alive[ready].receive()) is not None:  # pyright: ignore[reportArgumentType]
+                yield outcome
+
+
+def kind(problem: str) -> str:
+    """Problems that are probably one: without numbers, names of values and what stands on further lines."""
+    return re.sub(r"[%@]\S+|-?\d[\d.e+-]*|nan|inf|True|False", "_", problem.splitlines()[0])[:110]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--kernels", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int)
+    args = parser.parse_args(words)
+    if args.seed is not None:
+        source = draw_kernel(args.seed, capability(args.seed)).source
+        print(source[source.index("@jit\ndef kernel") :])
+        with tempfile.TemporaryDirectory() as folder:
+            problem = problem_of(args.seed, Path(folder))
+        print(problem or "no difference")
+        return int(problem is not None)
+    start = time.perf_counter()
+    failures: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for count, (seed, problem) in enumerate(outcomes(args.first, args.kernels, args.jobs), 1):
+        if problem is not None:
+            failures[kind(problem)].append((seed, problem))
+            print(f"seed {seed}: {problem}"[:400], flush=True)
+        if count % 50 == 0 or count == args.kernels:
+            bad = sum(map(len, failures.values()))
+            print(f"{count}/{args.kernels} kernels, {bad} failures, {time.perf_counter() - start:.0f} s", flush=True)
+    for name, found in sorted(failures.items(), key=lambda item: -len(item[1])):
+        print(f"{len(found):5}  {name}   seeds {', '.join(str(seed) for seed, _ in found[:8])}")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

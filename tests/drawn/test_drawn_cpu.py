@@ -1,0 +1,28 @@
+"""Drawn kernels as machine code, against the interpreter; `python -m tests.drawn.cpu` runs more of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.drawn.cpu import compare, kind
+from tests.drawn.kernels import draw_kernel
+from tests.drawn.run import capability
+from tests.drawn.test_drawn import explain
+
+KERNELS, CHUNK = 40, 5
+
+
+@pytest.mark.parametrize("first", range(0, KERNELS, CHUNK))
+@pytest.mark.filterwarnings("ignore")
+def test_machine_code_agrees_with_the_interpreter(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + CHUNK):
+        kernel = draw_kernel(seed, capability(seed))
+        try:
+            problem = compare(kernel, tmp_path)
+        except Exception as error:
+            raise AssertionError(explain(kernel, repr(error))) from error
+        assert problem is None, explain(kernel, problem)
+
+
+def test_failures_of_one_kind_are_counted_together() -> None:
+    assert kind("out_f: index 3: 1.5, interpreter 2.0") == kind("out_f: index 14: -0.25, interpreter nan")
