@@ -12,7 +12,7 @@ from tilework.backends.llvm import folding
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.module import Module
 from tilework.backends.llvm.types import Type, bf16, f16, f32, f64, i8, i32, i64, integer, vector, void
-from tilework.backends.llvm.values import Value, constant, float_bits, float_from_bits, round_float, signed
+from tilework.backends.llvm.values import Value, constant, float_bits, float_from_bits, round_float, scalar_text, signed
 
 INTEGERS = [i8, i32, i64]
 FLOATS = [f16, bf16, f32, f64]
@@ -244,3 +244,11 @@ def test_vector_constants_fold_lane_by_lane() -> None:
     assert b.mul(b.iota(four), 0).constant == 0
     assert b.shuffle(b.iota(four), None, [3, 2, 1, 0]).constant == (3, 2, 1, 0)
     assert signed(i8, constant(i8, -3).constant) == -3
+
+
+@pytest.mark.parametrize("bits", [0x7FF8000000000001, 0x7FF0000000000001, 0xFFFFFFFFFFFFFFFF])
+def test_a_nan_keeps_only_the_bits_a_float_has(bits: int) -> None:
+    value = float_from_bits(f64, bits)
+    text = scalar_text(f32, value)
+    assert int(text, 16) & ((1 << 29) - 1) == 0
+    assert value != value

@@ -87,6 +87,8 @@ def scalar_text(type: Type, value: int | float) -> str:
         assert value == 0, f"the only pointer constant is null, not {value}"
         return "null"
     if type is f32 or type is f64:
+        if type is f32 and value != value:
+            value = float_from_bits(f32, float_bits(f32, value))  # only the payload bits that a float has
         return f"0x{float_bits(f64, value):016X}"
     return f"0x{'H' if type is f16 else 'R'}{float_bits(type, value):04X}"
 
