@@ -12,9 +12,10 @@ def configs(*choices: dict[str, int]) -> list[tilework.Config]:
 
 
 BLOCKS = configs(*({"BLOCK": block} for block in (1024, 8192, 65536)))
+LARGE_BLOCKS = configs({"BLOCK": 65536}, {"BLOCK": 262144})  # for what memory limits
 
 
-@tilework.autotune(configs=BLOCKS, key=["n"])
+@tilework.autotune(configs=LARGE_BLOCKS, key=["n"])
 @tilework.jit
 def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -37,6 +38,13 @@ def gelu(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     mask = i < n
     x = tl.load(x_ptr + i, mask=mask)
     tl.store(out_ptr + i, 0.5 * x * (1.0 + tl.erf(x * RSQRT2)), mask=mask)
+
+
+@tilework.autotune(configs=configs({"BLOCK": 1 << 20}), key=["n"])
+@tilework.jit
+def exp_once(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.exp(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
 
 
 @tilework.autotune(configs=configs({"BLOCK": 4096}, {"BLOCK": 65536}), key=["n"], reset_to_zero=["out_ptr"])
@@ -104,8 +112,8 @@ def transpose(out_ptr, in_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
 
 
 TILES = configs(
-    {"BM": 64, "BN": 64, "BK": 64}, {"BM": 128, "BN": 128, "BK": 128}, {"BM": 64, "BN": 256, "BK": 128},
-    {"BM": 128, "BN": 256, "BK": 256},
+    {"BM": 128, "BN": 128, "BK": 128}, {"BM": 128, "BN": 256, "BK": 256},
+    {"BM": 256, "BN": 256, "BK": 256},
 )  # fmt: skip
 
 

@@ -41,12 +41,17 @@ def least_squares(function: Callable[[Any], Any], low: float, high: float, degre
     return [solution[power] for power in range(degree + 1)]
 
 
+def root_erfc(a: Any) -> Any:
+    """4 (1 - r) / a, where r^8 = erfc(a)."""
+    return 4 * (1 - mp.root(mp.erfc(a), 8)) / a
+
+
 def erf_sensitivity(a: Any) -> Any:
-    """How much a change of log(erfc(a)) / a changes erf(a), relative to it."""
-    return mp.mpf(1) if a < 1e-6 else a * mp.erfc(a) / mp.erf(a)
+    """How much a change of `root_erfc` at a changes erf(a) = 1 - r^8, relative to it."""
+    return mp.mpf(2) if a < 1e-6 else 2 * mp.root(mp.erfc(a), 8) ** 7 * a / mp.erf(a)
 
 
-WEIGHTS = {"LOG_ERFCF": erf_sensitivity}
+WEIGHTS = {"ROOT_ERFCF": erf_sensitivity}
 
 
 def rounded(value: Any, bits: int) -> float:
@@ -155,15 +160,7 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
         3,
     ),
     ("TANHF", 32, "(tanh x - x) / x^3 in x^2", of_square(lambda x: (mp.tanh(x) - x) / x**3, -ONE / 3), 0, 0.4, 5),
-    (
-        "LOG_ERFCF",
-        32,
-        "log(erfc(a)) / a",
-        series(lambda a: mp.log(mp.erfc(a)) / a, -2 / mp.sqrt(mp.pi)),
-        0,
-        4,
-        10,
-    ),
+    ("ROOT_ERFCF", 32, "4 (1 - erfc(a)^(1/8)) / a", series(root_erfc, 1 / mp.sqrt(mp.pi)), 0, 3.93, 7),
 ]
 
 
@@ -198,8 +195,8 @@ def main() -> None:
         print(")")
         if name == "ERFCX":
             print(split("ERFCX0", exact[0], 2))
-        if name == "LOG_ERFCF":
-            print(split("LOG_ERFCF0", exact[0], 2, 32))
+        if name == "ROOT_ERFCF":
+            print(split("ROOT_ERFCF0", exact[0], 2, 32))
         print(f"fitted {name}: {float(error):.1e}", file=sys.stderr)
     print(split("LN2", mp.log(2), 2, 64, 42))
     print(split("LN2_PAIR", mp.log(2), 2))

@@ -81,7 +81,7 @@ def test_no_file_of_loose_ends() -> None:
 
 
 def test_backends_do_not_import_each_other() -> None:
-    shared = {"base", "options", "compiler", "llvm", "gpu"}
+    shared = {"base", "observe", "options", "plugins", "compiler", "llvm", "gpu"}
     same = {"nvidia": "cuda"}  # Triton's name, and ours
     for path in (PACKAGE / "backends").rglob("*.py"):
         own = path.relative_to(PACKAGE / "backends").parts[0].removesuffix(".py")

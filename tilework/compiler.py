@@ -4,7 +4,8 @@
     >>> kernel = compile(source, GPUTarget("cuda", 90, 32), {"num_warps": 8})
     >>> print(kernel.asm["ttir"])
 
-`lower` gives the text of chosen stages and leaves caches alone; `compile` keeps everything in the disk cache.
+`lower` gives the text of chosen stages and leaves caches alone; `compile` keeps everything in the disk cache. The frontend
+and the IR are imported where a compilation first needs them: a kernel that is found in the cache needs neither.
 """
 
 import hashlib
@@ -17,12 +18,9 @@ from typing import Any
 
 from tilework import knobs
 from tilework.backends.base import Backend, GPUTarget, find_backend
-from tilework.backends.options import CompileOptions
+from tilework.backends.options import CompileOptions, capability_of
 from tilework.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
-from tilework.frontend.generator import compile_to_ttir
 from tilework.frontend.options import FrontendOptions, any_dot_size, cuda_min_dot_size
-from tilework.ir.parser import parse_module
-from tilework.ir.printer import print_module
 from tilework.language.function import JITCallable, JITFunction
 from tilework.runtime import cache
 from tilework.runtime.cache import get_cache_key
@@ -96,6 +94,8 @@ class ASTSource:
 
     def module(self, options: FrontendOptions) -> Any:
         """The module before any pass."""
+        from tilework.frontend.generator import compile_to_ttir
+
         constants = {path: value for path, value in self.constants.items() if isinstance(path[0], int)}
         return compile_to_ttir(self.fn, self.signature, constants, self.attrs, options)
 
@@ -121,6 +121,8 @@ class IRSource:
 
     def module(self, options: FrontendOptions) -> Any:
         """The module as it stands in the file."""
+        from tilework.ir.parser import parse_module
+
         return parse_module(self.text, str(self.path))
 
 
@@ -142,8 +144,9 @@ def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, A
         options = find_backend(target).parse_options(options)
     shared = {option.name for option in fields(FrontendOptions)} & {option.name for option in fields(CompileOptions)}
     settings = {name: getattr(options, name) for name in shared}
+    target_number = target.arch if isinstance(target.arch, int) else None
     settings |= {
-        "arch": target.arch if isinstance(target.arch, int) else None,
+        "arch": capability_of(options.arch) if target.backend == "cuda" and options.arch else target_number,
         "min_dot_size": cuda_min_dot_size if target.backend == "cuda" else any_dot_size,
         "allow_non_constexpr_globals": knobs.compilation.allow_non_constexpr_globals,
         "front_end_debugging": knobs.compilation.front_end_debugging,
@@ -192,12 +195,16 @@ def stage_data(product: Any) -> bytes:
         return product
     if isinstance(product, str):
         return product.encode()
+    from tilework.ir.printer import print_module
+
     return print_module(product, debuginfo=not knobs.compilation.disable_line_info).encode()
 
 
 def read_product(stage: str, data: bytes, path: str) -> Any:
     """The inverse of `stage_data`."""
     if stage in IR_STAGES:
+        from tilework.ir.parser import parse_module
+
         return parse_module(data.decode(), path)
     return data.decode() if stage in TEXT_STAGES else data
 
@@ -213,6 +220,8 @@ def compile(
     chosen: GPUTarget = target or driver.active.get_current_target()
     backend = find_backend(chosen)
     parsed = backend.parse_options(dict(options or {}))
+    if knobs.compilation.enable_asan:
+        raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
     environment = knobs.cache_invalidating_env_vars()
     key = cache.get_cache_key(source, backend, parsed, environment)
     name = cache.file_stem(source.name)
@@ -275,6 +284,8 @@ def build(
     for stage, run in stages.items():
         start = time.perf_counter()
         product = overrides.replace(stage, run(product))
+        if stage == knobs.compilation.use_ir_loc and stage in IR_STAGES:
+            product = located_in_file(product, stage, name, key)
         data = stage_data(product)
         if isinstance(product, str) and (read_facts := getattr(backend, "metadata", None)) is not None:
             facts |= read_facts(stage, product)
@@ -304,6 +315,13 @@ def build(
     }
     files[f"{name}.json"] = json.dumps(metadata, default=str).encode()
     return files
+
+
+def located_in_file(module: Any, stage: str, name: str, key: str) -> Any:
+    """The module with locations in its own file of the cache, for USE_IR_LOC."""
+    from tilework.ir.snapshot import snapshot_locations
+
+    return snapshot_locations(module, str(Path(knobs.cache.dir, cache.folder_of(key), f"{name}.{stage}")))
 
 
 def kernel_symbol(module: Any) -> str:

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 CONTEXT_LINES = 12
+SHOWN_CALLS = 4  # of a long chain of calls, so many at each end
 LIBRARY = os.path.join(os.path.dirname(__file__), "language")
 
 
@@ -70,7 +71,11 @@ class Diagnostic:
         lines += [f"   note: {note}" for note in self.notes]
         if self.help:
             lines.append(f"   help: {self.help}")
-        for caller in self.callers:
+        hidden = len(self.callers) - 2 * SHOWN_CALLS
+        for position, caller in enumerate(self.callers):
+            if hidden > 1 and SHOWN_CALLS <= position < SHOWN_CALLS + hidden:
+                lines += [f"   note: {hidden} more calls"] if position == SHOWN_CALLS else []
+                continue
             lines.append(f"{caller.file}:{caller.line}:{caller.column + 1}: note: called from here")
             lines += caller.render()
         return "\n".join(lines)
@@ -201,6 +206,10 @@ class PassError(TritonError):
 
     def __str__(self) -> str:
         return f"{self.loc}: {self.message}" if self.loc is not None else self.message
+
+
+class SanitizerError(TritonError, RuntimeError):
+    """A mistake that a kernel compiled with `sanitize` found while it ran."""
 
 
 class InterpreterError(TritonError):

@@ -393,10 +393,10 @@ class runtime_knobs(base_knobs):
     override_arch = env_opt_str("TRITON_OVERRIDE_ARCH")
     num_threads = env_opt_int("TILEWORK_NUM_THREADS")
     device = env_opt_str("TILEWORK_DEVICE")
-    sanitize = env_bool("TRITON_SANITIZE")
     native_launch = env_bool("TILEWORK_NATIVE_LAUNCH", True)
     debug: bool
-    READ_ONCE = {"debug": env_bool("TRITON_DEBUG")}
+    sanitize: bool
+    READ_ONCE = {"debug": env_bool("TRITON_DEBUG"), "sanitize": env_bool("TRITON_SANITIZE")}
 
     jit_cache_hook: Callable[..., Any] | None = None
     jit_post_compile_hook: Callable[..., Any] | None = None

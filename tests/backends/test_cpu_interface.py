@@ -6,7 +6,7 @@ import pytest
 
 import tilework.language as tl
 from tilework.backends.base import GPUTarget
-from tilework.backends.cpu.interface import Interface, fault_codes
+from tilework.backends.cpu.interface_of import fault_codes, interface_of
 from tilework.backends.cpu.pipeline import CpuBackend
 from tilework.backends.cpu.stored import stored_parameters
 from tilework.backends.cpu.target import HostTarget
@@ -112,7 +112,7 @@ def asserting(x, n):
 
 def test_faults() -> None:
     module = ttir(asserting, True, x="*fp32", n="i32")
-    interface = Interface.of(module, 128)
+    interface = interface_of(module, 128)
     assert interface.parameters == ("ptr", "i32") and interface.arena == 128
     assert [message for message, _ in interface.faults] == ["positive", "small"]
     first = asserting.starting_line_number + 1

@@ -1,32 +1,109 @@
-"""Every function of the language has a differential test: its name stands in a test of this folder."""
+"""Every function of section 4 has a differential test, and so has every parameter of it.
 
+The kernels of this folder are read as syntax trees: only what is called in a function under `@jit` counts, and those
+functions run on every device of the harness. `FUNCTIONS` is the list of the specification, section by section.
+"""
+
+import ast
 import inspect
-import re
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import tilework.language as tl
-from tilework.language.function import JITFunction
+from tilework.language.function import JITCallable
 
-NOT_COMPARED = {
-    "_experimental_descriptor_load": "removed from the language",
-    "_experimental_descriptor_store": "removed from the language",
-    "inline_asm_elementwise": "assembly of a GPU",
+FUNCTIONS = {
+    "4.1": "program_id num_programs debug_barrier target_info.current_target target_info.is_cuda target_info.is_hip"
+    " target_info.is_hip_cdna3 target_info.is_hip_cdna4 target_info.cuda_capability_geq",
+    "4.2": "arange full zeros zeros_like tuple",
+    "4.3": "load store make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor",
+    "4.4": "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas",
+    "4.5": "dot dot_scaled",
+    "4.6": "exp exp2 log log2 sin cos erf sqrt sqrt_rn rsqrt floor ceil abs fdiv div_rn fma umulhi sigmoid softmax cdiv"
+    " add sub mul",
+    "4.7": "reduce sum max min argmax argmin xor_sum reduce_or",
+    "4.8": "associative_scan cumsum cumprod",
+    "4.9": "sort topk bitonic_merge flip",
+    "4.10": "philox_impl philox randint4x randint uint_to_uniform_float rand rand4x pair_uniform_to_normal randn randn4x",
+    "4.11": "range static_range condition",
+    "4.12": "multiple_of max_contiguous max_constancy assume",
+    "4.13": "static_print static_assert device_print device_assert",
+    "4.14": "inline_asm_elementwise map_elementwise core.extern_elementwise",
+    "4.15": "extra.cuda.globaltimer extra.cuda.smid extra.cuda.num_threads extra.cuda.num_warps extra.cuda.gdc_wait"
+    " extra.cuda.gdc_launch_dependents extra.cuda.convert_custom_float8_sm70 extra.cuda.convert_custom_float8_sm80",
+    "4.16": "swizzle2d",
+    "3.4 and 2": "broadcast broadcast_to cat cast clamp expand_dims gather histogram interleave join maximum minimum permute"
+    " ravel reshape split trans view where",
 }
+METHODS = {
+    "tensor": "to advance view reshape trans permute sum max min argmax argmin cumsum cumprod reduce associative_scan sort"
+    " atomic_add atomic_cas atomic_xchg exp log sqrt abs sigmoid softmax split flip ravel gather histogram store xor_sum",
+    "tensor_descriptor": "load store atomic_add atomic_min atomic_max atomic_and atomic_or atomic_xor gather scatter",
+}
+REMOVED = {"_experimental_descriptor_load", "_experimental_descriptor_store"}  # Appendix E: names of 3.0.0
 
 
-def functions() -> list[str]:
-    names = []
-    for name, value in vars(tl).items():
-        is_type = inspect.isclass(value) or inspect.ismodule(value)
-        if not is_type and (tl.core.is_builtin(value) or isinstance(value, JITFunction)):
-            names.append(name)
-    return names
+@cache
+def calls() -> dict[str, set[str | int]]:
+    """For each name that a kernel here calls or mentions: the keywords given, and how many positional arguments."""
+    found: dict[str, set[str | int]] = {}
+    for path in Path(__file__).parent.glob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in function.decorator_list):
+                for node in ast.walk(function):
+                    note(node, found)
+    return found
 
 
-def test_every_function_is_compared() -> None:
-    text = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
-    named = set(re.findall(r"\btl\.(\w+)|\.(\w+)\(", text))
-    named = {name for pair in named for name in pair}
-    missing = [name for name in functions() if name not in named and name not in NOT_COMPARED]
-    assert not missing, f"no differential test mentions {missing}"
-    assert len(functions()) > 100
+def note(node: ast.AST, found: dict[str, set[str | int]]) -> None:
+    if isinstance(node, ast.Attribute):
+        found.setdefault(node.attr, set())
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        is_method = not ast.unparse(node.func.value).startswith(("tl", "cuda", "libdevice"))
+        given = found.setdefault(node.func.attr, set())
+        given |= {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+        given.add(len(node.args) + is_method)
+
+
+def listed() -> list[str]:
+    return [name for names in FUNCTIONS.values() for name in names.split()]
+
+
+@pytest.mark.parametrize("name", listed())
+def test_function_is_compared(name: str) -> None:
+    value: Any = tl
+    for part in name.split("."):
+        value = getattr(value, part)
+    assert callable(value)
+    given = calls().get(name.rpartition(".")[2])
+    assert given is not None, f"no differential test calls tl.{name}"
+    if inspect.isclass(value):
+        return
+    parameters = [
+        parameter
+        for parameter in inspect.signature(getattr(value, "fn", value)).parameters.values()
+        if parameter.name not in ("_semantic", "_generator", "self") and parameter.kind is not parameter.VAR_POSITIONAL
+    ]
+    most = max((count for count in given if isinstance(count, int)), default=0)
+    missing = [p.name for index, p in enumerate(parameters) if index >= most and p.name not in given]
+    assert not missing, f"no differential test gives tl.{name} its {missing}"
+
+
+@pytest.mark.parametrize("name", [f"{owner}.{name}" for owner, names in METHODS.items() for name in names.split()])
+def test_method_is_compared(name: str) -> None:
+    owner, _, method = name.partition(".")
+    assert callable(getattr(getattr(tl, owner), method)) and method in calls()
+
+
+def test_the_list_is_complete() -> None:
+    """Nothing callable in `tl`, `tl.math`, `tl.random` or `tl.standard` is missing from the list above."""
+    known = {name.rpartition(".")[2] for name in listed()}
+    for module in (tl, tl.math, tl.random, tl.standard):
+        for name, value in vars(module).items():
+            if not name.startswith("__") and not inspect.isclass(value) and not inspect.ismodule(value):
+                if tl.core.is_builtin(value) or isinstance(value, JITCallable):
+                    public = not name.startswith("_") or name in REMOVED
+                    assert not public or name in known | REMOVED, f"tl.{name} is in no section of the list"

@@ -17,6 +17,7 @@ from tests.drawn.expressions import Expressions, Shape, Value, unknown
 from tests.drawn.rules import ARITHMETIC, BOOL, FP32, INT32, INT64, DType, convert
 
 ELEMENTS = 8192  # of every array
+CPU = 0  # the capability that stands for the host
 SCALARS = {"n": INT32, "m": INT32, "big": INT64, "real": FP32, "flag": BOOL}
 HEADER = '''import tilework.language as tl
 from tilework import jit
@@ -70,6 +71,25 @@ def apart(x, n):
     return x
 
 
+@jit(noinline=True)
+def apart_memory(p, n):
+    x = tl.load(p + tl.arange(0, 16))
+    for i in range(n & 3):
+        x = x + tl.flip(x, 0)
+    tl.store(p + 16 + tl.arange(0, 16), x)
+    return tl.max(x, 0).to(x.dtype), n + 1
+
+
+@jit
+def scalar_choice(x, y):
+    if x > y:
+        return x - y
+    z = y
+    for i in range(2):
+        z = z + x
+    return z
+
+
 '''
 
 
@@ -83,6 +103,7 @@ class Kernel:
     divisible: tuple[str, ...]
     inputs: dict[str, DType] = field(default_factory=dict)
     stores: list[tuple[str, Value]] = field(default_factory=list)
+    capability: int = 90
 
 
 class Writer(Expressions):
@@ -212,7 +233,7 @@ class Writer(Expressions):
         divisible = tuple(p for p in order if self.random.random() < 0.4 and p not in ("real", "flag"))
         text = HEADER + f"@jit\ndef {name}({', '.join(order)}):\n" + "\n".join(self.lines) + "\n"
         signature = {p: self.signature[p] for p in order}
-        return Kernel(self.seed, text, signature, divisible, self.inputs, self.stores)
+        return Kernel(self.seed, text, signature, divisible, self.inputs, self.stores, self.capability)
 
 
 def once(name: str, compute: Callable) -> Callable:

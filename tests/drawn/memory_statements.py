@@ -3,7 +3,7 @@
 from math import prod
 
 from tests.drawn.expressions import Value, unknown
-from tests.drawn.rules import BF16, BOOL, FP8E5, FP16, FP32, FP64, INT8, INT16, INT32, INT64, INTS, UINT32, UINT64
+from tests.drawn.rules import BF16, BOOL, FP16, FP32, FP64, INT8, INT16, INT32, INT64, INTS, UINT32, UINT64
 from tests.drawn.value_statements import ValueStatements
 
 ATOMIC = (INT32, UINT32, INT64, UINT64, FP32, FP64)
@@ -15,14 +15,6 @@ class MemoryStatements(ValueStatements):
 
     def read(self) -> None:
         self.load(self.shape(), self.random.choice((BOOL, *INTS, FP16, BF16, FP32, FP64)))
-
-    def read_fp8(self) -> None:
-        """fp8 is only loaded, converted and stored."""
-        shape, wide = self.shape(), self.random.choice((FP16, BF16, FP32))
-        pointer = self.pointer(FP8E5, "in")
-        self.assign(Value(f"tl.load({pointer} + {self.offsets(shape)}).to(tl.{wide.tl})", wide, shape, unknown))
-        narrow = self.cast(self.expression(shape, 1), self.random.choice((FP16, BF16, FP32)))
-        self.store(Value(f"{narrow.text}.to(tl.float8e5)", FP8E5, shape, unknown))
 
     def masked_copy(self) -> None:
         """Lanes that are masked off are undefined, and never stored."""

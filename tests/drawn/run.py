@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
-from tests.drawn.kernels import Kernel, draw_kernel
+from tests.drawn.kernels import CPU, Kernel, draw_kernel
 from tilework.backends.base import GPUTarget
 from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
@@ -90,10 +90,11 @@ def load(kernel: Kernel, folder: Path) -> Any:
 
 
 def compile_drawn(kernel: Kernel, folder: Path) -> ModuleOp:
-    """The module of a drawn kernel before any pass."""
+    """The module of a drawn kernel before any pass, for the target that it was drawn for."""
     names = list(kernel.signature)
     attrs = {(names.index(name),): [["tt.divisibility", 16]] for name in kernel.divisible}
-    options = frontend_options(GPUTarget("cuda", capability(kernel.seed), 32), {})
+    target = GPUTarget("cuda", kernel.capability, 32) if kernel.capability != CPU else GPUTarget("cpu", "host", 1)
+    options = frontend_options(target, {})
     module = compile_to_ttir(load(kernel, folder), kernel.signature, {}, attrs, options)
     check(module, "before any pass")
     return module

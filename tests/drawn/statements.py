@@ -1,7 +1,7 @@
 """All statements of drawn kernels; here those with blocks in them: branches and loops with carried values."""
 
 from tests.drawn.expressions import Value, binary, unknown
-from tests.drawn.memory_statements import MemoryStatements
+from tests.drawn.library_statements import LibraryStatements
 from tests.drawn.rules import BOOL, FP32, INT8, INT32, INT64, INTS, DType
 
 STRAIGHT = (
@@ -10,11 +10,14 @@ STRAIGHT = (
     *(("scan", 2), ("reshaped", 2), ("permuted", 2), ("expanded", 3), ("joined", 2), ("gathered", 1), ("flipped", 1)),
     *(("counted", 1), ("call_early", 2), ("call_recursive", 1), ("call_apart", 1), ("rounded_function", 1)),
     *(("hinted", 1), ("ternary", 2), ("product", 2), ("product_by_sum", 1), ("block_pointer", 2), ("descriptor", 2)),
+    *(("sorted_values", 1), ("largest_values", 1), ("random_numbers", 1), ("softmaxed", 1), ("whole_reduction", 1)),
+    *(("running_first", 1), ("call_apart_on_memory", 1), ("mapped", 1), ("masked_atomic", 2), ("swap_tiles", 1)),
+    *(("gathered_elsewhere", 1), ("counted_with_mask", 1), ("product_of_types", 2)),
 )
 NESTED = (("branch", 6), ("counted_loop", 6), ("unrolled_loop", 2), ("bounded_while", 4), ("memory_loop", 2), ("twins", 3))
 
 
-class Statements(MemoryStatements):
+class Statements(LibraryStatements):
     """Draws statements; the budget bounds the nesting."""
 
     def __init__(self, seed: int, capability: int) -> None:

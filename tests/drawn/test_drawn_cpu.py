@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.drawn.cpu import compare, kind
-from tests.drawn.kernels import draw_kernel
-from tests.drawn.run import capability
+from tests.drawn.kernels import CPU, draw_kernel
 from tests.drawn.test_drawn import explain
 
 KERNELS, CHUNK = 40, 5
@@ -16,7 +15,7 @@ KERNELS, CHUNK = 40, 5
 @pytest.mark.filterwarnings("ignore")
 def test_machine_code_agrees_with_the_interpreter(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
-        kernel = draw_kernel(seed, capability(seed))
+        kernel = draw_kernel(seed, CPU)
         try:
             problem = compare(kernel, tmp_path)
         except Exception as error:

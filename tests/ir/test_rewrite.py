@@ -25,8 +25,8 @@ from tilework.ir.effects import (
     reads,
     writes,
 )
+from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, name_of, unknown
-from tilework.ir.misc import GpuBarrierOp
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.rewrite import (

@@ -261,39 +261,7 @@ def test_every_form_of_location() -> None:
         assert again.location == module.location
 
 
-# Older spellings
-
-
-def test_older_names_are_read() -> None:
-    text = """
-module attributes {"triton_gpu.num-warps" = 4 : i32, triton_gpu.target = "cuda:90"} {
-  func public @f(%x: i32 {tt.divisibility = 16 : i32}) attributes {noinline = false} {
-    return
-  }
-}
-"""
-    assert print_module(parse_module(text)) == (
-        'module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"} {\n'
-        "  tt.func public @f(%x: i32 {tt.divisibility = 16 : i32}) attributes {noinline = false} {\n"
-        "    tt.return\n"
-        "  }\n"
-        "}\n"
-    )
-
-
-def test_older_forms_of_ops_are_read() -> None:
-    old = """
-%pid = tt.get_program_id {axis = 0 : i32} : i32
-%s = tt.splat %pid : (i32) -> tensor<64xi32>
-%e = tt.expand_dims %s {axis = 0 : i32} : (tensor<64xi32>) -> tensor<1x64xi32>
-%b = tt.broadcast %e : (tensor<1x64xi32>) -> tensor<4x64xi32>
-"""
-    assert printed_body(old).splitlines() == [
-        "%pid = tt.get_program_id x : i32",
-        "%s = tt.splat %pid : i32 -> tensor<64xi32>",
-        "%e = tt.expand_dims %s {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>",
-        "%b = tt.broadcast %e : tensor<1x64xi32> -> tensor<4x64xi32>",
-    ]
+# Forms
 
 
 def test_the_generic_form_is_read() -> None:

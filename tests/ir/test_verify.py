@@ -8,6 +8,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir.parser import parse_module
 from tilework.ir.verify import first_problem, verify
 
+WHILE = "%r = scf.while (%a = %n) : (i32) -> i32"
 GOOD = """module {
   tt.func public @f(%a: tensor<4xi32>, %x: tensor<4xf32>, %n: i32) -> tensor<4xi1> {
     %0 = arith.cmpi slt, %a, %a : tensor<4xi32>
@@ -57,6 +58,63 @@ def test_comparisons() -> None:
     assert problem(generic) == ("arith.cmpi", "compares tensor<4xi32> with tensor<4xf32>")
     generic = '"arith.cmpi"(%x, %x) <{predicate = 2 : i64}> : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>'
     assert problem(generic) == ("arith.cmpi", "cannot compare tensor<4xf32>")
+
+
+@pytest.mark.parametrize(
+    ("generic", "message"),
+    [
+        ('"arith.cmpi"(%a, %a) <{predicate = 10 : i64}>', "needs a predicate from 0 to 9, not 10 : i64"),
+        ('"arith.cmpf"(%x, %x) <{predicate = 1.0 : f64}>', "needs a predicate from 0 to 15, not 1.000000e+00 : f64"),
+        ('"arith.cmpf"(%x, %x)', "needs a predicate from 0 to 15, not None"),
+        ('"arith.cmpf"(%x)', "has 2 operands and one result, nothing else"),
+        ('"arith.extui"()', "has 1 operand and one result, nothing else"),
+    ],
+)
+def test_what_only_the_generic_form_can_leave_out(generic: str, message: str) -> None:
+    types = {
+        "%a, %a": "tensor<4xi32>, tensor<4xi32>",
+        "%x, %x": "tensor<4xf32>, tensor<4xf32>",
+        "%x": "tensor<4xf32>",
+        "": "",
+    }
+    operands = generic[generic.index("(") + 1 : generic.index(")")]
+    assert problem(f"{generic} : ({types[operands]}) -> tensor<4xi1>")[1] == message
+
+
+FLOW = [
+    ('"scf.for"(%n, %n, %n) ({ ^bb0(%i: i64): scf.yield }) : (i32, i32, i32) -> ()', "induction var to be same type"),
+    (
+        '%r = "scf.for"(%n, %n, %n, %n) ({ ^bb0(%i: i32, %a: i32): scf.yield %a : i32 }) : (i32, i32, i32, i32) -> f32',
+        "carries (i32), but gives (f32)",
+    ),
+    ("%r = scf.if %c -> i32 { scf.yield %n : i32 }", "gives (i32), so it needs an else"),
+    ("%r = scf.if %c -> i32 { } else { scf.yield %n : i32 }", "passes on (), not (i32)"),
+    ("%r = scf.if %c -> i32 { scf.yield %n : i32 } else { scf.yield %f : f32 }", "passes on (f32), not (i32)"),
+    ("%r = scf.execute_region -> i32 { scf.yield %f : f32 }", "passes on (f32), not (i32)"),
+    (
+        f"{WHILE} {{ scf.condition(%c) %f : f32 }} do {{ ^bb0(%b: i32): scf.yield %b : i32 }}",
+        "passes on (f32), not (i32)",
+    ),
+    (
+        f"{WHILE} {{ scf.condition(%c) %a : i32 }} do {{ ^bb0(%b: i32): scf.yield %f : f32 }}",
+        "passes on (f32), not (i32)",
+    ),
+    (f"{WHILE} {{ scf.condition(%c) %a : i32 }} do {{ ^bb0(%b: i32): scf.yield }}", "passes on (), not (i32)"),
+    (
+        f"{WHILE} {{ scf.yield %n : i32 }} do {{ ^bb0(%b: i32): scf.yield %n : i32 }}",
+        "with scf.yield, not with scf.condition",
+    ),
+    (f"{WHILE} {{ scf.condition(%c) %a : i32 }} do {{ ^bb0(%b: f32): scf.yield %n : i32 }}", "expected i32, got f32"),
+    ("cf.br ^a(%f : f32)\n^a(%x: i32):", "passes (f32) to a block of (i32)"),
+    ("cf.br ^a(%f : f32)\n^a:", "passes (f32) to a block of ()"),
+    ("cf.cond_br %c, ^a(%n : i32), ^a(%f : f32)\n^a(%x: i32):", "passes (f32) to a block of (i32)"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), FLOW)
+def test_what_control_flow_passes_on(body: str, message: str) -> None:
+    found = first_problem(parse_module(f"tt.func @f(%n: i32, %f: f32, %c: i1) {{ {body}\n tt.return }}"))
+    assert found is not None and message in found[1], found
 
 
 def test_a_use_above_the_definition() -> None:

@@ -234,11 +234,15 @@ RUN_CASES = """
 import copy, sys
 from importlib import import_module
 import numpy as np
-for name in sys.argv[1:]:
+wrap = lambda value: value
+if sys.argv[1] == "torch":
+    import torch
+    wrap = lambda value: torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+for name in sys.argv[2:]:
     for case in import_module("programs." + name).CASES:
         values = case.arguments(np.random.default_rng(0))
         expected = case.expected(copy.deepcopy(values))
-        arguments = {key: value for key, value in values.items() if key in case.kernel.arg_names}
+        arguments = {key: wrap(value) for key, value in values.items() if key in case.kernel.arg_names}
         case.kernel[case.grid](**arguments, **case.constexprs)
         for key, wanted in expected.items():
             pairs = zip(values[key], wanted) if isinstance(wanted, list) else [(values[key], wanted)]
@@ -248,12 +252,47 @@ for name in sys.argv[1:]:
 """
 
 
-def test_examples_run_when_they_say_triton(run) -> None:
+@pytest.mark.parametrize("arrays", ["numpy", "torch"])
+def test_examples_run_when_they_say_triton(run, arrays: str) -> None:
+    pytest.importorskip(arrays)
     files = {"programs/__init__.py": ""}
     for path in EXAMPLES:
         text = path.read_text(encoding="utf-8").replace("tilework", "triton")
         assert "import triton.language as tl" in text
         files[f"programs/{path.name}"] = text
     names = [path.stem for path in EXAMPLES]
-    printed = run("-m", "tilework.as_triton", "main.py", *names, main=RUN_CASES, files=files)
+    printed = run("-m", "tilework.as_triton", "main.py", arrays, *names, main=RUN_CASES, files=files)
     assert len(names) >= 8 and printed.splitlines() == [f"tilework.runtime.jit {name}" for name in names]
+
+
+def test_examples_run_when_they_say_import_tilework_as_triton(run) -> None:
+    files = {"programs/__init__.py": ""}
+    for path in EXAMPLES:
+        text = path.read_text(encoding="utf-8").replace("import tilework\n", "import tilework as triton\n")
+        files[f"programs/{path.name}"] = text.replace("tilework.", "triton.").replace(
+            "import triton.language", "import tilework.language"
+        )
+        assert "@triton.jit" in files[f"programs/{path.name}"] or path.stem == "demo"
+    names = [path.stem for path in EXAMPLES]
+    printed = run("main.py", "numpy", *names, main=RUN_CASES, files=files)
+    assert printed.splitlines() == [f"tilework.runtime.jit {name}" for name in names]
+
+
+DTYPES = {
+    "int1": "int1", "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64", "uint8": "uint8",
+    "uint16": "uint16", "uint32": "uint32", "uint64": "uint64", "float16": "fp16", "bfloat16": "bf16", "float32": "fp32",
+    "float64": "fp64", "float8e5": "fp8e5", "float8e5b16": "fp8e5b16", "float8e4nv": "fp8e4nv", "float8e4b8": "fp8e4b8",
+    "float8e4b15": "fp8e4b15",
+}  # fmt: skip
+
+
+def test_dtypes_say_triton(run) -> None:
+    """Each is `triton.language.NAME` under that name, so that text that is evaluated again still works."""
+    script = ACTIVATE + (
+        f"import triton, triton.language as tl\nDTYPES = {DTYPES}\n"
+        "for name, text in DTYPES.items():\n"
+        "    dtype = getattr(tl, name)\n"
+        "    assert str(dtype) == text, (name, str(dtype))\n"
+        "    assert repr(dtype).startswith('triton.language.') and eval(repr(dtype)) is dtype, repr(dtype)\n"
+    )
+    run("main.py", main=script)

@@ -43,7 +43,6 @@ runtime.interpret                               TRITON_INTERPRET                
 runtime.override_arch                           TRITON_OVERRIDE_ARCH                None
 runtime.num_threads                             TILEWORK_NUM_THREADS                None
 runtime.device                                  TILEWORK_DEVICE                     None
-runtime.sanitize                                TRITON_SANITIZE                     False
 runtime.native_launch                           TILEWORK_NATIVE_LAUNCH              True
 language.fp32_default                           TRITON_F32_DEFAULT                  None
 language.default_fp_fusion                      TRITON_DEFAULT_FP_FUSION            True

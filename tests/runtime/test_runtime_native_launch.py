@@ -15,7 +15,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.backends.cpu import launcher
+from tilework.backends.cpu import launcher, launcher_layout
 from tilework.runtime import native_launch
 from tilework.runtime.driver import driver
 from tilework.runtime.host import CpuDriver
@@ -412,8 +412,8 @@ def test_it_can_be_turned_off(tmp_path: Path) -> None:
 
 
 def test_the_record_is_what_the_machine_code_reads() -> None:
-    assert launcher.HEADER.size == 56 and launcher.GUARD.size == 40
-    record = launcher.Record(1, 0, 11, 64, 22, (launcher.Guard(33, -1, 1, 2, 0, True),), b"12345678")
+    assert launcher_layout.HEADER.size == 56 and launcher_layout.GUARD.size == 40
+    record = launcher_layout.Record(1, 0, 11, 64, 22, (launcher_layout.Guard(33, -1, 1, 2, 0, True),), b"12345678")
     data = record.pack()
-    assert launcher.HEADER.unpack_from(data) == (1, 0, 1, 11, 64, 22, 96)
-    assert launcher.GUARD.unpack_from(data, 56) == (33, -1, 1, 2, 0, 1, 0) and data[96:] == b"12345678"
+    assert launcher_layout.HEADER.unpack_from(data) == (1, 0, 1, 11, 64, 22, 96)
+    assert launcher_layout.GUARD.unpack_from(data, 56) == (33, -1, 1, 2, 0, 1, 0) and data[96:] == b"12345678"

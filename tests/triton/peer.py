@@ -65,9 +65,14 @@ def ask() -> Answer:
         for label, debuginfo in (("plain", False), ("located", True)):
             text = print_module(module, debuginfo=debuginfo)
             texts.append({"key": f"{key}:{label}", "arch": int(arch), "text": text})
+    return run_triton(python, {"kernels": kernels, "texts": texts})
+
+
+def run_triton(python: str, request: dict) -> Answer:
+    """What `under_triton.py` answers."""
     done = subprocess.run(
         [python, str(Path(__file__).with_name("under_triton.py"))],
-        input=json.dumps({"kernels": kernels, "texts": texts}),
+        input=json.dumps(request),
         capture_output=True,
         text=True,
         check=False,

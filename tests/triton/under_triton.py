@@ -1,8 +1,9 @@
 """Run under an interpreter that has Triton; nothing here imports tilework.
 
-Reads from standard input {"kernels": [...], "texts": [...]}; prints as its last line what Triton's own compiler gives
-for the kernels (executed with `triton` under the name `tilework`) and what it says about texts we printed:
-{"printed": {key: TTIR}, "refused": {key: message}}.
+Reads from standard input {"kernels": [...], "texts": [...], "modules": [...]}, each perhaps missing; prints as its last
+line what Triton's own compiler gives for the kernels (executed with `triton` under the name `tilework`), what it prints
+for modules it has only read, and what it says about texts we printed, of the stage that they name (TTIR without one):
+{"printed": {key: text}, "refused": {key: message}}.
 """
 
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 import triton
 import triton.language
 from triton import knobs
+from triton._C.libtriton import ir, nvidia
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -39,10 +41,24 @@ def print_kernel(entry: dict) -> str:
     return triton.compile(source, target=GPUTarget("cuda", entry["arch"], 32)).asm["ttir"]
 
 
+def write_text(entry: dict, folder: str) -> Path:
+    """A file with the text of `entry`, named after its stage."""
+    path = Path(folder) / f"{entry['key'].replace(':', '_')}.{entry.get('stage', 'ttir')}"
+    path.write_text(entry["text"])
+    return path
+
+
+def reprint(entry: dict, folder: str) -> str:
+    """A module as Triton prints it after reading and verifying it."""
+    context = ir.context()
+    ir.load_dialects(context)
+    nvidia.load_dialects(context)
+    return ir.parse_mlir_module(str(write_text(entry, folder)), context).str_nodebug()
+
+
 def accept(entry: dict, folder: str) -> None:
     """Compile our text to the end; an exception says what is wrong with it."""
-    path = Path(folder) / f"{entry['key'].replace(':', '_')}.ttir"
-    path.write_text(entry["text"])
+    path = write_text(entry, folder)
     compiled = triton.compile(str(path), target=GPUTarget("cuda", entry["arch"], 32))
     assert compiled.asm["cubin"], "no cubin"
 
@@ -53,9 +69,14 @@ def main() -> None:
     refused: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         knobs.cache.dir = folder
-        for entry in request["kernels"]:
+        for entry in request.get("kernels", ()):
             printed[entry["key"]] = print_kernel(entry)
-        for entry in request["texts"]:
+        for entry in request.get("modules", ()):
+            try:
+                printed[entry["key"]] = reprint(entry, folder)
+            except Exception as error:
+                refused[entry["key"]] = f"{type(error).__name__}: {error}"
+        for entry in request.get("texts", ()):
             try:
                 accept(entry, folder)
             except Exception as error:

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_lattice import AxisInfo, join, unknown
 from tilework.analysis.axis_transfer import TRANSFER, pointee_bytes
-from tilework.ir import tt
+from tilework.ir import tt, ttg
 from tilework.ir.types import is_tensor
 
 HINTS = (("tt.contiguity", "contiguity"), ("tt.divisibility", "divisibility"), ("tt.constancy", "constancy"))
@@ -247,6 +247,28 @@ def run_if(facts: AxisFacts, op: Operation) -> None:
             meet(facts, op.results, values)
 
 
+def run_mask(facts: AxisFacts, op: Operation) -> None:
+    """A predicated body: its results are what it returns, where it ran."""
+    (body,) = op.regions[0].blocks
+    run_block(facts, body)
+    assert body.last_op is not None
+    start(facts, op.results, tuple(body.last_op.operands))
+
+
+def run_warp_specialize(facts: AxisFacts, op: Operation) -> None:
+    """The captured values enter every partition; the default region gives the results."""
+    default, holder = op.regions
+    run_region(facts, default)
+    last = default.blocks[-1].last_op if default.blocks else None
+    if last is not None and type(last) is ttg.WarpYieldOp:
+        start(facts, op.results, tuple(last.operands))
+    for block in holder.blocks:
+        for partitions in block.ops:
+            for region in partitions.regions:
+                start(facts, region.blocks[0].args, tuple(op.operands))
+                run_region(facts, region)
+
+
 def start(facts: AxisFacts, targets: Sequence[SSAValue], values: Sequence[SSAValue]) -> None:
     for target, value in zip(targets, values, strict=True):
         facts.known[target] = facts.of(value)
@@ -256,4 +278,6 @@ FLOW: dict[type[Operation], Callable[[AxisFacts, Operation], None]] = {
     scf.ForOp: run_for,
     scf.WhileOp: run_while,
     scf.IfOp: run_if,
+    ttg.MaskOp: run_mask,
+    ttg.WarpSpecializeOp: run_warp_specialize,
 }

@@ -34,7 +34,7 @@ from tilework.analysis.axis_lattice import (
     undefined,
     unknown,
 )
-from tilework.ir import tt
+from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import PointerType, bit_width, element_type, is_float, shape_of
@@ -398,6 +398,7 @@ TRANSFER: dict[type[Operation], Rule] = {
     tt.TransOp: transpose,
     tt.LoadOp: load,
     tt.BitcastOp: bitcast,
+    ttg.ConvertLayoutOp: copy,
     arith.ExtSIOp: extend_signed,
     arith.ExtUIOp: copy,
     arith.TruncIOp: copy,

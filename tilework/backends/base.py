@@ -14,7 +14,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
+from tilework.backends.observe import observer
 from tilework.backends.options import CompileOptions
+from tilework.backends.plugins import plugins
 
 BUILTIN = {
     "cuda": "tilework.backends.nvidia.compiler:CUDABackend",
@@ -84,9 +86,7 @@ def backend_class(name: str) -> type[Backend]:
     if name in BUILTIN:
         module, _, attribute = BUILTIN[name].partition(":")
         return getattr(import_module(module), attribute)
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group=GROUP):
+    for entry in plugins(GROUP):
         if entry.name == name:
             return entry.load()
     raise ValueError(f"no backend called {name!r}; known: {', '.join(sorted(BUILTIN))}")
@@ -96,6 +96,13 @@ def run_passes(module: Any, names: list[str]) -> Any:
     """Run passes by name, in order, in place."""
     from tilework.transforms.registry import get_pass
 
+    watching = observer(module, names)
     for name in names:
+        if watching is not None:
+            watching.before(name, module)
         get_pass(name)().apply(None, module)  # pyright: ignore[reportArgumentType]
+        if watching is not None:
+            watching.after(name)
+    if watching is not None:
+        watching.finish()
     return module

@@ -7,8 +7,10 @@ target reads those that mean something to it.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ class CompileOptions:
     launch_pdl: bool = False
     debug: bool = False
     sanitize_overflow: bool = True
+    sanitize: bool = False
     extern_libs: tuple[tuple[str, str], ...] = ()
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
@@ -47,6 +50,11 @@ class CompileOptions:
     cluster_dims: tuple[int, int, int] = field(default=(1, 1, 1))
 
     def __post_init__(self) -> None:
+        for name in ("num_warps", "num_ctas", "num_stages"):
+            try:
+                object.__setattr__(self, name, index(size := getattr(self, name)))
+            except TypeError:
+                raise TypeError(f"{name} must be an int, got {size!r}") from None
         if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
             raise AssertionError(f"num_warps must be a power of 2, got {self.num_warps}")
         if isinstance(self.extern_libs, Mapping):
@@ -60,7 +68,11 @@ class CompileOptions:
             if name not in known:
                 raise KeyError(f"Keyword argument {name} was specified but unrecognised")
         given = {name: value for name, value in settings.items() if value is not None}
-        defaults = {"enable_fp_fusion": knobs.language.default_fp_fusion, "debug": knobs.runtime.debug}
+        defaults = {
+            "enable_fp_fusion": knobs.language.default_fp_fusion,
+            "debug": knobs.runtime.debug,
+            "sanitize": knobs.runtime.sanitize,
+        }
         return cls(**{**defaults, **derived, **given})
 
     def hash(self) -> str:
@@ -71,3 +83,11 @@ class CompileOptions:
             if path is not None and Path(path).is_file():
                 digest.update(Path(path).read_bytes())
         return digest.hexdigest()
+
+
+def capability_of(arch: str) -> int:
+    """``"sm90"`` and ``"sm90a"`` -> 90."""
+    found = re.fullmatch(r"sm_?(\d+)[af]?", arch)
+    if found is None:
+        raise ValueError(f"arch {arch!r}: expected sm and a number, for example sm90")
+    return int(found[1])

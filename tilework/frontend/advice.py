@@ -24,6 +24,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"unsupported tensor index", "blocks take only `:` and None; use tl.gather, tl.split or a new load to pick elements"),
     (r"unsupported AST node type: (Break|Continue)", "compute a mask, or use `while` with a condition"),
     (r"unsupported AST node type: (Lambda|FunctionDef|AsyncFunctionDef)", "define a @jit function at module level"),
+    (r"unsupported AST node type: ClassDef", "define it at module level; tl.core._aggregate makes classes that kernels can use"),
     (r"unsupported AST node type: (Import|ImportFrom|Global|Nonlocal)", "move it out of the kernel"),
     (r"unsupported AST node type: (Dict|Set|GeneratorExp|DictComp|SetComp)", "use a tuple, or a constexpr built on the host"),
     (r"unsupported AST node type: (Raise|Try|Assert)", "use tl.static_assert or tl.device_assert"),

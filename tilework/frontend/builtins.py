@@ -8,14 +8,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilework.errors import CompilationError, CompileTimeAssertionFailure
-from tilework.frontend.values import is_storable, unwrap
+from tilework.frontend.values import describe, is_storable, unwrap
 from tilework.language import core as tl
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
 
+
+def python_range(*args: Any) -> Any:
+    """Python's own `range`: one to three bounds by position. `tl.range` has more parameters."""
+    return tl.range(*args)
+
+
+python_range.__name__ = "range"
+
 BUILTINS: dict[str, Any] = {
-    "range": tl.range,
+    "range": python_range,
     "len": len,
     "list": list,
     "float": float,
@@ -34,6 +42,7 @@ Special = Callable[["FunctionGenerator", ast.Call, list[Any], dict[str, Any]], A
 
 
 ARITY: dict[Any, tuple[int, int]] = {
+    python_range: (1, 3),
     len: (1, 1),
     int: (0, 2),
     float: (0, 1),
@@ -46,9 +55,16 @@ ARITY: dict[Any, tuple[int, int]] = {
 def check_arity(callee: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
     """Python's own builtins take so many arguments, by position."""
     least, most = ARITY.get(callee, (0, len(args)))
-    if not least <= len(args) <= most or (kwargs and callee in ARITY):
+    if kwargs and callee in ARITY:
+        raise TypeError(f"{callee.__name__}() takes no keyword arguments, got {next(iter(kwargs))!r}")
+    if not least <= len(args) <= most:
         wanted = f"{least}" if least == most else f"{least} to {most}"
-        raise TypeError(f"{callee.__name__}() takes {wanted} arguments by position, got {len(args) + len(kwargs)}")
+        raise TypeError(f"{callee.__name__}() takes {wanted} arguments by position, got {len(args)}")
+
+
+def call_range(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """``range`` in a kernel is a loop of `tl.range`."""
+    return python_range(*args)
 
 
 def call_len(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -81,8 +97,10 @@ def call_isinstance(gen: "FunctionGenerator", node: ast.Call, args: list[Any], k
 
 def call_hasattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``hasattr`` at compile time."""
-    owner, name = args
-    return tl.constexpr(hasattr(unwrap(owner), unwrap(name)))
+    owner, name = args[0], unwrap(args[1])
+    if not isinstance(name, str):
+        raise TypeError(f"the attribute name for hasattr must be a compile-time string, not {describe(args[1]) or repr(name)}")
+    return tl.constexpr(hasattr(unwrap(owner), name))
 
 
 def call_getattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -90,6 +108,8 @@ def call_getattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwar
     from tilework.frontend.expressions import get_attribute
 
     owner, name = args[0], unwrap(args[1])
+    if not isinstance(name, str):
+        raise TypeError(f"the attribute name for getattr must be a compile-time string, not {describe(args[1]) or repr(name)}")
     if len(args) == 3 and not hasattr(unwrap(owner), name):
         return args[2]
     return get_attribute(gen, owner, name)
@@ -136,8 +156,13 @@ def call_static_assert(gen: "FunctionGenerator", node: ast.Call, args: list[Any]
     """Stop compiling unless the condition holds."""
     if not 1 <= len(args) <= 2 or kwargs:
         raise TypeError("`static_assert` requires one or two positional arguments only")
-    passed = unwrap(args[0])
-    if is_storable(passed) and not isinstance(passed, tl.tuple):
+    passed, message = unwrap(args[0]), unwrap(args[1]) if len(args) > 1 else ""
+    if is_storable(message):
+        raise TypeError("the message of static_assert is a compile-time string\nhelp: print values with tl.static_print")
+    if not isinstance(passed, bool):
+        is_known = not isinstance(passed, tl.tensor)
+        why = f"must be a bool, not {describe(args[0]) or repr(passed)}" if is_known else "is known at run time only"
+        help = "compare it: `x == y`" if is_known else "use tl.device_assert"
         raise CompilationError(
             gen.src,
             node,
@@ -145,10 +170,9 @@ def call_static_assert(gen: "FunctionGenerator", node: ast.Call, args: list[Any]
             " values",
             where=gen.where,
             label=gen.describe_names(node),
-            title="the condition of static_assert is known at run time only\nhelp: use tl.device_assert",
+            title=f"the condition of static_assert {why}\nhelp: {help}",
         )
     if not passed:
-        message = unwrap(args[1]) if len(args) > 1 else ""
         error = CompileTimeAssertionFailure(gen.src, node, str(message) if message else None, where=gen.where)
         error.title = f"static assertion failed: {message}" if message else "static assertion failed"
         error.label = gen.describe_names(node)
@@ -157,6 +181,7 @@ def call_static_assert(gen: "FunctionGenerator", node: ast.Call, args: list[Any]
 
 
 STATEMENT_BUILTINS: dict[Any, Special] = {
+    python_range: call_range,
     len: call_len,
     int: functools.partial(call_number, int),
     float: functools.partial(call_number, float),

@@ -18,10 +18,12 @@ from tilework.errors import CompilationError
 from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, check_arity
 from tilework.frontend.expressions import visit_elements
 from tilework.frontend.libdevice import resolve_stub
+from tilework.frontend.misuse import AT_COMPILE_TIME, wrong_argument
 from tilework.frontend.scopes import LANGUAGE, compile_time_function, is_named_tuple_class
 from tilework.frontend.values import as_constexpr, describe, describe_type, is_storable, make_tuple, unwrap
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
+from tilework.language.annotations import signature_of
 from tilework.language.function import (
     BoundConstexprFunction,
     BoundJITMethod,
@@ -63,7 +65,8 @@ def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
     except Exception as error:
         if gen.options.front_end_debugging or isinstance(error, RecursionError) or is_jit(callee):
             raise
-        title = user_error(callee, error) if isinstance(callee, ConstexprFunction) else None
+        is_users = isinstance(callee, ConstexprFunction)
+        title = user_error(callee, error) if is_users else wrong_argument(callee, args, kwargs, error)
         raise gen.error(node, error, from_builtin=True, title=title) from error
 
 
@@ -153,7 +156,7 @@ def call_builtin(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs:
         hidden["_semantic"] = gen.semantic
     takes_generator = getattr(function, "_takes_generator", None)
     if takes_generator is None:
-        takes_generator = "_generator" in inspect.signature(function).parameters
+        takes_generator = "_generator" in signature_of(function).parameters
     if takes_generator:
         hidden["_generator"] = gen
     check_positional(callee, function, len(args))
@@ -220,6 +223,8 @@ def call_language_class(gen: "FunctionGenerator", callee: Any, args: list[Any], 
         items = unwrap(args[0]) if args else []
         return tl.tuple([as_constexpr(item) for item in items])
     if callee is tl.constexpr:
+        if isinstance(args[0], tl.tensor):
+            raise TypeError(f"a constexpr cannot hold {describe(args[0])}: it is known at run time only\nhelp: {AT_COMPILE_TIME}")
         return as_constexpr(unwrap(args[0]))
     if issubclass(callee, tl.base_value):
         raise TypeError(f"{callee.__name__} cannot be made in a kernel\nhelp: use tl.full or tl.arange")

@@ -242,6 +242,9 @@ def get_attribute(gen: "FunctionGenerator", owner: Any, name: str) -> Any:
             raise ValueError(f"`.T` needs a 2-D block, this one is {describe(owner)}\nhelp: use tl.permute(x, dims)")
         return gen.semantic.permute(owner, [1, 0])
     if isinstance(owner, tl.constexpr) and name not in ("value", "type"):
+        if not hasattr(owner.value, name) and (hasattr(tl.tensor, name) or name == "dtype"):
+            text = f"{describe(owner) or 'this value'} is not a tensor: it has no `{name}`"
+            raise AttributeError(f"{text}\nhelp: pass a tensor; tl.full((), x, dtype) makes one of a number")
         return as_constexpr(getattr(owner.value, name))
     if is_aggregate(owner):
         static = next((vars(cls)[name] for cls in type(owner).__mro__ if name in vars(cls)), None)
@@ -269,6 +272,9 @@ def visit_subscript(gen: "FunctionGenerator", node: ast.Subscript) -> Any:
     if isinstance(owner, tl.tuple):
         return index_tuple(owner, index)
     plain = unwrap(owner)
+    if isinstance(plain, JITCallable):
+        name = plain.__name__
+        raise TypeError(f"a kernel cannot launch `{name}` on a grid\nhelp: call it without the grid: `{name}(...)`")
     key = python_slice(index) if isinstance(index, tl.slice) else unwrap(index)
     if isinstance(key, tl.tuple):
         key = tuple(unwrap(item) for item in key.values)
@@ -279,7 +285,12 @@ def index_tuple(owner: Any, index: Any) -> Any:
     """One element, or a slice of a tuple."""
     if isinstance(index, tl.slice):
         return tl.tuple(owner.values[python_slice(index)])
-    return as_constexpr(owner.values[unwrap(index)])
+    position = unwrap(index)
+    if not isinstance(position, int):
+        raise TypeError(f"a tuple is indexed by an integer, not {describe(index) or repr(position)}")
+    if not -len(owner) <= position < len(owner):
+        raise IndexError(f"index {position} is out of range: there are {len(owner)} elements")
+    return as_constexpr(owner.values[position])
 
 
 def python_slice(index: Any) -> slice:

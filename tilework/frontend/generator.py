@@ -25,6 +25,7 @@ from tilework.frontend import calls, control, expressions, statements  # noqa: F
 from tilework.frontend.advice import with_advice
 from tilework.frontend.kernel import KernelSignature
 from tilework.frontend.mangle import Mangler, specialization
+from tilework.frontend.misuse import shortened
 from tilework.frontend.options import FrontendOptions
 from tilework.frontend.scopes import Scope
 from tilework.frontend.semantic import Semantic
@@ -40,6 +41,8 @@ from tilework.language import core as tl
 from tilework.language import target_info
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 
+MANY_CALLS = 10
+ENDLESS = "`{}` is called inside itself again and again\nhelp: recursion must end at compile time, for example by a constexpr that counts down"
 TOO_DEEP = "this is nested too deeply\nhelp: give parts of it names, in statements of their own"
 
 
@@ -196,7 +199,9 @@ class FunctionGenerator:
         except RecursionError:
             if self.options.front_end_debugging or not isinstance(node, ast.stmt):
                 raise
-            raise self.error(node, RecursionError(TOO_DEEP)) from None
+            open_calls = sum(not function.done for function in self.parent.functions.values())
+            text = ENDLESS.format(self.fn.__name__) if open_calls > MANY_CALLS else TOO_DEEP
+            raise self.error(node, RecursionError(text)) from None
         except Exception as error:
             if self.options.front_end_debugging:
                 raise
@@ -243,6 +248,8 @@ class FunctionGenerator:
         """Compile `fn` for these arguments (once per specialisation) and call it; its value, or None for void."""
         if isinstance(fn, BoundJITMethod):
             args, fn = [fn.__self__, *args], fn.__func__
+        if not isinstance(fn, JITFunction):
+            raise TypeError(f"expected a @jit function, got {shortened(fn)}\nhelp: define one at module level")
         values = calls.bind_arguments(fn, args, kwargs)
         types = [value.type if is_storable(value) else tl.constexpr_type(unwrap(value)) for value in values]
         if fn.noinline:

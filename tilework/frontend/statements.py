@@ -193,7 +193,8 @@ def visit_with(gen: "FunctionGenerator", node: ast.With) -> None:
     for item in node.items:
         manager = gen.visit(item.context_expr)
         if not hasattr(type(manager), "__enter__"):
-            raise TypeError(f"`{ast.unparse(item.context_expr)}` is not a context manager of the tile language")
+            text = f"`{ast.unparse(item.context_expr)}` is not a context manager of the tile language"
+            raise TypeError(f"{text}\nhelp: kernels have nothing to close; write the statements without `with`")
         value = manager.__enter__()
         if item.optional_vars is not None:
             assign(gen, item.optional_vars, value)

@@ -105,6 +105,8 @@ class Helpers:
             value = plain(bound)
             is_step = len(numbers) == 2 and not isinstance(value, tl.tensor)
             numbers.append(int(value) if is_step else int(self.semantic.cast(value, index).handle))
+        if isinstance(plain(bounds[2]), tl.tensor) and numbers[2] <= 0:
+            raise ValueError(f"the step of a loop must be positive, got {numbers[2]}")
         for number in range(*numbers):
             yield self.semantic.scalar_constant(number, index)
 

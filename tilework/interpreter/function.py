@@ -10,7 +10,6 @@ Programs run one after another, the first grid axis outermost. An exception in t
 """
 
 import bdb
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +27,7 @@ from tilework.interpreter.values import plain
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
+from tilework.language.grid import grid_extent
 
 REFUSED = ("device", "device_type", "stream")
 COMPILER_OPTIONS = frozenset(
@@ -150,7 +150,7 @@ class InterpretedFunction(JITFunction):
         bound, options = self.bind(args, kwargs)
         if warmup:
             return
-        shape = grid_shape(grid, bound)
+        shape = grid_extent(grid(dict(bound)) if callable(grid) else grid)
         interpreter = Interpreter(options, shape)
         token = ACTIVE.set(interpreter)
         try:
@@ -162,8 +162,7 @@ class InterpretedFunction(JITFunction):
     def run_programs(self, interpreter: Interpreter, bound: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
         convert = Arguments(interpreter.semantic, interpreter.memory).convert
         values = [convert(param, bound[param.name]) for param in self.params]
-        x, y, z = map(range, grid)
-        for program in itertools.product(x, y, z):
+        for program in ((x, y, z) for x in range(grid[0]) for y in range(grid[1]) for z in range(grid[2])):
             interpreter.semantic.enter_program(program)
             try:
                 interpreter.python_function(self)(*map(passed, values))
@@ -189,13 +188,3 @@ class InterpretedFunction(JITFunction):
         if self.debug is not None:
             known.setdefault("debug", self.debug)
         return dict(bound.arguments), Options(**known)
-
-
-def grid_shape(grid: Any, bound: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Three sizes; a callable grid is given the arguments by name."""
-    sizes: Any = grid(dict(bound)) if callable(grid) else grid
-    sizes = [sizes] if isinstance(sizes, int) else list(sizes)
-    if not 1 <= len(sizes) <= 3:
-        raise ValueError(f"a grid has one to three axes, got {len(sizes)}")
-    x, y, z = [int(size) for size in (*sizes, 1, 1)][:3]
-    return x, y, z

@@ -1,7 +1,7 @@
 """The functions of NVIDIA's libdevice in NumPy, found by their symbol: ``__nv_sinf`` and ``__nv_sin`` are `np.sin`.
 
-Functions of floats are computed in float64 and rounded to the type of the result. A function without a NumPy form (the
-Bessel functions of the second kind) is an error that names it.
+Functions of floats are computed in float64 and rounded to the type of the result. Bessel functions are integrals over a
+circle or a half line, summed at points that make the rule exact to the last digits. An unknown symbol is an error.
 """
 
 import math
@@ -18,6 +18,7 @@ from tilework.language.dtypes import dtype
 
 Function = Callable[..., Any]
 F64 = np.float64
+FAR = 300.0  # beyond, Bessel functions are waves
 
 
 def each(function: Callable[..., float]) -> Function:
@@ -48,6 +49,11 @@ def exponent_of(x: Array) -> Array:
     _, exponent = np.frexp(x)
     finite = np.where(x == 0, -np.inf, exponent - 1.0)
     return np.where(np.isinf(x), np.inf, np.where(np.isnan(x), np.nan, finite))
+
+
+def integer_exponent(x: Array) -> Array:
+    """ilogb: the smallest integer for 0 and NaN, the largest for infinities."""
+    return float_to_int(np.where(np.isnan(x), -np.inf, exponent_of(x)), dtype("int32"))
 
 
 def scaled_erfc(x: float) -> float:
@@ -89,19 +95,98 @@ def inverse_erfc(x: float) -> float:
 
 def bessel(order: int, x: float) -> float:
     """J_n(x), the mean of cos(n t - x sin t); the trapezoidal rule converges exponentially for periodic functions."""
-    points = 64 + 2 * int(abs(x)) + 2 * order
+    if not math.isfinite(x):
+        return 0.0 if math.isinf(x) else x
+    if abs(x) > FAR and order * order < abs(x):
+        return far_away(abs(order), abs(x)).real * (-1) ** (order if order * x < 0 else 0)
+    if order > 0 and x * x < 4 * order:  # a tiny value, whose digits the mean would lose
+        terms = ((-x * x / 4) ** k / (math.factorial(k) * math.factorial(order + k)) for k in range(40))
+        return (x / 2) ** order * math.fsum(terms)
+    points = 64 + 2 * int(abs(x)) + 2 * abs(order)
     t = (np.arange(points) + 0.5) * (math.pi / points)
     return float(np.mean(np.cos(order * t - x * np.sin(t))))
 
 
-def modified_bessel_1(x: float) -> float:
-    points = 64 + 2 * int(abs(x))
+def far_away(order: int, x: float) -> complex:
+    """J + iY for a large `x`: a wave of decreasing height, times a series in i / x."""
+    total, term = 1 + 0j, 1 + 0j
+    for k in range(1, 30):
+        term *= 1j * (4 * order * order - (2 * k - 1) ** 2) / (8 * k * x)
+        total += term
+    turned = complex(math.cos(x), math.sin(x)) * (1, -1j, -1, 1j)[order % 4] * (1 - 1j) / math.sqrt(2)
+    return math.sqrt(2 / (math.pi * x)) * turned * total
+
+
+def second_bessel(order: int, x: float) -> float:
+    """Y_n(x): the mean of sin(x sin t - n t) over half a circle, less an integral of decaying exponentials."""
+    if math.isnan(x) or x < 0:
+        return math.nan
+    if x == 0 or math.isinf(x):
+        return -math.inf if x == 0 else 0.0
+    if order > 1:  # upwards from 0 and 1, where Y grows
+        before, value = second_bessel(0, x), second_bessel(1, x)
+        for k in range(1, order):
+            if math.isinf(value):
+                break
+            before, value = value, 2 * k / x * value - before
+        return value
+    if order < 0:
+        return second_bessel(-order, x) * (-1) ** order
+    if x > FAR:
+        return far_away(order, x).imag
+    waves = integral(lambda t: np.sin(x * np.sin(t) - order * t), 0.0, math.pi, 8 + int(x) // 2)
+    reach = math.asinh(750 / x)  # beyond, the exponential underflows
+
+    def decay(t: Array) -> Array:
+        return (np.exp(order * t) + (-1) ** order * np.exp(-order * t)) * np.exp(-x * np.sinh(t))
+
+    return (waves - integral(decay, 0.0, reach, 64)) / math.pi
+
+
+def integral(function: Function, low: float, high: float, panels: int) -> float:
+    """Gauss's rule of 24 points on each of `panels` parts."""
+    points, weights = np.polynomial.legendre.leggauss(24)
+    width = (high - low) / panels
+    t = low + width * (np.arange(panels)[:, None] + (points + 1) / 2)
+    return float(math.fsum((function(t) * weights).ravel()) * width / 2)
+
+
+def modified_bessel(order: int, x: float) -> float:
+    """I_n(x), the mean of exp(x cos t) cos(n t)."""
+    if not math.isfinite(x):
+        return math.inf if order == 0 and math.isinf(x) else x
+    if order and abs(x) < 1:  # the integral loses the digits of a small value
+        return x / 2 * sum((x * x / 4) ** k / (math.factorial(k) * math.factorial(k + 1)) for k in range(12))
+    points = 64 + 2 * int(min(abs(x), 1000))
     t = (np.arange(points) + 0.5) * (math.pi / points)
-    return float(np.mean(np.exp(x * np.cos(t)) * np.cos(t)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(np.mean(np.exp(x * np.cos(t)) * np.cos(order * t)))
+    return value if math.isfinite(value) else math.inf if order == 0 or x > 0 else -math.inf
 
 
 def log_gamma(x: float) -> float:
     return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+
+
+def gamma(x: float) -> float:
+    """At 0 a pole, with the sign of the zero; at negative integers NaN."""
+    return math.copysign(math.inf, x) if x == 0 else math.gamma(x)
+
+
+def sine_of_half_turns(x: Array) -> Array:
+    """sin(pi x): folded to at most a quarter turn, where the product with pi is accurate."""
+    x = np.where(np.isfinite(x), x, np.nan)
+    near = np.rint(x)
+    rest, odd = x - near, np.fmod(near, 2.0) != 0
+    sine = np.where(np.abs(rest) <= 0.25, np.sin(np.pi * rest), np.copysign(np.cos(np.pi * (0.5 - np.abs(rest))), rest))
+    return np.where(rest == 0, np.copysign(0.0, x), np.where(odd, -sine, sine))
+
+
+def cosine_of_half_turns(x: Array) -> Array:
+    """cos(pi x), even and with period 2."""
+    x = np.abs(np.fmod(np.where(np.isfinite(x), x, np.nan), 2.0))
+    x = np.where(x > 1, 2 - x, x)
+    return np.where(x <= 0.25, np.cos(np.pi * x), np.where(x >= 0.75, -np.cos(np.pi * (1 - x)), np.sin(np.pi * (0.5 - x))))
 
 
 FLOATS: dict[str, Function] = {
@@ -110,9 +195,9 @@ FLOATS: dict[str, Function] = {
     **{f"a{name}": getattr(np, f"arc{name}") for name in "sin cos tan sinh cosh tanh".split()},
     "abs": np.abs,
     "atan2": np.arctan2,
-    "cospi": lambda x: np.cos(np.pi * np.fmod(x, 2.0)),
-    "cyl_bessel_i0": np.i0,
-    "cyl_bessel_i1": each(modified_bessel_1),
+    "cospi": cosine_of_half_turns,
+    "cyl_bessel_i0": each(lambda x: modified_bessel(0, x)),
+    "cyl_bessel_i1": each(lambda x: modified_bessel(1, x)),
     "erf": each(math.erf),
     "erfc": each(math.erfc),
     "erfcinv": each(inverse_erfc),
@@ -125,7 +210,7 @@ FLOATS: dict[str, Function] = {
     "fmin": np.fmin,
     "j0": each(lambda x: bessel(0, x)),
     "j1": each(lambda x: bessel(1, x)),
-    "jn": lambda n, x: each(lambda order, y: bessel(int(order), y))(n, x),
+    "jn": each(lambda order, y: bessel(int(order), y)),
     "ldexp": lambda x, n: np.ldexp(x, n.astype(np.int32)),
     "lgamma": each(log_gamma),
     "logb": exponent_of,
@@ -144,8 +229,11 @@ FLOATS: dict[str, Function] = {
     "round": round_half_away,
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "scalbn": lambda x, n: np.ldexp(x, n.astype(np.int32)),
-    "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2.0)),
-    "tgamma": each(math.gamma),
+    "sinpi": sine_of_half_turns,
+    "tgamma": each(gamma),
+    "y0": each(lambda x: second_bessel(0, x)),
+    "y1": each(lambda x: second_bessel(1, x)),
+    "yn": each(lambda order, y: second_bessel(int(order), y)),
     "saturate": lambda x: np.where(np.isnan(x), 0.0, np.clip(x, 0.0, 1.0)),
     "fdivide": np.divide,
 }
@@ -238,8 +326,8 @@ OTHERS: dict[str, Function] = {
     "isfinited": np.isfinite,
     "signbitf": np.signbit,
     "signbitd": np.signbit,
-    "ilogbf": lambda x: float_to_int(exponent_of(x.astype(F64)), dtype("int32")),
-    "ilogb": lambda x: float_to_int(exponent_of(x), dtype("int32")),
+    "ilogbf": lambda x: integer_exponent(x.astype(F64)),
+    "ilogb": lambda x: integer_exponent(x),
     "llrintf": lambda x: float_to_int(np.rint(x), dtype("int64")),
     "llrint": lambda x: float_to_int(np.rint(x), dtype("int64")),
     "llroundf": lambda x: float_to_int(round_half_away(x.astype(F64)), dtype("int64")),
@@ -265,7 +353,7 @@ def call(symbol: str, args: Sequence[Array], result: np.dtype[Any]) -> Array:
     name = symbol.removeprefix("__nv_")
     computed = evaluate(name, args, result)
     if computed is None:
-        raise RuntimeError(f"the library function {symbol} cannot be interpreted: it has no form in NumPy")
+        raise RuntimeError(f"the library function {symbol} cannot be interpreted: it is not a function of libdevice")
     computed = np.asarray(computed)
     if computed.dtype == object:
         mask = (1 << 8 * result.itemsize) - 1
@@ -311,8 +399,25 @@ def rounded_operation(name: str, args: Sequence[Array], rounding: str, result: n
         near = np.asarray(ROUNDED[name](*wide)).astype(result)
     if rounding == "rn":
         return near
+    if rounding == "rd" and name in TERMS:  # a sum that cancels is -0 then, unless both terms are +0
+        terms = TERMS[name](*wide)
+        exact_zero = (near == 0) & np.asarray([t == 0 for t in summed(name, wide)]).reshape(near.shape)
+        near = np.where(exact_zero & (np.signbit(terms[0]) | np.signbit(terms[1])), -0.0, near).astype(result)
     square = name in ("sqrt", "rsqrt")
     return directed(lambda *values: EXACT[name](*(Fraction(float(v)) for v in values)), near, wide, rounding, square)
+
+
+TERMS: dict[str, Function] = {  # the two terms of a sum, for their signs
+    "add": lambda x, y: (x, y),
+    "sub": lambda x, y: (x, -y),
+    "fma": lambda x, y, z: (np.copysign(1.0, x) * np.copysign(1.0, y), z),
+}
+
+
+def summed(name: str, wide: Sequence[Array]) -> list[Fraction]:
+    """The exact sums, element by element; where an operand is not finite, a number that is not 0."""
+    lanes = zip(*(x.reshape(-1).tolist() for x in wide), strict=True)
+    return [EXACT[name](*map(Fraction, lane)) if all(map(math.isfinite, lane)) else Fraction(1) for lane in lanes]
 
 
 EXACT: dict[str, Callable[..., Fraction]] = {  # for the roots, their squares

@@ -7,11 +7,14 @@ from xdsl.dialects import cf, math, scf, ub
 from xdsl.dialects.builtin import Builtin
 
 from tilework.ir.arith_ext import Arith
-from tilework.ir.misc import GPU, LLVM
+from tilework.ir.gpu import GPU
+from tilework.ir.llvm import LLVM
 from tilework.ir.tt import TT
 from tilework.ir.ttc import TTC
+from tilework.ir.ttg import TTG
+from tilework.ir.ttng import TTNG
 
-DIALECTS = (Builtin, Arith, math.Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT, TTC)
+DIALECTS = (Builtin, Arith, math.Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT, TTC, TTG, TTNG)
 
 
 @cache

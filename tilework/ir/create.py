@@ -82,6 +82,11 @@ def relink_uses(old: SSAValue, new: SSAValue) -> None:
     old.first_use = None
 
 
+def set_type(value: SSAValue, type: Attribute) -> None:
+    """Give `value` another type, in place; whoever uses it must agree."""
+    value._type = type
+
+
 def drop_op(op: Operation) -> None:
     """Take `op` out of its block and out of the uses of its operands; its results must have no uses."""
     for result in op.results:
@@ -110,3 +115,10 @@ def append_op(block: Block, op: Operation) -> None:
         last._next_op = op
         op._prev_op = last
     block._last_op = op
+
+
+def add_result(op: Operation, type: Attribute) -> OpResult:
+    """A new last result of `op`."""
+    result = OpResult(type, op, len(op.results))
+    op.results = SSAValues([*op.results, result])
+    return result

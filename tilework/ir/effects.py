@@ -12,7 +12,7 @@ from xdsl.dialects import arith, cf, math, scf, ub
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilework.ir import tt, ttc
+from tilework.ir import tt, ttc, ttg, ttng
 from tilework.ir.arith_ext import Arith
 from tilework.ir.tt.text import is_true
 
@@ -30,6 +30,9 @@ TERMINATORS: Ops = frozenset(
         tt.ScanReturnOp,
         ttc.EndOp,
         ttc.YieldOp,
+        ttg.MaskReturnOp,
+        ttg.WarpReturnOp,
+        ttg.WarpYieldOp,
     }
 )
 TT_ELEMENTWISE: Ops = frozenset(
@@ -48,7 +51,7 @@ TT_ELEMENTWISE: Ops = frozenset(
 # Effects follow from the property `pure`.
 DECLARED: Ops = frozenset({tt.ExternElementwiseOp, tt.ElementwiseInlineAsmOp})
 # Effects are those of the ops inside.
-RECURSIVE: Ops = frozenset({scf.ForOp, scf.IfOp, scf.WhileOp, scf.ExecuteRegionOp, tt.MapElementwiseOp})
+RECURSIVE: Ops = frozenset({scf.ForOp, scf.IfOp, scf.WhileOp, scf.ExecuteRegionOp, tt.MapElementwiseOp, ttg.MaskOp})
 # Undefined or expensive where the divisor is 0.
 DIVISIONS: Ops = frozenset({arith.DivSIOp, arith.DivUIOp, arith.CeilDivSIOp, arith.CeilDivUIOp})
 ELEMENTWISE: Ops = (
@@ -83,12 +86,24 @@ PURE: Ops = (
         tt.TransOp,
         tt.UnsplatOp,
         ttc.TableOp,
+        ttg.ConvertLayoutOp,
+        ttg.Fp4ToFpOp,
+        ttg.MemDescIndexOp,
+        ttg.MemDescReinterpretOp,
+        ttg.MemDescReshapeOp,
+        ttg.MemDescSubsliceOp,
+        ttg.MemDescTransOp,
+        ttg.PredicateStageOp,
+        ttng.ReinterpretTensorDescOp,
     }
 )
 SPECULATABLE: Ops = PURE - TERMINATORS - DIVISIONS - {tt.CatOp}
-READ_ONLY: Ops = frozenset({tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp, ttc.ReadOp})
-# A buffer is made where it is allocated: two allocations are not one, but one that is unused may go.
-WRITE_ONLY: Ops = frozenset({tt.StoreOp, tt.PrintOp, tt.AssertOp, ttc.WriteOp})
+READ_ONLY: Ops = frozenset(
+    {tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp, ttc.ReadOp, ttg.LocalLoadOp, ttng.WarpGroupDotOp}
+)
+# A buffer is made where it is allocated: two allocations are not one, but one that is unused may go. So is one filled by
+# a `ttg.local_alloc`, which nobody else can see yet.
+WRITE_ONLY: Ops = frozenset({tt.StoreOp, tt.PrintOp, tt.AssertOp, ttc.WriteOp, ttg.LocalStoreOp})
 
 
 def is_pure(op: Operation) -> bool:
@@ -96,6 +111,8 @@ def is_pure(op: Operation) -> bool:
     kind = type(op)
     if kind in PURE:
         return True
+    if kind is ttg.LocalAllocOp:
+        return is_value_alloc(op)
     if kind in RECURSIVE:
         return all(is_pure(inner) for region in op.regions for block in region.blocks for inner in block.ops)
     return kind in DECLARED and is_true(op.properties.get("pure"))
@@ -104,7 +121,7 @@ def is_pure(op: Operation) -> bool:
 def reads(op: Operation) -> bool:
     """`op` may read memory; unknown ops do."""
     kind = type(op)
-    if kind in PURE or kind in WRITE_ONLY:
+    if kind in PURE or kind in WRITE_ONLY or kind is ttg.LocalAllocOp:
         return False
     if kind in RECURSIVE:
         return any(reads(inner) for region in op.regions for block in region.blocks for inner in block.ops)
@@ -116,6 +133,8 @@ def writes(op: Operation) -> bool:
     kind = type(op)
     if kind in PURE:
         return False
+    if kind is ttg.LocalAllocOp:
+        return "allocation.offset" in op.attributes
     if kind in READ_ONLY:
         return is_true(op.properties.get("isVolatile"))
     if kind in RECURSIVE:
@@ -126,7 +145,7 @@ def writes(op: Operation) -> bool:
 def is_speculatable(op: Operation) -> bool:
     """`op` has no effect and is defined for all operands: it may run where it did not before."""
     kind = type(op)
-    if kind in SPECULATABLE:
+    if kind in SPECULATABLE or (kind is ttg.LocalAllocOp and is_value_alloc(op)):
         return True
     if kind in DIVISIONS:
         return has_safe_divisor(op)
@@ -140,6 +159,13 @@ def is_speculatable(op: Operation) -> bool:
             for inner in block.ops
         )
     return kind in DECLARED and is_true(op.properties.get("pure"))
+
+
+def is_value_alloc(op: Operation) -> bool:
+    """A `ttg.local_alloc` of memory that is never written again: as long as it has no address, it is a value."""
+    memory = op.results[0].type
+    assert isinstance(memory, ttg.MemDescType)
+    return not memory.is_mutable and "allocation.offset" not in op.attributes
 
 
 def is_elementwise(op: Operation) -> bool:

@@ -1,6 +1,6 @@
 """Loop options as attributes of `scf.for` and `scf.while`, and undefined values.
 
-    tl.range(0, n, num_stages=4, flatten=True)   ->   {tt.flatten, tt.num_stages = 4 : i32}
+tl.range(0, n, num_stages=4, flatten=True)   ->   {tt.flatten, tt.num_stages = 4 : i32}
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from xdsl.dialects import ub
 from xdsl.dialects.builtin import LocationAttr, UnitAttr
 from xdsl.ir import Attribute
 
-from tilework.ir.misc import LICM_DISABLED
+from tilework.ir.llvm import LICM_DISABLED
 from tilework.ir.types import i32, int_attr
 
 NUMBERS = ("num_stages", "loop_unroll_factor")

@@ -21,7 +21,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -45,14 +45,23 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
 from tilework.ir.attr_text import LOCATIONS
 from tilework.ir.context import make_context
+from tilework.ir.encoding_text import READERS as ENCODINGS
+from tilework.ir.encodings import encoding_attr
 from tilework.ir.float_text import float_from_bits
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, unknown
 from tilework.ir.op_parse import READERS
+from tilework.ir.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, index
 
 LEGACY_OPS = {"func": "tt.func", "return": "tt.return"}
 LEGACY_PREFIXES = {"triton_gpu": "ttg", "triton_nvidia_gpu": "ttng"}
 ALIAS_DEFINITION = re.compile(r"^[ \t]*([#!][A-Za-z_$.-][\w$.-]*)[ \t]*=", re.ASCII | re.MULTILINE)
 NUMBERED = re.compile(r"[0-9]+")
+# A type with parameters, nested up to five deep; a deeper one is parsed each time it is met.
+TYPE_TEXT = re.compile(
+    r"[A-Za-z_!][\w$.]*+<(?:[^<>]++|<(?:[^<>]++|<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>)*+>)*+>", re.ASCII
+)
+SCALARS: dict[str, TypeAttribute] = {str(type): type for type in (i1, i8, i16, i32, i64, bf16, f16, f32, f64, index)}
+MAX_WIDTH = (1 << 24) - 1  # of an integer, as in MLIR
 MAX_ELEMENTS = 1 << 24  # of a dense constant: beyond that the text is taken for a mistake
 
 
@@ -73,11 +82,11 @@ class IRSyntaxError(ValueError):
         )
 
 
-def parse_module(text: str, filename: str = "<string>") -> ModuleOp:
+def parse_module(text: str, filename: str = "<string>", parser_type: "type[IRParser] | None" = None) -> ModuleOp:
     """The module written in `text`; several ops at the top are put into one. Raises `IRSyntaxError`."""
     parser = None
     try:
-        parser = IRParser(text, filename)
+        parser = (parser_type or IRParser)(text, filename)
         return parser.parse_module()
     except ParseError as error:
         raise IRSyntaxError(error.msg.strip(), text, error.span.start, filename) from error
@@ -149,6 +158,7 @@ class IRParser(Parser):
         self._parser_state = ParserState(IRLexer(Input(text, filename)))
         self.source = text
         self._interned: dict[Attribute, Attribute] = {}
+        self._types: dict[str, TypeAttribute] = dict(SCALARS)
         self._definitions: dict[str, int] = {}  # alias: where its value starts
         self._ends: dict[str, int] = {}  # alias: where its value ends, once parsed
         self._resolving: dict[str, None] = {}
@@ -217,13 +227,32 @@ class IRParser(Parser):
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: bool) -> Any:
         if "." not in attr_or_dialect_name and self._current_token.kind is not MLIRTokenKind.LESS:
             return self._alias(("!" if is_type else "#") + attr_or_dialect_name)
-        return super()._parse_extended_type_or_attribute(modern_name(attr_or_dialect_name), is_type)
+        name = modern_name(attr_or_dialect_name)
+        if not is_type and (read_encoding := ENCODINGS.get(name)) is not None:
+            return encoding_attr(read_encoding(self))
+        return super()._parse_extended_type_or_attribute(name, is_type)
 
     # Attributes and types
 
     def parse_optional_type(self) -> TypeAttribute | None:
+        """The same text is the same type: it is looked up by its text when it comes again."""
+        token = self._current_token
+        if token.kind is not MLIRTokenKind.BARE_IDENT and token.kind is not MLIRTokenKind.EXCLAMATION_IDENT:
+            return super().parse_optional_type()
+        match = TYPE_TEXT.match(self.source, token.span.start)
+        text = token.text if match is None else match[0]
+        if (known := self._types.get(text)) is not None:
+            self._resume_from(token.span.start + len(text))
+            return known
         type = super().parse_optional_type()
-        return type if type is None else self._interned.setdefault(type, type)  # pyright: ignore
+        if type is None:
+            return None
+        if isinstance(type, IntegerType) and type.width.data > MAX_WIDTH:
+            self.raise_error(f"an integer has at most {MAX_WIDTH} bits, not {type.width.data}", token.span)
+        type = cast(TypeAttribute, self._interned.setdefault(type, type))  # pyright: ignore
+        if not self.source[token.span.start + len(text) : self._current_token.span.start].strip():
+            self._types[text] = type
+        return type
 
     def _parse_attribute_entry(self) -> tuple[str, Attribute]:
         name, value = super()._parse_attribute_entry()
@@ -387,6 +416,9 @@ class IRParser(Parser):
         while self.parse_optional_punctuation("}") is None:
             if self._current_token.kind is not MLIRTokenKind.CARET_IDENT:
                 self.raise_error("an operation, a block label or '}' is expected in a region")
+            name = self._current_token.text[1:]
+            if name in self.blocks and name not in self.forward_block_references:
+                self.raise_error(f"block ^{name} is defined twice in this region")
             region.add_block(self._parse_block())
         for name, spans in self.forward_block_references.items():
             self.raise_error(f"block ^{name} is not defined in this region", spans[0])

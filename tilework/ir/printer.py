@@ -16,6 +16,7 @@ itself through xDSL's printer, wired to the same names and attributes; unregiste
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from io import StringIO
 from typing import Any
 
@@ -57,6 +58,11 @@ class ModulePrinter:
         self.indent = ""
         self.blocks: dict[Block, str] = {}
 
+    @cached_property
+    def self_printer(self) -> "SelfPrinter":
+        """xDSL's printer, writing here."""
+        return SelfPrinter(self)
+
     def text(self) -> str:
         self.op(self.root)
         return self.texts.finish(self.out)
@@ -85,7 +91,7 @@ class ModulePrinter:
             self.generic(op, left, name, op.attributes)
         else:
             self.out.append(f"{self.indent}{left}{name}")
-            op.print(SelfPrinter(self))
+            op.print(self.self_printer)
         self.out.append(f"{location}\n")
 
     def generic(self, op: Operation, left: str, name: str, attributes: Mapping[str, Attribute]) -> None:
@@ -321,6 +327,10 @@ class SelfPrinter(Printer):
 
     def print_op(self, op: Operation) -> None:
         self.owner.op(op)
+
+    def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
+        """The next line, at the indentation of the op."""
+        self.print_string(f"\n{self.owner.indent}")
 
 
 class OutputList(StringIO):

@@ -1,6 +1,7 @@
 """The contract of each stage of the compiler: which ops and types may appear.
 
 check_stage(module, "ttir")      raises StageError: tt.splat: ttir has no encodings, but found tensor<4xf32, #...>
+check_stage(module, "ttgir")     raises StageError: tt.splat: every tensor of ttgir has an encoding, but found tensor<4xf32>
 """
 
 from collections.abc import Iterable
@@ -12,9 +13,12 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir.arith_ext import Arith
 from tilework.ir.effects import TT_ELEMENTWISE
-from tilework.ir.misc import GPU, LLVM
+from tilework.ir.gpu import GPU
+from tilework.ir.layout_check import layout_problem
+from tilework.ir.llvm import LLVM
 from tilework.ir.tt import (
     TT,
+    AdvanceOp,
     AtomicCASOp,
     AtomicRMWOp,
     CallOp,
@@ -23,17 +27,21 @@ from tilework.ir.tt import (
     GetNumProgramsOp,
     GetProgramIdOp,
     LoadOp,
+    MakeTensorPtrOp,
     ReturnOp,
     StoreOp,
-    ViewOp,
 )
+from tilework.ir.tt.legacy import OLD_NAMES
 from tilework.ir.ttc import TTC
+from tilework.ir.ttg import OLD_NAMES as OLD_TTG_NAMES
+from tilework.ir.ttg import TTG, MaskOp, MaskReturnOp, PredicateStageOp
+from tilework.ir.ttng import TTNG
 from tilework.ir.types import PointerType, TensorDescType, is_tensor
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The ops of a stage, whether it has tensors, and whether those have encodings."""
+    """The ops of a stage, whether it has tensors, and whether all of those have encodings or none has one."""
 
     name: str
     ops: frozenset[type[Operation]]
@@ -68,7 +76,7 @@ TTIR = Stage(
             cf.ConditionalBranchOp,
             ub.PoisonOp,
         }
-        - {ViewOp}
+        - OLD_NAMES
     ),
     encodings=False,
 )
@@ -86,7 +94,15 @@ TTCIR = Stage(
     encodings=False,
     tensors=False,
 )
-STAGES = {stage.name: stage for stage in (TTIR, TTCIR)}
+# Block pointers are gone before; predicated code lives only inside the pipeliner.
+TTGIR = Stage(
+    name="ttgir",
+    ops=(TTIR.ops | {*TTG.operations, *TTNG.operations})
+    - {AdvanceOp, MakeTensorPtrOp, MaskOp, MaskReturnOp, PredicateStageOp}
+    - OLD_TTG_NAMES,
+    encodings=True,
+)
+STAGES = {stage.name: stage for stage in (TTIR, TTCIR, TTGIR)}
 
 
 def check_stage(module: ModuleOp, stage: str) -> None:
@@ -99,6 +115,10 @@ def check_stage(module: ModuleOp, stage: str) -> None:
             raise StageError(stage, op, f"{stage} has no tensors, but found {found}")
         if not contract.encodings and (found := first_encoded(types_in(op))) is not None:
             raise StageError(stage, op, f"{stage} has no encodings, but found {found}")
+        if contract.encodings and (found := first_bare(types_in(op))) is not None:
+            raise StageError(stage, op, f"every tensor of {stage} has an encoding, but found {found}")
+        if contract.encodings and (problem := layout_problem(op)) is not None:
+            raise StageError(stage, op, problem)
 
 
 def types_in(op: Operation) -> Iterable[Attribute]:
@@ -115,6 +135,14 @@ def first_tensor(types: Iterable[Attribute]) -> Attribute | None:
     """The first type that is, or points to, a tensor."""
     for type in types:
         if is_tensor(type.pointee if isinstance(type, PointerType) else type) or isinstance(type, TensorDescType):
+            return type
+    return None
+
+
+def first_bare(types: Iterable[Attribute]) -> Attribute | None:
+    """The first tensor without an encoding."""
+    for type in types:
+        if isinstance(type, TensorType) and isinstance(type.encoding, NoneAttr):
             return type
     return None
 

@@ -25,10 +25,8 @@ from typing import Self
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     IntAttr,
-    IntegerAttr,
     LocationAttr,
     StringAttr,
 )
@@ -54,29 +52,40 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir.create import create_op
 from tilework.ir.enums import InputPrecision
 from tilework.ir.locations import unknown
-from tilework.ir.tt.constraints import I32, SCALAR, Kind, is_element, names, require_equal
-from tilework.ir.tt.dot import DOT_DEFAULTS, dot_properties
-from tilework.ir.tt.program import print_properties
-from tilework.ir.tt.reduce import RegionReturnOp, scan_properties
+from tilework.ir.tt.constraints import (
+    I1_PROPERTY,
+    I32,
+    I32_ARRAY,
+    I32_PROPERTY,
+    POINTER,
+    SCALAR,
+    Kind,
+    is_element,
+    names,
+)
+from tilework.ir.tt.dot import DOT_DEFAULTS, ProductForm, dot_properties, verify_product
+from tilework.ir.tt.forms import AssertForm, BareForm, CombineReturnForm, PrintForm
+from tilework.ir.tt.reduce import scan_properties, verify_axis, verify_combine
 from tilework.ir.tt.shape import axis_property
 from tilework.ir.tt.text import (
     SEGMENTS,
     parse_attr_dict,
     parse_bracketed,
-    parse_clause,
     parse_operands,
-    parse_optional_operands,
     parse_type,
     parse_types,
+    print_access,
     print_attr_dict,
     print_bracketed,
-    print_enum,
     print_operands,
     print_type,
     print_types,
-    print_values_with_types,
+    resolve_access,
+    resolve_typed,
 )
 from tilework.ir.types import Shape, array_values, cached_hash, i1, i32, i32_array, is_integer, string_attr
+
+SANITIZED = "ttc.sanitized"  # on a module: its accesses are checked (`CheckOp`)
 
 
 @irdl_attr_definition
@@ -128,6 +137,11 @@ def buffer_of(value: SSAValue) -> BufferType:
     """The type of a buffer operand."""
     assert isinstance(value.type, BufferType), value.type
     return value.type
+
+
+def element_of(type: Attribute) -> Attribute:
+    """The element of a buffer; any other type is its own element."""
+    return type.element if isinstance(type, BufferType) else type
 
 
 def is_printable(type: Attribute) -> bool:
@@ -196,23 +210,11 @@ class TableOp(IRDLOperation):
 
 
 @irdl_op_definition
-class EndOp(IRDLOperation):
+class EndOp(BareForm):
     """The end of the body of a nest: ``ttc.end``."""
 
     name = "ttc.end"
     traits = traits_def(Pure(), IsTerminator())
-
-    @classmethod
-    def make(cls, loc: LocationAttr) -> Self:
-        return create_op(cls, (), (), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties, attributes = parse_attr_dict(cls, parser)
-        return cls.create(properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_attr_dict(self, printer)
 
 
 @cache
@@ -228,7 +230,7 @@ class NestOp(IRDLOperation):
     """
 
     name = "ttc.nest"
-    shape = prop_def(DenseArrayBase)
+    shape = prop_def(I32_ARRAY)
     body = region_def("single_block")
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
@@ -282,16 +284,16 @@ class ReadOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        buffer, indices = parser.parse_unresolved_operand(), parse_bracketed(parser)
+        name, places = parser.parse_unresolved_operand(), parse_bracketed(parser)
         properties, attributes = parse_attr_dict(cls, parser)
         type = parse_type(parser)
-        values = [parser.resolve_operand(buffer, type), *(parser.resolve_operand(index, i32) for index in indices)]
-        element = type.element if isinstance(type, BufferType) else type
-        return cls.create(operands=values, result_types=(element,), properties=properties, attributes=attributes)
+        buffer, indices = resolve_access(parser, name, type, places)
+        return cls.create(
+            operands=(buffer, *indices), result_types=(element_of(type),), properties=properties, attributes=attributes
+        )
 
     def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands[:1])
-        print_bracketed(printer, self.operands[1:])
+        print_access(printer, self.operands[0], self.operands[1:])
         print_attr_dict(self, printer)
         print_type(printer, self.operands[0].type)
 
@@ -319,12 +321,11 @@ class WriteOp(IRDLOperation):
     def parse(cls, parser: Parser) -> Self:
         value = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
-        buffer, indices = parser.parse_unresolved_operand(), parse_bracketed(parser)
+        name, places = parser.parse_unresolved_operand(), parse_bracketed(parser)
         properties, attributes = parse_attr_dict(cls, parser)
         type = parse_type(parser)
-        element = type.element if isinstance(type, BufferType) else type
-        operands = [parser.resolve_operand(value, element), parser.resolve_operand(buffer, type)]
-        operands += [parser.resolve_operand(index, i32) for index in indices]
+        buffer, indices = resolve_access(parser, name, type, places)
+        operands = (parser.resolve_operand(value, element_of(type)), buffer, *indices)
         return cls.create(operands=operands, properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
@@ -340,24 +341,12 @@ class WriteOp(IRDLOperation):
 
 
 @irdl_op_definition
-class YieldOp(RegionReturnOp):
+class YieldOp(CombineReturnForm):
     """What combining two elements gives: ``ttc.yield %r : f32``."""
 
     name = "ttc.yield"
     result = var_operand_def()
     traits = traits_def(Pure(), IsTerminator())
-
-
-def require_combine(op: IRDLOperation, elements: Sequence[Attribute]) -> None:
-    """The region takes two of each element and yields one."""
-    entry = op.regions[0].blocks.first
-    if entry is None:
-        raise VerifyException(f"{op.name} needs a region with a block")
-    if (found := [argument.type for argument in entry.args]) != [*elements, *elements]:
-        raise VerifyException(f"{op.name} region arguments must be {names([*elements, *elements])}, got {names(found)}")
-    for block in op.regions[0].blocks:
-        if isinstance(last := block.last_op, YieldOp) and (found := [v.type for v in last.operands]) != [*elements]:
-            raise VerifyException(f"{op.name} region must yield {names(elements)}, got {names(found)}")
 
 
 @irdl_op_definition
@@ -427,7 +416,9 @@ class ReduceOp(IRDLOperation):
         print_types(printer, [value.type for value in self.accumulators])
 
     def verify_(self) -> None:
-        require_combine(self, [value.type for value in self.srcs])
+        verify_combine(self, [value.type for value in self.srcs], YieldOp)
+        if len(self.srcs) != len(self.accumulators):
+            raise VerifyException(f"ttc.reduce has {len(self.srcs)} sources and {len(self.accumulators)} accumulators")
         for source, accumulator in zip(self.srcs, self.accumulators, strict=True):
             if buffer_of(accumulator).element != source.type:
                 raise VerifyException(f"ttc.reduce of {source.type} into {accumulator.type}")
@@ -449,13 +440,8 @@ def reduced_axis(op: ReduceOp) -> int | None:
     return None
 
 
-def element_of(type: Attribute) -> Attribute:
-    """The element of a buffer; any other type is its own element."""
-    return type.element if isinstance(type, BufferType) else type
-
-
 @irdl_op_definition
-class DotOp(IRDLOperation):
+class DotOp(ProductForm):
     """``c += a @ b`` in place, of matrices or of batches of them.
 
     ``ttc.dot %a, %b, %c, inputPrecision = tf32 : !ttc.buf<16x32xf16>, !ttc.buf<32x8xf16>, !ttc.buf<16x8xf32>``
@@ -465,10 +451,6 @@ class DotOp(IRDLOperation):
     a = operand_def(BUFFER)
     b = operand_def(BUFFER)
     c = operand_def(BUFFER)
-    input_precision = prop_def(IntegerAttr, default_value=DOT_DEFAULTS["inputPrecision"], prop_name="inputPrecision")
-    max_num_imprecise_acc = prop_def(
-        IntegerAttr, default_value=DOT_DEFAULTS["maxNumImpreciseAcc"], prop_name="maxNumImpreciseAcc"
-    )
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
@@ -485,39 +467,16 @@ class DotOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = [parser.parse_unresolved_operand()]
-        precision = None
-        while parser.parse_optional_punctuation(","):
-            if (precision := parse_clause(parser, "inputPrecision", InputPrecision)) is not None:
-                break
-            operands.append(parser.parse_unresolved_operand())
-        properties, attributes = parse_attr_dict(cls, parser)
-        if precision is not None:
-            properties["inputPrecision"] = precision
+        operands, properties, attributes = cls.parse_product(parser)
         values = resolve_typed(parser, operands)
         return cls.create(operands=values, properties={**DOT_DEFAULTS, **properties}, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        precision = self.properties["inputPrecision"]
-        if precision != DOT_DEFAULTS["inputPrecision"]:
-            printer.print_string(", inputPrecision = ")
-            print_enum(printer, InputPrecision, precision)
-        exact = self.properties["maxNumImpreciseAcc"] == DOT_DEFAULTS["maxNumImpreciseAcc"]
-        print_attr_dict(self, printer, ("inputPrecision", "maxNumImpreciseAcc") if exact else ("inputPrecision",))
+        self.print_product(printer)
         print_operand_types(self, printer)
 
     def verify_(self) -> None:
-        a, b, c = (buffer_of(value).shape for value in self.operands)
-        if not (len(a) == len(b) == len(c) in (2, 3)) or c != (*a[:-1], b[-1]) or a[-1] != b[-2] or a[:-2] != b[:-2]:
-            raise VerifyException(f"ttc.dot of {a} and {b} cannot give {c}")
-
-
-def resolve_typed(parser: Parser, operands: Sequence) -> Sequence[SSAValue]:
-    """``: T, U``, the types of the operands read before."""
-    position = parser.pos
-    parser.parse_punctuation(":")
-    return parser.resolve_operands(operands, parse_types(parser), position)
+        verify_product(self, *(buffer_of(value).shape for value in self.operands))
 
 
 def print_operand_types(op: IRDLOperation, printer: Printer) -> None:
@@ -552,8 +511,8 @@ class ScanOp(IRDLOperation):
     name = "ttc.scan"
     srcs = var_operand_def(BUFFER)
     targets = var_operand_def(BUFFER)
-    axis = prop_def(IntegerAttr)
-    reverse = prop_def(IntegerAttr)
+    axis = prop_def(I32_PROPERTY)
+    reverse = prop_def(I1_PROPERTY)
     combine = region_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -594,10 +553,8 @@ class ScanOp(IRDLOperation):
         sources, targets = [v.type for v in self.srcs], [v.type for v in self.targets]
         if sources != targets:
             raise VerifyException(f"ttc.scan of {names(sources)} into {names(targets)}")
-        require_equal(self, "shape", (buffer_of(value).shape for value in self.srcs))
-        if not 0 <= (axis := self.axis.value.data) < (rank := len(buffer_of(self.operands[0]).shape)):
-            raise VerifyException(f"ttc.scan axis {axis} is out of range for rank {rank}")
-        require_combine(self, [buffer_of(value).element for value in self.srcs])
+        verify_axis(self, self.axis.value.data, [buffer_of(value).shape for value in self.srcs])
+        verify_combine(self, [buffer_of(value).element for value in self.srcs], YieldOp)
 
 
 @irdl_op_definition
@@ -608,7 +565,7 @@ class GatherOp(IRDLOperation):
     src = operand_def(BUFFER)
     indices = operand_def(INT_BUFFER)
     target = operand_def(BUFFER)
-    axis = prop_def(IntegerAttr)
+    axis = prop_def(I32_PROPERTY)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
@@ -671,73 +628,64 @@ class HistogramOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PrintOp(IRDLOperation):
+class PrintOp(PrintForm):
     """Print scalars and whole tiles: ``ttc.print "x: " {hex = false, isSigned = array<i32: 1>} : %b : !ttc.buf<4xi32>``."""
 
     name = "ttc.print"
-    prefix = prop_def(StringAttr)
-    hex = prop_def(IntegerAttr)
-    is_signed = prop_def(DenseArrayBase, prop_name="isSigned")
     args = var_operand_def(BUFFER_OR_SCALAR)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
-    @classmethod
-    def make(
-        cls, prefix: str, hex: bool, args: Sequence[SSAValue], is_signed: Sequence[int], loc: LocationAttr
-    ) -> Self:
-        return create_op(cls, args, (), loc, print_properties(prefix, hex, tuple(is_signed)))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        prefix = parser.parse_str_literal()
-        properties, attributes = parse_attr_dict(cls, parser)
-        values: Sequence[SSAValue] = ()
-        if parser.parse_optional_punctuation(":"):
-            values = resolve_typed(parser, parse_optional_operands(parser))
-        properties = {**print_properties(prefix, False, (0,) * len(values)), **properties}
-        return cls.create(operands=values, properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.properties["prefix"])
-        print_attr_dict(self, printer, ("prefix",))
-        if self.operands:
-            printer.print_string(" :")
-            print_values_with_types(printer, self.operands)
-
-    def verify_(self) -> None:
-        if (flags := len(array_values(self.is_signed))) != len(self.args):
-            raise VerifyException(f"isSigned has {flags} entries for {len(self.args)} values")
-
 
 @irdl_op_definition
-class AssertOp(IRDLOperation):
+class AssertOp(AssertForm):
     """Stop the kernel where a condition is false: ``ttc.assert %ok, "message" : !ttc.buf<8xi1>``."""
 
     name = "ttc.assert"
     condition = operand_def(MASK)
-    message = prop_def(StringAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
+
+@irdl_op_definition
+class CheckOp(IRDLOperation):
+    """A pointer that may be used: stop the kernel where memory outside of its arrays would be touched.
+
+    ``%q = ttc.check %p, %mask {arguments = array<i32: 0>, verb = "reads"} : !tt.ptr<f32>``
+
+    `arguments` are the parameters of the kernel whose arrays the pointer may come from; none of them means any array of
+    the launch. The result is the pointer, so that no access can come before its check.
+    """
+
+    name = "ttc.check"
+    pointer = operand_def(POINTER)
+    mask = opt_operand_def(MASK)
+    result = result_def(POINTER)
+    arguments = prop_def(I32_ARRAY)
+    verb = prop_def(StringAttr)
+    traits = traits_def(MemoryWriteEffect())
+
     @classmethod
-    def make(cls, cond: SSAValue, message: str, loc: LocationAttr) -> Self:
-        return create_op(cls, (cond,), (), loc, {"message": string_attr(message)})
+    def make(
+        cls, pointer: SSAValue, mask: SSAValue | None, arguments: Sequence[int], verb: str, loc: LocationAttr
+    ) -> Self:
+        properties = {"arguments": i32_array(*arguments), "verb": string_attr(verb)}
+        return create_op(cls, (pointer,) if mask is None else (pointer, mask), (pointer.type,), loc, properties)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        condition = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        message = string_attr(parser.parse_str_literal())
+        pointer, *mask = parse_operands(parser)
         properties, attributes = parse_attr_dict(cls, parser)
-        operand = parser.resolve_operand(condition, parse_type(parser))
-        return cls.create(operands=(operand,), properties={**properties, "message": message}, attributes=attributes)
+        type = parse_type(parser)
+        operands = [parser.resolve_operand(pointer, type), *(parser.resolve_operand(value, i1) for value in mask)]
+        return cls.create(operands=operands, result_types=(type,), properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         print_operands(printer, self.operands)
-        printer.print_string(", ")
-        printer.print_attribute(self.properties["message"])
-        print_attr_dict(self, printer, ("message",))
+        print_attr_dict(self, printer)
         print_type(printer, self.operands[0].type)
+
+    def verify_(self) -> None:
+        if self.results[0].type != self.operands[0].type:
+            raise VerifyException(f"ttc.check of {self.operands[0].type} cannot give {self.results[0].type}")
 
 
 TTC = Dialect(
@@ -745,6 +693,7 @@ TTC = Dialect(
     [
         AllocOp,
         AssertOp,
+        CheckOp,
         DotOp,
         EndOp,
         GatherOp,

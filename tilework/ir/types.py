@@ -37,6 +37,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 Shape: TypeAlias = tuple[int, ...]
 Tensor: TypeAlias = TensorType[Attribute]
@@ -68,7 +69,10 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
             pointee = parser.parse_type()
+            position = parser.pos
             space = parser.parse_integer() if parser.parse_optional_punctuation(",") else GLOBAL_ADDRESS_SPACE
+            if not 0 <= space < 1 << 31:
+                parser.raise_error(f"there is no address space {space}", position)
         return (pointee, int_attr(space, i32))
 
     def print_parameters(self, printer: Printer) -> None:
@@ -85,6 +89,10 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
     name = "tt.tensordesc"
     block: Attribute
     __hash__ = cached_hash
+
+    def verify(self) -> None:
+        if not isinstance(self.block, TensorType):
+            raise VerifyException(f"a tensor descriptor is of a ranked tensor, not of {self.block}")
 
 
 i1, i4, i8, i16, i32, i64 = (IntegerType(width) for width in (1, 4, 8, 16, 32, 64))
@@ -172,9 +180,9 @@ def element_type(type: Attribute) -> Attribute:
 
 
 def shape_of(type: Attribute) -> Shape:
-    """The dimensions of a tensor; () for a scalar."""
+    """The dimensions of a tensor or memory descriptor; () for a scalar."""
     if not isinstance(type, TensorType):
-        return ()
+        return getattr(type, "dims", ())
     if (memo := vars(type).get("_shape")) is None:
         memo = vars(type)["_shape"] = tuple(type.get_shape())
     return memo
@@ -208,8 +216,8 @@ def is_integer(type: Attribute) -> bool:
 
 @cache
 def bit_width(type: Attribute) -> int:
-    """Bits of one element: ``tensor<4xf16>`` gives 16, pointers and `index` 64."""
-    element = element_type(type)
+    """Bits of one element: ``tensor<4xf16>`` gives 16, pointers and `index` 64; memory descriptors as tensors."""
+    element = getattr(type, "element_type", type)
     if isinstance(element, IntegerType):
         return element.width.data
     return FLOAT_WIDTHS.get(element.__class__, 64)

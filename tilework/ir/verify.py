@@ -7,22 +7,31 @@ xDSL's definitions of the comparisons and of most casts of `arith` accept scalar
 a tensor is as good as its element. Verification costs about as much as compiling: it is for tests and on request.
 """
 
+import re
 from collections.abc import Callable
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.layout_check import layout_problem
+from tilework.ir.op_text import FLOAT_PREDICATES, INTEGER_PREDICATES
 from tilework.ir.types import bit_width, element_type, i1, is_float, is_integer, shape_of, with_element
+from tilework.ir.verify_flow import flow_problem
 
 
 def is_int_or_index(type: Attribute) -> bool:
     return is_integer(type) or isinstance(type, IndexType)
 
 
+# What xDSL puts before the reason: "operand 'ptr' at position 0 does not verify:", then a line end.
+PLACE = re.compile(r"^(\w+ '\w+') at position \d+ does not verify:\s+")
 Kind = Callable[[Attribute], bool]
-COMPARISONS: dict[type[Operation], Kind] = {arith.CmpiOp: is_int_or_index, arith.CmpfOp: is_float}
+COMPARISONS: dict[type[Operation], tuple[Kind, int]] = {  # what is compared, and how many predicates there are
+    arith.CmpiOp: (is_int_or_index, len(INTEGER_PREDICATES)),
+    arith.CmpfOp: (is_float, len(FLOAT_PREDICATES)),
+}
 CASTS: dict[type[Operation], tuple[Kind, Kind, int]] = {  # from, to, and the sign of the change of width
     arith.ExtSIOp: (is_integer, is_integer, 1),
     arith.ExtUIOp: (is_integer, is_integer, 1),
@@ -46,25 +55,41 @@ def first_problem(root: Operation) -> tuple[Operation, str] | None:
     """The first op under `root` that is not well formed, and what is wrong with it."""
     positions = {op: number for number, op in enumerate(root.walk())}
     for op in positions:
-        if (message := op_problem(op) or use_problem(op, positions)) is not None:
+        if (message := op_problem(op) or layout_problem(op) or use_problem(op, positions)) is not None:
             return op, message
     return None
 
 
 def op_problem(op: Operation) -> str | None:
     """What is wrong with `op` alone."""
-    if (kind := COMPARISONS.get(type(op))) is not None:
-        return comparison_problem(op, kind)
+    if (comparison := COMPARISONS.get(type(op))) is not None:
+        return comparison_problem(op, *comparison)
     if (cast := CASTS.get(type(op))) is not None:
         return cast_problem(op, *cast)
     try:
         op.verify(verify_nested_ops=False)
     except VerifyException as error:
-        return str(error.__cause__ or error).strip()
+        message = PLACE.sub(r"\1 ", str(error).strip())
+        return f"property {message}" if message.startswith("must be") else message
+    except Exception as error:  # xDSL's scf ops report bad loops with many kinds of exceptions
+        if type(op).__module__.startswith("tilework."):
+            raise
+        return str(error).strip() or type(error).__name__
+    return flow_problem(op)
+
+
+def arity_problem(op: Operation, operands: int) -> str | None:
+    if len(op.operands) != operands or len(op.results) != 1 or op.regions or op.successors:
+        return f"has {operands} operand{'s' if operands > 1 else ''} and one result, nothing else"
     return None
 
 
-def comparison_problem(op: Operation, is_kind: Kind) -> str | None:
+def comparison_problem(op: Operation, is_kind: Kind, predicates: int) -> str | None:
+    if (problem := arity_problem(op, 2)) is not None:
+        return problem
+    predicate = op.properties.get("predicate")
+    if not isinstance(predicate, IntegerAttr) or not 0 <= predicate.value.data < predicates:
+        return f"needs a predicate from 0 to {predicates - 1}, not {predicate}"
     lhs, rhs = (operand.type for operand in op.operands)
     if lhs != rhs:
         return f"compares {lhs} with {rhs}"
@@ -76,6 +101,8 @@ def comparison_problem(op: Operation, is_kind: Kind) -> str | None:
 
 
 def cast_problem(op: Operation, is_source: Kind, is_target: Kind, growth: int) -> str | None:
+    if (problem := arity_problem(op, 1)) is not None:
+        return problem
     source, target = op.operands[0].type, op.results[0].type
     if shape_of(source) != shape_of(target):
         return f"casts {source} to {target}: the shapes differ"

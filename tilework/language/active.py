@@ -7,7 +7,15 @@ plain Python, so its builtins and operators find the object that carries them ou
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-__all__ = ["ACTIVE", "Active"]
+__all__ = ["ACTIVE", "Active", "RunTimeOnly"]
+
+
+class RunTimeOnly(TypeError, ValueError):
+    """Python was asked to compute with `value`, which only exists when the kernel runs; `operation` is what it tried."""
+
+    def __init__(self, text: str, operation: str, value: Any) -> None:
+        super().__init__(text)
+        self.operation, self.value = operation, value
 
 
 class Active(Protocol):

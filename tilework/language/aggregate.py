@@ -23,8 +23,10 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
+from tilework.language.annotations import annotations_of
 from tilework.language.compile_time import base_type, base_value, constexpr
 
+NOT_COPIED = ("__dict__", "__weakref__", "__annotate__", "__annotate_func__", "__annotations_cache__")  # 3.14: the last three
 HIDDEN = ("_semantic", "_generator")  # passed to `__init__` only if it asks for them
 
 
@@ -102,14 +104,14 @@ def _aggregate(cls: type) -> Any:
     fields: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         if base not in (object, base_value, AggregateValue):
-            fields |= getattr(base, "__annotations__", {})
-    for internal in AggregateValue.__annotations__ | base_value.__annotations__:
+            fields |= annotations_of(base)
+    for internal in annotations_of(AggregateValue) | annotations_of(base_value):
         fields.pop(internal, None)
     for member in vars(cls).values():
         function = getattr(member, "__func__", member)
         if isinstance(function, FunctionType):
             function.__dict__["_aggregate_method"] = True  # lets kernels call it through the class
-    members = {name: member for name, member in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    members = {name: member for name, member in vars(cls).items() if name not in NOT_COPIED}
     namespace = members | {
         "__annotations__": {},
         "__aggregate_fields__": fields,

@@ -20,7 +20,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from tilework.language import assembly, dots, elementwise, memory, program, reductions, shapes
-from tilework.language.active import ACTIVE
+from tilework.language.active import ACTIVE, RunTimeOnly
 from tilework.language.aggregate import _aggregate, _aggregate_type
 from tilework.language.compile_time import (
     _unwrap_if_constexpr,
@@ -92,10 +92,9 @@ def builtin(fn: Function) -> Function:
         """A call from Python: it means something only while a kernel is interpreted."""
         active = ACTIVE.get()
         if active is None:
-            raise ValueError(
-                f"{fn.__name__} can only be called inside a kernel: did you forget the @jit decorator?"
-                " (`_semantic` argument must be provided outside of JIT functions)"
-            )
+            text = f"{fn.__name__} can only be called inside a kernel: did you forget the @jit decorator?"
+            text += " (`_semantic` argument must be provided outside of JIT functions)"
+            raise RunTimeOnly(text, fn.__name__, args[0] if args else None)
         kwargs["_semantic"] = active.semantic
         if takes_generator:
             kwargs["_generator"] = active

@@ -18,10 +18,11 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import CellType, ModuleType
-from typing import Any
+from typing import Any, Self, cast
 
 from tilework.errors import SourceMap
 from tilework.language.active import ACTIVE
+from tilework.language.annotations import signature_of
 from tilework.language.dependencies import Dependencies, dependencies_of
 
 EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
@@ -36,7 +37,7 @@ class JITCallable:
         if fn.__code__.co_name == "<lambda>" or inspect.iscoroutinefunction(fn):
             raise TypeError(f"{fn.__qualname__}: a function made by a plain `def` is needed")
         self.fn = fn
-        self.signature = inspect.signature(fn)
+        self.signature = signature_of(fn)
         # the lines are taken now (the file may change later); the block is cut out of them at first use
         self._lines = source_lines(fn)
         if len(self._lines) < fn.__code__.co_firstlineno:
@@ -52,6 +53,20 @@ class JITCallable:
         self.__qualname__ = fn.__qualname__
         self.__globals__ = fn.__globals__
         self.__module__ = fn.__module__
+
+    def __copy__(self) -> Self:
+        """Another object for the same function."""
+        made, state = type(self).__new__(type(self)), cast(dict[str, Any], self.__getstate__())
+        made.__dict__.update(state)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """As for Python's functions, what it refers to is not copied."""
+        return self.__copy__()
+
+    def __reduce__(self) -> str:
+        """It is pickled by its name, as functions are: the other side imports it."""
+        return self.__qualname__
 
     @cached_property
     def raw_src(self) -> list[str]:

@@ -32,7 +32,7 @@ def _log2(size: int) -> int:
 
 @constexpr_function
 def _is_last(dim: Any, rank: int) -> bool:
-    return dim is None or dim in (-1, rank - 1)
+    return rank > 0 and (dim is None or dim in (-1, rank - 1))
 
 
 @constexpr_function
@@ -109,7 +109,7 @@ def _compare_exchange(keys: Any, larger_first: Any, bit: core.constexpr) -> Any:
     """Order the pairs that differ in index bit `bit`: smaller first, or larger first where that is true."""
     partner = _partner(keys, len(keys.shape) - 1 - bit)
     wants_larger = _index_bit(bit, len(keys.shape)) != larger_first
-    return core.where((keys > partner) == wants_larger, keys, partner)
+    return core.where(wants_larger, core.maximum(keys, partner), core.minimum(keys, partner))
 
 
 @jit
@@ -131,7 +131,7 @@ def _sort_runs(keys: Any, bits: core.constexpr) -> Any:
 @jit
 def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
     """Sort along the last axis: ``tl.sort(x, descending=True)``. NaN counts as larger than every number."""
-    core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension can be sorted")
+    core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension of a block can be sorted")
     bits: core.constexpr = _log2(x.shape[-1])
     keys = core.reshape(_to_keys(x), _rows(x.shape))
     if bits > 0:

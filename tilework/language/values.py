@@ -13,7 +13,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from tilework.language.active import ACTIVE
+from tilework.language.active import ACTIVE, RunTimeOnly
 from tilework.language.compile_time import (
     _unwrap_if_constexpr,
     base_value,
@@ -101,12 +101,13 @@ class tensor(base_value):
     def __bool__(self) -> bool:
         if (active := ACTIVE.get()) is not None:
             return active.truth(self)
-        raise TypeError(f"{self} has no truth value while compiling: compare it with None, or branch on it in a kernel")
+        text = f"{self} has no truth value while compiling: compare it with None, or branch on it in a kernel"
+        raise RunTimeOnly(text, "__bool__", self)
 
     def __index__(self) -> int:
         if (active := ACTIVE.get()) is not None and self.dtype.is_int():
             return int(active.number(self))
-        raise TypeError(f"{self} is not an integer known at compile time")
+        raise RunTimeOnly(f"{self} is not an integer known at compile time", "__index__", self)
 
     def __int__(self) -> int:
         return int(_number_in(self))

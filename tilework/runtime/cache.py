@@ -26,6 +26,7 @@ __all__ = [
     "RemoteCacheManager",
     "entry_paths",
     "file_stem",
+    "folder_of",
     "get_cache_key",
     "get_cache_manager",
     "get_dump_manager",

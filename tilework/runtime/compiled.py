@@ -10,6 +10,7 @@ import json
 import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from tilework import knobs
@@ -98,11 +99,11 @@ class CompiledKernel:
             if self.module is not None:
                 return
             if self._failure is not None:
-                raise self._failure.with_traceback(None)
+                raise copy(self._failure)
             try:
                 self._load()
             except OutOfResources as error:
-                self._failure = error.with_traceback(None)
+                self._failure = copy(error)  # the one that is raised holds on to the frames of the caller
                 raise
 
     def _load(self) -> None:

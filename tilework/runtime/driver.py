@@ -10,15 +10,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from tilework.backends.plugins import plugins
+
 DRIVERS = ("tilework.runtime.host:CpuDriver",)
 GROUP = "tilework.drivers"
 
 
 def registered_drivers() -> list[Any]:
     """Driver classes, those of GPUs first: of other packages, then ours; the host comes last."""
-    from importlib.metadata import entry_points
-
-    found = [entry.load() for entry in entry_points(group=GROUP)]
+    found = [entry.load() for entry in plugins(GROUP)]
     for text in DRIVERS:
         module, _, name = text.partition(":")
         found.append(getattr(import_module(module), name))

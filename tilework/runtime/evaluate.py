@@ -1,41 +1,32 @@
 """Launch on the host without machine code: the evaluator executes the kernel's optimised TTIR."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from tilework.language.function import JITCallable
+from tilework.runtime.launcher import Extent, Launcher, Scratch
 from tilework.runtime.memory import as_array
 
+MOST_PROGRAMS = 2**31
 
-class EvaluatorLauncher:
-    """Runs one compiled kernel; made once per kernel, called once per launch."""
 
-    def __init__(self, source: Any, metadata: Any) -> None:
-        self.name = metadata.name
-        self.signature = list(source.signature.values()) if hasattr(source, "signature") else None
+class EvaluatorLauncher(Launcher):
+    """Runs one compiled kernel, program after program."""
 
-    def __call__(
-        self,
-        grid: Sequence[int],
-        stream: int,
-        function: Any,
-        packed_metadata: Any,
-        launch_metadata: Any,
-        enter_hook: Any,
-        exit_hook: Any,
-        args: Sequence[Any],
-    ) -> None:
+    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program of the grid, in order."""
         from tilework.evaluator import evaluate
 
-        if enter_hook is not None:
-            enter_hook(launch_metadata)
+        if prod(grid) > MOST_PROGRAMS:
+            sizes = " x ".join(map(str, grid))
+            raise ValueError(f"a grid of {sizes} has {prod(grid)} programs; at most {MOST_PROGRAMS} can be run")
         values: list[Any] = []
         for type, arg in zip(self.signature or ["?"] * len(args), args, strict=True):
             runtime_values(type, arg, values)
+        if self.needs_scratch:
+            values += [buffer.data_ptr() if buffer is not None else None for buffer in scratch]
         evaluate(function, self.name, values, grid, foreign=True)
-        if exit_hook is not None:
-            exit_hook(launch_metadata)
 
 
 def runtime_values(type: Any, arg: Any, values: list[Any]) -> None:

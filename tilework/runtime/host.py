@@ -9,6 +9,7 @@ from typing import Any
 
 from tilework.backends.base import GPUTarget
 from tilework.runtime.evaluate import EvaluatorLauncher
+from tilework.runtime.launcher import HIDDEN, Extent, Launcher, Scratch
 from tilework.runtime.pack import packer
 
 
@@ -30,41 +31,33 @@ class CpuUtils:
         }
 
 
-class NativeLauncher:
-    """Runs the machine code of one kernel; made once per kernel, called once per launch."""
+class NativeLauncher(Launcher):
+    """Runs the machine code of one kernel."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
         from tilework.backends.cpu.driver import run
         from tilework.backends.cpu.interface import Interface
 
-        self.interface = Interface.from_facts(metadata.interface)
-        signature = list(source.signature.values()) if hasattr(source, "signature") else None
-        interface = self.interface
+        super().__init__(source, metadata)
+        self.interface = interface = Interface.from_facts(metadata.interface)
+        signature = self.signature
+        if signature is not None and self.needs_scratch:
+            signature = [*signature, *HIDDEN]
         self.pack = packer(interface.parameters, signature, interface.stored, metadata.name, interface.alignments)
         self.run = run
 
-    def __call__(
-        self,
-        grid: Sequence[int],
-        stream: int,
-        function: Any,
-        packed_metadata: Any,
-        launch_metadata: Any,
-        enter_hook: Any,
-        exit_hook: Any,
-        args: Sequence[Any],
-    ) -> None:
-        """Run every program of the grid, in any order, on several threads; `args` stay alive until they are done."""
-        if enter_hook is not None:
-            enter_hook(launch_metadata)
-        x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
-        self.run(function, self.interface, self.pack(args), (x, y, z))
-        if exit_hook is not None:
-            exit_hook(launch_metadata)
+    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+        """Run every program of the grid, in any order, on several threads."""
+        slots = self.pack((*args, *scratch) if self.needs_scratch else args)
+        self.run(function, self.interface, slots, grid)
 
 
 def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLauncher:
     """The launcher for what a kernel was compiled to."""
+    if metadata.binary_ext == "obj" and metadata.interface.get("checks"):
+        from tilework.runtime.sanitize import SanitizedLauncher
+
+        return SanitizedLauncher(source, metadata)
     return (NativeLauncher if metadata.binary_ext == "obj" else EvaluatorLauncher)(source, metadata)
 
 
@@ -148,13 +141,27 @@ class CpuDriver:
     def _check_argument(self, position: int, arg: Any) -> None:
         """One argument of a class that is not known to live on the host."""
         if getattr(arg, "is_cpu", False) is True:  # torch: cheaper than asking for the device
+            if hasattr(arg, "is_neg") and arg.is_neg():
+                raise ValueError(
+                    f"Pointer argument (at {position}) is a view whose elements torch negates when it reads them, and a"
+                    " kernel does not: pass `tensor.resolve_neg()`"
+                )
             return
+        if isinstance(arg, tuple):
+            for item in arg:
+                if type(item) not in self._plain:
+                    self._check_argument(position, item)
+            return
+        if hasattr(arg, "block_shape") and hasattr(arg, "base"):
+            return self._check_argument(position, arg.base)
         device = getattr(arg, "device", None)
         interface = hasattr(arg, "__cuda_array_interface__") and not hasattr(arg, "data_ptr")
         if (device is None or device == "cpu") and not interface and not hasattr(arg, "is_cuda"):
-            self._plain.add(type(arg))
+            if not hasattr(arg, "data_ptr"):
+                self._plain.add(type(arg))
         elif getattr(arg, "is_cuda", False) or interface or getattr(device, "type", "cpu") != "cpu":
+            where = "a GPU" if interface or device is None else f"the device {device}"
             raise ValueError(
                 f"Pointer argument (at {position}) cannot be accessed from Triton (gpu tensor?): the active device is"
-                " the CPU, and this memory is on a GPU. Copy it to the host, or select the GPU's driver"
+                f" the CPU, and this memory is on {where}. Copy it to the host, or select that device's driver"
             )

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilework import knobs
-from tilework.language import core as tl
 from tilework.language.dtypes import type_canonicalisation_dict
 from tilework.language.function import (
     ConstexprFunction,
@@ -22,6 +21,7 @@ from tilework.language.function import (
     constexpr_function,
 )
 from tilework.language.function import JITFunction as LanguageFunction
+from tilework.language.grid import grid_extent
 from tilework.runtime import async_compile
 from tilework.runtime.binder import make_binder
 from tilework.runtime.compiled import CompiledKernel, launch_kernel
@@ -81,6 +81,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         LanguageFunction.__init__(self, fn, *args, **kwargs)
         self.device_caches: dict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
         self._globals: Any = None
+        self.sanitize: bool | None = None
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]`, in machine code where that is possible: see `native_launch.py`."""
@@ -111,7 +112,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         device = active.get_current_device()
         kernels, keys, target, backend, bind = self.device_caches[device]
         values, specs, kinds, options = bind(*args, **kwargs)
-        marker = (specs, kinds, tuple(options.items()) if options else (), self.debug, knobs.runtime.debug)
+        marker = (specs, kinds, tuple(options.items()) if options else (), *self.switches())
         try:
             key = keys.get(marker)
         except TypeError:  # a constant that cannot be hashed
@@ -141,14 +142,30 @@ class JITFunction(KernelInterface, LanguageFunction):
             launch_kernel(kernel, extent, active.get_current_stream(device), values)
         return kernel
 
+    def switches(self) -> tuple[Any, ...]:
+        """What changes the code of every specialisation."""
+        mode = knobs.compilation.instrumentation_mode
+        return self.debug, knobs.runtime.debug, mode, self.sanitize, knobs.runtime.sanitize
+
+    def _pack_args(
+        self, backend: Any, kwargs: dict[str, Any], bound_args: dict[str, Any], specialization: Sequence[Any], options: Any
+    ) -> tuple[Any, dict[str, Any], dict[Any, Any], dict[Any, Any]]:
+        """(options, signature, constants, attributes) of a launch from what its binder gave, as Triton's tools ask for them."""
+        found = Specialization.of(self, list(bound_args.values()), specialization, dict(kwargs))
+        return backend.parse_options(kwargs), found.signature, found.constants, found.attrs
+
     def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """The launch's options with debug settings; names that launches may not use are refused."""
         for name in RESERVED:
             assert name not in options, f"{name} option is deprecated; current {name} will be used"
         debug = options.get("debug", self.debug)
+        sanitize = options.get("sanitize", self.sanitize)
+        if sanitize is None:
+            sanitize = knobs.runtime.sanitize
         return {
-            **options,
-            "debug": bool(debug) or knobs.runtime.debug,
+            **{name: value for name, value in options.items() if name != "sanitize"},
+            **({"sanitize": bool(sanitize)} if sanitize or knobs.runtime.sanitize else {}),
+            "debug": bool(debug) or knobs.runtime.debug or knobs.compilation.instrumentation_mode == "consan",
             "instrumentation_mode": knobs.compilation.instrumentation_mode,
         }
 
@@ -227,22 +244,6 @@ def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None
     return binder_of(fn) if type(fn) is JITFunction else None
 
 
-def grid_extent(grid: Any) -> tuple[int, int, int]:
-    """Three sizes from one to three; a bare int counts as one."""
-    if type(grid) is tuple and len(grid) == 1 and type(grid[0]) is int and 0 <= grid[0] < 2**31:
-        return (grid[0], 1, 1)
-    sizes: Sequence[Any] = grid if isinstance(grid, tuple | list) else (grid,)
-    if not 1 <= len(sizes) <= 3:
-        raise ValueError(f"a grid has one to three sizes, got {grid!r}")
-    extent = (*(tl._unwrap_if_constexpr(size) for size in sizes), 1, 1)[:3]
-    for size in extent:
-        if not isinstance(size, int) and not hasattr(size, "__index__"):
-            raise TypeError(f"grid sizes are integers, got {grid!r}")
-        if not 0 <= int(size) <= 2**31 - 1:
-            raise ValueError(f"grid size {size} is not between 0 and 2147483647")
-    return tuple(int(size) for size in extent)  # pyright: ignore[reportReturnType]
-
-
 def jit(
     fn: Callable[..., Any] | None = None,
     *,
@@ -254,6 +255,7 @@ def jit(
     debug: bool | None = None,
     noinline: bool | None = None,
     interpret: bool | None = None,
+    sanitize: bool | None = None,
 ) -> Any:
     """Make a kernel, or a function for kernels, of a Python function.
 
@@ -264,7 +266,9 @@ def jit(
 
         add_one[(triton.cdiv(n, 64),)](x, n, BLOCK=64)
 
-    With `interpret=True`, or TRITON_INTERPRET=1 in the environment, it runs as plain Python on NumPy instead.
+    With `sanitize=True`, or TRITON_SANITIZE=1 in the environment, a kernel for the CPU checks every access to memory, the
+    arithmetic of addresses, and that no undefined value is used: see `runtime/sanitize.py`. With `interpret=True`,
+    or TRITON_INTERPRET=1 in the environment, it runs as plain Python on NumPy instead.
     """
     settings = {
         "version": version,
@@ -284,7 +288,9 @@ def jit(
             from tilework.interpreter import InterpretedFunction
 
             return InterpretedFunction(function, **{**settings, "debug": bool(debug) or knobs.runtime.debug})
-        return JITFunction(function, **settings)
+        made = JITFunction(function, **settings)
+        made.sanitize = sanitize
+        return made
 
     return decorate(fn) if fn is not None else decorate
 

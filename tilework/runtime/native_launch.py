@@ -4,7 +4,7 @@
     launch(x, y, out, 1024, BLOCK=1024)        # through Python: binds, compiles, runs, and describes the launch
     launch(x, y, out, 2048, BLOCK=1024)        # fits the description: no Python code runs
 
-`backends/cpu/launcher.py` has the machine code; here it is loaded, checked against the objects of this Python, and given
+`backends/cpu/launcher.py` writes the machine code; here it is loaded, checked against the objects of this Python, and given
 its descriptions. A launch that fits none of them takes the Python path with the same arguments, so that the result, the
 errors and the hooks are the same. Described are launches of kernels in machine code whose arguments are NumPy arrays, torch
 tensors in host memory, numbers, and constants that cannot change. Everything else that the Python path looks at is
@@ -26,10 +26,9 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from tilework import knobs
-from tilework.backends.cpu import launcher as native
-from tilework.backends.cpu import launcher_guards as guard
+from tilework.backends.cpu import launcher_layout as native
 from tilework.language import core as tl
-from tilework.runtime.cache import load_entry, store_entry
+from tilework.runtime.cache import load_entry, store_entry, triton_key
 from tilework.runtime.driver import driver
 from tilework.runtime.host import CpuDriver, NativeLauncher
 from tilework.runtime.tensor_places import tensor_facts, tensor_places
@@ -42,7 +41,7 @@ MOST_DESCRIPTIONS = 200  # of one kernel: one that needs more is not launched al
 INT_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 ANY_INT = (-(2**63), 2**63 - 1)
 INT_KINDS = ("i64", "i32", "i16", "i8")
-COMPARED = {int: guard.SAME_INT, str: guard.SAME_TEXT, float: guard.SAME_FLOAT}
+COMPARED = {int: native.SAME_INT, str: native.SAME_TEXT, float: native.SAME_FLOAT}
 
 
 class MethodDefinition(ctypes.Structure):
@@ -75,26 +74,28 @@ def load_machine() -> Machine | None:
         return None
     from tilework.backends.llvm.compile import jit_load
 
-    library = jit_load(launcher_object(native.launcher_text(time.CLOCK_MONOTONIC)), native.EXPORTS)
+    library = jit_load(launcher_object(time.CLOCK_MONOTONIC), native.EXPORTS)
     launch = MethodDefinition(b"launch", library["launch"], FASTCALL_KEYWORDS, None)
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
     constants = (*(sys.intern(name) for name in ("dtype", "is_cpu", "data_ptr")), True, int, str, tuple)
-    context = (ctypes.c_int64 * len(guard.CONTEXT)).from_address(library["launch.context"])
+    context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
     context[: len(constants) + 1] = [*map(id, constants), ctypes.addressof(launch)]
     return Machine(library, bind, launch, constants)
 
 
-def launcher_object(text: str) -> bytes:
+def launcher_object(clock: int) -> bytes:
     """The object file of the launcher, from the cache on disk unless that is the user's own."""
     from tilework.backends.cpu.pipeline import native_identity
-    from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
 
-    key = hashlib.sha256(f"{native_identity()}\n{text}".encode()).hexdigest()
+    key = hashlib.sha256(f"{triton_key()}-{native_identity()}-{clock}".encode()).hexdigest()
     plain = knobs.cache.manager_class is None
     if plain and (files := load_entry(key, NAME)) is not None and f"{NAME}.obj" in files:
         return files[f"{NAME}.obj"]
+    from tilework.backends.cpu.launcher import launcher_text
+    from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
+
     target = host_target_machine()
-    data = to_object(optimize(text, 0, target), target)
+    data = to_object(optimize(launcher_text(clock), 0, target), target)
     if plain:
         store_entry(key, NAME, {f"{NAME}.obj": data, f"{NAME}.json": b"{}"})
     return data
@@ -109,7 +110,7 @@ def is_plain_python() -> bool:
     get_id, get = ctypes.pythonapi.PyInterpreterState_GetID, ctypes.pythonapi.PyInterpreterState_Get
     get.restype, get_id.argtypes, get_id.restype = ctypes.c_void_p, [ctypes.c_void_p], ctypes.c_int64
     objects: tuple[Any, ...] = (1, "", 1.5, (), [], {}, None, True, int)
-    return get_id(get()) == 0 and all(pointer_at(id(item) + guard.TYPE) == id(type(item)) for item in objects)
+    return get_id(get()) == 0 and all(pointer_at(id(item) + native.TYPE) == id(type(item)) for item in objects)
 
 
 def pointer_at(address: int) -> int:
@@ -130,11 +131,11 @@ def arrays_are_as_expected() -> bool:
 
 def array_is_as_expected(array: Any) -> bool:
     here = id(array)
-    flags = ctypes.c_int.from_address(here + guard.ARRAY_FLAGS).value
+    flags = ctypes.c_int.from_address(here + native.ARRAY_FLAGS).value
     return (
-        pointer_at(here + guard.ARRAY_DATA) == array.__array_interface__["data"][0]
-        and pointer_at(here + guard.ARRAY_DTYPE) == id(array.dtype)
-        and bool(flags & guard.WRITEABLE) == array.flags.writeable
+        pointer_at(here + native.ARRAY_DATA) == array.__array_interface__["data"][0]
+        and pointer_at(here + native.ARRAY_DTYPE) == id(array.dtype)
+        and bool(flags & native.WRITEABLE) == array.flags.writeable
     )
 
 
@@ -184,6 +185,8 @@ def describe(fn: Any, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dic
     run = getattr(kernel, "_launch", None)
     if type(active) is not CpuDriver or type(run) is not NativeLauncher or not (callable(grid) or type(grid) is tuple):
         return None
+    if run.needs_scratch:  # the allocator is asked at every launch
+        return None
     if not all(
         isinstance(hook, knobs.HookChain) for hook in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook)
     ):
@@ -193,7 +196,7 @@ def describe(fn: Any, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dic
     try:
         kernels, keys, _, _, bind = fn.device_caches[0]
         values, specs, kinds, options = bind(*args, **kwargs)
-        marker = (specs, kinds, tuple(options.items()) if options else (), fn.debug, knobs.runtime.debug)
+        marker = (specs, kinds, tuple(options.items()) if options else (), *fn.switches())
         key = keys.get(marker)
         slots = run.pack(values)
     except (TypeError, ValueError, OverflowError, KeyError):  # something changed since the launch
@@ -247,11 +250,14 @@ def watches(
         (driver, "_active", active),
         (knobs, "runtime", knobs.runtime),
         (knobs.runtime, "debug", knobs.runtime.debug),
+        (knobs.runtime, "sanitize", knobs.runtime.sanitize),
+        (knobs.compilation, "instrumentation_mode", knobs.compilation.instrumentation_mode),
         (knobs.runtime, "launch_enter_hook", enter),
         (knobs.runtime, "launch_exit_hook", leave),
         (enter, "calls", enter.calls),
         (leave, "calls", leave.calls),
         (fn, "debug", fn.debug),
+        (fn, "sanitize", fn.sanitize),
         (fn, "pre_run_hooks", fn.pre_run_hooks),
         (fn, "device_caches", fn.device_caches),
         (fn, "_globals", fn._globals),
@@ -305,11 +311,11 @@ def constant_guard(value: Any) -> Chosen | None:
     cls = type(value)
     if cls not in CONSTANTS:
         return None
-    mode, low = COMPARED.get(cls, guard.SAME), 0
+    mode, low = COMPARED.get(cls, native.SAME), 0
     if cls is int:
         low = value
         if not -(2**63) <= value < 2**63:
-            mode, low = guard.SAME, 0
+            mode, low = native.SAME, 0
     elif cls is float:
         low = struct.unpack("<q", struct.pack("<d", value))[0]
     return native.Guard(address("guard_constant"), low, 0, mode), cls, value
@@ -319,9 +325,9 @@ def value_guard(param: Any, value: Any, spec: str, key: Any, kind: str, slot: in
     """An argument that goes into a slot; `stored` is how memory that the kernel writes to must be aligned, or 0."""
     cls, mask = type(value), max(stored - 1, 0)
     if kind == "ptr" and (is_array_class(cls) or is_tensor(value)):
-        mode = guard.MULTIPLE if key == "D" else guard.OTHER
+        mode = native.MULTIPLE if key == "D" else native.OTHER
         if key is None or param.do_not_specialize_on_alignment:
-            mode = guard.MULTIPLE | guard.OTHER
+            mode = native.MULTIPLE | native.OTHER
         if not is_array_class(cls) and (facts := tensor_facts(value)) is not None:
             fill_places()
             return native.Guard(address("guard_fields"), *facts, mode, slot, mask=mask), cls, value.dtype
@@ -331,9 +337,9 @@ def value_guard(param: Any, value: Any, spec: str, key: Any, kind: str, slot: in
         forced = bool(param.annotation_type)
         if not forced and spec not in INT_RANGES:
             return None
-        mode = {"D": guard.MULTIPLE, "": guard.OTHER, "1": guard.ONE}.get(key, 7)
+        mode = {"D": native.MULTIPLE, "": native.OTHER, "1": native.ONE}.get(key, 7)
         if not forced and key is not None and param.do_not_specialize_on_alignment:
-            mode = guard.MULTIPLE | guard.OTHER
+            mode = native.MULTIPLE | native.OTHER
         low, high = ANY_INT if forced else INT_RANGES[spec]
         if not forced and spec == "i64":
             return i64_guard(value, mode, slot)
@@ -348,8 +354,8 @@ def value_guard(param: Any, value: Any, spec: str, key: Any, kind: str, slot: in
 @cache
 def fill_places() -> None:
     """Tell the machine code where torch keeps what it reads; before the first guard that needs it."""
-    context = (ctypes.c_int64 * len(guard.CONTEXT)).from_address(address("launch.context"))
-    context[len(guard.CONTEXT) - len(guard.PLACES) :] = list(tensor_places() or ())
+    context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(address("launch.context"))
+    context[len(native.CONTEXT) - len(native.PLACES) :] = list(tensor_places() or ())
 
 
 def i64_guard(value: int, mode: int, slot: int) -> Chosen:

@@ -181,12 +181,23 @@ def address_rule(arg: Any) -> Callable[[Any], int]:
     if isinstance(arg, int):
         return int
     if hasattr(arg, "data_ptr"):
-        return lambda arg: arg.data_ptr()
+        return tensor_address
     if specialize.is_array(arg) and specialize.array_rule(arg) is specialize.specialize_ndarray:
         return specialize.fast_array_address
     if hasattr(arg, "__array_interface__"):
         return specialize.array_address
     return lambda arg: specialize.array_address(as_array(arg))
+
+
+def tensor_address(arg: Any) -> int:
+    """The address that an object names; it has none only if there is nothing to point at."""
+    place = arg.data_ptr()
+    if not place and math.prod(getattr(arg, "shape", (0,))):
+        raise ValueError(
+            f"an argument of type {type(arg).__name__} and shape {tuple(arg.shape)} has no memory: its storage was freed,"
+            " or it only stands for a tensor"
+        )
+    return place
 
 
 HAS_FLAGS: dict[type, bool] = {}

@@ -31,6 +31,9 @@ def dtype_code(dtype: Any) -> str:
     code = _codes.get(dtype)
     if code is None:
         name = getattr(dtype, "name", None)
+        if getattr(dtype, "isnative", True) is False:
+            raise TypeError(f"kernels read numbers in this machine's byte order, not {dtype}: pass a copy of the array,"
+                            " `array.astype(array.dtype.newbyteorder('='))`")  # fmt: skip
         try:
             code = _codes[dtype] = canonicalize_dtype(name if isinstance(name, str) else dtype)
         except KeyError:
@@ -79,6 +82,8 @@ Rule = Callable[[Any, bool, bool, bool], Spec]
 
 def find_rule(arg: Any) -> Rule:
     """The rule for a class, found once by what its instances offer."""
+    if isinstance(arg, type):  # a class has the attributes of its instances, but no values of them
+        return refuse
     if isinstance(arg, bool):
         return lambda arg, is_const, value, align: ("u1", None)
     if isinstance(arg, int):
@@ -126,7 +131,12 @@ def specialize_descriptor(arg: Any, is_const: bool, specialize_value: bool, alig
 
 def specialize_data_ptr(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
     """Anything with `data_ptr()` and `dtype`: torch tensors, TensorWrapper, MockTensor."""
-    return specialize_pointer(dtype_code(arg.dtype), arg.data_ptr(), is_const, specialize_value, align)
+    code = dtype_code(arg.dtype)
+    try:
+        address = arg.data_ptr()
+    except RuntimeError as error:  # torch: sparse tensors, and others without a storage
+        raise ValueError(f"an argument of type {type(arg).__name__} has no memory that a kernel can read: {error}") from error
+    return specialize_pointer(code, address, is_const, specialize_value, align)
 
 
 def specialize_array(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
@@ -181,9 +191,15 @@ def typestr_code(typestr: str) -> str:
 
 
 def specialize_dlpack(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
-    """Anything that exports DLPack from host memory."""
+    """Anything that exports DLPack from host memory (device kinds 1 and, pinned, 3 and 11)."""
     import numpy as np
 
+    kind = arg.__dlpack_device__()[0] if hasattr(arg, "__dlpack_device__") else 1
+    if kind not in (1, 3, 11):
+        raise ValueError(
+            f"an argument of type {type(arg).__name__} cannot be accessed from Triton: DLPack shares memory of the host"
+            f" here, and this is on a device of DLPack's kind {int(kind)}"
+        )
     return specialize_array(np.from_dlpack(arg), is_const, specialize_value, align)
 
 

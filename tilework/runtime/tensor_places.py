@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-IMPLEMENTATION_BYTES = 176  # how much of an implementation is looked at; it is larger in every version of torch 2
+IMPLEMENTATION_BYTES = 192  # how much of an implementation is looked at; it is larger in every version of torch 2
 
 
 def word_at(address: int) -> int:

@@ -8,11 +8,18 @@ space around each), small positive integers (multiples of 16 where `tt.divisibil
 original program cannot run (an index out of bounds, a failed assertion) is replaced by another, with larger arrays; if
 none works the function is reported as not checked, with the reason.
 
+`given` fixes arguments by name, to reach code that small sizes do not: a number, an array, or (array, shape, strides):
+
+    check_each(module, "tritongpu-pipeline{num-stages=3}", given={"K": 256, "a": a, "b": b}, grid=(1, 1, 1))
+
+Asynchronous copies, dots and barriers are checked on the way: see `evaluator/shared.py`. After the pass that inserts
+fences a missing one is a mistake, and after the pass that inserts barriers a missing one.
+
 Integers and pointers must agree in every bit. Floats may differ by rounding, since passes reorder sums: by `RTOL` of
 the largest magnitude in the array, NaN equal to NaN.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +38,12 @@ ATTEMPTS = 8
 FIRST_SIZE = 1 << 13
 GUARD = 1 << 12
 MAX_STEPS = 300_000
+# What a module has all of, after these passes.
+PROMISES: dict[str, set[str]] = {
+    "triton-nvidia-gpu-fence-insertion": {"fences"},
+    "test-print-membar": {"barriers"},
+    "tritongpu-membar": {"barriers"},
+}
 RTOL = {1: 0.13, 2: 2e-2, 4: 2e-4, 8: 1e-9}  # by bytes of the float
 
 
@@ -114,17 +127,19 @@ def check_each(
     programs: int = 2,
     attempts: int = ATTEMPTS,
     max_steps: int = MAX_STEPS,
+    given: Mapping[str, Any] | None = None,
+    grid: tuple[int, ...] | None = None,
 ) -> Report:
     """Run `passes` on a copy of `module`, comparing every public function after each of them with the original.
 
-    The grid has `programs` programs along each axis the module asks about.
+    The grid has `programs` programs along each axis the module asks about, unless one is given.
     """
     passes = parse_pipeline(passes) if isinstance(passes, str) else passes
-    grid = tuple(programs if axis in used_axes(module) else 1 for axis in range(3))
+    grid = grid or tuple(programs if axis in used_axes(module) else 1 for axis in range(3))
     expected: dict[str, Trial] = {}
     unchecked: list[tuple[str, str]] = []
     for position, function in enumerate(public_functions(module)):
-        trial = first_trial(module, function, [seed, position], grid, attempts, max_steps)
+        trial = first_trial(module, function, [seed, position], grid, attempts, max_steps, given or {})
         if isinstance(trial, Trial):
             expected[symbol(function)] = trial
         if isinstance(trial, str) or not trial.has_effect:
@@ -136,12 +151,18 @@ def check_each(
 
 
 def first_trial(
-    module: ModuleOp, function: tt.FuncOp, seed: list[int], grid: tuple[int, ...], attempts: int, max_steps: int
+    module: ModuleOp,
+    function: tt.FuncOp,
+    seed: list[int],
+    grid: tuple[int, ...],
+    attempts: int,
+    max_steps: int,
+    given: Mapping[str, Any],
 ) -> Trial | str:
     """The first draw on which `function` runs and has an effect, or at least runs; or why none does."""
     found: Trial | str = "no inputs were drawn"
     for attempt in range(attempts):
-        drawn = draw(function, np.random.default_rng([*seed, attempt]), attempt)
+        drawn = draw(function, np.random.default_rng([*seed, attempt]), attempt, given)
         if isinstance(drawn, str):
             return drawn
         start = drawn.arena.tobytes()
@@ -165,15 +186,17 @@ def first_mismatch(
     max_steps: int,
 ) -> Mismatch | None:
     """Apply the passes to `module` one by one, until one of them changes an outcome."""
+    has: set[str] = set()
     for one in passes:
         one.apply(None, module)  # pyright: ignore[reportArgumentType]
+        has |= PROMISES.get(one.name, set())
         remaining = {symbol(function) for function in public_functions(module)}
         for name, trial in expected.items():
             if name not in remaining:
                 return Mismatch(name, one.name, "the function is gone")
             trial.inputs.arena[:] = np.frombuffer(trial.start, np.uint8)
             try:
-                after = run(module, name, trial.inputs, grid, max_steps * 4)
+                after = run(module, name, trial.inputs, grid, max_steps * 4, has)
             except EvaluationError as error:
                 return Mismatch(name, one.name, f"it now fails: {error}")
             if (what := difference(trial.outcome, after)) is not None:
@@ -181,11 +204,27 @@ def first_mismatch(
     return None
 
 
-def run(module: ModuleOp, name: str, inputs: Inputs, grid: tuple[int, ...], max_steps: int) -> Outcome:
-    """One evaluation; the arrays are copied out."""
+def run(
+    module: ModuleOp,
+    name: str,
+    inputs: Inputs,
+    grid: tuple[int, ...],
+    max_steps: int,
+    has: Collection[str] = (),
+) -> Outcome:
+    """One evaluation of a module that `has` all its fences or barriers, or neither; the arrays are copied out."""
     lines: list[str] = []
-    extra = [array for _, array in inputs.arrays]
-    returned = evaluate(module, name, inputs.args, grid, memory=extra, max_steps=max_steps, on_print=lines.append)
+    returned = evaluate(
+        module,
+        name,
+        inputs.args,
+        grid,
+        memory=[array for _, array in inputs.arrays],
+        max_steps=max_steps,
+        on_print=lines.append,
+        barriers="barriers" in has,
+        fences="fences" in has,
+    )
     arrays = tuple((label, array.copy()) for label, array in inputs.arrays)
     return Outcome(arrays, tuple(returned), len(lines))
 
@@ -223,18 +262,23 @@ def array_difference(old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> st
     return f"index {index[0] if len(index) == 1 else index}: {old[index]} before, {new[index]} after"
 
 
-def draw(function: tt.FuncOp, rng: np.random.Generator, attempt: int) -> Inputs | str:
+def draw(
+    function: tt.FuncOp, rng: np.random.Generator, attempt: int, given: Mapping[str, Any] | None = None
+) -> Inputs | str:
     """Arguments for `function`, larger with each attempt; or why none can be made."""
+    given = given or {}
     size = FIRST_SIZE << attempt
     parameters = list(function.regions[0].blocks[0].args)
     attributes = argument_attributes(function, len(parameters))
-    room = len(parameters) * 2 * (size * 8 + GUARD + 64) + GUARD
+    fixed = sum(np.asarray(value[0] if isinstance(value, tuple) else value).nbytes for value in given.values())
+    room = len(parameters) * 2 * (size * 8 + GUARD + 64) + GUARD + fixed
     inputs = Inputs(np.zeros(room, np.uint8))
     position = 0
     while position < len(parameters):
         type_, name = parameters[position].type, parameters[position].name_hint or str(position)
         if isinstance(type_, TensorDescType):
-            inputs.args.append(draw_descriptor(inputs, name, type_, rng, attempt))
+            host = given_descriptor(inputs, name, type_, given[name]) if name in given else None
+            inputs.args.append(host or draw_descriptor(inputs, name, type_, rng, attempt))
             rank = len(shape_of(type_.block))
             following = [p.type for p in parameters[position + 1 : position + 1 + 2 * rank]]
             position += 1 + (2 * rank if following == [i32] * rank + [i64] * rank else 0)
@@ -243,9 +287,29 @@ def draw(function: tt.FuncOp, rng: np.random.Generator, attempt: int) -> Inputs 
             return f"argument '{name}' is a block pointer"
         step = attributes[position].get("tt.divisibility")
         multiple = step.value.data if isinstance(step, IntegerAttr) else 1
-        inputs.args.append(draw_argument(inputs, name, type_, rng, attempt, multiple))
+        if name in given:
+            inputs.args.append(given_argument(inputs, name, type_, given[name]))
+        else:
+            inputs.args.append(draw_argument(inputs, name, type_, rng, attempt, multiple))
         position += 1
     return inputs
+
+
+def given_argument(inputs: Inputs, name: str, type: Attribute, value: Any) -> Any:
+    """An argument that the caller chose; an array is copied."""
+    if not isinstance(value, np.ndarray) or not isinstance(type, PointerType):
+        return value
+    array = inputs.reserve(name, value.size, type.pointee)
+    array[:] = value.reshape(-1).view(array.dtype)
+    return array
+
+
+def given_descriptor(inputs: Inputs, name: str, type: TensorDescType, value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A descriptor that the caller chose; its array is copied."""
+    base, *rest = value
+    array = inputs.reserve(name, base.size, element_type(type.block))
+    array[:] = base.reshape(-1).view(array.dtype)
+    return (array, *rest)
 
 
 def draw_argument(

@@ -15,6 +15,7 @@ from importlib import import_module
 SUBCOMMANDS = {
     "opt": "run passes on a file of TTIR",
     "compile": "compile a kernel to one or more stages",
+    "layout": "show which thread owns each element of a tensor, or draw it",
     "cache": "list, verify, prune or clear the cache of compiled kernels",
 }
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import DiagnosticException, ParseError
+from xdsl.utils.exceptions import DiagnosticException
 
 from tilework.errors import PassError
 from tilework.evaluator.errors import location_text
@@ -114,7 +114,11 @@ def run(args: argparse.Namespace) -> int:
             failed = failed or problem.severity == "error"
         if output is not None:
             outputs.append(output)
-    emit("// -----\n".join(outputs), args.output)
+    try:
+        emit("// -----\n".join(outputs), args.output)
+    except OSError as error:
+        print(f"tilework opt: error: {first_line(error)}", file=sys.stderr)
+        return 1
     return int(failed)
 
 
@@ -169,12 +173,7 @@ def locate(job: Job) -> None:
 
 def parse(job: Job, text: str) -> ModuleOp | None:
     try:
-        if job.args.allow_unregistered_dialect:
-            return LenientParser(text, job.file).parse_module()
-        return parse_module(text, job.file)
-    except ParseError as error:
-        placed = IRSyntaxError(error.msg, text, error.span.start, job.file)
-        job.error(Position(job.file, placed.line, placed.column), first_line(placed.message))
+        return parse_module(text, job.file, LenientParser if job.args.allow_unregistered_dialect else IRParser)
     except IRSyntaxError as error:
         job.error(Position(job.file, error.line, error.column), first_line(error.message))
     return None

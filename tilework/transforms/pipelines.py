@@ -32,6 +32,15 @@ def ttir_pipeline(capability: int | None) -> list[str]:
     ]
 
 
-def ttc_pipeline() -> list[str]:
-    """From optimised TTIR to loop nests over buffers, for the CPU."""
-    return ["triton-licm", "ttc-uniform-increments", "convert-triton-to-tile-loops", "canonicalize", "cse"]
+def ttc_pipeline(sanitize: bool = False) -> list[str]:
+    """From optimised TTIR to loop nests over buffers, for the CPU; with checks of every access, if asked for."""
+    return [
+        *(["triton-check-undefined"] if sanitize else []),
+        "triton-licm",
+        "ttc-uniform-increments",
+        "ttc-check-steps",
+        "convert-triton-to-tile-loops",
+        "canonicalize",
+        "cse",
+        *(["ttc-sanitize"] if sanitize else []),
+    ]

@@ -21,11 +21,11 @@ from tilework.evaluator import evaluate
 from tilework.frontend.semantic import Semantic
 from tilework.frontend.semantic.types import ir_type
 from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
 from tilework.ir.builder import Builder
 from tilework.ir.locations import file_loc
 from tilework.ir.printer import print_module
 from tilework.ir.stages import check_stage
+from tilework.ir.verify import verify
 from tilework.language import core as tl
 
 OPTIONS: dict[str, Any] = {
@@ -43,16 +43,6 @@ OPTIONS: dict[str, Any] = {
     "max_num_imprecise_acc_default": 2**30,
     "min_dot_size": lambda lhs, rhs: (1, 1, 32 if lhs.scalar.primitive_bitwidth == 8 else 16),
 }
-
-OWN_OPS = frozenset({*tt.TT.operations, SelectOp})
-
-
-def verify(module: ModuleOp) -> None:
-    """Check the stage contract and every op of our own; xDSL's arith ops verify on scalars only."""
-    check_stage(module, "ttir")
-    for op in module.walk():
-        if type(op) in OWN_OPS:
-            op.verify(verify_nested_ops=False)
 
 
 class Kernel:
@@ -83,6 +73,7 @@ class Kernel:
     def finish(self) -> None:
         self.builder.insert(tt.ReturnOp.make((), self.location))
         self.scope.__exit__(None, None, None)
+        check_stage(self.module, "ttir")
         verify(self.module)
 
     def run(self, **values: Any) -> None:

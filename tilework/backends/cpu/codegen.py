@@ -17,7 +17,19 @@ import re
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
-from tilework.backends.cpu import atomics, control, debug, dot, elementary, gather, histogram, nests, scalars, scan
+from tilework.backends.cpu import (
+    atomics,
+    checks,
+    control,
+    debug,
+    dot,
+    elementary,
+    fork,
+    gather,
+    histogram,
+    scalars,
+    scan,
+)
 from tilework.backends.cpu.arena import aligned, plan
 from tilework.backends.cpu.interface import PROGRAM
 from tilework.backends.cpu.lowering import FAULT_BYTES, Lowering, lowers, register_type
@@ -29,11 +41,12 @@ from tilework.backends.llvm.module import Module
 from tilework.backends.llvm.types import Type, i32, i64, ptr, struct, void
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import tt
+from tilework.ir.ttc import SANITIZED
 from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr
 
 # Importing these fills the table of rules
-RULE_FILES = (atomics, control, debug, dot, elementary, gather, histogram, nests, scalars, scan)
+RULE_FILES = (atomics, checks, control, debug, dot, elementary, fork, gather, histogram, scalars, scan)
 
 CONTEXT = [(i32, "pid0"), (i32, "pid1"), (i32, "pid2"), (i32, "np0"), (i32, "np1"), (i32, "np2"), (ptr, "arena")]
 ARENA_BYTES = "ttc.arena_bytes"
@@ -45,11 +58,12 @@ def emit_module(module: ModuleOp, target: HostTarget, *, fuses: bool = True, lin
     `fuses` allows fused multiply-adds (the option enable_fp_fusion), `lines` adds a line table.
     """
     emitter = Emitter(target, fuses, lines)
-    kernels = [name for op in module.body.block.ops if isinstance(op, tt.FuncOp) for name in emitter.function(op)]
-    for name in kernels:
-        emitter.range(name)
+    emitter.sanitizes = SANITIZED in module.attributes
+    functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
+    for name, slots in [kernel for op in functions for kernel in emitter.function(op)]:
+        emitter.range(name, slots)
     module.attributes[ARENA_BYTES] = int_attr(emitter.arena_bytes, i64_type)
-    return emitter.module.text()
+    return emitter.module.text() + (checks.FUNCTION if emitter.uses_checks else "")
 
 
 def arena_size(module: ModuleOp) -> int:
@@ -68,15 +82,16 @@ class Emitter:
         self.lines = LineTable(self.module) if lines else None
         self.arena_bytes = FAULT_BYTES
         self.uses_faults = False
+        self.sanitizes = self.uses_checks = False
 
-    def function(self, op: tt.FuncOp) -> list[str]:
-        """One function; its name, if it is a kernel."""
+    def function(self, op: tt.FuncOp) -> list[tuple[str, int]]:
+        """One function; its name and the number of its parameters, if it is a kernel."""
         name, type_ = op.properties["sym_name"], op.properties["function_type"]
         visibility = op.properties.get("sym_visibility")
         assert isinstance(name, StringAttr) and isinstance(type_, FunctionType)
         is_kernel = not (isinstance(visibility, StringAttr) and visibility.data == "private")
         low = self.kernel(name.data, op) if is_kernel else self.internal(name.data, op, type_)
-        low.is_kernel, low.fuses = is_kernel, self.fuses
+        low.is_kernel, low.fuses, low.sanitizes = is_kernel, self.fuses, self.sanitizes
         if self.lines is not None:
             low.describe(self.lines, op)
         placed = plan(op, self.arena_bytes)
@@ -84,7 +99,8 @@ class Emitter:
         control.lower_body(low, op.regions[0])
         self.arena_bytes = placed.end + aligned(low.scratch_bytes)
         self.uses_faults |= low.uses_faults
-        return [name.data] if is_kernel else []
+        self.uses_checks |= low.uses_checks
+        return [(name.data, len(type_.inputs))] if is_kernel else []
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
         """The head of a kernel: parameters are read from their slots."""
@@ -115,7 +131,7 @@ class Emitter:
         x, y, z, width, height, depth, low.arena = context
         low.program, low.grid = (x, y, z), (width, height, depth)
 
-    def range(self, name: str) -> None:
+    def range(self, name: str, slots: int) -> None:
         """Programs one after the other."""
         params = [(ptr, "args"), (i64, "first"), (i64, "last"), *CONTEXT[3:]]
         function = self.module.function(f"{name}_range", i32, params, attributes=("nounwind",))
@@ -123,7 +139,10 @@ class Emitter:
         args, first, last, width, height, depth, arena = function.args
         if self.uses_faults:
             b.store(constant(i32, 0), arena, align=4)
+        table = checks.begin_range(b, args, slots, arena) if self.uses_checks else None
         with b.loop(first, last) as program:
+            if table is not None:
+                checks.leave_if_stopped(b, table)
             row, x = split(b, program, width)
             z, y = split(b, row, height)
             ids = [b.trunc(value, i32) for value in (x, y, z)]
@@ -164,6 +183,8 @@ def lower_call(low: Lowering, op: Operation) -> tuple[Value, ...]:
     b = low.builder
     target = Value(ptr, f"@{internal_symbol(callee.root_reference.data)}")  # defined in this module, maybe further down
     result = b.call(target, type_, args)
+    if low.sanitizes:
+        checks.stop_with_callee(low)
     if len(made) > 1:
         return tuple(b.extract_value(result, position) for position in range(len(made)))
     return (result,) if made else ()

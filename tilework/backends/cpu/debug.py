@@ -16,7 +16,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilework.backends.cpu.interface import fault_codes
+from tilework.backends.cpu.interface_of import fault_codes
 from tilework.backends.cpu.lowering import Lowering, lowers, memory_type
 from tilework.backends.cpu.printing import PRINT_SYMBOL, describe, element_name
 from tilework.backends.llvm.types import i8, i64, ptr, vector, void
@@ -54,9 +54,21 @@ def lower_assert(low: Lowering, op: Operation) -> None:
     else:
         holds = condition
     with b.if_(b.not_(holds), weights=(1, 1 << 20)):
-        low.fault(fault_codes(module_of(op))[op])
-        result = b.function.result
-        b.ret(None if result is void else Value(result, "zeroinitializer"))
+        stop(low, code_of(low, op))
+
+
+def stop(low: Lowering, code: Value | int) -> None:
+    """Set the fault code and end the function."""
+    low.fault(code)
+    result = low.builder.function.result
+    low.builder.ret(None if result is void else Value(result, "zeroinitializer"))
+
+
+def code_of(low: Lowering, op: Operation) -> int:
+    """The code of an op that can fail."""
+    if op not in low.codes:
+        low.codes.update(fault_codes(module_of(op)))
+    return low.codes[op]
 
 
 def all_true(low: Lowering, address: Value, count: int) -> Value:

@@ -6,29 +6,45 @@
 `slots` are the arguments as `interface.py` lays them out. The call returns when every program is done.
 """
 
+from collections.abc import Callable
+
 from tilework import knobs
 from tilework.backends.cpu.interface import Interface
 from tilework.backends.cpu.library import NativeKernel
-from tilework.backends.cpu.pool import Grid, default_threads, is_short, run_inline, run_shared
+from tilework.backends.cpu.pool import (
+    Grid,
+    default_threads,
+    is_short,
+    is_worth_sharing,
+    run_forked,
+    run_inline,
+    run_shared,
+)
 
 MOST_PROGRAMS = 2**31
 
+ErrorOf = Callable[[Interface, Grid, int, int], Exception]  # of a fault code and the number of a program
 
-def run(kernel: NativeKernel, interface: Interface, slots: bytes, grid: Grid) -> None:
-    """Run all programs of `grid`; a failed assert is a RuntimeError."""
+
+def run(
+    kernel: NativeKernel, interface: Interface, slots: bytes, grid: Grid, error_of: ErrorOf | None = None
+) -> None:
+    """Run all programs of `grid`; a failed assert is a RuntimeError, or what `error_of` makes of it."""
     total = grid[0] * grid[1] * grid[2]
     if total < 1:
         return
-    if total == 1 or is_short(kernel, total):
+    if is_short(kernel, total) or (total == 1 and not is_worth_sharing(kernel)):
         failure = run_inline(kernel, slots, grid, total, interface.arena)
     elif total > MOST_PROGRAMS:
         raise ValueError(f"a grid of {' x '.join(map(str, grid))} has {total} programs; at most {MOST_PROGRAMS} can be run")
     elif (threads := thread_count()) == 1:
         failure = run_inline(kernel, slots, grid, total, interface.arena)
+    elif total < threads and is_worth_sharing(kernel):
+        failure = run_forked(kernel, slots, grid, total, interface.arena, threads)
     else:
         failure = run_shared(kernel, slots, grid, total, interface.arena, threads)
     if failure is not None:
-        raise fault_error(interface, grid, *failure)
+        raise (error_of or fault_error)(interface, grid, *failure)
 
 
 def thread_count() -> int:

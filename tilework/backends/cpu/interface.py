@@ -7,34 +7,33 @@ The facts stand as JSON in the first line of the `llir` text, so that an LLVM fi
 Code. ``i32 NAME_range(args, first, last, np0, np1, np2, arena)`` runs the programs with linear ids first to last - 1 (x
 fastest). `args` are slots of 8 bytes, one per parameter. `arena` is scratch memory, aligned to 64 bytes. Its first 64
 bytes are the control block: the fault code (i32), at byte 8 the linear id of the program that failed (i64), at byte 16
-the number of programs that `NAME_work` ran (i64). ``NAME_work`` takes chunks of ids from a shared counter until none are
-left; every thread of a launch calls it once.
+the number of programs that `NAME_work` ran (i64), at byte 32 who shares out large nests (`fork.py`), or 0. ``NAME_work``
+takes chunks of ids from a shared counter until none are left; every thread of a launch calls it once.
 
 Faults. An assert that fails stores its code, 1 + its position among the asserts of the module, and `NAME_range` returns
 it after that program.
+
+Nothing here knows the IR: a process that finds its kernels in the cache loads no compiler. `interface_of.py` reads the
+facts off a module.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
-from xdsl.ir import Attribute, Operation
-
-from tilework.backends.cpu.stored import stored_parameters
 from tilework.errors import TritonError
-from tilework.ir.types import PointerType
 
 MARK = "; tilework "
 CONTROL = 64  # bytes at the start of an arena
-FAULT, PROGRAM, COUNT = 0, 8, 16  # places in the control block
-ASSERTS = ("tt.assert", "ttc.assert")
+FAULT, PROGRAM, COUNT, FORK = 0, 8, 16, 32  # places in the control block (24 is the sanitizer's, see `checks.py`)
 
 
 @dataclass(frozen=True)
 class Interface:
-    """See the module docstring; `faults` are (message, file:line:column) by code - 1, `alignments` those of `stored`."""
+    """See the module docstring; `faults` are (message, file:line:column) by code - 1, `alignments` those of `stored`.
+
+    `checks` are (code, "reads" or "writes" or "updates", bytes, parameters) of the sanitizer's checks (checks.py).
+    """
 
     name: str
     parameters: tuple[str, ...]
@@ -42,22 +41,7 @@ class Interface:
     arena: int = CONTROL
     faults: tuple[tuple[str, str], ...] = field(default=())
     alignments: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, module: ModuleOp, arena: int) -> "Interface":
-        """The interface of the public function of a module."""
-        function = public_function(module)
-        name = function.properties["sym_name"].data  # pyright: ignore[reportAttributeAccessIssue]
-        inputs = function.properties["function_type"].inputs  # pyright: ignore[reportAttributeAccessIssue]
-        stored = sorted(stored_parameters(module, name).items())
-        return cls(
-            name,
-            tuple("ptr" if isinstance(type, PointerType) else str(type) for type in inputs),
-            tuple(position for position, _ in stored),
-            arena,
-            tuple((message_of(op), location_text(op.location) or "") for op in asserts(module)),
-            tuple(alignment for _, alignment in stored),
-        )
+    checks: tuple[tuple[int, str, int, tuple[int, ...]], ...] = ()
 
     def line(self) -> str:
         """The first line of the `llir` text."""
@@ -76,46 +60,9 @@ class Interface:
         """From a dictionary, in which JSON has made lists of tuples."""
         faults = tuple((message, place) for message, place in facts["faults"])
         alignments = tuple(facts.get("alignments", ()))
-        return cls(facts["name"], tuple(facts["parameters"]), tuple(facts["stored"]), facts["arena"], faults, alignments)
-
-
-def public_function(module: ModuleOp) -> Operation:
-    """The kernel among the functions of a module."""
-    for op in module.ops:
-        visibility: Any = op.properties.get("sym_visibility")
-        if op.name == "tt.func" and visibility is not None and visibility.data == "public":
-            return op
-    raise TritonError("the module has no public tt.func")
-
-
-def asserts(module: ModuleOp) -> Iterator[Operation]:
-    """The ops that can fail, in the order of their codes."""
-    return (op for op in module.walk() if op.name in ASSERTS)
-
-
-def fault_codes(module: ModuleOp) -> dict[Operation, int]:
-    """The code of each op that can fail."""
-    return {op: code for code, op in enumerate(asserts(module), 1)}
-
-
-def message_of(op: Operation) -> str:
-    message: Any = op.properties.get("message")
-    return message.data if message is not None else ""
-
-
-def location_text(location: Attribute | None) -> str | None:
-    """``file:line:column`` of the innermost source position, or None when it is unknown."""
-    match location:
-        case FileLineColLoc():
-            return f"{location.filename.data}:{location.line.data}:{location.column.data}"
-        case NameLoc():
-            return location_text(location.location)
-        case CallSiteLoc():
-            return location_text(location.callee) or location_text(location.caller)
-        case FusedLoc(locations=ArrayAttr(data=parts)):
-            return next((text for part in parts if (text := location_text(part))), None)
-        case _:
-            return None
+        checks = tuple((code, verb, size, tuple(slots)) for code, verb, size, slots in facts.get("checks", ()))
+        names, stored = tuple(facts["parameters"]), tuple(facts["stored"])
+        return cls(facts["name"], names, stored, facts["arena"], faults, alignments, checks)
 
 
 def work_function(name: str) -> str:

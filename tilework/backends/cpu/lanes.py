@@ -25,7 +25,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilework.backends.cpu.lowering import element_bytes
 from tilework.backends.cpu.scalars import predicate_of
 from tilework.backends.llvm.values import Value
-from tilework.ir import tt
+from tilework.ir import tt, ttc
 from tilework.ir.types import PointerType, bit_width, i1
 
 RUNTIME = "runtime"
@@ -116,6 +116,8 @@ def op_strides(op: Operation, operands: list[Strides], rank: int) -> Strides:
         if bit_width(op.operands[1].type) < 32 and any(operands[1]):
             return tuple(0 if a == 0 and b == 0 else None for a, b in zip(*operands, strict=True))
         return tuple(plus(a, times(b, size)) for a, b in zip(*operands, strict=True))
+    if cls is ttc.CheckOp:
+        return operands[0] if None not in operands[0] else vary(operands[:1], rank)
     if cls in KEEPING or (cls is arith.ExtSIOp and bit_width(op.operands[0].type) >= 32):
         return operands[0]
     if cls is tt.BitcastOp and isinstance(op.operands[0].type, PointerType):

@@ -7,7 +7,7 @@ first what to call when nothing fits, then entries, each of which describes one 
 
 An entry fits if the call has the same shape, every argument passes its guard, every watched dictionary still holds what it
 held (``dict, key, value`` three by three), and every list of `empty` is empty. Guards also put the arguments into the
-slots of 8 bytes that the machine code takes (`interface.py`). The numbers are in `record`, as `Record` packs them; a guard
+slots of 8 bytes that the machine code takes (`interface.py`). The numbers are in `record` (`launcher_layout.py`); a guard
 is the address of a function of `launcher_guards.py` with its settings. On a fit the kernel runs right here, with the GIL
 released if it is not short; what is worth more than one thread goes to `shared(slots, x, y, z)`. Nothing is ever decided
 against the Python path: whatever does not fit is called again there, with the same arguments.
@@ -16,72 +16,33 @@ Objects are read through Python's C API, except for the class of an object and t
 the user of this module verifies first. `launch.context` holds the addresses that differ between processes.
 """
 
-import struct
-from typing import NamedTuple
-
-from tilework.backends.cpu.interface import FAULT, PROGRAM
-from tilework.backends.cpu.launcher_guards import (
+from tilework.backends.cpu.interface import FAULT, FORK, PROGRAM
+from tilework.backends.cpu.launcher_guards import NULL, WRITERS, YES, Writer, is_class, num, read_int
+from tilework.backends.cpu.launcher_layout import (
     CONTEXT,
-    GUARDS,
-    NULL,
-    WRITERS,
-    YES,
-    Writer,
-    is_class,
-    num,
-    read_int,
+    EMPTY,
+    EXPECTED,
+    FAULT_CALL,
+    GUARD,
+    HEADER,
+    KERNEL,
+    KEYWORDS,
+    META,
+    MOST_SLOTS,
+    NAMES,
+    RECORD,
+    SHARED,
+    TYPES,
+    WATCHED,
 )
 from tilework.backends.llvm.module import Block, Module
 from tilework.backends.llvm.types import array, f64, i8, i32, i64, ptr, void
 from tilework.backends.llvm.values import Value, constant
 
-EXPORTS = ("launch", "bind", "launch.context", *GUARDS)
-
-# entry: positions in the tuple
-KERNEL, KEYWORDS, WATCHED, EMPTY, TYPES, EXPECTED, RECORD, FAULT_CALL, SHARED, NAMES, META = range(11)
-
-MOST_SLOTS = 64
 MOST_PROGRAMS = 2**31
 STACK_ARENA = 4096  # kernels that need more scratch memory get it from the heap
-WAKE_NS = 60_000.0  # as in `pool.py`
+WAKE_NS, FORK_NS = 60_000.0, 300_000.0  # as in `pool.py`
 HOLD_NS = 10_000.0  # shorter launches keep the GIL
-
-HEADER = struct.Struct("<7q")  # positional, keywords, slots, code, arena, cost, offset of the slots
-GUARD = struct.Struct("<qqqiiii")  # function, low, high, mode, slot, stored, alignment mask
-
-
-class Guard(NamedTuple):
-    """What one argument must be, and where it goes. `low` and `high` are bounds, or the constant to compare with.
-
-    `mask` are the bits that an address must not have, for arrays on which the kernel does atomics.
-    """
-
-    function: int
-    low: int = 0
-    high: int = 0
-    mode: int = 0
-    slot: int = 0
-    stored: bool = False
-    mask: int = 0
-
-
-class Record(NamedTuple):
-    """The numbers of an entry. `cost` is the address of a double, the nanoseconds that one program took last time."""
-
-    positional: int
-    keywords: int
-    code: int
-    arena: int
-    cost: int
-    guards: tuple[Guard, ...]
-    slots: bytes  # of arguments that are not given: the rest is overwritten
-
-    def pack(self) -> bytes:
-        """As the machine code reads it."""
-        offset = HEADER.size + GUARD.size * len(self.guards)
-        numbers = (self.positional, self.keywords, len(self.slots) // 8, self.code, self.arena, self.cost, offset)
-        guards = [GUARD.pack(*guard[:5], int(guard.stored), guard.mask) for guard in self.guards]
-        return HEADER.pack(*numbers) + b"".join(guards) + self.slots
 
 
 def launcher_text(monotonic_clock: int) -> str:
@@ -256,6 +217,7 @@ def write_inline(module: Module) -> None:
     short = b.and_(b.fcmp("ogt", known, 0.0), b.fcmp("olt", b.fmul(known, programs), HOLD_NS))
     (thread,) = b.if_else(short, lambda: [NULL], lambda: [b.api("PyEval_SaveThread")])
     b.store(constant(i32, 0), b.gep(arena, FAULT))
+    b.store(NULL, b.gep(arena, FORK))
     start = b.call("now", i64, [])
     extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
     code = b.call(b.at(record, 24, ptr), i32, [slots, num(0), total, *extent, arena])
@@ -342,7 +304,7 @@ def write_launch(module: Module) -> None:
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
     cost = b.load(f64, b.at(record, 40, ptr))
     known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", b.fmul(cost, b.sitofp(total, f64)), WAKE_NS))
-    here = b.or_(b.icmp("eq", total, 1), known_short)
+    here = b.or_(b.and_(b.icmp("eq", total, 1), b.fcmp("olt", cost, FORK_NS)), known_short)
 
     def run() -> list[Value]:
         return list(

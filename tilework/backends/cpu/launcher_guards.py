@@ -4,22 +4,24 @@
 `guard` want it (`launcher.py` has their layout), and if so stores it in its slot.
 """
 
+from tilework.backends.cpu.launcher_layout import (
+    ARRAY_DATA,
+    ARRAY_DTYPE,
+    ARRAY_FLAGS,
+    CONTEXT,
+    MULTIPLE,
+    ONE,
+    OTHER,
+    SAME_FLOAT,
+    SAME_INT,
+    SAME_TEXT,
+    TYPE,
+    WRITEABLE,
+)
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.module import Block, Function, Module
 from tilework.backends.llvm.types import Type, f32, f64, i16, i32, i64, ptr, void
 from tilework.backends.llvm.values import Value, constant
-
-# places in objects, in bytes
-TYPE = 8
-ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
-
-GUARDS = ("guard_constant", "guard_array", "guard_tensor", "guard_fields", "guard_int", "guard_float", "guard_bool")
-PLACES = ("implementation", "keys", "element")  # in a torch tensor; the last two in its implementation
-# strings, True, classes, and the method definition of `launch`
-CONTEXT = ("dtype", "is_cpu", "data_ptr", "true", "int", "str", "tuple", "definition", *PLACES)
-
-OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
-SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared if they are not the same object
 
 NULL = constant(ptr, 0)
 
@@ -189,6 +191,7 @@ def store_data_pointer(b: Writer, arg: Value, settings: Value, slot: Value) -> N
     b.need(b.is_object(found))
     address = b.api("PyLong_AsUnsignedLongLongMask", found, result=i64)
     b.drop(found)
+    b.need(b.icmp("ne", address, 0))  # nothing to point at, or freed: the Python path knows which
     store_address(b, address, settings, slot)
 
 

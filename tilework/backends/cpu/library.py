@@ -13,6 +13,7 @@ from typing import Any
 
 from tilework.backends.cpu.printing import PRINT_SYMBOL, print_address
 
+FORK_SYMBOL = "tilework.fork."  # how the functions of shared nests are called
 LONG, INT, POINTER = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 # args are bytes: ctypes passes the address of their content, which the kernel only reads
 RANGE = ctypes.CFUNCTYPE(INT, ctypes.c_char_p, LONG, LONG, INT, INT, INT, POINTER)
@@ -26,7 +27,9 @@ class NativeKernel:
     library: Any  # owns the code
     range: Callable[..., int]
     work: Callable[..., int]
+    has_forks: bool = False  # whether it has nests that threads can share, see `fork.py`
     program_ns: float | None = None  # what one program took last time; None before the first launch
+    pause: int = 0  # how many launches are still to do without sharing
 
 
 def load(data: bytes, name: str) -> NativeKernel:
@@ -35,4 +38,5 @@ def load(data: bytes, name: str) -> NativeKernel:
 
     imports = {PRINT_SYMBOL: print_address()} if PRINT_SYMBOL.encode() in data else {}
     library = jit_load(data, (f"{name}_range", f"{name}_work"), imports)
-    return NativeKernel(library, RANGE(library[f"{name}_range"]), WORK(library[f"{name}_work"]))
+    has_forks = FORK_SYMBOL.encode() in data
+    return NativeKernel(library, RANGE(library[f"{name}_range"]), WORK(library[f"{name}_work"]), has_forks)

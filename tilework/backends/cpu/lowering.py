@@ -114,6 +114,9 @@ class Lowering:
         self.branches: Any = None  # the blocks of the function, where it has `cf` branches
         self.is_kernel = True
         self.uses_faults = False
+        self.sanitizes = False  # a function that is called may have to end its caller, see `checks.py`
+        self.uses_checks = False
+        self.codes: dict[Operation, int] = {}  # of the ops that can fail
         self.lines: LineTable | None = None
         self.fuses = True  # whether a product and a sum may become one fused multiply-add
         self.scratch_offset = 0  # where memory that one op needs for itself begins

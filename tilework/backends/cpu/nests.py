@@ -23,9 +23,10 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.backends.cpu.access import access_stride, emit_load, emit_read, emit_store, emit_write
+from tilework.backends.cpu.checks import emit_assert, emit_check
 from tilework.backends.cpu.elementary import FUNCTION_OF
 from tilework.backends.cpu.lanes import Interval, Kind, Linear, Stride, intervals, strides
-from tilework.backends.cpu.lowering import ELEMENTWISE, Lowering, element_bytes, lowers, shaped, spread
+from tilework.backends.cpu.lowering import ELEMENTWISE, Lowering, element_bytes, shaped, spread
 from tilework.backends.cpu.reduce import Fold
 from tilework.backends.cpu.scalars import INTEGER_PREDICATES, predicate_of
 from tilework.backends.llvm.types import i1, i32, i64
@@ -38,16 +39,11 @@ MOST_LANES = 32
 LONG_BODY = 20  # a body of more cost is not emitted twice
 HEAVY_BODY = 60  # a body of more cost needs the registers for itself
 COSTS = {"exp": 25, "exp2": 25, "sqrt": 4, "abs": 1, "floor": 1, "ceil": 1, "rsqrt": 8}
-FREE = (arith.ConstantOp, ttc.EndOp)
+FREE = (arith.ConstantOp, ttc.EndOp, ttc.CheckOp)
 CHECK, FAST, SLOW = "check", "fast", "slow"  # what is known of the masks of a chunk: nothing, all on, some off
 WRITES = (ttc.WriteOp, ttc.ReduceOp)
 ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)
-EFFECTS = (*WRITES, *ATOMICS, tt.StoreOp)
-
-
-@lowers(ttc.NestOp)
-def lower_nest(low: Lowering, op: Operation) -> None:
-    Nest(low, op).emit()
+EFFECTS = (*WRITES, *ATOMICS, tt.StoreOp, ttc.AssertOp)
 
 
 class Nest:
@@ -59,14 +55,16 @@ class Nest:
         self.shape = array_values(op.properties["shape"])
         self.strides = strides(self.block)
         self.ops = [inner for inner in self.block.ops if type(inner) is not ttc.EndOp]
+        self.work = working_ops(self.ops) if low.sanitizes else self.ops
         self.folds = [Fold(self, inner) for inner in self.ops if type(inner) is ttc.ReduceOp]
         self.written = {accessed_buffer(inner, where) for inner in self.ops for where in written_operands(inner)}
         self.stores = any(type(inner) is tt.StoreOp or type(inner) in ATOMICS for inner in self.ops)
         self.kinds: dict[SSAValue, Kind] = {}
         self.dim, self.order = self.choose()
         self.intervals = intervals(self.block, self.strides, self.dim) if self.shape else {}
-        self.lanes = self.choose_lanes()
+        self.lanes = self.step = self.choose_lanes()  # a step of the loop along `dim`
         self.chunk: Value = constant(i64, 0)  # the index of lane 0 along `dim`
+        self.bounds: tuple[Value, Value] | None = None  # of the outermost loop, if not all of it is to run
         self.mode = CHECK
         self.depths = self.find_depths()
 
@@ -112,18 +110,21 @@ class Nest:
             return 1
         if not all(self.low.is_elementwise(fold.combine) for fold in self.folds):
             return 1
-        computes = any(type(op) in ELEMENTWISE and self.is_vector(op) for op in self.ops)
+        lanes = self.wanted_lanes()
+        while self.shape[self.dim] % lanes:
+            lanes //= 2
+        return lanes
+
+    def wanted_lanes(self) -> int:
+        """The lanes of a dimension that is large enough."""
+        computes = any(type(op) in ELEMENTWISE and self.is_vector(op) for op in self.work)
         widest = 8
-        for op in self.ops:
+        for op in self.work:
             if op.results and self.is_vector(op):
                 bits = max(bit_width(value.type) for value in (*op.results, *op.operands) if not self.is_line(value))
                 widest = max(widest, 32 if bits < 32 and computes and is_float(op.results[0].type) else bits)
         vectors = VECTORS if self.cost() < HEAVY_BODY else VECTORS // 2
-        lanes = min(MOST_LANES, vectors * self.low.target.vector_bytes * 8 // widest)
-        size = self.shape[self.dim]
-        while size % lanes:
-            lanes //= 2
-        return lanes
+        return min(MOST_LANES, vectors * self.low.target.vector_bytes * 8 // widest)
 
     def is_single(self, op: Operation) -> bool:
         """An op that works on one element at a time."""
@@ -139,7 +140,7 @@ class Nest:
     def cost(self) -> int:
         """Instructions per vector, roughly."""
         total = 0
-        for op in self.ops:
+        for op in self.work:
             if type(op) in FREE or (op.results and self.is_line(op.results[0])):
                 continue
             name = FUNCTION_OF.get(type(op))
@@ -150,7 +151,7 @@ class Nest:
         """How many loops are around each op: as few as its operands allow."""
         place = {dim: position + 1 for position, dim in enumerate(self.order)}
         depth: dict[SSAValue, int] = {
-            arg: 0 if position == self.dim else place[position] for position, arg in enumerate(self.block.args)
+            arg: 0 if position == self.dim else place.get(position, 0) for position, arg in enumerate(self.block.args)
         }
         found: dict[Operation, int] = {}
         for op in self.ops:
@@ -158,8 +159,8 @@ class Nest:
                 level = len(self.order)
             else:
                 level = max((depth.get(operand, 0) for operand in op.operands), default=0)
-                if op.results and not self.is_line(op.results[0]):
-                    level = max(level, place[self.dim])
+                if type(op) is ttc.CheckOp or (op.results and not self.is_line(op.results[0])):
+                    level = max(level, place.get(self.dim, 0))
             found[op] = level
             for result in op.results:
                 depth[result] = level
@@ -188,25 +189,30 @@ class Nest:
             return
         dim, is_innermost = self.order[depth], depth == len(self.order) - 1
         folds = [fold for fold in self.folds if fold.axis == dim] if is_innermost else []
-        size, step = self.shape[dim], self.lanes if dim == self.dim else 1
+        size, step = self.shape[dim], self.step if dim == self.dim else 1
         for fold in folds:
             fold.begin(size == step)
+        bounds = self.bounds if depth == 0 else None
+        start, end = bounds or (constant(i64, 0), constant(i64, size))
         if size == step:
             self.set_index(dim, constant(i64, 0))
             self.level(depth + 1)
         elif dim == self.dim and is_innermost and (limit := self.full_chunks()) is not None:
+            last = self.last_chunk()
+            if bounds is not None:
+                limit, last = self.b.smin(self.b.smax(limit, start), end), self.b.smin(last, end)
             self.mode = FAST
-            self.loop(dim, constant(i64, 0), limit, folds, depth)
+            self.loop(dim, start, limit, folds, depth)
             self.mode = SLOW
-            self.loop(dim, limit, self.last_chunk(), folds, depth)
+            self.loop(dim, limit, last, folds, depth)
             self.mode = CHECK
         else:
-            self.loop(dim, constant(i64, 0), constant(i64, size), folds, depth)
+            self.loop(dim, start, end, folds, depth)
         for fold in folds:
             fold.finish()
 
     def loop(self, dim: int, start: Value, end: Value, folds: "list[Fold]", depth: int) -> None:
-        step = self.lanes if dim == self.dim else 1
+        step = self.step if dim == self.dim else 1
         initial = [value for fold in folds for value in fold.values]
         with self.b.loop_carrying(start, end, step, initial) as loop:
             self.set_index(dim, loop.index)
@@ -390,6 +396,16 @@ def hand_out(folds: "list[Fold]", values: Sequence[Value]) -> None:
         position += len(fold.values)
 
 
+def working_ops(ops: list[Operation]) -> list[Operation]:
+    """All but the asserts and what is computed for them alone: a sanitized nest is laid out, and rounds, as the plain one."""
+    asserting: set[Operation] = set()
+    for op in reversed(ops):
+        users = {use.operation for result in op.results for use in result.uses}
+        if type(op) is ttc.AssertOp or (users and users <= asserting):
+            asserting.add(op)
+    return [op for op in ops if op not in asserting]
+
+
 def written_operands(op: Operation) -> Sequence[int]:
     """Which operands are buffers that the op writes."""
     if type(op) is ttc.WriteOp:
@@ -405,6 +421,8 @@ def accessed_buffer(op: Operation, position: int) -> SSAValue:
 
 
 SPECIAL: dict[type[Operation], Any] = {
+    ttc.AssertOp: emit_assert,
+    ttc.CheckOp: emit_check,
     tt.LoadOp: emit_load,
     tt.StoreOp: emit_store,
     ttc.ReadOp: emit_read,

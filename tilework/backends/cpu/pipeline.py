@@ -13,6 +13,7 @@ TILEWORK_DEVICE=evaluator kernels are compiled to TTIR only, and the evaluator r
 """
 
 import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
@@ -20,6 +21,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.backends.base import GPUTarget, Stage, run_passes
+from tilework.backends.observe import is_on
 from tilework.backends.options import CompileOptions
 
 DEFAULT_DEVICE = "native"  # or "evaluator": what runs kernels on the host unless TILEWORK_DEVICE says
@@ -52,7 +54,7 @@ class CpuBackend:
 
         return {
             "ttir": lambda module: run_passes(module, ttir_pipeline(None)),
-            "ttcir": tile_loops,
+            "ttcir": lambda module: tile_loops(module, options.sanitize),
             "llir": lambda module: llvm_text(module, options.enable_fp_fusion),
             "obj": object_code,
         }
@@ -80,21 +82,22 @@ def native_identity() -> str:
     return f"cpu-{platform.machine()}-llvmlite-{llvmlite.__version__}-{HostTarget.detect().identity}"
 
 
-def tile_loops(module: Any) -> Any:
+def tile_loops(module: Any, sanitize: bool = False) -> Any:
     """TTIR to loop nests."""
     from tilework.transforms.pipelines import ttc_pipeline
 
-    return run_passes(module, ttc_pipeline())
+    return run_passes(module, ttc_pipeline(sanitize))
 
 
 def llvm_text(module: Any, fuses: bool = True) -> str:
     """Loop nests to LLVM text: the functions, the one that takes chunks of programs, and the interface."""
     from tilework.backends.cpu.codegen import arena_size, emit_module
-    from tilework.backends.cpu.interface import Interface, work_function
+    from tilework.backends.cpu.interface import work_function
+    from tilework.backends.cpu.interface_of import interface_of
     from tilework.backends.cpu.target import HostTarget
 
     text = emit_module(module, HostTarget.detect(), fuses=fuses)
-    interface = Interface.of(module, arena_size(module))
+    interface = interface_of(module, arena_size(module))
     return interface.line() + text + work_function(interface.name)
 
 
@@ -102,5 +105,7 @@ def object_code(text: str) -> bytes:
     """LLVM text to an object file."""
     from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
 
+    if is_on("LLVM_IR_ENABLE_DUMP"):
+        sys.stderr.write(text)
     machine = host_target_machine()
-    return to_object(optimize(text, OPTIMISATION, machine), machine)
+    return to_object(optimize(text, 0 if is_on("DISABLE_LLVM_OPT") else OPTIMISATION, machine), machine)

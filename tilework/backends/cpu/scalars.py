@@ -23,7 +23,8 @@ from tilework.backends.llvm.values import Value, constant, signed
 from tilework.ir import tt
 from tilework.ir.arith_ext import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan, RoundingMode
-from tilework.ir.misc import AssumeOp, GpuBarrierOp
+from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import AssumeOp
 from tilework.ir.types import PointerType
 
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tilework.backends.llvm.compile import host_features
-
 ARM = ("aarch64", "arm64")
 # Linux names features differently from LLVM, which reports only a part of them on ARM
 LINUX_NAMES = {
@@ -94,6 +92,8 @@ class HostTarget:
 
 @cache
 def detect() -> HostTarget:
+    from tilework.backends.llvm.compile import host_features  # loads LLVM
+
     cpu, text = host_features()
     features = {name[1:] for name in text.split(",") if name.startswith("+")}
     arch = platform.machine().lower()

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tilework import knobs
 from tilework.backends.base import GPUTarget, Stage, run_passes
-from tilework.backends.options import CompileOptions
+from tilework.backends.options import CompileOptions, capability_of
 
 
 class CudaBackend:
@@ -19,10 +20,10 @@ class CudaBackend:
 
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         """Options with what the hardware implies: fp8 formats, tf32 dots, clusters only from Hopper on."""
-        capability = self.capability
+        arch = knobs.runtime.override_arch or settings.get("arch") or f"sm{self.capability}"
+        capability = capability_of(arch)
         options = CompileOptions.of(
-            settings,
-            arch=f"sm{capability}",
+            {**settings, "arch": arch},
             backend_name="cuda",
             warp_size=32,
             supported_fp8_dtypes=("fp8e4b15", "fp8e4nv", "fp8e5") if capability >= 89 else ("fp8e4b15", "fp8e5"),
@@ -41,7 +42,8 @@ class CudaBackend:
         """TTIR so far; the stages below it arrive with the GPU middle end."""
         from tilework.transforms.pipelines import ttir_pipeline
 
-        return {"ttir": lambda module: run_passes(module, ttir_pipeline(self.capability))}
+        capability = capability_of(options.arch) if options.arch else self.capability
+        return {"ttir": lambda module: run_passes(module, ttir_pipeline(capability))}
 
     def hash(self) -> str:
         """The architecture; no external tool takes part yet."""

@@ -34,10 +34,16 @@ def initialize_all() -> None:
     llvm.initialize_all_asmprinters()
 
 
+# x86 conversions to bf16 that read and write denormals as zero; without them LLVM rounds with integers, exactly
+FLUSHING = ("avx512bf16", "avxneconvert", "avx10.2")
+
+
 @cache
 def host_features() -> tuple[str, str]:
-    """(cpu name, feature string) of this machine."""
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    """(cpu name, feature string) of this machine, without the features whose arithmetic is not IEEE's."""
+    found = llvm.get_host_cpu_features()
+    found.update({name: False for name in FLUSHING if name in found})
+    return llvm.get_host_cpu_name(), found.flatten()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""LLVM types, interned: equal arguments give the same object, so types are compared with `is`.
+"""LLVM types, interned: equal arguments give the same object, also in several threads, so types are compared with `is`.
 
 >>> vector(f32, 4).text, vector(f32, 4) is vector(f32, 4)
 ('<4 x float>', True)
@@ -49,9 +49,17 @@ class Type:
         return vector(scalar, self.count) if self.kind == "vector" else scalar
 
 
+_INTERNED: dict[str, Type] = {}  # by text
+
+
+def interned(made: Type) -> Type:
+    """The one type with that text. Two threads that miss a cache at the same time both come here, and leave with the same."""
+    return _INTERNED.setdefault(made.text, made)
+
+
 @cache
 def integer(bits: int) -> Type:
-    return Type("int", f"i{bits}", f"i{bits}", bits)
+    return interned(Type("int", f"i{bits}", f"i{bits}", bits))
 
 
 def pointer(space: int = 0) -> Type:
@@ -62,7 +70,7 @@ def pointer(space: int = 0) -> Type:
 def pointer_in(space: int) -> Type:
     made = Type("ptr", f"ptr addrspace({space})" if space else "ptr", f"p{space}", 64)
     made.space = space
-    return made
+    return interned(made)
 
 
 @cache
@@ -71,14 +79,14 @@ def vector(element: Type, count: int) -> Type:
     made = Type("vector", f"<{count} x {element.text}>", f"v{count}{element.suffix}", element.bits * count)
     made.scalar = made.element = element
     made.count = count
-    return made
+    return interned(made)
 
 
 @cache
 def array(element: Type, count: int) -> Type:
     made = Type("array", f"[{count} x {element.text}]", "", element.bits * count)
     made.element, made.count = element, count
-    return made
+    return interned(made)
 
 
 @cache
@@ -86,7 +94,7 @@ def struct(*fields: Type) -> Type:
     """A literal struct; `Module.named_struct` gives one a name, which keeps the text of wide ones short."""
     made = Type("struct", "{ " + ", ".join(field.text for field in fields) + " }", "", sum(f.bits for f in fields))
     made.fields = fields
-    return made
+    return interned(made)
 
 
 i1, i8, i16, i32, i64, i128 = (integer(bits) for bits in (1, 8, 16, 32, 64, 128))

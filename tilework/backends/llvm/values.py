@@ -115,8 +115,7 @@ def constant(type: Type, value: Any) -> Value:
     text = scalar_text(type.scalar, number)
     if type.kind == "vector":
         text = f"splat ({type.scalar.text} {text})"
-    made = _INTERNED[key] = Value(type, text, number)
-    return made
+    return _INTERNED.setdefault(key, Value(type, text, number))
 
 
 def lanes_constant(type: Type, values: Any) -> Value:

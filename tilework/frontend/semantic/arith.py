@@ -124,7 +124,7 @@ class ArithMixin:
         else:
             value = plain(offset)
             if not isinstance(value, int):
-                raise InvalidOperands(pointer.dtype, value, operator, "an offset is an integer")
+                raise InvalidOperands(pointer.dtype, shown_type(value), operator, "an offset is an integer")
             value = -value if operator == "-" else int(value)
             width = int32 if -(2**31) <= value < 2**31 else int64
             offset = self.constant(value, retype(pointer.type, width))

@@ -174,6 +174,12 @@ class ElementwiseMixin:
         pack: int,
     ) -> list[tl.tensor]:
         """One tensor per element of `dtypes`, computed by assembly; `pack` elements at a time."""
+        if not isinstance(asm, str) or not isinstance(constraints, str):
+            raise TypeError(f"the assembly and its constraints must be compile-time strings, got {asm} and {constraints}")
+        if not isinstance(pack, int) or pack < 1 or pack & (pack - 1):
+            raise ValueError(f"pack must be a compile-time power of 2, got {pack}")
+        if not dtypes or not all(isinstance(element, dtype) for element in dtypes):
+            raise TypeError(f"inline assembly returns one dtype, or a tuple of them, got {', '.join(map(str, dtypes))}")
         values = self.broadcast_all([self.to_tensor(x) for x in args])
         shaped = values[0].type if values else dtypes[0]
         types = [retype(shaped, element) for element in dtypes]

@@ -22,7 +22,8 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.ir import tt
-from tilework.ir.misc import AssumeOp, GpuBarrierOp
+from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import AssumeOp
 from tilework.ir.types import i32, tensor_type
 from tilework.language import core as tl
 from tilework.language.dtypes import int32

@@ -57,7 +57,8 @@ def number_dtype(value: object) -> dtype:
             return int64
         if 2**63 <= value < 2**64:
             return uint64
-        raise ValueError(f"the integer {value} does not fit in 64 bits: no tensor can hold it")
+        shown = value if abs(value) >> 128 == 0 else f"of {value.bit_length()} bits"
+        raise ValueError(f"the integer {shown} does not fit in 64 bits: no tensor can hold it")
     if isinstance(value, float):
         fits = value == 0 or not isfinite(value) or FP32_MIN <= abs(value) <= FP32_MAX
         return float32 if fits else float64

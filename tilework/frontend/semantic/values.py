@@ -10,6 +10,7 @@ it and gives them one shape. Numbers become constants of the final type and shap
 
 from collections.abc import Sequence
 from functools import cache
+from math import copysign
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilework.ir import types as ir
@@ -98,15 +99,17 @@ class ValuesMixin:
         element = type.scalar
         if not isinstance(value, (bool, int, float)):
             raise TypeError(f"expected a number for a constant of type {element}, got {value!r}")
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            number_dtype(value)  # refuses it
         if element.is_fp8():
             return self.fp8_constant(value, type)
         number = cached_number(stored_number, value, element.name)
         return tl.tensor(self.builder.constant(number, ir_type(type)), type)
 
     def fp8_constant(self: "Semantic", value: int | float, type: dtype) -> tl.tensor:
-        """An fp8 constant. Zero is direct; other numbers are rounded by the cast that runs, as for variables."""
+        """An fp8 constant. +0 is direct; other numbers are rounded by the cast that runs, as for variables."""
         self.check_dtype(type.scalar)
-        if value == 0:
+        if value == 0 and copysign(1.0, value) > 0:
             return tl.tensor(self.builder.constant(0 if ir_type(type.scalar) is ir.i8 else 0.0, ir_type(type)), type)
         wide = tl.tensor(self.builder.constant(rounded(float(value), "fp32"), ir.f32), float32)
         return self.splat(self.cast(wide, type.scalar), shape_of_type(type))

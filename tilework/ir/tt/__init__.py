@@ -36,7 +36,8 @@ from tilework.ir.tt.foreign import (
     MapElementwiseOp,
     MapElementwiseReturnOp,
 )
-from tilework.ir.tt.function import CallOp, FuncOp, ReturnOp, ViewOp, function_type
+from tilework.ir.tt.function import CallOp, FuncOp, ReturnOp, function_type
+from tilework.ir.tt.legacy import ExperimentalDescriptorLoadOp, ExperimentalDescriptorStoreOp, ViewOp
 from tilework.ir.tt.memory import LoadOp, StoreOp, loaded_type, mask_type
 from tilework.ir.tt.program import AssertOp, GetNumProgramsOp, GetProgramIdOp, PrintOp
 from tilework.ir.tt.reduce import (
@@ -84,6 +85,8 @@ TT = Dialect(
         DotScaledOp,
         ElementwiseInlineAsmOp,
         ExpandDimsOp,
+        ExperimentalDescriptorLoadOp,
+        ExperimentalDescriptorStoreOp,
         ExternElementwiseOp,
         FpToFpOp,
         FuncOp,
@@ -141,6 +144,8 @@ __all__ = [
     "DotScaledOp",
     "ElementwiseInlineAsmOp",
     "ExpandDimsOp",
+    "ExperimentalDescriptorLoadOp",
+    "ExperimentalDescriptorStoreOp",
     "ExternElementwiseOp",
     "FpToFpOp",
     "FuncOp",

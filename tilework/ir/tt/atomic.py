@@ -1,9 +1,10 @@
 """`tt` ops that read and change memory in one step."""
 
+from collections.abc import Collection
 from functools import cache
 from typing import Self
 
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -14,7 +15,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
@@ -25,51 +26,52 @@ from tilework.ir.enums import (
     MemSyncScope,
     RMWOp,
 )
-from tilework.ir.tt.constraints import (
-    ANY,
-    BOOL_LIKE,
-    PTR_LIKE,
-    SameEncoding,
-    TensorSize,
-)
+from tilework.ir.tt.constraints import ANY, BOOL_LIKE, PTR_LIKE, SameEncoding, TensorSize, enum_property
+from tilework.ir.tt.forms import SignatureForm
 from tilework.ir.tt.memory import loaded_type, verify_mask
 from tilework.ir.tt.text import (
     Attributes,
-    parse_attr_dict,
     parse_keyword,
     parse_operands,
-    parse_signature,
-    print_attr_dict,
     print_enum,
     print_operands,
-    print_signature,
 )
 from tilework.ir.types import (
+    GLOBAL_ADDRESS_SPACE,
+    PointerType,
+    element_type,
     i32,
     int_attr,
 )
 
 
-def parse_order(parser: Parser) -> Attributes:
-    """``sem, scope,`` of an atomic."""
-    sem = parse_keyword(parser, MemSemantic)
-    parser.parse_punctuation(",")
-    scope = parse_keyword(parser, MemSyncScope)
-    parser.parse_punctuation(",")
-    return {"sem": sem, "scope": scope}
+class AtomicForm(SignatureForm):
+    """The form of an atomic, with its ordering first: ``%old = tt.name sem, scope, %p, %v : (P, T) -> T``."""
 
+    @classmethod
+    def parse_head(cls, parser: Parser) -> tuple[Attributes, list[UnresolvedOperand]]:
+        sem = parse_keyword(parser, MemSemantic)
+        parser.parse_punctuation(",")
+        scope = parse_keyword(parser, MemSyncScope)
+        parser.parse_punctuation(",")
+        return {"sem": sem, "scope": scope}, parse_operands(parser)
 
-def print_order(printer: Printer, properties: Attributes) -> None:
-    """`` sem, scope,`` of an atomic."""
-    printer.print_string(" ")
-    print_enum(printer, MemSemantic, properties["sem"])
-    printer.print_string(", ")
-    print_enum(printer, MemSyncScope, properties["scope"])
-    printer.print_string(",")
+    def print_head(self, printer: Printer) -> Collection[str]:
+        printer.print_string(" ")
+        print_enum(printer, MemSemantic, self.properties["sem"])
+        printer.print_string(", ")
+        print_enum(printer, MemSyncScope, self.properties["scope"])
+        printer.print_string(",")
+        print_operands(printer, self.operands)
+        return ("sem", "scope")
 
 
 def verify_atomic(op: IRDLOperation, ptr: Attribute, value: Attribute, result: Attribute) -> None:
-    """Pointer, value and result of an atomic agree."""
+    """Pointer, value and result of an atomic agree; the memory is global."""
+    element = element_type(ptr)
+    assert isinstance(element, PointerType), element
+    if (space := element.address_space.value.data) != GLOBAL_ADDRESS_SPACE:
+        raise VerifyException(f"{op.name} needs pointers of address space {GLOBAL_ADDRESS_SPACE}, not {space}")
     if loaded_type(ptr) != value or result != value:
         raise VerifyException(f"{op.name} on {ptr} takes and gives {loaded_type(ptr)}, not {value} and {result}")
 
@@ -85,7 +87,7 @@ def cas_properties(sem: MemSemantic, scope: MemSyncScope) -> Attributes:
 
 
 @irdl_op_definition
-class AtomicRMWOp(IRDLOperation):
+class AtomicRMWOp(AtomicForm):
     """Change memory and give its old value.
 
     ``%old = tt.atomic_rmw fadd, acq_rel, gpu, %p, %v, %mask : (!tt.ptr<f32>, f32, i1) -> f32``
@@ -96,9 +98,9 @@ class AtomicRMWOp(IRDLOperation):
     val = operand_def(ANY)
     mask = opt_operand_def(BOOL_LIKE)
     result = result_def(ANY)
-    atomic_rmw_op = prop_def(IntegerAttr)
-    sem = prop_def(IntegerAttr)
-    scope = prop_def(IntegerAttr)
+    atomic_rmw_op = prop_def(enum_property(RMWOp))
+    sem = prop_def(enum_property(MemSemantic))
+    scope = prop_def(enum_property(MemSyncScope))
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), SameEncoding(), TensorSize())
 
     @classmethod
@@ -117,29 +119,17 @@ class AtomicRMWOp(IRDLOperation):
         return create_op(cls, operands, (value.type,), loc, properties)
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse_head(cls, parser: Parser) -> tuple[Attributes, list[UnresolvedOperand]]:
         rmw = parse_keyword(parser, RMWOp)
         parser.parse_punctuation(",")
-        order = parse_order(parser)
-        operands = parse_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        position = parser.pos
-        inputs, outputs = parse_signature(parser)
-        return cls.create(
-            operands=parser.resolve_operands(operands, inputs, position),
-            result_types=outputs,
-            properties={**properties, "atomic_rmw_op": rmw, **order},
-            attributes=attributes,
-        )
+        order, operands = AtomicForm.parse_head(parser)
+        return {"atomic_rmw_op": rmw, **order}, operands
 
-    def print(self, printer: Printer) -> None:
+    def print_head(self, printer: Printer) -> Collection[str]:
         printer.print_string(" ")
         print_enum(printer, RMWOp, self.properties["atomic_rmw_op"])
         printer.print_string(",")
-        print_order(printer, self.properties)
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer, ("atomic_rmw_op", "sem", "scope"))
-        print_signature(self, printer)
+        return ("atomic_rmw_op", *AtomicForm.print_head(self, printer))
 
     def verify_(self) -> None:
         verify_atomic(self, self.ptr.type, self.val.type, self.result.type)
@@ -147,7 +137,7 @@ class AtomicRMWOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AtomicCASOp(IRDLOperation):
+class AtomicCASOp(AtomicForm):
     """Replace memory by `val` where it equals `cmp`, and give its old value.
 
     ``%old = tt.atomic_cas acq_rel, gpu, %p, %cmp, %v : (!tt.ptr<i32>, i32, i32) -> i32``
@@ -158,8 +148,8 @@ class AtomicCASOp(IRDLOperation):
     cmp = operand_def(ANY)
     val = operand_def(ANY)
     result = result_def(ANY)
-    sem = prop_def(IntegerAttr)
-    scope = prop_def(IntegerAttr)
+    sem = prop_def(enum_property(MemSemantic))
+    scope = prop_def(enum_property(MemSyncScope))
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), SameEncoding(), TensorSize())
 
     @classmethod
@@ -174,26 +164,6 @@ class AtomicCASOp(IRDLOperation):
     ) -> Self:
         properties = cas_properties(sem, scope)
         return create_op(cls, (ptr, cmp, value), (value.type,), loc, properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        order = parse_order(parser)
-        operands = parse_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        position = parser.pos
-        inputs, outputs = parse_signature(parser)
-        return cls.create(
-            operands=parser.resolve_operands(operands, inputs, position),
-            result_types=outputs,
-            properties={**properties, **order},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_order(printer, self.properties)
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer, ("sem", "scope"))
-        print_signature(self, printer)
 
     def verify_(self) -> None:
         verify_atomic(self, self.ptr.type, self.val.type, self.result.type)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Self
 
-from xdsl.dialects.builtin import DenseArrayBase, LocationAttr
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -21,13 +21,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import create_op
-from tilework.ir.tt.constraints import (
-    BLOCK_POINTER,
-    I32,
-    I64,
-    POINTER,
-    TensorSize,
-)
+from tilework.ir.tt.constraints import BLOCK_POINTER, I32, I32_ARRAY, I64, POINTER, TensorSize
 from tilework.ir.tt.shape import order_property
 from tilework.ir.tt.text import (
     parse_attr_dict,
@@ -62,7 +56,7 @@ class MakeTensorPtrOp(IRDLOperation):
     shape = var_operand_def(I64)
     strides = var_operand_def(I64)
     offsets = var_operand_def(I32)
-    order = prop_def(DenseArrayBase)
+    order = prop_def(I32_ARRAY)
     result = result_def(BLOCK_POINTER)
     irdl_options = (SameVariadicOperandSize(),)
     traits = traits_def(Pure(), TensorSize())
@@ -93,6 +87,8 @@ class MakeTensorPtrOp(IRDLOperation):
         for type in (i64, i64, i32):
             parser.parse_punctuation(",")
             groups.append([(operand, type) for operand in parse_bracketed(parser)])
+        if len({len(group) for group in groups}) > 1:
+            parser.raise_error("tt.make_tensor_ptr needs as many sizes as strides and offsets")
         properties, attributes = parse_attr_dict(cls, parser)
         parser.parse_punctuation(":")
         result = parse_pointer(parser)
@@ -117,7 +113,7 @@ class MakeTensorPtrOp(IRDLOperation):
     def verify_(self) -> None:
         base, result = self.base.type, self.result.type
         assert isinstance(base, PointerType) and isinstance(result, PointerType)
-        if base.pointee != element_type(result.pointee):
+        if base.pointee != element_type(result.pointee) or base.address_space != result.address_space:
             raise VerifyException(f"tt.make_tensor_ptr from {base} cannot give {result}")
         rank = len(shape_of(result.pointee))
         if len(self.shape) != rank:

@@ -6,37 +6,46 @@ A constraint names a kind of element and accepts it alone or as the element of a
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from io import StringIO
 from math import prod
+from typing import TypeVar
 
-from xdsl.dialects.builtin import NoneAttr, TensorType
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import AttrConstraint, VerificationContext
 from xdsl.printer import Printer
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.enums import Keyword
 from tilework.ir.types import (
-    PointerType,
     TensorDescType,
     element_type,
     i1,
+    i4,
+    i8,
+    i16,
     i32,
     i64,
+    int_attr,
     is_block_pointer,
     is_float,
-    is_integer,
     is_pointer,
     is_tensor,
     shape_of,
 )
 
 MAX_ELEMENTS = 1 << 20
+INTEGERS = frozenset({i1, i4, i8, i16, i32, i64})
+
+
+KindT = TypeVar("KindT", bound=Attribute, covariant=True)
 
 
 @dataclass(frozen=True)
-class Kind(AttrConstraint[Attribute]):
-    """A type for which `accepts` holds, described by `words` in messages."""
+class Kind(AttrConstraint[KindT]):
+    """A type, or a property, for which `accepts` holds; described by `words` in messages."""
 
     words: str
     accepts: Callable[[Attribute], bool]
@@ -45,18 +54,28 @@ class Kind(AttrConstraint[Attribute]):
         if not self.accepts(attr):
             raise VerifyException(f"must be {self.words}, but got {attr}")
 
-    def mapping_type_vars(self, type_var_mapping: object) -> "Kind":
+    def mapping_type_vars(self, type_var_mapping: object) -> "Kind[KindT]":
         return self
 
 
-def like(words: str, accepts: Callable[[Attribute], bool]) -> Kind:
+def like(words: str, accepts: Callable[[Attribute], bool]) -> Kind[Attribute]:
     """The scalar `words`, or a tensor of it."""
     return Kind(f"{words} or a tensor of {words}", lambda type: accepts(element_type(type)))
 
 
+def is_int(type: Attribute) -> bool:
+    """An integer that ops compute with; ``ui8`` exists only inside a descriptor."""
+    return type in INTEGERS
+
+
+def is_number(type: Attribute) -> bool:
+    """A float or an integer."""
+    return is_float(type) or is_int(type)
+
+
 def is_element(type: Attribute) -> bool:
     """What a tensor may hold: a float, an integer or a pointer."""
-    return is_float(type) or is_integer(type) or is_pointer(type)
+    return is_number(type) or is_pointer(type)
 
 
 def is_plain_tensor(type: Attribute) -> bool:
@@ -65,15 +84,15 @@ def is_plain_tensor(type: Attribute) -> bool:
 
 
 FLOAT_LIKE = like("a float", is_float)
-INT_LIKE = like("an integer", is_integer)
+INT_LIKE = like("an integer", is_int)
 BOOL_LIKE = like("an i1", lambda type: type == i1)
 I64_LIKE = like("an i64", lambda type: type == i64)
 PTR_LIKE = like("a pointer", is_pointer)
 ANY = like("a float, integer or pointer", is_element)
 SCALAR = Kind("a float, integer or pointer", is_element)
 TENSOR = Kind("a ranked tensor of floats, integers or pointers", is_plain_tensor)
-FLOAT_TENSOR = Kind("a tensor of floats", lambda type: is_tensor(type) and is_float(element_type(type)))
-INT_TENSOR = Kind("a tensor of integers", lambda type: is_tensor(type) and is_integer(element_type(type)))
+NUMBER_TENSOR = Kind("a tensor of floats or integers", lambda type: is_tensor(type) and is_number(element_type(type)))
+INT_TENSOR = Kind("a tensor of integers", lambda type: is_tensor(type) and is_int(element_type(type)))
 I32_TENSOR = Kind("a tensor of i32", lambda type: is_tensor(type) and element_type(type) == i32)
 POINTER = Kind("a pointer", is_pointer)
 BLOCK_POINTER = Kind("a pointer to a block", is_block_pointer)
@@ -81,6 +100,26 @@ DESCRIPTOR = Kind("a tensor descriptor", lambda type: isinstance(type, TensorDes
 I1 = Kind("i1", lambda type: type == i1)
 I32 = Kind("i32", lambda type: type == i32)
 I64 = Kind("i64", lambda type: type == i64)
+
+
+def integer_property(type: IntegerType) -> "Kind[IntegerAttr]":
+    """A property that is an integer of `type`."""
+    return Kind(f"a number of {type}", lambda value: isinstance(value, IntegerAttr) and value.type == type)
+
+
+@cache
+def enum_property(enum: type[Keyword]) -> "Kind[IntegerAttr]":
+    """A property that is the number of a member of `enum`."""
+    numbers = frozenset(int_attr(member, i32) for member in enum)
+    words = ", ".join(f"{member.value} ({member.keyword})" for member in enum)
+    return Kind(f"an i32 that is one of {words}", lambda value: value in numbers)
+
+
+I1_PROPERTY = integer_property(i1)
+I32_PROPERTY = integer_property(i32)
+I32_ARRAY: "Kind[DenseArrayBase]" = Kind(
+    "an array of i32", lambda value: isinstance(value, DenseArrayBase) and value.elt_type == i32
+)
 
 
 def types_of(op: Operation) -> list[Attribute]:
@@ -102,6 +141,8 @@ class TensorSize(OpTrait):
             if not isinstance(type, TensorType):
                 continue
             count = prod(shape_of(type))
+            if any(size < 0 for size in shape_of(type)):
+                raise VerifyException(f"{op.name} needs tensors of a known shape, but got {type}")
             if count > MAX_ELEMENTS:
                 raise VerifyException(
                     f"Maximum allowed number of elements is {MAX_ELEMENTS}, but {generic_text(op)} has more than that"
@@ -123,6 +164,23 @@ def generic_text(op: Operation) -> str:
 @dataclass(frozen=True)
 class Elementwise(OpTrait):
     """Each element of a result depends on the elements of the operands at the same place."""
+
+
+@dataclass(frozen=True)
+class OneShape(OpTrait):
+    """The tensors have one shape; scalars may stand beside them, but do not make a tensor, nor come out of one."""
+
+    def verify(self, op: Operation) -> None:
+        operands = [value.type for value in op.operands if is_tensor(value.type)]
+        results = [value.type for value in op.results if is_tensor(value.type)]
+        if operands and not results:
+            raise VerifyException("if an operand is non-scalar, then there must be at least one non-scalar result")
+        if results and not operands:
+            raise VerifyException("if a result is non-scalar, then at least one operand must be non-scalar")
+        if len({shape_of(type) for type in (*operands, *results)}) > 1:
+            raise VerifyException(
+                f"all non-scalar operands/results must have the same shape and base type: {names((*operands, *results))}"
+            )
 
 
 @dataclass(frozen=True)
@@ -167,11 +225,14 @@ def require_equal(op: Operation, what: str, facts: Iterable[object]) -> None:
         raise VerifyException(f"{op.name} requires the same {what} for all operands and results, got {names}")
 
 
-def pointed_value(type: Attribute) -> Attribute:
-    """What lies behind a pointer type; the message says so when `type` is not one."""
-    if not isinstance(type, PointerType):
-        raise VerifyException(f"expected a pointer, but got {type}")
-    return type.pointee
+def verify_returns(op: Operation, elements: Sequence[Attribute], terminator: type[Operation]) -> None:
+    """Each block of the region returns `elements` through `terminator`, or branches on."""
+    for last in (block.last_op for block in op.regions[0].blocks):
+        if last is None or not (last.successors or isinstance(last, terminator)):
+            other = "nothing" if last is None else last.name
+            raise VerifyException(f"{op.name} region must end with {terminator.name}, not {other}")
+        if isinstance(last, terminator) and (found := [value.type for value in last.operands]) != list(elements):
+            raise VerifyException(f"{op.name} region must return {names(elements)}, got {names(found)}")
 
 
 def names(types: Sequence[Attribute]) -> str:

@@ -1,10 +1,10 @@
 """`tt` ops on tensor descriptors: a global array read and written in blocks, bounds checked by the hardware."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Self
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, LocationAttr, Signedness
+from xdsl.dialects.builtin import IntegerType, LocationAttr, Signedness
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -23,7 +23,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import create_op
 from tilework.ir.enums import CacheModifier, DescriptorReduceKind, EvictionPolicy, PaddingOption
-from tilework.ir.tt.constraints import DESCRIPTOR, I32, I32_TENSOR, I64, POINTER, TENSOR, TensorSize
+from tilework.ir.tt.constraints import DESCRIPTOR, I32, I32_TENSOR, I64, POINTER, TENSOR, TensorSize, enum_property
+from tilework.ir.tt.forms import PickForm
 from tilework.ir.tt.memory import LOAD_DEFAULTS, cache_properties, parse_cache_clauses, print_cache_clauses
 from tilework.ir.tt.text import (
     Attributes,
@@ -33,16 +34,16 @@ from tilework.ir.tt.text import (
     parse_descriptor,
     parse_keyword,
     parse_pointer,
-    parse_signature,
     parse_types,
+    print_access,
     print_attr_dict,
     print_bracketed,
     print_conversion_type,
     print_enum,
     print_operands,
-    print_signature,
     print_types,
     print_unprefixed,
+    resolve_access,
 )
 from tilework.ir.types import (
     PointerType,
@@ -91,7 +92,7 @@ class MakeTensorDescOp(IRDLOperation):
     base = operand_def(POINTER)
     shape = var_operand_def(I32)
     strides = var_operand_def(I64)
-    padding = prop_def(IntegerAttr, default_value=int_attr(PaddingOption.ZERO, i32))
+    padding = prop_def(enum_property(PaddingOption), default_value=int_attr(PaddingOption.ZERO, i32))
     result = result_def(DESCRIPTOR)
     irdl_options = (SameVariadicOperandSize(),)
     traits = traits_def(Pure(), TensorSize())
@@ -115,6 +116,8 @@ class MakeTensorDescOp(IRDLOperation):
         shape = parse_bracketed(parser)
         parser.parse_punctuation(",")
         strides = parse_bracketed(parser)
+        if len(shape) != len(strides):
+            parser.raise_error("tt.make_tensor_descriptor needs as many sizes as strides")
         properties, attributes = parse_attr_dict(cls, parser)
         parser.parse_punctuation(":")
         pointer = parse_pointer(parser)
@@ -153,19 +156,6 @@ class MakeTensorDescOp(IRDLOperation):
             raise VerifyException(f"tt.make_tensor_descriptor of rank {rank} has {len(self.shape)} sizes")
 
 
-def print_access(printer: Printer, descriptor: SSAValue, indices: Sequence[SSAValue]) -> None:
-    """`` %desc[%i, %j]``."""
-    print_operands(printer, (descriptor,))
-    print_bracketed(printer, indices)
-
-
-def resolve_access(
-    parser: Parser, descriptor: UnresolvedOperand, type: Attribute, indices: Sequence[UnresolvedOperand]
-) -> tuple[SSAValue, list[SSAValue]]:
-    """The descriptor and its i32 indices."""
-    return parser.resolve_operand(descriptor, type), [parser.resolve_operand(index, i32) for index in indices]
-
-
 def verify_access(op: IRDLOperation, descriptor: Attribute, value: Attribute, indices: Sequence[SSAValue]) -> None:
     """`value` is a block of the descriptor, perhaps without leading dimensions of size 1."""
     block = block_type(descriptor)
@@ -178,6 +168,14 @@ def verify_access(op: IRDLOperation, descriptor: Attribute, value: Attribute, in
         raise VerifyException(f"{op.name} on blocks of {block} does not fit {value}")
 
 
+# From the operand, the type written for it and the type of the block: the type of a descriptor.
+DescriptorTyping = Callable[[Parser, UnresolvedOperand, Attribute, Attribute], Attribute]
+
+
+def written_type(parser: Parser, operand: UnresolvedOperand, written: Attribute, block: Attribute) -> Attribute:
+    return written
+
+
 @irdl_op_definition
 class DescriptorLoadOp(IRDLOperation):
     """Read a block: ``%v = tt.descriptor_load %d[%i, %j] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16>``."""
@@ -185,8 +183,8 @@ class DescriptorLoadOp(IRDLOperation):
     name = "tt.descriptor_load"
     desc = operand_def(DESCRIPTOR)
     indices = var_operand_def(I32)
-    cache = prop_def(IntegerAttr, default_value=LOAD_DEFAULTS["cache"])
-    evict = prop_def(IntegerAttr, default_value=LOAD_DEFAULTS["evict"])
+    cache = prop_def(enum_property(CacheModifier), default_value=LOAD_DEFAULTS["cache"])
+    evict = prop_def(enum_property(EvictionPolicy), default_value=LOAD_DEFAULTS["evict"])
     result = result_def(TENSOR)
     traits = traits_def(MemoryReadEffect(), TensorSize())
 
@@ -211,12 +209,17 @@ class DescriptorLoadOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        return cls.parse_as(parser, written_type)
+
+    @classmethod
+    def parse_as(cls, parser: Parser, typed: DescriptorTyping) -> Self:
+        """The op, its descriptor of the type that `typed` chooses."""
         desc = parser.parse_unresolved_operand()
         indices = parse_bracketed(parser)
         clauses = parse_cache_clauses(parser)
         properties, attributes = parse_attr_dict(cls, parser)
         source, result = parse_conversion_type(parser)
-        descriptor, places = resolve_access(parser, desc, source, indices)
+        descriptor, places = resolve_access(parser, desc, typed(parser, desc, source, result), indices)
         return cls.create(
             operands=(descriptor, *places),
             result_types=(result,),
@@ -250,14 +253,21 @@ class DescriptorStoreOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        return cls.parse_as(parser, written_type)
+
+    @classmethod
+    def parse_as(cls, parser: Parser, typed: DescriptorTyping) -> Self:
+        """The op, its descriptor of the type that `typed` chooses."""
         desc = parser.parse_unresolved_operand()
         indices = parse_bracketed(parser)
         parser.parse_punctuation(",")
         src = parser.parse_unresolved_operand()
         properties, attributes = parse_attr_dict(cls, parser)
         parser.parse_punctuation(":")
-        descriptor_type, source_type = parse_types(parser)
-        descriptor, places = resolve_access(parser, desc, descriptor_type, indices)
+        written = parser.parse_type()
+        parser.parse_punctuation(",")
+        source_type = parser.parse_type()
+        descriptor, places = resolve_access(parser, desc, typed(parser, desc, written, source_type), indices)
         source = parser.resolve_operand(src, source_type)
         return cls.create(operands=(descriptor, source, *places), properties=properties, attributes=attributes)
 
@@ -287,7 +297,7 @@ class DescriptorReduceOp(IRDLOperation):
     desc = operand_def(DESCRIPTOR)
     src = operand_def(TENSOR)
     indices = var_operand_def(I32)
-    kind = prop_def(IntegerAttr)
+    kind = prop_def(enum_property(DescriptorReduceKind))
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())
 
     @classmethod
@@ -342,7 +352,7 @@ def verify_rows(op: IRDLOperation, descriptor: Attribute, x_offsets: Attribute, 
 
 
 @irdl_op_definition
-class DescriptorGatherOp(IRDLOperation):
+class DescriptorGatherOp(PickForm):
     """Read rows by index: ``%v = tt.descriptor_gather %d[%rows, %col] : (...) -> tensor<8x128xf16>``."""
 
     name = "tt.descriptor_gather"
@@ -355,24 +365,6 @@ class DescriptorGatherOp(IRDLOperation):
     @classmethod
     def make(cls, desc: SSAValue, x_offsets: SSAValue, y_offset: SSAValue, type: Attribute, loc: LocationAttr) -> Self:
         return create_op(cls, (desc, x_offsets, y_offset), (type,), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = [parser.parse_unresolved_operand(), *parse_bracketed(parser)]
-        properties, attributes = parse_attr_dict(cls, parser)
-        position = parser.pos
-        inputs, outputs = parse_signature(parser)
-        return cls.create(
-            operands=parser.resolve_operands(operands, inputs, position),
-            result_types=outputs,
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_access(printer, self.operands[0], self.operands[1:])
-        print_attr_dict(self, printer)
-        print_signature(self, printer)
 
     def verify_(self) -> None:
         verify_rows(self, self.desc.type, self.x_offsets.type, self.result.type)

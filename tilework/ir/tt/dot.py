@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Self
 
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -16,14 +16,15 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import create_op
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
-from tilework.ir.tt.constraints import TENSOR, TensorSize
+from tilework.ir.tt.constraints import I1_PROPERTY, I32_PROPERTY, NUMBER_TENSOR, TensorSize, enum_property
+from tilework.ir.tt.inference import verify_dot_operands
 from tilework.ir.tt.text import (
     SEGMENTS,
     Attributes,
@@ -40,6 +41,7 @@ from tilework.ir.types import (
     element_type,
     f8E4M3FN,
     i1,
+    i8,
     i32,
     i32_array,
     int_attr,
@@ -68,22 +70,53 @@ def parse_product_types(parser: Parser) -> tuple[list[Attribute], list[Attribute
     return list(lhs), list(rhs), parser.parse_type()
 
 
+class ProductForm(IRDLOperation):
+    """The form of a matrix product up to its types: ``%a, %b, %c, inputPrecision = tf32 {maxNumImpreciseAcc = 8 : i32}``."""
+
+    input_precision = prop_def(
+        enum_property(InputPrecision), default_value=DOT_DEFAULTS["inputPrecision"], prop_name="inputPrecision"
+    )
+    max_num_imprecise_acc = prop_def(
+        I32_PROPERTY, default_value=DOT_DEFAULTS["maxNumImpreciseAcc"], prop_name="maxNumImpreciseAcc"
+    )
+
+    @classmethod
+    def parse_product(cls, parser: Parser) -> tuple[list[UnresolvedOperand], Attributes, Attributes]:
+        """The operands, the properties and the discardable attributes."""
+        operands = [parser.parse_unresolved_operand()]
+        precision = None
+        while parser.parse_optional_punctuation(","):
+            if (precision := parse_clause(parser, "inputPrecision", InputPrecision)) is not None:
+                break
+            operands.append(parser.parse_unresolved_operand())
+        properties, attributes = parse_attr_dict(cls, parser)
+        if precision is not None:
+            properties["inputPrecision"] = precision
+        return operands, properties, attributes
+
+    def print_product(self, printer: Printer) -> None:
+        """The inverse of `parse_product`; what is the default is left out."""
+        print_operands(printer, self.operands)
+        precision = self.properties["inputPrecision"]
+        if precision != DOT_DEFAULTS["inputPrecision"]:
+            printer.print_string(", inputPrecision = ")
+            print_enum(printer, InputPrecision, precision)
+        exact = self.properties["maxNumImpreciseAcc"] == DOT_DEFAULTS["maxNumImpreciseAcc"]
+        print_attr_dict(self, printer, ("inputPrecision", "maxNumImpreciseAcc") if exact else ("inputPrecision",))
+
+
 @irdl_op_definition
-class DotOp(IRDLOperation):
+class DotOp(ProductForm):
     """``d = a @ b + c``, of matrices or of batches of them.
 
     ``%d = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>``
     """
 
     name = "tt.dot"
-    a = operand_def(TENSOR)
-    b = operand_def(TENSOR)
-    c = operand_def(TENSOR)
-    input_precision = prop_def(IntegerAttr, default_value=DOT_DEFAULTS["inputPrecision"], prop_name="inputPrecision")
-    max_num_imprecise_acc = prop_def(
-        IntegerAttr, default_value=DOT_DEFAULTS["maxNumImpreciseAcc"], prop_name="maxNumImpreciseAcc"
-    )
-    d = result_def(TENSOR)
+    a = operand_def(NUMBER_TENSOR)
+    b = operand_def(NUMBER_TENSOR)
+    c = operand_def(NUMBER_TENSOR)
+    d = result_def(NUMBER_TENSOR)
     traits = traits_def(Pure(), TensorSize())
 
     @classmethod
@@ -102,22 +135,16 @@ class DotOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Also reads the older ``{allowTF32 = true, transA = false, transB = false}``."""
-        operands = [parser.parse_unresolved_operand()]
-        precision = None
-        while parser.parse_optional_punctuation(","):
-            if (precision := parse_clause(parser, "inputPrecision", InputPrecision)) is not None:
-                break
-            operands.append(parser.parse_unresolved_operand())
-        properties, attributes = parse_attr_dict(cls, parser)
+        operands, properties, attributes = cls.parse_product(parser)
         if is_true(attributes.pop("transA", None)) or is_true(attributes.pop("transB", None)):
             parser.raise_error("transposed operands of tt.dot are written as tt.trans")
         if (allowed := attributes.pop("allowTF32", None)) is not None:
             legacy = InputPrecision.TF32 if is_true(allowed) else InputPrecision.IEEE
             properties.setdefault("inputPrecision", int_attr(legacy, i32))
-        if precision is not None:
-            properties["inputPrecision"] = precision
         position = parser.pos
-        (lhs,), (rhs,), result = parse_product_types(parser)
+        (lhs, *more), (rhs, *others), result = parse_product_types(parser)
+        if more or others:
+            parser.raise_error("tt.dot has one type on each side of '*'", position)
         return cls.create(
             operands=parser.resolve_operands(operands, (lhs, rhs, result), position),
             result_types=(result,),
@@ -126,13 +153,7 @@ class DotOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        precision = self.properties["inputPrecision"]
-        if precision != DOT_DEFAULTS["inputPrecision"]:
-            printer.print_string(", inputPrecision = ")
-            print_enum(printer, InputPrecision, precision)
-        exact = self.properties["maxNumImpreciseAcc"] == DOT_DEFAULTS["maxNumImpreciseAcc"]
-        print_attr_dict(self, printer, ("inputPrecision", "maxNumImpreciseAcc") if exact else ("inputPrecision",))
+        self.print_product(printer)
         printer.print_string(" : ")
         printer.print_attribute(self.operands[0].type)
         printer.print_string(" * ")
@@ -147,6 +168,7 @@ class DotOp(IRDLOperation):
         if self.c.type != self.d.type:
             raise VerifyException(f"tt.dot with an accumulator of {self.c.type} cannot give {self.d.type}")
         verify_product(self, shape_of(a), shape_of(b), shape_of(self.d.type))
+        verify_dot_operands(a, b, self.d.type)
 
 
 def verify_product(op: IRDLOperation, a: Sequence[int], b: Sequence[int], d: Sequence[int]) -> None:
@@ -190,17 +212,17 @@ class DotScaledOp(IRDLOperation):
     """
 
     name = "tt.dot_scaled"
-    a = operand_def(TENSOR)
-    b = operand_def(TENSOR)
-    c = operand_def(TENSOR)
-    a_scale = opt_operand_def(TENSOR)
-    b_scale = opt_operand_def(TENSOR)
-    a_elem_type = prop_def(IntegerAttr)
-    b_elem_type = prop_def(IntegerAttr)
-    fast_math = prop_def(IntegerAttr, prop_name="fastMath")
-    lhs_k_pack = prop_def(IntegerAttr, default_value=DOT_SCALED_DEFAULTS["lhs_k_pack"])
-    rhs_k_pack = prop_def(IntegerAttr, default_value=DOT_SCALED_DEFAULTS["rhs_k_pack"])
-    d = result_def(TENSOR)
+    a = operand_def(NUMBER_TENSOR)
+    b = operand_def(NUMBER_TENSOR)
+    c = operand_def(NUMBER_TENSOR)
+    a_scale = opt_operand_def(NUMBER_TENSOR)
+    b_scale = opt_operand_def(NUMBER_TENSOR)
+    a_elem_type = prop_def(enum_property(ScaleDotElemType))
+    b_elem_type = prop_def(enum_property(ScaleDotElemType))
+    fast_math = prop_def(I1_PROPERTY, prop_name="fastMath")
+    lhs_k_pack = prop_def(I1_PROPERTY, default_value=DOT_SCALED_DEFAULTS["lhs_k_pack"])
+    rhs_k_pack = prop_def(I1_PROPERTY, default_value=DOT_SCALED_DEFAULTS["rhs_k_pack"])
+    d = result_def(NUMBER_TENSOR)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure(), TensorSize())
 
@@ -284,18 +306,28 @@ class DotScaledOp(IRDLOperation):
         if len(a) < 2 or len(b) < 2:
             raise VerifyException(f"tt.dot_scaled needs operands of rank 2 or 3, but got {a} and {b}")
         if self.a_elem_type.value.data == ScaleDotElemType.E2M1:
+            require_bytes(self.a.type)
             a[-1 if is_true(self.lhs_k_pack) else -2] *= 2
         if self.b_elem_type.value.data == ScaleDotElemType.E2M1:
+            require_bytes(self.b.type)
             b[-2 if is_true(self.rhs_k_pack) else -1] *= 2
         verify_product(self, a, b, shape_of(self.d.type))
         verify_scale("M", self.a_scale, a[-2], a[-1])
         verify_scale("N", self.b_scale, b[-1], b[-2])
 
 
+def require_bytes(type: Attribute) -> None:
+    """Two e2m1 values are packed into an i8."""
+    if element_type(type) != i8:
+        raise VerifyException(f"tt.dot_scaled has e2m1 values packed into i8, not {type}")
+
+
 def verify_scale(name: str, scale: SSAValue | None, size: int, depth: int) -> None:
     """One scale for each row and 32 values along K; for each 16 when the scales are ``f8E4M3FN``."""
     if scale is None:
         return
+    if len(shape_of(scale.type)) < 2:
+        raise VerifyException(f"scales of {name} must have rank 2 or 3, but got {scale.type}")
     *_, rows, groups = shape_of(scale.type)
     values = 16 if element_type(scale.type) == f8E4M3FN else 32
     if rows != size:

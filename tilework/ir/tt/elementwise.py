@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Self
 
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -32,14 +32,15 @@ from tilework.ir.tt.constraints import (
     SameShape,
     SameType,
     TensorSize,
+    enum_property,
 )
+from tilework.ir.tt.forms import ConversionOp, SameTypeForm
 from tilework.ir.tt.text import (
     Attributes,
     parse_attr_dict,
     parse_clause,
     parse_conversion_type,
     parse_keyword,
-    parse_operands,
     parse_type,
     print_attr_dict,
     print_conversion_type,
@@ -57,31 +58,6 @@ from tilework.ir.types import (
     int_attr,
     is_pointer,
 )
-
-
-class ConversionForm(IRDLOperation):
-    """The form of an op with one operand and one result: ``%y = tt.name %x : T -> U``."""
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        src = parser.parse_unresolved_operand()
-        properties, attributes = parse_attr_dict(cls, parser)
-        source, result = parse_conversion_type(parser)
-        operand = parser.resolve_operand(src, source)
-        return cls.create(operands=(operand,), result_types=(result,), properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        print_conversion_type(printer, self.operands[0].type, self.results[0].type)
-
-
-class ConversionOp(ConversionForm):
-    """An op that is given by its operand and the type of its result."""
-
-    @classmethod
-    def make(cls, src: SSAValue, type: Attribute, loc: LocationAttr) -> Self:
-        return create_op(cls, (src,), (type,), loc)
 
 
 @irdl_op_definition
@@ -138,7 +114,7 @@ class FpToFpOp(IRDLOperation):
     name = "tt.fp_to_fp"
     src = operand_def(FLOAT_LIKE)
     result = result_def(FLOAT_LIKE)
-    rounding = opt_prop_def(IntegerAttr)
+    rounding = opt_prop_def(enum_property(RoundingMode))
     traits = traits_def(Pure(), Elementwise(), SameShape(), SameEncoding(), TensorSize())
 
     @classmethod
@@ -171,29 +147,8 @@ class FpToFpOp(IRDLOperation):
             raise VerifyException(f"Rounding mode is required for FP downcast: {self.src.type} to {self.result.type}")
 
 
-class SameTypeOp(IRDLOperation):
-    """The form of an op whose operands and result have one type: ``%z = tt.name %x, %y : T``."""
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        type = parse_type(parser)
-        return cls.create(
-            operands=[parser.resolve_operand(operand, type) for operand in operands],
-            result_types=(type,),
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        print_type(printer, self.results[0].type)
-
-
 @irdl_op_definition
-class PreciseSqrtOp(SameTypeOp):
+class PreciseSqrtOp(SameTypeForm):
     """The correctly rounded square root: ``%y = tt.precise_sqrt %x : f32``."""
 
     name = "tt.precise_sqrt"
@@ -207,7 +162,7 @@ class PreciseSqrtOp(SameTypeOp):
 
 
 @irdl_op_definition
-class PreciseDivFOp(SameTypeOp):
+class PreciseDivFOp(SameTypeForm):
     """The correctly rounded quotient: ``%z = tt.precise_divf %x, %y : f32``."""
 
     name = "tt.precise_divf"
@@ -222,7 +177,7 @@ class PreciseDivFOp(SameTypeOp):
 
 
 @irdl_op_definition
-class MulhiUIOp(SameTypeOp):
+class MulhiUIOp(SameTypeForm):
     """The upper half of the unsigned product: ``%z = tt.mulhiui %x, %y : i32``."""
 
     name = "tt.mulhiui"
@@ -249,7 +204,7 @@ class ClampFOp(IRDLOperation):
     x = operand_def(FLOAT_LIKE)
     min = operand_def(FLOAT_LIKE)
     max = operand_def(FLOAT_LIKE)
-    propagate_nan = prop_def(IntegerAttr, prop_name="propagateNan")
+    propagate_nan = prop_def(enum_property(PropagateNan), prop_name="propagateNan")
     result = result_def(FLOAT_LIKE)
     traits = traits_def(Pure(), Elementwise(), SameType(), TensorSize())
 

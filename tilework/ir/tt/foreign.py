@@ -5,7 +5,7 @@ from functools import cache
 from math import prod
 from typing import Self
 
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr
+from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -25,23 +25,24 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir.create import create_op
 from tilework.ir.tt.constraints import (
     ANY,
+    I1_PROPERTY,
+    I32_PROPERTY,
     TENSOR,
     Elementwise,
+    OneShape,
     SameEncoding,
     SameShape,
     TensorSize,
     names,
+    verify_returns,
 )
+from tilework.ir.tt.forms import ReturnForm, SignatureForm
 from tilework.ir.tt.text import (
     Attributes,
     parse_attr_dict,
-    parse_optional_operands,
-    parse_signature,
     parse_types,
     parse_values_with_types,
     print_attr_dict,
-    print_operands,
-    print_signature,
     print_types,
     print_values_with_types,
 )
@@ -66,7 +67,7 @@ def extern_properties(libname: str, libpath: str, symbol: str, pure: bool) -> At
 
 
 @irdl_op_definition
-class ExternElementwiseOp(IRDLOperation):
+class ExternElementwiseOp(SignatureForm):
     """Call a device-library function on each element.
 
     ``%y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_sinf"} : (f32) -> f32``
@@ -78,8 +79,8 @@ class ExternElementwiseOp(IRDLOperation):
     libname = prop_def(StringAttr)
     libpath = prop_def(StringAttr)
     symbol = prop_def(StringAttr)
-    pure = prop_def(IntegerAttr)
-    traits = traits_def(Elementwise(), SameEncoding(), TensorSize())
+    pure = prop_def(I1_PROPERTY)
+    traits = traits_def(Elementwise(), OneShape(), SameEncoding(), TensorSize())
 
     @classmethod
     def make(
@@ -94,24 +95,6 @@ class ExternElementwiseOp(IRDLOperation):
     ) -> Self:
         properties = extern_properties(libname, libpath, symbol, pure)
         return create_op(cls, args, (type,), loc, properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_optional_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        position = parser.pos
-        inputs, outputs = parse_signature(parser)
-        return cls.create(
-            operands=parser.resolve_operands(operands, inputs, position),
-            result_types=outputs,
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        print_signature(self, printer)
 
 
 @cache
@@ -136,9 +119,9 @@ class ElementwiseInlineAsmOp(IRDLOperation):
     result = var_result_def(ANY)
     asm_string = prop_def(StringAttr)
     constraints = prop_def(StringAttr)
-    pure = prop_def(IntegerAttr)
-    packed_element = prop_def(IntegerAttr)
-    traits = traits_def(Elementwise(), SameEncoding(), TensorSize())
+    pure = prop_def(I1_PROPERTY)
+    packed_element = prop_def(I32_PROPERTY)
+    traits = traits_def(Elementwise(), OneShape(), SameEncoding(), TensorSize())
 
     @classmethod
     def make(
@@ -177,6 +160,8 @@ class ElementwiseInlineAsmOp(IRDLOperation):
 
     def verify_(self) -> None:
         packed = self.packed_element.value.data
+        if packed < 1:
+            raise VerifyException(f"packed_element must be positive, got {packed}")
         if self.operands and (shape := shape_of(self.operands[0].type)):
             if (count := prod(shape)) % packed:
                 raise VerifyException(
@@ -185,25 +170,12 @@ class ElementwiseInlineAsmOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MapElementwiseReturnOp(IRDLOperation):
+class MapElementwiseReturnOp(ReturnForm):
     """The results of one call of the region of `tt.map_elementwise`: ``tt.map_elementwise.return %r : f32``."""
 
     name = "tt.map_elementwise.return"
     result = var_operand_def()
     traits = traits_def(Pure(), IsTerminator(), TensorSize())
-
-    @classmethod
-    def make(cls, values: Sequence[SSAValue], loc: LocationAttr) -> Self:
-        return create_op(cls, values, (), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties, attributes = parse_attr_dict(cls, parser)
-        return cls.create(operands=parse_values_with_types(parser), properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_attr_dict(self, printer)
-        print_values_with_types(printer, self.operands)
 
 
 @cache
@@ -221,7 +193,7 @@ class MapElementwiseOp(IRDLOperation):
     name = "tt.map_elementwise"
     srcs = var_operand_def(TENSOR)
     result = var_result_def(TENSOR)
-    pack = prop_def(IntegerAttr)
+    pack = prop_def(I32_PROPERTY)
     scalar_op = region_def()
     traits = traits_def(RecursiveMemoryEffect(), SameShape(), SameEncoding(), TensorSize())
 
@@ -247,7 +219,4 @@ class MapElementwiseOp(IRDLOperation):
             if inner.has_trait(MemoryWriteEffect):
                 raise VerifyException(f"Stores are not supported inside map_elementwise: {inner.name}")
         expected = [element_type(v.type) for v in self.results for _ in range(pack)]
-        for block in self.regions[0].blocks:
-            if isinstance(last := block.last_op, MapElementwiseReturnOp):
-                if (found := [v.type for v in last.operands]) != expected:
-                    raise VerifyException(f"the region must return {names(expected)}, got {names(found)}")
+        verify_returns(self, expected, MapElementwiseReturnOp)

@@ -1,6 +1,7 @@
 """`tt` functions, calls and returns, and ops whose older names are still read."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Self
 
@@ -12,7 +13,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
 )
-from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
+from xdsl.dialects.utils import print_func_op_like
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -24,7 +25,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import (
     CallableOpInterface,
@@ -38,20 +39,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import create_op
 from tilework.ir.tt.constraints import names
-from tilework.ir.tt.shape import ReshapeOp
+from tilework.ir.tt.forms import ReturnForm, SignatureForm
 from tilework.ir.tt.text import (
-    UNIT,
     Attributes,
-    parse_attr_dict,
-    parse_signature,
-    parse_values_with_types,
-    print_attr_dict,
-    print_signature,
-    print_values_with_types,
 )
 from tilework.ir.types import i1, int_attr, string_attr
 
 EMPTY = DictionaryAttr({})
+VISIBILITIES = ("public", "private", "nested")
 RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 
 
@@ -82,6 +77,47 @@ def function_type_of(op: Operation) -> FunctionType:
 def function_type(inputs: tuple[Attribute, ...], outputs: tuple[Attribute, ...]) -> FunctionType:
     """``(i32) -> f32``."""
     return FunctionType.from_lists(inputs, outputs)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One entry of the list of arguments; a function without a body may leave the name out."""
+
+    name: Parser.Argument | None
+    type: Attribute
+    attributes: Attributes
+
+
+def parse_parameter(parser: Parser) -> Parameter:
+    """``%x: i32 {tt.divisibility = 16 : i32} loc("x")`` or ``i32 {tt.divisibility = 16 : i32}``."""
+    if (name := parser.parse_optional_argument()) is None:
+        type = parser.parse_type()
+        return Parameter(None, type, parser.parse_optional_attr_dict())
+    assert isinstance(name, Parser.Argument)
+    attributes = parser.parse_optional_attr_dict()
+    if (location := parser.parse_optional_location()) is not None:
+        name = Parser.Argument(name.name, name.type, location)
+    return Parameter(name, name.type, attributes)
+
+
+def parse_results(parser: Parser) -> list[tuple[Attribute, Attributes]]:
+    """``-> i32`` or ``-> (i32, f32 {k = v})``, perhaps nothing."""
+    if parser.parse_optional_punctuation("->") is None:
+        return []
+    results = parser.parse_optional_comma_separated_list(
+        parser.Delimiter.PAREN, lambda: (parser.parse_type(), parser.parse_optional_attr_dict())
+    )
+    return [(parser.parse_type(), {})] if results is None else list(results)
+
+
+def parse_body(parser: Parser, parameters: Sequence[Parameter]) -> Region:
+    """``{ ... }``, or nothing for a function that is only declared."""
+    named = [parameter.name for parameter in parameters if parameter.name is not None]
+    position = parser.pos
+    region = parser.parse_optional_region(named)
+    if region is not None and len(named) != len(parameters):
+        parser.raise_error("a function with a body has a name for each argument", position)
+    return Region() if region is None else region
 
 
 @irdl_op_definition
@@ -125,18 +161,25 @@ class FuncOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         visibility = parser.parse_optional_visibility_keyword()
-        name, inputs, outputs, region, extra, arg_attrs, res_attrs = parse_func_op_like(
-            parser, reserved_attr_names=RESERVED
-        )
+        name = parser.parse_symbol_name().data
+        parameters = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_parameter(parser))
+        results = parse_results(parser)
+        extra = parser.parse_optional_attr_dict_with_keyword(RESERVED)
+        region = parse_body(parser, parameters)
+        # Not as they were written: older forms of ops may have given an argument its type of today.
+        inputs = region.blocks[0].arg_types if region.blocks else [parameter.type for parameter in parameters]
         properties: Attributes = {
             "sym_name": string_attr(name),
-            "function_type": function_type(tuple(inputs), tuple(outputs)),
+            "function_type": function_type(tuple(inputs), tuple(type for type, _ in results)),
         }
         if visibility is not None:
             properties["sym_visibility"] = visibility
-        for key, attrs in (("arg_attrs", arg_attrs), ("res_attrs", res_attrs)):
-            if attrs is not None and any(entry.data for entry in attrs):
-                properties[key] = attrs
+        for key, attrs in (
+            ("arg_attrs", [parameter.attributes for parameter in parameters]),
+            ("res_attrs", [attributes for _, attributes in results]),
+        ):
+            if any(attrs):
+                properties[key] = ArrayAttr([DictionaryAttr(entry) for entry in attrs])
         attributes = {} if extra is None else dict(extra.data)
         return cls.create(properties=properties, attributes=attributes, regions=(region,))
 
@@ -156,18 +199,23 @@ class FuncOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
+        name, type = f"@{self.sym_name.data}", self.function_type
+        if self.arg_attrs is not None and len(self.arg_attrs) != len(type.inputs):
+            raise VerifyException(f"{name} has attributes for {len(self.arg_attrs)} of {len(type.inputs)} arguments")
+        if self.res_attrs is not None and len(self.res_attrs) != len(type.outputs):
+            raise VerifyException(f"{name} has attributes for {len(self.res_attrs)} of {len(type.outputs)} results")
+        visibility = "public" if self.sym_visibility is None else self.sym_visibility.data
+        if visibility not in VISIBILITIES:
+            raise VerifyException(f"{name} must be one of {', '.join(VISIBILITIES)}, not {visibility}")
         entry = self.body.blocks.first
         if entry is None:
-            return
-        declared, found = list(self.function_type.inputs), [arg.type for arg in entry.args]
-        if declared != found:
-            raise VerifyException(
-                f"@{self.sym_name.data} takes {names(declared)}, but its entry block has {names(found)}"
-            )
-        if self.arg_attrs is not None and len(self.arg_attrs) != len(found):
-            raise VerifyException(
-                f"@{self.sym_name.data} has attributes for {len(self.arg_attrs)} of {len(found)} arguments"
-            )
+            if visibility == "public":
+                raise VerifyException(f"symbol declaration cannot have public visibility: {name} has no body")
+        elif (found := [arg.type for arg in entry.args]) != (declared := list(type.inputs)):
+            raise VerifyException(f"{name} takes {names(declared)}, but its entry block has {names(found)}")
+        for last in (block.last_op for block in self.body.blocks):
+            if last is None or not last.has_trait(IsTerminator):
+                raise VerifyException(f"{name} has a block that ends with {last.name if last else 'nothing'}")
 
 
 @cache
@@ -176,7 +224,7 @@ def callee_property(callee: str) -> Attributes:
 
 
 @irdl_op_definition
-class CallOp(IRDLOperation):
+class CallOp(SignatureForm):
     """Call a function of the module: ``%y = tt.call @f(%x) : (f32) -> f32``."""
 
     name = "tt.call"
@@ -189,26 +237,17 @@ class CallOp(IRDLOperation):
         return create_op(cls, args, result_types, loc, callee_property(callee))
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse_head(cls, parser: Parser) -> tuple[Attributes, list[UnresolvedOperand]]:
         callee = parser.parse_symbol_name()
         operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        properties, attributes = parse_attr_dict(cls, parser)
-        position = parser.pos
-        inputs, outputs = parse_signature(parser)
-        return cls.create(
-            operands=parser.resolve_operands(operands, inputs, position),
-            result_types=outputs,
-            properties={**properties, **callee_property(callee.data)},
-            attributes=attributes,
-        )
+        return callee_property(callee.data), operands
 
-    def print(self, printer: Printer) -> None:
+    def print_head(self, printer: Printer) -> Collection[str]:
         printer.print_string(" ")
         printer.print_symbol_name(self.callee.root_reference.data)
         with printer.in_parens():
             printer.print_list(self.operands, printer.print_ssa_value)
-        print_attr_dict(self, printer, ("callee",))
-        print_signature(self, printer)
+        return ("callee",)
 
     def verify_(self) -> None:
         function = SymbolTable.lookup_symbol(self, self.callee)
@@ -223,43 +262,18 @@ class CallOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReturnOp(IRDLOperation):
+class ReturnOp(ReturnForm):
     """Leave a function: ``tt.return %v : f32``."""
 
     name = "tt.return"
     srcs = var_operand_def()
     traits = traits_def(Pure(), IsTerminator())
 
-    @classmethod
-    def make(cls, values: Sequence[SSAValue], loc: LocationAttr) -> Self:
-        return create_op(cls, values, (), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties, attributes = parse_attr_dict(cls, parser)
-        return cls.create(operands=parse_values_with_types(parser), properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_attr_dict(self, printer)
-        print_values_with_types(printer, self.operands)
-
     def verify_(self) -> None:
         function = self.parent_op()
         if not isinstance(function, FuncOp):
-            return
+            other = "stands alone" if function is None else f"stands in {function.name}"
+            raise VerifyException(f"tt.return expects parent op 'tt.func', but {other}")
         declared, found = list(function.function_type.outputs), [value.type for value in self.operands]
         if declared != found:
             raise VerifyException(f"@{function.sym_name.data} gives {names(declared)}, but returns {names(found)}")
-
-
-@irdl_op_definition
-class ViewOp(IRDLOperation):
-    """The older name of a reshape that may reorder: ``tt.view %x : T -> U`` is read as ``tt.reshape`` allow_reorder."""
-
-    name = "tt.view"
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ReshapeOp:  # pyright: ignore[reportIncompatibleMethodOverride]
-        op = ReshapeOp.parse(parser)
-        op.properties["allow_reorder"] = UNIT
-        return op

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Self
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, LocationAttr
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -31,16 +31,19 @@ from tilework.ir.enums import (
 from tilework.ir.tt.constraints import (
     ANY,
     BOOL_LIKE,
+    I1_PROPERTY,
+    I32_ARRAY,
     PTR_LIKE,
     SameEncoding,
     TensorSize,
+    enum_property,
 )
 from tilework.ir.tt.text import (
     SEGMENTS,
     Attributes,
+    parse_at_most,
     parse_attr_dict,
     parse_clause,
-    parse_operands,
     parse_type,
     print_attr_dict,
     print_clause,
@@ -66,8 +69,7 @@ from tilework.ir.types import (
 def loaded_type(pointer: Attribute) -> Attribute:
     """What a load from `pointer` gives: ``tensor<8x!tt.ptr<f32>>`` gives ``tensor<8xf32>``."""
     element = element_type(pointer)
-    if not isinstance(element, PointerType):
-        raise VerifyException(f"expected a pointer or a tensor of pointers, but got {pointer}")
+    assert isinstance(element, PointerType), f"a pointer or a tensor of pointers is loaded from, not {pointer}"
     return with_element(pointer, element.pointee)
 
 
@@ -147,11 +149,11 @@ class LoadOp(IRDLOperation):
     mask = opt_operand_def(BOOL_LIKE)
     other = opt_operand_def(ANY)
     result = result_def(ANY)
-    boundary_check = prop_def(DenseArrayBase, default_value=LOAD_DEFAULTS["boundaryCheck"], prop_name="boundaryCheck")
-    padding = opt_prop_def(IntegerAttr)
-    cache = prop_def(IntegerAttr, default_value=LOAD_DEFAULTS["cache"])
-    evict = prop_def(IntegerAttr, default_value=LOAD_DEFAULTS["evict"])
-    is_volatile = prop_def(IntegerAttr, default_value=LOAD_DEFAULTS["isVolatile"], prop_name="isVolatile")
+    boundary_check = prop_def(I32_ARRAY, default_value=LOAD_DEFAULTS["boundaryCheck"], prop_name="boundaryCheck")
+    padding = opt_prop_def(enum_property(PaddingOption))
+    cache = prop_def(enum_property(CacheModifier), default_value=LOAD_DEFAULTS["cache"])
+    evict = prop_def(enum_property(EvictionPolicy), default_value=LOAD_DEFAULTS["evict"])
+    is_volatile = prop_def(I1_PROPERTY, default_value=LOAD_DEFAULTS["isVolatile"], prop_name="isVolatile")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), SameEncoding(), TensorSize())
 
@@ -178,7 +180,7 @@ class LoadOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Also reads the older form that names the type of the result."""
-        ptr, *rest = parse_operands(parser)
+        ptr, *rest = parse_at_most(parser, 3)
         clauses = parse_cache_clauses(parser)
         properties, attributes = parse_attr_dict(cls, parser)
         pointer, loaded = resolve_pointer(parser, ptr)
@@ -203,6 +205,8 @@ class LoadOp(IRDLOperation):
         if self.result.type != loaded:
             raise VerifyException(f"tt.load from {self.ptr.type} gives {loaded}, not {self.result.type}")
         verify_mask(self, self.mask, loaded)
+        if self.other is not None and self.mask is None:
+            raise VerifyException("tt.load with other needs a mask")
         if self.other is not None and self.other.type != loaded:
             raise VerifyException(f"tt.load of {loaded} cannot take {self.other.type} as other")
         verify_boundary(self)
@@ -250,9 +254,9 @@ class StoreOp(IRDLOperation):
     ptr = operand_def(PTR_LIKE)
     value = operand_def(ANY)
     mask = opt_operand_def(BOOL_LIKE)
-    boundary_check = prop_def(DenseArrayBase, default_value=STORE_DEFAULTS["boundaryCheck"], prop_name="boundaryCheck")
-    cache = prop_def(IntegerAttr, default_value=STORE_DEFAULTS["cache"])
-    evict = prop_def(IntegerAttr, default_value=STORE_DEFAULTS["evict"])
+    boundary_check = prop_def(I32_ARRAY, default_value=STORE_DEFAULTS["boundaryCheck"], prop_name="boundaryCheck")
+    cache = prop_def(enum_property(CacheModifier), default_value=STORE_DEFAULTS["cache"])
+    evict = prop_def(enum_property(EvictionPolicy), default_value=STORE_DEFAULTS["evict"])
     traits = traits_def(MemoryWriteEffect(), SameEncoding(), TensorSize())
 
     @classmethod
@@ -274,7 +278,7 @@ class StoreOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Also reads the older form that names the type of the value."""
-        ptr, *rest = parse_operands(parser)
+        ptr, *rest = parse_at_most(parser, 3)
         clauses = parse_cache_clauses(parser)
         properties, attributes = parse_attr_dict(cls, parser)
         pointer, stored = resolve_pointer(parser, ptr)

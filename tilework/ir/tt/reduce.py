@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Self
 
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnitAttr
+from xdsl.dialects.builtin import LocationAttr, UnitAttr
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -25,23 +25,33 @@ from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import create_op
-from tilework.ir.tt.constraints import INT_TENSOR, TENSOR, SameEncoding, SameShape, TensorSize, names, require_equal
+from tilework.ir.tt.constraints import (
+    I1_PROPERTY,
+    I32_PROPERTY,
+    INT_TENSOR,
+    TENSOR,
+    SameEncoding,
+    SameShape,
+    TensorSize,
+    names,
+    require_equal,
+    verify_returns,
+)
+from tilework.ir.tt.forms import CombineReturnForm, PickForm
+from tilework.ir.tt.inference import reduced_type, verify_result
 from tilework.ir.tt.memory import mask_type
 from tilework.ir.tt.shape import axis_property
 from tilework.ir.tt.text import (
     Attributes,
+    parse_at_most,
     parse_attr_dict,
-    parse_bracketed,
     parse_conversion_type,
-    parse_operands,
-    parse_signature,
     print_attr_dict,
-    print_bracketed,
     print_conversion_type,
     print_operands,
-    print_signature,
 )
 from tilework.ir.types import (
+    Shape,
     Tensor,
     element_type,
     i1,
@@ -52,40 +62,8 @@ from tilework.ir.types import (
 )
 
 
-@cache
-def reduced_type(type: Tensor, axis: int) -> Attribute:
-    """`type` without dimension `axis`; a scalar when none is left."""
-    shape = shape_of(type)
-    rest = (*shape[:axis], *shape[axis + 1 :])
-    return tensor_type(rest, type.element_type) if rest else type.element_type
-
-
-class RegionReturnOp(IRDLOperation):
-    """The form of the terminator of a combining region: ``tt.name %a, %b : f32, i32``."""
-
-    @classmethod
-    def make(cls, values: Sequence[SSAValue], loc: LocationAttr) -> Self:
-        return create_op(cls, values, (), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        position = parser.pos
-        parser.parse_punctuation(":")
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        values = parser.resolve_operands(operands, types, position)
-        return cls.create(operands=values, properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        printer.print_string(" : ")
-        printer.print_list([value.type for value in self.operands], printer.print_attribute)
-
-
 @irdl_op_definition
-class ReduceReturnOp(RegionReturnOp):
+class ReduceReturnOp(CombineReturnForm):
     """What combining two elements gives: ``tt.reduce.return %r : f32``."""
 
     name = "tt.reduce.return"
@@ -94,7 +72,7 @@ class ReduceReturnOp(RegionReturnOp):
 
 
 @irdl_op_definition
-class ScanReturnOp(RegionReturnOp):
+class ScanReturnOp(CombineReturnForm):
     """What combining two elements gives: ``tt.scan.return %r : f32``."""
 
     name = "tt.scan.return"
@@ -102,25 +80,24 @@ class ScanReturnOp(RegionReturnOp):
     traits = traits_def(Pure(), IsTerminator(), TensorSize())
 
 
-def verify_combine(op: IRDLOperation, axis: int, terminator: type[RegionReturnOp]) -> None:
-    """The sources have one shape; the region takes two of each element and returns one."""
-    if not op.operands:
+def verify_axis(op: IRDLOperation, axis: int, shapes: Sequence[Shape]) -> None:
+    """The sources have one shape, and `axis` is one of its dimensions."""
+    if not shapes:
         raise VerifyException(f"{op.name} needs at least one source")
-    require_equal(op, "shape", (shape_of(value.type) for value in op.operands))
-    if not 0 <= axis < (rank := len(shape_of(op.operands[0].type))):
+    require_equal(op, "shape", shapes)
+    rank = len(shapes[0])
+    if not 0 <= axis < rank:
         raise VerifyException(f"{op.name} axis {axis} is out of range for rank {rank}")
+
+
+def verify_combine(op: IRDLOperation, elements: list[Attribute], terminator: type[CombineReturnForm]) -> None:
+    """The region takes two of each element and returns one."""
     entry = op.regions[0].blocks.first
     if entry is None:
         raise VerifyException(f"{op.name} needs a region with a block")
-    elements = [element_type(value.type) for value in op.operands]
     if (found := [arg.type for arg in entry.args]) != elements * 2:
         raise VerifyException(f"{op.name} region arguments must be {names(elements * 2)}, got {names(found)}")
-    last = entry.last_op if len(op.regions[0].blocks) == 1 else None
-    if last is not None:
-        if not isinstance(last, terminator):
-            raise VerifyException(f"{op.name} region must end with {terminator.name}, not {last.name}")
-        if (found := [value.type for value in last.operands]) != elements:
-            raise VerifyException(f"{op.name} region must return {names(elements)}, got {names(found)}")
+    verify_returns(op, elements, terminator)
 
 
 @irdl_op_definition
@@ -132,7 +109,7 @@ class ReduceOp(IRDLOperation):
 
     name = "tt.reduce"
     srcs = var_operand_def(TENSOR)
-    axis = prop_def(IntegerAttr)
+    axis = prop_def(I32_PROPERTY)
     result = var_result_def()
     combine_op = region_def()
     traits = traits_def(Pure(), TensorSize())
@@ -149,13 +126,17 @@ class ReduceOp(IRDLOperation):
 
     def verify_(self) -> None:
         axis = self.axis.value.data
-        verify_combine(self, axis, ReduceReturnOp)
+        verify_axis(self, axis, [shape_of(value.type) for value in self.srcs])
+        verify_combine(self, [element_type(value.type) for value in self.srcs], ReduceReturnOp)
+        if len(self.srcs) != len(self.result):
+            raise VerifyException(f"tt.reduce of {len(self.srcs)} sources cannot give {len(self.result)} results")
         for source, result in zip(self.srcs, self.result, strict=True):
             shape = shape_of(source.type)
             if shape_of(result.type) != (*shape[:axis], *shape[axis + 1 :]):
                 raise VerifyException(f"tt.reduce of {source.type} along axis {axis} cannot give {result.type}")
             if element_type(result.type) != element_type(source.type):
                 raise VerifyException(f"tt.reduce of {source.type} cannot give {result.type}")
+            verify_result(result.type, reduced_type, source.type, axis)
 
 
 @cache
@@ -169,8 +150,8 @@ class ScanOp(IRDLOperation):
 
     name = "tt.scan"
     srcs = var_operand_def(TENSOR)
-    axis = prop_def(IntegerAttr)
-    reverse = prop_def(IntegerAttr)
+    axis = prop_def(I32_PROPERTY)
+    reverse = prop_def(I1_PROPERTY)
     result = var_result_def(TENSOR)
     combine_op = region_def()
     traits = traits_def(Pure(), SameShape(), SameEncoding(), TensorSize())
@@ -186,7 +167,8 @@ class ScanOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        verify_combine(self, self.axis.value.data, ScanReturnOp)
+        verify_axis(self, self.axis.value.data, [shape_of(value.type) for value in self.srcs])
+        verify_combine(self, [element_type(value.type) for value in self.srcs], ScanReturnOp)
         if (sources := [v.type for v in self.srcs]) != (results := [v.type for v in self.result]):
             raise VerifyException(f"tt.scan of {names(sources)} cannot give {names(results)}")
 
@@ -208,7 +190,7 @@ class HistogramOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = parse_operands(parser)
+        operands = parse_at_most(parser, 2)
         properties, attributes = parse_attr_dict(cls, parser)
         source, result = parse_conversion_type(parser)
         types = (source, mask_type(source))
@@ -232,7 +214,7 @@ def gathered_type(source: Tensor, indices: Tensor) -> Tensor:
 
 
 @irdl_op_definition
-class GatherOp(IRDLOperation):
+class GatherOp(PickForm):
     """Pick elements along an axis by index.
 
     ``%y = tt.gather %x[%i] {axis = 0 : i32} : (tensor<8x4xf32>, tensor<16x4xi32>) -> tensor<16x4xf32>``
@@ -241,7 +223,7 @@ class GatherOp(IRDLOperation):
     name = "tt.gather"
     src = operand_def(TENSOR)
     indices = operand_def(INT_TENSOR)
-    axis = prop_def(IntegerAttr)
+    axis = prop_def(I32_PROPERTY)
     efficient_layout = opt_prop_def(UnitAttr)
     result = result_def(TENSOR)
     traits = traits_def(Pure(), TensorSize())
@@ -250,25 +232,6 @@ class GatherOp(IRDLOperation):
     def make(cls, src: SSAValue, indices: SSAValue, axis: int, loc: LocationAttr) -> Self:
         type = gathered_type(src.type, indices.type)  # pyright: ignore[reportArgumentType]
         return create_op(cls, (src, indices), (type,), loc, axis_property(axis))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = [parser.parse_unresolved_operand(), *parse_bracketed(parser)]
-        properties, attributes = parse_attr_dict(cls, parser)
-        position = parser.pos
-        inputs, outputs = parse_signature(parser)
-        return cls.create(
-            operands=parser.resolve_operands(operands, inputs, position),
-            result_types=outputs,
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands[:1])
-        print_bracketed(printer, self.operands[1:])
-        print_attr_dict(self, printer)
-        print_signature(self, printer)
 
     def verify_(self) -> None:
         source, indices = shape_of(self.src.type), shape_of(self.indices.type)

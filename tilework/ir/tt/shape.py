@@ -5,7 +5,7 @@ from functools import cache
 from math import prod
 from typing import Self
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, LocationAttr, NoneAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import LocationAttr, NoneAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -22,15 +22,23 @@ from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import create_op
-from tilework.ir.tt.constraints import SCALAR, TENSOR, SameElement, SameEncoding, TensorSize
-from tilework.ir.tt.elementwise import ConversionForm, ConversionOp
+from tilework.ir.tt.constraints import I32_ARRAY, I32_PROPERTY, SCALAR, TENSOR, SameElement, SameEncoding, TensorSize
+from tilework.ir.tt.forms import ConversionForm, ConversionOp
+from tilework.ir.tt.inference import (
+    expanded_type,
+    half_type,
+    joined_type,
+    transposed_type,
+    verify_joined,
+    verify_reshaped,
+    verify_result,
+)
 from tilework.ir.tt.text import (
     UNIT,
     Attributes,
     is_true,
     parse_attr_dict,
     parse_conversion_type,
-    parse_operands,
     parse_type,
     print_attr_dict,
     print_conversion_type,
@@ -38,7 +46,6 @@ from tilework.ir.tt.text import (
     print_type,
 )
 from tilework.ir.types import (
-    Tensor,
     array_values,
     element_type,
     i32,
@@ -105,13 +112,6 @@ def axis_property(axis: int) -> Attributes:
     return {"axis": int_attr(axis, i32)}
 
 
-@cache
-def expanded_type(type: Tensor, axis: int) -> Tensor:
-    """`type` with a dimension of size 1 inserted at `axis`."""
-    shape = shape_of(type)
-    return tensor_type((*shape[:axis], 1, *shape[axis:]), type.element_type)
-
-
 @irdl_op_definition
 class ExpandDimsOp(ConversionForm):
     """Insert a unit dimension: ``%y = tt.expand_dims %x {axis = 0 : i32} : tensor<8xf32> -> tensor<1x8xf32>``."""
@@ -119,7 +119,7 @@ class ExpandDimsOp(ConversionForm):
     name = "tt.expand_dims"
     src = operand_def(TENSOR)
     result = result_def(TENSOR)
-    axis = prop_def(IntegerAttr)
+    axis = prop_def(I32_PROPERTY)
     traits = traits_def(Pure(), SameElement(), TensorSize())
 
     @classmethod
@@ -133,6 +133,7 @@ class ExpandDimsOp(ConversionForm):
             raise VerifyException(f"axis {axis} is out of range for {self.src.type}")
         if result != (*source[:axis], 1, *source[axis:]):
             raise VerifyException(f"tt.expand_dims of {self.src.type} at axis {axis} cannot give {self.result.type}")
+        verify_result(self.result.type, expanded_type, self.src.type, axis)
 
 
 RESHAPE_FLAGS = ("allow_reorder", "efficient_layout")
@@ -207,6 +208,8 @@ class ReshapeOp(IRDLOperation):
             raise VerifyException(
                 f"src and dst of reshape must both have an encoding or both have none: {source}, {result}"
             )
+        if self.allow_reorder is None:
+            verify_reshaped(source, result)
 
 
 @irdl_op_definition
@@ -230,29 +233,8 @@ class BroadcastOp(ConversionOp):
                 )
 
 
-class PairingOp(IRDLOperation):
-    """The form of an op that puts two tensors of one type into one: ``%z = tt.name %x, %y : T -> U``."""
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        source, result = parse_conversion_type(parser)
-        return cls.create(
-            operands=[parser.resolve_operand(operand, source) for operand in operands],
-            result_types=(result,),
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        print_conversion_type(printer, self.operands[0].type, self.results[0].type)
-
-
 @irdl_op_definition
-class CatOp(PairingOp):
+class CatOp(ConversionForm):
     """Concatenate, in an order that is not specified: ``%z = tt.cat %x, %y : tensor<8xf32> -> tensor<16xf32>``."""
 
     name = "tt.cat"
@@ -267,20 +249,14 @@ class CatOp(PairingOp):
 
     def verify_(self) -> None:
         lhs, rhs, result = (shape_of(value.type) for value in (self.lhs, self.rhs, self.result))
-        if lhs != rhs or result != (lhs[0] + rhs[0], *lhs[1:]):
+        if not lhs or lhs != rhs or result != (lhs[0] + rhs[0], *lhs[1:]):
             raise VerifyException(
                 f"tt.cat of {self.lhs.type} and {self.rhs.type} along axis 0 cannot give {self.result.type}"
             )
 
 
-@cache
-def joined_type(type: Tensor) -> Tensor:
-    """`type` with a last dimension of size 2."""
-    return tensor_type((*shape_of(type), 2), type.element_type)
-
-
 @irdl_op_definition
-class JoinOp(PairingOp):
+class JoinOp(ConversionForm):
     """Pair the elements in a new last dimension: ``%z = tt.join %x, %y : tensor<8xf32> -> tensor<8x2xf32>``."""
 
     name = "tt.join"
@@ -297,16 +273,11 @@ class JoinOp(PairingOp):
     def verify_(self) -> None:
         if self.lhs.type != self.rhs.type or shape_of(self.result.type) != (*shape_of(self.lhs.type), 2):
             raise VerifyException(f"tt.join of {self.lhs.type} and {self.rhs.type} cannot give {self.result.type}")
-
-
-@cache
-def half_type(type: Tensor) -> Tensor:
-    """`type` without its last dimension."""
-    return tensor_type(shape_of(type)[:-1], type.element_type)
+        verify_joined(self.lhs.type, self.result.type)
 
 
 @irdl_op_definition
-class SplitOp(IRDLOperation):
+class SplitOp(ConversionForm):
     """Undo a join: ``%x, %y = tt.split %z : tensor<8x2xf32> -> tensor<8xf32>``."""
 
     name = "tt.split"
@@ -320,21 +291,6 @@ class SplitOp(IRDLOperation):
         type = half_type(src.type)  # pyright: ignore[reportArgumentType]
         return create_op(cls, (src,), (type, type), loc)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        src = parser.parse_unresolved_operand()
-        properties, attributes = parse_attr_dict(cls, parser)
-        source, result = parse_conversion_type(parser)
-        operand = parser.resolve_operand(src, source)
-        return cls.create(
-            operands=(operand,), result_types=(result, result), properties=properties, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        print_conversion_type(printer, self.operands[0].type, self.results[0].type)
-
     def verify_(self) -> None:
         source = shape_of(self.src.type)
         if not source or source[-1] != 2:
@@ -343,13 +299,7 @@ class SplitOp(IRDLOperation):
             raise VerifyException(
                 f"tt.split of {self.src.type} cannot give {self.out_lhs.type} and {self.out_rhs.type}"
             )
-
-
-@cache
-def transposed_type(type: Tensor, order: tuple[int, ...]) -> Tensor:
-    """`type` with dimension i taken from dimension ``order[i]``."""
-    shape = shape_of(type)
-    return tensor_type(tuple(shape[axis] for axis in order), type.element_type)
+        verify_result(self.out_lhs.type, half_type, self.src.type)
 
 
 @cache
@@ -367,7 +317,7 @@ class TransOp(ConversionForm):
     name = "tt.trans"
     src = operand_def(TENSOR)
     result = result_def(TENSOR)
-    order = prop_def(DenseArrayBase)
+    order = prop_def(I32_ARRAY)
     traits = traits_def(Pure(), SameElement(), TensorSize())
 
     @classmethod
@@ -382,6 +332,7 @@ class TransOp(ConversionForm):
             raise VerifyException(f"order must be a permutation of [0, ..., rank - 1], got {list(order)}")
         if shape_of(self.result.type) != tuple(shape[axis] for axis in order):
             raise VerifyException(f"tt.trans of {self.src.type} by {list(order)} cannot give {self.result.type}")
+        verify_result(self.result.type, transposed_type, self.src.type, order)
 
 
 @cache
@@ -394,14 +345,14 @@ class MakeRangeOp(IRDLOperation):
     """Consecutive integers: ``%r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>``."""
 
     name = "tt.make_range"
-    start = prop_def(IntegerAttr)
-    end = prop_def(IntegerAttr)
+    start = prop_def(I32_PROPERTY)
+    end = prop_def(I32_PROPERTY)
     result = result_def(TENSOR)
     traits = traits_def(Pure(), TensorSize())
 
     @classmethod
-    def make(cls, start: int, end: int, loc: LocationAttr) -> Self:
-        type = tensor_type((end - start,), i32)
+    def make(cls, start: int, end: int, loc: LocationAttr, type: Attribute | None = None) -> Self:
+        type = tensor_type((end - start,), i32) if type is None else type
         return create_op(cls, (), (type,), loc, range_properties(start, end))
 
     @classmethod

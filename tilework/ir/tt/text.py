@@ -68,6 +68,12 @@ def print_bracketed(printer: Printer, values: Sequence[SSAValue]) -> None:
         printer.print_list(values, printer.print_ssa_value)
 
 
+def print_access(printer: Printer, array: SSAValue, indices: Sequence[SSAValue]) -> None:
+    """`` %array[%i, %j]``."""
+    print_operands(printer, (array,))
+    print_bracketed(printer, indices)
+
+
 def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
     """``f32, i32``."""
     printer.print_list(types, printer.print_attribute)
@@ -118,6 +124,14 @@ def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
     return parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
 
 
+def parse_at_most(parser: Parser, count: int) -> list[UnresolvedOperand]:
+    """``%a, %b``, at least one and at most `count`."""
+    operands = parse_operands(parser)
+    if len(operands) > count:
+        parser.raise_error(f"at most {count} operands are expected, but got {len(operands)}", operands[count].span)
+    return operands
+
+
 def parse_optional_operands(parser: Parser) -> list[UnresolvedOperand]:
     """``%a, %b``, perhaps none."""
     return (
@@ -166,11 +180,21 @@ def parse_signature(parser: Parser) -> tuple[Sequence[Attribute], Sequence[Attri
 def parse_values_with_types(parser: Parser) -> Sequence[SSAValue]:
     """``%a, %b : f32, f32``, perhaps nothing."""
     operands = parse_optional_operands(parser)
-    if not operands:
-        return ()
+    return resolve_typed(parser, operands) if operands else ()
+
+
+def resolve_typed(parser: Parser, operands: Sequence[UnresolvedOperand]) -> Sequence[SSAValue]:
+    """``: T, U``, the types of the `operands` read before."""
     position = parser.pos
     parser.parse_punctuation(":")
     return parser.resolve_operands(operands, parse_types(parser), position)
+
+
+def resolve_access(
+    parser: Parser, array: UnresolvedOperand, type: Attribute, indices: Sequence[UnresolvedOperand]
+) -> tuple[SSAValue, list[SSAValue]]:
+    """The array of ``%array[%i, %j]``, which has `type`, and its i32 indices."""
+    return parser.resolve_operand(array, type), [parser.resolve_operand(index, i32) for index in indices]
 
 
 def parse_keyword(parser: Parser, enum: type[KeywordT]) -> IntegerAttr:

@@ -6,7 +6,7 @@
     tt.store %p, %v, %m
 
 The rules live in tables by family: `folding_arith` (integers), `folding_casts` (casts, floats), `folding_tt`,
-`folding_scf` (loops and branches), `folding_cf` (blocks). Constants end up unique, at the start of the function.
+`folding_scf` (loops and branches), `folding_cf` (blocks), `ttg/convert_canonicalize` (layouts). Constants end up unique, at the start of the function.
 Stage: TTIR and TTGIR. Cost: one visit per op, and per op that a change can affect.
 """
 
@@ -17,17 +17,33 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from tilework.ir import ttg
 from tilework.transforms.common import folding_arith, folding_casts, folding_scf, folding_tt
 from tilework.transforms.common.driver import Driver, Fold, Rewrite, rule_table
 from tilework.transforms.common.folding_cf import simplify_blocks
+from tilework.transforms.ttg import convert_canonicalize
 
-FOLDS: dict[type[Operation], Fold] = {**folding_arith.FOLDS, **folding_casts.FOLDS, **folding_tt.FOLDS}
+
+def first_of(one: Rewrite | None, other: Rewrite) -> Rewrite:
+    """`other` where `one` finds nothing to do."""
+    return other if one is None else lambda op, driver: one(op, driver) or other(op, driver)
+
+
+FOLDS: dict[type[Operation], Fold] = {
+    **folding_arith.FOLDS,
+    **folding_casts.FOLDS,
+    **folding_tt.FOLDS,
+    **convert_canonicalize.FOLDS,
+}
 REWRITES: dict[type[Operation], Rewrite] = {
     **folding_arith.REWRITES,
     **folding_casts.REWRITES,
     **folding_tt.REWRITES,
     **folding_scf.REWRITES,
+    ttg.MemDescTransOp: convert_canonicalize.rewrite_memdesc_trans,
 }
+for kind, rewrite in convert_canonicalize.REWRITES.items():
+    REWRITES[kind] = first_of(REWRITES.get(kind), rewrite)
 RULES = rule_table(FOLDS, REWRITES)
 
 

@@ -24,7 +24,7 @@ from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.effects import is_speculatable, writes
-from tilework.ir.misc import LICM_DISABLED
+from tilework.ir.llvm import LICM_DISABLED
 from tilework.ir.rewrite import insert_before
 from tilework.ir.types import i1, i32_array, is_block_pointer, shape_of, with_element
 from tilework.transforms.tt.emitter import Emitter

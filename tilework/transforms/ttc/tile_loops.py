@@ -30,7 +30,8 @@ from tilework.errors import PassError
 from tilework.ir import tt, ttc
 from tilework.ir.create import create_op
 from tilework.ir.effects import DECLARED, is_pure, reads, writes
-from tilework.ir.misc import AssumeOp, GpuBarrierOp
+from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import AssumeOp
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
 from tilework.ir.tt.text import is_true
 from tilework.ir.types import element_type, i32, int_attr, is_tensor, shape_of

@@ -66,7 +66,7 @@ def exp(x: Lanes) -> Lanes:
         x = clamp(x, *RANGE[f32])
         n, exponent = shifted_nearest(x, c.LOG2E[0])
         r = fma(n, -c.LN2_F[1], fma(n, -c.LN2_F[0], x))
-        return grow(fma(polynomial(r, c.EXPF), r * r, r) + 1.0, exponent, x)
+        return grow(fma(polynomial_paired(r, c.EXPF), r * r, r) + 1.0, exponent, x)
     x = clamp(x, *RANGE[f64])
     n, exponent = shifted_nearest(x, c.LOG2E[0])
     r, tail = fast_two_sum(fma(n, -c.LN2[0], x), n * -c.LN2[1])
@@ -80,7 +80,7 @@ def exp2(x: Lanes) -> Lanes:
         x = clamp(x, -151.0, 129.0)
         n, exponent = shifted_nearest(x, 1.0)
         r = x - n
-        return grow(fma(polynomial(r, c.EXP2F), r, 1.0), exponent, x)
+        return grow(fma(polynomial_paired(r, c.EXP2F), r, 1.0), exponent, x)
     x = clamp(x, -1076.0, 1025.0)
     n, exponent = shifted_nearest(x, 1.0)
     r, low = two_product(x - n, c.LN2_PAIR[0])
@@ -96,7 +96,7 @@ def exp10(x: Lanes) -> Lanes:
     r = fma(n, -parts[1], fma(n, -parts[0], x))
     if single:
         r = r * c.LN10[0]
-        return grow(fma(polynomial(r, c.EXPF), r * r, r) + 1.0, exponent, x)
+        return grow(fma(polynomial_paired(r, c.EXPF), r * r, r) + 1.0, exponent, x)
     high, low = two_product(r, c.LN10[0])
     high, low = exp_reduced(high, fma(r, c.LN10[1], low))
     return grow(high + low, exponent, x)

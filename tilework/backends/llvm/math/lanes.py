@@ -224,11 +224,18 @@ def polynomial(x: Lanes, coefficients: Sequence[float]) -> Lanes:
 
 
 def polynomial_paired(x: Lanes, coefficients: Sequence[float]) -> Lanes:
-    """Even and odd powers apart (two chains of half the length): faster where latency counts, as accurate."""
+    """Neighbours first, c0 + c1 x, c2 + c3 x ..., then Horner's rule in x^2: a chain of half the length.
+
+    Only every second sum is one with a constant, which ARM must copy first: its fused multiply-add replaces the addend.
+    """
     if len(coefficients) < 4:
         return polynomial(x, coefficients)
     square = x * x
-    return fma(polynomial(square, coefficients[1::2]), x, polynomial(square, coefficients[::2]))
+    pairs = [fma(x, high, low) for low, high in zip(coefficients[::2], coefficients[1::2])]
+    total = x.const(coefficients[-1]) if len(coefficients) % 2 else pairs.pop()
+    for pair in reversed(pairs):
+        total = fma(total, square, pair)
+    return total
 
 
 # Pairs

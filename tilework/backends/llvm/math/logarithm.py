@@ -25,6 +25,7 @@ from tilework.backends.llvm.math.lanes import (
     pair_root,
     pair_times,
     polynomial,
+    polynomial_paired,
     power_of_two,
     scale,
     to_float,
@@ -62,7 +63,7 @@ def log(x: Lanes) -> Lanes:
         m, whole = decompose(x)
         f, k = m - 1.0, to_float(whole)
         square = f * f
-        rest = fma(f * square, polynomial(f, c.LOGF), fma(square, -0.5, k * c.LN2_F[1]))
+        rest = fma(f * square, polynomial_paired(f, c.LOGF), fma(square, -0.5, k * c.LN2_F[1]))
         return edges(x, fma(k, c.LN2_F[0], f + rest))
     high, low = log_pair(x)
     return edges(x, high + low)
@@ -72,7 +73,7 @@ def log2(x: Lanes) -> Lanes:
     if x.scalar is f32:
         m, whole = decompose(x)
         f, k = m - 1.0, to_float(whole)
-        rest = f * fma(f, polynomial(f, c.LOG2F), c.LOG2E_F[1])
+        rest = f * fma(f, polynomial_paired(f, c.LOG2F), c.LOG2E_F[1])
         return edges(x, k + fma(f, c.LOG2E_F[0], rest))
     m, whole = decompose(x)
     scaled = pair_times(log_reduced(m - 1.0, x.const(0.0)), Pair(x.const(c.LOG2E[0]), x.const(c.LOG2E[1])))

@@ -8,16 +8,13 @@ last place.
 import math
 
 from tilework.backends.llvm.math import coefficients as c
-from tilework.backends.llvm.math.exponential import exp, exp_parts, shifted_nearest
+from tilework.backends.llvm.math.exponential import exp, exp_parts
 from tilework.backends.llvm.math.lanes import (
-    BIAS,
-    FRACTION,
     Lanes,
     Pair,
     copysign,
     fast_two_sum,
     fma,
-    from_bits,
     pair_quotient,
     pair_times,
     polynomial,
@@ -75,15 +72,18 @@ def erf(x: Lanes) -> Lanes:
 
 
 def erf_single(x: Lanes) -> Lanes:
-    """erf(a) = 1 - e^y with y = log(erfc(a)): y / a is smooth on [0, 4], and 1 - e^y is built without cancellation."""
-    a = smaller(abs(x), 4.0)
-    slope = fma(polynomial_paired(a, c.LOG_ERFCF[1:]), a, c.LOG_ERFCF0[1])
-    y = fma(a, c.LOG_ERFCF0[0], a * slope)
-    n, exponent = shifted_nearest(y, c.LOG2E[0])
-    r = fma(n, -c.LN2_F[1], fma(n, -c.LN2_F[0], y))
-    grown = from_bits(exponent + (BIAS[f32] << FRACTION[f32]))
-    rest = fma(polynomial(r, c.EXPF), r * r, r)
-    return copysign(fma(grown, rest, grown - 1.0), x)
+    """erf(a) = 1 - (1 - u)^8, where u / a is smooth on [0, 3.93]; beyond, erf is 1.
+
+    Three times 1 - (1 - u)^2 = 2u - u^2. All but the last are added up around the largest term, 4u, which is a product
+    with a constant, so that they are rounded once: 2u - u^2 = v, 2v - v^2 = 4u - 2u^2 - v^2.
+    """
+    a = smaller(abs(x), 3.93)
+    rest = a * fma(polynomial_paired(a, c.ROOT_ERFCF[1:]), a, c.ROOT_ERFCF0[1])
+    u4 = fma(a, c.ROOT_ERFCF0[0], rest)
+    square = u4 * u4
+    v = fma(square, -1 / 16, u4 * 0.5)
+    last = fma(a, c.ROOT_ERFCF0[0], fma(-v, v, fma(square, -1 / 8, rest)))
+    return copysign(fma(-last, last, last + last), x)
 
 
 def erfcx(x: Lanes) -> Lanes:

@@ -1,4 +1,8 @@
-"""The few ops and attributes of other dialects that kernels use: a barrier, an assumption, loop annotations."""
+"""llvm: what kernels use of that dialect, an assumption and loop annotations.
+
+llvm.intr.assume %c : i1
+scf.for ... {llvm.loop_annotation = #llvm.loop_annotation<licm = <disable = true>>}
+"""
 
 from collections.abc import Sequence
 from typing import ClassVar, Self
@@ -8,33 +12,13 @@ from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, operand_def, traits_def
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.traits import MemoryWriteEffect
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilework.ir.create import create_op
 from tilework.ir.tt.constraints import I1
 from tilework.ir.tt.text import parse_attr_dict, parse_type, print_attr_dict, print_operands, print_type
 from tilework.ir.types import i1, int_attr
-
-
-@irdl_op_definition
-class GpuBarrierOp(IRDLOperation):
-    """All threads of the program wait for each other: ``gpu.barrier``."""
-
-    name = "gpu.barrier"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @classmethod
-    def make(cls, loc: LocationAttr) -> Self:
-        return create_op(cls, (), (), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties, attributes = parse_attr_dict(cls, parser)
-        return cls.create(properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_attr_dict(self, printer)
 
 
 @irdl_op_definition
@@ -62,36 +46,35 @@ class AssumeOp(IRDLOperation):
         print_type(printer, self.operands[0].type)
 
 
+class OptionsText:
+    """The text of an attribute that is a dictionary of options: ``#llvm.name<key = value>``."""
+
+    options: DictionaryAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        return (parse_options(parser),)
+
+    def print_parameters(self, printer: Printer) -> None:
+        print_options(printer, self.options)
+
+
 @irdl_attr_definition
-class LoopLicmAttr(ParametrizedAttribute):
+class LoopLicmAttr(OptionsText, ParametrizedAttribute):
     """What LLVM is told about moving code out of a loop: ``#llvm.loop_licm<disable = true>``."""
 
     name = "llvm.loop_licm"
     ALIAS_STEM: ClassVar[str] = "loop_licm"
     options: DictionaryAttr
 
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        return (parse_options(parser),)
-
-    def print_parameters(self, printer: Printer) -> None:
-        print_options(printer, self.options)
-
 
 @irdl_attr_definition
-class LoopAnnotationAttr(ParametrizedAttribute):
+class LoopAnnotationAttr(OptionsText, ParametrizedAttribute):
     """What LLVM is told about a loop: ``#llvm.loop_annotation<licm = <disable = true>>``."""
 
     name = "llvm.loop_annotation"
     ALIAS_STEM: ClassVar[str] = "loop_annotation"
     options: DictionaryAttr
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        return (parse_options(parser),)
-
-    def print_parameters(self, printer: Printer) -> None:
-        print_options(printer, self.options)
 
 
 OPTION_GROUPS = {"licm": LoopLicmAttr}
@@ -129,5 +112,4 @@ def print_options(printer: Printer, options: DictionaryAttr) -> None:
 
 LICM_DISABLED = LoopAnnotationAttr(DictionaryAttr({"licm": LoopLicmAttr(DictionaryAttr({"disable": int_attr(1, i1)}))}))
 
-GPU = Dialect("gpu", [GpuBarrierOp], [])
 LLVM = Dialect("llvm", [AssumeOp], [LoopAnnotationAttr, LoopLicmAttr])

@@ -1,0 +1,116 @@
+"""How much of a difference between two runs of a kernel is rounding.
+
+A sum in any order is the exact sum of terms that are each off by a relative (n - 1) u at most, u being half an ulp; so is
+a running sum, and with products of terms a dot product. An elementary function is off by two ulp. So the kernel is
+run a few times in the evaluator with all of these errors put in by hand, with random signs: the inputs of sums, scans and
+dots, and the results of functions, where they occur. What that changes in the outputs, cancellation and comparisons
+and all later steps included, is what another order of additions may change.
+
+    allowed = RoundingError(kernel, folder)
+    allowed.explains("out_fp16_0", got, wanted)        a bool for each element
+
+A difference that it does not explain is a bug.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects import math
+from xdsl.ir import Operation
+
+from tests.drawn.kernels import Kernel
+from tests.drawn.run import compile_drawn
+from tilework.evaluator import evaluate
+from tilework.evaluator.table import RULES, Rule
+from tilework.ir import tt
+
+RUNS, SAFETY, FUNCTION_ULPS = 8, 4.0, 2.0  # random signs give less than the worst case, hence the factor
+EXACT = (math.AbsFOp, math.AbsIOp, math.CeilOp, math.FloorOp, math.TruncOp, math.FmaOp, math.CopySignOp)
+FUNCTIONS = tuple(op for op in math.Math.operations if op not in EXACT) + (tt.ExternElementwiseOp,)
+SUMS = (tt.ReduceOp, tt.ScanOp, tt.DotOp)
+
+
+def terms(op: Operation) -> int:
+    """How many values a result of a sum, scan or dot is made of."""
+    shape: Sequence[int] = op.operands[0].type.get_shape()  # pyright: ignore[reportAttributeAccessIssue]
+    if type(op) is tt.DotOp:
+        return shape[-1]
+    return shape[op.properties["axis"].value.data]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def shaken(value: Any, halves: float, random: np.random.Generator) -> Any:
+    """`value` with every float off by `halves` half ulps; anything else as it is."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or dtype.kind not in "fV":
+        return value
+    unit = float(ml_dtypes.finfo(dtype).eps) / 2
+    signs = random.choice((-1.0, 1.0), np.shape(value))
+    return np.asarray(value.astype(np.float64) * (1 + signs * halves * unit)).astype(dtype)
+
+
+@contextmanager
+def disturbed(random: np.random.Generator) -> Iterator[None]:
+    """The evaluator with rounding errors put in."""
+
+    def shake_inputs(rule: Rule) -> Rule:
+        def run(machine: Any, op: Operation, *operands: Any) -> Any:
+            return rule(machine, op, *(shaken(operand, terms(op), random) for operand in operands))
+
+        return run
+
+    def shake_results(rule: Rule) -> Rule:
+        def run(machine: Any, op: Operation, *operands: Any) -> Any:
+            return shaken(rule(machine, op, *operands), 2 * FUNCTION_ULPS, random)
+
+        return run
+
+    before = {op: RULES[op] for op in (*SUMS, *FUNCTIONS) if op in RULES}
+    RULES.update({op: (shake_inputs if op in SUMS else shake_results)(rule) for op, rule in before.items()})
+    try:
+        yield
+    finally:
+        RULES.update(before)
+
+
+class RoundingError:
+    """What rounding may do to the outputs of a kernel; computed when it is first asked."""
+
+    def __init__(self, kernel: Kernel, folder: Path, arguments: Any, grid: tuple[int, ...]) -> None:
+        self.kernel, self.folder, self.arguments, self.grid = kernel, folder, arguments, grid
+
+    @cached_property
+    def runs(self) -> list[dict[str, Any]]:
+        """The arguments after an exact run, and after some with errors."""
+        module = compile_drawn(self.kernel, self.folder)
+        found = []
+        for run in range(1 + RUNS):
+            arguments = self.arguments()
+            if run == 0:
+                evaluate(module, "kernel", list(arguments.values()), self.grid)
+            else:
+                with disturbed(np.random.default_rng(run)):
+                    evaluate(module, "kernel", list(arguments.values()), self.grid)
+            found.append(arguments)
+        return found
+
+    def explains(self, name: str, got: Any, wanted: Any) -> Any:
+        """For each element of the output `name` whether the difference is within what the errors do to it."""
+        exact, *others = (run[name] for run in self.runs)
+        with np.errstate(all="ignore"):
+            seen = np.logical_or.reduce([equal(got, other) for other in others])
+            if exact.dtype.kind not in "fV":
+                return seen
+            centre, *wide = (array.astype(np.float64) for array in (exact, *others))
+            spread = np.max([np.abs(other - centre) for other in wide], axis=0)
+            far = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
+            return seen | (far <= SAFETY * spread)
+
+
+def equal(a: Any, b: Any) -> Any:
+    """Bit for bit, or both not a number."""
+    return (a == b) | ((a != a) & (b != b))

@@ -1,0 +1,435 @@
+"""Every `ttg` op: read, built with `make`, printed; and what each verifier refuses."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdsl.ir import Dialect, Operation
+
+from tests.ir.ttg_cases import M, module_text, problem
+from tilework.ir import ttg
+from tilework.ir.effects import is_pure, is_speculatable, reads, writes
+from tilework.ir.enums import CacheModifier, EvictionPolicy
+from tilework.ir.locations import file_loc
+from tilework.ir.module_facts import MissingFact, capability, num_ctas, num_warps, threads_per_warp
+from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
+from tilework.ir.ttg import TTG
+from tilework.ir.types import f16, i32_array, shape_of
+from tilework.ir.verify import first_problem
+from tilework.layouts.encodings import SwizzledShared
+
+HERE = Path(__file__).parent
+LOC = file_loc("k.py", 1, 2)
+
+
+def ops_of(dialect: Dialect) -> list[Operation]:
+    """The ops of `dialect` in the module with every op."""
+    module = parse_module((HERE / "ttg_ops.mlir").read_text())
+    assert first_problem(module) is None
+    return [op for op in module.walk() if type(op) in set(dialect.operations)]
+
+
+MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
+    ttg.AsyncCommitGroupOp: lambda op: ttg.AsyncCommitGroupOp.make(op.tokens, LOC),
+    ttg.AsyncCopyGlobalToLocalOp: lambda op: ttg.AsyncCopyGlobalToLocalOp.make(
+        op.src,
+        op.dst,
+        op.mask,
+        op.other,
+        LOC,
+        cache=CacheModifier.CG,
+        evict=EvictionPolicy.LAST,
+        is_volatile=True,
+        contiguity=4,
+    ),
+    ttg.AsyncWaitOp: lambda op: ttg.AsyncWaitOp.make(op.tokens, op.num.value.data, LOC),
+    ttg.ConvertLayoutOp: lambda op: ttg.ConvertLayoutOp.make(op.src, op.result.type, LOC),
+    ttg.Fp4ToFpOp: lambda op: ttg.Fp4ToFpOp.make(op.src, 1, op.result.type, LOC),
+    ttg.GlobalScratchAllocOp: lambda op: ttg.GlobalScratchAllocOp.make(256, 16, LOC),
+    ttg.LocalAllocOp: lambda op: ttg.LocalAllocOp.make(op.src, op.result.type, LOC, op.alignment and 16),
+    ttg.LocalBarrierOp: lambda op: ttg.LocalBarrierOp.make(LOC),
+    ttg.LocalDeallocOp: lambda op: ttg.LocalDeallocOp.make(op.src, LOC),
+    ttg.LocalLoadOp: lambda op: ttg.LocalLoadOp.make(op.src, op.result.type, LOC, op.token),
+    ttg.LocalStoreOp: lambda op: ttg.LocalStoreOp.make(op.src, op.dst, LOC),
+    ttg.MaskOp: lambda op: ttg.MaskOp.make(op.pred, [op.result[0].type], op.body.clone(), LOC),
+    ttg.MaskReturnOp: lambda op: ttg.MaskReturnOp.make(op.operands, LOC),
+    ttg.MemDescIndexOp: lambda op: ttg.MemDescIndexOp.make(op.src, op.index, LOC),
+    ttg.MemDescReinterpretOp: lambda op: ttg.MemDescReinterpretOp.make(op.src, op.result.type, LOC),
+    ttg.MemDescReshapeOp: lambda op: ttg.MemDescReshapeOp.make(op.src, (2, 32, 64), LOC),
+    ttg.MemDescSubsliceOp: lambda op: ttg.MemDescSubsliceOp.make(op.src, (0, 32), (64, 32), LOC),
+    ttg.MemDescTransOp: lambda op: ttg.MemDescTransOp.make(op.src, (1, 0), LOC),
+    ttg.PredicateStageOp: lambda op: ttg.PredicateStageOp.make(op.iv, op.ub, op.step, 3, 1, LOC),
+    ttg.WarpReturnOp: lambda op: ttg.WarpReturnOp.make(LOC),
+    ttg.WarpSpecializeOp: lambda op: with_registers(
+        ttg.WarpSpecializeOp.make(
+            op.captures, [op.result[0].type], (4, 1), op.default_region.clone(), [r.clone() for r in op.partitions], LOC
+        )
+    ),
+    ttg.WarpSpecializePartitionsOp: lambda op: ttg.WarpSpecializePartitionsOp.make(
+        [r.clone() for r in op.regions], LOC
+    ),
+    ttg.WarpYieldOp: lambda op: ttg.WarpYieldOp.make(op.values, LOC),
+}
+
+
+def with_registers(op: Operation) -> Operation:
+    op.properties["requestedRegisters"] = i32_array(24, 32)
+    return op
+
+
+def test_every_op_is_built_as_it_is_read() -> None:
+    ops = ops_of(TTG)
+    assert {type(op) for op in ops} == set(MAKES) == set(TTG.operations) - ttg.OLD_NAMES
+    for op in ops:
+        made = MAKES[type(op)](op)
+        assert made.location == LOC
+        assert made.is_structurally_equivalent(op), (str(made), str(op))
+        made.drop_all_references()
+
+
+def test_the_text_of_every_op_is_stable() -> None:
+    module = parse_module((HERE / "ttg_ops.mlir").read_text())
+    text = print_module(module)
+    assert print_module(parse_module(text)) == text
+    for op in module.walk():
+        assert str(op)
+
+
+def test_memory_types_are_interned() -> None:
+    encoding = SwizzledShared(8, 1, 8, (1, 0))
+    type = ttg.memdesc_type((3, 64, 64), f16, encoding, mutable=True)
+    assert type is ttg.memdesc_type((3, 64, 64), f16, encoding, mutable=True)
+    assert (shape_of(type), type.alloc_dims, type.is_mutable) == ((3, 64, 64), (3, 64, 64), True)
+
+
+def test_what_ops_do_to_memory() -> None:
+    named = {op.name: op for op in ops_of(TTG)}
+    load, store, wait = named["ttg.local_load"], named["ttg.local_store"], named["ttg.async_wait"]
+    assert reads(load) and not writes(load) and not is_pure(load)
+    assert writes(store) and not reads(store)
+    assert reads(wait) and writes(wait)
+    for name in ("convert_layout", "memdesc_index", "memdesc_trans", "memdesc_subslice", "predicate_stage"):
+        assert is_pure(named[f"ttg.{name}"]) and is_speculatable(named[f"ttg.{name}"])
+
+
+def test_memory_that_is_never_written_again_is_a_value() -> None:
+    allocs = [op for op in ops_of(TTG) if isinstance(op, ttg.LocalAllocOp)]
+    value = next(op for op in allocs if op.src is not None)
+    buffer = next(op for op in allocs if op.src is None)
+    assert is_pure(value) and is_speculatable(value) and not writes(value)
+    assert not is_pure(buffer) and not is_speculatable(buffer) and not reads(buffer) and not writes(buffer)
+    value.attributes["allocation.offset"] = i32_array(0)
+    assert not is_pure(value) and writes(value)
+
+
+def test_facts_of_a_module() -> None:
+    module = parse_module((HERE / "ttg_ops.mlir").read_text())
+    assert (num_warps(module), num_ctas(module), threads_per_warp(module), capability(module)) == (4, 1, 32, 90)
+    ends = [op for op in module.walk() if isinstance(op, ttg.WarpReturnOp)]
+    assert [num_warps(op) for op in ends] == [4, 1]
+    plain = parse_module("tt.func @f() { tt.return }")
+    assert (num_ctas(plain), threads_per_warp(plain)) == (1, 32)
+    with pytest.raises(MissingFact, match=r"ttg\.num-warps"):
+        num_warps(plain)
+    with pytest.raises(MissingFact, match=r"ttg\.target"):
+        capability(plain)
+
+
+SUBVIEWS = [
+    ("%m[%i, %c0, %c0]", "3x64x64xf16", "64x64xf16", "ttg.memdesc_index %m[%i]"),
+    ("%m[%c0, %c32]", "64x64xf16", "64x32xf16", "ttg.memdesc_subslice %m[0, 32]"),
+]
+
+
+@pytest.mark.parametrize(("access", "source", "result", "today"), SUBVIEWS, ids=["index", "subslice"])
+def test_an_old_subview_is_read(access: str, source: str, result: str, today: str) -> None:
+    constants = "%c0 = arith.constant 0 : i32 %c32 = arith.constant 32 : i32"
+    whole, part = f"!triton_gpu.memdesc<{source}, #shared, #smem>", f"!triton_gpu.memdesc<{result}, #shared, #smem>"
+    text = module_text(
+        f"%m: {whole}, %i: i32", f"{constants} %r = triton_gpu.memdesc_subview {access} : {whole} -> {part}"
+    )
+    module = parse_module(text)
+    assert first_problem(module) is None
+    assert today in print_module(module)
+
+
+def test_an_old_subview_at_an_unknown_place_is_refused() -> None:
+    type = f"{M}<64x64xf16, #shared, #smem>"
+    text = f"%r = ttg.memdesc_subview %m[%i, %i] : {type} -> {M}<64x32xf16, #shared, #smem>"
+    assert "has constant offsets" in str(problem(f"%m: {type}, %i: i32", text))
+    assert "takes and gives memory descriptors" in str(
+        problem("%m: i32", "%r = ttg.memdesc_subview %m[%m] : i32 -> i32")
+    )
+
+
+@pytest.mark.parametrize("name", ["alloc_tensor", "insert_slice_async", "extract_slice"])
+def test_ops_on_tensors_in_shared_memory_are_refused(name: str) -> None:
+    message = str(problem("", f"%r = triton_gpu.{name} : tensor<3x16x16xf16, #plain>"))
+    assert "had tensors in shared memory; today: ttg." in message
+
+
+def test_old_names_are_read() -> None:
+    text = module_text(f"%m: {M}<64x64xf16, #shared, #smem>", f"ttg.local_dealloc %m : {M}<64x64xf16, #shared, #smem>")
+    old = text.replace("ttg.", "triton_gpu.").replace("#triton_gpu.swizzled_shared", "#triton_gpu.shared")
+    assert print_module(parse_module(old)) == print_module(parse_module(text))
+
+
+BAD = [
+    ("rank 0 memdesc is not allowed",
+     "%x: !ttg.memdesc<f16, #bar, #smem>",
+     ""),
+    ("shape must have power-of-2 and non-zero dimensions; got 3, 3",
+     "%x: !ttg.memdesc<3x3xf16, #plain, #smem>",
+     ""),
+    ("alloc shape must have at least as many dimensions as shape",
+     "%x: !ttg.memdesc<64x64xf16, #plain, #smem, 64>",
+     ""),
+    ("shape must be less than or equal to allocShape. shape = 64, 64, allocShape = 64, 32",
+     "%x: !ttg.memdesc<64x64xf16, #plain, #smem, 64x32>",
+     ""),
+    ("is not a valid encoding",
+     "%x: !ttg.memdesc<64x64xf16, #blocked, #smem>",
+     ""),
+    ("rank must be equal to or one less than the shape size. Got 1 and 3",
+     "%x: !ttg.memdesc<64x64x64xf16, #bar, #smem>",
+     ""),
+    ("memorySpace must be SharedMemorySpace for shared encoding. Got 3 : i32",
+     "%x: !ttg.memdesc<64x64xf16, #plain, 3 : i32>",
+     ""),
+    ("uninitialized alloc must have a mutable memdesc type",
+     "",
+     "%m = ttg.local_alloc : () -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
+    ("source shape [64, 64] must match [destination shape 64, 32]",
+     "%x: tensor<64x64xf16, #blocked>",
+     "%m = ttg.local_alloc %x : (tensor<64x64xf16, #blocked>) -> !ttg.memdesc<64x32xf16, #shared, #smem>"),
+    ("source element type f16 must match destination element type f32",
+     "%x: tensor<64x64xf16, #blocked>",
+     "%m = ttg.local_alloc %x : (tensor<64x64xf16, #blocked>) -> !ttg.memdesc<64x64xf32, #shared, #smem>"),
+    ("source has rank 2 but memdesc encoding has rank 1",
+     "%x: tensor<64x64xf16, #blocked>",
+     "%m = ttg.local_alloc %x : (tensor<64x64xf16, #blocked>) -> !ttg.memdesc<64x64xf16, #bar, #smem>"),
+    ("result shape and its alloc shape must match",
+     "",
+     "%m = ttg.local_alloc : () -> !ttg.memdesc<64x32xf16, #shared, #smem, mutable, 64x64>"),
+    ("source shape [64, 64] must match [destination shape 64, 32]",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.local_load %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> tensor<64x32xf16, #blocked>"),
+    ("source element type f16 must match destination element type f32",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.local_load %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> tensor<64x64xf32, #blocked>"),
+    ("Cannot store into immutable memory",
+     "%x: tensor<64x64xf16, #blocked>, %m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "ttg.local_store %x, %m : tensor<64x64xf16, #blocked> -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
+    ("source shape [64, 64] must match [destination shape 64, 32]",
+     "%x: tensor<64x64xf16, #blocked>, %m: !ttg.memdesc<64x32xf16, #shared, #smem, mutable>",
+     "ttg.local_store %x, %m : tensor<64x64xf16, #blocked> -> !ttg.memdesc<64x32xf16, #shared, #smem, mutable>"),
+    ("result rank must be input rank - 1",
+     "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
+     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<3x64x64xf16, #shared, #smem>"),
+    ("result shape must equal to srcShape[1:]",
+     "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
+     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem>"),
+    ("result element type must match desc element type",
+     "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
+     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf32, #shared, #smem>"),
+    ("result mutability must match source mutability",
+     "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
+     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>"),
+    ("We don't support memdesc_index of a subview",
+     "%m: !ttg.memdesc<2x64x64xf16, #shared, #smem, 4x64x64>, %i: i32",
+     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<2x64x64xf16, #shared, #smem, 4x64x64> -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
+    ("alloc shape must match shape for both result and src",
+     "%m: !ttg.memdesc<2x64x64xf16, #shared, #smem>, %i: i32",
+     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<2x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem, 2x64x64>"),
+    ("result rank must be input rank - 1",
+     "%m: !ttg.memdesc<1xi64, #bar, #smem>, %i: i32",
+     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<1xi64, #bar, #smem> -> !ttg.memdesc<1xi64, #bar, #smem>"),
+    ("offsets must have the same rank as input",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem, 64x64>"),
+    ("rank must be equal to or one less than the shape size. Got 2 and 1",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<32xf16, #shared, #smem, 64x64>"),
+    ("src and result must have the same encoding",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #sharedT, #smem, 64x64>"),
+    ("src and result must have the same alloc shape",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem>"),
+    ("result shape cannot be larger than input shape at dimension 1: 64, 32",
+     "%m: !ttg.memdesc<64x32xf16, #shared, #smem, 64x64>",
+     "%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x32xf16, #shared, #smem, 64x64> -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
+    ("A non zero offset found in a dimension that is not being split",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[0, 32] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
+    ("The split offset may not touch the tile",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[0, 8] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem, 64x64>"),
+    ("dimension 1 has 64 elements, but 32 from 64 are taken",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[0, 64] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem, 64x64>"),
+    ("We don't support splitting along the swizzling pattern",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[4, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<4x64xf16, #shared, #smem, 64x64>"),
+    ("order must be a permutation of [0, ..., rank - 1]",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_trans %m {order = array<i32: 1, 1>} : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #sharedT, #smem>"),
+    ("cannot give",
+     "%m: !ttg.memdesc<64x32xf16, #shared, #smem>",
+     "%x = ttg.memdesc_trans %m {order = array<i32: 1, 0>} : !ttg.memdesc<64x32xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #sharedT, #smem>"),
+    ("inferred type(s)",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_trans %m {order = array<i32: 1, 0>} : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
+    ("number of src and dst elements of reshape must be the same",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_reshape %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem>"),
+    ("inferred type(s)",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_reshape %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<4096xf16, #bar, #smem>"),
+    ("result element type must match desc element type",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_reshape %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<4096xf32, #bar, #smem>"),
+    ("memdesc_reshape of memdesc_subslice is not supported",
+     "%m: !ttg.memdesc<64x32xf16, #plain, #smem, 64x64>",
+     "%x = ttg.memdesc_reshape %m : !ttg.memdesc<64x32xf16, #plain, #smem, 64x64> -> !ttg.memdesc<2048xf16, #bar, #smem>"),
+    ("is larger than the memory behind it",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_reinterpret %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf32, #shared, #smem>"),
+    ("ttg.memdesc_reinterpret needs a whole buffer",
+     "%m: !ttg.memdesc<64x32xf16, #plain, #smem, 64x64>",
+     "%x = ttg.memdesc_reinterpret %m : !ttg.memdesc<64x32xf16, #plain, #smem, 64x64> -> !ttg.memdesc<64x16xf32, #plain, #smem>"),
+    ("result mutability must match source mutability",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_reinterpret %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>"),
+    ("ttg.convert_layout requires the same shape for all operands and results",
+     "%x: tensor<64x64xf16, #blocked>",
+     "%r = ttg.convert_layout %x : tensor<64x64xf16, #blocked> -> tensor<32x64xf16, #blockedT>"),
+    ("ttg.convert_layout needs tensors with an encoding",
+     "%x: tensor<64x64xf16, #blocked>",
+     "%r = ttg.convert_layout %x : tensor<64x64xf16, #blocked> -> tensor<64x64xf16>"),
+    ("Cannot store into immutable memory",
+     "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%r = ttg.async_copy_global_to_local %p, %m : tensor<64x64x!tt.ptr<f16>, #blocked> -> <64x64xf16, #shared, #smem>"),
+    ("source shape [64, 64] must match [destination shape 64, 32]",
+     "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x32xf16, #shared, #smem, mutable>",
+     "%r = ttg.async_copy_global_to_local %p, %m : tensor<64x64x!tt.ptr<f16>, #blocked> -> <64x32xf16, #shared, #smem, mutable>"),
+    ("source element type f16 must match destination element type f32",
+     "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x64xf32, #shared, #smem, mutable>",
+     "%r = ttg.async_copy_global_to_local %p, %m : tensor<64x64x!tt.ptr<f16>, #blocked> -> <64x64xf32, #shared, #smem, mutable>"),
+    ("ttg.async_wait for -1 groups: the number is not negative",
+     "",
+     "%r = ttg.async_wait {num = -1 : i32}"),
+    ("ttg.fp4_to_fp reads i8, not tensor<64x64xf16,",
+     "%x: tensor<64x64xf16, #blocked>",
+     "%r = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<64x64xf16, #blocked> -> tensor<64x128xf16, #blocked>"),
+    ("dimension 0 mismatch (src=64, dst=128, axis=1)",
+     "%x: tensor<64x64xi8, #blocked>",
+     "%r = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<64x64xi8, #blocked> -> tensor<128x64xf16, #blocked>"),
+    ("must be neighbours along axis 1",
+     "%x: tensor<64x64xi8, #blocked>",
+     "%r = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<64x64xi8, #blocked> -> tensor<64x128xf16, #blockedT>"),
+    ("axis 2 out of range for rank 2",
+     "%x: tensor<64x64xi8, #blocked>",
+     "%r = ttg.fp4_to_fp %x {axis = 2 : i32} : tensor<64x64xi8, #blocked> -> tensor<64x128xf16, #blockedT>"),
+    ("ttg.mask gives (i32), but its body returns (i1)",
+     "%p: i1",
+     '%r = "ttg.mask"(%p) ({ ttg.mask.return %p : i1 }) : (i1) -> i32'),
+    ("has 1 partitions but `partitionNumWarps` has 2 elements",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4, 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+    ("partition #0 number of warps (3) must be a power of 2",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 3>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+    ("partition region #0 argument #0 has type",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i64): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+    ("partition region #0 has 0 arguments but expected 1",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0: "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+    ("partition region #0 must end with ttg.warp_return",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_yield"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+    ("ttg.warp_yield has 0 operands but parent op expected 1",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"() : () -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+    ("ttg.warp_yield operand #0 has type",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i64'),
+    ("has 2 warp group start IDs but expected 1",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, warpGroupStartIds = array<i32: 4, 8>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+    ("ttg.fp4_to_fp gives f16 or bf16",
+     "%x: tensor<64x64xi8, #blocked>",
+     "%r = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<64x64xi8, #blocked> -> tensor<64x128xf32, #blocked>"),
+    ("source and result must have the same rank",
+     "%x: tensor<64x64xi8, #blocked>",
+     "%r = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<64x64xi8, #blocked> -> tensor<128xf16, #line>"),
+    ("both or neither of source and result have an encoding",
+     "%x: tensor<64x64xi8, #blocked>",
+     "%r = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<64x64xi8, #blocked> -> tensor<64x128xf16>"),
+    ("hold different elements",
+     "%x: tensor<64x64xi8, #blocked>",
+     "%r = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<64x64xi8, #blocked> -> tensor<64x128xf16, #blocked>"),
+    ("a buffer of several is taken with ttg.memdesc_index",
+     "%m: !ttg.memdesc<4x64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[2, 0, 0] : !ttg.memdesc<4x64x64xf16, #shared, #smem> -> !ttg.memdesc<2x64x64xf16, #shared, #smem, 4x64x64>"),
+    ("result rank must equal to input rank",
+     "%m: !ttg.memdesc<4x64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[0, 0, 0] : !ttg.memdesc<4x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem, 4x64x64>"),
+    ("needs a mask of",
+     "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %k: tensor<64x64xi1, #blockedT>",
+     '%r = "ttg.async_copy_global_to_local"(%p, %m, %k) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> : (tensor<64x64x!tt.ptr<f16>, #blocked>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<64x64xi1, #blockedT>) -> !ttg.async.token'),
+    ("as other",
+     "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %k: tensor<64x64xf16, #blockedT>",
+     '%r = "ttg.async_copy_global_to_local"(%p, %m, %k) <{operandSegmentSizes = array<i32: 1, 1, 0, 1>}> : (tensor<64x64x!tt.ptr<f16>, #blocked>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<64x64xf16, #blockedT>) -> !ttg.async.token'),
+    ("ttg.mask must end with ttg.mask.return",
+     "%p: i1",
+     '"ttg.mask"(%p) ({ "tt.return"() : () -> () }) : (i1) -> ()'),
+    ("ttg.predicate_stage needs operands of one type",
+     "%i: i32, %l: i64",
+     '%r = "ttg.predicate_stage"(%i, %l, %i) <{maxStage = 1 : i32, stage = 0 : i32}> : (i32, i64, i32) -> i1'),
+    ("needs ttg.warp_specialize.partitions",
+     "",
+     '"ttg.warp_specialize"() <{partitionNumWarps = array<i32>}> ({"ttg.warp_yield"() : () -> ()}, {"ttg.warp_return"() : () -> ()}) : () -> ()'),
+    ("the default region must end with ttg.warp_yield",
+     "",
+     '"ttg.warp_specialize"() <{partitionNumWarps = array<i32>}> ({"ttg.warp_return"() : () -> ()}, {"ttg.warp_specialize.partitions"() : () -> ()}) : () -> ()'),
+    ("value defined out of its IsolatedFromAbove parent",
+     "%i: i32",
+     '"ttg.warp_specialize"() <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"() : () -> ()}, {"ttg.warp_specialize.partitions"() ({ %r = arith.addi %i, %i : i32 "ttg.warp_return"() : () -> ()}) : () -> ()}) : () -> ()'),
+]  # fmt: skip
+GOOD = [
+    ("idx_enc",
+     "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
+     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #sharedT, #smem>"),
+    ("sub_ok",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[8, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<8x64xf16, #shared, #smem, 64x64>"),
+    ("sub_one",
+     "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
+     "%x = ttg.memdesc_subslice %m[8, 16] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<8x16xf16, #shared, #smem, 64x64>"),
+    ("ws_regs",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, requestedRegisters = array<i32: 4, 8>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+    ("ws_areg",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, actualRegisters = array<i32: 4, 8, 9>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+    ("ws_all",
+     "%i: i32",
+     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, actualRegisters = array<i32: 24, 32>, requestedRegisters = array<i32: 24>, warpGroupStartIds = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments", "body"), BAD, ids=[f"{i}-{case[0][:50]}" for i, case in enumerate(BAD)]
+)
+def test_the_message(message: str, arguments: str, body: str) -> None:
+    found = problem(arguments, body)
+    assert found is not None and message in found, found
+
+
+@pytest.mark.parametrize(("arguments", "body"), [case[1:] for case in GOOD], ids=[case[0] for case in GOOD])
+def test_what_is_allowed(arguments: str, body: str) -> None:
+    assert problem(arguments, body) is None

@@ -1,0 +1,259 @@
+"""Where in shared memory each buffer lies.
+
+Three kinds of buffers: what `ttg.local_alloc` makes lives as long as a value names it; the scratch memory of an op
+(`scratch.py`) lives for that op; a call has the whole frame of the function it calls. Two buffers may share bytes unless
+they live at the same time, or in two regions that run at the same time.
+
+    %m = ttg.local_alloc %x      4096 bytes, live [0, 3)         offset 0
+    %y = ttg.convert_layout %x   4096 bytes, live [1, 2)         offset 4096
+    %z = ttg.local_load %m       -
+    %r = tt.reduce %x            512 bytes, live [3, 4)          offset 0 again
+
+Large buffers are placed first. `first_fit` keeps a list of free corners, each an offset with an interval of time in
+which everything above it is still free, and puts into the lowest corner the first buffer that fits there without
+covering another corner's time. That may still leave conflicts with what is not in the time of the corner, so
+`separate` then moves buffers up, one colour of the interference graph after the other, until there is none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from tilework.analysis.alias import Aliases, aliases
+from tilework.analysis.liveness import FOREVER, Interval, Numbers, buffer_lifetimes, number_ops
+from tilework.analysis.scratch import ALIGNMENTS, SCRATCH_ALIGNMENT, function_scratch, scratch_size
+from tilework.ir import tt, ttg
+from tilework.ir.encodings import encoding_of
+from tilework.ir.types import bit_width
+from tilework.layouts.encodings import NvmmaShared, PaddedShared, SharedLinear
+from tilework.layouts.queries import shape_per_cta
+
+DEFAULT_ALIGNMENT = 16
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Bytes that belong to `owner`. `regions` are the regions around it that run beside others."""
+
+    owner: Operation
+    kind: str  # "explicit", "scratch" or "call"
+    size: int
+    alignment: int
+    live: Interval
+    regions: tuple[tuple[Operation, int], ...] = ()
+    offset: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+    @property
+    def bytes(self) -> Interval:
+        """The offsets it covers."""
+        return Interval(self.offset, self.end)
+
+
+@dataclass
+class Allocation:
+    """The shared memory of one function: its buffers by owner, and its size."""
+
+    function: Operation
+    buffers: list[Buffer]
+    size: int
+    known: Aliases
+
+    def __post_init__(self) -> None:
+        self.explicit: dict[SSAValue, Buffer] = {b.owner.results[0]: b for b in self.buffers if b.kind == "explicit"}
+        self.scratch: dict[Operation, Buffer] = {b.owner: b for b in self.buffers if b.kind != "explicit"}
+
+    def buffers_of(self, value: SSAValue) -> list[Buffer]:
+        """The buffers that a memory descriptor may name."""
+        return [self.explicit[buffer] for buffer in self.known.get(value, ())]
+
+
+def module_allocation(module: ModuleOp, capability: int) -> dict[str, Allocation]:
+    """The allocation of every function with a body by name, callees before callers."""
+    functions: dict[str, Operation] = {
+        op.properties["sym_name"].data: op  # pyright: ignore[reportAttributeAccessIssue]
+        for op in module.ops
+        if type(op) is tt.FuncOp and op.regions[0].blocks
+    }
+    done: dict[str, Allocation] = {}
+    started: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name in started or name not in functions:
+            return
+        started.add(name)
+        for op in functions[name].walk():
+            if type(op) is tt.CallOp:
+                visit(callee_name(op))
+        frames = {callee: allocation.size for callee, allocation in done.items()}
+        done[name] = function_allocation(functions[name], capability, frames)
+
+    for name in functions:
+        visit(name)
+    return done
+
+
+def callee_name(call: Operation) -> str:
+    """The name of the function that a `tt.call` calls."""
+    return call.properties["callee"].root_reference.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def function_allocation(function: Operation, capability: int, frames: dict[str, int]) -> Allocation:
+    """Place the buffers of one function; `frames` are the sizes of the functions it calls."""
+    numbers = number_ops(function)
+    known = aliases(function)
+    buffers = collect(function, numbers, known, capability, frames)
+    size = place(buffers)
+    return Allocation(function, buffers, size, known)
+
+
+def collect(
+    function: Operation, numbers: Numbers, known: Aliases, capability: int, frames: dict[str, int]
+) -> list[Buffer]:
+    """All buffers that have bytes: what is allocated, then what the function and its ops need, in program order."""
+    lifetimes = buffer_lifetimes(known, numbers)
+    explicit: list[Buffer] = []
+    temporary: list[Buffer] = []
+    for op, number in numbers.items():
+        regions = async_regions(op)
+        if type(op) is ttg.LocalAllocOp:
+            explicit.append(
+                Buffer(op, "explicit", explicit_bytes(op), explicit_alignment(op), lifetimes[op.results[0]], regions)
+            )
+            continue
+        if type(op) is tt.CallOp:
+            size, kind = frames.get(callee_name(op), 0), "call"
+        elif op is function:
+            size, kind = function_scratch(op), "scratch"
+        else:
+            size, kind = scratch_size(op, capability), "scratch"
+        if size:
+            live = Interval(0, FOREVER) if op is function else Interval(number, number + 1)
+            alignment = ALIGNMENTS.get(type(op), SCRATCH_ALIGNMENT)
+            temporary.append(Buffer(op, kind, size, alignment, live, regions))
+    if temporary and temporary[-1].owner is function:
+        temporary.insert(0, temporary.pop())
+    return explicit + temporary
+
+
+def async_regions(op: Operation) -> tuple[tuple[Operation, int], ...]:
+    """The regions of `ttg.warp_specialize` around `op`, each with its number: 0 is the default, then the partitions."""
+    found: list[tuple[Operation, int]] = []
+    inner, outer = op, op.parent_op()
+    while outer is not None:
+        if isinstance(outer, ttg.WarpSpecializePartitionsOp):
+            region, holder = inner.parent_region(), outer.parent_op()
+            if region is not None and holder is not None:
+                found.append((holder, 1 + outer.regions.index(region)))
+        elif isinstance(outer, ttg.WarpSpecializeOp) and not isinstance(inner, ttg.WarpSpecializePartitionsOp):
+            found.append((outer, 0))
+        inner, outer = outer, outer.parent_op()
+    return tuple(found)
+
+
+def run_together(a: Buffer, b: Buffer) -> bool:
+    """Whether the two are in different regions of one op that runs them beside each other."""
+    return any(first is second and i != j for first, i in a.regions for second, j in b.regions)
+
+
+def explicit_bytes(op: Operation) -> int:
+    """The bytes of a `ttg.local_alloc` in one block, with padding."""
+    memory = op.results[0].type
+    assert isinstance(memory, ttg.MemDescType)
+    encoding = encoding_of(memory)
+    assert encoding is not None
+    count = 1
+    for size in shape_per_cta(encoding, memory.alloc_dims):
+        count *= size
+    if isinstance(encoding, PaddedShared):
+        count += sum((count // interval - (count % interval == 0)) * padding for interval, padding in encoding.intervals)
+    return count * max(8, bit_width(memory.element_type)) // 8
+
+
+def explicit_alignment(op: Operation) -> int:
+    """What the op asks for, or what the encoding needs."""
+    if (given := op.properties.get("alignment")) is not None:
+        return given.value.data  # pyright: ignore[reportAttributeAccessIssue]
+    encoding = encoding_of(op.results[0].type)
+    return encoding.alignment if isinstance(encoding, NvmmaShared | SharedLinear) else DEFAULT_ALIGNMENT
+
+
+def place(buffers: Sequence[Buffer]) -> int:
+    """Give every buffer an offset; the bytes that are needed in all."""
+    if not buffers:
+        return 0
+    ordered = sorted(buffers, key=lambda buffer: -buffer.size)
+    first_fit(ordered)
+    separate(ordered)
+    return max(buffer.end for buffer in buffers)
+
+
+def aligned(offset: int, alignment: int) -> int:
+    """The next multiple of `alignment`."""
+    return -(-offset // alignment) * alignment
+
+
+def first_fit(buffers: Sequence[Buffer]) -> None:
+    """The first offsets: each buffer into the lowest corner in whose time it lives."""
+    corners: list[tuple[int, Interval]] = [(0, Interval(0, FOREVER))]
+    left = list(buffers)
+    while left:
+        lowest = min(range(len(corners)), key=lambda index: corners[index][0])
+        offset, time = corners.pop(lowest)
+        chosen = next(
+            (
+                buffer
+                for buffer in left
+                if buffer.live.overlaps(time) and not any(buffer.live.overlaps(other) for _, other in corners)
+            ),
+            None,
+        )
+        if chosen is None:
+            continue
+        chosen.offset = aligned(offset, chosen.alignment)
+        left.remove(chosen)
+        live = chosen.live
+        corners.append((chosen.end, Interval(max(time.start, live.start), min(time.end, live.end))))
+        if time.start < live.start:
+            corners.append((offset, Interval(time.start, live.end)))
+        if live.end < time.end:
+            corners.append((offset, Interval(live.start, time.end)))
+
+
+def separate(buffers: Sequence[Buffer]) -> None:
+    """Move buffers up until no two that are in use at the same time share bytes."""
+    while True:
+        conflicts = interference(buffers)
+        if not any(conflicts):
+            return
+        colours = coloured(conflicts)
+        for index, buffer in enumerate(buffers):
+            if colours[index]:
+                top = max(buffers[other].end for other in conflicts[index])
+                buffer.offset = aligned(top, buffer.alignment)
+
+
+def interference(buffers: Sequence[Buffer]) -> list[list[int]]:
+    """For each buffer, the others it must not share bytes with but does."""
+    found: list[list[int]] = [[] for _ in buffers]
+    for i, a in enumerate(buffers):
+        for j in range(i + 1, len(buffers)):
+            b = buffers[j]
+            if a.bytes.overlaps(b.bytes) and (a.live.overlaps(b.live) or run_together(a, b)):
+                found[i].append(j)
+                found[j].append(i)
+    return found
+
+
+def coloured(conflicts: Sequence[Sequence[int]]) -> list[int]:
+    """The smallest colour for each buffer that no neighbour before it has."""
+    colours: list[int] = []
+    for index, neighbours in enumerate(conflicts):
+        taken = {colours[other] for other in neighbours if other < index}
+        colours.append(next(colour for colour in range(len(conflicts) + 1) if colour not in taken))
+    return colours

@@ -1,0 +1,147 @@
+"""Which parameters of the kernel each pointer may come from.
+
+    tt.func public @k(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
+      %p = tt.addptr %y, %i                                    {1}
+      %q = arith.select %c, %x, %p                             {0, 1}
+      %r = tt.int_to_ptr %n                                    {UNKNOWN}
+      tt.call @f(%p)                                           the parameter of @f: {1}
+    }
+
+Origins flow along edges, from operands to results, through loops, branches, buffers and calls, until nothing is new. A
+pointer that was an integer, or was loaded, has lost its origin. Works on TTIR and TTCIR.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.ir import tt
+from tilework.ir.ttc import BufferType
+from tilework.ir.types import PointerType, TensorDescType, element_type
+
+Origins = dict[SSAValue, frozenset[int]]
+NOBODY: frozenset[int] = frozenset()
+UNKNOWN = -1
+WRITERS: dict[type[Operation], int] = {  # op to the operand that says where
+    tt.StoreOp: 0,
+    tt.AtomicRMWOp: 0,
+    tt.AtomicCASOp: 0,
+    tt.DescriptorStoreOp: 0,
+    tt.DescriptorReduceOp: 0,
+    tt.DescriptorScatterOp: 0,
+}
+
+
+def is_address(type: Attribute) -> bool:
+    """A pointer, a descriptor, or a tile or buffer of pointers."""
+    element = type.element if isinstance(type, BufferType) else element_type(type)
+    return isinstance(element, PointerType | TensorDescType)
+
+
+def spread(origins: Origins, edges: list[tuple[SSAValue, SSAValue]]) -> None:
+    """Let origins flow along `edges` until nothing is new; edges are in program order, so that two rounds do for most."""
+    changed = True
+    while changed:
+        changed = False
+        for source, target in edges:
+            new, old = origins.get(source, NOBODY), origins.get(target, NOBODY)
+            if not new <= old:
+                origins[target] = old | new
+                changed = True
+
+
+def flows(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
+    """(source, target) of every address that goes from one value to another."""
+    pairs: Iterable[tuple[SSAValue, SSAValue]]
+    if not any(is_address(operand.type) for operand in op.operands):
+        return
+    kind = type(op)
+    if kind is scf.ForOp:
+        inner = op.regions[0].blocks[0].args[1:]
+        pairs = [*zip(op.operands[3:], inner, strict=True), *zip(op.operands[3:], op.results, strict=True)]
+    elif kind is scf.WhileOp:
+        pairs = zip(op.operands, op.regions[0].blocks[0].args, strict=True)
+    elif kind is scf.YieldOp:
+        pairs = yield_flows(op)
+    elif kind is scf.ConditionOp:
+        loop = parent_of(op)
+        after = loop.regions[1].blocks[0].args
+        pairs = [*zip(op.operands[1:], after, strict=True), *zip(op.operands[1:], loop.results, strict=True)]
+    elif kind is cf.BranchOp:
+        pairs = zip(op.operands, op.successors[0].args, strict=True)
+    elif kind is cf.ConditionalBranchOp:
+        count = len(op.successors[0].args)
+        pairs = [
+            *zip(op.operands[1 : 1 + count], op.successors[0].args, strict=True),
+            *zip(op.operands[1 + count :], op.successors[1].args, strict=True),
+        ]
+    elif kind is scf.IfOp or kind is tt.LoadOp or kind in WRITERS:  # a pointer that was loaded is nobody's either
+        pairs = ()
+    else:
+        targets = [*op.results, *(operand for operand in op.operands if isinstance(operand.type, BufferType))]
+        pairs = [(source, target) for source in op.operands for target in targets if source is not target]
+    for source, target in pairs:
+        if is_address(source.type) and is_address(target.type):
+            yield source, target
+
+
+def yield_flows(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
+    """From a yield to the results of the op around it and, for loops, to the next iteration."""
+    parent = parent_of(op)
+    targets: list[Sequence[SSAValue]] = [parent.regions[0].blocks[0].args] if type(parent) is scf.WhileOp else [parent.results]
+    if type(parent) is scf.ForOp:
+        targets.append(parent.regions[0].blocks[0].args[1:])
+    return [pair for values in targets for pair in zip(op.operands, values, strict=True)]
+
+
+def parent_of(op: Operation) -> Operation:
+    parent = op.parent_op()
+    assert parent is not None, f"{op.name} stands in an op with regions"
+    return parent
+
+
+def functions_of(module: ModuleOp) -> dict[str, Operation]:
+    """The functions of a module by name."""
+    return {op.properties["sym_name"].data: op for op in module.ops if type(op) is tt.FuncOp}  # pyright: ignore
+
+
+def module_origins(module: ModuleOp) -> Origins:
+    """The origins of every pointer of a module: positions of parameters of its public functions, or UNKNOWN."""
+    functions = functions_of(module)
+    origins: Origins = {}
+    edges: list[tuple[SSAValue, SSAValue]] = []
+    for function in functions.values():
+        if not function.regions[0].blocks:
+            continue
+        visibility = function.properties.get("sym_visibility")
+        if getattr(visibility, "data", "public") != "private":
+            for position, argument in enumerate(function.regions[0].blocks[0].args):
+                if is_address(argument.type):
+                    origins[argument] = frozenset({position})
+        for op in function.walk():
+            edges += flows(op)
+            if type(op) is tt.CallOp:
+                edges += call_flows(op, functions)
+            if not op.regions and (type(op) in FORGETFUL or not any(is_address(value.type) for value in op.operands)):
+                origins.update({result: frozenset({UNKNOWN}) for result in op.results if is_address(result.type)})
+    spread(origins, edges)
+    return origins
+
+
+FORGETFUL = (tt.LoadOp, tt.AtomicRMWOp, tt.AtomicCASOp)
+
+
+def call_flows(op: Operation, functions: Mapping[str, Operation]) -> Iterator[tuple[SSAValue, SSAValue]]:
+    """From the arguments of a call to the parameters of the function, and back from what it returns or writes."""
+    callee = functions.get(op.properties["callee"].root_reference.data)  # pyright: ignore[reportAttributeAccessIssue]
+    if callee is None or not callee.regions[0].blocks:
+        return
+    for argument, parameter in zip(op.operands, callee.regions[0].blocks[0].args, strict=True):
+        yield argument, parameter
+        if isinstance(parameter.type, BufferType):
+            yield parameter, argument
+    for inner in callee.walk():
+        if type(inner) is tt.ReturnOp:
+            yield from zip(inner.operands, op.results, strict=True)

@@ -1,0 +1,169 @@
+"""The shared memory that single ops need while they run, in bytes.
+
+    ttg.convert_layout        what passes through shared memory at a time (`layouts/conversion.py`); 0 by shuffles
+    tt.reduce, tt.scan        a partial result of each warp along the axis; 0 if one warp has the whole axis
+    tt.histogram              all bins, at least one per lane
+    tt.gather                 the source, unless each warp has all that it may pick
+    tt.atomic_rmw, tt.atomic_cas   the old values, where some threads have copies of others' elements
+    ttng.tensormap_create     the descriptor
+    ttg.warp_specialize       the captured values, one after the other
+
+Threads exchange elements there, so it is per block, and free again after the op.
+"""
+
+from collections.abc import Callable
+from math import prod
+
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.module_facts import threads_per_warp
+from tilework.ir.types import array_values, bit_width, is_tensor, shape_of
+from tilework.layouts.conversion import scratch_bytes
+from tilework.layouts.encodings import SHARED
+from tilework.layouts.linear import LinearLayout
+from tilework.layouts.queries import contig_per_thread, shape_per_cta
+
+SCRATCH_ALIGNMENT = 128
+ALIGNMENTS: dict[type[Operation], int] = {ttg.WarpSpecializeOp: 8, tt.FuncOp: 4}  # of others: SCRATCH_ALIGNMENT
+TENSORMAP_BYTES = 128
+
+
+def scratch_size(op: Operation, capability: int) -> int:
+    """The bytes of scratch memory of `op`: 0 for most."""
+    rule = RULES.get(type(op))
+    return 0 if rule is None else rule(op, capability)
+
+
+def element_bytes(type: Attribute) -> int:
+    """The bytes of one element; pointers have 8, bits are stored as bytes."""
+    return max(8, bit_width(type)) // 8
+
+
+def convert_scratch(op: Operation, capability: int) -> int:
+    source, result = op.operands[0].type, op.results[0].type
+    return scratch_bytes(layout_of(source), layout_of(result), bit_width(source), capability)
+
+
+def axis_of(op: Operation) -> int:
+    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def warps_along(layout: LinearLayout, axis: int) -> int:
+    """How many warps have different elements along `axis`."""
+    return different_places(layout, "warp")[axis]
+
+
+def reduce_scratch(op: Operation, capability: int) -> int:
+    source, axis = op.operands[0].type, axis_of(op)
+    encoding = encoding_of(source)
+    assert encoding is not None
+    warps = warps_along(layout_of(source), axis)
+    if warps == 1:
+        return 0
+    shape = list(shape_per_cta(encoding, shape_of(source)))
+    shape[axis] = warps
+    return prod(shape) * sum(element_bytes(operand.type) for operand in op.operands)
+
+
+def scan_scratch(op: Operation, capability: int) -> int:
+    """A partial result of each warp, for each line along the axis that it has and each of its steps over the tensor."""
+    source, axis = op.operands[0].type, axis_of(op)
+    encoding = encoding_of(source)
+    assert encoding is not None and not isinstance(encoding, SHARED), source
+    layout = layout_of(source)
+    if warps_along(layout, axis) == 1:
+        return 0
+    shape = shape_of(source)
+    held = contig_per_thread(encoding, shape)
+    lanes, warps = (different_places(layout, level) for level in ("lane", "warp"))
+    grid = list(zip(held, lanes, warps, shape_per_cta(encoding, shape), strict=True))
+    steps = prod(-(-whole // (size * lane * warp)) for size, lane, warp, whole in grid)
+    lines = prod(size * lane for dim, (size, lane, _, _) in enumerate(grid) if dim != axis)
+    return prod(warps) * lines * steps * sum(element_bytes(operand.type) for operand in op.operands)
+
+
+def different_places(layout: LinearLayout, level: str) -> list[int]:
+    """How many lanes (warps) have different elements along each dimension."""
+    vectors = dict(layout.bases)[level]
+    return [1 << sum(vector[dim] != 0 for vector in vectors) for dim in range(len(layout.outs))]
+
+
+def histogram_scratch(op: Operation, capability: int) -> int:
+    result = op.results[0].type
+    return max(shape_of(result)[0], threads_per_warp(op)) * element_bytes(result)
+
+
+def gather_scratch(op: Operation, capability: int) -> int:
+    source, indices = op.operands[0].type, op.operands[1].type
+    if is_warp_local(layout_of(source), layout_of(indices), axis_of(op)):
+        return 0
+    return prod(shape_of(source)) * element_bytes(source)
+
+
+def is_warp_local(source: LinearLayout, indices: LinearLayout, axis: int) -> bool:
+    """Each warp holds, for every index it has, all elements along `axis` that the index may pick.
+
+    Warps and blocks must not move along the axis, and neither lanes, warps nor blocks may differ across it.
+    """
+    mine, theirs = dict(source.bases), dict(indices.bases)
+    across = [dim for dim in range(len(source.outs)) if dim != axis]
+    for level in ("lane", "warp", "block"):
+        for vectors in (mine[level], theirs[level]):
+            if level != "lane" and any(vector[axis] for vector in vectors):
+                return False
+        if [[v[dim] for dim in across] for v in mine[level]] != [[v[dim] for dim in across] for v in theirs[level]]:
+            return False
+    return True
+
+
+def atomic_scratch(op: Operation, capability: int) -> int:
+    result = op.results[0]
+    if result.first_use is None:
+        return 0
+    if not is_tensor(result.type):
+        return max(1, element_bytes(result.type))
+    encoding = encoding_of(result.type)
+    assert encoding is not None
+    if not any(layout_of(result.type).free_variable_masks.values()):
+        return 0
+    return max(1, prod(shape_per_cta(encoding, shape_of(result.type))) * element_bytes(result.type))
+
+
+def tensormap_scratch(op: Operation, capability: int) -> int:
+    return TENSORMAP_BYTES
+
+
+def specialize_scratch(op: Operation, capability: int) -> int:
+    """The captured values, packed; a memory descriptor is its address and an offset per dimension."""
+    return sum(captured_bytes(operand.type) for operand in op.operands)
+
+
+def captured_bytes(type: Attribute) -> int:
+    if isinstance(type, ttg.MemDescType):
+        return 8 + 4 * len(type.dims)
+    return element_bytes(type)
+
+
+RULES: dict[type[Operation], Callable[[Operation, int], int]] = {
+    ttg.ConvertLayoutOp: convert_scratch,
+    ttg.WarpSpecializeOp: specialize_scratch,
+    tt.ReduceOp: reduce_scratch,
+    tt.ScanOp: scan_scratch,
+    tt.HistogramOp: histogram_scratch,
+    tt.GatherOp: gather_scratch,
+    tt.AtomicRMWOp: atomic_scratch,
+    tt.AtomicCASOp: atomic_scratch,
+    ttng.TensormapCreateOp: tensormap_scratch,
+}
+
+
+def function_scratch(function: Operation) -> int:
+    """A byte for each warp that only runs partitions: where it reads what to do next."""
+    warps = [
+        sum(array_values(op.properties["partitionNumWarps"]))
+        for op in function.walk()
+        if type(op) is ttg.WarpSpecializeOp
+    ]
+    return max(warps, default=0)

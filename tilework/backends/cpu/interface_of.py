@@ -1,0 +1,83 @@
+"""The interface of a compiled module: what `Interface` says, read off its loop nests.
+
+    interface_of(module, arena=64)        Interface(name='add', parameters=('ptr', 'ptr', 'i32'), stored=(1,), ...)
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
+from xdsl.ir import Attribute, Operation
+
+from tilework.backends.cpu.interface import Interface
+from tilework.backends.cpu.lowering import element_bytes
+from tilework.backends.cpu.stored import stored_parameters
+from tilework.errors import LIBRARY, TritonError
+from tilework.ir.types import PointerType, array_values
+
+ASSERTS = ("tt.assert", "ttc.assert", "ttc.check")
+
+
+def interface_of(module: ModuleOp, arena: int) -> Interface:
+    """The interface of the public function of a module."""
+    function = public_function(module)
+    name = function.properties["sym_name"].data  # pyright: ignore[reportAttributeAccessIssue]
+    inputs = function.properties["function_type"].inputs  # pyright: ignore[reportAttributeAccessIssue]
+    stored = sorted(stored_parameters(module, name).items())
+    return Interface(
+        name,
+        tuple("ptr" if isinstance(type, PointerType) else str(type) for type in inputs),
+        tuple(position for position, _ in stored),
+        arena,
+        tuple((message_of(op), location_text(op.location) or "") for op in asserts(module)),
+        tuple(alignment for _, alignment in stored),
+        tuple(check_facts(op, code) for op, code in fault_codes(module).items() if op.name == "ttc.check"),
+    )
+
+
+def check_facts(op: Operation, code: int) -> tuple[int, str, int, tuple[int, ...]]:
+    """What `Interface.checks` says about a `ttc.check`."""
+    type = op.operands[0].type
+    assert isinstance(type, PointerType)
+    verb: Any = op.properties["verb"]
+    return code, verb.data, element_bytes(type.pointee), array_values(op.properties["arguments"])
+
+
+def public_function(module: ModuleOp) -> Operation:
+    """The kernel among the functions of a module."""
+    for op in module.ops:
+        visibility: Any = op.properties.get("sym_visibility")
+        if op.name == "tt.func" and visibility is not None and visibility.data == "public":
+            return op
+    raise TritonError("the module has no public tt.func")
+
+
+def asserts(module: ModuleOp) -> Iterator[Operation]:
+    """The ops that can fail, in the order of their codes."""
+    return (op for op in module.walk() if op.name in ASSERTS)
+
+
+def fault_codes(module: ModuleOp) -> dict[Operation, int]:
+    """The code of each op that can fail."""
+    return {op: code for code, op in enumerate(asserts(module), 1)}
+
+
+def message_of(op: Operation) -> str:
+    message: Any = op.properties.get("message")
+    return message.data if message is not None else ""
+
+
+def location_text(location: Attribute | None) -> str | None:
+    """``file:line:column`` of the innermost source position outside of the language's own, or None if it is unknown."""
+    match location:
+        case FileLineColLoc():
+            return f"{location.filename.data}:{location.line.data}:{location.column.data}"
+        case NameLoc():
+            return location_text(location.location)
+        case CallSiteLoc():
+            inner, outer = location_text(location.callee), location_text(location.caller)
+            return outer if inner is None or (outer is not None and inner.startswith(LIBRARY)) else inner
+        case FusedLoc(locations=ArrayAttr(data=parts)):
+            return next((text for part in parts if (text := location_text(part))), None)
+        case _:
+            return None

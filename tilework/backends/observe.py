@@ -1,0 +1,90 @@
+"""What the environment asks to see of a compilation while its passes run.
+
+    MLIR_ENABLE_DUMP=1          the module before every pass, on standard error (a kernel's name: only that kernel's)
+    MLIR_DUMP_PATH=FILE         appended to a file instead
+    MLIR_ENABLE_TIMING=1        how long each pass took, on standard error
+    TRITON_REPRODUCER_PATH=BASE for each stage a file BASE.KERNEL.N.repro.mlir: the module, and the command that runs the passes
+
+Nothing is asked for most of the time, and then there is no observer.
+"""
+
+import sys
+import time
+from typing import Any
+
+from tilework import knobs
+
+OFF = ("", "0", "off", "false", "no")
+_stages: dict[str, int] = {}  # how many stages of a kernel have been written down
+
+
+class Observer:
+    """Sees one stage: the module before and after each pass."""
+
+    def __init__(self, kernel: str, dumps: bool, path: str | None, times: bool) -> None:
+        self.kernel, self.dumps, self.path = kernel, dumps, path
+        self.spent: list[tuple[str, float]] | None = [] if times else None
+        self.started = 0.0
+
+    def before(self, name: str, module: Any) -> None:
+        """Print the module, then start the clock."""
+        if self.dumps:
+            from tilework.ir.printer import print_module
+
+            text = f"// -----// IR Dump Before {name} ({self.kernel}) //----- //\n{print_module(module)}\n"
+            if self.path:
+                with open(self.path, "a", encoding="utf-8") as file:
+                    file.write(text)
+            else:
+                sys.stderr.write(text)
+        self.started = time.perf_counter()
+
+    def after(self, name: str) -> None:
+        if self.spent is not None:
+            self.spent.append((name, time.perf_counter() - self.started))
+
+    def finish(self) -> None:
+        """Print the table of times."""
+        if self.spent:
+            total = sum(seconds for _, seconds in self.spent)
+            lines = [f"{seconds * 1e3:9.3f} ms {seconds / total * 100:5.1f} %  {name}" for name, seconds in self.spent]
+            head = f"===- passes of {self.kernel}: {total * 1e3:.3f} ms -==="
+            sys.stderr.write("\n".join([head, *lines, ""]))
+
+
+def observer(module: Any, names: list[str]) -> Observer | None:
+    """The observer of one stage, if somebody wants to look."""
+    dump, timing = is_on("MLIR_ENABLE_DUMP"), is_on("MLIR_ENABLE_TIMING")
+    reproducer = knobs.getenv("TRITON_REPRODUCER_PATH")
+    if not dump and not timing and not reproducer:
+        return None
+    kernel = kernel_of(module)
+    if reproducer:
+        write_reproducer(reproducer, kernel, module, names)
+    wanted = knobs.getenv("MLIR_ENABLE_DUMP") or ""
+    shown = dump and (wanted.lower() in ("1", "on", "true", "y", "yes") or wanted == kernel)
+    return Observer(kernel, shown, knobs.getenv("MLIR_DUMP_PATH"), timing)
+
+
+def is_on(variable: str) -> bool:
+    """Whether a variable without a knob is set to something that is not "off"."""
+    return (knobs.getenv(variable) or "").lower() not in OFF
+
+
+def kernel_of(module: Any) -> str:
+    """The name of the public function."""
+    for op in module.ops:
+        visibility = op.properties.get("sym_visibility")
+        if visibility is not None and visibility.data == "public":
+            return op.properties["sym_name"].data
+    return "module"
+
+
+def write_reproducer(base: str, kernel: str, module: Any, names: list[str]) -> None:
+    """A file from which `tilework opt` repeats the stage."""
+    from tilework.ir.printer import print_module
+
+    number = _stages[kernel] = _stages.get(kernel, -1) + 1
+    path = f"{base}.{kernel}.{number}.repro.mlir"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"// tilework opt {path} -p '{','.join(names)}'\n{print_module(module, debuginfo=True)}")

@@ -1,0 +1,36 @@
+"""Locations that point into the text of a module itself, for debugging a compiler with the tools of its users.
+
+    module = snapshot_locations(module, "/cache/KEY/add.ttir")      # loc("/cache/KEY/add.ttir":4:5)
+
+What comes after (other stages, machine code, profiles) then names lines of that file instead of lines of the kernel.
+"""
+
+from bisect import bisect_right
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tilework.ir.locations import file_loc
+from tilework.ir.parser import IRParser
+from tilework.ir.printer import print_module
+
+
+class PlaceParser(IRParser):
+    """Every op gets the place at which its text starts."""
+
+    def __init__(self, text: str, filename: str) -> None:
+        super().__init__(text, filename)
+        self.file = filename
+        self.line_starts = [0, *(at + 1 for at, char in enumerate(text) if char == "\n")]
+
+    def parse_operation(self) -> Operation:
+        start = self._current_token.span.start
+        op = super().parse_operation()
+        line = bisect_right(self.line_starts, start)
+        op.location = file_loc(self.file, line, start - self.line_starts[line - 1] + 1)
+        return op
+
+
+def snapshot_locations(module: ModuleOp, path: str) -> ModuleOp:
+    """The same module, with the places of its ops in the text that stands in `path`."""
+    return PlaceParser(print_module(module), path).parse_module()

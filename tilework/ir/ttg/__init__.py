@@ -1,0 +1,97 @@
+"""The `ttg` dialect: tiles laid out over threads, and shared memory.
+
+One file per family of ops (`convert`, `memory`, `views`, `async_copy`, ...). All names are here too, so that users
+write ``ttg.ConvertLayoutOp``. Encodings are in `ir/encodings.py`.
+"""
+
+from xdsl.ir import Dialect
+
+from tilework.ir.encodings import ENCODING_ATTRIBUTES
+from tilework.ir.ttg.async_copy import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp, AsyncWaitOp
+from tilework.ir.ttg.convert import ConvertLayoutOp, Fp4ToFpOp
+from tilework.ir.ttg.legacy import OLD_NAMES, AllocTensorOp, ExtractSliceOp, InsertSliceAsyncOp, MemDescSubviewOp
+from tilework.ir.ttg.memory import (
+    GlobalScratchAllocOp,
+    LocalAllocOp,
+    LocalBarrierOp,
+    LocalDeallocOp,
+    LocalLoadOp,
+    LocalStoreOp,
+)
+from tilework.ir.ttg.predicated import MaskOp, MaskReturnOp, PredicateStageOp
+from tilework.ir.ttg.types import AsyncTokenType, MemDescType, async_token, is_memdesc, memdesc_type
+from tilework.ir.ttg.views import (
+    MemDescIndexOp,
+    MemDescReinterpretOp,
+    MemDescReshapeOp,
+    MemDescSubsliceOp,
+    MemDescTransOp,
+)
+from tilework.ir.ttg.warp_specialize import WarpReturnOp, WarpSpecializeOp, WarpSpecializePartitionsOp, WarpYieldOp
+
+TTG = Dialect(
+    "ttg",
+    [
+        AsyncCommitGroupOp,
+        AsyncCopyGlobalToLocalOp,
+        AsyncWaitOp,
+        ConvertLayoutOp,
+        Fp4ToFpOp,
+        GlobalScratchAllocOp,
+        LocalAllocOp,
+        LocalBarrierOp,
+        LocalDeallocOp,
+        LocalLoadOp,
+        LocalStoreOp,
+        MaskOp,
+        MaskReturnOp,
+        MemDescIndexOp,
+        MemDescReinterpretOp,
+        MemDescReshapeOp,
+        MemDescSubsliceOp,
+        MemDescTransOp,
+        PredicateStageOp,
+        WarpReturnOp,
+        WarpSpecializeOp,
+        WarpSpecializePartitionsOp,
+        WarpYieldOp,
+        AllocTensorOp,
+        ExtractSliceOp,
+        InsertSliceAsyncOp,
+        MemDescSubviewOp,
+    ],
+    [*ENCODING_ATTRIBUTES, MemDescType, AsyncTokenType],
+)
+
+__all__ = [
+    "OLD_NAMES",
+    "TTG",
+    "AsyncCommitGroupOp",
+    "AsyncCopyGlobalToLocalOp",
+    "AsyncTokenType",
+    "AsyncWaitOp",
+    "ConvertLayoutOp",
+    "Fp4ToFpOp",
+    "GlobalScratchAllocOp",
+    "LocalAllocOp",
+    "LocalBarrierOp",
+    "LocalDeallocOp",
+    "LocalLoadOp",
+    "LocalStoreOp",
+    "MaskOp",
+    "MaskReturnOp",
+    "MemDescIndexOp",
+    "MemDescReinterpretOp",
+    "MemDescReshapeOp",
+    "MemDescSubsliceOp",
+    "MemDescTransOp",
+    "MemDescType",
+    "PredicateStageOp",
+    "WarpReturnOp",
+    "WarpSpecializeOp",
+    "WarpSpecializePartitionsOp",
+    "WarpYieldOp",
+    "async_token",
+    "is_memdesc",
+    "memdesc_type",
+]

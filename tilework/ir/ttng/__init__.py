@@ -1,0 +1,79 @@
+"""The `ttng` dialect: what NVIDIA GPUs from Hopper on have, warp-group dots, barriers and TMA.
+
+All names are here too, so that users write ``ttng.WarpGroupDotOp``.
+"""
+
+from xdsl.ir import Dialect
+
+from tilework.ir.ttng.barrier import (
+    ArriveBarrierOp,
+    AsyncCopyMbarrierArriveOp,
+    BarrierExpectOp,
+    ClusterArriveOp,
+    ClusterWaitOp,
+    FenceAsyncSharedOp,
+    InitBarrierOp,
+    InvalBarrierOp,
+    WaitBarrierOp,
+)
+from tilework.ir.ttng.dot import WarpGroupDotOp, WarpGroupDotWaitOp
+from tilework.ir.ttng.tensormap import ReinterpretTensorDescOp, TensormapCreateOp, TensormapFenceproxyAcquireOp
+from tilework.ir.ttng.tma import (
+    AsyncTMACopyGlobalToLocalOp,
+    AsyncTMACopyLocalToGlobalOp,
+    AsyncTMAGatherOp,
+    AsyncTMAReduceOp,
+    AsyncTMAScatterOp,
+    AsyncTMAStoreWaitOp,
+)
+
+TTNG = Dialect(
+    "ttng",
+    [
+        ArriveBarrierOp,
+        AsyncCopyMbarrierArriveOp,
+        AsyncTMACopyGlobalToLocalOp,
+        AsyncTMACopyLocalToGlobalOp,
+        AsyncTMAGatherOp,
+        AsyncTMAReduceOp,
+        AsyncTMAScatterOp,
+        AsyncTMAStoreWaitOp,
+        BarrierExpectOp,
+        ClusterArriveOp,
+        ClusterWaitOp,
+        FenceAsyncSharedOp,
+        InitBarrierOp,
+        InvalBarrierOp,
+        ReinterpretTensorDescOp,
+        TensormapCreateOp,
+        TensormapFenceproxyAcquireOp,
+        WaitBarrierOp,
+        WarpGroupDotOp,
+        WarpGroupDotWaitOp,
+    ],
+    [],
+)
+
+__all__ = [
+    "TTNG",
+    "ArriveBarrierOp",
+    "AsyncCopyMbarrierArriveOp",
+    "AsyncTMACopyGlobalToLocalOp",
+    "AsyncTMACopyLocalToGlobalOp",
+    "AsyncTMAGatherOp",
+    "AsyncTMAReduceOp",
+    "AsyncTMAScatterOp",
+    "AsyncTMAStoreWaitOp",
+    "BarrierExpectOp",
+    "ClusterArriveOp",
+    "ClusterWaitOp",
+    "FenceAsyncSharedOp",
+    "InitBarrierOp",
+    "InvalBarrierOp",
+    "ReinterpretTensorDescOp",
+    "TensormapCreateOp",
+    "TensormapFenceproxyAcquireOp",
+    "WaitBarrierOp",
+    "WarpGroupDotOp",
+    "WarpGroupDotWaitOp",
+]

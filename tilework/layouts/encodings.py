@@ -1,0 +1,382 @@
+"""The layouts that have a name: what stands behind the `#` of `tensor<16x32xf32, #blocked>`.
+
+Two families. A *distributed* encoding says which register of which lane of which warp holds each element:
+
+    Blocked       a grid of threads, each with a small tile:   Blocked((1, 4), (4, 8), (4, 1), (1, 0))
+    NvidiaMma     how tensor cores return an accumulator       NvidiaMma(2, 0, (2, 2), (16, 8))
+    DotOperand    how they want an operand                     DotOperand(0, NvidiaMma(...), 2)
+    Slice         its parent with a dimension reduced away     Slice(1, Blocked(...))
+    Linear        anything else, as a matrix over bits         Linear(LinearLayout(...))
+
+A *shared* encoding says at which offset of shared memory each element lies: `SwizzledShared`, `NvmmaShared`,
+`SharedLinear`, `PaddedShared`.
+
+Everything here is a frozen, hashable value; making one checks it. What an encoding means for a tensor of a given shape
+is a `LinearLayout`: `to_linear.py`. Its text is `text.py`.
+
+>>> Blocked((1, 4), (4, 8), (4, 1), (1, 0)).rank
+2
+>>> Slice(1, Blocked((1, 4), (4, 8), (4, 1), (1, 0))).rank
+1
+>>> Blocked((1, 3), (4, 8), (4, 1), (1, 0))
+Traceback (most recent call last):
+    ...
+tilework.layouts.errors.LayoutError: sizePerThread = [1, 3]: every entry must be a power of two
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+from tilework.layouts.errors import LayoutError
+from tilework.layouts.linear import LinearLayout
+
+Ints: TypeAlias = tuple[int, ...]
+Bases: TypeAlias = tuple[Ints, ...]
+"""One vector per bit; as `CGALayout = [[1, 0], [0, 0]]`: block 1 is a row further, block 2 holds a copy."""
+
+DISTRIBUTED_INS = ("register", "lane", "warp", "block")
+SHARED_INS = ("offset", "block")
+
+
+def is_power_of_two(value: int) -> bool:
+    """1, 2, 4, 8, ...
+
+    >>> [n for n in range(10) if is_power_of_two(n)]
+    [1, 2, 4, 8]
+    """
+    return value > 0 and value & (value - 1) == 0
+
+
+class Value:
+    """A frozen dataclass whose hash is computed once: encodings are keys of every table of the middle end."""
+
+    def __hash__(self) -> int:
+        memo = vars(self).get("_hash")
+        if memo is None:
+            values = tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+            memo = vars(self)["_hash"] = hash((type(self).__name__, values))
+        return memo
+
+    def __getstate__(self) -> dict[str, object]:
+        """Hashes of strings differ between processes, so the cached one stays here."""
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
+
+
+def check_powers_of_two(name: str, values: Sequence[int]) -> None:
+    """Refuse a field with an entry that is not a power of two."""
+    if not all(map(is_power_of_two, values)):
+        raise LayoutError(f"{name} = {list(values)}: every entry must be a power of two")
+
+
+def check_order(order: Sequence[int]) -> None:
+    """Refuse an order that does not name every dimension once."""
+    if sorted(order) != list(range(len(order))):
+        raise LayoutError(f"order = {list(order)} is not a permutation of the {len(order)} dimensions")
+
+
+def check_cga(cga: Bases, rank: int) -> None:
+    """Refuse bases of another rank."""
+    for basis in cga:
+        if len(basis) != rank:
+            raise LayoutError(f"CGALayout has the basis {list(basis)}, but the layout has rank {rank}")
+
+
+@dataclass(frozen=True)
+class Blocked(Value):
+    """Threads in a grid, each holding a tile of `size_per_thread` elements; repeated until the tensor is covered.
+
+    `order` lists the dimensions from the fastest: `(1, 0)` is row-major. `threads_per_warp` and `warps_per_cta` are
+    grids too; a grid larger than the tensor holds copies.
+    """
+
+    size_per_thread: Ints
+    threads_per_warp: Ints
+    warps_per_cta: Ints
+    order: Ints
+    cga: Bases = ()
+
+    __hash__ = Value.__hash__
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.size_per_thread), len(self.threads_per_warp), len(self.warps_per_cta), len(self.order)}
+        if len(lengths) != 1:
+            raise LayoutError("sizePerThread, threadsPerWarp, warpsPerCTA, and order must all have the same rank.")
+        if not self.order:
+            raise LayoutError("a blocked layout has at least one dimension")
+        check_powers_of_two("sizePerThread", self.size_per_thread)
+        check_powers_of_two("threadsPerWarp", self.threads_per_warp)
+        check_powers_of_two("warpsPerCTA", self.warps_per_cta)
+        check_order(self.order)
+        check_cga(self.cga, self.rank)
+
+    @property
+    def rank(self) -> int:
+        return len(self.order)
+
+
+@dataclass(frozen=True)
+class NvidiaMma(Value):
+    """The accumulator of a tensor-core instruction: major 2 is `mma.sync`, major 3 is `wgmma`.
+
+    `instr_shape` is `(16, 8)` for version 2 (`(1, 16, 8)` in a batch), `(16, N, K)` for version 3, whose first four
+    warps are one warp group.
+    """
+
+    version_major: int
+    version_minor: int
+    warps_per_cta: Ints
+    instr_shape: Ints
+    cga: Bases = ()
+
+    __hash__ = Value.__hash__
+
+    def __post_init__(self) -> None:
+        if self.version_major not in (2, 3):
+            raise LayoutError(f"versionMajor = {self.version_major}: tensor cores of version 2 and 3 are known")
+        if self.rank not in (2, 3):
+            raise LayoutError(f"nvidia_mma has rank 2 or 3, not {self.rank}")
+        if len(self.instr_shape) not in ((2, 3) if self.version_major == 2 else (3,)):
+            raise LayoutError(f"instrShape = {list(self.instr_shape)} does not fit version {self.version_major}")
+        check_powers_of_two("warpsPerCTA", self.warps_per_cta)
+        check_cga(self.cga, self.rank)
+
+    @property
+    def rank(self) -> int:
+        return len(self.warps_per_cta)
+
+    @property
+    def is_ampere(self) -> bool:
+        """`mma.sync`."""
+        return self.version_major == 2
+
+    @property
+    def is_hopper(self) -> bool:
+        """`wgmma`."""
+        return self.version_major == 3
+
+
+@dataclass(frozen=True)
+class Slice(Value):
+    """`parent` without its dimension `dim`: what is left of a tensor in `parent` when `dim` is reduced away."""
+
+    dim: int
+    parent: "Distributed"
+
+    __hash__ = Value.__hash__
+
+    def __post_init__(self) -> None:
+        if self.parent.rank < 2:
+            raise LayoutError(f"parent layout must have at least rank >= 2, got {self.parent.rank}")
+        if not 0 <= self.dim < self.parent.rank:
+            raise LayoutError(f"slice dim={self.dim} must be less than the parent rank={self.parent.rank}")
+
+    @property
+    def rank(self) -> int:
+        return self.parent.rank - 1
+
+
+@dataclass(frozen=True)
+class DotOperand(Value):
+    """Operand A (`op_idx` 0) or B (1) of a dot whose result is in `parent`.
+
+    `k_width`: how many neighbours along K a thread holds in one register (4 bytes or more); 0 under a blocked parent.
+    """
+
+    op_idx: int
+    parent: "Distributed"
+    k_width: int = 0
+
+    __hash__ = Value.__hash__
+
+    def __post_init__(self) -> None:
+        if self.op_idx not in (0, 1):
+            raise LayoutError(f"ttg.dot_op opIdx parameter can be 0 or 1, got: {self.op_idx}")
+        if isinstance(self.parent, NvidiaMma):
+            if self.k_width == 0:
+                raise LayoutError("ttg.dot_op kWidth parameter is mandatory for Ampere or Hopper parent")
+            if self.op_idx != 0 and self.parent.is_hopper:
+                raise LayoutError(
+                    "ttg.dot_op opIdx parameter must be 0 for Hopper parent, since Hopper WGMMA only "
+                    "allows first operand to be in registers"
+                )
+            check_powers_of_two("kWidth", (self.k_width,))
+        elif isinstance(self.parent, Blocked):
+            if self.k_width != 0:
+                raise LayoutError("ttg.dot_op kWidth parameter is not supported when the parent is a blocked layout")
+        else:
+            raise LayoutError("ttg.dot_op unexpected parent layout: a blocked or nvidia_mma layout is wanted")
+
+    @property
+    def rank(self) -> int:
+        return self.parent.rank
+
+    @property
+    def k_dim(self) -> int:
+        """The dimension that the dot sums over: the last of A, the last but one of B."""
+        return self.rank - 1 if self.op_idx == 0 else self.rank - 2
+
+
+@dataclass(frozen=True)
+class Linear(Value):
+    """A distributed layout without a name: `layout` maps register, lane, warp, block to `dim0`, `dim1`, ..."""
+
+    layout: LinearLayout
+
+    __hash__ = Value.__hash__
+
+    def __post_init__(self) -> None:
+        if self.layout.in_names != DISTRIBUTED_INS:
+            raise LayoutError(f"a linear layout maps {list(DISTRIBUTED_INS)}, not {list(self.layout.in_names)}")
+        check_dim_names(self.layout)
+        for name, vectors in self.layout.bases:
+            for vector in vectors:
+                if sum(value != 0 for value in vector) > 1:
+                    raise LayoutError(f"the {name} basis {list(vector)} moves in more than one dimension")
+                if any(value & (value - 1) for value in vector):
+                    raise LayoutError(f"the {name} basis {list(vector)} is not a power of two")
+        if not self.layout.is_surjective:
+            raise LayoutError("a linear layout must reach every element of its shape")
+
+    @property
+    def rank(self) -> int:
+        return len(self.layout.outs)
+
+
+def check_dim_names(layout: LinearLayout) -> None:
+    """Refuse outs other than dim0, dim1, ..."""
+    if layout.out_names != tuple(f"dim{i}" for i in range(len(layout.outs))):
+        raise LayoutError(f"the layout of a tensor gives dim0, dim1, ...; this one gives {list(layout.out_names)}")
+
+
+@dataclass(frozen=True)
+class SwizzledShared(Value):
+    """Rows in shared memory whose pieces of `vec` elements are permuted by an xor that changes every `per_phase` rows.
+
+    Element (row, column) of a row of C columns is at `row*C + ((column//vec) ^ (row//per_phase % max_phase))*vec +
+    column % vec`; `order` names the dimensions that play column and row. `max_phase` 1 is plain row-major.
+    """
+
+    vec: int
+    per_phase: int
+    max_phase: int
+    order: Ints
+    cga: Bases = ()
+
+    __hash__ = Value.__hash__
+
+    def __post_init__(self) -> None:
+        check_powers_of_two("vec, perPhase, maxPhase", (self.vec, self.per_phase, self.max_phase))
+        check_order(self.order)
+        check_cga(self.cga, self.rank)
+
+    @property
+    def rank(self) -> int:
+        return len(self.order)
+
+
+@dataclass(frozen=True)
+class NvmmaShared(Value):
+    """A matrix as TMA writes it and `wgmma` reads it: 8-row tiles of `swizzling_byte_width` bytes a row, swizzled.
+
+    `transposed`: the first dimension is the contiguous one.
+    """
+
+    swizzling_byte_width: int
+    transposed: bool
+    element_bit_width: int
+    fp4_padded: bool = False
+    rank: int = 2
+    cga: Bases = ()
+
+    __hash__ = Value.__hash__
+
+    def __post_init__(self) -> None:
+        if self.swizzling_byte_width not in (0, 32, 64, 128):
+            raise LayoutError(f"swizzlingByteWidth = {self.swizzling_byte_width} must be 0, 32, 64 or 128")
+        if self.element_bit_width not in (8, 16, 32, 64):
+            raise LayoutError(f"elementBitWidth = {self.element_bit_width} must be 8, 16, 32 or 64")
+        check_cga(self.cga, self.rank)
+
+    @property
+    def vec(self) -> int:
+        """Elements in 16 bytes: what the swizzle moves as one piece."""
+        return 128 // self.element_bit_width
+
+    @property
+    def per_phase(self) -> int:
+        """Rows until the xor changes; the hardware repeats it so that 128 bytes have one phase."""
+        return 128 // self.swizzling_byte_width if self.swizzling_byte_width else 1
+
+    @property
+    def max_phase(self) -> int:
+        """Phases until the xor repeats."""
+        return self.swizzling_byte_width // 16 if self.swizzling_byte_width else 1
+
+    @property
+    def alignment(self) -> int:
+        """Bytes that the base address must be a multiple of."""
+        return 128 * self.max_phase
+
+
+@dataclass(frozen=True)
+class SharedLinear(Value):
+    """A place in shared memory for each element, without a name: `layout` maps offset, block to `dim0`, ..."""
+
+    layout: LinearLayout
+    alignment: int = 16
+
+    __hash__ = Value.__hash__
+
+    def __post_init__(self) -> None:
+        check_shared_layout("shared_linear", self.layout)
+        if not is_power_of_two(self.alignment):
+            raise LayoutError(f"alignment = {self.alignment} must be a power of two")
+
+    @property
+    def rank(self) -> int:
+        return len(self.layout.outs)
+
+
+def check_shared_layout(name: str, layout: LinearLayout) -> None:
+    """Refuse a layout of shared memory with two places for an element, or none."""
+    if layout.in_names != SHARED_INS:
+        raise LayoutError(f"{name} maps {list(SHARED_INS)}, not {list(layout.in_names)}")
+    check_dim_names(layout)
+    if not layout.is_surjective:
+        raise LayoutError(f"{name} must be surjective: some element has no offset")
+    if not layout.remove_zero_bases("block").remove_zero_bases("offset").is_invertible:
+        raise LayoutError(f"{name} must be invertible once zero bases are removed")
+
+
+@dataclass(frozen=True)
+class PaddedShared(Value):
+    """`layout` (offset, block to dims), with `padding` unused elements after every `interval` elements.
+
+    `intervals` holds the pairs (interval, padding): `((16, 4),)` puts offset o at `o + o // 16 * 4`.
+    """
+
+    intervals: tuple[tuple[int, int], ...]
+    layout: LinearLayout
+
+    __hash__ = Value.__hash__
+
+    def __post_init__(self) -> None:
+        if not self.intervals:
+            raise LayoutError("padded_shared must have at least one interval-padding pair")
+        for pair in self.intervals:
+            check_powers_of_two("an interval and its padding", pair)
+        if len({interval for interval, _ in self.intervals}) != len(self.intervals):
+            raise LayoutError("padded_shared interval values cannot have duplicates")
+        check_shared_layout("padded_shared", self.layout)
+
+    @property
+    def rank(self) -> int:
+        return len(self.layout.outs)
+
+
+Distributed: TypeAlias = Blocked | Slice | DotOperand | NvidiaMma | Linear
+Shared: TypeAlias = SwizzledShared | NvmmaShared | SharedLinear | PaddedShared
+Encoding: TypeAlias = Distributed | Shared
+DISTRIBUTED = (Blocked, Slice, DotOperand, NvidiaMma, Linear)
+SHARED = (SwizzledShared, NvmmaShared, SharedLinear, PaddedShared)

@@ -1,0 +1,200 @@
+"""Launches of kernels that check themselves: TRITON_SANITIZE=1, `@jit(sanitize=True)` or the launch option `sanitize=True`.
+
+    x = np.zeros(1000, np.float32)
+    double[(8,)](x, 1024, BLOCK=128)
+
+    kernel.py:9:9: error: program (7, 0, 0) reads element 1000 of argument 'x', which has 1000 elements (out of bounds)
+        9 |     v = tl.load(x + i, mask=i < n)
+          |         ^ index (1000,) of an array of shape (1000,)
+
+The launcher writes the extents of all array arguments into a table (`backends/cpu/checks.py`), machine code looks there
+before each access, and the launcher turns what it left there into an error. The extent of a view is from its first byte to
+its last, also where it has strides. Memory that a kernel reaches through addresses it has loaded must be an argument, or
+made known by `tilework.interpreter.memory.register_memory`.
+"""
+
+import ctypes
+import linecache
+import re
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tilework.backends.cpu.driver import fault_error
+from tilework.backends.cpu.interface import Interface
+from tilework.backends.cpu.table import ENTRIES, WORDS
+from tilework.errors import Diagnostic, SanitizerError, Span
+from tilework.interpreter.arguments import region_of
+from tilework.interpreter.memory import REGISTERED, AccessError, Region, is_near
+from tilework.runtime.host import NativeLauncher
+from tilework.runtime.launcher import Extent, Scratch
+from tilework.runtime.pack import Slots
+
+PREFIX = "sanitizer: "  # of the messages of asserts that the sanitizer has made
+HELP_UNKNOWN = "pass the array as an argument, or register it with tilework.interpreter.memory.register_memory"
+
+
+class KernelAccessError(SanitizerError, AccessError):
+    """A kernel was about to touch memory that it must not."""
+
+
+class Argument(NamedTuple):
+    """A parameter that is a pointer: its slot, how the user calls it, and how to get its array from the arguments."""
+
+    slot: int
+    label: str
+    get: Any
+
+
+class PointerSlots(Slots):
+    """Finds the parameters that are pointers."""
+
+    def __init__(self, kinds: Sequence[str], names: Sequence[str]) -> None:
+        super().__init__(kinds, {}, "")
+        self.names = names
+        self.found: list[Argument] = []
+
+    def add_value(self, text: str) -> None:
+        if self.used < len(self.kinds) and self.kinds[self.used] == "ptr":
+            position, _, path = text.removeprefix("args[").partition("]")
+            label = f"argument {self.names[int(position)] + path.removesuffix('.base')!r}"
+            self.found.append(Argument(self.used, label, eval(f"lambda args: {text}")))
+        super().add_value(text)
+
+
+class SanitizedLauncher(NativeLauncher):
+    """Runs a kernel that was compiled with the option `sanitize`."""
+
+    def __init__(self, source: Any, metadata: Any) -> None:
+        super().__init__(source, metadata)
+        kinds = self.interface.parameters
+        names = list(source.signature) if self.signature is not None else [str(slot) for slot in range(len(kinds))]
+        types = self.signature if self.signature is not None else [None] * len(kinds)
+        slots = PointerSlots(kinds, names)
+        for position, type in enumerate(types):
+            slots.add(type, f"args[{position}]")
+        self.pointers = slots.found
+
+    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+        """Run every program until one fails."""
+        known = Extents(self.interface, self.pointers, args)
+        table = known.table()
+        slots = self.pack((*args, *scratch) if self.needs_scratch else args)
+        slots += struct.pack("<Q", ctypes.addressof(table))
+        self.run(function, self.interface, slots, grid, lambda *fault: known.error(table, *fault))
+
+
+class Extents:
+    """The arrays of one launch."""
+
+    def __init__(self, interface: Interface, pointers: Sequence[Argument], args: Sequence[Any]) -> None:
+        self.interface = interface
+        self.labels = {pointer.slot: pointer.label for pointer in pointers}
+        self.regions: dict[int, Region] = {}
+        self.arrays: dict[int, Any] = {}
+        self.empty: dict[int, str] = {}  # arguments without memory
+        self.addresses: set[int] = set()  # arguments that are bare addresses
+        for slot, label, get in pointers:
+            value = get(args)
+            if value is None:
+                self.empty[slot] = label
+            elif isinstance(value, int):
+                self.addresses.add(slot)
+            else:
+                self.regions[slot], _, self.arrays[slot] = region_of(label, value)
+        self.registered = [(array, region) for reference, region in REGISTERED if (array := reference()) is not None]
+
+    def table(self) -> Any:
+        """The words that machine code reads, and writes to when a check fails; see `backends/cpu/checks.py`."""
+        words = [0] * (ENTRIES - 1)
+        count = len(self.interface.parameters)
+        words.append(count + len(self.registered))
+        for slot in range(count):
+            region = self.regions.get(slot)
+            words += (region.start, region.end, 0) if region is not None else (0, 0, int(slot in self.addresses))
+        for _, region in self.registered:
+            words += (region.start, region.end, 0)
+        assert len(words) == ENTRIES + WORDS * (count + len(self.registered))
+        return (ctypes.c_uint64 * len(words))(*words)
+
+    def error(self, table: Any, interface: Interface, grid: Extent, code: int, linear: int) -> Exception:
+        """What a fault code means."""
+        if table[0]:
+            _, address, code, x, y, z = table[:6]
+            return self.access_error(int(code), int(address), (x, y, z))
+        message, place = interface.faults[code - 1]
+        if not message.startswith(PREFIX):
+            return fault_error(interface, grid, code, linear)
+        program = (linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1]))
+        text = re.sub(r"argument #(\d+)", lambda found: self.labels.get(int(found[1]), "memory"), message)
+        return SanitizerError(rendered(place, f"program {program}: {text.removeprefix(PREFIX)}"))
+
+    def access_error(self, code: int, address: int, program: tuple[int, int, int]) -> KernelAccessError:
+        """The error about one access."""
+        _, verb, size, slots = next(check for check in self.interface.checks if check[0] == code)
+        _, place = self.interface.faults[code - 1]
+        who = f"program {program} {verb}"
+        if len(slots) == 1 and slots[0] in self.empty:
+            return KernelAccessError(rendered(place, f"{who} {self.empty[slots[0]]}, which is None"))
+        slot = self.nearest(address, slots)
+        if slot is None:
+            title = f"{who} address {address:#x}, which is in no array the kernel was given"
+            return KernelAccessError(rendered(place, title, help=HELP_UNKNOWN))
+        region = self.regions[slot]
+        index, rest = divmod(address - region.data, region.itemsize)
+        label = index_text(self.arrays[slot], region, address)
+        inside = region.start <= address and address + size <= region.end
+        if inside or (verb == "updates" and address % size):
+            place_in, number = ("address", address) if address % size else ("byte", address - region.start)
+            off = f"plus {rest} bytes: {place_in} {number:#x} is not a multiple of {size} (misaligned)"
+            return KernelAccessError(rendered(place, f"{who} element {index} of {region.name} {off}", label))
+        count = (region.end - region.start) // region.itemsize
+        title = f"{who} element {index} of {region.name}, which has {count} elements (out of bounds)"
+        return KernelAccessError(rendered(place, title, label))
+
+    def nearest(self, address: int, slots: Sequence[int]) -> int | None:
+        """The argument that a wrong address is told by: its own, or one close by if that is unknown."""
+        own = [slot for slot in slots if slot in self.regions]
+        near = own or [slot for slot, region in self.regions.items() if is_near(address, region)]
+        return min(near, key=lambda slot: distance(address, self.regions[slot]), default=None)
+
+
+def distance(address: int, region: Region) -> int:
+    return max(region.start - address, address - region.end, 0)
+
+
+def index_text(array: Any, region: Region, address: int) -> str:
+    """Where an address would be in an array, axis by axis: ``index (12, 3) of an array of shape (12, 64)``."""
+    shape = tuple(int(size) for size in getattr(array, "shape", ()))
+    if callable(getattr(array, "stride", None)):
+        steps = [int(stride) * region.itemsize for stride in array.stride()]
+    else:
+        steps = [int(stride) for stride in getattr(array, "strides", None) or ()]
+    if not shape or len(steps) != len(shape):
+        return ""
+    left, index = address - region.data, [0] * len(shape)
+    for axis in sorted(range(len(shape)), key=lambda axis: -abs(steps[axis])):
+        if (steps[axis] and shape[axis] > 1) or steps[axis] == region.itemsize:
+            index[axis] = left // steps[axis]
+            left -= index[axis] * steps[axis]
+    where = "" if left == 0 else f" plus {left} bytes"
+    strided = "" if is_packed(shape, steps, region.itemsize) else f" and strides {tuple(steps)} in bytes"
+    return f"index ({', '.join(map(str, index))}{',' if len(index) == 1 else ''}){where} of an array of shape {shape}{strided}"
+
+
+def is_packed(shape: tuple[int, ...], steps: Sequence[int], itemsize: int) -> bool:
+    """Rows follow each other without gaps."""
+    expected = itemsize
+    for size, step in zip(reversed(shape), reversed(steps), strict=True):
+        if size != 1 and step != expected:
+            return False
+        expected *= size
+    return True
+
+
+def rendered(place: str, title: str, label: str = "", help: str = "") -> str:
+    """A message with the line of source that it is about."""
+    file, line, column = place.rsplit(":", 2) if place.count(":") >= 2 else (place or "<kernel>", "0", "0")
+    text = linecache.getline(file, int(line)).rstrip("\n")
+    span = Span(file, int(line), int(column), int(column) + 1, text)
+    return Diagnostic(span, title, label, help).render()

@@ -1,0 +1,44 @@
+"""A loop whose step is not positive would never end: stop the kernel instead.
+
+    scf.for %i = %lb to %ub step %s {...}   ==>   %ok = arith.cmpi sgt, %s, %zero : i32
+                                                  tt.assert %ok, "the step of a loop must be positive" : i1
+                                                  scf.for %i = %lb to %ub step %s {...}
+
+Loops with a constant step are left alone: the frontend has refused those that are not positive, or turned them around.
+Stage: TTIR to TTIR. Cost: one walk.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt
+from tilework.ir.arith_ext import cmpi
+from tilework.ir.create import create_op
+from tilework.ir.rewrite import constant, constant_value, insert_before
+from tilework.ir.types import string_attr
+
+MESSAGE = "the step of a loop must be positive"
+
+
+@dataclass(frozen=True)
+class CheckStepsPass(ModulePass):
+    name = "ttc-check-steps"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in tuple(op.walk()):
+            if type(loop) is scf.ForOp and constant_value(loop.operands[2]) is None:
+                check_step(loop)
+
+
+def check_step(loop: Operation) -> None:
+    """Put the assertion in front of `loop`."""
+    step = loop.operands[2]
+    zero = constant(0, step.type, loop.location)
+    positive = cmpi("sgt", step, zero.results[0], loop.location)
+    properties = {"message": string_attr(MESSAGE)}
+    insert_before(loop, zero, positive, create_op(tt.AssertOp, (positive.results[0],), (), loop.location, properties))
