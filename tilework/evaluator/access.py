@@ -5,6 +5,7 @@ the result of the one before it.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +16,15 @@ from tilework.evaluator.errors import Fault
 from tilework.evaluator.floats import Array, narrow, storage, unsigned, wide
 from tilework.evaluator.memory import plain
 from tilework.evaluator.table import evaluates
-from tilework.evaluator.values import BlockView
+from tilework.evaluator.values import BlockView, DescriptorAt
 from tilework.ir import tt
 from tilework.ir.enums import DescriptorReduceKind, PaddingOption, RMWOp
 from tilework.ir.types import PointerType, TensorDescType, element_type, is_float, shape_of
 
 if TYPE_CHECKING:
     from tilework.evaluator.machine import Machine
+
+Descriptor = BlockView | DescriptorAt
 
 
 def pointee(type: Attribute) -> Attribute:
@@ -81,6 +84,18 @@ def eval_make_tensor_desc(machine: "Machine", op: Operation, base: Array, *numbe
     return BlockView(int(base), shape, strides, type_.block.element_type, shape_of(type_.block), (), with_nan)
 
 
+def descriptor(machine: "Machine", value: Descriptor) -> BlockView:
+    """The descriptor itself: one that the kernel wrote to memory is read from there."""
+    if isinstance(value, BlockView):
+        return value
+    assert isinstance(value.type, TensorDescType), "a descriptor of a block"
+    if (found := machine.tensormaps.get(value.address)) is None:
+        raise Fault("uses a descriptor that no ttng.tensormap_create has written")
+    if not found.is_acquired:
+        raise Fault("uses a descriptor without a ttng.tensormap_fenceproxy_acquire after it was written")
+    return replace(found.view, element=element_type(value.type.block), block=shape_of(value.type.block))
+
+
 def block_at(view: BlockView, indices: tuple[Array, ...]) -> tuple[Array, Array]:
     """Addresses of a descriptor's block, every dimension checked."""
     return view.at(tuple(int(index) for index in indices), tuple(range(len(view.block))))
@@ -94,7 +109,8 @@ def rows_at(view: BlockView, rows: Array, column: Array) -> tuple[Array, Array]:
 
 
 @evaluates(tt.DescriptorLoadOp)
-def eval_descriptor_load(machine: "Machine", op: Operation, view: BlockView, *indices: Array) -> Array:
+def eval_descriptor_load(machine: "Machine", op: Operation, desc: Descriptor, *indices: Array) -> Array:
+    view = descriptor(machine, desc)
     address, inside = block_at(view, indices)
     values = machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
     return values.reshape(shape_of(op.results[0].type))
@@ -102,23 +118,26 @@ def eval_descriptor_load(machine: "Machine", op: Operation, view: BlockView, *in
 
 @evaluates(tt.DescriptorStoreOp)
 def eval_descriptor_store(
-    machine: "Machine", op: Operation, view: BlockView, value: Array, *indices: Array
+    machine: "Machine", op: Operation, desc: Descriptor, value: Array, *indices: Array
 ) -> tuple[()]:
+    view = descriptor(machine, desc)
     address, inside = block_at(view, indices)
     machine.memory.store(address, value.reshape(view.block), inside, view.element)
     return ()
 
 
 @evaluates(tt.DescriptorGatherOp)
-def eval_descriptor_gather(machine: "Machine", op: Operation, view: BlockView, rows: Array, column: Array) -> Array:
+def eval_descriptor_gather(machine: "Machine", op: Operation, desc: Descriptor, rows: Array, column: Array) -> Array:
+    view = descriptor(machine, desc)
     address, inside = rows_at(view, rows, column)
     return machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
 
 
 @evaluates(tt.DescriptorScatterOp)
 def eval_descriptor_scatter(
-    machine: "Machine", op: Operation, view: BlockView, rows: Array, column: Array, value: Array
+    machine: "Machine", op: Operation, desc: Descriptor, rows: Array, column: Array, value: Array
 ) -> tuple[()]:
+    view = descriptor(machine, desc)
     address, inside = rows_at(view, rows, column)
     machine.memory.store(address, value, inside, view.element)
     return ()
@@ -214,16 +233,20 @@ REDUCE_RULES: dict[int, tuple[int, int]] = {  # for signed and for unsigned elem
 
 @evaluates(tt.DescriptorReduceOp)
 def eval_descriptor_reduce(
-    machine: "Machine", op: Operation, view: BlockView, value: Array, *indices: Array
+    machine: "Machine", op: Operation, desc: Descriptor, value: Array, *indices: Array
 ) -> tuple[()]:
-    kind = machine.integer(op, "kind")
+    view = descriptor(machine, desc)
+    combine = combine_of(machine.integer(op, "kind"), view.element)
+    address, inside = block_at(view, indices)
+    update(machine, address, value.reshape(view.block), inside, view.element, combine)
+    return ()
+
+
+def combine_of(kind: int, element: Attribute) -> Combine:
+    """How a reduction of `kind` combines elements in memory."""
     if kind not in REDUCE_RULES:
         raise Fault(f"reduces with {DescriptorReduceKind(kind).keyword}, which the evaluator does not know")
-    element = view.element
     is_unsigned = isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
-    combine = RMW_RULES[REDUCE_RULES[kind][is_unsigned]]
     if is_float(element) and kind == DescriptorReduceKind.ADD:
-        combine = add_float
-    address, inside = block_at(view, indices)
-    update(machine, address, value.reshape(view.block), inside, element, combine)
-    return ()
+        return add_float
+    return RMW_RULES[REDUCE_RULES[kind][is_unsigned]]

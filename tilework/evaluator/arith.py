@@ -26,8 +26,9 @@ from tilework.evaluator.floats import (
     unsigned,
     wide,
 )
+from tilework.evaluator.shared import MemView
 from tilework.evaluator.table import evaluates
-from tilework.evaluator.values import BlockView
+from tilework.evaluator.values import BlockView, DescriptorAt
 from tilework.ir.arith_ext import RemfOp, SelectOp
 from tilework.ir.types import bit_width, shape_of
 
@@ -192,7 +193,7 @@ def predicate(op: Operation) -> int:
 
 @evaluates(SelectOp, arith.SelectOp, elementwise=True)
 def eval_select(machine: "Machine", op: Operation, condition: Array, lhs: Any, rhs: Any) -> Any:
-    if isinstance(lhs, BlockView):  # descriptors and block pointers are chosen whole
+    if isinstance(lhs, BlockView | MemView | DescriptorAt):  # descriptors, block pointers and memory are chosen whole
         return lhs if condition else rhs
     return np.where(condition, lhs, rhs)
 

@@ -10,10 +10,12 @@ from xdsl.ir import Operation
 from tilework.evaluator.errors import Fault
 from tilework.evaluator.floats import Array, fit, is_float8, storage
 from tilework.evaluator.memory import plain
+from tilework.evaluator.shared import assigned_offset
 from tilework.evaluator.table import evaluates
 from tilework.ir import tt, ttc
-from tilework.ir.misc import AssumeOp, GpuBarrierOp
-from tilework.ir.types import element_type, is_float, is_pointer, shape_of
+from tilework.ir.llvm import AssumeOp
+from tilework.ir.ttg.types import AsyncTokenType, MemDescType
+from tilework.ir.types import TensorDescType, element_type, is_float, is_pointer, shape_of
 
 if TYPE_CHECKING:
     from tilework.evaluator.machine import Machine
@@ -26,7 +28,10 @@ def eval_call(machine: "Machine", op: Operation, *args: Any) -> Any:
     name = callee.root_reference.data
     if name not in machine.functions:
         raise Fault(f"calls '{name}', which the module does not define")
+    outer = machine.shared.frame
+    machine.shared.frame += assigned_offset(op) or 0
     results = machine.call(machine.functions[name], args)
+    machine.shared.frame = outer
     return results[0] if len(results) == 1 else results
 
 
@@ -84,13 +89,10 @@ def eval_num_programs(machine: "Machine", op: Operation) -> Array:
 
 @evaluates(ub.PoisonOp, elementwise=True)
 def eval_poison(machine: "Machine", op: Operation) -> Any:
-    """An undefined value is zero, always the same one."""
+    """An undefined value is zero, always the same one; one that is no number is nothing."""
+    if isinstance(op.results[0].type, AsyncTokenType | MemDescType | TensorDescType):
+        return None
     return np.zeros(shape_of(op.results[0].type), storage(op.results[0].type))
-
-
-@evaluates(GpuBarrierOp)
-def eval_barrier(machine: "Machine", op: Operation) -> tuple[()]:
-    return ()
 
 
 @evaluates(AssumeOp, elementwise=True)
@@ -108,6 +110,12 @@ def eval_assert(machine: "Machine", op: Operation, condition: Array) -> tuple[()
         where = f" at index {tuple(lanes[0].tolist())}" if np.ndim(condition) else ""
         raise Fault(f"failed{where}: {message}")
     return ()
+
+
+@evaluates(ttc.CheckOp, elementwise=True)
+def eval_check(machine: "Machine", op: Operation, pointer: Array, *mask: Array) -> Array:
+    """Nothing to do: the evaluator checks each access itself."""
+    return pointer
 
 
 @evaluates(tt.PrintOp, ttc.PrintOp)

@@ -33,6 +33,11 @@ FORMATS: dict[int, Any] = {
 
 @evaluates(tt.DotOp)
 def eval_dot(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> Array:
+    return product(machine, op, a, b, c)
+
+
+def product(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> Array:
+    """``a @ b + c``."""
     if a.dtype.kind == "i":  # f64 is exact here: K * 2**14 stays below 2**53
         product = np.matmul(a.astype(F64), b.astype(F64)).astype(np.int64)
         return (product + c).astype(c.dtype)

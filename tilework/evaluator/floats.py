@@ -132,14 +132,6 @@ def narrow_to_zero(value: Array, dtype: np.dtype[Any]) -> Array:
     return np.where(above, bits - 1, bits).astype(bits.dtype).view(dtype)
 
 
-def narrow_towards(value: Array, dtype: np.dtype[Any], limit: float) -> Array:
-    """Any float to `dtype`, rounded towards `limit`, an infinity."""
-    value = np.asarray(value)
-    near = narrow(value, dtype)
-    short = near.astype(F64) < value if limit > 0 else near.astype(F64) > value
-    return np.where(short, np.nextafter(near, dtype.type(limit)), near)
-
-
 def saturate(value: Array, dtype: np.dtype[Any]) -> Array:
     """`value` limited to the finite range of an 8-bit float; infinities too, NaN stays."""
     largest = float(ml_dtypes.finfo(dtype).max)
@@ -193,10 +185,10 @@ def fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
 
 def _exact_fma(x: float, y: float, z: float) -> float:
     plain = x * y + z
-    if not (np.isfinite(x) and np.isfinite(y) and np.isfinite(z)) or plain == 0:
+    if not (np.isfinite(x) and np.isfinite(y) and np.isfinite(z)):
         return plain
     exact = Fraction(x) * Fraction(y) + Fraction(z)
-    return float(exact) if abs(exact) < Fraction(2) ** 1024 else plain
+    return float(exact) if exact and abs(exact) < Fraction(2) ** 1024 else plain  # `plain` has the sign of zero
 
 
 EXACT_FMA = np.frompyfunc(_exact_fma, 3, 1)

@@ -1,10 +1,11 @@
-"""Rules of `tt.extern_elementwise` for the libdevice symbols that NumPy or `math` can compute, and of inline assembly.
+"""Rules of `tt.extern_elementwise` for every symbol of libdevice, and of inline assembly.
 
 A regular function X is the pair of symbols `__nv_Xf` (f32) and `__nv_X` (f64). Functions are computed in f64 and
 rounded once, so results are at least as accurate as the device's. Assembly is not executed: the error quotes it.
 """
 
 import math
+import re
 from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -12,22 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from xdsl.ir import Operation
 
+from tilework.evaluator import special
+from tilework.evaluator.directed import directed, whole_to_float
 from tilework.evaluator.errors import Fault
-from tilework.evaluator.floats import (
-    F32,
-    F64,
-    Array,
-    fit,
-    from_integer,
-    fused_multiply_add,
-    narrow,
-    narrow_to_zero,
-    narrow_towards,
-    signed,
-    storage,
-    to_integer,
-    unsigned,
-)
+from tilework.evaluator.floats import F64, Array, fit, fused_multiply_add, narrow, signed, storage, to_integer, unsigned
 from tilework.evaluator.math_ops import erf, high_product, leading_zeros, one_bits, rounded, rsqrt, trailing_zeros
 from tilework.evaluator.table import evaluates
 from tilework.ir import tt
@@ -55,7 +44,41 @@ def elementwise(function: FunctionType) -> Function:
 
 
 def norm(*args: Array) -> Array:
-    return np.sqrt(sum(arg * arg for arg in args))
+    largest = np.maximum.reduce([np.abs(arg) for arg in args])
+    scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    length = scale * np.sqrt(sum((arg / scale) ** 2 for arg in args))
+    infinite = np.logical_or.reduce([np.isinf(arg) for arg in args])
+    return np.where(infinite, np.inf, length)
+
+
+def exponent(x: Array) -> Array:
+    """logb: the exponent of the leading bit; of 0, -inf."""
+    power = np.frexp(x)[1] - 1.0
+    return np.where(x == 0, -np.inf, np.where(np.isfinite(x), power, np.abs(x)))
+
+
+def integer_exponent(x: Array) -> Array:
+    """ilogb: of 0 and NaN the smallest integer, of infinity the largest."""
+    return np.where(np.isnan(x), -np.inf, exponent(x))
+
+
+def circle(x: Array, shift: int) -> Array:
+    """sin of pi * (x + shift / 2), exact at multiples of one half."""
+    turns = np.fmod(np.where(np.isfinite(x), x, np.nan), 2.0)
+    half = np.rint(2 * turns)  # turns = half / 2 + rest, and the rest is exact
+    rest = np.pi * (turns - half / 2)
+    quarter = np.mod(half + shift, 4)
+    value = np.select([quarter == 0, quarter == 1, quarter == 2], [np.sin(rest), np.cos(rest), -np.sin(rest)], -np.cos(rest))
+    return np.where((value == 0) & (shift == 0), np.copysign(0.0, x), np.where(value == 0, 0.0, value))
+
+
+def gamma_log(x: float) -> float:
+    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+
+
+def gamma(x: float) -> float:
+    """At 0 a pole, with the sign of the zero; at negative integers NaN."""
+    return math.copysign(math.inf, x) if x == 0 else math.gamma(x)
 
 
 def positive_difference(x: Array, y: Array) -> Array:
@@ -67,8 +90,13 @@ def normal_cdf(x: float) -> float:
 
 
 def scaled_erfc(x: float) -> float:
-    """exp(x*x) * erfc(x); beyond the range of erfc its continued fraction has converged."""
-    return math.exp(x * x) * math.erfc(x) if x < 25 else 1 / (x * math.sqrt(math.pi)) * (1 - 0.5 / (x * x))
+    """exp(x*x) * erfc(x); for larger x its continued fraction, x + (1/2)/(x + (2/2)/(x + (3/2)/(x + ...)))."""
+    if x < 2 or math.isnan(x):
+        return math.exp(x * x) * math.erfc(x)
+    fraction = x
+    for k in range(150, 0, -1):
+        fraction = x + k / 2 / fraction
+    return 1 / (fraction * math.sqrt(math.pi))
 
 
 REGULAR: dict[str, Function] = {
@@ -82,15 +110,26 @@ REGULAR: dict[str, Function] = {
     "rsqrt": rsqrt,
     "rcbrt": lambda x: 1.0 / np.cbrt(x),
     "exp10": lambda x: np.power(10.0, x),
-    "logb": lambda x: np.floor(np.log2(np.abs(x))),
-    "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2.0)),
-    "cospi": lambda x: np.cos(np.pi * np.fmod(x, 2.0)),
+    "logb": exponent,
+    "sinpi": lambda x: circle(x, 0),
+    "cospi": lambda x: circle(x, 1),
     "erf": erf,
     "erfc": elementwise(lambda x: math.erfc(x)),
     "erfcx": elementwise(scaled_erfc),
+    "erfinv": elementwise(special.inverse_erf),
+    "erfcinv": elementwise(special.inverse_erfc),
     "normcdf": elementwise(normal_cdf),
-    "lgamma": elementwise(lambda x: math.lgamma(x)),
-    "tgamma": elementwise(lambda x: math.gamma(x)),
+    "normcdfinv": elementwise(special.inverse_normal_cdf),
+    "lgamma": elementwise(gamma_log),
+    "tgamma": elementwise(gamma),
+    "j0": elementwise(lambda x: special.bessel_j(0, x)),
+    "j1": elementwise(lambda x: special.bessel_j(1, x)),
+    "jn": elementwise(lambda n, x: special.bessel_j(int(n), x)),
+    "y0": elementwise(lambda x: special.bessel_y(0, x)),
+    "y1": elementwise(lambda x: special.bessel_y(1, x)),
+    "yn": elementwise(lambda n, x: special.bessel_y(int(n), x)),
+    "cyl_bessel_i0": elementwise(lambda x: special.bessel_i(0, x)),
+    "cyl_bessel_i1": elementwise(lambda x: special.bessel_i(1, x)),
     "rhypot": lambda x, y: 1.0 / np.hypot(x, y),
     "remainder": elementwise(lambda x, y: math.remainder(x, y)),
     "fdim": positive_difference,
@@ -99,7 +138,6 @@ REGULAR: dict[str, Function] = {
     "norm4d": norm,
     "rnorm3d": lambda *args: 1.0 / norm(*args),
     "rnorm4d": lambda *args: 1.0 / norm(*args),
-    "cyl_bessel_i0": np.i0,
     "ldexp": lambda x, n: np.ldexp(x, n.astype(np.int32)),
     "scalbn": lambda x, n: np.ldexp(x, n.astype(np.int32)),
     "powi": lambda x, n: np.power(x, n.astype(F64)),
@@ -108,15 +146,7 @@ REGULAR: dict[str, Function] = {
 FAST = {"sinf": np.sin, "cosf": np.cos, "tanf": np.tan, "expf": np.exp, "exp10f": REGULAR["exp10"], "logf": np.log}
 FAST |= {"log2f": np.log2, "log10f": np.log10, "fdividef": np.divide, "powf": np.power, "tanhf": np.tanh}
 
-ROUNDED: dict[str, Function] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "rcp": lambda x: 1.0 / x,
-    "sqrt": np.sqrt,
-    "rsqrt": rsqrt,
-}
+ROUNDED = re.compile(r"[fd](add|sub|mul|div|rcp|sqrt|rsqrt)_(rn|rz|rd|ru)|(fma)f?_(rn|rz|rd|ru)")
 
 
 def saturating(x: Array) -> Array:
@@ -195,6 +225,18 @@ TESTS: dict[str, Function] = {
     "signbitd": np.signbit,
 }
 
+HALVES: dict[str, Function] = {  # the two 32-bit halves of a double
+    "hiloint2double": lambda high, low: join_halves(high, low),
+    "double2hiint": lambda x: (x.view(np.int64) >> 32).astype(np.int32),
+    "double2loint": lambda x: x.view(np.int64).astype(np.int32),
+    "rcp64h": lambda x: ((1.0 / x).view(np.int64) >> 32 << 32).view(F64),
+}
+
+
+def join_halves(high: Array, low: Array) -> Array:
+    return np.asarray(high.astype(np.int64) << 32 | unsigned(low).astype(np.int64)).view(F64)
+
+
 BIT_CASTS = frozenset(
     f"{a}_as_{b}"
     for a, b in [
@@ -208,12 +250,6 @@ BIT_CASTS = frozenset(
 )
 TO_NEAREST_INTEGER = {"llrint": np.rint, "llround": rounded}
 ROUND_TO_INTEGER: dict[str, Function] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
-ROUNDINGS: dict[str, Callable[[Array, np.dtype[Any]], Array]] = {
-    "rn": narrow,
-    "rz": narrow_to_zero,
-    "rd": lambda value, dtype: narrow_towards(value, dtype, -math.inf),
-    "ru": lambda value, dtype: narrow_towards(value, dtype, math.inf),
-}
 INTEGER_NAMES = {"int": False, "ll": False, "uint": True, "ull": True}
 
 
@@ -232,7 +268,7 @@ def call(name: str, args: tuple[Array, ...], op: Operation) -> Array | None:
     type_ = op.results[0].type
     dtype = storage(type_)
     doubles = [arg.astype(F64) for arg in args]
-    stem = name[:-1] if name.endswith("f") and args[-1].dtype != F64 else name
+    stem = name[:-1] if name.endswith("f") and F64 not in (args[0].dtype, args[-1].dtype) else name
     if name in INTEGER and args[0].dtype.kind in "bi":
         return fit(np.asarray(INTEGER[name](*map(signed, args))), type_)
     if name in TESTS:
@@ -242,7 +278,7 @@ def call(name: str, args: tuple[Array, ...], op: Operation) -> Array | None:
     if stem in TO_NEAREST_INTEGER:
         return to_integer(np.asarray(TO_NEAREST_INTEGER[stem](doubles[0])), type_, is_unsigned=False)
     if stem == "ilogb":
-        return to_integer(np.asarray(REGULAR["logb"](doubles[0])), type_, is_unsigned=False)
+        return to_integer(integer_exponent(doubles[0]), type_, is_unsigned=False)
     if stem == "fabs":
         return np.asarray(np.abs(args[0]))
     if stem == "fma":
@@ -253,8 +289,10 @@ def call(name: str, args: tuple[Array, ...], op: Operation) -> Array | None:
         return narrow(np.asarray(FAST[name[5:]](*doubles)), dtype)
     if "2" in name and (cast := conversion(name, args[0], op)) is not None:
         return cast
-    if name[:1] in ("f", "d") and name[1:-3] in ROUNDED and (dtype == F32 or name.endswith("_rn")):
-        return ROUNDINGS[name[-2:]](np.asarray(ROUNDED[name[1:-3]](*doubles)), dtype)
+    if name in HALVES:
+        return HALVES[name](*args)
+    if match := ROUNDED.fullmatch(name):
+        return directed(match[1] or match[3], args, dtype, match[2] or match[4])
     if stem in REGULAR and is_float(element_type(type_)):
         return regular(stem, args, doubles, dtype)
     return None
@@ -274,12 +312,10 @@ def conversion(name: str, src: Array, op: Operation) -> Array | None:
     if source in ("float", "double") and target in INTEGER_NAMES and mode in ROUND_TO_INTEGER:
         whole = np.asarray(ROUND_TO_INTEGER[mode](src.astype(F64)))
         return to_integer(whole, type_, INTEGER_NAMES[target])
-    if source in INTEGER_NAMES and target in ("float", "double") and mode == "rn":
-        return from_integer(unsigned(src) if INTEGER_NAMES[source] else src, storage(type_))
-    if source in ("int", "uint") and target == "float" and mode in ROUNDINGS:
-        return ROUNDINGS[mode]((unsigned(src) if source == "uint" else src).astype(F64), F32)
-    if (source, target) == ("double", "float") and mode in ROUNDINGS:
-        return ROUNDINGS[mode](src, F32)
+    if source in INTEGER_NAMES and target in ("float", "double"):
+        return whole_to_float(unsigned(src) if INTEGER_NAMES[source] else src, storage(type_), mode)
+    if (source, target) == ("double", "float"):
+        return whole_to_float(src, storage(type_), mode)
     return None
 
 

@@ -14,7 +14,6 @@ the grid only walk that list. Programs run in order, x fastest, and see each oth
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -29,15 +28,22 @@ from tilework.evaluator import (  # noqa: F401 (rules)
     control,
     dot,
     libdevice,
+    local_memory,
     math_ops,
     shape,
     tiles,
 )
 from tilework.evaluator.arguments import bind
+from tilework.evaluator.background import CARRIERS, guarded, has_background_dots
 from tilework.evaluator.errors import EvaluationError, Fault, fault_at
 from tilework.evaluator.memory import Memory
+from tilework.evaluator.scratch import uses_scratch, with_scratch
+from tilework.evaluator.shared import Copy, Reader, SharedMemory
 from tilework.evaluator.table import RULES, Rule
-from tilework.ir import tt, ttc
+from tilework.evaluator.tma import Key, Mbarrier, end_program
+from tilework.evaluator.values import Dot, Tensormap
+from tilework.ir import tt, ttc, ttg
+from tilework.ir.module_facts import integer, num_ctas
 
 MAX_STEPS = 5_000_000
 TERMINATORS = frozenset(
@@ -52,6 +58,8 @@ TERMINATORS = frozenset(
         tt.MapElementwiseReturnOp,
         ttc.EndOp,
         ttc.YieldOp,
+        ttg.MaskReturnOp,
+        ttg.WarpYieldOp,
     }
 )
 Program = tuple[int, int, int]
@@ -70,6 +78,8 @@ def evaluate(
     on_print: Callable[[str], None] | None = None,
     truncate_tf32: bool = False,
     foreign: bool = False,
+    barriers: bool = False,
+    fences: bool = False,
 ) -> list[Any]:
     """Run the function `name` of `module` for every program of `grid`; what the last program returned.
 
@@ -78,7 +88,8 @@ def evaluate(
     programs. `memory` lists further arrays that pointers may point into. `max_steps` bounds the ops of one program.
     `on_print` receives each line of `tt.print` instead of standard output. `truncate_tf32` cuts the operands of tf32
     dots to 10 bits, as the hardware does; without it they are exact. `foreign` lets pointers that came from integers reach
-    any mapped memory of this process.
+    any mapped memory of this process. `barriers` and `fences` say that the code has all it needs of them, and make a
+    missing one an error; see `evaluator/shared.py`.
     """
     functions = collect_functions(module)
     function = find_function(functions, name)
@@ -87,6 +98,8 @@ def evaluate(
         space.register(f"memory[{position}]", array)
     extent = (*grid, 1, 1)[:3]
     machine = Machine(functions, space, extent, max_steps, on_print or print, truncate_tf32)
+    machine.has_background_dots = has_background_dots(module)
+    shared, blocks = integer(module.attributes, "ttg.shared"), num_ctas(module)
     returned: list[Any] = []
     with np.errstate(all="ignore"):
         try:
@@ -96,7 +109,12 @@ def evaluate(
         for program in programs(extent, program_ids):
             machine.program, machine.steps = program, 0
             machine.values.clear()
+            machine.begin(SharedMemory(shared, blocks, barriers, fences))
             returned = machine.call(function, values)
+            try:
+                end_program(machine)
+            except Fault as fault:
+                raise fault_at(fault, function, program) from None
     return returned
 
 
@@ -104,7 +122,7 @@ def programs(grid: tuple[int, ...], chosen: Iterable[Sequence[int]] | None) -> I
     """The programs to run, x fastest."""
     if chosen is not None:
         return [(x, y, z) for x, y, z in ((*program, 0, 0)[:3] for program in chosen)]
-    return ((x, y, z) for z, y, x in product(range(grid[2]), range(grid[1]), range(grid[0])))
+    return ((x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0]))
 
 
 def collect_functions(root: Operation) -> dict[str, tt.FuncOp]:
@@ -156,6 +174,20 @@ class Machine:
         self.vectorises: dict[Region, bool] = {}
         self.lanes: tuple[int, ...] = ()  # the indices at which a nest runs at once
         self.folds: dict[Operation, list[list[Any]]] = {}  # what the reductions of the running nest have seen
+        self.has_background_dots = False
+        self.begin(SharedMemory())
+
+    def begin(self, shared: SharedMemory) -> None:
+        """A new program: its shared memory, and nothing under way."""
+        self.shared = shared
+        self.open_copies: list[Copy] = []  # started, in no group yet
+        self.groups: list[list[Copy]] = []
+        self.dots: list[tuple[Dot, Reader]] = []
+        self.tma_stores: list[Reader] = []
+        self.mbarriers: dict[Key, Mbarrier] = {}
+        self.tensormaps: dict[int, Tensormap] = {}
+        self.scratch: dict[Operation, int] = {}
+        self.scratch_memory: list[np.ndarray[Any, Any]] = []
 
     def call(self, function: tt.FuncOp, args: Sequence[Any]) -> list[Any]:
         """The values `function` returns. Its SSA values replace those of an outer call while it runs."""
@@ -214,12 +246,18 @@ class Machine:
             rule = RULES.get(type(op))
             if rule is None and type(op) not in TERMINATORS:
                 raise fault_at(Fault("has no rule in the evaluator"), op, self.program)
-            plan.append((op, rule or unreachable, tuple(op.operands), tuple(op.results)))
+            plan.append((op, self.checked(op, rule or unreachable), tuple(op.operands), tuple(op.results)))
         if not plan or type(plan[-1][0]) not in TERMINATORS:
             where = plan[-1][0] if plan else block.parent_op()
             assert where is not None, "a block outside any op cannot run"
             raise fault_at(Fault("ends a block without a terminator"), where, self.program)
         return plan
+
+    def checked(self, op: Operation, rule: Rule) -> Rule:
+        """`rule` with what asynchronous ops and shared memory ask of every op."""
+        if self.has_background_dots and type(op) not in CARRIERS:
+            rule = guarded(rule)
+        return with_scratch(rule) if uses_scratch(op) else rule
 
     def spread(self, pointer: Any) -> np.ndarray[Any, Any]:
         """A pointer for each index: in a nest, one that is the same for all is used by all."""

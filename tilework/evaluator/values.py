@@ -49,3 +49,34 @@ class BlockView:
             if dim in checked:
                 inside = inside & (index >= 0) & (index < self.shape[dim])
         return address, inside
+
+
+@dataclass(frozen=True)
+class DescriptorAt:
+    """A descriptor that is read from memory when it is used: at `address`, of blocks of `type`."""
+
+    address: int
+    type: Attribute
+
+
+@dataclass
+class Tensormap:
+    """A descriptor that a kernel wrote to memory; TMA sees it after a fence."""
+
+    view: BlockView
+    is_acquired: bool = False
+
+
+@dataclass(eq=False)
+class Dot:
+    """An asynchronous product of a warp group; `is_done` once it was waited for."""
+
+    is_done: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class InFlight:
+    """The result of a `Dot`, which may not be looked at before its wait."""
+
+    value: Array
+    dot: Dot
