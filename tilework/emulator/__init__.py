@@ -1,0 +1,1 @@
+"""PTX executed on NumPy: GPU code that runs without a GPU. See `device.Device`; `tilework emulate` on the command line."""

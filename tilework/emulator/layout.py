@@ -1,0 +1,88 @@
+"""Where variables lie: module variables in the arena, shared variables in the block's window, local and parameter bytes per thread.
+
+    >>> from tilework.emulator.parser import parse_ptx
+    >>> text = ".version 8.0\\n.target sm_80\\n.shared .align 4 .b8 a[6];\\n.extern .shared .align 16 .b8 d[];\\n.entry k() { ret; }"
+    >>> shared_layout(parse_ptx(text), dynamic=64)
+    ({'a': 0, 'd': 16}, 80)
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tilework.emulator.memory import GLOBAL_BASE, LOCAL_BASE, SHARED_BASE, Array, Memory
+from tilework.emulator.syntax import EmulatorError, Function, PtxModule, Variable
+
+PARAM_ALIGNMENT = 16
+
+
+def place(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:
+    """Offsets of variables one after the other, aligned, and the end."""
+    offsets = {}
+    for variable in variables:
+        start = (start + variable.align - 1) // variable.align * variable.align
+        offsets[variable.name] = start
+        start += variable.size
+    return offsets, start
+
+
+def variables_in(module: PtxModule, space: str) -> list[Variable]:
+    """Those of the module and of all function bodies."""
+    found = [variable for variable in module.variables.values() if variable.space == space]
+    for function in module.functions.values():
+        found += [variable for variable in function.variables.values() if variable.space == space]
+    return found
+
+
+def shared_layout(module: PtxModule, dynamic: int) -> tuple[dict[str, int], int]:
+    """Offsets of shared variables and the bytes a block needs; variables without a size share the `dynamic` bytes at the end."""
+    shared = variables_in(module, "shared")
+    offsets, end = place(variable for variable in shared if variable.count is not None)
+    open_ended = [variable for variable in shared if variable.count is None]
+    align = max((variable.align for variable in open_ended), default=16)
+    start = (end + align - 1) // align * align if open_ended or dynamic else end
+    offsets |= {variable.name: start for variable in open_ended}
+    return offsets, start + dynamic
+
+
+def local_layout(module: PtxModule) -> tuple[dict[str, int], int]:
+    """Offsets of local variables (each function has its own stretch; recursion would share it) and the bytes a thread needs."""
+    offsets, end = place(variables_in(module, "local"))
+    return offsets, (end + 15) // 16 * 16
+
+
+def module_variables(module: PtxModule, memory: Memory) -> dict[str, int]:
+    """Allocate and fill the global and constant variables of a module; their addresses."""
+    variables = variables_in(module, "global") + variables_in(module, "const")
+    symbols = {variable.name: memory.allocate(max(1, variable.size), max(256, variable.align)) for variable in variables}
+    for variable in variables:
+        data = bytearray(variable.size)
+        data[: len(variable.initial)] = variable.initial
+        for offset, symbol, _ in variable.pointers:
+            if symbol.name not in symbols:
+                raise EmulatorError(f"{variable.name} is initialised with the address of {symbol.name}, which is not in the module")
+            size = 8
+            data[offset : offset + size] = (symbols[symbol.name] + symbol.offset).to_bytes(size, "little")
+        if data:
+            memory.write(symbols[variable.name], bytes(data))
+    return symbols
+
+
+def local_variables(function: Function, threads: int) -> dict[str, Array]:
+    """Memory of the parameter variables that a body declares for its calls: an array (threads, bytes) for each."""
+    found = {}
+    for variable in function.variables.values():
+        if variable.space == "param":
+            found[variable.name] = np.zeros((threads, (variable.size + 15) // 16 * 16), np.uint8)
+    return found
+
+
+def parameter_layout(function: Function) -> tuple[dict[str, int], int]:
+    """Offsets of a kernel's parameters, as the driver lays them out, and their size."""
+    return place(function.params)
+
+
+__all__ = [
+    "GLOBAL_BASE", "LOCAL_BASE", "SHARED_BASE", "local_layout", "local_variables", "module_variables", "parameter_layout",
+    "shared_layout",
+]  # fmt: skip

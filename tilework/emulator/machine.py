@@ -1,0 +1,453 @@
+"""Executes a block: all its threads at once, apart where they take different branches, together again where they meet.
+
+The instructions of a function are cut into runs that end where control may go elsewhere. Threads that are at the same run form a
+strand; the strand that is furthest behind in the text goes first, so that the others wait for it where the paths join:
+
+    entry ── @%p bra ──▶ left          strands {left: 1100, right: 0011}, left runs first, then right, and both meet at join
+                └──────▶ right ──▶ join
+
+A called function is laid out anew for each place it is called from, when that place is first reached; its runs lie between the
+call and what follows it. Barriers hold strands back; when all threads are held, the block cannot go on and that is an error.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilework.emulator.memory import Array, MemoryFault
+from tilework.emulator.syntax import EmulatorError, Function, Imm, Instruction, PtxModule, Reg, Symbol, Vector
+from tilework.emulator.translate import COLLECTIVE, WARP, Block, Mask, Op, Translator, Unsupported, load_rules
+
+DEEPEST_CALL = 64
+PATIENCE = 1000  # runs of one strand after which another one gets a turn
+ENDS = {"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier", "brkpt"}
+MAX_INSTRUCTIONS = 100_000_000
+
+Key = tuple[int, ...]
+
+
+class Stuck(EmulatorError):
+    """A block that cannot go on: some threads wait for others that will not come."""
+
+
+class Trapped(EmulatorError):
+    """A thread that executed `trap`, or an assertion that failed."""
+
+
+@dataclass(eq=False)
+class Run:
+    """Instructions without a way in or out but at the ends. `key` orders runs as the text does."""
+
+    key: Key
+    instructions: list[Instruction]
+    code: "Code"
+    end: Instruction | None = None  # what decides where to go; None: on to the next run
+    collective: bool = False
+    ops: list[Op] | None = None  # made when the run is first reached
+
+    def next(self) -> "Run | None":
+        at = self.key[-1] + 1
+        return self.code.runs[at] if at < len(self.code.runs) else None
+
+
+@dataclass(eq=False)
+class Code:
+    """A function laid out for one place it is called from (`caller` is the run that calls it; None for the kernel)."""
+
+    function: Function
+    translator: Translator
+    prefix: Key
+    caller: Run | None
+    runs: list[Run] = field(default_factory=list)
+    at_label: dict[str, Run] = field(default_factory=dict)
+    callees: dict[tuple[Key, str], "Code"] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Barrier:
+    """Threads that arrived at one barrier of a block; `waiting` are (run to go on at, mask), `finish` what to do at the release."""
+
+    arrived: Array
+    expected: int = 0
+    waiting: list[tuple[Any, Array]] = field(default_factory=list)
+    finish: list[Callable[[], None]] = field(default_factory=list)
+    votes: Array | None = None
+
+
+class Machine:
+    """The code of one kernel for one block shape. `run_block` executes one block; the translation is kept for the next."""
+
+    def __init__(
+        self, module: PtxModule, kernel: Function, block: Block, symbols: dict[str, int], functions: dict[int, str],
+        max_instructions: int = MAX_INSTRUCTIONS, output: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        load_rules()
+        self.module, self.block, self.symbols, self.functions = module, block, symbols, functions
+        self.max_instructions, self.output = max_instructions, output or (lambda text: print(text, end=""))
+        self.kernel = self.lay_out(kernel, (), None, {})
+        self.executed = 0  # instructions, each counted once for all its threads
+        self.thread_instructions = 0
+        self.stalled = False  # set by an instruction that waits in vain, as a failed try_wait does
+        self.progress = 0  # counted up by whatever may end such a wait
+        self.strands: dict[tuple[int, Run], Array] = {}
+        self.barriers: dict[int, Barrier] = {}
+        self.finished = np.zeros(block.threads, bool)
+        self.parameters = 0  # where the arguments of a launch are written
+
+    def begin_launch(self, grid: tuple[int, int, int]) -> None:
+        """Before the first block; for those who watch."""
+
+    def end_launch(self) -> None:
+        """After the last block; for those who watch."""
+
+    # laying out code
+
+    def lay_out(self, function: Function, prefix: Key, caller: Run | None, params: dict[str, Array]) -> Code:
+        from tilework.emulator.layout import local_variables  # sizes of what a function declares
+
+        params = {**params, **local_variables(function, self.block.threads)}
+        code = Code(function, Translator(function, self.block, self.symbols, params, self), prefix, caller)
+        starts = {0, *function.labels.values()}
+        for index, ins in enumerate(function.instructions):
+            if ins.opcode in ENDS:
+                starts.add(index + 1)
+            elif ins.opcode in COLLECTIVE:
+                starts.add(index)
+        edges = sorted(start for start in starts if start < len(function.instructions))
+        for number, (start, stop) in enumerate(zip(edges, [*edges[1:], len(function.instructions)], strict=True)):
+            body = function.instructions[start:stop]
+            end = body.pop() if body[-1].opcode in ENDS else None
+            collective = bool(body) and body[0].opcode in COLLECTIVE
+            code.runs.append(Run((*prefix, number), body, code, end, collective))
+        by_start = dict(zip(edges, code.runs, strict=True))
+        nowhere = Run((*prefix, len(code.runs)), [], code, None)
+        code.at_label = {label: by_start.get(at, nowhere) for label, at in function.labels.items()}
+        return code
+
+    def operations(self, run: Run) -> list[Op]:
+        if run.ops is None:
+            run.ops = [run.code.translator.translate(ins) for ins in run.instructions]
+        return run.ops
+
+    # running
+
+    def run_block(self, ctaid: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
+        self.block.start(ctaid, grid)
+        self.executed, self.stalled, self.progress = 0, False, 0
+        self.barriers, self.strands = {}, {}
+        self.finished = ~self.block.exists
+        for translator in self.translators(self.kernel):
+            for register in translator.registers.values():
+                register[...] = np.zeros((), register.dtype)
+        self.begin()
+        with np.errstate(all="ignore"):
+            while self.strands:
+                self.step()
+        if self.barriers:
+            self.check_stuck()
+
+    def translators(self, code: Code) -> list[Translator]:
+        found = [code.translator]
+        for callee in code.callees.values():
+            found += self.translators(callee)
+        return found
+
+    def begin(self) -> None:
+        """All threads start together."""
+        if self.kernel.runs:
+            self.strands[(0, self.kernel.runs[0])] = self.block.exists.copy()
+
+    patience = 0
+    last: Any = None
+
+    def pick(self) -> tuple[int, Run]:
+        """The strand to run next: the one furthest behind, unless it has to wait for the rest of its warps or has run for long."""
+        if len(self.strands) == 1:
+            return next(iter(self.strands))
+        order = sorted(self.strands, key=lambda at: (at[1].key, at[0]))
+        self.patience += 1
+        if self.patience % PATIENCE == 0 or self.stalled:
+            behind = [at for at in order if at != self.last]
+            turn = self.patience // PATIENCE if not self.stalled else self.patience
+            return behind[turn % len(behind)] if behind else order[0]
+        for at in order:
+            if not at[1].collective or self.is_whole(self.strands[at]):
+                return at
+        return order[0]
+
+    def is_whole(self, mask: Array) -> bool:
+        """Whether the warps of these threads are complete, but for threads that have ended."""
+        lanes = (mask | self.finished).reshape(-1, WARP)
+        some = mask.reshape(-1, WARP).any(axis=1)
+        return bool(lanes[some].all())
+
+    def step(self) -> None:
+        at = self.pick()
+        group, run = self.last = at
+        mask = self.strands.pop(at)
+        count = int(mask.sum())
+        before = self.progress
+        was_stalled, self.stalled = self.stalled, False
+        self.execute(run, True if count == len(mask) else mask)
+        self.executed += len(run.instructions) + 1
+        self.thread_instructions += (len(run.instructions) + 1) * count
+        if self.executed > self.max_instructions:
+            raise EmulatorError(f"the block executed {self.max_instructions} instructions and has not ended; is a loop endless?")
+        self.leave(group, run, mask)
+        if self.stalled and self.progress == before:
+            self.idle = self.idle + 1 if was_stalled else 1
+            if self.idle > PATIENCE * max(1, len(self.strands)):
+                raise Stuck(self.located("all threads wait for something that does not happen", run.instructions[-1] if run.instructions else None))
+        else:
+            self.stalled = False
+
+    idle = 0
+
+    def execute(self, run: Run, mask: Mask) -> None:
+        ops = run.ops if run.ops is not None else self.operations(run)
+        at = 0
+        try:
+            for at, op in enumerate(ops):  # noqa: B007  (the number says which one failed)
+                op(mask)
+        except MemoryFault as fault:
+            ins = run.instructions[at]
+            raise MemoryFault(self.located(fault.what, ins, fault.thread), fault.thread, fault.address) from None
+        except Unsupported:
+            raise
+        except EmulatorError as error:
+            if getattr(error, "located", False):
+                raise
+            raise placed(type(error), self.located(str(error), run.instructions[at])) from None
+
+    def located(self, what: str, ins: Instruction | None, thread: int | None = None) -> str:
+        """A message with the instruction, its source line, the block and the thread."""
+        if ins is None:
+            return what
+        ctaid = tuple(int(self.block.specials[f"%ctaid.{axis}"]) for axis in "xyz")
+        who = f"block {ctaid}" + (f", thread {self.thread_id(thread)}" if thread is not None else "")
+        source = f"\n  at {ins.source[0]}:{ins.source[1]}" if ins.source else ""
+        return f"{what} ({who}){source}\n  PTX line {ins.line}: {ins.text}"
+
+    def thread_id(self, thread: int) -> tuple[int, int, int]:
+        return tuple(int(self.block.specials[f"%tid.{axis}"][thread]) for axis in "xyz")  # type: ignore[return-value]
+
+    # leaving a run
+
+    def go(self, group: int, run: Run | None, mask: Array) -> None:
+        """Threads go on at a run, joining those that are there; None is the end of the function."""
+        if run is None or run.key[-1] >= len(run.code.runs):
+            raise EmulatorError("the code ends without ret or exit")
+        at = (group, run)
+        here = self.strands.get(at)
+        self.strands[at] = mask if here is None else here | mask
+
+    def leave(self, group: int, run: Run, mask: Array) -> None:
+        end = run.end
+        if end is None:
+            return self.go(group, run.next(), mask)
+        taken = mask
+        if end.predicate is not None:
+            register = run.code.translator.registers[end.predicate.name]
+            taken = mask & (~register if end.negated else register)
+            rest = mask & ~taken
+            if rest.any():
+                self.go(group, run.next(), rest)
+            if not taken.any():
+                return None
+        self.ENDINGS[end.opcode](self, group, run, end, taken)
+        return None
+
+    def branch(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        label = end.operands[0]
+        if not isinstance(label, Symbol) or label.name not in run.code.at_label:
+            raise Unsupported(end, "its target is not a label of the function")
+        self.go(group, run.code.at_label[label.name], mask)
+
+    def branch_indexed(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        index, table = end.operands
+        targets = run.code.function.targets.get(table.name) if isinstance(table, Symbol) else None
+        if targets is None:
+            raise Unsupported(end, "its table of targets is not declared")
+        values = np.broadcast_to(run.code.translator.read(index, np.uint32), mask.shape)
+        for value in np.unique(values[mask]):
+            if value >= len(targets):
+                raise EmulatorError(self.located(f"brx.idx to target {value} of {len(targets)}", end))
+            self.go(group, run.code.at_label[targets[value]], mask & (values == value))
+
+    def back(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        caller = run.code.caller
+        if caller is None:
+            return self.stop(group, run, end, mask)
+        return self.go(group, caller.next(), mask)
+
+    def stop(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        self.finished |= mask
+        for number in list(self.barriers):
+            self.release(group, number)
+
+    def trap(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        raise Trapped(self.located("trap", end, int(np.flatnonzero(mask)[0])))
+
+    def call(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        from tilework.emulator.calls import BUILT_IN
+
+        results, callee, arguments = end.operands[:3]
+        assert isinstance(results, Vector) and isinstance(arguments, Vector)
+        translator = run.code.translator
+        if isinstance(callee, Reg):
+            values = translator.registers[callee.name]
+            for value in np.unique(values[mask]):
+                if int(value) not in self.functions:
+                    raise EmulatorError(self.located(f"call of {int(value):#x}, which is no function", end))
+                self.enter(group, run, end, self.functions[int(value)], mask & (values == value))
+            return
+        if not isinstance(callee, Symbol):
+            raise Unsupported(end, "what it calls is not a function")
+        if callee.name in BUILT_IN:
+            names = [item.name for item in arguments.items if isinstance(item, Symbol | Reg)]
+            outs = [item.name for item in results.items if isinstance(item, Symbol | Reg)]
+            BUILT_IN[callee.name](self, translator, end, names, outs, mask)
+            self.go(group, run.next(), mask)
+            return
+        self.enter(group, run, end, callee.name, mask)
+
+    def enter(self, group: int, run: Run, end: Instruction, name: str, mask: Array) -> None:
+        function = self.module.functions.get(name)
+        if function is None or not function.has_body:
+            raise Unsupported(end, f"the function {name} has no body")
+        code = run.code.callees.get((run.key, name))
+        if code is None:
+            if len(run.key) > DEEPEST_CALL:
+                raise Unsupported(end, f"calls are nested more than {DEEPEST_CALL} deep")
+            results, _, arguments = end.operands[:3]
+            assert isinstance(results, Vector) and isinstance(arguments, Vector)
+            params = {}
+            for declared, given in ((function.params, arguments.items), (function.returns, results.items)):
+                if len(declared) != len(given):
+                    raise EmulatorError(self.located(f"{name} takes {len(declared)} values and is given {len(given)}", end))
+                for variable, item in zip(declared, given, strict=True):
+                    if not isinstance(item, Symbol) or item.name not in run.code.translator.params:
+                        raise Unsupported(end, "an argument is not a .param variable")
+                    params[variable.name] = run.code.translator.params[item.name]
+            code = run.code.callees[(run.key, name)] = self.lay_out(function, run.key, run, params)
+        if not code.runs:
+            self.go(group, run.next(), mask)
+            return
+        self.go(group, code.runs[0], mask)
+
+    # barriers
+
+    def arrive(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        """bar.sync, bar.arrive and bar.red, and barrier.* which are the same with other names."""
+        kinds = set(end.modifiers)
+        translator = run.code.translator
+        if "warp" in kinds:  # bar.warp.sync: the strands of a warp have met already, see `pick`
+            return self.go(group, run.next(), mask)
+        if "cluster" in kinds:
+            return self.go(group, run.next(), mask)  # a cluster is one block; nobody else can be waited for
+        operands = list(end.operands)
+        target = operands.pop(0) if "red" in kinds else None
+        number = self.uniform(translator, operands[0], mask, end)
+        vote = operands.pop() if "red" in kinds else None
+        count = self.uniform(translator, operands[1], mask, end) if len(operands) > 1 else 0
+        if not 0 <= number < 16:
+            raise EmulatorError(self.located(f"barrier {number} is not one of 0 to 15", end))
+        if count % WARP:
+            raise EmulatorError(self.located(f"a barrier for {count} threads, which is not a multiple of {WARP}", end))
+        barrier = self.barriers.setdefault(number, Barrier(np.zeros(self.block.threads, bool)))
+        if (again := barrier.arrived & mask).any():
+            raise EmulatorError(self.located(f"a thread arrives at barrier {number} twice", end, int(np.flatnonzero(again)[0])))
+        if barrier.expected and count and barrier.expected != count:
+            raise EmulatorError(self.located(f"barrier {number} is for {barrier.expected} threads and for {count} threads at once", end))
+        barrier.expected = count or barrier.expected
+        barrier.arrived |= mask
+        if vote is not None and target is not None:
+            self.vote(barrier, translator, end, vote, target, mask)
+        if "arrive" in kinds:
+            self.go(group, run.next(), mask)
+        else:
+            barrier.waiting.append(((group, run.next(), end), mask))
+        self.release(group, number)
+        return None
+
+    def vote(self, barrier: Barrier, translator: Translator, end: Instruction, vote: Any, target: Any, mask: Array) -> None:
+        if barrier.votes is None:
+            barrier.votes = np.zeros(self.block.threads, bool)
+        np.copyto(barrier.votes, translator.predicate(vote)(), where=mask)
+        kind = next(kind for kind in end.modifiers if kind in ("popc", "and", "or"))
+
+        def finish() -> None:
+            votes = barrier.votes[barrier.arrived]  # type: ignore[index]
+            value = {"popc": votes.sum, "and": votes.all, "or": votes.any}[kind]()
+            out = translator.registers[target.name]
+            np.copyto(out, np.asarray(value).astype(out.dtype), where=mask)
+
+        barrier.finish.append(finish)
+
+    def uniform(self, translator: Translator, operand: Any, mask: Array, end: Instruction) -> int:
+        if isinstance(operand, Imm):
+            return operand.value
+        values = np.unique(np.broadcast_to(translator.read(operand, np.uint32), mask.shape)[mask])
+        if len(values) != 1:
+            raise Unsupported(end, "the number of a barrier differs between threads that arrive together")
+        return int(values[0])
+
+    def release(self, group: int, number: int) -> None:
+        """Let the threads at a barrier go if all that it waits for have come."""
+        barrier = self.barriers[number]
+        warps = barrier.arrived.reshape(-1, WARP).any(axis=1)
+        if barrier.expected:
+            whole = (barrier.arrived | self.finished).reshape(-1, WARP)[warps].all(axis=1)
+            complete = int(whole.sum()) * WARP >= barrier.expected
+        else:
+            complete = bool((barrier.arrived | self.finished).all())
+        if not complete:
+            return
+        del self.barriers[number]
+        self.progress += 1
+        for finish in barrier.finish:
+            finish()
+        self.released(number, barrier)
+        for (own, run, _), mask in barrier.waiting:
+            self.go(own, run, mask)
+
+    def released(self, number: int, barrier: Barrier) -> None:
+        """All threads of a barrier have come; for those who watch."""
+
+    def check_stuck(self) -> None:
+        number, barrier = next(iter(self.barriers.items()))
+        if not barrier.waiting:
+            return  # arrived without waiting, and nobody waits
+        missing = np.flatnonzero(~barrier.arrived & self.block.exists)
+        waits = [str(index) for index in self.barriers]
+        (_, _, end), mask = barrier.waiting[0]
+        what = f"barrier {number} is not reached by all threads: {int(barrier.arrived.sum())} have arrived"
+        if len(missing):
+            what += f", {'thread' if len(missing) == 1 else 'threads'} {spans(missing)} {'has' if len(missing) == 1 else 'have'} not"
+        if len(waits) > 1:
+            what += f" (threads wait at barriers {', '.join(waits)})"
+        raise Stuck(self.located(what, end, int(np.flatnonzero(mask)[0])))
+
+    ENDINGS = {
+        "bra": branch, "brx": branch_indexed, "ret": back, "exit": stop, "trap": trap, "brkpt": trap, "call": call,
+        "bar": arrive, "barrier": arrive,
+    }  # fmt: skip
+
+
+def placed(kind: type[EmulatorError], text: str) -> EmulatorError:
+    error = kind(text)
+    error.located = True  # type: ignore[attr-defined]
+    return error
+
+
+def spans(numbers: Array) -> str:
+    """Numbers as ranges: ``0-31, 40``."""
+    found: list[list[int]] = []
+    for number in numbers.tolist():
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found[:8]) + (", ..." if len(found) > 8 else "")

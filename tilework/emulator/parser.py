@@ -1,0 +1,572 @@
+"""PTX text to `syntax.PtxModule`, as LLVM and nvcc print it.
+
+    >>> module = parse_ptx(".version 8.0\\n.target sm_80\\n.visible .entry k(.param .u64 p) .maxntid 128 { ret; }")
+    >>> module.kernels, module.functions["k"].limits
+    (['k'], {'maxntid': (128,)})
+
+One regular expression cuts the text into tokens; the rest is recursive descent over them. Sections of debug information are
+passed over, except ``.file`` and ``.loc``, which say where an instruction comes from.
+"""
+
+import re
+import struct
+from dataclasses import dataclass, replace
+
+from tilework.emulator.syntax import (
+    TYPE_BYTES,
+    Address,
+    Function,
+    Imm,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    PtxModule,
+    PtxSyntaxError,
+    Reg,
+    Sink,
+    Special,
+    Symbol,
+    Variable,
+    Vector,
+)
+
+TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\f]+|//[^\n]*|/\*.*?\*/)|(?P<newline>\n)
+      |(?P<float>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)
+      |(?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?)
+      |(?P<word>[%$._a-zA-Z](?:[\w$.%]|::)*)
+      |(?P<string>"[^"\n]*")
+      |(?P<sign>[-+*/{}()\[\]<>,;:@!|=&~^?])""",
+    re.VERBOSE | re.DOTALL,
+)
+SPECIAL = re.compile(
+    r"%(?:(?:n?tid|n?ctaid|(?:is_explicit_)?cluster\w*|n?clusterid)(?:\.[xyzw])?|laneid|n?warpid|n?smid|gridid|lanemask_\w+"
+    r"|clock(?:_hi|64)?|pm\d+|globaltimer(?:_lo|_hi)?|envreg\d+|dynamic_smem_size|total_smem_size|aggr_smem_size"
+    r"|reserved_smem_\w+|current_graph_exec)$"
+)
+LINKING = {".visible", ".extern", ".weak", ".common"}
+SPACES = {".global": "global", ".const": "const", ".shared": "shared", ".local": "local", ".param": "param"}
+LIMITS = {
+    ".maxntid": 3, ".reqntid": 3, ".minnctapersm": 1, ".maxnreg": 1, ".maxnctapersm": 1,
+    ".reqnctapercluster": 3, ".maxclusterrank": 1,
+}  # fmt: skip
+DEEPEST = 200  # nested scopes
+
+
+@dataclass(frozen=True)
+class Token:
+    kind: str
+    text: str
+    line: int
+
+
+def tokenize(text: str) -> list[Token]:
+    tokens, at, line = [], 0, 1
+    while at < len(text):
+        match = TOKEN.match(text, at)
+        if match is None:
+            raise PtxSyntaxError(f"PTX line {line}: {text[at : at + 20].splitlines()[0]!r} is not PTX")
+        kind = match.lastgroup or ""
+        if kind == "newline":
+            line += 1
+        elif kind == "space":
+            line += match.group().count("\n")
+        else:
+            tokens.append(Token(kind, match.group(), line))
+        at = match.end()
+    tokens.append(Token("end", "", line))
+    return tokens
+
+
+def files_of(tokens: list[Token]) -> dict[int, str]:
+    """The names of the source files by number; nvcc writes them after the code that refers to them."""
+    found = {}
+    for directive, index, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if directive.text == ".file" and index.kind == "number" and name.kind == "string":
+            found[number(index.text)] = name.text.strip('"')
+    return found
+
+
+def parse_ptx(text: str) -> PtxModule:
+    """The module in `text`; `PtxSyntaxError` says the line of what is wrong."""
+    return Parser(tokenize(text), text.splitlines()).module()
+
+
+class Parser:
+    """One pass over the tokens; `at` is the next one."""
+
+    def __init__(self, tokens: list[Token], lines: list[str]) -> None:
+        self.tokens, self.lines, self.at = tokens, lines, 0
+        self.files = files_of(tokens)
+        self.current = Function("", False, [], [])
+        self.source: tuple[str, int] | None = None
+        self.scopes: list[dict[str, str]] = []
+        self.scope_count = 0
+
+    # tokens
+
+    def peek(self, ahead: int = 0) -> str:
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)].text
+
+    def next(self) -> Token:
+        token = self.tokens[self.at]
+        if token.kind == "end":
+            raise self.error("the text ends too early")
+        self.at += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        if self.peek() == text and self.tokens[self.at].kind != "end":
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            raise self.error(f"expected {text!r}, found {self.peek() or 'the end'!r}")
+
+    def error(self, what: str) -> PtxSyntaxError:
+        line = self.tokens[min(self.at, len(self.tokens) - 1)].line
+        shown = self.lines[line - 1].strip() if line <= len(self.lines) else ""
+        return PtxSyntaxError(f"PTX line {line}: {what}" + (f"\n  {shown}" if shown else ""))
+
+    def word(self) -> str:
+        if self.tokens[self.at].kind != "word":
+            raise self.error(f"expected a name, found {self.peek() or 'the end'!r}")
+        return self.next().text
+
+    def integer(self) -> int:
+        sign = -1 if self.accept("-") else 1
+        if self.tokens[self.at].kind != "number":
+            raise self.error(f"expected a number, found {self.peek() or 'the end'!r}")
+        return sign * number(self.next().text)
+
+    def skip_braces(self) -> None:
+        depth = 0
+        while True:
+            text = self.next().text
+            depth += (text == "{") - (text == "}")
+            if depth == 0 and text == "}":
+                return
+
+    # the module
+
+    def module(self) -> PtxModule:
+        found = PtxModule((0, 0), "", {}, {})
+        while self.tokens[self.at].kind != "end":
+            self.top_level(found)
+        if not found.target:
+            raise PtxSyntaxError("this is no PTX: it has no .version and .target")
+        return found
+
+    def top_level(self, found: PtxModule) -> None:
+        linking = set()
+        while self.peek() in LINKING:
+            linking.add(self.next().text)
+        match self.peek():
+            case ".version":
+                self.next()
+                major, _, minor = self.next().text.partition(".")
+                found.version = (int(major), int(minor or 0))
+            case ".target":
+                self.next()
+                found.target = self.word()
+                while self.accept(","):
+                    self.word()
+            case ".address_size":
+                self.next()
+                if self.integer() != 64:
+                    raise self.error("only 64-bit addresses are known")
+            case ".file":
+                self.skip_rest_of(self.next().line)
+            case ".section":
+                self.next()
+                self.next()
+                self.skip_braces()
+            case ".entry" | ".func":
+                function = self.function(self.next().text == ".entry")
+                if function.has_body or function.name not in found.functions:
+                    found.functions[function.name] = function
+            case ".pragma" | ".alias":
+                while self.next().text != ";":
+                    pass
+            case text if text in SPACES:
+                for variable in self.variables(SPACES[self.next().text]):
+                    found.variables[variable.name] = variable
+            case text:
+                raise self.error(f"{text!r} is not known at the top of a module")
+
+    def skip_rest_of(self, line: int) -> None:
+        while self.tokens[self.at].line == line and self.tokens[self.at].kind != "end":
+            self.at += 1
+
+    # declarations
+
+    def variables(self, space: str) -> list[Variable]:
+        """After the space: alignment, type, names with sizes and initial values, up to the semicolon."""
+        align, type, lanes = self.type_of_variable()
+        found = []
+        while True:
+            found.append(self.variable(space, align, type, lanes))
+            if not self.accept(","):
+                break
+        self.expect(";")
+        return found
+
+    def type_of_variable(self) -> tuple[int, str, int]:
+        align, lanes, type = 0, 1, ""
+        while self.peek().startswith("."):
+            text = self.next().text
+            if text == ".align":
+                align = self.integer()
+            elif text in (".v2", ".v4", ".v8"):
+                lanes = int(text[2:])
+            elif text == ".attribute":
+                self.expect("(")
+                while self.next().text != ")":
+                    pass
+            elif text in (".ptr", ".global", ".const", ".shared", ".local", ".param", ".noalias", ".unified"):
+                continue
+            elif text[1:] in TYPE_BYTES:
+                type = text[1:]
+            else:
+                raise self.error(f"{text!r} is not the type of a variable")
+        if not type:
+            raise self.error(f"expected a type, found {self.peek()!r}")
+        return align or TYPE_BYTES[type] * lanes, type, lanes
+
+    def variable(self, space: str, align: int, type: str, lanes: int) -> Variable:
+        name = self.word()
+        count: int | None = lanes
+        while self.accept("["):
+            if self.accept("]"):
+                count = None
+                continue
+            count = (count or 1) * self.integer()
+            self.expect("]")
+        initial, pointers = b"", ()
+        if self.accept("="):
+            values, pointers = bytearray(), []
+            self.initial_value(type, values, pointers)
+            initial, pointers = bytes(values), tuple(pointers)
+            if count is None:
+                count = len(initial) // TYPE_BYTES[type]
+        return Variable(name, space, type, count, align, initial, tuple(pointers))
+
+    def initial_value(self, type: str, into: bytearray, pointers: list[tuple[int, Symbol, bool]]) -> None:
+        if self.accept("{"):
+            while not self.accept("}"):
+                self.initial_value(type, into, pointers)
+                self.accept(",")
+            return
+        size = TYPE_BYTES[type]
+        if self.tokens[self.at].kind == "word":
+            name = self.word()
+            if self.peek() == "(" and name != "generic":
+                raise self.error(f"{name!r} is not known in an initial value")
+            generic = name == "generic"
+            if generic:
+                self.expect("(")
+                name = self.word()
+            offset = self.integer() if self.accept("+") else 0
+            if generic:
+                self.expect(")")
+                offset += self.integer() if self.accept("+") else 0
+            pointers.append((len(into), Symbol(name, offset), generic))
+            into += bytes(size)
+            return
+        value = self.operand()
+        assert isinstance(value, Imm)
+        bits = value.value & ((1 << 8 * size) - 1)
+        if value.kind == "int" and type in ("f32", "f64"):
+            bits = int.from_bytes(struct.pack("<f" if size == 4 else "<d", value.value), "little")
+        elif value.kind == "f64" and size == 4:
+            bits = int.from_bytes(struct.pack("<f", struct.unpack("<d", struct.pack("<Q", value.value))[0]), "little")
+        into += bits.to_bytes(size, "little")
+
+    def parameters(self) -> list[Variable]:
+        """A list in parentheses, or nothing."""
+        found = []
+        if not self.accept("("):
+            return found
+        while not self.accept(")"):
+            if self.peek() == ".reg":
+                self.next()
+            else:
+                self.expect(".param")
+            align, type, lanes = self.type_of_variable()
+            found.append(self.variable("param", align, type, lanes))
+            self.accept(",")
+        return found
+
+    # functions
+
+    def function(self, is_kernel: bool) -> Function:
+        line = self.tokens[self.at].line
+        while self.peek() == ".attribute":
+            self.next()
+            while self.next().text != ")":
+                pass
+        returns = [] if is_kernel else self.parameters()
+        name = self.word()
+        found = Function(name, is_kernel, self.parameters(), returns, line=line)
+        while self.peek() not in ("{", ";"):
+            directive = self.word()
+            if directive in LIMITS:
+                values = [self.integer()]
+                while self.accept(","):
+                    values.append(self.integer())
+                found.limits[directive[1:]] = tuple(values)
+            elif directive in (".noreturn", ".explicitcluster", ".blocksareclusters"):
+                found.limits[directive[1:]] = ()
+            elif directive == ".pragma":
+                while self.next().text != ";":
+                    pass
+            else:
+                raise self.error(f"{directive!r} is not known of a function")
+        if self.accept(";"):
+            return found
+        found.has_body = True
+        self.current = found
+        self.source, self.scope_count, self.scopes = None, 0, []
+        self.scope(found)
+        return found
+
+    def scope(self, function: Function) -> None:
+        """From an opening to its closing brace."""
+        self.expect("{")
+        self.scopes.append({})
+        if len(self.scopes) > DEEPEST:
+            raise self.error(f"scopes are nested more than {DEEPEST} deep")
+        self.scope_count += 1
+        while not self.accept("}"):
+            self.statement(function)
+        self.scopes.pop()
+
+    def statement(self, function: Function) -> None:
+        text = self.peek()
+        if text == "{":
+            self.scope(function)
+        elif text == ";":
+            self.next()
+        elif text == ".loc":
+            self.location()
+        elif text == ".reg":
+            self.next()
+            self.registers(function)
+        elif text in SPACES:
+            for variable in self.variables(SPACES[self.next().text]):
+                name = self.declare(variable.name)
+                function.variables[name] = replace(variable, name=name)
+        elif text in (".pragma", ".callprototype"):
+            while self.next().text != ";":
+                pass
+        elif self.peek(1) == ":":
+            self.label(function)
+        elif text == ".file":
+            self.skip_rest_of(self.next().line)
+        else:
+            self.instruction(function)
+
+    def declare(self, name: str) -> str:
+        """The name of a register or variable in its function."""
+        unique = name if len(self.scopes) == 1 else f"{name}@{self.scope_count}"
+        self.scopes[-1][name] = unique
+        return unique
+
+    def resolve(self, name: str) -> str | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def label(self, function: Function) -> None:
+        name = self.word()
+        self.expect(":")
+        if self.peek() == ".branchtargets":
+            self.next()
+            targets = [self.word()]
+            while self.accept(","):
+                targets.append(self.word())
+            self.expect(";")
+            function.targets[name] = tuple(targets)
+        elif self.peek() in (".callprototype", ".calltargets"):
+            while self.next().text != ";":
+                pass
+        else:
+            function.labels[name] = len(function.instructions)
+
+    def location(self) -> None:
+        line = self.next().line
+        file, number = self.integer(), self.integer()
+        if number > 0:
+            self.source = (self.files.get(file, f"file {file}"), number)
+        self.skip_rest_of(line)
+
+    def registers(self, function: Function) -> None:
+        lanes, type = 1, ""
+        while self.peek().startswith("."):
+            text = self.next().text
+            if text in (".v2", ".v4", ".v8"):
+                lanes = int(text[2:])
+            elif text[1:] in TYPE_BYTES:
+                type = text[1:]
+            else:
+                raise self.error(f"{text!r} is not the type of a register")
+        if lanes != 1:
+            raise self.error("registers that are vectors are not known")
+        while True:
+            name = self.word()
+            if self.accept("<"):
+                for index in range(self.integer()):
+                    function.registers[self.declare(f"{name}{index}")] = type
+                self.expect(">")
+            else:
+                function.registers[self.declare(name)] = type
+            if not self.accept(","):
+                break
+        self.expect(";")
+
+    # instructions
+
+    def instruction(self, function: Function) -> None:
+        start = self.tokens[self.at].line
+        predicate, negated = None, False
+        if self.accept("@"):
+            negated = self.accept("!")
+            predicate = self.operand()
+            if not isinstance(predicate, Reg):
+                raise self.error("a predicate is a register")
+        opcode, *modifiers = self.word().split(".")
+        operands: list[Operand] = []
+        if opcode == "call":
+            operands = self.call_operands()
+        else:
+            while self.peek() != ";":
+                operands.append(self.operand())
+                if not self.accept(","):
+                    break
+        self.expect(";")
+        text = self.lines[start - 1].strip()
+        function.instructions.append(
+            Instruction(opcode, tuple(modifiers), tuple(operands), predicate, negated, start, self.source, text)
+        )
+
+    def call_operands(self) -> list[Operand]:
+        """Always (results, callee, arguments), each list a Vector; a prototype or list of targets may follow."""
+        results = self.group() if self.peek() == "(" else Vector(())
+        if results.items:
+            self.expect(",")
+        callee = self.operand()
+        arguments = self.group() if self.accept(",") and self.peek() == "(" else Vector(())
+        if self.accept(","):
+            return [results, callee, arguments, self.operand()]
+        return [results, callee, arguments]
+
+    def group(self) -> Vector:
+        self.expect("(")
+        items = []
+        while not self.accept(")"):
+            items.append(self.operand())
+            self.accept(",")
+        return Vector(tuple(items))
+
+    def operand(self) -> Operand:
+        first = self.single_operand()
+        if self.peek() == "|":
+            self.next()
+            return Pair(first, self.single_operand())
+        return first
+
+    def single_operand(self) -> Operand:
+        token = self.tokens[self.at]
+        match token.kind, token.text:
+            case "number", _:
+                self.next()
+                return Imm(number(token.text))
+            case "float", _:
+                self.next()
+                return float_bits(token.text)
+            case "word", _:
+                return self.named_operand()
+            case "sign", "-":
+                self.next()
+                value = self.single_operand()
+                if not isinstance(value, Imm):
+                    raise self.error("only a number can be negated")
+                if value.kind != "int":
+                    return Imm(value.value ^ (1 << (31 if value.kind == "f32" else 63)), value.kind)
+                return Imm(-value.value)
+            case "sign", "!":
+                self.next()
+                value = self.single_operand()
+                if isinstance(value, Reg):
+                    return Not(value)
+                raise self.error("only a predicate register can be negated")
+            case "sign", "{":
+                self.next()
+                items = []
+                while not self.accept("}"):
+                    items.append(self.operand())
+                    if not self.accept(",") and self.peek() != "}":
+                        raise self.error(f"expected ',' or '}}', found {self.peek()!r}")
+                return Vector(tuple(items))
+            case "sign", "[":
+                return self.address()
+        raise self.error(f"expected an operand, found {token.text or 'the end'!r}")
+
+    def named_operand(self) -> Operand:
+        name = self.word()
+        if name == "_":
+            return Sink()
+        if (unique := self.resolve(name)) is not None:
+            if unique in self.current.registers:
+                return Reg(unique)
+            return Symbol(unique, self.signed_offset())
+        if SPECIAL.match(name):
+            return Special(name)
+        if name.startswith("%") and not name.startswith("%SP"):
+            raise self.error(f"the register {name} is not declared")
+        if name == "WARP_SZ":
+            return Imm(32)
+        return Symbol(name, self.signed_offset())
+
+    def signed_offset(self) -> int:
+        if self.peek() == "+" and self.tokens[self.at + 1].kind == "number":
+            self.next()
+            return self.integer()
+        return 0
+
+    def address(self) -> Address:
+        self.expect("[")
+        base = self.operand()
+        offset = 0
+        while self.peek() in ("+", "-"):
+            sign = -1 if self.next().text == "-" else 1
+            offset += sign * self.integer()
+        parts = []
+        while self.accept(","):
+            parts.append(self.operand())
+        self.expect("]")
+        if isinstance(base, Symbol):
+            base, offset = Symbol(base.name), offset + base.offset
+        if not isinstance(base, Reg | Symbol | Imm):
+            raise self.error("an address starts with a register, a name or a number")
+        return Address(base, offset, tuple(parts))
+
+
+def number(text: str) -> int:
+    text = text.rstrip("U")
+    if len(text) > 1 and text[0] == "0" and text[1].isdigit():
+        return int(text, 8)
+    return int(text, 0)
+
+
+def float_bits(text: str) -> Imm:
+    match text[:2].lower():
+        case "0f":
+            return Imm(int(text[2:], 16), "f32")
+        case "0d":
+            return Imm(int(text[2:], 16), "f64")
+    return Imm(int.from_bytes(struct.pack("<d", float(text)), "little"), "f64")

@@ -1,0 +1,150 @@
+"""How instructions reach memory: a port checks the addresses of all active threads at once, then reads or writes them.
+
+    port = t.port("shared")
+    values = port.read(addresses, np.uint32, 4, threads)       # (threads, 4) words; threads[i] made addresses[i]
+    port.write(addresses, values, threads)
+
+Whoever watches (the race checker, the counters) is told of every access here and nowhere else, so a new instruction that
+uses a port is watched without more. Addresses are uint64 arrays, of the port's own space: shared and local ones start at 0.
+"""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tilework.emulator.memory import GLOBAL_BASE, LOCAL_BASE, SHARED_BASE, WINDOW, Array, Bytes, Memory, MemoryFault
+
+if TYPE_CHECKING:
+    from tilework.emulator.syntax import Instruction
+
+
+class Watcher(Protocol):
+    """Told of accesses before they happen. `kind` is "load", "store", "atomic", or "async load", "async store" for what the
+    copy engine and the tensor cores do on behalf of a thread."""
+
+    def access(
+        self, ins: "Instruction | None", space: str, kind: str, addresses: Array, size: int, threads: Array
+    ) -> None: ...
+
+
+class Port:
+    """One space of one block. `size` bytes of it exist; the arena's bounds are those of its allocations."""
+
+    def __init__(self, space: str, data: Bytes, size: int, watcher: Watcher | None = None) -> None:
+        self.space, self.data, self.size, self.watcher = space, data, size, watcher
+
+    def check(self, addresses: Array, size: int, align: int, threads: Array) -> None:
+        """`MemoryFault` unless all addresses are aligned and inside."""
+        if align > 1 and (wrong := addresses & np.uint64(align - 1)).any():
+            at = int(np.flatnonzero(wrong)[0])
+            address = int(addresses[at])
+            raise MemoryFault(f"{self.space} address {address:#x} is not a multiple of {align}", int(threads[at]), address)
+        self.check_bounds(addresses, size, threads)
+
+    def check_bounds(self, addresses: Array, size: int, threads: Array) -> None:
+        if int(addresses.max()) + size > self.size:
+            at = int(np.flatnonzero(addresses + np.uint64(size) > self.size)[0])
+            address = int(addresses[at])
+            what = f"{size} bytes at {self.space} address {address:#x} are outside of its {self.size} bytes"
+            raise MemoryFault(what, int(threads[at]), address)
+
+    def places(self, addresses: Array, threads: Array) -> Array:
+        """Where the addresses lie in `data`."""
+        return addresses
+
+    def read(
+        self, addresses: Array, dtype: Any, count: int, threads: Array, ins: "Instruction | None" = None,
+        kind: str = "load", align: int | None = None,
+    ) -> Array:  # fmt: skip
+        """`count` elements at each address, as an array (addresses, count)."""
+        if not len(addresses):
+            return np.empty((0, count), dtype)
+        width = np.dtype(dtype).itemsize
+        self.check(addresses, width * count, width * count if align is None else align, threads)
+        if self.watcher is not None:
+            self.watcher.access(ins, self.space, kind, addresses, width * count, threads)
+        first = self.places(addresses, threads) // np.uint64(width)
+        view = self.data.views[width]
+        if count == 1:
+            return view[first.astype(np.int64)].view(dtype)[:, None]
+        return view[first.astype(np.int64)[:, None] + np.arange(count)].view(dtype)
+
+    def write(
+        self, addresses: Array, values: Array, threads: Array, ins: "Instruction | None" = None,
+        kind: str = "store", align: int | None = None,
+    ) -> None:  # fmt: skip
+        """`values[i]` (a row of elements) to `addresses[i]`; of several threads at one address the last one stays."""
+        if not len(addresses):
+            return
+        width, count = values.dtype.itemsize, values.shape[1]
+        self.check(addresses, width * count, width * count if align is None else align, threads)
+        if self.watcher is not None:
+            self.watcher.access(ins, self.space, kind, addresses, width * count, threads)
+        first = (self.places(addresses, threads) // np.uint64(width)).astype(np.int64)
+        view, bits = self.data.views[width], np.ascontiguousarray(values).view(f"u{width}")
+        if count == 1:
+            view[first] = bits[:, 0]
+        else:
+            view[first[:, None] + np.arange(count)] = bits
+
+
+class ArenaPort(Port):
+    """Global, constant and parameter memory."""
+
+    def __init__(self, memory: Memory, watcher: Watcher | None = None) -> None:
+        super().__init__("global", memory.bytes, 0, watcher)
+        self.memory = memory
+
+    def check_bounds(self, addresses: Array, size: int, threads: Array) -> None:
+        valid = self.memory.valid(addresses, size)
+        if valid is not True:
+            at = int(np.flatnonzero(~np.asarray(valid))[0])
+            address = int(addresses[at])
+            raise MemoryFault(self.memory.explain(address, size), int(threads[at]), address)
+
+    def places(self, addresses: Array, threads: Array) -> Array:
+        return addresses - np.uint64(GLOBAL_BASE)
+
+
+class LocalPort(Port):
+    """Memory of one thread: the same address means other bytes in another thread."""
+
+    def places(self, addresses: Array, threads: Array) -> Array:
+        return addresses + threads.astype(np.uint64) * np.uint64(self.size)
+
+
+class GenericPort:
+    """Any space, told by the address. All threads are mostly in one; if not, each space is served in turn."""
+
+    space = "generic"
+
+    def __init__(self, arena: ArenaPort, shared: Port, local: Port) -> None:
+        self.arena, self.shared, self.local = arena, shared, local
+
+    def parts(self, addresses: Array) -> list[tuple[Port, int, Array | slice]]:
+        """(port, its base, which addresses) of the spaces that occur."""
+        if int(addresses.min()) >= GLOBAL_BASE:
+            return [(self.arena, 0, slice(None))]
+        found: list[tuple[Port, int, Array | slice]] = []
+        for port, base in ((self.shared, SHARED_BASE), (self.local, LOCAL_BASE)):
+            inside = (addresses >= base) & (addresses < base + WINDOW)
+            if inside.any():
+                found.append((port, base, slice(None) if inside.all() else np.flatnonzero(inside)))
+        rest = (addresses < LOCAL_BASE) | (addresses >= GLOBAL_BASE)
+        if rest.any():
+            found.append((self.arena, 0, slice(None) if rest.all() else np.flatnonzero(rest)))
+        return found
+
+    def read(self, addresses: Array, dtype: Any, count: int, threads: Array, *args: Any, **kwargs: Any) -> Array:
+        if not len(addresses):
+            return np.empty((0, count), dtype)
+        values = np.empty((len(addresses), count), dtype)
+        for port, base, which in self.parts(addresses):
+            values[which] = port.read(addresses[which] - np.uint64(base), dtype, count, threads[which], *args, **kwargs)
+        return values
+
+    def write(self, addresses: Array, values: Array, threads: Array, *args: Any, **kwargs: Any) -> None:
+        if not len(addresses):
+            return
+        for port, base, which in self.parts(addresses):
+            port.write(addresses[which] - np.uint64(base), values[which], threads[which], *args, **kwargs)
