@@ -1,0 +1,105 @@
+"""Triton's IR around each of its passes, to compare ours with.
+
+    python -m tests.transforms.ttg.reference tritongpu-coalesce DIRECTORY          DIRECTORY/**/*.passes
+    python -m tests.transforms.ttg.reference convert-triton-to-tritongpu DIRECTORY matmul_f16
+
+A `.passes` file holds the IR before every pass that ran, each behind a line `// ===== before Name (argument) ...`.
+`steps` reads it; `normal` prints a module without what is left to chance: names and places.
+"""
+
+import difflib
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilework.ir.locations import unknown
+from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
+from tilework.transforms.registry import make_pass, run_pipeline
+
+HEADER = re.compile(r"^// ===== before \S+ \(([\w-]+)\) \('([\w.]+)' operation[^)\n]*\)( \(unchanged\))?.*$", re.MULTILINE)
+INTERNAL = re.compile(r"^// -----// ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass of Triton's: the module before and behind it."""
+
+    kernel: str
+    name: str
+    before: str
+    after: str
+    index: int
+
+
+def steps(file: Path, name: str | None = None) -> Iterator[Step]:
+    """The passes of a dump that ran on a module, in order; only those called `name` if it is given."""
+    text = file.read_text(encoding="utf-8")
+    marks = list(HEADER.finditer(text))
+    found: list[tuple[str, str]] = []
+    current = ""
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        if mark[3] is None:
+            current = INTERNAL.split(text[mark.end() : following.start() if following else len(text)])[0]
+        found.append((mark[1] if mark[2] == "builtin.module" else "", current))
+    for index, ((passed, before), (_, after)) in enumerate(zip(found, found[1:], strict=False)):
+        if passed and name in (None, passed):
+            yield Step(f"{file.parent.name}/{file.stem}", passed, before, after, index)
+
+
+def normal(text: str) -> str:
+    """`text` as we print it, without locations and names: values are numbered."""
+    module = parse_module(text)
+    for op in module.walk():
+        op.location = unknown
+        for result in op.results:
+            result.name_hint = None
+        for region in op.regions:
+            for block in region.blocks:
+                for arg in block.args:
+                    arg.location, arg.name_hint = unknown, None
+    return print_module(module)
+
+
+def ours(before: str, name: str, options: str = "") -> str:
+    """What our pass `name` makes of `before`, normalised."""
+    module = parse_module(before)
+    run_pipeline(module, [make_pass(name, options)])
+    return normal(print_module(module))
+
+
+def differences(step: Step, options: str = "") -> list[str]:
+    """The lines in which our pass and Triton's differ."""
+    mine, theirs = ours(step.before, step.name, options).splitlines(), normal(step.after).splitlines()
+    return list(difflib.unified_diff(theirs, mine, "triton", "tilework", lineterm="", n=1))
+
+
+def convert_options(after: str) -> str:
+    """The options that `convert-triton-to-tritongpu` was given, from the attributes of the module it made."""
+    warps = re.search(r'"ttg.num-warps" = (\d+)', after)
+    target = re.search(r'ttg.target = "([\w:]+)"', after)
+    ctas = re.search(r'"ttg.num-ctas" = (\d+)', after)
+    assert warps and target and ctas, "the module says what it is for"
+    return f"target={target[1]} num-warps={warps[1]} num-ctas={ctas[1]}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    name, root, *only = arguments
+    failures = 0
+    for file in sorted(Path(root).rglob("*.passes")):
+        for step in steps(file, name):
+            if only and file.stem not in only:
+                continue
+            options = convert_options(step.after) if name == "convert-triton-to-tritongpu" else ""
+            found = differences(step, options)
+            failures += bool(found)
+            print(f"{step.kernel} #{step.index}: {'same' if not found else f'{len(found)} lines differ'}")
+            if only:
+                print("\n".join(found))
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

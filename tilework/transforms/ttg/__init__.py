@@ -1,0 +1,1 @@
+"""Passes over tiles that are laid out on threads: TTIR to TTGIR, and TTGIR to TTGIR."""

@@ -1,0 +1,182 @@
+"""Run dots on tensor cores.
+
+    %d = tt.dot %a, %b, %c : ... -> tensor<64x64xf32, #blocked>
+
+                            on capability 80                       on capability 90
+    %c' = convert_layout %c : #blocked -> #mma            %a' = ttg.local_alloc %a
+    %a' = convert_layout %a : -> #dot_op<0, #mma>         %b' = ttg.local_alloc %b
+    %b' = convert_layout %b : -> #dot_op<1, #mma>         %c' = convert_layout %c : #blocked -> #mma
+    %d' = tt.dot %a', %b', %c' : -> #mma                  %d' = ttng.warp_group_dot %a', %b', %c' : -> #mma
+    %d  = convert_layout %d' : #mma -> #blocked           %d  = convert_layout %d' : #mma -> #blocked
+
+`mma_choice` says which; a dot that could do better makes a remark with the reason. The right operand of a warp-group dot
+is always in shared memory, the left one if it was loaded; a copy is made right behind the value, as early as possible.
+`tt.dot_scaled` becomes a dot of f16 or bf16 first (`decompose_dot_scaled`). What is left: fp8 operands where `mma.sync` has
+no fp8 become f16, and operands of dots without tensor cores get the type of the result.
+Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.arith_ext import convert
+from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.module_facts import capability
+from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
+from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
+from tilework.layouts.construct import nvmma_shared
+from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma
+from tilework.layouts.queries import cga_bases, order
+from tilework.transforms.common.driver import Driver
+from tilework.transforms.ttg.decompose_dot_scaled import decompose_dot_scaled
+from tilework.transforms.ttg.mma_choice import (
+    FP8,
+    Dot,
+    converted_from,
+    dot_of,
+    encoding,
+    is_from_memory,
+    reason_against,
+    versions,
+)
+from tilework.transforms.ttg.operand_width import k_width
+from tilework.transforms.ttg.remarks import remark
+
+INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
+WITH_FP8 = (89, 120)  # capabilities whose mma.sync multiplies fp8
+
+
+@dataclass(frozen=True)
+class AccelerateMatmulPass(ModulePass):
+    name = "tritongpu-accelerate-matmul"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        dots = [inner for inner in op.walk() if type(inner) is tt.DotOp or type(inner) is tt.DotScaledOp]
+        if not dots:
+            return
+        target = capability(op)
+        dots = [decompose_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]
+        # From the last to the first: the end of a chain of dots decides how all of them are laid out.
+        for dot in reversed(dots):
+            accelerate(dot, target)
+        for function in tuple(op.ops):
+            Driver({}).run(function)  # dead conversions go, new constants move to the front
+        for dot in [inner for inner in op.walk() if type(inner) is tt.DotOp]:
+            widen_operands(dot, target)
+
+
+def accelerate(op: Operation, target: int) -> None:
+    """Use the best instruction for `op`, and say why if there would be a better one."""
+    if (dot := dot_of(op, target)) is None:
+        return
+    for version in versions(target):
+        if (reason := reason_against(version, dot)) is None:
+            mma = encoding(version, dot)
+            (to_group_dot if version == 3 else to_warp_dot)(dot, mma)
+            return
+        remark(op, f"{INSTRUCTIONS[version]} cannot be used for this dot: {reason}")
+    remark(op, f"this dot does not use tensor cores{'' if target >= 80 else f': sm_{target} has none that are known'}")
+
+
+def location_of(value: SSAValue, op: Operation) -> LocationAttr:
+    """Where `value` is made; where `op` is if that is not known."""
+    return value.op.location if isinstance(value, OpResult) else op.location
+
+
+def converted(op: Operation, value: SSAValue, layout: NvidiaMma | DotOperand) -> SSAValue:
+    """`value` in another layout, in front of `op`."""
+    new = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location_of(value, op))
+    insert_before(op, new)
+    return new.results[0]
+
+
+def finish(dot: Dot, new: Operation) -> None:
+    """`new` takes the place of the dot; its result goes back to the layout that the users know."""
+    back = ttg.ConvertLayoutOp.make(new.results[0], dot.d, dot.op.location)
+    replace_op(dot.op, new, back)
+
+
+def to_warp_dot(dot: Dot, mma: NvidiaMma) -> None:
+    """`mma.sync`: everything in registers."""
+    op = dot.op
+    a, b, c = op.operands
+    width = k_width(a, b)
+    accumulator = converted(op, c, mma)
+    left, right = converted(op, a, DotOperand(0, mma, width)), converted(op, b, DotOperand(1, mma, width))
+    finish(dot, recreate(op, operands=(left, right, accumulator), result_types=(accumulator.type,)))
+
+
+def to_group_dot(dot: Dot, mma: NvidiaMma) -> None:
+    """`wgmma`: B in shared memory, A there or in registers."""
+    op = dot.op
+    a, b, c = op.operands
+    is_shared = is_from_memory(a)
+    left = in_shared_memory(op, a, 0) if is_shared else a
+    right = in_shared_memory(op, b, 1)
+    accumulator = converted(op, c, mma)
+    if not is_shared:
+        left = converted(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))
+    new = ttng.WarpGroupDotOp.make(left, right, accumulator, op.location)
+    new.properties |= op.properties
+    new.attributes |= op.attributes
+    finish(dot, new)
+
+
+def in_shared_memory(op: Operation, operand: SSAValue, index: int) -> SSAValue:
+    """A copy of `operand`, made where it is known first."""
+    value = converted_from(operand)
+    layout, shape = encoding_of(value.type), shape_of(value.type)
+    element = element_type(value.type)
+    along = order(layout, shape)  # pyright: ignore[reportArgumentType]
+    if element != f16 and element != bf16:
+        along = k_major(op, index, along, element)
+    shared = nvmma_shared(shape, along, bit_width(element), cga_bases(layout))  # pyright: ignore[reportArgumentType]
+    alloc = ttg.LocalAllocOp.make(value, ttg.memdesc_type(shape, element, shared), location_of(value, op))
+    if isinstance(value, OpResult):
+        insert_after(value.op, alloc)
+    else:
+        block = value.owner
+        assert not isinstance(block, Operation) and block.first_op is not None
+        block.insert_op_before(alloc, block.first_op)
+    return alloc.results[0]
+
+
+def k_major(op: Operation, index: int, along: tuple[int, ...], element: Attribute) -> tuple[int, ...]:
+    """`wgmma` can transpose 16-bit elements only; others lie in memory with K contiguous."""
+    wanted = (1, 0) if index == 0 else (0, 1)
+    if along != wanted:
+        side = "left" if index == 0 else "right"
+        remark(op, f"the {side} operand is not contiguous along K: wgmma needs that for {element}, so it is transposed")
+    return wanted
+
+
+def widen_operands(op: Operation, target: int) -> None:
+    """Give the operands a type that the instruction can multiply."""
+    a, _, c = op.operands
+    layout, element = encoding_of(c.type), element_type(a.type)
+    if isinstance(layout, NvidiaMma):
+        if layout.is_ampere and element in FP8 and target not in WITH_FP8:
+            extend(op, f16)
+    elif isinstance(layout, Blocked) and bit_width(a.type) < bit_width(c.type):
+        extend(op, element_type(c.type))
+
+
+def extend(op: Operation, element: Attribute) -> None:
+    """Convert both operands to `element`, exactly."""
+    for index in range(2):
+        value = op.operands[index]
+        type = with_element(value.type, element)
+        if not is_float(element):
+            new = convert(arith.ExtSIOp, value, type, op.location)
+        elif bit_width(value.type) == 8:
+            new = tt.FpToFpOp.make(value, type, op.location)
+        else:
+            new = convert(arith.ExtFOp, value, type, op.location)
+        insert_before(op, new)
+        op.operands[index] = new.results[0]

@@ -1,0 +1,52 @@
+"""Write the place of every buffer of shared memory onto the op that owns it, and the size of it all onto the module.
+
+    %m = ttg.local_alloc %x {allocation.offset = 0 : i32}
+    %y = ttg.convert_layout %x {allocation.offset = 4096 : i32}
+    module attributes {ttg.shared = 8192 : i32, ...}
+
+The offsets come from `analysis/allocation.py`. `ttg.shared` is what the largest of the functions needs.
+Stage: TTGIR, or TTGIR with branches. Cost: one walk, and the square of the number of buffers.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tilework.analysis.allocation import module_allocation
+from tilework.ir.module_facts import TARGET, capability
+from tilework.ir.types import i32, int_attr
+
+OFFSET = "allocation.offset"
+SHARED = "ttg.shared"
+OLDEST = 70  # without a target: no instruction that stores or loads matrices
+
+
+@dataclass(frozen=True)
+class AllocateSharedMemoryPass(ModulePass):
+    name = "allocate-shared-memory"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        allocate(op, OLDEST)
+
+
+@dataclass(frozen=True)
+class AllocateSharedMemoryNvPass(ModulePass):
+    name = "allocate-shared-memory-nv"
+    compute_capability: int = 0
+    ptx_version: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        given = self.compute_capability or (capability(op) if TARGET in op.attributes else OLDEST)
+        allocate(op, given)
+
+
+def allocate(module: ModuleOp, capability: int) -> None:
+    """Place all buffers of the module for a GPU of this compute capability."""
+    size = 0
+    for allocation in module_allocation(module, capability).values():
+        for buffer in allocation.buffers:
+            buffer.owner.attributes[OFFSET] = int_attr(buffer.offset, i32)
+        size = max(size, allocation.size)
+    module.attributes[SHARED] = int_attr(size, i32)

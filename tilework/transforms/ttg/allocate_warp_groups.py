@@ -1,0 +1,102 @@
+"""Give the partitions of `ttg.warp_specialize` their warps.
+
+    num-warps 4, partitions of 1 and 4 warps    ==>    warpGroupStartIds = array<i32: 10, 4, 8, 11>
+                                                       "ttg.total-num-warps" = 12 : i32
+
+The warps behind those of the default region come in groups of four, as many as the largest op of the module needs; in
+every op the warps that are left over get partitions that do nothing. Large partitions come first, so that one of four
+warps is a group. Where registers are asked for, a group gets the most that one of its partitions wants, and the default
+region what is left of the block's.
+Stage: TTGIR to TTGIR. Cost: one walk.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region
+from xdsl.passes import ModulePass
+
+from tilework.ir import ttg
+from tilework.ir.module_facts import find_num_warps, integer, threads_per_warp
+from tilework.ir.types import array_values, i32, i32_array, int_attr
+
+GROUP = 4  # warps that tensor cores and register counts treat as one
+IDLE_REGISTERS = 16
+REGISTERS_PER_BLOCK = 65536
+TOTAL = "ttg.total-num-warps"
+MAX_REGISTERS = "ttg.maxnreg"
+
+
+@dataclass(frozen=True)
+class AllocateWarpGroupsPass(ModulePass):
+    name = "tritongpu-allocate-warp-groups"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        base = find_num_warps(op)
+        if base is None:
+            return
+        special = [inner for inner in op.walk() if isinstance(inner, ttg.WarpSpecializeOp)]
+        needed = max((sum(warps_of(inner)) for inner in special), default=0)
+        extra = -(-needed // GROUP) * GROUP
+        for inner in special:
+            pad(inner, extra - sum(warps_of(inner)))
+            inner.properties["warpGroupStartIds"] = i32_array(*start_ids(warps_of(inner), base))
+        op.attributes[TOTAL] = int_attr(base + extra, i32)
+        if any("requestedRegisters" in inner.properties for inner in special):
+            limit = integer(op.attributes, MAX_REGISTERS)
+            if limit is None:
+                limit = REGISTERS_PER_BLOCK // (threads_per_warp(op) * (base + extra)) // 8 * 8
+                op.attributes[MAX_REGISTERS] = int_attr(limit, i32)
+            for inner in special:
+                share_registers(inner, base, extra, limit)
+
+
+def warps_of(op: ttg.WarpSpecializeOp) -> tuple[int, ...]:
+    """The warps of each partition."""
+    return array_values(op.properties["partitionNumWarps"])
+
+
+def pad(op: ttg.WarpSpecializeOp, missing: int) -> None:
+    """Add partitions that return at once, until `op` has as many warps as the others: 3 missing are 2 and 1."""
+    added: list[int] = []
+    while missing:
+        added.append(1 << missing.bit_length() - 1)
+        missing -= added[-1]
+    holder = op.partition_holder.blocks[0].first_op
+    assert isinstance(holder, ttg.WarpSpecializePartitionsOp)
+    for _ in added:
+        block = Block([ttg.WarpReturnOp.make(op.location)], arg_types=[value.type for value in op.operands])
+        holder.add_region(Region(block))
+    op.properties["partitionNumWarps"] = i32_array(*warps_of(op), *added)
+    if (wanted := op.properties.get("requestedRegisters")) is not None:
+        op.properties["requestedRegisters"] = i32_array(*array_values(wanted), *[IDLE_REGISTERS] * len(added))
+
+
+def start_ids(warps: Sequence[int], base: int) -> list[int]:
+    """The first warp of each partition, the largest partitions first.
+
+    >>> start_ids([1, 4, 2, 1], 4)
+    [10, 4, 8, 11]
+    """
+    ids, following = [0] * len(warps), base
+    for index in sorted(range(len(warps)), key=lambda index: -warps[index]):
+        ids[index] = following
+        following += warps[index]
+    return ids
+
+
+def share_registers(op: ttg.WarpSpecializeOp, base: int, extra: int, limit: int) -> None:
+    """What each thread of the default region and of every partition may use, when some partitions ask."""
+    wanted = op.properties.get("requestedRegisters")
+    if wanted is None:
+        return
+    starts = array_values(op.properties["warpGroupStartIds"])
+    most: dict[int, int] = {}
+    for start, asked in zip(starts, array_values(wanted), strict=True):
+        most[start // GROUP] = max(most.get(start // GROUP, 0), asked)
+    sizes = dict(zip(starts, warps_of(op), strict=True))
+    taken = sum(most[start // GROUP] * max(GROUP, sizes[start]) for start in starts if start % GROUP == 0)
+    left = (limit * (base + extra) - taken) // base // 8 * 8
+    op.properties["actualRegisters"] = i32_array(left, *(most[start // GROUP] for start in starts))

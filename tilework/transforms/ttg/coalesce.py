@@ -1,0 +1,221 @@
+"""Lay out every access to global memory so that neighbouring threads touch neighbouring addresses, widely.
+
+    %v = tt.load %p : tensor<64x64x!tt.ptr<f32>, #d>           contiguous along axis 1, aligned to 16 bytes
+==>
+    %q = ttg.convert_layout %p : .. #d -> .. #n                #n = [1, 4] elements a thread, order [1, 0]
+    %w = tt.load %q : tensor<64x64x!tt.ptr<f32>, #n>
+    %v = ttg.convert_layout %w : .. #n -> .. #d
+
+The fastest dimension is the one with the longest runs of addresses (AxisInfo). A thread takes as many neighbours as are
+known to be aligned, at most 16 bytes, and no more than there are elements for all threads. Accesses that belong
+together (connected by values, of the same shape and order) take the widest of them, so that no conversion is needed in
+between; a store or an atomic is never wider than its own pointers allow, since each element is written once.
+
+Descriptors (TMA) give rows of 16 bytes to a thread. Stage: TTGIR. Cost: AxisInfo, and one walk.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.ir import tt, ttg
+from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.module_facts import num_warps, threads_per_warp
+from tilework.ir.rewrite import recreate, replace_op
+from tilework.ir.types import PointerType, Tensor, bit_width, shape_of
+from tilework.layouts.construct import default_blocked
+from tilework.layouts.encodings import Blocked
+from tilework.layouts.queries import cga_bases, shape_per_cta
+from tilework.transforms.common.driver import ops_in_order
+
+ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
+READS = frozenset({tt.LoadOp, ttg.AsyncCopyGlobalToLocalOp})
+TILE_OPERAND: dict[type[Operation], int] = {tt.DescriptorStoreOp: 1, tt.DescriptorReduceOp: 1, tt.DescriptorScatterOp: 3}
+DESCRIPTOR_ACCESSES = frozenset({tt.DescriptorLoadOp, tt.DescriptorGatherOp, *TILE_OPERAND})
+WITH_ROWS = frozenset({tt.DescriptorGatherOp, tt.DescriptorScatterOp})  # operand 1 lists rows: it has its own layout
+WIDEST = 128  # bits of one access of one thread
+
+
+@dataclass(frozen=True)
+class CoalescePass(ModulePass):
+    name = "tritongpu-coalesce"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        ops = ops_in_order(*op.regions)
+        accesses = [access for inner in ops if (access := pointer_access(inner)) is not None]
+        chosen = choose(accesses, axis_info(op), ops) if accesses else {}
+        for inner in ops:
+            if (encoding := chosen.get(inner) or descriptor_encoding(inner)) is not None:
+                access_in(inner, encoding)
+
+
+@dataclass(frozen=True)
+class Access:
+    """An op that reads or writes through a tensor of pointers."""
+
+    op: Operation
+    pointers: SSAValue
+    type: Tensor
+    bits: int
+
+
+def pointer_access(op: Operation) -> Access | None:
+    """The access of `op`, if it has one through a tensor of pointers that is laid out."""
+    if type(op) not in ACCESSES:
+        return None
+    pointers = op.operands[0]
+    if not isinstance(pointers.type, TensorType) or encoding_of(pointers.type) is None:
+        return None
+    element = pointers.type.element_type
+    assert isinstance(element, PointerType), f"{op.name} goes through pointers, not {element}"
+    return Access(op, pointers, pointers.type, bit_width(element.pointee))
+
+
+# Pointers
+
+
+def choose(accesses: Sequence[Access], facts: AxisFacts, ops: Sequence[Operation]) -> dict[Operation, Blocked]:
+    """The encoding of each access."""
+    orders = [contiguity_order(facts, access) for access in accesses]
+    widths = [width_of(facts, access, order) for access, order in zip(accesses, orders, strict=True)]
+    shared = shared_widths(accesses, orders, widths, ops)
+    return {
+        access.op: accessing(access, order, own, together)
+        for access, order, own, together in zip(accesses, orders, widths, shared, strict=True)
+    }
+
+
+def contiguity_order(facts: AxisFacts, access: Access) -> tuple[int, ...]:
+    """The dimensions from the longest runs of addresses to the shortest; of equal ones, the first first."""
+    runs = facts.of(access.pointers).contiguity
+    return tuple(sorted(range(len(runs)), key=lambda dim: -runs[dim]))
+
+
+def width_of(facts: AxisFacts, access: Access, order: Sequence[int]) -> int:
+    """How many neighbours a thread may take at once."""
+    info, dim = facts.of(access.pointers), order[0]
+    encoding = encoding_of(access.type)
+    assert encoding is not None
+    aligned = max(info.divisibility[dim] // max(access.bits // 8, 1), 1)
+    runs = min(info.contiguity[dim], shape_per_cta(encoding, shape_of(access.type))[dim])
+    return min(aligned, runs, max(WIDEST // access.bits, 1))
+
+
+def shared_widths(
+    accesses: Sequence[Access], orders: Sequence[tuple[int, ...]], widths: Sequence[int], ops: Sequence[Operation]
+) -> list[int]:
+    """For each access, the widest of those that it is connected to, with the same shape and order.
+
+    One whose pointers are carried by a loop keeps its own width, as in the reference compiler.
+    """
+    keys = [(shape_of(access.type), order) for access, order in zip(accesses, orders, strict=True)]
+    if len(set(zip(keys, widths, strict=True))) == len(set(keys)):
+        return list(widths)  # all alike already
+    group_of = connected(ops)
+    groups = [(group_of(access.op), *key) for access, key in zip(accesses, keys, strict=True)]
+    widest: dict[tuple[object, ...], int] = {}
+    for group, width in zip(groups, widths, strict=True):
+        widest[group] = max(width, widest.get(group, 1))
+    return [
+        widest[group] if isinstance(access.pointers, OpResult) else width
+        for access, group, width in zip(accesses, groups, widths, strict=True)
+    ]
+
+
+def connected(ops: Sequence[Operation]):
+    """A function that gives ops that a chain of uses connects the same answer. Arguments of functions connect nothing."""
+    parent: dict[Operation, Operation] = {}
+
+    def find(op: Operation) -> Operation:
+        root = op
+        while (above := parent.get(root, root)) is not root:
+            root = above
+        while (above := parent.get(op, op)) is not root:
+            parent[op], op = root, above
+        return root
+
+    for op in ops:
+        for value in op.operands:
+            if (source := source_op(value)) is not None:
+                parent[find(op)] = find(source)
+    return find
+
+
+def source_op(value: SSAValue) -> Operation | None:
+    """The op that makes `value`, or the loop whose argument it is."""
+    if isinstance(value, OpResult):
+        return value.op
+    assert isinstance(value, BlockArgument)
+    above = value.block.parent_op()
+    return None if above is None or type(above) is tt.FuncOp else above
+
+
+def accessing(access: Access, order: tuple[int, ...], own: int, together: int) -> Blocked:
+    """The blocked encoding with `together` elements a thread, as far as there are elements for all threads."""
+    shape, encoding = shape_of(access.type), encoding_of(access.type)
+    assert encoding is not None
+    warps, lanes = num_warps(access.op), threads_per_warp(access.op)
+    width = min(together, max(prod(shape_per_cta(encoding, shape)) // (warps * lanes), 1))
+    if type(access.op) not in READS:
+        width = min(width, own)
+    held = tuple(width if dim == order[0] else 1 for dim in range(len(shape)))
+    return default_blocked(shape, held, order, warps, lanes, cga=cga_bases(encoding))
+
+
+# Descriptors
+
+
+def descriptor_encoding(op: Operation) -> Blocked | None:
+    """Rows of 16 bytes a thread, for an access through a descriptor."""
+    if type(op) not in DESCRIPTOR_ACCESSES:
+        return None
+    tile = op.results[0] if op.results else op.operands[TILE_OPERAND[type(op)]]
+    encoding, shape = encoding_of(tile.type), shape_of(tile.type)
+    if encoding is None:
+        return None
+    warps, lanes = num_warps(op), threads_per_warp(op)
+    elements = prod(shape_per_cta(encoding, shape))
+    width = max(min(elements // (warps * lanes), WIDEST // bit_width(tile.type)), 1)
+    held = (*(1 for _ in shape[1:]), width)
+    return default_blocked(shape, held, None, warps, lanes, cga=cga_bases(encoding))
+
+
+# Rewriting
+
+
+def access_in(op: Operation, encoding: Blocked) -> None:
+    """Convert the tensors that `op` takes, and its results back.
+
+    As in the reference compiler, a conversion to the same type is left out for the results of pointer accesses and for
+    the operands of descriptor accesses only.
+    """
+    by_descriptor = type(op) in DESCRIPTOR_ACCESSES
+
+    def converted(value: SSAValue, type: Attribute, ops: list[Operation], always: bool) -> SSAValue:
+        if not is_laid_out(type) or (value.type is type and not always):
+            return value
+        ops.append(ttg.ConvertLayoutOp.make(value, type, op.location))
+        return ops[-1].results[0]
+
+    before: list[Operation] = []
+    operands = list(op.operands)
+    for index, value in enumerate(operands):
+        if is_laid_out(value.type) and not (index == 1 and type(op) in WITH_ROWS):
+            operands[index] = converted(value, with_encoding(value.type, encoding), before, not by_descriptor)
+    types = [with_encoding(t, encoding) if is_laid_out(t) else t for t in (r.type for r in op.results)]
+    new = recreate(op, operands=operands, result_types=types)
+    after: list[Operation] = []
+    pairs = zip(op.results, new.results, strict=True)
+    results = [converted(result, old.type, after, by_descriptor) for old, result in pairs]
+    replace_op(op, *before, new, *after, results=results)
+
+
+def is_laid_out(type: Attribute) -> bool:
+    """A tensor with an encoding."""
+    return isinstance(type, TensorType) and encoding_of(type) is not None

@@ -1,0 +1,120 @@
+"""Choose a tensor where the branch is taken anyway.
+
+    %s = arith.select %c, %z, %a                %s = scf.if %c -> (T) {
+    scf.if %c { store }                  ==>      store
+    use %s                                        scf.yield %z
+                                                } else {
+                                                  scf.yield %a
+                                                }
+                                                use %s
+
+A select of a tensor costs a register move for each element, a branch that both have in common is one. The `scf.if` must
+be in the block of the select, behind it, and every other use of the select behind that. Inside the branches, and inside
+those of any other `scf.if` on the same condition, the select is simply one of its operands. A scalar is not made a
+result: to choose one is one instruction.
+Stage: TTGIR to TTGIR. Cost: one walk.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.create import append_op
+from tilework.ir.rewrite import block_of, erase_op, recreate, replace_all_uses, replace_op
+from tilework.ir.scf_ext import make_yield
+from tilework.ir.types import is_tensor
+
+
+@dataclass(frozen=True)
+class CombineTensorSelectAndIfPass(ModulePass):
+    name = "tritongpu-combine-tensor-select-and-if"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        selects = [inner for inner in op.walk() if type(inner) is SelectOp and is_candidate(inner)]
+        chosen: dict[Operation, list[Operation]] = {}
+        for select in selects:
+            use_operands_in_branches(select)
+            if select.results[0].first_use is None:
+                erase_op(select)
+            elif is_tensor(select.results[0].type) and (branch := matching_branch(select)) is not None:
+                chosen.setdefault(branch, []).append(select)
+        for branch, members in chosen.items():
+            give_results(branch, members)
+
+
+def is_candidate(select: Operation) -> bool:
+    """An `scf.if` asks the same as `select`."""
+    return any(type(use.operation) is scf.IfOp for use in select.operands[0].uses)
+
+
+def use_operands_in_branches(select: Operation) -> None:
+    """Uses in a branch that is taken only for one value of the condition are uses of one operand."""
+    condition, on_true, on_false = select.operands
+    for use in tuple(select.results[0].uses):
+        side = known_side(use.operation, condition)
+        if side is not None:
+            use.operation.operands[use.index] = on_true if side else on_false
+
+
+def known_side(op: Operation, condition: SSAValue) -> bool | None:
+    """Whether `condition` is true wherever `op` runs; None if that is not known."""
+    region = op.parent_region()
+    while region is not None and (parent := region.parent) is not None:
+        if type(parent) is scf.IfOp and parent.operands[0] is condition:
+            return region is parent.regions[0]
+        region = parent.parent_region()
+    return None
+
+
+def matching_branch(select: Operation) -> Operation | None:
+    """The first `scf.if` behind `select` on the same condition, in front of all users; None if there is none."""
+    condition, block = select.operands[0], block_of(select)
+    users = {within(use.operation, block) for use in select.results[0].uses}
+    op = select.next_op
+    while op is not None and op not in users:
+        if type(op) is scf.IfOp and op.operands[0] is condition:
+            return op
+        op = op.next_op
+    return None
+
+
+def within(op: Operation, block: Block) -> Operation | None:
+    """The op of `block` that is or contains `op`; None if it is in another block of the region."""
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def give_results(branch: Operation, selects: list[Operation]) -> None:
+    """Make the tensors of `selects` further results of `branch`."""
+    then_region, else_region = branch.regions
+    if not else_region.blocks:
+        else_region.add_block(Block())
+    for region, index in ((then_region, 1), (else_region, 2)):
+        append_to_yield(region, [select.operands[index] for select in selects], branch)
+    types = [result.type for result in (*branch.results, *(select.results[0] for select in selects))]
+    new = recreate(branch, result_types=types, regions=(then_region, else_region))
+    count = len(branch.results)
+    replace_op(branch, new, results=new.results[:count])
+    for select, result in zip(selects, new.results[count:], strict=True):
+        replace_all_uses(select.results[0], result)
+        erase_op(select)
+
+
+def append_to_yield(region: Region, values: list[SSAValue], branch: Operation) -> None:
+    """Let `region` yield `values` after what it yields."""
+    (block,) = region.blocks
+    end = block.last_op
+    if type(end) is scf.YieldOp:
+        values = [*end.operands, *values]
+        location = end.location
+        erase_op(end)
+    else:
+        location = branch.location
+    append_op(block, make_yield(values, location))

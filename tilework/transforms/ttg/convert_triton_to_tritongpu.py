@@ -1,0 +1,375 @@
+"""Give every tensor a layout over threads: TTIR becomes TTGIR.
+
+    %r = tt.make_range {..} : tensor<64xi32>                 %r = tt.make_range {..} : tensor<64xi32, #blocked>
+    %e = tt.expand_dims %r {axis = 1}                  ==>   %s = ttg.convert_layout %r : .. -> tensor<64xi32, #slice>
+    %m = arith.muli %e, %n : tensor<64x1xi32>                %e = tt.expand_dims %s : .. -> tensor<64x1xi32, #blocked1>
+                                                             %d = ttg.convert_layout %e : .. -> tensor<64x1xi32, #blocked2>
+                                                             %m = arith.muli %d, %n : tensor<64x1xi32, #blocked2>
+
+Each type has a default layout (`default_blocked`: one element a thread, rows first), and each op takes its operands in
+the default layouts of their types. Some ops give their results another one (`RESULTS`) or want operands in another one
+(`OPERANDS`): there a `ttg.convert_layout` stands between them, which later passes move and remove. A result that differs
+from its default is converted once, right behind its op; an operand in front of the op.
+
+The module says what it is for: `target`, warps, lanes and blocks (`ir/module_facts.py`). Tensors that have a layout
+already keep it. Stage: TTIR to TTGIR. Cost: two walks.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, LocationAttr, ModuleOp, NoneAttr, TensorType
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.errors import PassError
+from tilework.ir import tt, ttg
+from tilework.ir.create import set_type
+from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.module_facts import machine_attributes
+from tilework.ir.rewrite import insert_after, insert_before
+from tilework.ir.tt.function import function_type, function_type_of
+from tilework.ir.tt.inference import joined_type, reduced_type, transposed_type
+from tilework.ir.types import (
+    PointerType,
+    Tensor,
+    array_values,
+    is_tensor,
+    pointer_type,
+    shape_of,
+)
+from tilework.layouts.construct import default_blocked
+from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Slice
+from tilework.layouts.infer import infer_split
+from tilework.layouts.queries import total_elems_per_thread
+from tilework.transforms.common.driver import ops_in_order
+
+
+@dataclass(frozen=True)
+class ConvertTritonToTritonGPUPass(ModulePass):
+    name = "convert-triton-to-tritongpu"
+
+    target: str = ""
+    num_warps: int = 4
+    threads_per_warp: int = 32
+    num_ctas: int = 1
+    enable_source_remat: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kind, _, number = self.target.partition(":")
+        if kind != "cuda" or not number.isdigit():
+            raise PassError(f"{self.name}: target must be a CUDA target such as cuda:90, not `{self.target}`")
+        op.attributes.update(machine_attributes(self.num_warps, self.num_ctas, int(number), self.threads_per_warp))
+        lay_out(op, Machine(self.num_warps, self.threads_per_warp, self.num_ctas))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What tensors are spread over."""
+
+    num_warps: int
+    threads_per_warp: int = 32
+    num_ctas: int = 1
+
+    def blocked(self, shape: tuple[int, ...], held: tuple[int, ...] | None = None) -> Blocked:
+        """The default encoding of `shape`, rows first, with `held` elements a thread (one by default)."""
+        return default_blocked(shape, held, None, self.num_warps, self.threads_per_warp, self.num_ctas)
+
+    def converted(self, type: Attribute) -> Attribute:
+        """`type` with the default encoding, if it is a tensor, or a pointer to one, that has none."""
+        return converted_type(self, type)
+
+
+@cache
+def converted_type(machine: Machine, type: Attribute) -> Attribute:
+    if isinstance(type, TensorType):
+        if not isinstance(type.encoding, NoneAttr) or not shape_of(type):
+            return type
+        return with_encoding(type, machine.blocked(shape_of(type)))
+    if isinstance(type, PointerType) and isinstance(type.pointee, TensorType):
+        return pointer_type(machine.converted(type.pointee), type.address_space.value.data)
+    return type
+
+
+def lay_out(root: Operation, machine: Machine) -> None:
+    """Give the tensors under `root` that have no encoding one."""
+    conversion = LayOut(machine)
+    ops = ops_in_order(*root.regions)
+    for op in ops:
+        conversion.convert_results(op)
+    for op in ops:
+        conversion.convert_operands(op)
+
+
+class LayOut:
+    """Sets the types of results, then gives every op the operands it wants."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.converted = machine.converted
+        self.wanted: dict[SSAValue, Attribute] = {}  # the default type of a value that has another one
+        self.defaults: dict[SSAValue, SSAValue] = {}  # such a value, converted
+        self.special: set[Operation] = set()  # ops with a rule that had tensors without an encoding
+
+    def convert_results(self, op: Operation) -> None:
+        """Set the types of the results of `op`, and of the arguments of its blocks."""
+        for region in op.regions:
+            for block in region.blocks:
+                for arg in block.args:
+                    self.set(arg, self.converted(arg.type))
+        defaults = [self.converted(result.type) for result in op.results]
+        changes = any(default is not result.type for default, result in zip(defaults, op.results, strict=True))
+        rule = RESULTS.get(type(op))
+        if changes:
+            self.special.add(op)
+        types = defaults if rule is None or not changes else rule(self, op, defaults)
+        for result, own, default in zip(op.results, types, defaults, strict=True):
+            if own is not default:
+                self.wanted[result] = default
+            self.set(result, own)
+        if (update := PROPERTIES.get(type(op))) is not None:
+            update(self, op)
+
+    def set(self, value: SSAValue, type: Attribute) -> None:
+        if type is not value.type:
+            set_type(value, type)
+
+    def default(self, value: SSAValue) -> Attribute:
+        """The type in which users take `value`."""
+        return self.wanted.get(value) or self.converted(value.type)
+
+    def convert_operands(self, op: Operation) -> None:
+        """Take operands in their default layouts, or in those that the rule for `op` asks for."""
+        for index, value in enumerate(op.operands):
+            if value in self.wanted:
+                op.operands[index] = self.in_default(value, op)
+        rule = OPERANDS.get(type(op))
+        if rule is None:
+            return
+        for index, type_ in rule(self, op):
+            value = op.operands[index]
+            if value.type is not type_ or type(op) is tt.DotOp:
+                location = op.location if type(op) in NAMED_BY_OP else location_of(value)
+                convert = ttg.ConvertLayoutOp.make(value, type_, location)
+                insert_before(op, convert)
+                op.operands[index] = convert.results[0]
+
+    def in_default(self, value: SSAValue, user: Operation) -> SSAValue:
+        """`value` in its default layout, converted behind its op the first time it is asked for."""
+        if (found := self.defaults.get(value)) is None:
+            convert = ttg.ConvertLayoutOp.make(value, self.wanted[value], user.location)
+            assert isinstance(value, OpResult), "arguments have default layouts"
+            insert_after(value.op, convert)
+            found = self.defaults[value] = convert.results[0]
+        return found
+
+
+def location_of(value: SSAValue) -> LocationAttr:
+    """Where `value` comes from."""
+    if isinstance(value, OpResult):
+        return value.op.location
+    assert isinstance(value, BlockArgument)
+    return value.location
+
+
+# The layouts of results
+
+
+def tensor_operand(conversion: LayOut, op: Operation, index: int = 0) -> Tensor:
+    """The type in which `op` takes an operand, before its own rule."""
+    type = conversion.default(op.operands[index])
+    assert isinstance(type, TensorType), type
+    return type
+
+
+def distributed(type: Attribute) -> Distributed:
+    encoding = encoding_of(type)
+    assert encoding is not None, f"{type} has no encoding"
+    return encoding  # pyright: ignore[reportReturnType]
+
+
+def broadcast_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
+    """In the layout of the operand."""
+    return [with_encoding(defaults[0], encoding_of(tensor_operand(conversion, op)))]
+
+
+def expand_parent(conversion: LayOut, op: Operation) -> Distributed:
+    """The layout of the operand with a dimension of one thread and one warp, rows counted first."""
+    source, axis = tensor_operand(conversion, op), axis_of(op)
+    encoding = encoding_of(source)
+    if not isinstance(encoding, Blocked):
+        encoding = conversion.machine.blocked(shape_of(source))
+
+    def with_one(values: Sequence[int]) -> tuple[int, ...]:
+        return (*values[:axis], 1, *values[axis:])
+
+    return Blocked(
+        with_one(encoding.size_per_thread),
+        with_one(encoding.threads_per_warp),
+        with_one(encoding.warps_per_cta),
+        tuple(range(encoding.rank + 1)),
+        tuple((*basis[:axis], 0, *basis[axis:]) for basis in encoding.cga),
+    )
+
+
+def axis_of(op: Operation) -> int:
+    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def expand_dims_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
+    return [with_encoding(defaults[0], expand_parent(conversion, op))]
+
+
+def expand_dims_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute]]:
+    """The operand is the result without the new dimension."""
+    if op not in conversion.special:
+        return []
+    parent = distributed(op.results[0].type)
+    return [(0, with_encoding(op.operands[0].type, Slice(axis_of(op), parent)))]
+
+
+def dot_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
+    """Each thread computes a square of up to 4 by 4 elements, if there are enough."""
+    machine, shape = conversion.machine, shape_of(defaults[0])
+    each = prod(shape) // (machine.num_warps * machine.threads_per_warp)
+    side = 4 if each >= 16 else 2 if each >= 4 else 1
+    held = (*(1 for _ in shape[:-2]), *(min(side, size) for size in shape[-2:]))
+    return [with_encoding(defaults[0], machine.blocked(shape, held))]
+
+
+def dot_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute]]:
+    """All three are converted, the accumulator even where nothing changes: as the reference compiler does."""
+    if op not in conversion.special:
+        return []
+    parent = distributed(op.results[0].type)
+    a, b, c = op.operands
+    return [
+        (0, with_encoding(a.type, DotOperand(0, parent))),
+        (1, with_encoding(b.type, DotOperand(1, parent))),
+        (2, with_encoding(c.type, parent)),
+    ]
+
+
+def cat_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
+    """Each thread keeps the elements of both operands that it has."""
+    result = encoding_of(defaults[0])
+    assert isinstance(result, Blocked)
+    parts = [tensor_operand(conversion, op, index) for index in (0, 1)]
+    have = sum(total_elems_per_thread(distributed(part), shape_of(part)) for part in parts)
+    factor = next_power_of_two(have) // total_elems_per_thread(result, shape_of(defaults[0]))
+    if factor <= 1:
+        return defaults
+    held = list(result.size_per_thread)
+    held[result.order[0]] *= factor
+    wider = Blocked(tuple(held), result.threads_per_warp, result.warps_per_cta, result.order, result.cga)
+    return [with_encoding(defaults[0], wider)]
+
+
+def next_power_of_two(value: int) -> int:
+    return 1 << (value - 1).bit_length()
+
+
+def join_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
+    return [joined_type(tensor_operand(conversion, op))]
+
+
+def split_source(conversion: LayOut, op: Operation) -> Distributed:
+    """A layout in which each thread holds both halves."""
+    source = tensor_operand(conversion, op)
+    encoding = encoding_of(source)
+    if isinstance(encoding, Blocked) and encoding.size_per_thread[-1] == 2 and encoding.order[0] == encoding.rank - 1:
+        return encoding
+    half = conversion.machine.blocked(shape_of(source)[:-1])
+    return Blocked(
+        (*half.size_per_thread, 2),
+        (*half.threads_per_warp, 1),
+        (*half.warps_per_cta, 1),
+        (half.rank, *half.order),
+        tuple((*basis, 0) for basis in half.cga),
+    )
+
+
+def split_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
+    shape = shape_of(op.operands[0].type)
+    half = infer_split(split_source(conversion, op), shape)
+    return [with_encoding(default, half) for default in defaults]
+
+
+def split_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute]]:
+    if op not in conversion.special:
+        return []
+    return [(0, with_encoding(op.operands[0].type, split_source(conversion, op)))]
+
+
+def trans_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
+    return [transposed_type(tensor_operand(conversion, op), array_values(op.properties["order"]))]
+
+
+def reduce_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
+    return [reduced_type(tensor_operand(conversion, op, index), axis_of(op)) for index in range(len(op.operands))]
+
+
+def gather_offsets(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute]]:
+    """Rows that TMA gathers or scatters: each warp has them four by four."""
+    machine = conversion.machine
+    rows = op.operands[1]
+    if not is_tensor(rows.type):
+        return []
+    parent = Blocked((1, 4), (machine.threads_per_warp, 1), (1, machine.num_warps), (1, 0), gathered_cga(machine))
+    return [(1, with_encoding(rows.type, Slice(0, parent)))]
+
+
+def gathered_cga(machine: Machine) -> tuple[tuple[int, int], ...]:
+    """All blocks of a cluster have the same rows."""
+    return ((0, 0),) * (machine.num_ctas.bit_length() - 1)
+
+
+RESULTS: dict[type[Operation], Callable[[LayOut, Operation, Sequence[Attribute]], Sequence[Attribute]]] = {
+    tt.BroadcastOp: broadcast_results,
+    tt.ExpandDimsOp: expand_dims_results,
+    tt.DotOp: dot_results,
+    tt.CatOp: cat_results,
+    tt.JoinOp: join_results,
+    tt.SplitOp: split_results,
+    tt.TransOp: trans_results,
+    tt.ReduceOp: reduce_results,
+}
+OPERANDS: dict[type[Operation], Callable[[LayOut, Operation], list[tuple[int, Attribute]]]] = {
+    tt.ExpandDimsOp: expand_dims_operands,
+    tt.DotOp: dot_operands,
+    tt.SplitOp: split_operands,
+    tt.DescriptorGatherOp: gather_offsets,
+    tt.DescriptorScatterOp: gather_offsets,
+}
+NAMED_BY_OP = frozenset({tt.ExpandDimsOp, tt.SplitOp})  # a conversion for them has their location, else its operand's
+
+
+# Types that are written in properties
+
+
+def retype_constant(conversion: LayOut, op: Operation) -> None:
+    value = op.properties["value"]
+    if isinstance(value, DenseIntOrFPElementsAttr) and value.type is not op.results[0].type:
+        op.properties["value"] = retyped(value, op.results[0].type)
+
+
+@cache
+def retyped(value: DenseIntOrFPElementsAttr, type: Attribute) -> DenseIntOrFPElementsAttr:
+    """The same elements in a tensor of `type`."""
+    return DenseIntOrFPElementsAttr(type, value.data)  # pyright: ignore[reportArgumentType]
+
+
+def retype_function(conversion: LayOut, op: Operation) -> None:
+    type = function_type_of(op)
+    inputs, outputs = (tuple(map(conversion.converted, side)) for side in (type.inputs, type.outputs))
+    op.properties["function_type"] = function_type(inputs, outputs)
+
+
+PROPERTIES: dict[type[Operation], Callable[[LayOut, Operation], None]] = {
+    arith.ConstantOp: retype_constant,
+    tt.FuncOp: retype_function,
+}

@@ -1,0 +1,131 @@
+"""Dots of f32 with more precision than one tensor-core product has: several products of parts.
+
+    x = big + small            big: x rounded to tf32 (or bf16), small: what is left
+
+    a @ b + c   with tf32x3   ==>   c + (aBig @ bBig + (aBig @ bSmall + aSmall @ bBig))
+
+The small products are summed first. Where an element of x is infinite, `small` is NaN and so is the sum of the small
+products: it is replaced by 0, and the last product gives the right infinity. `bf16x3` does the same with two bf16
+parts, `bf16x6` with three and six products.
+
+`emu_tf32` says whether the target has tf32 (CC >= 80); without it dots of tf32x3 stay. Stage: TTGIR. Cost: one walk.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp, binary, cmpf, convert
+from tilework.ir.enums import InputPrecision
+from tilework.ir.types import bf16, element_type, f32, with_element
+from tilework.transforms.common.driver import Driver, ops_in_order, rule_table
+
+TO_TF32 = "cvt.rna.tf32.f32 $0, $1;"
+
+
+@dataclass(frozen=True)
+class F32DotTCPass(ModulePass):
+    name = "tritongpu-F32DotTC"
+
+    emu_tf32: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        splits = dict(SPLITS) if self.emu_tf32 else {key: s for key, s in SPLITS.items() if key != InputPrecision.TF32X3}
+        rules = rule_table({}, {tt.DotOp: lambda dot, driver: emulate(dot, driver, splits)})
+        for function in tuple(op.ops):
+            if any(type(dot) is tt.DotOp and split_of(dot, splits) for dot in ops_in_order(*function.regions)):
+                Driver(rules).run(function)
+
+
+Parts = Sequence[SSAValue]  # the largest first
+
+
+@dataclass(frozen=True)
+class Split:
+    """How f32 becomes parts, and which products of parts (of a, of b) are summed, in order."""
+
+    parts: Callable[[SSAValue, "Dots"], Parts]
+    products: tuple[tuple[int, int], ...]
+    precision: InputPrecision
+
+
+class Dots:
+    """Puts ops in front of a dot."""
+
+    def __init__(self, dot: Operation, driver: Driver) -> None:
+        self.dot, self.driver, self.location = dot, driver, dot.location
+
+    def add(self, op: Operation) -> SSAValue:
+        return self.driver.insert(self.dot, op).results[0]
+
+    def cast(self, kind: type[Operation], value: SSAValue, element: Attribute) -> SSAValue:
+        return self.add(convert(kind, value, with_element(value.type, element), self.location))
+
+    def difference(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.add(binary(arith.SubfOp, a, b, self.location))
+
+    def product(self, a: SSAValue, b: SSAValue, c: SSAValue, precision: InputPrecision) -> SSAValue:
+        """A dot of parts; those in bf16 accumulate in f32 throughout."""
+        imprecise = self.dot.properties["maxNumImpreciseAcc"]
+        assert isinstance(imprecise, IntegerAttr)
+        count = imprecise.value.data if precision is InputPrecision.TF32 else 0
+        return self.add(tt.DotOp.make(a, b, c, self.location, precision, count))
+
+
+def split_of(dot: Operation, splits: dict[InputPrecision, Split]) -> Split | None:
+    """How to emulate `dot`; None if it is not a dot of f32 that asks for it."""
+    precision = dot.properties["inputPrecision"]
+    assert isinstance(precision, IntegerAttr)
+    if any(element_type(value.type) != f32 for value in dot.operands):
+        return None
+    return splits.get(InputPrecision(precision.value.data))
+
+
+def emulate(dot: Operation, driver: Driver, splits: dict[InputPrecision, Split]) -> bool:
+    """Replace `dot` by the products of its parts."""
+    if (split := split_of(dot, splits)) is None:
+        return False
+    a, b, c = dot.operands
+    dots = Dots(dot, driver)
+    of_a, of_b = split.parts(a, dots), split.parts(b, dots)
+    zero = driver.constant(dot, 0.0, c)
+    total = zero
+    for left, right in split.products:
+        total = dots.product(of_a[left], of_b[right], total, split.precision)
+    is_nan = dots.add(cmpf("uno", total, total, dots.location))
+    total = dots.add(SelectOp.make(is_nan, zero, total, dots.location))
+    total = dots.product(of_a[0], of_b[0], total, split.precision)
+    return driver.replace_with(dot, binary(arith.AddfOp, total, c, dots.location))
+
+
+def tf32_parts(value: SSAValue, dots: Dots) -> Parts:
+    """`value` rounded to tf32, and the rest."""
+    asm = tt.ElementwiseInlineAsmOp.make((value,), (value.type,), TO_TF32, "=r,r", True, 1, dots.location)
+    big = dots.add(asm)
+    return big, dots.difference(value, big)
+
+
+def bf16_parts(count: int) -> Callable[[SSAValue, Dots], Parts]:
+    """`count` parts in bf16, each of what the ones before leave."""
+
+    def parts(value: SSAValue, dots: Dots) -> Parts:
+        found = [dots.cast(arith.TruncFOp, value, bf16)]
+        while len(found) < count:
+            value = dots.difference(value, dots.cast(arith.ExtFOp, found[-1], f32))
+            found.append(dots.cast(arith.TruncFOp, value, bf16))
+        return found
+
+    return parts
+
+
+SPLITS: dict[InputPrecision, Split] = {
+    InputPrecision.TF32X3: Split(tf32_parts, ((1, 0), (0, 1)), InputPrecision.TF32),
+    InputPrecision.BF16X3: Split(bf16_parts(2), ((1, 0), (0, 1)), InputPrecision.IEEE),
+    InputPrecision.BF16X6: Split(bf16_parts(3), ((1, 1), (2, 0), (0, 2), (1, 0), (0, 1)), InputPrecision.IEEE),
+}

@@ -1,0 +1,303 @@
+"""Which layouts an op can have: from its operands to its results, and back.
+
+    forward(reduce axis=1, #blocked)                     #ttg.slice<{dim = 1, parent = #blocked}>
+    backward(expand_dims axis=1, #blocked)               #ttg.slice<{dim = 1, parent = #blocked}>
+    backward(addf, #mma)                                 #mma: elementwise ops have one layout
+    backward(tt.dot, #mma)                               None: its layouts are not free
+
+Passes that move tensors to other layouts also ask which ops choose layouts of their own (`is_anchor`), which may be done
+twice (`can_clone`), and which give their result in any layout at no cost (`absorbs`).
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import cast
+
+from xdsl.dialects import arith, scf, ub
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.effects import ELEMENTWISE, is_pure, writes
+from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.module_facts import find_num_warps, threads_per_warp
+from tilework.ir.types import array_values, is_block_pointer, is_tensor, shape_of
+from tilework.layouts.conversion import conversion
+from tilework.layouts.encodings import Blocked, Distributed, Linear, NvidiaMma, Slice
+from tilework.layouts.infer import (
+    can_split,
+    infer_join,
+    infer_reshape,
+    infer_split,
+    infer_trans,
+    inverse,
+    is_split_blocked,
+)
+from tilework.layouts.queries import is_expensive_view, total_elems_per_thread
+from tilework.layouts.to_linear import to_linear
+
+Rule = Callable[[Operation, Distributed], Distributed | None]
+
+# Ops whose tensor operands and results all have one layout.
+SAME_LAYOUT = frozenset(
+    {
+        *(kind.name for kind in ELEMENTWISE),
+        tt.BroadcastOp.name,
+        tt.MapElementwiseOp.name,
+        tt.AtomicRMWOp.name,
+        tt.AtomicCASOp.name,
+    }
+)
+ATOMICS = frozenset({tt.AtomicRMWOp.name, tt.AtomicCASOp.name})
+MEMORY = frozenset({tt.LoadOp.name, tt.StoreOp.name, *ATOMICS})
+DOTS = frozenset({tt.DotOp.name, tt.DotScaledOp.name, ttng.WarpGroupDotOp.name})
+DESCRIPTOR_OPS = frozenset(
+    {
+        tt.DescriptorLoadOp.name,
+        tt.DescriptorGatherOp.name,
+        tt.DescriptorStoreOp.name,
+        tt.DescriptorScatterOp.name,
+        tt.DescriptorReduceOp.name,
+    }
+)
+VIEWS = frozenset({tt.ExpandDimsOp.name, tt.ReshapeOp.name, tt.TransOp.name, tt.JoinOp.name, tt.SplitOp.name})
+
+
+def encoding(value: SSAValue) -> Distributed | None:
+    """The layout of a tensor; None for anything else."""
+    type = value.type
+    return cast("Distributed | None", encoding_of(type)) if is_tensor(type) else None
+
+
+def axis_of(op: Operation) -> int:
+    return cast(IntegerAttr, op.properties["axis"]).value.data
+
+
+# From operands to results
+
+
+def forward(op: Operation, layout: Distributed) -> Distributed | None:
+    """The layout of the results of `op` if its operands have `layout`; None if there is no rule."""
+    name = op.name
+    if name in SAME_LAYOUT:
+        return layout
+    rule = FORWARD.get(name)
+    return rule(op, layout) if rule is not None else None
+
+
+def keep(op: Operation, layout: Distributed) -> Distributed | None:
+    return layout
+
+
+def keep_blocked(op: Operation, layout: Distributed) -> Distributed | None:
+    return layout if isinstance(layout, Blocked) else None
+
+
+def add_slice(op: Operation, layout: Distributed) -> Distributed | None:
+    return Slice(axis_of(op), layout)
+
+
+def drop_slice(op: Operation, layout: Distributed) -> Distributed | None:
+    return layout.parent if isinstance(layout, Slice) and layout.dim == axis_of(op) else None
+
+
+def forward_reshape(op: Operation, layout: Distributed) -> Distributed | None:
+    return reshaped(op, layout, op.operands[0], op.results[0])
+
+
+def backward_reshape(op: Operation, layout: Distributed) -> Distributed | None:
+    return reshaped(op, layout, op.results[0], op.operands[0])
+
+
+def reshaped(op: Operation, layout: Distributed, source: SSAValue, target: SSAValue) -> Distributed | None:
+    """A reshape that keeps the order of elements; one that does not has no rule."""
+    if "allow_reorder" in op.properties:
+        return None
+    return infer_reshape(shape_of(source.type), layout, shape_of(target.type))
+
+
+def forward_trans(op: Operation, layout: Distributed) -> Distributed | None:
+    return infer_trans(layout, array_values(op.properties["order"]), shape_of(op.operands[0].type))
+
+
+def backward_trans(op: Operation, layout: Distributed) -> Distributed | None:
+    return infer_trans(layout, inverse(array_values(op.properties["order"])), shape_of(op.results[0].type))
+
+
+def forward_join(op: Operation, layout: Distributed) -> Distributed | None:
+    return infer_join(layout, shape_of(op.operands[0].type))
+
+
+def backward_join(op: Operation, layout: Distributed) -> Distributed | None:
+    return split(layout, op.results[0])
+
+
+def forward_split(op: Operation, layout: Distributed) -> Distributed | None:
+    return split(layout, op.operands[0])
+
+
+def backward_split(op: Operation, layout: Distributed) -> Distributed | None:
+    return infer_join(layout, shape_of(op.results[0].type))
+
+
+def split(layout: Distributed, whole: SSAValue) -> Distributed | None:
+    shape = shape_of(whole.type)
+    return infer_split(layout, shape) if is_split_blocked(layout) or can_split(layout, shape) else None
+
+
+def backward_fp4(op: Operation, layout: Distributed) -> Distributed | None:
+    """Both halves of a byte are the first two registers of a thread; without them, its bytes."""
+    axis, shape = axis_of(op), shape_of(op.results[0].type)
+    whole = to_linear(layout, shape)
+    registers, *others = whole.bases
+    step = tuple(int(dim == axis) for dim in range(len(shape)))
+    if not registers[1] or registers[1][0] != step:
+        return None
+    bases = {
+        name: [tuple(value >> 1 if dim == axis else value for dim, value in enumerate(vector)) for vector in vectors]
+        for name, vectors in ((registers[0], registers[1][1:]), *others)
+    }
+    outs = {name: size >> 1 if dim == axis else size for dim, (name, size) in enumerate(whole.outs)}
+    return Linear(type(whole)(bases, outs))
+
+
+FORWARD: dict[str, Rule] = {
+    tt.ReduceOp.name: add_slice,
+    tt.ExpandDimsOp.name: drop_slice,
+    tt.ReshapeOp.name: forward_reshape,
+    tt.TransOp.name: forward_trans,
+    tt.JoinOp.name: forward_join,
+    tt.SplitOp.name: forward_split,
+    tt.ScanOp.name: keep_blocked,
+    ttng.WarpGroupDotWaitOp.name: keep,
+}
+
+
+# From results to operands
+
+
+def backward(op: Operation, layout: Distributed) -> Distributed | None:
+    """The layout that the operands of `op` need for results in `layout`; None if there is no rule."""
+    name = op.name
+    if name in SAME_LAYOUT:
+        return layout
+    rule = BACKWARD.get(name)
+    return rule(op, layout) if rule is not None else None
+
+
+BACKWARD: dict[str, Rule] = {
+    tt.LoadOp.name: keep,
+    tt.GatherOp.name: keep,
+    tt.ReduceOp.name: drop_slice,
+    tt.ExpandDimsOp.name: add_slice,
+    tt.ReshapeOp.name: backward_reshape,
+    tt.TransOp.name: backward_trans,
+    tt.JoinOp.name: backward_join,
+    tt.SplitOp.name: backward_split,
+    tt.ScanOp.name: keep_blocked,
+    ttg.Fp4ToFpOp.name: backward_fp4,
+    ub.PoisonOp.name: keep,
+}
+
+
+def laid_out_operands(op: Operation) -> Sequence[int]:
+    """The operands that have to follow the layout of the results: of a gather only the indices."""
+    return (1,) if op.name == tt.GatherOp.name else range(len(op._operands))
+
+
+# Which ops are tied to a layout
+
+
+def is_anchor(op: Operation) -> bool:
+    """`op` has the layout it should have: other ops had better follow it."""
+    name = op.name
+    if name == tt.LoadOp.name or name == tt.StoreOp.name:
+        return is_expensive_access(op)
+    if name == tt.GatherOp.name:
+        return "efficient_layout" in op.properties
+    if name == tt.ReshapeOp.name:
+        return "allow_reorder" in op.properties
+    return name in DOTS or name in ATOMICS or name in DESCRIPTOR_OPS
+
+
+def is_expensive_access(op: Operation) -> bool:
+    """A load or store of a block, or of a tensor in which every thread has an element of its own."""
+    pointer = op._operands[0].type
+    if is_block_pointer(pointer):
+        return True
+    elements = prod(shape_of(pointer)) if is_tensor(pointer) else 1
+    if elements == 1:
+        return False
+    return elements >= (find_num_warps(op) or 1) * threads_per_warp(op)
+
+
+def can_clone(op: Operation) -> bool:
+    """`op` may be computed a second time, next to where it is computed now."""
+    name = op.name
+    if name == tt.LoadOp.name:
+        return not writes(op) and not is_expensive_access(op)
+    if name == tt.GatherOp.name:
+        return "efficient_layout" not in op.properties
+    if name in DOTS or name in ATOMICS or name == scf.WhileOp.name:
+        return False
+    return name == scf.IfOp.name or not writes(op)
+
+
+def moves_no_data(op: Operation) -> bool:
+    """Every thread computes its elements of the result from its elements of the operands."""
+    name = op.name
+    if name in VIEWS or name in (tt.BroadcastOp.name, ttg.Fp4ToFpOp.name, ttg.ConvertLayoutOp.name):
+        return True
+    return name in SAME_LAYOUT and name not in ATOMICS and is_pure(op)
+
+
+# Conversions that cost nothing
+
+
+def is_renaming(source: Attribute, target: Attribute) -> bool:
+    """A conversion in which every thread keeps its elements: at most registers change places."""
+    return conversion(layout_of(source), layout_of(target)).kind in ("none", "register")
+
+
+def absorbs(op: Operation, layout: Distributed) -> bool:
+    """`op` makes its result in `layout` as easily as in its own."""
+    rule = ABSORBS.get(op.name)
+    return rule is not None and rule(op, layout)
+
+
+def any_layout(op: Operation, layout: Distributed) -> bool:
+    return True
+
+
+def convert_absorbs(op: Operation, layout: Distributed) -> bool:
+    """Accumulators come from dots: converting something else to that layout is not free."""
+    return not isinstance(layout, NvidiaMma) or encoding(op._operands[0]) == layout
+
+
+def cat_absorbs(op: Operation, layout: Distributed) -> bool:
+    """Each thread has at least the elements that it gets from both operands."""
+    result, own = op.results[0].type, encoding(op.results[0])
+    if own is None:
+        return False
+    shape = shape_of(result)
+    return total_elems_per_thread(layout, shape) >= total_elems_per_thread(own, shape)
+
+
+def reshape_absorbs(op: Operation, layout: Distributed) -> bool:
+    """A reshape that may reorder, as long as threads keep their elements."""
+    source = encoding(op._operands[0])
+    if source is None or "allow_reorder" not in op.properties or "efficient_layout" in op.properties:
+        return False
+    return not is_expensive_view(shape_of(op._operands[0].type), source, shape_of(op.results[0].type), layout)
+
+
+ABSORBS: dict[str, Callable[[Operation, Distributed], bool]] = {
+    arith.ConstantOp.name: any_layout,
+    tt.SplatOp.name: any_layout,
+    tt.MakeRangeOp.name: any_layout,
+    tt.HistogramOp.name: any_layout,
+    ttg.LocalLoadOp.name: any_layout,
+    ttg.ConvertLayoutOp.name: convert_absorbs,
+    tt.CatOp.name: cat_absorbs,
+    tt.ReshapeOp.name: reshape_absorbs,
+}

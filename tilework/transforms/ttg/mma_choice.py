@@ -1,0 +1,255 @@
+"""Which tensor-core instruction a `tt.dot` becomes, and how its result is laid out.
+
+    64x64 += 64x32 @ 32x64, f16, 4 warps
+        capability 80    mma.sync (version 2)    warps (2, 2), one instruction is 16x8
+        capability 90    wgmma (version 3)       warps (4, 1), one instruction is 64x64: 16 rows for each of four warps
+        capability 75    none: multiply and add
+
+`reason_against` says why a version cannot be used; the first version of the target without a reason is taken.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, prod
+
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.encodings import encoding_of
+from tilework.ir.enums import InputPrecision
+from tilework.ir.module_facts import num_warps
+from tilework.ir.types import bf16, bit_width, element_type, f8E4M3FN, f8E5M2, f16, f32, f64, i8, i32, shape_of
+from tilework.layouts.encodings import Blocked, NvidiaMma
+from tilework.layouts.queries import shape_per_cta
+
+FP8 = (f8E4M3FN, f8E5M2)
+# What each version multiplies, and the accumulators it has for that.
+ACCUMULATORS: dict[int, dict[Attribute, tuple[Attribute, ...]]] = {
+    2: {
+        f16: (f16, f32),
+        bf16: (f32,),
+        f32: (f32,),
+        f64: (f64,),
+        i8: (i32,),
+        f8E4M3FN: (f16, f32),
+        f8E5M2: (f16, f32),
+    },
+    3: {f16: (f16, f32), bf16: (f32,), f32: (f32,), i8: (i32,), f8E4M3FN: (f16, f32), f8E5M2: (f16, f32)},
+}
+F64_CAPABILITIES = (80, 90)
+SMALLEST_PRECISE = 32  # wgmma adds fp8 products with few bits: so many of them before the sum goes to f32
+GROUP = 4  # warps that run one wgmma together
+GROUP_ROWS = 64
+WIDEST = 256
+INT8_WIDTHS = (224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 24, 16, 8)
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A `tt.dot` with what decides about its instruction."""
+
+    op: Operation
+    capability: int
+    warps: int
+    a: Attribute
+    b: Attribute
+    d: Attribute
+    result: Blocked
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """The part of the result that one block computes."""
+        return shape_per_cta(self.result, shape_of(self.d))
+
+    @property
+    def k(self) -> int:
+        return shape_of(self.a)[-1]
+
+
+def dot_of(op: Operation, capability: int) -> Dot | None:
+    """`op` with its facts; None if its result is laid out for tensor cores already."""
+    a, b, c = op.operands
+    result = encoding_of(c.type)
+    if not isinstance(result, Blocked):
+        return None
+    return Dot(op, capability, num_warps(op), a.type, b.type, c.type, result)
+
+
+def versions(capability: int) -> tuple[int, ...]:
+    """The versions of tensor cores of a target, the best first."""
+    if capability < 80:
+        return ()
+    return (3, 2) if 90 <= capability < 100 else (2,)
+
+
+def reason_against(version: int, dot: Dot) -> str | None:
+    """Why `dot` cannot run on this version of tensor cores, or None if it can."""
+    a, b, d = element_type(dot.a), element_type(dot.b), element_type(dot.d)
+    known = ACCUMULATORS[version]
+    if a not in known or b not in known:
+        return f"it does not multiply {a} and {b}"
+    if a is not b and a != b and not (a in FP8 and b in FP8):
+        return f"it does not multiply {a} with {b}"
+    if d not in known[a]:
+        return f"it does not accumulate {a} in {d}"
+    if a == f32 and precision(dot.op) != InputPrecision.TF32:
+        return "f32 needs input_precision='tf32'"
+    if a == f64 and dot.capability not in F64_CAPABILITIES:
+        return f"sm_{dot.capability} has no f64 tensor cores"
+    return reason_against_group(dot) if version == 3 else None
+
+
+def reason_against_group(dot: Dot) -> str | None:
+    """Why the shape does not suit warp groups."""
+    if len(dot.tile) != 2:
+        return "the dot is batched"
+    rows, columns = dot.tile
+    least = WIDEST // bit_width(dot.a)
+    imprecise = dot.op.properties["maxNumImpreciseAcc"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    if dot.warps % GROUP:
+        return f"it runs on groups of 4 warps, but num_warps is {dot.warps}"
+    if rows % GROUP_ROWS:
+        return f"M must be a multiple of 64, but is {rows}"
+    if columns % 16:
+        return f"N must be a multiple of 16, but is {columns}"
+    if dot.k < least:
+        return f"K must be at least {least}, but is {dot.k}"
+    if element_type(dot.a) in FP8 and element_type(dot.d) == f32 and imprecise < SMALLEST_PRECISE:
+        return f"max_num_imprecise_acc must be at least {SMALLEST_PRECISE} for fp8, but is {imprecise}"
+    return None
+
+
+def precision(op: Operation) -> int:
+    """The value of `InputPrecision` that `op` asks for."""
+    return op.properties["inputPrecision"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def encoding(version: int, dot: Dot) -> NvidiaMma:
+    """The layout of the result."""
+    return group_encoding(dot) if version == 3 else warp_encoding(dot)
+
+
+# mma.sync: each warp on its own
+
+
+def warp_encoding(dot: Dot) -> NvidiaMma:
+    batch = (1,) * (len(dot.tile) - 2)
+    return NvidiaMma(2, 0, warp_grid(dot), (*batch, 16, 8), dot.result.cga)
+
+
+def warp_grid(dot: Dot) -> tuple[int, ...]:
+    """Dots that depend on each other get the same grid, so that results need not move; else it is nearly square.
+
+    In 64x64 for 4 warps there are 4x8 instructions: two warps side by side leave 4x4, two more below leave 2x4.
+    """
+    if len(dot.tile) == 3:
+        return (dot.warps, 1, 1)
+    rows, columns = dot.tile
+    if (related := related_dots(dot.op)) is not None:
+        return related or ((dot.warps, 1) if rows >= columns else (1, dot.warps))
+    grid, left = [1, 1], [ceil(rows / 16), ceil(columns / 8)]
+    while prod(grid) < dot.warps:
+        axis = 0 if left[0] >= left[1] else 1
+        grid[axis] *= 2
+        left[axis] = max(left[axis] // 2, 1)
+    return (grid[0], grid[1])
+
+
+def related_dots(op: Operation) -> tuple[int, ...] | None:
+    """The warps of a dot that `op` is connected with by values of its region; () if that one has none yet.
+
+    None if there is no such dot. A transposition separates: behind it another grid may be better. Ends of the region
+    connect: what one loop yields is used together in the next iteration.
+    """
+    region = op.parent_region()
+    found = None
+    seen: set[Operation] = {op}
+    queue = [op]
+    while queue:
+        for other in neighbours(queue.pop()):
+            if other in seen or type(other) is tt.TransOp or other.parent_region() is not region:
+                continue
+            seen.add(other)
+            queue.append(other)
+            if type(other) is tt.DotOp:
+                result = encoding_of(other.results[0].type)
+                if isinstance(result, NvidiaMma):
+                    return result.warps_per_cta
+                found = ()
+    return found
+
+
+def neighbours(op: Operation) -> Iterator[Operation]:
+    """The ops that `op` uses or that use it."""
+    for value in op.operands:
+        if isinstance(value.owner, Operation):
+            yield value.owner
+    for result in op.results:
+        for use in result.uses:
+            yield use.operation
+
+
+# wgmma: four warps together
+
+
+def group_encoding(dot: Dot) -> NvidiaMma:
+    rows, _ = dot.tile
+    grid = [GROUP, 1]
+    if feeds_a_dot(dot.op):
+        grid[0] = dot.warps
+    while prod(grid) < dot.warps:
+        grid[0 if rows > 16 * grid[0] else 1] *= 2
+    shape = (16, instruction_width(dot), WIDEST // bit_width(dot.a))
+    return NvidiaMma(3, 0, (grid[0], grid[1]), shape, dot.result.cga)
+
+
+def instruction_width(dot: Dot) -> int:
+    """The widest instruction that divides N and leaves work for every warp."""
+    rows, columns = dot.tile
+    beside = max(dot.warps // max(rows // 16, 1), 1)
+    most = max(columns // beside, 8)
+    widths = INT8_WIDTHS if element_type(dot.a) == i8 else range(WIDEST, 0, -8)
+    return next(width for width in widths if columns % width == 0 and width <= most)
+
+
+def feeds_a_dot(op: Operation) -> bool:
+    """A dot uses what `op` computes, or is inside of an op that does."""
+    seen: set[Operation] = {op}
+    queue = [op]
+    while queue:
+        for other in consumers(queue.pop()):
+            if other in seen:
+                continue
+            if type(other) is tt.DotOp or type(other) is ttng.WarpGroupDotOp:
+                return True
+            seen.add(other)
+            queue.append(other)
+    return False
+
+
+def consumers(op: Operation) -> Iterator[Operation]:
+    """The users of `op`, and all that is inside of it."""
+    for result in op.results:
+        for use in result.uses:
+            yield use.operation
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.ops
+
+
+# Operands
+
+
+def converted_from(value: SSAValue) -> SSAValue:
+    """`value` before its layout was converted."""
+    while isinstance(owner := value.owner, ttg.ConvertLayoutOp):
+        value = owner.operands[0]
+    return value
+
+
+def is_from_memory(value: SSAValue) -> bool:
+    """Loaded, or unknown because it comes into the block: it can be in shared memory as well as in registers."""
+    value = converted_from(value)
+    while isinstance(owner := value.owner, tt.TransOp):
+        value = converted_from(owner.operands[0])
+    return isinstance(owner, Block | tt.LoadOp | tt.DescriptorLoadOp | tt.DescriptorGatherOp)

@@ -1,0 +1,189 @@
+"""Tell a warp-group dot not to add, instead of writing zeros into its accumulator.
+
+    scf.for iter_args(%acc = 0) {                        scf.for iter_args(%acc = 0, %flag = false) {
+      %d = ttng.warp_group_dot %a, %b, %acc       ==>      %d = ttng.warp_group_dot %a, %b, %acc, %flag
+      %s = arith.select %e, 0, %d                          %f = arith.select %e, false, true
+      scf.yield %s                                         scf.yield %d, %f
+
+The instruction has a flag that makes it ignore the accumulator, while zeros cost a register move for each element, and a
+wait for the dot before. A flag is carried by the loop: false where the accumulator counts as zero. It starts as false if
+the accumulator does, and becomes false where a `select` or `scf.if` on a scalar resets it, before the dot or behind it.
+
+What the loop returns is reset too, if its last iteration said so. An accumulator that is reset behind the dot must have
+no other use in the loop, since it is not zero any more. fp8 dots that add their parts in f32 are left alone.
+Stage: TTGIR to TTGIR. Cost: one walk.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import ttng
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.create import add_result
+from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, insert_after, insert_before, is_dead
+from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_tensor, shape_of
+from tilework.transforms.common.driver import Driver
+from tilework.transforms.common.folding_tt import is_zero
+
+
+@dataclass(frozen=True)
+class OptimizeAccumulatorInitPass(ModulePass):
+    name = "tritongpu-optimize-accumulator-init"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        changed = False
+        for dot in [inner for inner in op.walk() if type(inner) is ttng.WarpGroupDotOp]:
+            loop = dot.parent_op()
+            if isinstance(loop, scf.ForOp) and may_ignore_accumulator(dot):
+                changed |= optimize(dot, loop)
+        if changed:
+            for function in tuple(op.ops):
+                Driver({}).run(function)  # constants move to the front
+
+
+def may_ignore_accumulator(dot: Operation) -> bool:
+    """The flag is free, and the dot is one chain of instructions."""
+    a, _, c, *flag = dot.operands
+    if flag and constant_value(flag[0]) != 1:
+        return False
+    limit = dot.properties["maxNumImpreciseAcc"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    element = a.type.element_type  # pyright: ignore[reportAttributeAccessIssue]
+    in_parts = is_float(element) and bit_width(element) == 8 and element_type(c.type) == f32
+    return not (in_parts and limit < shape_of(a.type)[-1])
+
+
+@dataclass(frozen=True)
+class Reset:
+    """An op that gives zero where `condition` is `when`, and `other` elsewhere."""
+
+    op: Operation
+    condition: SSAValue
+    when: bool
+    other: SSAValue
+    index: int = 0
+
+    @property
+    def result(self) -> SSAValue:
+        return self.op.results[self.index]
+
+
+def reset_of(value: SSAValue, body: Block) -> Reset | None:
+    """The select or `scf.if` of the loop that makes `value`, one of whose sides is zero."""
+    op = defining_op(value)
+    if op is None or op.parent is not body:
+        return None
+    if isinstance(op, SelectOp) and not is_tensor(op.operands[0].type):
+        sides = op.operands[1:3]
+    elif isinstance(op, scf.IfOp) and all(len(region.blocks) == 1 for region in op.regions):
+        sides = [yield_of(region.blocks[0]).operands[value.index] for region in op.regions]  # pyright: ignore
+    else:
+        return None
+    zero = [is_zero(side) for side in sides]
+    if zero[0] == zero[1]:
+        return None
+    other = sides[1] if zero[0] else sides[0]
+    inside = defining_op(other)
+    if inside is not None and inside.parent_op() is op:
+        return None
+    return Reset(op, op.operands[0], zero[0], other, value.index)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def yield_of(block: Block) -> Operation:
+    """The terminator of a block of a loop or branch."""
+    assert block.last_op is not None, "a block ends with a terminator"
+    return block.last_op
+
+
+def optimize(dot: Operation, loop: scf.ForOp) -> bool:
+    """Find out where the accumulator of `dot` is zero, and let a flag say so."""
+    accumulator = dot.operands[2]
+    if is_zero(accumulator):
+        false = constant(0, i1, dot.location)
+        insert_before(loop, false)
+        use_flag(dot, false.results[0])
+        return True
+    body = loop.regions[0].blocks[0]
+    before = reset_of(accumulator, body)
+    carried = before.other if before is not None else accumulator
+    if not isinstance(carried, BlockArgument) or carried.owner is not body or carried.index == 0:
+        return False
+    place = carried.index - 1
+    after = reset_of(yield_of(body).operands[place], body) if before is None else None
+    if after is not None and not is_only_used_by(carried, dot):
+        after = None
+    starts_at_zero = before is None and is_zero(loop.operands[3 + place])
+    if before is None and after is None and not starts_at_zero:
+        return False
+    carry_flag(dot, loop, place, starts_at_zero, before, after)
+    return True
+
+
+def is_only_used_by(value: SSAValue, dot: Operation) -> bool:
+    """`value` is the accumulator of `dot` and nothing else."""
+    return all(use.operation is dot for use in value.uses)
+
+
+def carry_flag(
+    dot: Operation, loop: scf.ForOp, place: int, starts_at_zero: bool, before: Reset | None, after: Reset | None
+) -> None:
+    """Add the flag to the loop and to the dot, and take the zeros out."""
+    body = loop.regions[0].blocks[0]
+    false, true = constant(0, i1, loop.location), constant(1, i1, loop.location)
+    insert_before(loop, true, false)
+    no, yes = false.results[0], true.results[0]
+    loop.operands = (*loop.operands, no if starts_at_zero else yes)
+    flag: SSAValue = body.insert_arg(i1, len(body.args))
+    following = yes
+    if before is not None:
+        flag = choose(before, no, flag)
+        dot.operands[2] = before.other
+        drop(before)
+    end = yield_of(body)
+    if after is not None:
+        following = choose(after, no, yes)
+        end.operands[place] = after.other
+        drop(after)
+    use_flag(dot, flag)
+    end.operands = (*end.operands, following)
+    last = add_result(loop, i1)
+    if after is not None:
+        reset_result(loop, place, last)
+
+
+def choose(reset: Reset, no: SSAValue, otherwise: SSAValue) -> SSAValue:
+    """The flag where `reset` stands: `no` where it gives zero."""
+    on_true, on_false = (no, otherwise) if reset.when else (otherwise, no)
+    select = SelectOp.make(reset.condition, on_true, on_false, reset.op.location)
+    insert_before(reset.op, select)
+    return select.results[0]
+
+
+def drop(reset: Reset) -> None:
+    """Remove the zeros if nobody else wants them; a branch that does more loses a result that is not used."""
+    if is_dead(reset.op):
+        erase_op(reset.op)
+    elif reset.result.first_use is None and isinstance(reset.op, scf.IfOp):
+        for region in reset.op.regions:
+            yield_of(region.blocks[0]).operands[reset.index] = reset.other
+
+
+def use_flag(dot: Operation, flag: SSAValue) -> None:
+    dot.operands = (*dot.operands[:3], flag)
+
+
+def reset_result(loop: scf.ForOp, place: int, flag: SSAValue) -> None:
+    """Behind the loop, the accumulator is zero where the flag is false."""
+    result = loop.results[place]
+    uses = tuple(result.uses)
+    if not uses:
+        return
+    zero = constant(0, result.type, loop.location)
+    select = SelectOp.make(flag, result, zero.results[0], loop.location)
+    insert_after(loop, zero, select)
+    for use in uses:
+        use.operation.operands[use.index] = select.results[0]

@@ -1,0 +1,131 @@
+"""Transpose and reshape dot operands where they lie in shared memory anyway: a view costs nothing.
+
+    %t = tt.trans %x                                       %m = ttg.local_alloc %x
+    %y = ttg.convert_layout %t : -> #dot_op         ==>    %n = ttg.memdesc_trans %m
+    tt.dot %y, ...                                         %y = ttg.local_load %n : -> #dot_op
+
+    %t = tt.trans %x                                       %n = ttg.local_alloc %x
+    %m = ttg.local_alloc %t                         ==>    %m = ttg.memdesc_trans %n
+    ttng.warp_group_dot ..., %m
+
+    %t = tt.reshape %x                                     %n = ttg.local_alloc %x
+    %m = ttg.local_alloc %t                         ==>    %m = ttg.memdesc_reshape %n
+
+Only transpositions of two dimensions, of operands with one use; a reshaped copy only if its memory is still laid out as
+the tensor cores and TMA know it. Canonicalizes the module first and removes conversions that are not needed any more.
+Stage: TTGIR to TTGIR. Cost: a canonicalization.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.encodings import encoding_of
+from tilework.ir.types import array_values, bit_width, element_type, shape_of
+from tilework.layouts.construct import dot_shared
+from tilework.layouts.encodings import Distributed, DotOperand, NvmmaShared
+from tilework.layouts.errors import LayoutError
+from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
+from tilework.layouts.queries import cga_bases, order
+from tilework.transforms.common.canonicalize import canonicalize, first_of
+from tilework.transforms.common.driver import Driver, Rewrite, rule_table
+from tilework.transforms.common.folding_arith import producer
+from tilework.transforms.ttg import convert_canonicalize
+from tilework.transforms.ttg.mma_choice import converted_from
+
+SWAP = (1, 0)
+
+
+@dataclass(frozen=True)
+class OptimizeDotOperandsPass(ModulePass):
+    name = "tritongpu-optimize-dot-operands"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in tuple(op.ops):
+            canonicalize(function)
+            Driver(RULES).run(function)
+
+
+def swapped_source(value: SSAValue) -> tuple[Operation, SSAValue] | None:
+    """The transposition that makes `value` and what it transposes, before conversions; None if there is none."""
+    trans = producer(value, tt.TransOp)
+    if trans is None or array_values(trans.properties["order"]) != SWAP:
+        return None
+    return trans, converted_from(trans.operands[0])
+
+
+def load_transposed(op: Operation, driver: Driver) -> bool:
+    """A transposed operand goes through shared memory, where `ldmatrix` can transpose it while reading."""
+    result = op.results[0]
+    layout = encoding_of(result.type)
+    use = result.get_user_of_unique_use()
+    if not isinstance(layout, DotOperand) or not isinstance(use, tt.DotOp):
+        return False
+    if (found := swapped_source(op.operands[0])) is None:
+        return False
+    trans, source = found
+    shape, element = shape_of(source.type), element_type(source.type)
+    from_layout = cast(Distributed, encoding_of(source.type))
+    shared = dot_shared(
+        layout, shape, order(from_layout, shape), bit_width(element), need_trans=True, cga=cga_bases(from_layout)
+    )
+    alloc = ttg.LocalAllocOp.make(source, ttg.memdesc_type(shape, element, shared), op.location)
+    view = ttg.MemDescTransOp.make(alloc.results[0], SWAP, op.location)
+    load = ttg.LocalLoadOp.make(view.results[0], result.type, op.location)
+    for new in (alloc, view, load):
+        driver.insert(trans, new)
+    driver.replace(op, load.results)
+    return True
+
+
+def copy_operand(op: Operation, driver: Driver) -> bool:
+    """Copy a tensor before it is transposed or reshaped, and take a view of the copy."""
+    return bool(op.operands) and (transpose_copy(op, driver) or reshape_copy(op, driver))
+
+
+def transpose_copy(op: Operation, driver: Driver) -> bool:
+    use = op.results[0].get_user_of_unique_use()
+    memory = op.results[0].type
+    assert isinstance(memory, ttg.MemDescType)
+    layout = encoding_of(memory)
+    if not isinstance(use, ttng.WarpGroupDotOp) or not isinstance(layout, NvmmaShared):
+        return False
+    if (found := swapped_source(op.operands[0])) is None:
+        return False
+    _, source = found
+    shape = shape_of(source.type)
+    before = infer_memdesc_trans(layout, SWAP, memory.dims)
+    type = ttg.memdesc_type(shape, memory.element_type, before, mutable=memory.is_mutable)
+    alloc = ttg.LocalAllocOp.make(source, type, op.location)
+    return driver.replace_with(op, alloc, ttg.MemDescTransOp.make(alloc.results[0], SWAP, op.location))
+
+
+def reshape_copy(op: Operation, driver: Driver) -> bool:
+    reshape = producer(op.operands[0], tt.ReshapeOp)
+    memory = op.results[0].type
+    assert isinstance(memory, ttg.MemDescType)
+    layout = encoding_of(memory)
+    if reshape is None or not isinstance(layout, NvmmaShared):
+        return False
+    source = reshape.operands[0]
+    shape = shape_of(source.type)
+    try:
+        before = infer_memdesc_reshape(memory.dims, layout, shape)
+        if not isinstance(before, NvmmaShared) or infer_memdesc_reshape(shape, before, memory.dims) != layout:
+            return False
+    except LayoutError:
+        return False
+    type = ttg.memdesc_type(shape, memory.element_type, before, mutable=memory.is_mutable)
+    alloc = ttg.LocalAllocOp.make(source, type, op.location)
+    return driver.replace_with(op, alloc, ttg.MemDescReshapeOp.make(alloc.results[0], memory.dims, op.location))
+
+
+REWRITES: dict[type[Operation], Rewrite] = {**convert_canonicalize.REWRITES}
+REWRITES[ttg.ConvertLayoutOp] = first_of(load_transposed, convert_canonicalize.rewrite_convert)
+REWRITES[ttg.LocalAllocOp] = first_of(copy_operand, convert_canonicalize.drop_convert)
+RULES = rule_table(convert_canonicalize.FOLDS, REWRITES)

@@ -1,0 +1,19 @@
+"""Software pipelining: start the loads of later iterations before the work of this one.
+
+    for k in range(n):              load 0; load 1
+        a = load(k)         ==>     for k in range(n):
+        use(a)                          use(a of k); load k + 2 if it exists
+
+Three passes; what they decide travels as attributes:
+
+    latencies.py    tritongpu-assign-latencies    tt.latency = 2: this load should start two stages before its use
+    schedule.py     tritongpu-schedule-loops      loop.stage, loop.cluster: when each op of the body runs
+    software_pipeline.py  tritongpu-pipeline      the loop that does it, in five steps:
+        lower_loads.py    loads become copies to several buffers in shared memory (cp.async, TMA)
+        expand.py         prologue and kernel loop for any schedule; predicate.py: ops that may not run
+        wgmma.py          matrix products run on while the loop goes on
+        waits.py          how many groups of copies may be under way at each wait
+        tma_stores.py     stores by descriptor no longer wait for themselves
+
+A loop that cannot be pipelined is left as it is, with a remark (`../remarks.py`).
+"""

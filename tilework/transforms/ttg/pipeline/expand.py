@@ -1,0 +1,272 @@
+"""Turn a loop and a schedule into a prologue and a loop that works on several iterations at once.
+
+With S the last stage, iteration j of the new loop runs the ops of stage s for iteration j + S - s of the old one:
+
+    for k: a = load(k)  stage 0            a0 = load(0)          if 0 < n     prologue: what the first iteration of
+           use(a)       stage 2     ==>    a1 = load(1)          if 1 < n     the new loop finds done already
+                                           for k = 0 to n, carrying a0, a1:
+                                               use(a0)
+                                               a2 = load(k + 2)  if k < n - 2
+                                               yield a1, a2
+
+Which copy of a value does an op read? `Expander.at(value, k)` answers for the prologue: the value in iteration k of the
+old loop. In the new loop a value made in stage d and read in stage s > d is carried through s - d arguments, oldest
+first. A value that the old loop carried and that an op of stage d computes is, at the start of iteration j, the one for
+iteration j + S - d; an op of stage d - 1 reads the result of that op directly.
+
+Ops that run for iterations that may not exist are made conditional (`predicate.py`). If a carried value is used after
+the loop, it keeps its value in those: ``select(exists, new, old)``.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
+
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.create import append_op
+from tilework.ir.rewrite import constant_value, erase_op, insert_before
+from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.ttg.pipeline.loops import body_of, used_values, yield_of
+from tilework.transforms.ttg.pipeline.predicate import can_predicate, predicated
+
+Order = Sequence[tuple[Operation, int]]
+
+
+def problem(loop: Operation, order: Order) -> str | None:
+    """Why the ops of `loop` cannot run in `order`, or None."""
+    last = max((stage for _, stage in order), default=0)
+    cycle = {op: position + stage * len(order) for position, (op, stage) in enumerate(order)}
+    body, yields = body_of(loop), yield_of(loop).operands
+    for op, stage in order:
+        if stage < last and not can_predicate(op):
+            return f"{op.name} cannot run ahead: it has effects that cannot be made conditional"
+        for value in used_values(op):
+            shift = 0
+            if isinstance(value, BlockArgument) and value.block is body and value.index > 0:
+                value, shift = yields[value.index - 1], len(order)
+                if isinstance(value, BlockArgument) and value.block is body:
+                    return "a value is carried over more than one iteration"
+            if isinstance(value, OpResult) and value.op in cycle and value.op is not op:
+                if cycle[value.op] - shift >= cycle[op]:
+                    return f"{op.name} would run before {value.op.name}, which it needs"
+    return None
+
+
+def expand(loop: Operation, order: Order) -> Operation:
+    """Replace `loop` by its prologue and the new loop, which is returned. `problem` must have found none."""
+    return Expander(loop, order).run()
+
+
+class Expander:
+    """One expansion."""
+
+    def __init__(self, loop: Operation, order: Order) -> None:
+        self.loop = loop
+        self.order = order
+        self.body = body_of(loop)
+        self.yields = tuple(yield_of(loop).operands)
+        self.lower, self.upper, self.step, *self.initial = loop.operands
+        self.stages = dict(order)
+        self.last = max(stage for _, stage in order)
+        self.code = Emitter(loop.location)
+        self.versions: dict[SSAValue, dict[int, SSAValue]] = {}
+        self.exists: list[SSAValue] = []
+        self.starts: list[SSAValue] = []
+        self.made_at = [self.made_stage(position) for position in range(len(self.yields))]
+
+    def run(self) -> Operation:
+        """Prologue, new loop, and the uses behind it."""
+        self.emit_prologue()
+        self.code.insert_before(self.loop)
+        new = Kernel(self).build()
+        insert_before(self.loop, new)
+        for old, result in zip(self.loop.results, new.results, strict=False):
+            old.replace_all_uses_with(result)
+        erase_op(self.loop)
+        return new
+
+    def made_stage(self, position: int) -> int:
+        """The stage in which the next value of the argument at `position` is made."""
+        value = self.yields[position]
+        if isinstance(value, OpResult) and value.op in self.stages:
+            return self.stages[value.op]
+        readers = [stage for op, stage in self.order if self.body.args[1 + position] in set(used_values(op))]
+        return min(readers, default=self.last)
+
+    def is_used_after(self, position: int) -> bool:
+        return self.loop.results[position].first_use is not None
+
+    def emit_prologue(self) -> None:
+        """For each iteration that is under way when the new loop starts, the stages it has behind it."""
+        for argument, value in zip(self.body.args[1:], self.initial, strict=True):
+            self.versions[argument] = {0: value}
+        for part in range(self.last):
+            start = self.lower if part == 0 else self.code.binary(arith.AddiOp, self.lower, self.steps(part))
+            self.starts.append(start)
+            self.exists.append(self.code.compare("slt", start, self.upper))
+            self.carry_invariants(part)
+            for op, stage in self.order:
+                if stage <= part:
+                    self.emit(op, part - stage)
+
+    def steps(self, count: int) -> SSAValue:
+        """`count` times the step."""
+        known = constant_value(self.step)
+        if isinstance(known, int):
+            return self.code.constant(known * count, self.step.type)
+        if count == 1:
+            return self.step
+        return self.code.binary(arith.MuliOp, self.step, self.code.constant(count, self.step.type))
+
+    def carry_invariants(self, part: int) -> None:
+        """Arguments whose next value is not computed in the loop."""
+        for position, value in enumerate(self.yields):
+            if not (isinstance(value, OpResult) and value.op in self.stages):
+                if 0 <= (iteration := part - self.made_at[position]):
+                    self.next_version(position, iteration, value)
+
+    def emit(self, op: Operation, iteration: int) -> None:
+        """A copy of `op` for `iteration`."""
+        mapping = {value: self.at(value, iteration) for value in used_values(op) if self.is_inside(value)}
+        copy = copy_op(op, mapping)
+        self.code.ops.extend(made := predicated(copy, self.exists[iteration]))
+        for old, new in zip(op.results, made[-1].results, strict=True):
+            self.versions.setdefault(old, {})[iteration] = new
+        for position, value in enumerate(self.yields):
+            if isinstance(value, OpResult) and value.op is op:
+                self.next_version(position, iteration, self.versions[value][iteration])
+
+    def next_version(self, position: int, iteration: int, value: SSAValue) -> None:
+        """`value` is what the argument at `position` is in the iteration after `iteration`, if that one exists."""
+        versions = self.versions[self.body.args[1 + position]]
+        if self.is_used_after(position):
+            chosen = SelectOp.make(self.exists[iteration], value, versions[iteration], self.loop.location)
+            value = self.code.append(chosen)
+        versions[iteration + 1] = value
+
+    def is_inside(self, value: SSAValue) -> bool:
+        """`value` is made anew in each iteration, at the top level of the body."""
+        if isinstance(value, OpResult):
+            return value.op in self.stages
+        return isinstance(value, BlockArgument) and value.block is self.body
+
+    def at(self, value: SSAValue, iteration: int) -> SSAValue:
+        """`value` in `iteration` of the old loop, in the prologue."""
+        if value is self.body.args[0]:
+            return self.starts[iteration]
+        return self.versions[value][iteration]
+
+
+class Kernel:
+    """The new loop."""
+
+    def __init__(self, expander: Expander) -> None:
+        self.old = expander
+        self.last = expander.last
+        self.location = expander.loop.location
+        self.code = expander.code = Emitter(self.location)
+        self.block = Block(arg_types=[argument.type for argument in expander.body.args])
+        for argument, original in zip(self.block.args, expander.body.args, strict=True):
+            argument.name_hint = original.name_hint
+            argument.location = original.location
+        self.made: dict[SSAValue, SSAValue] = {}
+        self.exists: list[SSAValue] = []
+        self.carried = self.cross_stage_values()
+        self.slots: dict[SSAValue, list[SSAValue]] = {}
+
+    def build(self) -> Operation:
+        """The loop, with its carried values, body and yield."""
+        old = self.old
+        initial = [old.at(argument, self.last - old.made_at[p]) for p, argument in enumerate(old.body.args[1:])]
+        for value, count in self.carried.items():
+            oldest = self.last - self.stage_of(value) - count
+            initial.extend(old.at(value, oldest + age) for age in range(count))
+            self.slots[value] = [self.block.insert_arg(value.type, len(self.block.args)) for _ in range(count)]
+        self.emit_body()
+        for op in self.code.ops:
+            append_op(self.block, op)
+        types = [value.type for value in initial]
+        new = scf.ForOp.create(
+            operands=(old.lower, old.upper, old.step, *initial),
+            result_types=types,
+            regions=(Region(self.block),),
+            attributes=dict(old.loop.attributes),
+            properties=dict(old.loop.properties),
+            location=self.location,
+        )
+        return new
+
+    def cross_stage_values(self) -> dict[SSAValue, int]:
+        """The values that are read in a later stage than they are made in, with how many of them are alive."""
+        counts: dict[SSAValue, int] = {}
+        for op, stage in self.old.order:
+            for value in used_values(op):
+                if not self.old.is_inside(value) or value is self.old.body.args[0]:
+                    continue
+                if (distance := stage - self.stage_of(value)) > 0:
+                    counts[value] = max(counts.get(value, 0), distance)
+        return counts
+
+    def stage_of(self, value: SSAValue) -> int:
+        """The stage in which `value`, or the next value of an argument, is made."""
+        if isinstance(value, OpResult):
+            return self.old.stages[value.op]
+        assert isinstance(value, BlockArgument), value
+        return self.old.made_at[value.index - 1]
+
+    def emit_body(self) -> None:
+        old, code = self.old, self.code
+        counter = self.block.args[0]
+        for stage in range(self.last):
+            end = code.binary(arith.SubiOp, old.upper, old.steps(self.last - stage))
+            self.exists.append(code.compare("slt", counter, end))
+        for op, stage in old.order:
+            mapping = {value: self.read(value, stage) for value in used_values(op) if old.is_inside(value)}
+            copy = copy_op(op, mapping)
+            made = predicated(copy, self.exists[stage]) if stage < self.last else [copy]
+            code.ops.extend(made)
+            for before, after in zip(op.results, made[-1].results, strict=True):
+                self.made[before] = after
+        values = list(self.yielded())
+        code.ops.append(scf.YieldOp.create(operands=values, location=yield_of(old.loop).location))
+
+    def read(self, value: SSAValue, stage: int) -> SSAValue:
+        """What an op of `stage` reads for `value`."""
+        if value is self.old.body.args[0]:
+            counter = self.block.args[0]
+            if stage == self.last:
+                return counter
+            return self.code.binary(arith.AddiOp, counter, self.old.steps(self.last - stage))
+        distance = stage - self.stage_of(value)
+        if distance > 0:
+            return self.slots[value][len(self.slots[value]) - distance]
+        if isinstance(value, OpResult):
+            return self.made[value]
+        assert isinstance(value, BlockArgument), value
+        if distance == 0:
+            return self.block.args[value.index]
+        return self.next_value(value.index - 1)
+
+    def next_value(self, position: int) -> SSAValue:
+        """What this iteration computes for the argument at `position`."""
+        value = self.old.yields[position]
+        return self.made.get(value, value)
+
+    def yielded(self) -> Iterator[SSAValue]:
+        """What each argument of the new loop is in its next iteration."""
+        for position in range(len(self.old.yields)):
+            value, stage = self.next_value(position), self.old.made_at[position]
+            if stage < self.last and self.old.is_used_after(position):
+                kept = self.block.args[1 + position]
+                chosen = SelectOp.make(self.exists[stage], value, kept, self.location)
+                value = self.code.append(chosen)
+            yield value
+        for value, slots in self.slots.items():
+            yield from slots[1:]
+            yield self.block.args[value.index] if isinstance(value, BlockArgument) else self.made[value]
+
+
+def copy_op(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
+    """A detached copy of `op` that reads other values."""
+    return op.clone(mapping) if op.regions else op.clone_without_regions(mapping)

@@ -1,0 +1,135 @@
+"""Decide which loads are worth starting early, and how many stages before their use.
+
+    scf.for ... {                                    scf.for ... {
+      %a = tt.load %pa                                 %a = tt.load %pa {tt.latency = 2 : i32}
+      %b = tt.load %pb                   ==>           %b = tt.load %pb {tt.latency = 2 : i32}       num-stages = 3
+      %d = tt.dot %a', %b', %acc                       %d = tt.dot %a', %b', %acc
+
+Loads that feed a product are candidates, at a level: 0 if nothing else is loaded between them and the product, 1 if they
+load the address (or mask) of one of those, and so on. The stages are shared out over the levels. A loop with its own
+`tt.num_stages` asks for all loads that feed anything. Latencies that an author has set are left alone.
+Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per product.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, OpResult
+from xdsl.passes import ModulePass
+
+from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.transforms.ttg.pipeline.load_buffers import is_profitable
+from tilework.transforms.ttg.pipeline.loops import (
+    DOTS,
+    LATENCY,
+    LOADS,
+    NUM_STAGES,
+    body_of,
+    body_ops,
+    loops_in,
+    num_stages,
+    producers,
+    refusal,
+    set_integer,
+)
+from tilework.transforms.ttg.remarks import remark
+
+ACCUMULATOR = 2  # the operand of a product that is the sum so far
+
+
+@dataclass(frozen=True)
+class AssignLatenciesPass(ModulePass):
+    name = "tritongpu-assign-latencies"
+    num_stages: int = 3
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        facts: AxisFacts | None = None
+
+        def known() -> AxisFacts:
+            nonlocal facts
+            if facts is None:
+                facts = axis_info(op)
+            return facts
+
+        for loop in loops_in(op):
+            assign(loop, self.num_stages, known)
+
+
+def assign(loop: Operation, default_stages: int, facts: Callable[[], AxisFacts]) -> None:
+    """Give the loads of `loop` that are worth it a latency."""
+    if (stages := num_stages(loop, default_stages)) <= 1:
+        return
+    ops = body_ops(loop)
+    if any(LATENCY in op.attributes for op in ops) or not any(type(op) in LOADS for op in ops):
+        return
+    if (reason := refusal(loop)) is not None:
+        remark(loop, f"the loop is not pipelined: {reason}")
+        return
+    levels = load_levels(loop, NUM_STAGES in loop.attributes, facts)
+    kept = {load: level for load, level in levels.items() if level < stages - 1}
+    for load in levels:
+        if load not in kept:
+            remark(load, f"the load is not pipelined: {levels[load] + 1} loads depend on each other, in {stages} stages")
+    if kept:
+        latency = (stages - 1) // (max(kept.values()) + 1)
+        for load in kept:
+            set_integer(load, LATENCY, latency)
+
+
+def load_levels(loop: Operation, every_load: bool, facts: Callable[[], AxisFacts]) -> dict[Operation, int]:
+    """For each load worth starting early, how many other such loads lie between it and what is computed."""
+    search = Search(body_of(loop), facts)
+    ops = body_ops(loop)
+    for op in ops:
+        if type(op) in DOTS:
+            search.from_root(op)
+    if every_load:
+        for op in ops:
+            if type(op) not in LOADS and type(op) not in DOTS:
+                search.from_root(op)
+    return {load: level for load, level in search.levels.items() if load not in search.dropped}
+
+
+class Search:
+    """Walks from computations back to the loads they need."""
+
+    def __init__(self, body: Block, facts: Callable[[], AxisFacts]) -> None:
+        self.body = body
+        self.facts = facts
+        self.levels: dict[Operation, int] = {}
+        self.dropped: set[Operation] = set()
+        self.judged: dict[Operation, bool] = {}
+
+    def from_root(self, root: Operation) -> None:
+        """Visit everything that `root` needs, once."""
+        visited = {root}
+        pending = [(producer, 0) for producer in reversed(list(self.needs(root)))]
+        while pending:
+            op, level = pending.pop()
+            if op in visited:
+                continue
+            visited.add(op)
+            if type(op) in LOADS:
+                if not self.is_worth_it(op):
+                    continue
+                if self.levels.setdefault(op, level) != level:
+                    self.dropped.add(op)
+                level += 1
+            pending.extend((producer, level) for producer in reversed(list(self.needs(op))))
+
+    def needs(self, op: Operation) -> list[Operation]:
+        """The ops of the body that `op` uses; of a product without those of the sum so far."""
+        if type(op) not in DOTS:
+            return list(producers(op, self.body))
+        operands = (value for index, value in enumerate(op.operands) if index != ACCUMULATOR)
+        return [value.op for value in operands if isinstance(value, OpResult) and value.op.parent is self.body]
+
+    def is_worth_it(self, load: Operation) -> bool:
+        if load not in self.judged:
+            reason = is_profitable(load, self.facts())
+            if reason is not None:
+                remark(load, f"the load is not pipelined: {reason}")
+            self.judged[load] = reason is None
+        return self.judged[load]

@@ -1,0 +1,171 @@
+"""What will become of each load of a scheduled loop: which buffers, how many, who reads them first.
+
+`distance` is how many iterations lie between the load and its first use: the difference of their stages, and one more if
+in an iteration of the new loop the load comes before the use, because then the buffer is not free yet.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from xdsl.ir import Operation, SSAValue
+
+from tilework.analysis.axis_info import AxisFacts
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.encodings import encoding_of
+from tilework.ir.rewrite import constant_value
+from tilework.ir.types import bit_width, is_pointer, is_tensor, shape_of
+from tilework.layouts.encodings import Shared, SwizzledShared
+from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule
+from tilework.transforms.ttg.pipeline.load_buffers import (
+    MIN_COPY_BITS,
+    Clash,
+    copy_bytes,
+    copy_width,
+    shared_encoding,
+)
+from tilework.transforms.ttg.pipeline.loops import LOADS, body_of, body_ops, enclosing_op, yield_of
+from tilework.transforms.ttg.remarks import remark
+
+VIEWS: frozenset[type[Operation]] = frozenset(
+    {ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescReinterpretOp}
+)
+READERS: frozenset[type[Operation]] = frozenset({ttng.WarpGroupDotOp, ttg.LocalLoadOp})
+
+
+class Kind(Enum):
+    """How a load runs ahead."""
+
+    COPY = "cp.async"
+    TMA = "TMA"
+
+
+@dataclass(frozen=True)
+class LoadPlan:
+    """A load that will be copied to buffers."""
+
+    load: Operation
+    kind: Kind
+    place: tuple[int, Cluster]
+    first_use: tuple[int, Cluster]
+    distance: int
+    buffers: int
+    encoding: Shared
+    contiguity: int
+    direct: Operation | None  # the `ttg.local_alloc` that the buffer replaces
+
+
+def plan_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> list[LoadPlan]:
+    """The loads of the body that go through buffers, in program order."""
+    plans: list[LoadPlan] = []
+    for op in body_ops(loop):
+        if type(op) in LOADS:
+            plan = plan_load(op, loop, schedule, facts)
+            if isinstance(plan, LoadPlan):
+                plans.append(plan)
+            elif plan is not None:
+                remark(op, f"the load is pipelined in registers: {plan}")
+    return plans
+
+
+def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisFacts) -> LoadPlan | str | None:
+    """The plan for `load`; why there is none; None where it need not run ahead."""
+    stage, cluster = place = schedule.places[load]
+    uses = [schedule.places[user] for user in final_users(load.results[0], loop)]
+    if not uses:
+        return None
+
+    def distance_to(use: tuple[int, Cluster]) -> int:
+        is_later = schedule.position(use[1]) > schedule.position(cluster)
+        return use[0] + int(is_later) - stage
+
+    distance = min(map(distance_to, uses))
+    if distance <= 0:
+        return None
+    try:
+        encoding = buffer_encoding(load)
+    except Clash as clash:
+        return str(clash)
+    if encoding is None:
+        return "there is no layout for it in shared memory"
+    kind = Kind.TMA
+    contiguity = 1
+    if type(load) is tt.LoadOp:
+        kind, contiguity = Kind.COPY, copy_width(load, facts)
+        if reason := copy_problem(load, contiguity, encoding):
+            return reason
+    direct = replaceable_alloc(load, encoding)
+    buffers = distance
+    if direct is not None:
+        buffers = max(map(distance_to, uses)) + int(feeds_group_dot(direct.results[0]))
+    first = min(uses, key=lambda use: schedule.key(*use))
+    return LoadPlan(load, kind, place, first, distance, buffers, encoding, contiguity, direct)
+
+
+def final_users(value: SSAValue, loop: Operation, seen: frozenset[SSAValue] = frozenset()) -> Iterator[Operation]:
+    """The ops of the body that use `value`: through memory it is copied to, views of it, and into the next iteration."""
+    body, terminator = body_of(loop), yield_of(loop)
+    for use in value.uses:
+        user = enclosing_op(use.operation, body)
+        if user is None:
+            continue
+        if user is terminator:
+            argument = body.args[1 + use.index]
+            if argument not in seen and use.operation is terminator:
+                yield from final_users(argument, loop, seen | {argument})
+        elif type(user) is ttg.LocalAllocOp or type(user) in VIEWS:
+            yield from final_users(user.results[0], loop, seen)
+        else:
+            yield user
+
+
+def buffer_encoding(load: Operation) -> Shared | None:
+    """The layout of the buffers; a scalar is a tensor of one element. May raise `Clash`."""
+    if type(load) is tt.LoadOp and is_pointer(load.operands[0].type):
+        return SwizzledShared(1, 1, 1, (0,))
+    encoding = shared_encoding(load)
+    return encoding if encoding is not None and encoding.rank == len(shape_of(load.results[0].type)) else None
+
+
+def copy_problem(load: Operation, contiguity: int, encoding: Shared) -> str | None:
+    """Why cp.async cannot do the load, or None."""
+    result = load.results[0]
+    bits = bit_width(result.type)
+    if contiguity * bits < MIN_COPY_BITS:
+        return "a thread reads less than 4 bytes at once"
+    if is_tensor(result.type) and copy_bytes(result, encoding) * 8 < MIN_COPY_BITS:
+        return "less than 4 bytes go to one place in shared memory"
+    return None
+
+
+def replaceable_alloc(load: Operation, encoding: Shared) -> Operation | None:
+    """The only user of `load`, if it puts the tensor into memory just as the copy will."""
+    uses = list(load.results[0].uses)
+    if len(uses) != 1 or type(alloc := uses[0].operation) is not ttg.LocalAllocOp:
+        return None
+    if encoding_of(alloc.results[0].type) != encoding or needs_other(load):
+        return None
+    return alloc if is_only_read(alloc.results[0]) else None
+
+
+def needs_other(load: Operation) -> bool:
+    """Elements that the mask leaves out have a value other than the zeros of a copy."""
+    other = getattr(load, "other", None)
+    return other is not None and constant_value(other) != 0
+
+
+def is_only_read(memory: SSAValue) -> bool:
+    """Only views and ops that take any memory use `memory`."""
+    return all(
+        type(use.operation) in READERS or (type(use.operation) in VIEWS and is_only_read(use.operation.results[0]))
+        for use in memory.uses
+    )
+
+
+def feeds_group_dot(memory: SSAValue) -> bool:
+    """A product that may still be reading when the next copy starts uses `memory`."""
+    return any(
+        type(use.operation) is ttng.WarpGroupDotOp
+        or (type(use.operation) in VIEWS and feeds_group_dot(use.operation.results[0]))
+        for use in memory.uses
+    )

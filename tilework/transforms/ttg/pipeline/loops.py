@@ -1,0 +1,121 @@
+"""Questions about `scf.for` that the pipeliner asks.
+
+A loop is pipelined only if it is *innermost*, and if every value it carries is computed in the iteration before: a yield
+of an argument (`yield %b` for `%a`) would need a value of two iterations ago.
+"""
+
+from collections.abc import Iterator
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.types import i32, int_attr
+
+LATENCY = "tt.latency"
+SELF_LATENCY = "tt.self_latency"
+STAGE = "loop.stage"
+CLUSTER = "loop.cluster"
+MAX_STAGE = "tt.scheduled_max_stage"
+NUM_STAGES = "tt.num_stages"
+
+DOTS: frozenset[type[Operation]] = frozenset({tt.DotOp, tt.DotScaledOp, ttng.WarpGroupDotOp})
+LOADS: frozenset[type[Operation]] = frozenset({tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp})
+BARRIERS: frozenset[type[Operation]] = frozenset({GpuBarrierOp, ttg.LocalBarrierOp})
+LOOPS: frozenset[type[Operation]] = frozenset({scf.ForOp, scf.WhileOp})
+
+
+def loops_in(root: Operation) -> list[Operation]:
+    """The `scf.for` ops under `root`, inner ones first."""
+    return [op for op in root.walk(region_first=True) if type(op) is scf.ForOp]
+
+
+def body_of(loop: Operation) -> Block:
+    """The body of an `scf.for`."""
+    return loop.regions[0].blocks[0]
+
+
+def body_ops(loop: Operation) -> list[Operation]:
+    """The ops of the body, without the yield."""
+    return list(body_of(loop).ops)[:-1]
+
+
+def yield_of(loop: Operation) -> Operation:
+    """The terminator of the body."""
+    terminator = body_of(loop).last_op
+    assert terminator is not None, "a loop body ends with scf.yield"
+    return terminator
+
+
+def integer_attribute(op: Operation, name: str) -> int | None:
+    """The number in the attribute `name` of `op`."""
+    value: Attribute | None = op.attributes.get(name)
+    return value.value.data if isinstance(value, IntegerAttr) else None
+
+
+def set_integer(op: Operation, name: str, value: int) -> None:
+    """``name = value : i32``."""
+    op.attributes[name] = int_attr(value, i32)
+
+
+def num_stages(loop: Operation, default: int) -> int:
+    """What the loop asks for, or `default`."""
+    asked = integer_attribute(loop, NUM_STAGES)
+    return default if asked is None else asked
+
+
+def refusal(loop: Operation) -> str | None:
+    """Why `loop` has a form that is never pipelined, or None."""
+    for op in body_of(loop).walk():
+        if type(op) in LOOPS:
+            return "it has another loop inside"
+        if type(op) in BARRIERS:
+            return "it has a barrier"
+    if any(isinstance(value, BlockArgument) for value in yield_of(loop).operands):
+        return "it carries a value over more than one iteration"
+    if "unsignedCmp" in loop.properties:
+        return "it counts without signs"
+    return None
+
+
+def enclosing_op(op: Operation, block: Block) -> Operation | None:
+    """The op of `block` that is `op` or contains it; None if there is none."""
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def used_values(op: Operation) -> Iterator[SSAValue]:
+    """The operands of `op` and of everything inside it."""
+    if not op.regions:
+        yield from op.operands
+        return
+    for inner in op.walk():
+        yield from inner.operands
+
+
+def producers(op: Operation, block: Block) -> Iterator[Operation]:
+    """The ops of `block` whose results `op` uses, in the same iteration."""
+    for value in used_values(op):
+        if isinstance(value, OpResult) and value.op.parent is block and value.op is not op:
+            yield value.op
+
+
+def users_in(op: Operation, block: Block) -> Iterator[Operation]:
+    """The ops of `block` that use a result of `op`, itself or inside; the terminator is one of them."""
+    for result in op.results:
+        for use in result.uses:
+            if (user := enclosing_op(use.operation, block)) is not None:
+                yield user
+
+
+def carried_producer(argument: SSAValue, loop: Operation) -> Operation | None:
+    """The op of the body that computes, for the next iteration, the value of this argument of it."""
+    body = body_of(loop)
+    if not isinstance(argument, BlockArgument) or argument.block is not body or argument.index == 0:
+        return None
+    value = yield_of(loop).operands[argument.index - 1]
+    return value.op if isinstance(value, OpResult) and value.op.parent is body else None

@@ -1,0 +1,103 @@
+"""`tt.load` to cp.async.
+
+    at the load       memdesc_index %buffers[insert], async_copy_global_to_local, async_commit_group
+    at the first use  async_wait, memdesc_index %buffers[extract], local_load;  select(mask, loaded, other) if other is not 0
+"""
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from tilework.ir import tt, ttg
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.create import create_op
+from tilework.ir.encodings import encoding_attr
+from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
+from tilework.ir.rewrite import erase_op, recreate, replace_all_uses
+from tilework.ir.tt.text import SEGMENTS
+from tilework.ir.ttg.types import MemDescType, async_token, memdesc_type
+from tilework.ir.types import Tensor, i32, i32_array, int_attr, is_tensor, tensor_type
+from tilework.layouts.construct import default_blocked
+from tilework.transforms.ttg.pipeline.load_plans import LoadPlan, needs_other
+from tilework.transforms.ttg.pipeline.lowering import Lowering
+
+
+def lower_copy(low: Lowering, plan: LoadPlan) -> None:
+    """Copy what `plan.load` loads in the background, and read it from the buffer where it is used first."""
+    load, place, use = plan.load, plan.place, plan.first_use
+    assert isinstance(load, tt.LoadOp)
+    is_scalar = not is_tensor(load.result.type)
+    pointers, mask, other = load.ptr, load.mask, load.other
+    if is_scalar:
+        pointers, mask, other = (splatted(low, plan, value) for value in (pointers, mask, other))
+    assert pointers is not None
+    counters, buffers = low.counters[plan.buffers], low.allocs[load]
+    target = low.value(load, ttg.MemDescIndexOp.make(buffers, counters.insert, load.location), place)
+    token = low.value(load, async_copy(load, pointers, target, mask, other, plan.contiguity), place)
+    group = low.value(load, ttg.AsyncCommitGroupOp.make((token,), load.location), place)
+    wait = low.value(load, ttg.AsyncWaitOp.make((group,), 0, load.location), use)
+    view = low.value(load, ttg.MemDescIndexOp.make(buffers, counters.extract, load.location), use)
+    if plan.direct is not None:
+        low.schedule.places.pop(plan.direct)
+        replace_memory(low, plan.direct, view)
+    else:
+        loaded = low.value(load, ttg.LocalLoadOp.make(view, value_type(plan), load.location, wait), use)
+        if mask is not None and other is not None and needs_other(load):
+            loaded = low.value(load, SelectOp.make(mask, loaded, other, load.location), use)
+        if is_scalar:
+            loaded = low.value(load, tt.UnsplatOp.make(loaded, load.location), use)
+        replace_all_uses(load.result, loaded)
+    low.schedule.places.pop(load)
+    erase_op(load)
+
+
+def async_copy(
+    load: Operation, pointers: SSAValue, target: SSAValue, mask: SSAValue | None, other: SSAValue | None, contiguity: int
+) -> Operation:
+    """The copy that `load` becomes, with its cache policy."""
+    operands = [value for value in (pointers, target, mask, other) if value is not None]
+    properties = {name: load.properties[name] for name in ("cache", "evict", "isVolatile")}
+    properties["contiguity"] = int_attr(contiguity, i32)
+    properties[SEGMENTS] = i32_array(1, 1, int(mask is not None), int(other is not None))
+    return create_op(ttg.AsyncCopyGlobalToLocalOp, operands, (async_token,), load.location, properties)
+
+
+def splatted(low: Lowering, plan: LoadPlan, value: SSAValue | None) -> SSAValue | None:
+    """A tensor of one element for a scalar."""
+    if value is None:
+        return None
+    type = one_element(plan.load, value)
+    return low.value(plan.load, tt.SplatOp.make(value, type, plan.load.location), plan.place)
+
+
+def one_element(op: Operation, value: SSAValue) -> Tensor:
+    encoding = default_blocked((1,), None, None, num_warps(op), threads_per_warp(op), num_ctas(op))
+    return tensor_type((1,), value.type, encoding_attr(encoding))
+
+
+def value_type(plan: LoadPlan) -> Tensor:
+    """The type of the tensor that is read from the buffer."""
+    result = plan.load.results[0]
+    return result.type if is_tensor(result.type) else one_element(plan.load, result)  # pyright: ignore
+
+
+def replace_memory(low: Lowering, alloc: Operation, view: SSAValue) -> None:
+    """Use `view` of a buffer for the memory of `alloc`. Unlike that it may be written, and so may views of it."""
+    remake_views(low, alloc.results[0], view)
+    erase_op(alloc)
+
+
+def remake_views(low: Lowering, old: SSAValue, new: SSAValue) -> None:
+    for use in tuple(old.uses):
+        user = use.operation
+        if not user.results or not isinstance(kind := user.results[0].type, MemDescType):
+            user.operands[use.index] = new
+            continue
+        copy = recreate(user, operands=(new,), result_types=(as_mutable(kind),))
+        low.put(user, copy, low.schedule.places.pop(user))
+        remake_views(low, user.results[0], copy.results[0])
+        erase_op(user)
+
+
+def as_mutable(type: MemDescType) -> MemDescType:
+    """Memory of the same form that may be written."""
+    return memdesc_type(type.dims, type.element_type, type.encoding, True, type.alloc_dims, type.memory_space)

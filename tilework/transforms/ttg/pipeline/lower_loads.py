@@ -1,0 +1,51 @@
+"""Step 1 of the pipeliner: loads become copies to buffers in shared memory that run in the background.
+
+    %a = tt.load %p          stage 0         %buffers = ttg.local_alloc                          before the loop
+    %b = use %a              stage 2   ==>   %t = ttg.async_copy_global_to_local %p, %buffers[insert]     stage 0
+                                             %g = ttg.async_commit_group tokens %t                        stage 0
+                                             %w = ttg.async_wait %g                                       stage 2
+                                             %a = ttg.local_load %buffers[extract] token %w               stage 2
+
+Between the copy and the use lie as many iterations as the stages say, so there are that many buffers, used in turn. The
+counters `insert` and `extract` go around separately: each is computed in the stage that needs it. All loads with the
+same number of buffers share them (`lowering.py`).
+
+A load that is only copied to shared memory anyway (`ttg.local_alloc`) is read from the buffer itself, without registers.
+`tt.load` uses cp.async where a thread copies 4 bytes or more at once (`lower_copies.py`); loads by descriptor use TMA
+(`lower_tma.py`). All other loads stay: their values are carried in registers.
+"""
+
+from xdsl.ir import Operation
+
+from tilework.analysis.axis_info import AxisFacts
+from tilework.ir import ttg
+from tilework.ir.rewrite import insert_after
+from tilework.ir.ttg.types import memdesc_type
+from tilework.ir.types import element_type, shape_of
+from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule
+from tilework.transforms.ttg.pipeline.load_plans import Kind, plan_loads
+from tilework.transforms.ttg.pipeline.lower_copies import lower_copy
+from tilework.transforms.ttg.pipeline.lower_tma import groups_of, lower_group
+from tilework.transforms.ttg.pipeline.lowering import Lowering, carry_counters
+
+
+def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> Operation:
+    """Lower the loads of `loop` that run ahead of their uses; the loop, which may be a new one."""
+    plans = plan_loads(loop, schedule, facts)
+    if not plans:
+        return loop
+    low = Lowering(loop, schedule)
+    for plan in plans:
+        result = plan.load.results[0]
+        shape = (plan.buffers, *(shape_of(result.type) or (1,)))
+        low.allocs[plan.load] = low.alloc(memdesc_type(shape, element_type(result.type), plan.encoding, True), plan.load)
+    carry_counters(low, plans)
+    for group in groups_of(low, [plan for plan in plans if plan.kind is Kind.TMA]):
+        lower_group(low, group)
+    copies = [plan for plan in plans if plan.kind is Kind.COPY]
+    for plan in copies:
+        lower_copy(low, plan)
+    if copies:
+        insert_after(low.loop, ttg.AsyncWaitOp.make((), 0, loop.location))
+    schedule.place_all_dependencies(low.loop)
+    return low.loop

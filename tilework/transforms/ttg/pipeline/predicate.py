@@ -1,0 +1,138 @@
+"""Make an op do nothing where a predicate is false: the copies of an op that run before the first or after the last
+iteration that exists.
+
+    tt.store %p, %v                  ==>   tt.store %p, %v, (splat %pred)
+    tt.load %p, %m                   ==>   tt.load %p, (splat %pred) & %m
+    scf.if %c { ... }                ==>   scf.if %pred & %c { ... }
+    ttng.barrier_expect %b, 64, %q   ==>   ttng.barrier_expect %b, 64, %pred & %q
+
+Ops without effects may run all the same, and so may waits, commits (an empty group) and accesses to shared memory that
+belongs to the loop. Anything else with an effect cannot be predicated, and the loop is not pipelined.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Operation, SSAValue
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.arith_ext import binary
+from tilework.ir.effects import writes
+from tilework.ir.llvm import AssumeOp
+from tilework.ir.rewrite import recreate
+from tilework.ir.tt.text import SEGMENTS
+from tilework.ir.types import i1, i32_array, is_tensor, with_element
+
+Rule: TypeAlias = Callable[[Operation, SSAValue], list[Operation]]
+
+HARMLESS: frozenset[type[Operation]] = frozenset(
+    {
+        AssumeOp,
+        ttg.AsyncCommitGroupOp,
+        ttg.AsyncWaitOp,
+        ttg.LocalAllocOp,
+        ttg.LocalLoadOp,
+        ttg.LocalStoreOp,
+        ttng.FenceAsyncSharedOp,
+        ttng.WarpGroupDotOp,
+        ttng.WarpGroupDotWaitOp,
+    }
+)
+
+
+def can_predicate(op: Operation) -> bool:
+    """`op` may be run where it should not count."""
+    return type(op) in RULES or type(op) in HARMLESS or not writes(op)
+
+
+def predicated(op: Operation, pred: SSAValue) -> list[Operation]:
+    """The detached `op` made conditional: itself or its substitute, which is last, behind what computes its mask."""
+    rule = RULES.get(type(op))
+    return [op] if rule is None else rule(op, pred)
+
+
+def both(pred: SSAValue, other: SSAValue, op: Operation) -> Operation:
+    return binary(arith.AndIOp, pred, other, op.location)
+
+
+def masked(op: Operation, pred: SSAValue, position: int, segments: tuple[int, ...] = ()) -> list[Operation]:
+    """An access by pointers: its mask is, or will be, the operand at `position`."""
+    new: list[Operation] = []
+    wanted = with_element(op.operands[0].type, i1)
+    mask = pred
+    if is_tensor(wanted):
+        new.append(splat := tt.SplatOp.make(pred, wanted, op.location))  # pyright: ignore[reportArgumentType]
+        mask = splat.results[0]
+    operands = list(op.operands)
+    if len(operands) > position:
+        new.append(combined := both(mask, operands[position], op))
+        op.operands[position] = combined.results[0]
+        return [*new, op]
+    properties = {**op.properties, SEGMENTS: i32_array(*segments)} if segments else op.properties
+    return [*new, replaced(op, recreate(op, operands=(*operands, mask), properties=properties))]
+
+
+def conditional(op: Operation, pred: SSAValue, position: int) -> list[Operation]:
+    """An op with a predicate of its own, the operand at `position`."""
+    combined = both(pred, op.operands[position], op)
+    op.operands[position] = combined.results[0]
+    return [combined, op]
+
+
+def predicate_load(op: Operation, pred: SSAValue) -> list[Operation]:
+    return masked(op, pred, 1, (1, 1, 0))
+
+
+def predicate_copy(op: Operation, pred: SSAValue) -> list[Operation]:
+    return masked(op, pred, 2, (1, 1, 1, 0))
+
+
+def predicate_store(op: Operation, pred: SSAValue) -> list[Operation]:
+    return masked(op, pred, 2)
+
+
+def predicate_if(op: Operation, pred: SSAValue) -> list[Operation]:
+    return conditional(op, pred, 0)
+
+
+def predicate_last(op: Operation, pred: SSAValue) -> list[Operation]:
+    return conditional(op, pred, len(op.operands) - 1)
+
+
+def predicate_wait(op: Operation, pred: SSAValue) -> list[Operation]:
+    """A wait, which may have no predicate yet."""
+    assert isinstance(op, ttng.WaitBarrierOp)
+    if op.pred is not None:
+        return conditional(op, pred, 2)
+    wait = ttng.WaitBarrierOp.make(op.alloc, op.phase, op.location, pred, tuple(op.deps))
+    wait.attributes = dict(op.attributes)
+    return [replaced(op, wait)]
+
+
+def predicate_arrive(op: Operation, pred: SSAValue) -> list[Operation]:
+    """An arrival, which may have no predicate yet."""
+    assert isinstance(op, ttng.ArriveBarrierOp)
+    if op.pred is not None:
+        return conditional(op, pred, 1)
+    return [replaced(op, recreate(op, operands=(*op.operands, pred)))]
+
+
+def replaced(op: Operation, new: Operation) -> Operation:
+    """`new`, for the detached `op`, which lets go of its operands."""
+    op.drop_all_references()
+    return new
+
+
+RULES: dict[type[Operation], Rule] = {
+    scf.IfOp: predicate_if,
+    tt.LoadOp: predicate_load,
+    tt.StoreOp: predicate_store,
+    tt.AtomicRMWOp: predicate_store,
+    ttg.AsyncCopyGlobalToLocalOp: predicate_copy,
+    ttng.BarrierExpectOp: predicate_last,
+    ttng.AsyncTMACopyGlobalToLocalOp: predicate_last,
+    ttng.AsyncTMAGatherOp: predicate_last,
+    ttng.WaitBarrierOp: predicate_wait,
+    ttng.ArriveBarrierOp: predicate_arrive,
+}

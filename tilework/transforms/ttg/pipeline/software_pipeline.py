@@ -1,0 +1,75 @@
+"""Pipeline the loops that have a schedule.
+
+Five steps, each in its own file: loads to copies (`lower_loads.py`), prologue and kernel loop (`expand.py`), matrix
+products that run on in the background (`wgmma.py`), the numbers of waits (`waits.py`), stores by descriptor
+(`tma_stores.py`). A loop whose schedule cannot be carried out is left as it is.
+Stage: TTGIR to TTGIR. Cost: AxisInfo, and a copy of the body per stage.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.transforms.common import folding_arith, folding_casts
+from tilework.transforms.common.canonicalize import FOLDS
+from tilework.transforms.common.driver import Driver, rule_table
+from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule, erase_schedule
+from tilework.transforms.ttg.pipeline.expand import expand, problem
+from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
+from tilework.transforms.ttg.pipeline.lower_loads import lower_loads
+from tilework.transforms.ttg.pipeline.waits import update_waits
+from tilework.transforms.ttg.pipeline.wgmma import launch_dots
+from tilework.transforms.ttg.remarks import remark
+
+ARITHMETIC = rule_table(FOLDS, {**folding_arith.REWRITES, **folding_casts.REWRITES})
+
+
+@dataclass(frozen=True)
+class PipelinePass(ModulePass):
+    name = "tritongpu-pipeline"
+    num_stages: int = 3
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop, schedule in lower_loops(op):
+            expand(loop, schedule.in_order(loop))
+        erase_schedule(op)
+        launch_dots(op, self.num_stages)
+        update_waits(op)
+        fold_arithmetic(op)
+
+
+@dataclass(frozen=True)
+class TestPipelineLowerLoopPass(ModulePass):
+    """Only the first step, with the schedule in attributes."""
+
+    name = "tritongpu-test-pipeline-lower-loop"
+    num_stages: int = 3
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop, schedule in lower_loops(op):
+            schedule.write(loop)
+
+
+def lower_loops(module: ModuleOp) -> list[tuple[Operation, Schedule]]:
+    """Lower the loads of all loops with a schedule that can be carried out."""
+    facts: AxisFacts | None = None
+    lowered: list[tuple[Operation, Schedule]] = []
+    for loop in loops_in(module):
+        if (schedule := Schedule.read(loop)) is None or not body_ops(loop):
+            continue
+        if (reason := problem(loop, schedule.in_order(loop))) is not None:
+            remark(loop, f"the loop is not pipelined: {reason}")
+            continue
+        facts = facts or axis_info(module)
+        lowered.append((lower_loads(loop, schedule, facts), schedule))
+    return lowered
+
+
+def fold_arithmetic(module: ModuleOp) -> None:
+    """Fold the counters and predicates of the first iterations."""
+    for function in tuple(module.ops):
+        Driver(ARITHMETIC).run(function)

@@ -1,0 +1,109 @@
+"""Step 4 of the pipeliner: how many groups of copies may still be under way at each `ttg.async_wait`.
+
+    %g1 = ttg.async_commit_group tokens %a
+    %g2 = ttg.async_commit_group tokens %b         one group was committed after %g1, so
+    %w = ttg.async_wait %g1 {num = 1 : i32}        one group may be under way when %g1 is done
+
+Groups finish in order. The number for a token is the least number of commits on any way from where the token was made
+to the wait; a token that a loop carries comes from before the loop or from an iteration before. A way that cannot be
+followed gives 0: wait for everything.
+
+Waits with no commit between them become one, at the first, with the least number.
+"""
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tilework.ir import ttg
+from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
+from tilework.ir.types import i32, int_attr
+from tilework.transforms.ttg.pipeline.loops import LOOPS, enclosing_op, yield_of
+
+FAR = 1 << 20  # more groups than can be under way
+BRANCHES = LOOPS | {scf.IfOp}
+
+
+def update_waits(root: Operation) -> None:
+    """Set the number of every wait for one token under `root`, then merge waits."""
+    waits = [op for op in root.walk() if type(op) is ttg.AsyncWaitOp]
+    for wait in waits:
+        if len(wait.operands) == 1:
+            number = commits_since(wait.operands[0], wait, frozenset())
+            wait.properties["num"] = int_attr(number if number < FAR else 0, i32)
+    for block in dict.fromkeys(wait.parent for wait in waits if wait.parent is not None):
+        merge_waits(block)
+
+
+def commits_since(token: SSAValue, at: Operation, seen: frozenset[SSAValue]) -> int:
+    """The least number of commits between the making of `token` and `at`."""
+    if token in seen:
+        return FAR  # once more around the loop is never the shorter way
+    if isinstance(token, OpResult):
+        made = token.op
+        if type(made) is not ttg.AsyncCommitGroupOp or made.parent is None:
+            return 0
+        after = made.next_op
+        return 0 if after is None else commits_between(made.parent, after, at)
+    assert isinstance(token, BlockArgument), token
+    loop = token.block.parent_op()
+    if loop is None or type(loop) is not scf.ForOp or token.index == 0:
+        return 0
+    start = token.block.first_op
+    assert start is not None
+    here = commits_between(token.block, start, at)
+    before = commits_since(loop.operands[2 + token.index], loop, seen | {token})
+    around = commits_since(yield_of(loop).operands[token.index - 1], yield_of(loop), seen | {token})
+    return here + min(before, around)
+
+
+def commits_between(block: Block, start: Operation, end: Operation) -> int:
+    """The least number of commits from `start`, an op of `block`, to just before `end`, which may be deeper inside."""
+    stop = enclosing_op(end, block)
+    if stop is None:
+        return 0
+    count = 0
+    current: Operation | None = start
+    while current is not None and current is not stop:
+        count += commits_in(current)
+        current = current.next_op
+    if current is None:
+        return 0
+    if stop is not end:
+        inner = next(b for region in stop.regions for b in region.blocks if enclosing_op(end, b) is not None)
+        if inner.first_op is not None:
+            count += commits_between(inner, inner.first_op, end)
+    return count
+
+
+def commits_in(op: Operation) -> int:
+    """The least number of commits that `op` makes."""
+    if type(op) is ttg.AsyncCommitGroupOp:
+        return 1
+    if type(op) is scf.IfOp:
+        branches = [sum(map(commits_in, region.blocks[0].ops)) if region.blocks else 0 for region in op.regions]
+        return min(branches, default=0)
+    return 0
+
+
+def merge_waits(block: Block) -> None:
+    """Join each wait of `block` with those behind it that no commit or branch separates from it."""
+    group: list[Operation] = []
+    for op in (*block.ops, None):
+        if op is not None and type(op) is ttg.AsyncWaitOp:
+            group.append(op)
+        elif op is None or type(op) is ttg.AsyncCommitGroupOp or type(op) in BRANCHES:
+            if len(group) > 1:
+                merge(group)
+            group = []
+
+
+def merge(waits: list[Operation]) -> None:
+    """One wait, at the first of `waits`, for all of them."""
+    first = waits[0]
+    number = min(wait.properties["num"].value.data for wait in waits)  # pyright: ignore[reportAttributeAccessIssue]
+    tokens = list(dict.fromkeys(token for wait in waits for token in wait.operands))
+    joined = ttg.AsyncWaitOp.make(tokens, number, first.location)
+    insert_before(first, joined)
+    for wait in waits:
+        replace_all_uses(wait.results[0], joined.results[0])
+        erase_op(wait)

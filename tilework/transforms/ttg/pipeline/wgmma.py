@@ -1,0 +1,267 @@
+"""Step 3 of the pipeliner: matrix products of warp groups run in the background.
+
+    %d = ttng.warp_group_dot %a, %b, %acc                %d = ttng.warp_group_dot %a, %b, %acc {isAsync = true}
+    scf.yield %d                                 ==>     %w:3 = ttng.warp_group_dot_wait %d, %a, %b {pendings = 1}
+                                                         scf.yield %w#0
+
+With `pendings = 1` the product of the iteration before is done, and this one runs on while the next copies start. That is
+right if nobody looks at the sum or overwrites the operands meanwhile:
+
+1. the memory of the operands is not written in the same iteration: it is one of several buffers, or from outside;
+2. the result is only carried to the next iteration (as f32), or read in an `scf.if`, which then waits;
+3. there it is only the sum of products again, or read behind a wait for everything.
+
+A product for which this does not hold is waited for at once (`pendings = 0`), and so are all before it. A wait takes as
+operands, besides the sums, the memory that the products read: it is in use until then.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.rewrite import insert_after, insert_before
+from tilework.ir.ttg.types import is_memdesc
+from tilework.ir.types import element_type, f32, i1, int_attr, is_tensor
+from tilework.layouts.encodings import NvidiaMma
+from tilework.transforms.ttg.pipeline.loops import body_of, body_ops, enclosing_op, loops_in, num_stages, yield_of
+from tilework.transforms.ttg.pipeline.wgmma_split import split_along_k
+
+Dot = ttng.WarpGroupDotOp
+Wait = ttng.WarpGroupDotWaitOp
+SUM = 2  # the operand that is the sum so far
+VIEWS: frozenset[type[Operation]] = frozenset(
+    {ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescReinterpretOp, ttg.ConvertLayoutOp}
+)
+
+
+def launch_dots(root: Operation, default_stages: int) -> None:
+    """Make the products directly in loops under `root` asynchronous."""
+    for loop in loops_in(root):
+        if num_stages(loop, default_stages) >= 1:
+            dots = [op for op in body_ops(loop) if type(op) is Dot]
+            if dots:
+                launch(loop, dots)
+
+
+def launch(loop: Operation, dots: Sequence[Operation]) -> None:
+    """Start the products `dots` of `loop` in the background, and wait where it must be."""
+    running: dict[Operation, int] = {}  # the products that go on, with the number of the carried value each gives
+    for dot in dots:
+        dot.properties["isAsync"] = int_attr(1, i1)
+        position = carried_position(loop, dot)
+        if position is None:
+            wait_for(dot.results, 0, behind=dot)
+        else:
+            running[dot] = position
+    if not running:
+        return
+    if first_full_wait(loop) is None:
+        wait_in_loop(loop, [piece for dot in running for piece in split_along_k(dot)])
+    wait_behind(loop, list(running.values()))
+
+
+def carried_position(loop: Operation, dot: Operation) -> int | None:
+    """Which value of `loop` the result of `dot` becomes, if it may run on until the next iteration."""
+    if not all(is_stable(value, loop, set()) for value in dot.operands[:SUM] if is_memdesc(value.type)):
+        return None
+    if element_type(dot.results[0].type) != f32:
+        return None
+    positions: list[int] = []
+    if not follow_result(dot.results[0], loop, positions) or len(positions) != 1:
+        return None
+    argument = body_of(loop).args[1 + positions[0]]
+    if not is_only_summed(argument):
+        wait = first_full_wait(loop)
+        if wait is None or not all(is_behind(use.operation, wait, loop) for use in argument.uses):
+            return None
+        thread_through(wait, argument)
+    return positions[0]
+
+
+def is_stable(memory: SSAValue, loop: Operation, seen: set[SSAValue]) -> bool:
+    """`memory` is not written while the product runs: it is from outside the loop, or one of several buffers."""
+    while isinstance(memory, OpResult) and type(memory.op) in VIEWS:
+        memory = memory.op.operands[0]
+    if memory in seen:
+        return True
+    body = body_of(loop)
+    if isinstance(memory, BlockArgument) and memory.block is body:
+        carried = yield_of(loop).operands[memory.index - 1]
+        return is_stable(carried, loop, seen | {memory})
+    if isinstance(memory, OpResult) and enclosing_op(memory.op, body) is not None:
+        return type(memory.op) is ttg.MemDescIndexOp
+    return True
+
+
+def is_no_op(op: Operation) -> bool:
+    """`op` gives every register the value it had."""
+    if type(op) is ttg.ConvertLayoutOp:
+        return layout_of(op.operands[0].type) == layout_of(op.results[0].type)
+    return type(op) is tt.ReshapeOp or type(op) is tt.TransOp
+
+
+def follow_result(value: SSAValue, loop: Operation, positions: list[int]) -> bool:
+    """Collect where the loop carries `value` on; False if it is read in the loop other than in a branch."""
+    body = body_of(loop)
+    for use in value.uses:
+        user = use.operation
+        parent = user.parent_op()
+        if user is yield_of(loop):
+            positions.append(use.index)
+        elif type(user) is scf.YieldOp and parent is not None and type(parent) is scf.IfOp:
+            if not follow_result(parent.results[use.index], loop, positions):
+                return False
+        elif user.parent is body:
+            if not is_no_op(user) or not follow_result(user.results[0], loop, positions):
+                return False
+        elif (outer := enclosing_op(user, body)) is None or type(outer) is not scf.IfOp:
+            return False
+    return True
+
+
+def is_only_summed(value: SSAValue) -> bool:
+    """`value` is only the sum so far of products."""
+    for use in value.uses:
+        user = use.operation
+        if type(user) is Dot and use.index == SUM:
+            continue
+        if not is_no_op(user) or not is_only_summed(user.results[0]):
+            return False
+    return True
+
+
+def first_full_wait(loop: Operation) -> Operation | None:
+    """The first wait of the body for all products."""
+    for op in body_ops(loop):
+        if type(op) is Wait and op.properties["pendings"].value.data == 0:  # pyright: ignore
+            return op
+    return None
+
+
+def is_behind(op: Operation, wait: Operation, loop: Operation) -> bool:
+    """`op` runs after `wait` in an iteration."""
+    here = enclosing_op(op, body_of(loop))
+    current = wait.next_op
+    while current is not None:
+        if current is here:
+            return True
+        current = current.next_op
+    return False
+
+
+def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
+    """Wait for the products of the iteration before, where those of this one have all been started."""
+    results = [dot.results[0] for dot in dots]
+    last_waits = False
+    for dot in dots:
+        last_waits = must_free_registers(dot, loop)
+        if last_waits:
+            wait_for(dot.results, len(dots) - 1, behind=dot)
+        if not last_waits or len(dots) > 1:
+            for block in branches_that_read(dot, loop):
+                wait_for(dot.results, 0, inside=block)
+    if not last_waits:
+        wait_for(results, len(dots), behind=dots[-1])
+
+
+def must_free_registers(dot: Operation, loop: Operation) -> bool:
+    """The left factor is in registers that the loop computes anew."""
+    left = dot.operands[0]
+    if not is_tensor(left.type) or not isinstance(left, OpResult) or enclosing_op(left.op, body_of(loop)) is None:
+        return False
+    source = left.op.operands[0] if type(left.op) is ttg.ConvertLayoutOp else None
+    return source is None or not isinstance(encoding_of(source.type), NvidiaMma)
+
+
+def branches_that_read(dot: Operation, loop: Operation) -> list[Block]:
+    """The outermost blocks of branches in which the result of `dot` is read, not only passed on."""
+    body = body_of(loop)
+    found: dict[Block, None] = {}
+    for use in dot.results[0].uses:
+        user = use.operation
+        block = user.parent
+        if block is None or block is body or enclosing_op(user, body) is None:
+            continue
+        if not (type(user) is scf.YieldOp and type(block.parent_op()) is scf.IfOp):
+            found[block] = None
+    return [block for block in found if not any(is_within(block, other) for other in found if other is not block)]
+
+
+def is_within(block: Block, other: Block) -> bool:
+    """`block` is nested in `other`."""
+    op = block.parent_op()
+    return op is not None and enclosing_op(op, other) is not None
+
+
+def wait_for(
+    values: Iterable[SSAValue], pendings: int, *, behind: Operation | None = None, inside: Block | None = None
+) -> Operation:
+    """A wait for `values` behind an op, or at the start of a block; what comes after it reads its results."""
+    values = list(values)
+    operands = list(dict.fromkeys([*values, *(memory for value in values for memory in memory_read_for(value))]))
+    location = behind.location if behind is not None else values[0].owner.location  # pyright: ignore
+    wait = Wait.make(operands, pendings, location)
+    if behind is not None:
+        insert_after(behind, wait)
+    else:
+        assert inside is not None and inside.first_op is not None
+        insert_before(inside.first_op, wait)
+    for value, done in zip(values, wait.results, strict=False):
+        use_instead(value, done, wait)
+    return wait
+
+
+def memory_read_for(value: SSAValue) -> list[SSAValue]:
+    """The memory that the products read which `value` is the sum of, as far as nobody has waited for them."""
+    found: list[SSAValue] = []
+    while isinstance(value, OpResult):
+        if type(value.op) is Dot:
+            found = [operand for operand in value.op.operands[:SUM] if is_memdesc(operand.type)] + found
+            value = value.op.operands[SUM]
+        elif is_no_op(value.op):
+            value = value.op.operands[0]
+        else:
+            break
+    return found
+
+
+def use_instead(value: SSAValue, done: SSAValue, wait: Operation) -> None:
+    """Read `done` instead of `value` behind `wait`, in its block and inside of it."""
+    block = wait.parent
+    assert block is not None
+    later: set[Operation] = set()
+    current = wait.next_op
+    while current is not None:
+        later.add(current)
+        current = current.next_op
+    for use in tuple(value.uses):
+        if enclosing_op(use.operation, block) in later:
+            use.operation.operands[use.index] = done
+
+
+def thread_through(wait: Operation, value: SSAValue) -> None:
+    """Let `wait` also hold back what reads `value` behind it."""
+    if value in wait.operands:
+        done = wait.results[list(wait.operands).index(value)]
+        use_instead(value, done, wait)
+        return
+    pendings = wait.properties["pendings"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    new = Wait.make((*wait.operands, value), pendings, wait.location)
+    insert_before(wait, new)
+    for old, result in zip(wait.results, new.results, strict=False):
+        old.replace_all_uses_with(result)
+    wait.detach()
+    wait.drop_all_references()
+    use_instead(value, new.results[-1], new)
+
+
+def wait_behind(loop: Operation, positions: Sequence[int]) -> None:
+    """Wait for what still runs when the loop ends."""
+    results = [loop.results[position] for position in dict.fromkeys(positions)]
+    wait = Wait.make(results, 0, loop.location)
+    insert_after(loop, wait)
+    for result, done in zip(results, wait.results, strict=True):
+        use_instead(result, done, wait)

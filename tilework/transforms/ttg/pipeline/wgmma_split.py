@@ -1,0 +1,73 @@
+"""Split a product whose left factor is in registers along K, one piece per instruction.
+
+    %d = warp_group_dot %a, %b, %c             %a0, %a1 = the halves of %a along K
+    (K = 32, an instruction takes 16)    ==>   %d0 = warp_group_dot %a0, (memdesc_subslice %b[0, 0]), %c
+                                               %d = warp_group_dot %a1, (memdesc_subslice %b[16, 0]), %d0, %true
+
+The registers of a piece are free again when its instruction is done, before those of the whole. %a is cut by a reshape to
+M x 2 x ... x 2 x k, a transposition that brings the 2s to the end, and a `tt.split` for each of them: no data moves.
+"""
+
+from xdsl.ir import Operation, SSAValue
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.rewrite import constant, insert_before, recreate, replace_op
+from tilework.ir.types import i1, is_tensor, shape_of, tensor_type
+from tilework.layouts.encodings import DISTRIBUTED, NvidiaMma
+from tilework.layouts.errors import LayoutError
+from tilework.layouts.infer import infer_reshape
+
+
+def split_along_k(dot: Operation) -> list[Operation]:
+    """Replace `dot` by its pieces, in order; itself alone where it cannot or need not be cut."""
+    left, right, total, *use_total = dot.operands
+    mma = encoding_of(dot.results[0].type)
+    if not is_tensor(left.type) or not isinstance(mma, NvidiaMma):
+        return [dot]
+    shape, width = shape_of(left.type), mma.instr_shape[-1]
+    if len(shape) != 2 or shape[1] <= width or shape[1] % width or len(mma.instr_shape) < 3:
+        return [dot]
+    try:
+        lefts = pieces_of(dot, left, shape[1] // width, width)
+    except LayoutError:
+        return [dot]
+    rights: list[SSAValue] = []
+    for position in range(len(lefts)):
+        part = ttg.MemDescSubsliceOp.make(right, (position * width, 0), (width, shape_of(right.type)[1]), dot.location)
+        insert_before(dot, part)
+        rights.append(part.results[0])
+    always = constant(1, i1, dot.location)
+    insert_before(dot, always)
+    dots: list[Operation] = []
+    for a, b in zip(lefts, rights, strict=True):
+        piece = recreate(dot, operands=(a, b, total, *use_total))
+        total, use_total = piece.results[0], [always.results[0]]
+        dots.append(piece)
+    replace_op(dot, *dots)
+    return dots
+
+
+def pieces_of(dot: Operation, left: SSAValue, count: int, width: int) -> list[SSAValue]:
+    """`left` cut along its columns into `count` tensors of `width`. Raises `LayoutError` before anything is built."""
+    location = dot.location
+    source = encoding_of(left.type)
+    assert isinstance(source, DISTRIBUTED), left.type
+    rows, columns = shape_of(left.type)
+    halvings = count.bit_length() - 1
+    folded = (rows, *(2,) * halvings, width)
+    encoding = infer_reshape((rows, columns), source, folded)
+    ops: list[Operation] = []
+    whole = tensor_type(folded, left.type.element_type)  # pyright: ignore[reportAttributeAccessIssue]
+    ops.append(tt.ReshapeOp.make(left, with_encoding(whole, encoding), location))
+    order = (0, halvings + 1, *range(halvings, 0, -1))
+    ops.append(tt.TransOp.make(ops[-1].results[0], order, location))
+    parts: list[SSAValue] = [ops[-1].results[0]]
+    for _ in range(halvings):
+        splits = [tt.SplitOp.make(part, location) for part in parts]
+        ops += splits
+        parts = [result for split in splits for result in split.results]
+    target = with_encoding(tensor_type((rows, width), whole.element_type), source)
+    converts = [ttg.ConvertLayoutOp.make(part, target, location) for part in parts]
+    insert_before(dot, *ops, *converts)
+    return [convert.results[0] for convert in converts]

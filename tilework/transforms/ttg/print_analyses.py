@@ -1,0 +1,73 @@
+"""Show what the analyses of shared memory find (tests of the analyses).
+
+    test-print-alias         %b -> %a                                   the buffers of every memory descriptor
+    test-print-allocation    ttg.local_alloc => offset = 0, size = 512  the place of every buffer, then of each function
+    test-print-membar        inserts a ttg.local_barrier wherever one is needed
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from tilework.analysis.alias import aliases
+from tilework.analysis.allocation import module_allocation
+from tilework.analysis.membar import barriers
+from tilework.ir import tt, ttg
+from tilework.ir.module_facts import TARGET, capability
+from tilework.ir.names import ValueNames
+from tilework.ir.rewrite import insert_after, insert_before
+from tilework.transforms.ttg.allocate_shared_memory import OLDEST
+
+
+@dataclass(frozen=True)
+class PrintAliasPass(ModulePass):
+    name = "test-print-alias"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for line in alias_lines(op):
+            print(line)
+
+
+def alias_lines(module: ModuleOp) -> Iterator[str]:
+    """The functions, and for each value of them the buffers it may name."""
+    for function in module.ops:
+        if type(function) is not tt.FuncOp:
+            continue
+        yield f"@{function.properties['sym_name'].data}"  # pyright: ignore[reportAttributeAccessIssue]
+        known, names = aliases(function), ValueNames(function).of
+        position = {value: place for place, value in enumerate(names)}
+        for value in sorted(known, key=lambda value: position[value]):
+            yield f"{names[value]} -> {','.join(names[buffer] for buffer in known[value])}"
+
+
+@dataclass(frozen=True)
+class PrintAllocationPass(ModulePass):
+    name = "test-print-allocation"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for name, allocation in module_allocation(op, target_of(op)).items():
+            print(f"@{name}")
+            for buffer in allocation.buffers:
+                print(f"{buffer.owner.name} => offset = {buffer.offset}, size = {buffer.size}")
+            print(f"size = {allocation.size}")
+
+
+def target_of(module: Operation) -> int:
+    """The compute capability that a module says it is for."""
+    return capability(module) if TARGET in module.attributes else OLDEST
+
+
+@dataclass(frozen=True)
+class PrintMembarPass(ModulePass):
+    name = "test-print-membar"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        found = barriers(op, target_of(op))
+        for inner in found.before:
+            insert_before(inner, ttg.LocalBarrierOp.make(inner.location))
+        for inner in found.after:
+            insert_after(inner, ttg.LocalBarrierOp.make(inner.location))
