@@ -22,17 +22,20 @@
 Kernel arguments are NumPy scalars of the parameter's size, bytes, or arrays already on the device by their address.
 """
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+from tilework.emulator.check import Checker, CheckingMachine
+from tilework.emulator.counters import Counters
 from tilework.emulator.layout import local_layout, module_variables, parameter_layout, shared_layout
 from tilework.emulator.machine import MAX_INSTRUCTIONS, Machine
 from tilework.emulator.memory import Array, Memory
 from tilework.emulator.parser import parse_ptx
-from tilework.emulator.ports import ArenaPort
+from tilework.emulator.ports import ArenaPort, Watchers
 from tilework.emulator.syntax import EmulatorError, Function, PtxModule
 from tilework.emulator.translate import Block
 
@@ -106,14 +109,21 @@ class LoadedFunction:
 
 
 class Device:
-    """One emulated GPU. `output` gets what kernels print; `watcher` sees every access; `max_instructions` ends endless loops."""
+    """One emulated GPU. `output` gets what kernels print; `max_instructions` ends endless loops. With `check` every launch is
+    checked (see `check`), warps in an order drawn from `seed`; with `collect` its findings are kept in `checker.findings` and not
+    raised. With `counters` what a profiler would count is in `device.counters`."""
 
     def __init__(
         self, capacity: int = 16 << 30, output: Callable[[str], None] | None = None, max_instructions: int = MAX_INSTRUCTIONS,
-        machine: type[Machine] = Machine, watcher: Any = None,
+        check: bool = False, seed: int = 0, collect: bool = False, counters: bool = False,
     ) -> None:  # fmt: skip
         self.memory = Memory(capacity)
-        self.output, self.max_instructions, self.machine, self.watcher = output, max_instructions, machine, watcher
+        self.output, self.max_instructions = output, max_instructions
+        self.random = random.Random(seed)
+        self.checker = Checker(self.memory, collect) if check else None
+        self.counters = Counters() if counters else None
+        self.observers: list[Any] = [one for one in (self.checker, self.counters) if one is not None]
+        self.watcher = Watchers(self.observers) if len(self.observers) > 1 else self.observers[0] if self.observers else None
         self.thread_instructions = 0
 
     # memory
@@ -163,6 +173,8 @@ class Device:
         machine = self.machine_for(function, block3, shared)
         if data:
             self.memory.write(machine.parameters, data)
+        if self.counters is not None:
+            self.counters.begin_launch()
         machine.begin_launch(grid3)
         for z in range(grid3[2]):
             for y in range(grid3[1]):
@@ -184,8 +196,12 @@ class Device:
             place, size = parameter_layout(function.function)
             parameters = self.memory.allocate(max(1, size))  # they stay: translated code knows where they are
             symbols |= {name: parameters + offset for name, offset in place.items()}
-            made = self.machine(module.ptx, function.function, state, symbols, module.functions, self.max_instructions, self.output)
-            made.parameters = parameters
+            kind = Machine if self.checker is None else CheckingMachine
+            made = kind(module.ptx, function.function, state, symbols, module.functions, self.max_instructions, self.output)
+            made.parameters, made.observers = parameters, self.observers
+            if isinstance(made, CheckingMachine):
+                assert self.checker is not None
+                made.checker, made.draw = self.checker, self.random
             function.machines[key] = made
         return function.machines[key]
 

@@ -7,10 +7,10 @@ Floats (f16, bf16, tf32, and fp8 in wgmma). All products of one output and its a
     3. the terms are added exactly, and the sum is cut off (f32 results) or rounded to nearest (f16 results).
 
 The exponent of a product is the sum of its factors' exponents, before it is normalised, so 1.5 · 1.5 = 2.25 has exponent 0; a
-denormal number has the exponent of the smallest normal one. Hopper keeps 25 places, and 13 for fp8, whose f32 results have 13 places too:
+denormal number has the exponent of the smallest normal one, and a product with zero has none; the largest is at least -133. Hopper keeps 25 places, and 13 for fp8, whose f32 results have 13 places too:
 
-    >>> one, tiny = np.ones((1, 1, 1)), np.full((1, 1, 1), 2.0**-13)
-    >>> fused(tiny, one, one, E4M3).item() - 1 == 2.0**-13, fused(tiny / 2, one, one, E4M3).item()
+    >>> one, small, smaller = (Factor.of(np.full((1, 1, 1), x), E4M3) for x in (1, 2.0**-13, 2.0**-14))
+    >>> fused(small, one, np.ones((1, 1, 1))).item() == 1 + 2.0**-13, fused(smaller, one, np.ones((1, 1, 1))).item()
     (True, 1.0)
 
 f64 is a chain of fused multiply-adds in the order of k. Integers are exact, and wrap around or saturate at the end.
@@ -25,6 +25,8 @@ import numpy as np
 from tilework.emulator import floats
 from tilework.emulator.memory import Array
 
+LEAST = 2.0**-133  # the largest exponent is at least this
+LARGEST = {np.float32: 2.0**100, np.float64: 2.0**500}  # above all scales that are not for zero products
 COLUMNS = 64  # outputs are computed this many columns at a time, to stay in the cache
 
 
@@ -91,45 +93,65 @@ def numbers(words: Array, type: str) -> Array:
 
 
 def powers_of_two(values: Array, least: float) -> Array:
-    """The power of two that the hardware takes as the size of each number: infinite for NaN too, and never less than `least`."""
+    """The power of two that the hardware takes as the size of each number: at least `least`, zero for zero, infinite for NaN too."""
     bits, mask = (np.uint32, 0x7F800000) if values.dtype == np.float32 else (np.uint64, 0x7FF0_0000_0000_0000)
-    return np.maximum((values.view(bits) & bits(mask)).view(values.dtype), values.dtype.type(least))
+    found = (values.view(bits) & bits(mask)).view(values.dtype)
+    if found.min() < least:
+        found = np.maximum(found, values.dtype.type(least))
+        found *= values != 0
+    return found
 
 
-def fused(a: Array, b: Array, c: Array, kind: Multiplicand, other: Multiplicand | None = None, result: str = "f32") -> Array:
-    """C + A·B for arrays (any, M, K), (any, K, N), (any, M, N), in steps of k; `other` is the type of B where it differs, `result`
-    the type of C and D, "f32" or "f16"."""
-    left = a.astype(kind.compute, copy=False)
-    right = b.astype(kind.compute, copy=False)
-    added = c.astype(np.float64)
-    for start in range(0, a.shape[-1], kind.depth):
-        part = slice(start, start + kind.depth)
-        found = step(left[..., part], right[..., part, :], added, kind, other or kind, result)
-        added = found.astype(np.float64)
-    return found  # type: ignore[return-value]  (k is not zero)
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A, or the transpose of B, ready to be multiplied. k comes first, so that NumPy adds long rows: (k, any, rows)."""
+
+    kind: Multiplicand
+    values: Array
+    sizes: Array
+
+    @classmethod
+    def of(cls, matrix: Array, kind: Multiplicand) -> "Factor":
+        """From (any, rows, k)."""
+        values = np.ascontiguousarray(matrix.transpose(2, 0, 1), kind.compute)
+        return cls(kind, values, powers_of_two(values, kind.least))
+
+    def part(self, start: int) -> "Factor":
+        if start == 0 and len(self.values) <= self.kind.depth:
+            return self
+        here = slice(start, start + self.kind.depth)
+        return Factor(self.kind, self.values[here], self.sizes[here])
 
 
-def step(a: Array, b: Array, c: Array, kind: Multiplicand, other: Multiplicand, result: str) -> Array:
-    """One sum. k comes first in the arrays of terms, so that NumPy adds long rows."""
+def fused(a: Factor, b: Factor, c: Array, result: str = "f32") -> Array:
+    """C + A·B, (any, M, N), in steps of k; `result` is the type of C and D, "f32" or "f16"."""
+    if b.values.shape[2] < a.values.shape[2]:  # NumPy is faster where the last dimension is the longer one
+        return fused(b, a, c.swapaxes(1, 2), result).swapaxes(1, 2)
+    found = c
+    for start in range(0, len(a.values), a.kind.depth):
+        found = step(a.part(start), b.part(start), np.ascontiguousarray(found, np.float64), result)
+    return found
+
+
+def step(a: Factor, b: Factor, c: Array, result: str) -> Array:
+    """One sum."""
+    kind = a.kind
     with np.errstate(all="ignore"):
-        size_a, size_b = powers_of_two(a, kind.least), powers_of_two(b, other.least)
-        size_c = powers_of_two(c, 2.0**-14 if result == "f16" else 2.0**-126)
-        a_k, size_a_k = (np.ascontiguousarray(x.transpose(2, 0, 1))[..., None] for x in (a, size_a))
-        b_k, size_b_k = (x.transpose(1, 0, 2)[:, :, None, :] for x in (b, size_b))
+        size_c = np.maximum(powers_of_two(c, 2.0**-14 if result == "f16" else 2.0**-126), LEAST)
         found = np.empty(c.shape, np.float64)
-        for start in range(0, b.shape[-1], COLUMNS):
+        for start in range(0, c.shape[2], COLUMNS):
             part = slice(start, start + COLUMNS)
-            terms = np.empty((a.shape[2], *c[..., part].shape), kind.compute)
-            np.multiply(size_a_k, size_b_k[..., part], out=terms)
+            terms = np.empty((len(a.values), *c[..., part].shape), kind.compute)
+            np.multiply(a.sizes[..., None], b.sizes[:, :, None, part], out=terms)
             top = np.maximum(terms.max(axis=0), size_c[..., part])
             scale = 2.0**kind.fraction / top
-            np.multiply(a_k, b_k[..., part], out=terms)
-            terms *= np.minimum(scale, 2.0**100).astype(kind.compute)
+            np.multiply(a.values[..., None], b.values[:, :, None, part], out=terms)
+            terms *= np.minimum(scale, LARGEST[kind.compute]).astype(kind.compute)
             sums = terms.astype(np.int32).sum(axis=0, dtype=np.int32) + np.trunc(c[..., part] * scale)
             sums *= top
             np.multiply(sums, 2.0**-kind.fraction, out=found[..., part])
-            if not np.isfinite(top).all():
-                plain = (a_k * b_k[..., part]).sum(axis=0) + c[..., part]
+            if not np.isfinite(top).all():  # inf · 0 is NaN in `top`
+                plain = (a.values[..., None] * b.values[:, :, None, part]).sum(axis=0) + c[..., part]
                 np.copyto(found[..., part], plain, where=~np.isfinite(top))
         return finish(found, kind, result)
 
@@ -137,16 +159,14 @@ def step(a: Array, b: Array, c: Array, kind: Multiplicand, other: Multiplicand, 
 def finish(sums: Array, kind: Multiplicand, result: str) -> Array:
     """Sums in the type of the result: f16 to nearest, f32 cut off."""
     if result == "f16":
-        found = sums.astype(np.float16)
+        found = sums.astype(np.float16) + np.float16(0)  # a zero is positive
         return np.where(np.isnan(found), np.uint16(0x7FFF).view(np.float16), found)
     bits = 52 - (kind.fraction if kind.short else 23)
     cut = (sums.view(np.uint64) & np.uint64(-(1 << bits) & 0xFFFF_FFFF_FFFF_FFFF)).view(np.float64)
     found = cut.astype(np.float32)
-    wide = np.abs(found)
-    if float(wide.min()) < 2.0**-126:  # denormals may have been rounded up
-        up = wide > np.abs(cut)
-        found = np.where(up, np.nextafter(found, np.float32(0)), found)
-    if np.isnan(sums).any():
+    size = np.abs(found)
+    if not float(size.min()) >= 2.0**-126:  # denormals may have been rounded up, a zero is positive, NaN has one form
+        found = np.where((size > np.abs(cut)) & (size < 1), np.nextafter(found, np.float32(0)), found) + np.float32(0)
         found = np.where(np.isnan(sums), np.uint32(0x7FFFFFFF).view(np.float32), found)
     return found
 

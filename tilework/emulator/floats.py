@@ -111,7 +111,7 @@ def needs_care(product: Array, *factors: Array) -> Array:
     nonzero = np.ones(np.shape(product), bool)
     for factor in factors:
         nonzero = nonzero & (factor != 0) & np.isfinite(factor)
-    return nonzero & ((size < 2.0**-960) | large | (size > 2.0**1020))
+    return nonzero & ((size < 2.0**-960) | large | (size > 2.0**990))
 
 
 def exactly(function: Any, value: Array, sign: Array, which: Array, *operands: Array) -> Rounded:

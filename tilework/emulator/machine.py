@@ -12,7 +12,7 @@ call and what follows it. Barriers hold strands back; when all threads are held,
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,6 +24,8 @@ DEEPEST_CALL = 64
 PATIENCE = 1000  # runs of one strand after which another one gets a turn
 ENDS = {"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier", "brkpt"}
 MAX_INSTRUCTIONS = 100_000_000
+FULL_WARP = 0xFFFF_FFFF
+CLUSTER = 16  # the number of the cluster's barrier, after those of the block
 
 Key = tuple[int, ...]
 
@@ -76,6 +78,13 @@ class Barrier:
     votes: Array | None = None
 
 
+class Observer(Protocol):
+    """Sees instructions: `wrap` gives the operation to run instead, `ending` is told of branches, calls and barriers."""
+
+    def wrap(self, ins: Instruction, t: Translator, op: Op) -> Op: ...
+    def ending(self, end: Instruction, t: Translator, mask: Array) -> None: ...
+
+
 class Machine:
     """The code of one kernel for one block shape. `run_block` executes one block; the translation is kept for the next."""
 
@@ -94,6 +103,9 @@ class Machine:
         self.strands: dict[tuple[int, Run], Array] = {}
         self.barriers: dict[int, Barrier] = {}
         self.finished = np.zeros(block.threads, bool)
+        self.in_vain = np.zeros(block.threads, bool)  # threads whose last question of that kind was answered no
+        self.observers: list[Observer] = []
+        self.meetings: dict[tuple[int, int], Barrier] = {}  # lanes at bar.warp.sync, by warp and member mask
         self.parameters = 0  # where the arguments of a launch are written
 
     def begin_launch(self, grid: tuple[int, int, int]) -> None:
@@ -128,15 +140,23 @@ class Machine:
 
     def operations(self, run: Run) -> list[Op]:
         if run.ops is None:
-            run.ops = [run.code.translator.translate(ins) for ins in run.instructions]
+            run.ops = [self.watched(ins, run.code.translator) for ins in run.instructions]
         return run.ops
+
+    def watched(self, ins: Instruction, translator: Translator) -> Op:
+        """The operation of an instruction, inside of what its observers do."""
+        op = translator.translate(ins)
+        for observer in self.observers:
+            op = observer.wrap(ins, translator, op)
+        return op
 
     # running
 
     def run_block(self, ctaid: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
         self.block.start(ctaid, grid)
-        self.executed, self.stalled, self.progress = 0, False, 0
-        self.barriers, self.strands = {}, {}
+        self.executed, self.stalled, self.progress, self.idle = 0, False, 0, 0
+        self.in_vain = np.zeros(self.block.threads, bool)
+        self.barriers, self.strands, self.meetings = {}, {}, {}
         self.finished = ~self.block.exists
         for translator in self.translators(self.kernel):
             for register in translator.registers.values():
@@ -145,7 +165,9 @@ class Machine:
         with np.errstate(all="ignore"):
             while self.strands:
                 self.step()
-        if self.barriers:
+        for finish in self.block.state.get("at the end", ()):
+            finish()
+        if self.barriers or self.meetings:
             self.check_stuck()
 
     def translators(self, code: Code) -> list[Translator]:
@@ -168,14 +190,12 @@ class Machine:
             return next(iter(self.strands))
         order = sorted(self.strands, key=lambda at: (at[1].key, at[0]))
         self.patience += 1
+        ready = [at for at in order if not at[1].collective or self.is_whole(self.strands[at])] or order
         if self.patience % PATIENCE == 0 or self.stalled:
-            behind = [at for at in order if at != self.last]
+            behind = [at for at in ready if at != self.last]
             turn = self.patience // PATIENCE if not self.stalled else self.patience
-            return behind[turn % len(behind)] if behind else order[0]
-        for at in order:
-            if not at[1].collective or self.is_whole(self.strands[at]):
-                return at
-        return order[0]
+            return behind[turn % len(behind)] if behind else ready[0]
+        return ready[0]
 
     def is_whole(self, mask: Array) -> bool:
         """Whether the warps of these threads are complete, but for threads that have ended."""
@@ -189,21 +209,29 @@ class Machine:
         mask = self.strands.pop(at)
         count = int(mask.sum())
         before = self.progress
-        was_stalled, self.stalled = self.stalled, False
+        self.stalled = False
         self.execute(run, True if count == len(mask) else mask)
         self.executed += len(run.instructions) + 1
         self.thread_instructions += (len(run.instructions) + 1) * count
         if self.executed > self.max_instructions:
             raise EmulatorError(f"the block executed {self.max_instructions} instructions and has not ended; is a loop endless?")
         self.leave(group, run, mask)
-        if self.stalled and self.progress == before:
-            self.idle = self.idle + 1 if was_stalled else 1
+        if self.progress != before:
+            self.idle, self.stalled = 0, False
+            self.in_vain[:] = False
+        elif self.stalled:
+            self.idle += 1
             if self.idle > PATIENCE * max(1, len(self.strands)):
                 raise Stuck(self.located("all threads wait for something that does not happen", run.instructions[-1] if run.instructions else None))
-        else:
-            self.stalled = False
+        elif (mask & ~self.in_vain).any():
+            self.idle = 0
 
-    idle = 0
+    idle = 0  # waits in vain since something happened
+
+    def waited(self, threads: Array, over: Array) -> None:
+        """Threads asked for something; those that are not `over` will ask again."""
+        self.in_vain[threads] = ~over
+        self.stalled = self.stalled or not bool(over.all())
 
     def execute(self, run: Run, mask: Mask) -> None:
         ops = run.ops if run.ops is not None else self.operations(run)
@@ -247,6 +275,8 @@ class Machine:
         end = run.end
         if end is None:
             return self.go(group, run.next(), mask)
+        for observer in self.observers:
+            observer.ending(end, run.code.translator, mask)
         taken = mask
         if end.predicate is not None:
             register = run.code.translator.registers[end.predicate.name]
@@ -286,6 +316,8 @@ class Machine:
         self.finished |= mask
         for number in list(self.barriers):
             self.release(group, number)
+        for warp, members in list(self.meetings):
+            self.part(warp, members)
 
     def trap(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
         raise Trapped(self.located("trap", end, int(np.flatnonzero(mask)[0])))
@@ -343,10 +375,10 @@ class Machine:
         """bar.sync, bar.arrive and bar.red, and barrier.* which are the same with other names."""
         kinds = set(end.modifiers)
         translator = run.code.translator
-        if "warp" in kinds:  # bar.warp.sync: the strands of a warp have met already, see `pick`
-            return self.go(group, run.next(), mask)
+        if "warp" in kinds:
+            return self.meet(group, run, end, mask)
         if "cluster" in kinds:
-            return self.go(group, run.next(), mask)  # a cluster is one block; nobody else can be waited for
+            return self.arrive_in_cluster(group, run, end, mask)
         operands = list(end.operands)
         target = operands.pop(0) if "red" in kinds else None
         number = self.uniform(translator, operands[0], mask, end)
@@ -370,6 +402,59 @@ class Machine:
         else:
             barrier.waiting.append(((group, run.next(), end), mask))
         self.release(group, number)
+        return None
+
+    def meet(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        """bar.warp.sync: lanes wait until all lanes that the member mask names are at one with the same mask, or have ended."""
+        members = np.broadcast_to(run.code.translator.read(end.operands[0], np.uint32), mask.shape)
+        if members[mask].all() and int(members[mask].min()) == FULL_WARP and self.is_whole(mask):
+            self.met(mask)
+            return self.go(group, run.next(), mask)
+        lanes = self.block.everyone % WARP
+        if (outside := mask & (members >> lanes.astype(np.uint32) & np.uint32(1) == 0)).any():
+            raise EmulatorError(self.located("a lane that the member mask does not name is at the barrier", end, int(np.flatnonzero(outside)[0])))
+        for warp in np.flatnonzero(mask.reshape(-1, WARP).any(axis=1)).tolist():
+            mine = mask & (self.block.everyone // WARP == warp)
+            for value in np.unique(members[mine]).tolist():
+                here = mine & (members == value)
+                meeting = self.meetings.setdefault((warp, value), Barrier(np.zeros(self.block.threads, bool)))
+                meeting.arrived |= here
+                meeting.waiting.append(((group, run.next(), end), here))
+                self.part(warp, value)
+        return None
+
+    def part(self, warp: int, members: int) -> None:
+        """Let the lanes at a bar.warp.sync go if all have come."""
+        meeting = self.meetings[(warp, members)]
+        named = np.array([members >> lane & 1 for lane in range(WARP)], bool)
+        here = (meeting.arrived | self.finished).reshape(-1, WARP)[warp]
+        if not here[named].all():
+            return
+        del self.meetings[(warp, members)]
+        self.progress += 1
+        self.met(meeting.arrived)
+        for (own, run, _), mask in meeting.waiting:
+            self.go(own, run, mask)
+
+    def met(self, mask: Array) -> None:
+        """Lanes have met at bar.warp.sync; for those who watch."""
+
+    def arrive_in_cluster(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        """barrier.cluster.arrive and .wait. A cluster is one block, so this is one more barrier of all its threads."""
+        barrier = self.barriers.get(CLUSTER)
+        if "wait" in end.modifiers:
+            if barrier is None or not (barrier.arrived & mask).any():
+                return self.go(group, run.next(), mask)  # the phase they arrived in is over
+            if (early := mask & ~barrier.arrived).any():
+                self.go(group, run.next(), early)
+            barrier.waiting.append(((group, run.next(), end), mask & barrier.arrived))
+            return None
+        barrier = self.barriers.setdefault(CLUSTER, Barrier(np.zeros(self.block.threads, bool)))
+        if (again := barrier.arrived & mask).any():
+            raise EmulatorError(self.located("a thread arrives at the cluster's barrier twice", end, int(np.flatnonzero(again)[0])))
+        barrier.arrived |= mask
+        self.go(group, run.next(), mask)
+        self.release(group, CLUSTER)
         return None
 
     def vote(self, barrier: Barrier, translator: Translator, end: Instruction, vote: Any, target: Any, mask: Array) -> None:
@@ -417,6 +502,13 @@ class Machine:
         """All threads of a barrier have come; for those who watch."""
 
     def check_stuck(self) -> None:
+        if self.meetings:
+            (warp, members), meeting = next(iter(self.meetings.items()))
+            named = np.array([members >> lane & 1 for lane in range(WARP)], bool)
+            missing = np.flatnonzero(named & ~(meeting.arrived | self.finished).reshape(-1, WARP)[warp])
+            (_, _, end), mask = meeting.waiting[0]
+            what = f"lanes of warp {warp} wait for lanes {spans(missing)}, which do not come"
+            raise Stuck(self.located(what, end, int(np.flatnonzero(mask)[0])))
         number, barrier = next(iter(self.barriers.items()))
         if not barrier.waiting:
             return  # arrived without waiting, and nobody waits

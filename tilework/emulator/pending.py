@@ -112,8 +112,11 @@ class Operations:
         """Do what signals this mbarrier; whether there was anything."""
         found = [one for one in self.pending if one.barrier == barrier]
         for operation in found:
+            if operation not in self.pending:  # done meanwhile, by what an earlier one set off
+                continue
             if operation.kind == "signal":
                 self.before(operation)
+            self.pending.remove(operation)
             self.do(operation, np.flatnonzero(operation.waiting))
         return bool(found)
 

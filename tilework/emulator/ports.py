@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 class Watcher(Protocol):
     """Told of accesses before they happen. `kind` is "load", "store", "atomic", or "async load", "async store" for what the
-    copy engine and the tensor cores do on behalf of a thread."""
+    copy engine and the tensor cores do on behalf of a thread. Writes come with their `values`, a row for each address."""
 
     def access(
-        self, ins: "Instruction | None", space: str, kind: str, addresses: Array, size: int, threads: Array
-    ) -> None: ...
+        self, ins: "Instruction | None", space: str, kind: str, addresses: Array, size: int, threads: Array, values: Array | None = None,
+    ) -> None: ...  # fmt: skip
 
 
 class Port:
@@ -79,7 +79,7 @@ class Port:
         width, count = values.dtype.itemsize, values.shape[1]
         self.check(addresses, width * count, width * count if align is None else align, threads)
         if self.watcher is not None:
-            self.watcher.access(ins, self.space, kind, addresses, width * count, threads)
+            self.watcher.access(ins, self.space, kind, addresses, width * count, threads, values)
         first = (self.places(addresses, threads) // np.uint64(width)).astype(np.int64)
         view, bits = self.data.views[width], np.ascontiguousarray(values).view(f"u{width}")
         if count == 1:
@@ -148,3 +148,16 @@ class GenericPort:
             return
         for port, base, which in self.parts(addresses):
             port.write(addresses[which] - np.uint64(base), values[which], threads[which], *args, **kwargs)
+
+
+class Watchers:
+    """Several watchers as one."""
+
+    def __init__(self, watchers: list[Any]) -> None:
+        self.watchers = watchers
+
+    def access(
+        self, ins: "Instruction | None", space: str, kind: str, addresses: Array, size: int, threads: Array, values: Array | None = None,
+    ) -> None:  # fmt: skip
+        for watcher in self.watchers:
+            watcher.access(ins, space, kind, addresses, size, threads, values)

@@ -44,7 +44,7 @@ Rule = Callable[[Instruction, "Translator"], Op]
 
 RULES: dict[str, Rule] = {}
 COLLECTIVE: set[str] = set()
-FAMILIES = ("integer", "moves", "access", "atomics", "floating", "converts", "warp", "matrix")
+FAMILIES = ("integer", "moves", "access", "atomics", "floating", "converts", "warp", "matrix", "barriers", "async_copy", "tma", "wgmma")
 
 TYPES: dict[str, Any] = {
     **{f"b{n}": np.dtype(f"u{n // 8}") for n in (8, 16, 32, 64)},

@@ -141,7 +141,7 @@ def between_floats(ins: Instruction, t: Translator, result: str, source: str) ->
         converted = convert(number if rounding is None else np.copysign(rounding(number), number))
         if flush and narrow.name == "f32":
             converted = narrow.flush(converted)
-        if source == result and rounding is None and not flush:
+        if source == result and rounding is None and not flush and "sat" not in ins.modifiers:
             converted = np.where(np.isnan(number), value, converted)  # a mere move keeps the bits of NaN
             converted = converted.astype(narrow.dtype)
         put(np.broadcast_to(converted, (t.threads,)), mask)

@@ -470,7 +470,7 @@ def lop3(ins: Instruction, t: Translator) -> Op:
 def prmt(ins: Instruction, t: Translator) -> Op:
     """Bytes picked from two words. The selector has four nibbles: which byte, and its top bit whether to copy its sign."""
     out, a, b, selector = t.write(ins.operands[0], np.uint32), *(t.read(x, np.uint32) for x in ins.operands[1:4])
-    mode = ins.modifiers[0] if len(ins.modifiers) > 1 else ""
+    mode = ins.modifiers[1] if len(ins.modifiers) > 1 else ""
     modes = {
         "f4e": lambda k: [(k + i) & 7 for i in range(4)],
         "b4e": lambda k: [(k - i) & 7 for i in range(4)],

@@ -4,8 +4,8 @@
     mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32  {%f1, ...}, {%r1, ...}, {%r5, %r6}, {%f1, ...};
 
 All warps of a block go through an instruction together. The layouts are in `fragments`, the arithmetic is in `dots`. fp8 in
-mma.sync is what ptxas makes of it on Hopper: the numbers become f16 and go through two f16 steps without the accumulator, which is
-then added in f32 (or f16) as `add` does.
+mma.sync is what ptxas makes of it on Hopper: the numbers become f16 and go through two f16 steps, the first two of every four k and
+then the others, without the accumulator, which is then added in f32 (or f16) as `add` does.
 """
 
 import re
@@ -172,17 +172,32 @@ def mma(ins: Instruction, t: Translator) -> Op:
     wanted += [registers(layout_b.count, b), max(1, layout_c.count * type_c.itemsize // np.dtype(word_c).itemsize)]
     if counts != wanted:
         raise Unsupported(ins, f"its operands have {counts} registers, not {wanted}")
-    compute = product(ins, a, b, d)
+    prepare, compute = product(ins, a, b, d)
+    prepare_a = remembered(t, ins.operands[1], a, lambda bits: prepare(layout_a.matrix(dots.numbers(bits, a)), a))
+    prepare_b = remembered(t, ins.operands[2], b, lambda bits: prepare(layout_b.matrix(dots.numbers(bits, b)).swapaxes(1, 2), b))
 
     def op(mask: Mask) -> None:
         warps = whole_warps(t, mask, ins)
-        left = layout_a.matrix(dots.numbers(get_a(warps), a))
-        right = layout_b.matrix(dots.numbers(get_b(warps), b))
         added = layout_c.matrix(get_c(warps).view(type_c))
-        found = np.ascontiguousarray(compute(left, right, added))
-        put(np.ascontiguousarray(layout_c.fragment(found)).view(word_d), warps)
+        found = compute(prepare_a(get_a(warps)), prepare_b(get_b(warps)), added)
+        put(layout_c.fragment(np.ascontiguousarray(found)).view(word_d), warps)
 
     return op
+
+
+def remembered(t: Translator, operand: Operand, type: str, prepare: Callable[[Array], Any]) -> Callable[[Array], Any]:
+    """`prepare`, done once while the registers of an operand keep their bits: a fragment is used by several instructions in a row."""
+    key = ("fragment", tuple(items(operand)), type)
+
+    def find(bits: Array) -> Any:
+        known = t.block.state.get(key)
+        if known is not None and known[0].shape == bits.shape and np.array_equal(known[0], bits):
+            return known[1]
+        found = prepare(bits)
+        t.block.state[key] = bits.copy(), found
+        return found
+
+    return find
 
 
 def registers(elements: int, type: str) -> int:
@@ -206,23 +221,30 @@ def check_types(ins: Instruction, shape: str, d: str, a: str, b: str, c: str) ->
         raise Unsupported(ins, "bits are combined by .xor.popc or .and.popc")
 
 
-def product(ins: Instruction, a: str, b: str, d: str) -> Callable[[Array, Array, Array], Array]:
-    """A·B + C for matrices of doubles and C in its own type."""
+def product(ins: Instruction, a: str, b: str, d: str) -> tuple[Callable[[Array, str], Any], Callable[[Any, Any, Array], Array]]:
+    """(makes a factor of A (any, rows, k), or of the transpose of B; multiplies two of them and adds C in its own type)."""
+    plain: Callable[[Array, str], Any] = lambda matrix, type: matrix  # noqa: E731
     if a == "f64":
-        return dots.chained
+        return plain, lambda left, right, added: dots.chained(left, right.swapaxes(1, 2), added)
     if a in dots.INTEGERS:
         saturate, bitwise = "satfinite" in ins.modifiers, next((name for name in ("xor", "and") if name in ins.modifiers), "")
-        return lambda left, right, added: dots.integral(left, right, added, saturate, bitwise)
+        return plain, lambda left, right, added: dots.integral(left, right.swapaxes(1, 2), added, saturate, bitwise)
     if a in ("e4m3", "e5m2"):
-        return lambda left, right, added: small_floats(left, right, added, d)
-    kind = dots.FLOATS[a]
-    return lambda left, right, added: dots.fused(left, right, added, kind, result=d)
+        return halves, lambda left, right, added: small_floats(left, right, added, d)
+    make: Callable[[Array, str], Any] = lambda matrix, type: dots.Factor.of(matrix, dots.FLOATS[type])  # noqa: E731
+    return make, lambda left, right, added: dots.fused(left, right, added, d)
 
 
-def small_floats(a: Array, b: Array, c: Array, result: str) -> Array:
-    """fp8 through f16: the products first, then the accumulator."""
-    zero = np.zeros(c.shape)
-    products = dots.fused(a, b, zero, dots.F16, result=result)
+def halves(matrix: Array, type: str) -> tuple[dots.Factor, dots.Factor]:
+    """fp8 as f16: the first two of every four k, and the others."""
+    first = np.arange(matrix.shape[-1]) % 4 < 2
+    return dots.Factor.of(matrix[..., first], dots.F16), dots.Factor.of(matrix[..., ~first], dots.F16)
+
+
+def small_floats(a: tuple[dots.Factor, dots.Factor], b: tuple[dots.Factor, dots.Factor], c: Array, result: str) -> Array:
+    products = np.zeros(c.shape)
+    for left, right in zip(a, b, strict=True):
+        products = dots.fused(left, right, products, result)
     with np.errstate(all="ignore"):
         found = products + c.astype(products.dtype)
     nan = np.uint16(0x7FFF).view(np.float16) if result == "f16" else np.uint32(0x7FFFFFFF).view(np.float32)

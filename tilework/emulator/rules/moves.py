@@ -137,7 +137,7 @@ def selp(ins: Instruction, t: Translator) -> Op:
     return lambda mask: np.copyto(out, np.where(chosen(), a, b), where=mask)
 
 
-@rule("nanosleep", "pragma", "prefetch", "prefetchu", "discard", "applypriority", "fence", "membar", "createpolicy")
+@rule("nanosleep", "pragma", "prefetch", "prefetchu", "discard", "applypriority", "createpolicy")
 def nothing(ins: Instruction, t: Translator) -> Op:
     """Hints, and fences, which a machine that does one thing after the other does not need."""
     if ins.opcode == "createpolicy":
