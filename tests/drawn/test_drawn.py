@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.drawn.kernels import ELEMENTS, Kernel, draw_elementwise, draw_kernel
+from tests.drawn.rounding import RoundingError
 from tests.drawn.rules import DType
 from tests.drawn.run import capability, compile_drawn, pipelines, prove
 from tests.pipeline.compiled import first_difference, location_difference
@@ -64,6 +65,9 @@ def test_elementwise_kernels_agree_with_numpy(first: int, tmp_path: Path) -> Non
         inputs = {name: array.copy() for name, array in arrays.items()}
         arguments = [arrays.get(name, SCALARS.get(name)) for name in kernel.signature]
         evaluate(module, "kernel", arguments, (2,))
+        names = list(kernel.signature)
+        fresh = lambda: dict(zip(names, [inputs[n].copy() if n in inputs else SCALARS.get(n) for n in names], strict=True))  # noqa: E731, B023
+        rounding = RoundingError(kernel, tmp_path, fresh, (2,))
         for pid in range(2):
             environment = {**SCALARS, **inputs, "pid": pid}
             for place, value in kernel.stores:
@@ -71,7 +75,13 @@ def test_elementwise_kernels_agree_with_numpy(first: int, tmp_path: Path) -> Non
                 with np.errstate(all="ignore"):
                     wanted = np.broadcast_to(value.compute(environment), value.shape).ravel()
                 start = int(base) + pid * wanted.size
-                problem = difference(arrays[pointer][start : start + wanted.size], wanted, value.dtype)
+                whole = arrays[pointer].copy()
+                got = whole[start : start + wanted.size]
+                if difference(got, wanted, value.dtype):  # libm differs between machines, and % makes much of it
+                    got[:] = wanted
+                    explained = rounding.explains(pointer, arrays[pointer], whole)
+                    got[:] = np.where(explained[start : start + wanted.size], got, arrays[pointer][start : start + wanted.size])
+                problem = difference(got, wanted, value.dtype)
                 assert problem is None, explain(kernel, f"{value.text}: {problem}")
 
 

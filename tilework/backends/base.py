@@ -2,7 +2,7 @@
 
     >>> backend = find_backend(GPUTarget.parse("cuda:90"))
     >>> list(backend.stages(backend.parse_options({})))
-    ['ttir']
+    ['ttir', 'ttgir']
 
 A stage turns the product of the stage before it into its own. Its name is also the file extension of its product, so a
 compilation can be entered and left at any stage. Other packages join through the entry point group `tilework.backends`.
@@ -92,15 +92,22 @@ def backend_class(name: str) -> type[Backend]:
     raise ValueError(f"no backend called {name!r}; known: {', '.join(sorted(BUILTIN))}")
 
 
-def run_passes(module: Any, names: list[str]) -> Any:
-    """Run passes by name, in order, in place."""
-    from tilework.transforms.registry import get_pass
+@cache
+def pass_of(item: str) -> Any:
+    """The pass that an item of a pipeline names, with its options; passes have no state, so one serves all."""
+    from tilework.transforms.registry import parse_pipeline
 
+    (found,) = parse_pipeline(item)
+    return found
+
+
+def run_passes(module: Any, names: list[str]) -> Any:
+    """Run passes, written as in a pipeline (``name{option=value}``), in order, in place."""
     watching = observer(module, names)
     for name in names:
         if watching is not None:
             watching.before(name, module)
-        get_pass(name)().apply(None, module)  # pyright: ignore[reportArgumentType]
+        pass_of(name).apply(None, module)
         if watching is not None:
             watching.after(name)
     if watching is not None:

@@ -88,9 +88,21 @@ def narrow(b: Builder, value: Value, type: Attribute, saturate: bool = False) ->
         return b.fpext(value, value.type.with_scalar(f64))
     if scalar is f64 and wanted is not f32:
         value = to_odd(b, value)
+    if wanted is bfloat:
+        return narrow_bfloat(b, value)
     if wanted is not i8:
         return b.fptrunc(value, value.type.with_scalar(wanted))
     return narrow_float8(b, value, FORMATS[type], saturate)
+
+
+def narrow_bfloat(b: Builder, value: Value) -> Value:
+    """f32 to bf16 with integers: LLVM's fptrunc is a call on x86, or an instruction that takes denormals for zero."""
+    word = value.type.with_scalar(i32)
+    bits = b.bitcast(value, word)
+    rounded = b.add(bits, b.add(b.and_(b.lshr(bits, 16), 1), 0x7FFF))
+    is_nan = b.fcmp("uno", value, value)
+    kept = b.lshr(b.select(is_nan, b.or_(bits, 0x00400000), rounded), 16)
+    return b.bitcast(b.trunc(kept, value.type.with_scalar(i16)), value.type.with_scalar(bfloat))
 
 
 def to_odd(b: Builder, value: Value) -> Value:

@@ -1,4 +1,8 @@
-"""NVIDIA GPUs: the list of stages."""
+"""NVIDIA GPUs: the list of stages, and the list of passes from TTIR to TTGIR.
+
+    >>> [name for name in ttgir_pipeline(90, num_warps=8) if "tma" in name]
+    ['triton-nvidia-tma-lowering']
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +10,61 @@ from typing import Any
 from tilework import knobs
 from tilework.backends.base import GPUTarget, Stage, run_passes
 from tilework.backends.options import CompileOptions, capability_of
+from tilework.backends.remarks import reporting
+
+
+def ttgir_pipeline(capability: int, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1) -> list[str]:
+    """The passes from optimised TTIR to TTGIR for a GPU of compute `capability`: 80 is Ampere, 90 is Hopper.
+
+    Layouts first (convert to remove-layout-conversions), then tensor cores (accelerate-matmul to descriptor encodings),
+    loops (fuse to pipeline), and what the pipelined code needs (prefetch on). Before Ampere loops are not pipelined.
+    """
+    loops = [
+        "tritongpu-fuse-nested-loops",
+        "canonicalize",
+        "triton-licm",
+        "canonicalize",
+        "tritongpu-combine-tensor-select-and-if",
+        f"nvgpu-warp-specialization{{num-stages={num_stages}}}",
+        f"tritongpu-assign-latencies{{num-stages={num_stages}}}",
+        "tritongpu-schedule-loops",
+        f"tritongpu-pipeline{{num-stages={num_stages}}}",
+    ]
+    return [
+        f"convert-triton-to-tritongpu{{target=cuda:{capability} num-warps={num_warps} num-ctas={num_ctas}}}",
+        "tritongpu-coalesce",
+        f"tritongpu-F32DotTC{{emu-tf32={str(capability >= 80).lower()}}}",
+        "triton-nvidia-gpu-plan-cta",
+        "tritongpu-remove-layout-conversions",
+        "tritongpu-optimize-thread-locality",
+        "tritongpu-accelerate-matmul",
+        "tritongpu-remove-layout-conversions",
+        "tritongpu-optimize-dot-operands",
+        "triton-nvidia-optimize-descriptor-encoding",
+        "triton-loop-aware-cse",
+        *(loops if capability >= 80 else ["triton-licm"]),
+        "canonicalize",
+        "triton-loop-aware-cse",
+        "tritongpu-prefetch",
+        "tritongpu-optimize-dot-operands",
+        "tritongpu-coalesce-async-copy",
+        *(["triton-nvidia-tma-lowering"] if capability >= 90 else []),
+        "tritongpu-remove-layout-conversions",
+        "tritongpu-reduce-data-duplication",
+        "tritongpu-reorder-instructions",
+        "triton-loop-aware-cse",
+        "symbol-dce",
+        f"triton-nvidia-gpu-fence-insertion{{compute-capability={capability}}}",
+        "sccp",
+        "cse",
+        "canonicalize",
+    ]
 
 
 class CudaBackend:
     """``cuda:CAPABILITY``: 80 is Ampere, 90 is Hopper."""
 
-    binary_ext = "ttir"
+    binary_ext = "ttgir"
 
     def __init__(self, target: GPUTarget) -> None:
         self.target = target
@@ -39,11 +92,15 @@ class CudaBackend:
         return options
 
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
-        """TTIR so far; the stages below it arrive with the GPU middle end."""
+        """TTIR and TTGIR; code generation is not there yet."""
         from tilework.transforms.pipelines import ttir_pipeline
 
         capability = capability_of(options.arch) if options.arch else self.capability
-        return {"ttir": lambda module: run_passes(module, ttir_pipeline(capability))}
+        ttgir = ttgir_pipeline(capability, options.num_warps, options.num_stages, options.num_ctas)
+        return {
+            "ttir": lambda module: run_passes(module, ttir_pipeline(capability)),
+            "ttgir": lambda module: reporting(module, ttgir) if knobs.compilation.performance_remarks else run_passes(module, ttgir),
+        }
 
     def hash(self) -> str:
         """The architecture; no external tool takes part yet."""
