@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # tests are independent of each other: one process per core, at most four
 JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || echo $$n)
 
-.PHONY: demo test check golden bench-compile bench-cpu bench-launch format clean
+.PHONY: demo test check golden bench-compile bench-cpu bench-launch bench-emulator format clean
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -38,6 +38,9 @@ bench-cpu: $(STAMP)       ## CPU kernels beside NumPy's and, where it is install
 bench-launch: $(STAMP)    ## cost of a launch above the kernel's own work
 	$(BIN)/python -m benchmarks.launch_overhead
 	$(BIN)/python -m benchmarks.cpu_load
+
+bench-emulator: $(STAMP)  ## the PTX emulator: instructions and tensor-core tiles per second
+	$(BIN)/python -m benchmarks.emulator
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -2,7 +2,7 @@
 
 Triton is looked for in this interpreter, or in the one named by TRITON_PYTHON (a virtual environment that has it). Both
 compilers are measured in this run, alternating, and the median is shown. The budgets are those of the design. The second
-table has the stages of the CPU backend.
+table goes on from there to TTGIR, the third has the stages of the CPU backend.
 """
 
 import gc
@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import cpu_compile
+from benchmarks import cpu_compile, gpu_compile
 from examples.case import Case
 from examples.demo import all_cases
 
@@ -100,6 +100,8 @@ def main() -> None:
             f"{case.name:24}{front:7.1f} ms{rest:7.1f} ms{front + rest:7.1f} ms{budget:>10}{other:>10}"
             f"   {slowest} {each[slowest]:.1f} ms"
         )
+    print()
+    gpu_compile.main(python)
     print()
     cpu_compile.main()
     if not theirs:

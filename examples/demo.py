@@ -50,7 +50,8 @@ def compile_case(case: Case, capability: int = 90) -> tuple[Any, int, float]:
     start = time.perf_counter()
     module = ASTSource(case.kernel, case.types, case.constexprs, case.attrs).module(frontend_options(target, {}))
     ops = sum(1 for _ in module.walk())
-    module = find_backend(target).stages({})["ttir"](module)
+    backend = find_backend(target)
+    module = backend.stages(backend.parse_options({}))["ttir"](module)
     return module, ops, time.perf_counter() - start
 
 

@@ -55,7 +55,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One mistake: where, what, with which values, and what to do about it."""
+    """One mistake, or one remark: where, what, with which values, and what to do about it."""
 
     span: Span
     title: str
@@ -63,10 +63,11 @@ class Diagnostic:
     help: str = ""
     notes: tuple[str, ...] = ()
     callers: tuple["Span", ...] = ()
+    severity: str = "error"
 
     def render(self) -> str:
         """The text for a terminal; see the module docstring."""
-        lines = [f"{self.span.file}:{self.span.line}:{self.span.column + 1}: error: {self.title}"]
+        lines = [f"{self.span.file}:{self.span.line}:{self.span.column + 1}: {self.severity}: {self.title}"]
         lines += self.span.render(self.label)
         lines += [f"   note: {note}" for note in self.notes]
         if self.help:

@@ -373,6 +373,7 @@ class compilation_knobs(base_knobs):
     disable_line_info = env_bool("TRITON_DISABLE_LINE_INFO")
     front_end_debugging = env_bool("TRITON_FRONT_END_DEBUGGING")
     allow_non_constexpr_globals = env_bool("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS")
+    performance_remarks = env_bool("TILEWORK_PERFORMANCE_REMARKS")
     listener: Callable[..., None] | None = None
     instrumentation_mode: str
     READ_ONCE = {"instrumentation_mode": env_str("TRITON_INSTRUMENTATION_MODE", "")}
@@ -480,7 +481,7 @@ CACHE_INVALIDATING = (
     "TRITON_DUMP_MIR", "TRITON_ENABLE_LLVM_DEBUG", "TRITON_HIP_USE_ASYNC_COPY", "TRITON_HIP_USE_BLOCK_PINGPONG",
     "TRITON_HIP_USE_IN_THREAD_TRANSPOSE", "TRITON_LLVM_DEBUG_ONLY", "TRITON_ENABLE_ASAN", "TRITON_OVERRIDE_ARCH",
     "USE_IR_LOC", "NVPTX_ENABLE_DUMP", "ALLOW_LHS_TMEM_LAYOUT_CONVERSION", "TRITON_F32_DEFAULT",
-    "TRITON_PREFER_TMEM_16x256_LAYOUT", "TRITON_ENABLE_EXPERIMENTAL_CONSAN",
+    "TRITON_PREFER_TMEM_16x256_LAYOUT", "TRITON_ENABLE_EXPERIMENTAL_CONSAN", "TILEWORK_PERFORMANCE_REMARKS",
 )  # fmt: skip
 
 

@@ -4,7 +4,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.emulator.tensor_programs import HEADER, elements_of, matrix_of, mma_text, names, pack, registers_in_and_out, run_registers
+from tests.emulator.tensor_programs import (
+    HEADER,
+    elements_of,
+    matrix_of,
+    mma_text,
+    names,
+    pack,
+    registers_in_and_out,
+    run_registers,
+)
 from tilework.emulator.memory import MemoryFault
 from tilework.emulator.syntax import EmulatorError
 from tilework.emulator.translate import Unsupported
@@ -39,7 +48,7 @@ def place_b(bits: int):
 
 TYPES = {"f16": np.float16, "bf16": BF16, "tf32": np.float32, "f32": np.float32, "e4m3": E4M3, "e5m2": E5M2, "s8": np.int8, "u8": np.uint8, "s32": np.int32, "f64": np.float64}
 FLOATS = [
-    (k, d, a, a, c) for a in ("f16",) for k in (8, 16) for d, c in (("f32", "f32"), ("f16", "f16"), ("f16", "f32"), ("f32", "f16"))
+    (k, d, "f16", "f16", d) for k in (8, 16) for d in ("f32", "f16")
 ] + [(k, "f32", "bf16", "bf16", "f32") for k in (8, 16)] + [(k, "f32", "tf32", "tf32", "f32") for k in (4, 8)]  # fmt: skip
 SMALL = [(k, d, a, b, d) for k in (16, 32) for d in ("f32", "f16") for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")]
 BYTES = [(k, "s32", a, b, "s32") for k in (16, 32) for a in ("s8", "u8") for b in ("s8", "u8")]
@@ -153,6 +162,20 @@ def test_integers_saturate_or_wrap(extra: str, expected: int) -> None:
     text = mma_text(f"m16n8k32.row.col.{extra}s32.s8.s8.s32", 4, 4, 2, 4)
     found = run_registers(text, np.concatenate([a, b, c], axis=1), 4).view(np.int32)
     assert (found == expected).all()
+
+
+def test_the_same_registers_as_a_and_as_b() -> None:
+    """Two registers are A of one instruction (16 x 8), and B of the next (16 x 8, by columns)."""
+    values = np.random.default_rng(5).integers(-3, 4, (32, 4)).astype(np.float16)
+    body = """
+    mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i1}, {%i0}, {%i2, %i2, %i2, %i2};
+    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%o4, %o5, %o6, %o7}, {%i0, %i1, %i1, %i0}, {%i0, %i1}, {%i2, %i2, %i2, %i2};"""
+    bits = np.concatenate([values.view(np.uint32), np.zeros((32, 1), np.uint32)], axis=1)
+    found = run_registers(registers_in_and_out(body, 3, 8), bits, 8).view(np.float32)
+    a8, b8 = matrix_of(place_a(16), values, (16, 8)), matrix_of(place_b(16), values[:, :2], (8, 8))
+    a16, b16 = matrix_of(place_a(16), values[:, [0, 1, 2, 3, 2, 3, 0, 1]], (16, 16)), matrix_of(place_b(16), values, (16, 8))
+    np.testing.assert_array_equal(matrix_of(place_c, found[:, :4], (16, 8)), a8.astype(np.float32) @ b8.astype(np.float32))
+    np.testing.assert_array_equal(matrix_of(place_c, found[:, 4:], (16, 8)), a16.astype(np.float32) @ b16.astype(np.float32))
 
 
 # loads and stores
@@ -298,6 +321,7 @@ def test_part_of_a_warp_is_an_error() -> None:
         ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i0, %i0, %i0}, {%i0, %i0, %i0, %i0}, {%i0, %i0, %i0, %i0}, %i0, 0", "sparse"),
         ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%o0, %o1}, {%i0}, {%i0}, {%i0, %i0}", "the shape m8n8k4 for f16"),
         ("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i0, %i0, %i0}, {%i0, %i0}, {%i0, %i0, %i0, %i0}", "A of f16 and B of bf16"),
+        ("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f32 {%o0, %o1}, {%i0, %i0}, {%i0}, {%i0, %i0, %i0, %i0}", "C of f32 and D of f16"),
         ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i0}, {%i0, %i0}, {%i0, %i0, %i0, %i0}", "registers"),
     ],
 )  # fmt: skip

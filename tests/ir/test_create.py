@@ -6,7 +6,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary
-from tilework.ir.create import append_op, create_op, drop_op, relink_uses
+from tilework.ir.create import add_result, append_op, create_op, drop_op, relink_uses, set_type
 from tilework.ir.locations import file_loc
 from tilework.ir.types import i1, i32, int_attr
 
@@ -78,3 +78,12 @@ def test_drop_op_drops_the_ops_inside() -> None:
     append_op(outer, function)
     drop_op(function)
     assert uses(outer.args[0]) == [] and outer.is_empty
+
+
+def test_add_result_and_set_type() -> None:
+    block = Block(arg_types=[i32])
+    op = binary(arith.AddiOp, block.args[0], block.args[0], LOC)
+    result = add_result(op, i1)
+    assert list(op.results) == [op.results[0], result] and (result.op, result.index, result.type) == (op, 1, i1)
+    set_type(result, i32)
+    assert result.type == i32 and [value.type for value in op.results] == [i32, i32]

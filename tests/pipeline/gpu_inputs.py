@@ -17,9 +17,12 @@ Grid = tuple[int, int, int]
 
 
 def parameter_types(module: ModuleOp) -> dict[str, Any]:
-    """The types of the kernel's parameters by name."""
+    """The types of the kernel's parameters by name; of a descriptor and its sizes, which share one, the first counts."""
     (function,) = public_functions(module)
-    return {arg.name_hint or str(arg.index): arg.type for arg in function.regions[0].blocks[0].args}
+    types: dict[str, Any] = {}
+    for argument in function.regions[0].blocks[0].args:
+        types.setdefault(argument.name_hint or str(argument.index), argument.type)
+    return types
 
 
 def dtype_of(type: Any) -> np.dtype[Any]:
@@ -57,7 +60,14 @@ def row_inputs(types: dict[str, Any], width: int) -> tuple[Given, Grid]:
     for name, type in types.items():
         if isinstance(type, PointerType):
             given[name] = drawn(rng, (2 * width,), storage(type.pointee))
-    numbers = {"n": width + 16, "n_cols": width - 16, "stride": width, "stride_in": width, "stride_out": width, "eps": 1e-3}
+    numbers = {
+        "n": width + 16,
+        "n_cols": width - 16,
+        "stride": width,
+        "stride_in": width,
+        "stride_out": width,
+        "eps": 1e-3,
+    }
     return {**given, **{name: value for name, value in numbers.items() if name in types}}, (2, 1, 1)
 
 
@@ -65,7 +75,7 @@ def inputs(name: str, module: ModuleOp) -> tuple[Given, Grid]:
     """Arguments and grid for a kernel of the reference, or one like it, by the beginning of its name."""
     types = parameter_types(module)
     if name.startswith("matmul"):
-        return matmul_inputs(types, 80, 144, 64 * 5 + 16)
+        return matmul_inputs(types, 48, 48, 64 * 7 + 16)
     if name.startswith("attention"):
         return attention_inputs(types, 384, 128 if "causal" in name else 64)
     if name.startswith("transpose"):

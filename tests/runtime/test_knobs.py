@@ -36,6 +36,7 @@ compilation.enable_asan                         TRITON_ENABLE_ASAN              
 compilation.disable_line_info                   TRITON_DISABLE_LINE_INFO            False
 compilation.front_end_debugging                 TRITON_FRONT_END_DEBUGGING          False
 compilation.allow_non_constexpr_globals         TRITON_ALLOW_NON_CONSTEXPR_GLOBALS  False
+compilation.performance_remarks                 TILEWORK_PERFORMANCE_REMARKS        False
 autotuning.cache                                TRITON_CACHE_AUTOTUNING             False
 autotuning.print                                TRITON_PRINT_AUTOTUNING             False
 autotuning.workers                              TILEWORK_COMPILE_WORKERS            None
@@ -410,7 +411,7 @@ def test_helper_classes_make_new_groups(monkeypatch: pytest.MonkeyPatch) -> None
 def test_variables_that_are_part_of_the_cache_key(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in knobs.CACHE_INVALIDATING:
         monkeypatch.delenv(key, raising=False)
-    assert len(knobs.CACHE_INVALIDATING) == 32 and knobs.cache_invalidating_env_vars() == {}
+    assert len(knobs.CACHE_INVALIDATING) == 33 and knobs.cache_invalidating_env_vars() == {}
     texts = {"DISABLE_LLVM_OPT": "on", "DISABLE_MMA_V3": "TRUE", "DISABLE_MMA_V5": "1", "NVPTX_ENABLE_DUMP": "0",
              "MLIR_ENABLE_DUMP": "off", "TRITON_ENABLE_ASAN": "False", "USE_IR_LOC": "ttgir", "MLIR_DUMP_PATH": "",
              "TRITON_HOME": "/unrelated"}  # fmt: skip

@@ -34,11 +34,12 @@ def load(file: str, kernel: str) -> object:
 
 
 def print_kernel(entry: dict) -> str:
-    """The TTIR of a kernel, with locations."""
+    """The TTIR of a kernel, or the stage it asks for, with locations."""
     attrs = {tuple(path): facts for path, facts in entry["attrs"]}
     kernel = load(entry["file"], entry["kernel"])
     source = ASTSource(kernel, entry["signature"], entry["constexprs"], attrs)
-    return triton.compile(source, target=GPUTarget("cuda", entry["arch"], 32)).asm["ttir"]
+    compiled = triton.compile(source, target=GPUTarget("cuda", entry["arch"], 32), options=entry.get("options"))
+    return compiled.asm[entry.get("stage", "ttir")]
 
 
 def write_text(entry: dict, folder: str) -> Path:

@@ -171,7 +171,9 @@ def explicit_bytes(op: Operation) -> int:
     for size in shape_per_cta(encoding, memory.alloc_dims):
         count *= size
     if isinstance(encoding, PaddedShared):
-        count += sum((count // interval - (count % interval == 0)) * padding for interval, padding in encoding.intervals)
+        count += sum(
+            (count // interval - (count % interval == 0)) * padding for interval, padding in encoding.intervals
+        )
     return count * max(8, bit_width(memory.element_type)) // 8
 
 

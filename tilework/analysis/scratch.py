@@ -31,9 +31,11 @@ TENSORMAP_BYTES = 128
 
 
 def scratch_size(op: Operation, capability: int) -> int:
-    """The bytes of scratch memory of `op`: 0 for most."""
+    """The bytes of scratch memory of `op`: 0 for most, and where tensors have no layout yet."""
     rule = RULES.get(type(op))
-    return 0 if rule is None else rule(op, capability)
+    if rule is None or any(is_tensor(value.type) and encoding_of(value.type) is None for value in op.operands):
+        return 0
+    return rule(op, capability)
 
 
 def element_bytes(type: Attribute) -> int:

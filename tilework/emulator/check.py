@@ -92,9 +92,7 @@ class Checker:
         ins, other = self.instructions[accesses.ins], self.instructions[conflict.ins]
         thread, address = int(accesses.threads[conflict.index]), int(accesses.at[conflict.index]) + base
         was = self.agent(conflict.agent, conflict.block, conflict.was_write, other)
-        kind = "race"
-        if conflict.agent >= self.block.threads and conflict.block == len(self.blocks) - 1 or accesses.kind == ASYNC:
-            kind = "used before its wait" if conflict.agent >= self.block.threads else "race"
+        kind = "used before its wait" if conflict.agent >= self.block.threads else "race"
         what = f"{self.who(thread)} {verb} {space} address {address:#x}, which {was}, and nothing orders the two"
         self.add(Finding(kind, what, (Site.of(ins), Site.of(other))))
 
@@ -102,7 +100,11 @@ class Checker:
         verb = "wrote" if was_write else "read"
         if agent < self.block.threads:
             return f"{self.who(agent, block)} {verb}"
-        return f"{ins.opcode}.{ins.modifiers[0]} of block {self.blocks[block]} {'writes' if was_write else 'reads'} asynchronously"
+        owner = self.clocks.owner(agent) if block == self.clocks.block else None
+        issuer = f"block {self.blocks[block]}"
+        if owner is not None:
+            issuer = f"{self.who(owner[0], block)}" if owner[0] == owner[1] else f"warp {owner[0] // WARP} of {issuer}"
+        return f"{ins.opcode}.{ins.modifiers[0]} of {issuer} {'writes' if was_write else 'reads'} asynchronously"
 
     def number(self, ins: Instruction) -> int:
         found = self.numbers.get(id(ins))
@@ -120,7 +122,7 @@ class Checker:
             return
         if space == "shared":
             self.ordering.look(addresses)
-        strong = kind == "atomic" or bool(STRONG_MODIFIERS.intersection(ins.modifiers)) and ins.opcode in ("ld", "st")
+        strong = kind == "atomic" or (ins.opcode in ("ld", "st") and not STRONG_MODIFIERS.isdisjoint(ins.modifiers))
         if ins.opcode == "mbarrier" and ins.modifiers[0] in ("init", "inval"):
             strong = False
         writes = kind == "store" or (kind == "atomic" and values is not None)
@@ -327,7 +329,8 @@ class CheckingMachine(Machine):
         found: dict[int, list[tuple[int, Run]]] = {}
         order: Sequence[tuple[int, Run]] = sorted(self.strands, key=lambda at: (at[1].key, at[0]))
         whole = [at for at in order if not at[1].collective or self.is_whole(self.strands[at])] or order
-        for at in whole:
+        awake = [at for at in whole if (self.strands[at] & ~self.in_vain).any()] if self.in_vain.any() else whole
+        for at in awake or whole:
             found.setdefault(at[0], []).append(at)
         return found
 

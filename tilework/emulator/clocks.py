@@ -67,17 +67,26 @@ class Clocks:
         self.known[everyone, everyone] = 1
         self.foreign: list[Foreign] = [{}] * threads
         self.columns: dict[Hashable, int] = {}
+        self.owners: dict[int, tuple[int, int]] = {}  # first agent of a name: (how many, threads that each one works for)
 
     def column(self, key: Hashable, count: int = 1) -> int:
-        """The first of `count` agents that go by this name."""
+        """The first of `count` agents that go by this name; they work for the threads of the block in turn, or for one mbarrier."""
         if key not in self.columns:
             self.columns[key] = self.agents
+            self.owners[self.agents] = (count, self.threads // count)
             self.agents += count
             if self.agents > self.known.shape[1]:
                 missing = self.agents - self.known.shape[1] + 64
                 self.known = np.pad(self.known, ((0, 0), (0, missing)))
                 self.proxied = np.pad(self.proxied, ((0, 0), (0, missing)))
         return self.columns[key]
+
+    def owner(self, agent: int) -> tuple[int, int] | None:
+        """The first and the last thread that an agent works for, if that is not the whole block."""
+        for first, (count, width) in self.owners.items():
+            if first <= agent < first + count and count > 1:
+                return (agent - first) * width, (agent - first + 1) * width - 1
+        return None
 
     def own(self, threads: Array) -> Array:
         """The steps the threads are in."""

@@ -72,7 +72,7 @@ class Counters:
 
     def __init__(self) -> None:
         self.lines: dict[tuple[str, int], Counts] = {}
-        self.fresh = True  # the instruction has not accessed memory yet
+        self.turns: list[tuple[str, Array, int, Array]] = []  # accesses of an atomic instruction, whose threads take turns
 
     def begin_launch(self) -> None:
         self.lines.clear()
@@ -106,8 +106,9 @@ class Counters:
             counts.threads += int(mine.sum())
             if operations:
                 counts.tensor_operations += operations * int(mine.reshape(-1, WARP).any(axis=1).sum())
-            self.fresh = True
             op(mask)
+            if self.turns:
+                self.settle(counts)
 
         return counted
 
@@ -123,26 +124,43 @@ class Counters:
     ) -> None:  # fmt: skip
         if ins is None or (kind == "atomic" and (values is not None or ins.opcode == "mbarrier")) or "param" in ins.modifiers:
             return
-        counts = self.line(ins)
-        again = kind == "atomic" and not self.fresh
-        self.fresh = False
-        if space == "global" and "const" not in ins.modifiers:
-            sectors, wanted, warps = sectors_of(addresses, size, threads)
-            counts.sectors += sectors
-            counts.bytes += wanted
-            counts.requests += 0 if again else warps
+        if kind == "atomic":
+            self.turns.append((space, addresses, size, threads))
+        elif space == "global" and "const" not in ins.modifiers:
+            self.count_global(self.line(ins), addresses, size, threads)
         elif space == "shared" and "bulk" not in ins.modifiers and ins.opcode != "wgmma":
-            turns, best, warps = turns_of(addresses, size, threads)
-            counts.turns += turns
-            counts.conflicts += turns - (0 if again else best)
-            counts.shared_requests += 0 if again else warps
+            self.count_shared(self.line(ins), addresses, size, threads)
+
+    def settle(self, counts: Counts) -> None:
+        """Count what an atomic instruction accessed, all its turns together."""
+        for space in ("global", "shared"):
+            mine = [turn for turn in self.turns if turn[0] == space]
+            if mine:
+                addresses, threads = np.concatenate([turn[1] for turn in mine]), np.concatenate([turn[3] for turn in mine])
+                if space == "global":
+                    self.count_global(counts, addresses, mine[0][2], threads)
+                else:
+                    self.count_shared(counts, addresses, mine[0][2], threads, one_by_one=True)
+        self.turns.clear()
+
+    def count_global(self, counts: Counts, addresses: Array, size: int, threads: Array) -> None:
+        sectors, wanted, warps = sectors_of(addresses, size, threads)
+        counts.sectors += sectors
+        counts.bytes += wanted
+        counts.requests += warps
+
+    def count_shared(self, counts: Counts, addresses: Array, size: int, threads: Array, one_by_one: bool = False) -> None:
+        turns, best, warps = turns_of(addresses, size, threads, one_by_one)
+        counts.turns += turns
+        counts.conflicts += turns - best
+        counts.shared_requests += warps
 
     # text
 
     def table(self) -> str:
         """One row per source line, and the sum."""
         head = ("line", "instructions", "threads", "sectors", "coalescing", "shared turns", "conflicts", "tensor ops", "kinds")
-        rows = [head]
+        rows: list[tuple[str, ...]] = [head]
         for (file, line), counts in sorted(self.lines.items()):
             rows.append(row(f"{file}:{line}", counts))
         rows.append(row("total", self.total))
@@ -187,12 +205,14 @@ def sectors_of(addresses: Array, size: int, threads: Array) -> tuple[int, int, i
     return len(np.union1d(sectors, crossing)), wanted, len(np.unique(warps))
 
 
-def turns_of(addresses: Array, size: int, threads: Array) -> tuple[int, int, int]:
-    """(turns, turns at best, warps) of one access to shared memory per thread."""
+def turns_of(addresses: Array, size: int, threads: Array, one_by_one: bool = False) -> tuple[int, int, int]:
+    """(turns, turns at best, warps) of one access to shared memory per thread. Lanes share a word that they read or write; if
+    `one_by_one`, as in atomic operations, they do not."""
     together = min(WARP, WARP * BANK_BYTES // size)  # lanes whose bytes fit into one turn
     group = threads.astype(np.int64) // together
     words = addresses.astype(np.int64)[:, None] // BANK_BYTES + np.arange((size + BANK_BYTES - 1) // BANK_BYTES)
-    places = np.unique((group[:, None] << 40 | words).reshape(-1))
+    places = (group[:, None] << 40 | words).reshape(-1)
+    places = places if one_by_one else np.unique(places)
     banks = (places >> 40) * BANKS + places % BANKS
     keys, counts = np.unique(banks, return_counts=True)
     most = np.zeros(int(group.max()) + 1, np.int64)

@@ -154,14 +154,11 @@ class Device:
 
     def load(self, code: str | bytes) -> LoadedModule:
         ptx = parse_ptx(code.decode() if isinstance(code, bytes) else code)
-        symbols = module_variables(ptx, self.memory)
+        functions = {name: self.memory.allocate(1) for name in ptx.functions}
+        symbols = functions | module_variables(ptx, self.memory, functions)
         local_offsets, local_size = local_layout(ptx)
-        loaded = LoadedModule(self, ptx, symbols, local_offsets, local_size)
-        for name in ptx.functions:
-            address = self.memory.allocate(1)
-            symbols.setdefault(name, address)
-            loaded.functions[symbols[name]] = name
-        return loaded
+        by_address = {address: name for name, address in functions.items()}
+        return LoadedModule(self, ptx, symbols, local_offsets, local_size, by_address)
 
     def synchronize(self) -> None:
         """Launches are finished when they return."""

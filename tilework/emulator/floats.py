@@ -22,6 +22,7 @@ from tilework.emulator.memory import Array
 SPLIT = 134217729.0  # 2^27 + 1, which cuts a double into two halves
 BF16 = np.dtype(ml_dtypes.bfloat16)
 MODES = ("rn", "rz", "rm", "rp")
+DROPPED = {"f16": 42, "bf16": 45, "f32": 29, "f64": 0}  # bits of a double that a format has not
 Rounded = tuple[Array, Array]  # the nearest double, and the sign of (exact - it)
 
 
@@ -169,12 +170,30 @@ class Format:
         """A double and the sign of what it misses, in this format; `mode` is "rn", "rz", "rm" or "rp"."""
         if self.dtype == np.float64:
             return direct(value, np.asarray(value, np.float64), sign, mode, self)
+        if mode == "rn" and not np.any(sign):
+            return self.nearest(value)
         odd = to_odd(value, sign)
         return direct(odd, self.nearest(odd), odd, mode, self)
+
+    def once(self, values: Array) -> Array | None:
+        """Doubles that may miss something, to nearest: None if one lies half way between two numbers, where what it misses decides,
+        or is so small that other bits do."""
+        values = np.asarray(values)
+        step = 1 << DROPPED[self.name]
+        if ((values.view(np.int64) & (step - 1)) == step >> 1).any():
+            return None
+        tiny = np.abs(values) < self.least
+        return None if tiny.any() and values[tiny].any() else self.nearest(values)
 
     def nearest(self, values: Array) -> Array:
         if self.dtype != BF16:
             return values.astype(self.dtype)
+        values = np.asarray(values)
+        if not (~(np.abs(values) >= self.least)).any():  # no NaN, nothing denormal: round the bits of the doubles
+            bits, step = values.view(np.uint64), 1 << DROPPED["bf16"]
+            odd = bits >> np.uint64(DROPPED["bf16"]) & np.uint64(1)
+            rounded = (bits + odd + np.uint64(step // 2 - 1)) & np.uint64(2**64 - step)
+            return (rounded.view(np.float64).astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16).view(BF16)
         single = values.astype(np.float32)
         with np.errstate(invalid="ignore"):
             rest = values - single.astype(np.float64)
@@ -202,12 +221,16 @@ class Format:
     def add(self, a: Array, b: Array, mode: str = "rn") -> Array:
         if mode == "rn" and self.dtype.itemsize >= 4:
             return a + b
-        return self.round(*add(self.wide(a), self.wide(b)), mode)
+        x, y = self.wide(a), self.wide(b)
+        found = self.once(x + y) if mode == "rn" else None
+        return self.round(*add(x, y), mode) if found is None else found
 
     def multiply(self, a: Array, b: Array, mode: str = "rn") -> Array:
         if mode == "rn" and self.dtype.itemsize >= 4:
             return a * b
-        return self.round(*multiply(self.wide(a), self.wide(b)), mode)
+        x, y = self.wide(a), self.wide(b)
+        found = self.once(x * y) if mode == "rn" else None
+        return self.round(*multiply(x, y), mode) if found is None else found
 
     def divide(self, a: Array, b: Array, mode: str = "rn") -> Array:
         if mode == "rn" and self.dtype.itemsize >= 4:
@@ -220,8 +243,12 @@ class Format:
         return self.round(*square_root(self.wide(a)), mode)
 
     def fma(self, a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
-        if self.name == "f32":  # a product of two floats is a double, exactly
-            value, error = two_sum(self.wide(a) * self.wide(b), self.wide(c))
+        if self.name != "f64":  # a product of two floats is a double, exactly
+            product, added = self.wide(a) * self.wide(b), self.wide(c)
+            found = self.once(product + added) if mode == "rn" else None
+            if found is not None:
+                return found
+            value, error = two_sum(product, added)
             return self.round(value, np.sign(error), mode)
         return self.round(*fma(self.wide(a), self.wide(b), self.wide(c)), mode)
 

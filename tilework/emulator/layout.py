@@ -7,11 +7,12 @@
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from tilework.emulator.memory import GLOBAL_BASE, LOCAL_BASE, SHARED_BASE, Array, Memory
-from tilework.emulator.syntax import EmulatorError, Function, PtxModule, Variable
+from tilework.emulator.syntax import EmulatorError, Function, PtxModule, Symbol, Variable
 
 PARAM_ALIGNMENT = 16
 
@@ -26,12 +27,22 @@ def place(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int]
     return offsets, start
 
 
-def variables_in(module: PtxModule, space: str) -> list[Variable]:
-    """Those of the module and of all function bodies."""
-    found = [variable for variable in module.variables.values() if variable.space == space]
+def variables_in(module: PtxModule, *spaces: str) -> list[Variable]:
+    """Those of the module and of all function bodies. The latter are renamed (``k buffer``), since two bodies may use one name."""
+    found = [variable for variable in module.variables.values() if variable.space in spaces]
     for function in module.functions.values():
-        found += [variable for variable in function.variables.values() if variable.space == space]
+        found += [replace(variable, name=inside(function, name)) for name, variable in function.variables.items() if variable.space in spaces]
     return found
+
+
+def inside(function: Function, name: str) -> str:
+    """What a variable of a function body is called in the module."""
+    return f"{function.name} {name}"
+
+
+def names_in(function: Function, symbols: dict[str, int]) -> dict[str, int]:
+    """The addresses that names have in a function body, of those in the module."""
+    return symbols | {name: symbols[inside(function, name)] for name in function.variables if inside(function, name) in symbols}
 
 
 def shared_layout(module: PtxModule, dynamic: int) -> tuple[dict[str, int], int]:
@@ -46,23 +57,35 @@ def shared_layout(module: PtxModule, dynamic: int) -> tuple[dict[str, int], int]
 
 
 def local_layout(module: PtxModule) -> tuple[dict[str, int], int]:
-    """Offsets of local variables (each function has its own stretch; recursion would share it) and the bytes a thread needs."""
-    offsets, end = place(variables_in(module, "local"))
+    """Offsets of the module's own local variables, and their bytes. Those of functions are in a frame for each call."""
+    offsets, end = place(variable for variable in module.variables.values() if variable.space == "local")
     return offsets, (end + 15) // 16 * 16
 
 
-def module_variables(module: PtxModule, memory: Memory) -> dict[str, int]:
-    """Allocate and fill the global and constant variables of a module; their addresses."""
-    variables = variables_in(module, "global") + variables_in(module, "const")
+def frame_layout(function: Function, start: int) -> tuple[dict[str, int], int]:
+    """Offsets in the local window of what a call of the function needs there: its local variables, and its parameters whose address
+    it takes, which are copied there."""
+    kept = [variable for variable in function.variables.values() if variable.space == "local"]
+    if not function.is_kernel:
+        taken = {operand.name for ins in function.instructions for operand in ins.operands if isinstance(operand, Symbol)}
+        kept += [variable for variable in function.params if variable.name in taken]
+    offsets, end = place(kept, start)
+    return offsets, (end + 15) // 16 * 16
+
+
+def module_variables(module: PtxModule, memory: Memory, functions: dict[str, int] | None = None) -> dict[str, int]:
+    """Allocate and fill the global and constant variables of a module; their addresses. They may hold addresses of `functions`."""
+    variables = variables_in(module, "global", "const")
     symbols = {variable.name: memory.allocate(max(1, variable.size), max(256, variable.align)) for variable in variables}
+    known = {**(functions or {}), **symbols}
     for variable in variables:
         data = bytearray(variable.size)
         data[: len(variable.initial)] = variable.initial
         for offset, symbol, _ in variable.pointers:
-            if symbol.name not in symbols:
+            if symbol.name not in known:
                 raise EmulatorError(f"{variable.name} is initialised with the address of {symbol.name}, which is not in the module")
             size = 8
-            data[offset : offset + size] = (symbols[symbol.name] + symbol.offset).to_bytes(size, "little")
+            data[offset : offset + size] = (known[symbol.name] + symbol.offset).to_bytes(size, "little")
         if data:
             memory.write(symbols[variable.name], bytes(data))
     return symbols
@@ -83,6 +106,6 @@ def parameter_layout(function: Function) -> tuple[dict[str, int], int]:
 
 
 __all__ = [
-    "GLOBAL_BASE", "LOCAL_BASE", "SHARED_BASE", "local_layout", "local_variables", "module_variables", "parameter_layout",
-    "shared_layout",
+    "GLOBAL_BASE", "LOCAL_BASE", "SHARED_BASE", "frame_layout", "local_layout", "local_variables", "module_variables", "names_in",
+    "parameter_layout", "shared_layout",
 ]  # fmt: skip

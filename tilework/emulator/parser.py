@@ -10,7 +10,7 @@ passed over, except ``.file`` and ``.loc``, which say where an instruction comes
 
 import re
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework.emulator.syntax import (
     TYPE_BYTES,
@@ -30,23 +30,14 @@ from tilework.emulator.syntax import (
     Variable,
     Vector,
 )
+from tilework.emulator.tokens import SPACES, Cursor, Token, files_of, float_bits, number, tokenize
 
-TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\f]+|//[^\n]*|/\*.*?\*/)|(?P<newline>\n)
-      |(?P<float>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)
-      |(?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?)
-      |(?P<word>[%$._a-zA-Z](?:[\w$.%]|::)*)
-      |(?P<string>"[^"\n]*")
-      |(?P<sign>[-+*/{}()\[\]<>,;:@!|=&~^?])""",
-    re.VERBOSE | re.DOTALL,
-)
 SPECIAL = re.compile(
     r"%(?:(?:n?tid|n?ctaid|(?:is_explicit_)?cluster\w*|n?clusterid)(?:\.[xyzw])?|laneid|n?warpid|n?smid|gridid|lanemask_\w+"
     r"|clock(?:_hi|64)?|pm\d+|globaltimer(?:_lo|_hi)?|envreg\d+|dynamic_smem_size|total_smem_size|aggr_smem_size"
     r"|reserved_smem_\w+|current_graph_exec)$"
 )
 LINKING = {".visible", ".extern", ".weak", ".common"}
-SPACES = {".global": "global", ".const": "const", ".shared": "shared", ".local": "local", ".param": "param"}
 LIMITS = {
     ".maxntid": 3, ".reqntid": 3, ".minnctapersm": 1, ".maxnreg": 1, ".maxnctapersm": 1,
     ".reqnctapercluster": 3, ".maxclusterrank": 1,
@@ -54,101 +45,22 @@ LIMITS = {
 DEEPEST = 200  # nested scopes
 
 
-@dataclass(frozen=True)
-class Token:
-    kind: str
-    text: str
-    line: int
-
-
-def tokenize(text: str) -> list[Token]:
-    tokens, at, line = [], 0, 1
-    while at < len(text):
-        match = TOKEN.match(text, at)
-        if match is None:
-            raise PtxSyntaxError(f"PTX line {line}: {text[at : at + 20].splitlines()[0]!r} is not PTX")
-        kind = match.lastgroup or ""
-        if kind == "newline":
-            line += 1
-        elif kind == "space":
-            line += match.group().count("\n")
-        else:
-            tokens.append(Token(kind, match.group(), line))
-        at = match.end()
-    tokens.append(Token("end", "", line))
-    return tokens
-
-
-def files_of(tokens: list[Token]) -> dict[int, str]:
-    """The names of the source files by number; nvcc writes them after the code that refers to them."""
-    found = {}
-    for directive, index, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if directive.text == ".file" and index.kind == "number" and name.kind == "string":
-            found[number(index.text)] = name.text.strip('"')
-    return found
-
-
 def parse_ptx(text: str) -> PtxModule:
     """The module in `text`; `PtxSyntaxError` says the line of what is wrong."""
     return Parser(tokenize(text), text.splitlines()).module()
 
 
-class Parser:
+class Parser(Cursor):
     """One pass over the tokens; `at` is the next one."""
 
     def __init__(self, tokens: list[Token], lines: list[str]) -> None:
-        self.tokens, self.lines, self.at = tokens, lines, 0
+        super().__init__(tokens, lines)
         self.files = files_of(tokens)
         self.current = Function("", False, [], [])
         self.source: tuple[str, int] | None = None
         self.scopes: list[dict[str, str]] = []
+        self.scope_numbers: list[int] = []
         self.scope_count = 0
-
-    # tokens
-
-    def peek(self, ahead: int = 0) -> str:
-        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)].text
-
-    def next(self) -> Token:
-        token = self.tokens[self.at]
-        if token.kind == "end":
-            raise self.error("the text ends too early")
-        self.at += 1
-        return token
-
-    def accept(self, text: str) -> bool:
-        if self.peek() == text and self.tokens[self.at].kind != "end":
-            self.at += 1
-            return True
-        return False
-
-    def expect(self, text: str) -> None:
-        if not self.accept(text):
-            raise self.error(f"expected {text!r}, found {self.peek() or 'the end'!r}")
-
-    def error(self, what: str) -> PtxSyntaxError:
-        line = self.tokens[min(self.at, len(self.tokens) - 1)].line
-        shown = self.lines[line - 1].strip() if line <= len(self.lines) else ""
-        return PtxSyntaxError(f"PTX line {line}: {what}" + (f"\n  {shown}" if shown else ""))
-
-    def word(self) -> str:
-        if self.tokens[self.at].kind != "word":
-            raise self.error(f"expected a name, found {self.peek() or 'the end'!r}")
-        return self.next().text
-
-    def integer(self) -> int:
-        sign = -1 if self.accept("-") else 1
-        if self.tokens[self.at].kind != "number":
-            raise self.error(f"expected a number, found {self.peek() or 'the end'!r}")
-        return sign * number(self.next().text)
-
-    def skip_braces(self) -> None:
-        depth = 0
-        while True:
-            text = self.next().text
-            depth += (text == "{") - (text == "}")
-            if depth == 0 and text == "}":
-                return
 
     # the module
 
@@ -196,10 +108,6 @@ class Parser:
                     found.variables[variable.name] = variable
             case text:
                 raise self.error(f"{text!r} is not known at the top of a module")
-
-    def skip_rest_of(self, line: int) -> None:
-        while self.tokens[self.at].line == line and self.tokens[self.at].kind != "end":
-            self.at += 1
 
     # declarations
 
@@ -329,7 +237,7 @@ class Parser:
             return found
         found.has_body = True
         self.current = found
-        self.source, self.scope_count, self.scopes = None, 0, []
+        self.source, self.scope_count, self.scopes, self.scope_numbers = None, 0, [], []
         self.scope(found)
         return found
 
@@ -340,9 +248,23 @@ class Parser:
         if len(self.scopes) > DEEPEST:
             raise self.error(f"scopes are nested more than {DEEPEST} deep")
         self.scope_count += 1
+        self.scope_numbers.append(self.scope_count)
+        if len(self.scopes) > 1:
+            self.declare_labels()
         while not self.accept("}"):
             self.statement(function)
         self.scopes.pop()
+        self.scope_numbers.pop()
+
+    def declare_labels(self) -> None:
+        """The labels of an inner scope are its own, and code may jump to one that comes later."""
+        depth, at = 1, self.at
+        while depth and at + 1 < len(self.tokens):
+            token = self.tokens[at]
+            depth += (token.text == "{") - (token.text == "}")
+            if depth == 1 and token.kind == "word" and self.tokens[at + 1].text == ":":
+                self.declare(token.text)
+            at += 1
 
     def statement(self, function: Function) -> None:
         text = self.peek()
@@ -371,7 +293,7 @@ class Parser:
 
     def declare(self, name: str) -> str:
         """The name of a register or variable in its function."""
-        unique = name if len(self.scopes) == 1 else f"{name}@{self.scope_count}"
+        unique = name if len(self.scopes) == 1 else f"{name}@{self.scope_numbers[-1]}"
         self.scopes[-1][name] = unique
         return unique
 
@@ -382,13 +304,13 @@ class Parser:
         return None
 
     def label(self, function: Function) -> None:
-        name = self.word()
+        name = self.label_name()
         self.expect(":")
         if self.peek() == ".branchtargets":
             self.next()
-            targets = [self.word()]
+            targets = [self.label_name()]
             while self.accept(","):
-                targets.append(self.word())
+                targets.append(self.label_name())
             self.expect(";")
             function.targets[name] = tuple(targets)
         elif self.peek() in (".callprototype", ".calltargets"):
@@ -396,6 +318,10 @@ class Parser:
                 pass
         else:
             function.labels[name] = len(function.instructions)
+
+    def label_name(self) -> str:
+        name = self.word()
+        return self.resolve(name) or name
 
     def location(self) -> None:
         line = self.next().line
@@ -554,19 +480,3 @@ class Parser:
         if not isinstance(base, Reg | Symbol | Imm):
             raise self.error("an address starts with a register, a name or a number")
         return Address(base, offset, tuple(parts))
-
-
-def number(text: str) -> int:
-    text = text.rstrip("U")
-    if len(text) > 1 and text[0] == "0" and text[1].isdigit():
-        return int(text, 8)
-    return int(text, 0)
-
-
-def float_bits(text: str) -> Imm:
-    match text[:2].lower():
-        case "0f":
-            return Imm(int(text[2:], 16), "f32")
-        case "0d":
-            return Imm(int(text[2:], 16), "f64")
-    return Imm(int.from_bytes(struct.pack("<d", float(text)), "little"), "f64")

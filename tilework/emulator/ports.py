@@ -112,6 +112,17 @@ class LocalPort(Port):
     def places(self, addresses: Array, threads: Array) -> Array:
         return addresses + threads.astype(np.uint64) * np.uint64(self.size)
 
+    def grow(self, size: int, threads: int) -> None:
+        """Make room for `size` bytes in each thread; what is there stays."""
+        if size > self.size:
+            larger = Bytes.zeros(size * threads)
+            larger.data[: size * threads].reshape(threads, size)[:, : self.size] = self.rows(threads)
+            self.data, self.size = larger, size
+
+    def rows(self, threads: int) -> Array:
+        """The bytes of each thread."""
+        return self.data.data[: self.size * threads].reshape(threads, self.size)
+
 
 class GenericPort:
     """Any space, told by the address. All threads are mostly in one; if not, each space is served in turn."""

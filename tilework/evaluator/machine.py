@@ -112,7 +112,7 @@ def evaluate(
             machine.begin(SharedMemory(shared, blocks, barriers, fences))
             returned = machine.call(function, values)
             try:
-                end_program(machine)
+                end_program(machine, returned)
             except Fault as fault:
                 raise fault_at(fault, function, program) from None
     return returned

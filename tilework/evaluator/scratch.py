@@ -45,7 +45,9 @@ def with_scratch(rule: Rule) -> Callable[..., Any]:
 def scratch_size(op: Operation) -> int:
     """The bytes that `op` uses at least."""
     if type(op) is ttg.ConvertLayoutOp:
-        return scratch_bytes(layout_of(op.operands[0].type), layout_of(op.results[0].type), bit_width(op.operands[0].type))
+        return scratch_bytes(
+            layout_of(op.operands[0].type), layout_of(op.results[0].type), bit_width(op.operands[0].type)
+        )
     if type(op) is tt.ReduceOp:
         return reduce_size(op)
     return sum(memory_bytes(value.type) for value in (*op.operands[:1], *op.results[:1]) if shape_of(value.type))

@@ -62,10 +62,6 @@ class MemView:
         """The places counted in elements."""
         return self.places // memory_bytes(self.element)
 
-    @property
-    def nbytes(self) -> int:
-        return self.places.size * memory_bytes(self.element)
-
 
 @lru_cache(maxsize=1024)
 def layout_places(type: MemDescType) -> tuple[Array, Array, int]:
@@ -181,7 +177,9 @@ class SharedMemory:
         self.check_write(view)
         copy = Copy(view, values, op, by_threads)
         self.coming.append(copy)
-        self.put(view, np.full(memory_bytes(view.element), GARBAGE, np.uint8).view(UNSIGNED[memory_bytes(view.element)]))
+        self.put(
+            view, np.full(memory_bytes(view.element), GARBAGE, np.uint8).view(UNSIGNED[memory_bytes(view.element)])
+        )
         self.mark(view, COMING)
         return copy
 
@@ -249,7 +247,9 @@ class SharedMemory:
             raise Fault("uses a buffer whose number is out of range")
         if not flags.any():
             return 0
-        found = int(np.bitwise_or.reduce(flags.view(UNSIGNED[size := memory_bytes(view.element)])[view.words], axis=None))
+        found = int(
+            np.bitwise_or.reduce(flags.view(UNSIGNED[size := memory_bytes(view.element)])[view.words], axis=None)
+        )
         return int(np.bitwise_or.reduce(np.frombuffer(found.to_bytes(size, "little"), np.uint8)))
 
     def mark(self, view: MemView, flag: int) -> None:

@@ -13,22 +13,25 @@ once a wait has seen the end of the phase in which its bytes were counted; a wai
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.ir import Operation
 
 from tilework.evaluator.access import Descriptor, block_at, combine_of, descriptor, padding, rows_at, update
-from tilework.evaluator.background import finish_dots
 from tilework.evaluator.errors import Fault
 from tilework.evaluator.floats import Array, memory_bytes
 from tilework.evaluator.memory import plain
 from tilework.evaluator.shared import READ, WRITTEN, Buffer, Copy, MemView
 from tilework.evaluator.table import evaluates
-from tilework.evaluator.values import BlockView, DescriptorAt, Tensormap
+from tilework.evaluator.values import BlockView, DescriptorAt, InFlight, Tensormap
 from tilework.ir import ttng
+from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import find_num_warps, threads_per_warp
+from tilework.ir.ttg.types import MemDescType
 from tilework.ir.types import PointerType, i64
+from tilework.layouts.queries import shape_per_cta
 
 if TYPE_CHECKING:
     from tilework.evaluator.machine import Machine
@@ -133,12 +136,20 @@ def eval_async_copy_mbarrier_arrive(machine: "Machine", op: Operation, view: Mem
     return ()
 
 
+def block_bytes(op: Operation, view: MemView) -> int:
+    """What arrives in one block of a cluster: each has its own barrier, and all are alike."""
+    memory = op.operands[-2].type  # a predicate comes last
+    encoding = encoding_of(memory)
+    assert isinstance(memory, MemDescType) and encoding is not None, memory
+    return prod(shape_per_cta(encoding, memory.dims)) * memory_bytes(view.element)
+
+
 def bring(machine: "Machine", op: Operation, view: MemView, bar: MemView, values: Array) -> None:
     """Start a copy whose bytes `bar` counts."""
     barrier = barrier_at(machine, bar)
     copy = machine.shared.start(view, values.reshape(view.places.shape), op, False)
     barrier.copies.setdefault(barrier.phase, []).append(copy)
-    barrier.bytes -= view.nbytes
+    barrier.bytes -= block_bytes(op, view)
     barrier.advance()
 
 
@@ -156,7 +167,14 @@ def eval_tma_load(machine: "Machine", op: Operation, desc: Descriptor, *operands
 
 @evaluates(ttng.AsyncTMAGatherOp)
 def eval_tma_gather(
-    machine: "Machine", op: Operation, desc: Descriptor, rows: Array, column: Array, bar: MemView, dst: MemView, pred: Array
+    machine: "Machine",
+    op: Operation,
+    desc: Descriptor,
+    rows: Array,
+    column: Array,
+    bar: MemView,
+    dst: MemView,
+    pred: Array,
 ) -> tuple[()]:
     if pred:
         view = descriptor(machine, desc)
@@ -223,9 +241,7 @@ def eval_tensormap_create(machine: "Machine", op: Operation, where: Array, base:
     box, shape = values[:boxes], values[boxes : boxes + dims]
     steps = [1, *(step // size for step in values[boxes + dims : boxes + dims + strides])]
     with_nan = bool(machine.integer(op, "fill_mode"))
-    view = BlockView(
-        int(base), tuple(shape[::-1]), tuple(steps[::-1]), pointer.pointee, tuple(box[::-1]), (), with_nan
-    )
+    view = BlockView(int(base), tuple(shape[::-1]), tuple(steps[::-1]), pointer.pointee, tuple(box[::-1]), (), with_nan)
     machine.memory.store(where, np.asarray(0, np.int64), None, i64)
     machine.tensormaps[int(plain(where))] = Tensormap(view)
     return ()
@@ -243,8 +259,9 @@ def eval_reinterpret_tensor_desc(machine: "Machine", op: Operation, where: Array
     return DescriptorAt(int(plain(where)), op.results[0].type)
 
 
-def end_program(machine: "Machine") -> None:
+def end_program(machine: "Machine", returned: Sequence[object]) -> None:
     """What must be over when a program ends."""
-    finish_dots(machine, 0)
+    if any(isinstance(value, InFlight) for value in returned):
+        raise Fault("returns the result of an asynchronous dot before its ttng.warp_group_dot_wait")
     if machine.tma_stores:
         raise Fault("ends while a TMA store still reads shared memory: a ttng.async_tma_store_wait is missing")

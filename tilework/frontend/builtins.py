@@ -31,7 +31,7 @@ BUILTINS: dict[str, Any] = {
     "isinstance": isinstance,
     "getattr": getattr,
     "hasattr": hasattr,
-    "print": print,
+    "print": tl.device_print,
     "min": min,
     "max": max,
 }
@@ -142,11 +142,6 @@ def call_extremum(
     return result
 
 
-def call_print(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Python's print is `tl.device_print`."""
-    return gen.call(tl.device_print, args, kwargs)
-
-
 def call_static_print(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Print at compile time."""
     print(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()})
@@ -190,7 +185,6 @@ STATEMENT_BUILTINS: dict[Any, Special] = {
     getattr: call_getattr,
     min: functools.partial(call_extremum, "min"),
     max: functools.partial(call_extremum, "max"),
-    print: call_print,
     tl.static_print: call_static_print,
     tl.static_assert: call_static_assert,
 }

@@ -89,11 +89,13 @@ def decay(gen: "FunctionGenerator", value: Any) -> Any:
         return gen.semantic.to_tensor(value)
     if isinstance(value, tl.tuple):
         return make_tuple([decay(gen, item) for item in value.values], value.fields)
-    if isinstance(inner, str):
+    if isinstance(inner, str | bytes):
         raise TypeError(
             f"cannot convert {inner} of type {type(inner)} to tensor"
             "\nhelp: keep it at compile time: annotate the variable, `x: tl.constexpr = ...`"
         )
+    if isinstance(inner, tl.range | tl.static_range):
+        raise TypeError("a range is no value\nhelp: write it in the loop: `for i in range(...)`")
     return value
 
 

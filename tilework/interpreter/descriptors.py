@@ -147,8 +147,10 @@ class Descriptors(Reductions):
     def store_block(self, ptr: tl.tensor, value: Any, boundary_check: Sequence[int]) -> tl.tensor:
         """Write a block where a block pointer points to."""
         window: Window = ptr.handle
-        if not isinstance(value, tl.tensor) or not value.type.is_block():
-            value = self.stretch(self.as_element(value, window.element), window.block)
+        if not isinstance(value, tl.tensor):
+            value = self.as_element(value, window.element)
+        if not value.type.is_block():
+            value = self.stretch(value, window.block)
         assert value.handle.shape == window.block, (
             f"Block shape ({list(window.block)}) and value shape ({list(value.handle.shape)}) mismatch"
         )

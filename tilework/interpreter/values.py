@@ -100,14 +100,16 @@ class Values:
         sizes = sizes_of(shape)
         validate_block_shape(sizes)
         if isinstance(value, tl.tensor):
-            if value.handle.size != 1:
-                raise ValueError(f"only a scalar can fill a block, got a block of type {value.type}")
+            assert value.handle.size == 1, f"only a scalar can fill a block, got a block of type {value.type}"
             scalar = self.unsplat(value)
             scalar = scalar if dtype is None else self.cast(scalar, dtype)
             return tensor(np.broadcast_to(scalar.handle, sizes), scalar.dtype)
         if dtype is None:
             raise ValueError("dtype must be specified when value is not a tensor")
-        return self.filled(sizes, plain(value), dtype)
+        number = plain(value)
+        if isinstance(number, float) and number != 0 and dtype.is_int() and not dtype.is_bool():
+            raise TypeError(f"{number} is a float: it cannot fill a block of type {dtype}; write {number:.0f}, or cast a tensor")
+        return self.filled(sizes, number, dtype)
 
     def unsplat(self, x: tl.tensor) -> tl.tensor:
         """The element of a block that has one."""

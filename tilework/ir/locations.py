@@ -64,3 +64,18 @@ def name_of(loc: Attribute) -> str | None:
     if isinstance(loc, FusedLoc) and isinstance(loc.locations, ArrayAttr):
         return next((name for inner in loc.locations if (name := name_of(inner))), None)
     return None
+
+
+def source_positions(loc: Attribute) -> list[tuple[str, int, int]]:
+    """File, line (from 1) and column (from 0) of the op itself, then of the calls that led there."""
+    match loc:
+        case FileLineColLoc():
+            return [(loc.filename.data, loc.line.data, loc.column.data)]
+        case NameLoc():
+            return source_positions(loc.location)
+        case CallSiteLoc():
+            return source_positions(loc.callee) + source_positions(loc.caller)
+        case FusedLoc(locations=ArrayAttr(data=parts)):
+            return next((found for part in parts if (found := source_positions(part))), [])
+        case _:
+            return []

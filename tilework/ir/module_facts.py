@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
+from tilework.errors import PassError
 from tilework.ir.ttg.warp_specialize import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tilework.ir.types import array_values, i32, int_attr, string_attr
 
@@ -22,7 +23,7 @@ TARGET = "ttg.target"
 DEFAULT_THREADS_PER_WARP = 32
 
 
-class MissingFact(ValueError):
+class MissingFact(PassError):
     """A module that does not say what is asked."""
 
     def __init__(self, name: str) -> None:

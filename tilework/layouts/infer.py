@@ -188,7 +188,7 @@ def infer_fp4_to_fp(encoding: Distributed, axis: int, shape: Ints) -> Distribute
     >>> infer_fp4_to_fp(Blocked((1, 4), (4, 8), (4, 1), (1, 0)), 1, (16, 32)).size_per_thread
     (1, 8)
     """
-    if isinstance(encoding, Blocked) and encoding.order[0] == axis:
+    if isinstance(encoding, Blocked) and all(n == 1 for d, n in enumerate(encoding.size_per_thread) if d != axis):
         held = tuple(size * 2 if dim == axis else size for dim, size in enumerate(encoding.size_per_thread))
         return Blocked(held, encoding.threads_per_warp, encoding.warps_per_cta, encoding.order, encoding.cga)
     layout = to_linear(encoding, shape)

@@ -2,17 +2,18 @@
 
     tilework opt kernel.ttir -p 'canonicalize,triton-loop-unroll,cse'
     tilework opt kernel.ttir -canonicalize --triton-combine --print-after-all
-    tilework opt kernel.ttir -p canonicalize,cse --check-each --seed 7
+    tilework opt kernel.ttir -p canonicalize,cse --check-each --seed 7 --given K=256
 
 Passes run in the order in which they are named, by `-p`, by `-pass-pipeline=builtin.module(...)` or as options of their
 own (one or two dashes, `--name="option=value"`). An error is one line on stderr, with file, line and column, and exit
-code 1.
+code 1. With TILEWORK_PERFORMANCE_REMARKS=1 so are the remarks of passes.
 """
 
 import argparse
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
@@ -20,6 +21,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
+from tilework import knobs
 from tilework.errors import PassError
 from tilework.evaluator.errors import location_text
 from tilework.ir.locations import file_loc, unknown
@@ -30,6 +32,7 @@ from tilework.tools.check_each import check_each
 from tilework.tools.diagnostics import Diagnostic, Position, unmet
 from tilework.transforms.registry import PASSES, get_pass, parse_pipeline
 from tilework.transforms.tt.print_alignment import PrintAlignmentPass, alignment_remarks
+from tilework.transforms.ttg.remarks import listening
 
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 IGNORED = ("--mlir-disable-threading", "-mlir-disable-threading", "-reconcile-unrealized-casts")
@@ -68,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verify-each", action="store_true", help="verify the module after each pass")
     add("--check-each", action="store_true", help="evaluate each function before and after each pass, and compare")
     add("--seed", type=int, default=0, metavar="N", help="the seed of --check-each's inputs")
+    add("--given", action="append", default=[], metavar="NAME=VALUE", help="an argument for --check-each, by name")
     add("--split-input-file", action="store_true", help="treat the sections between `// -----` lines as files")
     add("--verify-diagnostics", default="", metavar="all|only-expected", help="compare with expected-error comments")
     add("--mlir-print-debuginfo", action="store_true", help="print locations")
@@ -82,6 +86,7 @@ class Job:
     args: argparse.Namespace
     file: str
     passes: Sequence[ModulePass]
+    given: dict[str, int | float] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     lines: dict[Operation, int] = field(default_factory=dict)
 
@@ -97,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         text = sys.stdin.read() if args.file == "-" else read(args.file)
         passes = [one for pipeline in args.pipeline for one in parse_pipeline(pipeline)]
+        given = dict(given_value(entry) for entry in args.given)
     except (OSError, ValueError, KeyError, DiagnosticException) as error:
         print(f"tilework opt: error: {first_line(error)}", file=sys.stderr)
         return 1
@@ -104,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     outputs: list[str] = []
     failed = False
     for section in sections(text) if args.split_input_file else [text]:
-        job = Job(args, file, passes)
+        job = Job(args, file, passes, given)
         output = process(job, section)
         problems = job.diagnostics
         if args.verify_diagnostics:
@@ -158,10 +164,11 @@ def process(job: Job, text: str) -> str | None:
         return None
     if job.args.check_each and not check(job, module):
         return None
-    for one in job.passes:
-        if not apply(job, module, one):
-            return None
-    return print_text(job, module)
+    with listening() if knobs.compilation.performance_remarks else nullcontext([]) as remarks:
+        is_done = all(apply(job, module, one) for one in job.passes)
+    for remark in dict.fromkeys(remarks):
+        job.diagnostics.append(Diagnostic("remark", place(job, remark.location), remark.text))
+    return print_text(job, module) if is_done else None
 
 
 def locate(job: Job) -> None:
@@ -200,7 +207,7 @@ def verify(job: Job, module: ModuleOp) -> bool:
 
 def check(job: Job, module: ModuleOp) -> bool:
     try:
-        report = check_each(module, job.passes, job.args.seed)
+        report = check_each(module, job.passes, job.args.seed, given=job.given)
     except (PassError, DiagnosticException) as error:
         report_failure(job, error)
         return False
@@ -209,6 +216,19 @@ def check(job: Job, module: ModuleOp) -> bool:
     if report.mismatch is not None:
         job.error(Position(job.file), str(report.mismatch))
     return report.ok
+
+
+def given_value(text: str) -> tuple[str, int | float]:
+    """``K=256`` -> ("K", 256)."""
+    name, _, value = text.partition("=")
+    try:
+        return name, int(value, 0)
+    except ValueError:
+        pass
+    try:
+        return name, float(value)
+    except ValueError:
+        raise ValueError(f"--given {text}: expected NAME=NUMBER") from None
 
 
 def apply(job: Job, module: ModuleOp, one: ModulePass) -> bool:

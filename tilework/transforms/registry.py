@@ -38,20 +38,23 @@ PASSES: dict[str, str] = {
     "ttc-sanitize": "ttc.sanitize:SanitizePass",
     "convert-triton-to-tile-loops": "ttc.tile_loops:TileLoopsPass",
     "convert-triton-to-tritongpu": "ttg.convert_triton_to_tritongpu:ConvertTritonToTritonGPUPass",
+    "nvgpu-warp-specialization": "ttg.warp_specialization:WarpSpecializationPass",
+    "triton-test-loop-peeling": "ttg.loop_peeling:TestLoopPeelingPass",
     "tritongpu-assign-latencies": "ttg.pipeline.latencies:AssignLatenciesPass",
     "tritongpu-schedule-loops": "ttg.pipeline.schedule:ScheduleLoopsPass",
     "tritongpu-pipeline": "ttg.pipeline.software_pipeline:PipelinePass",
     "tritongpu-test-pipeline-lower-loop": "ttg.pipeline.software_pipeline:TestPipelineLowerLoopPass",
     "tritongpu-remove-layout-conversions": "ttg.remove_layout_conversions:RemoveLayoutConversionsPass",
+    "tritongpu-combine": "ttg.remove_layout_conversions:RemoveLayoutConversionsPass",
+    "relayout-tritongpu": "ttg.relayout_tritongpu:RelayoutTritonGPUPass",
+    "triton-nvidia-gpu-plan-cta": "ttg.plan_cta:PlanCTAPass",
     "tritongpu-coalesce": "ttg.coalesce:CoalescePass",
     "tritongpu-accelerate-matmul": "ttg.accelerate_matmul:AccelerateMatmulPass",
     "allocate-shared-memory": "ttg.allocate_shared_memory:AllocateSharedMemoryPass",
     "allocate-shared-memory-nv": "ttg.allocate_shared_memory:AllocateSharedMemoryNvPass",
     "tritongpu-optimize-dot-operands": "ttg.optimize_dot_operands:OptimizeDotOperandsPass",
     "tritongpu-F32DotTC": "ttg.f32_dot_tc:F32DotTCPass",
-    "triton-nvidia-optimize-descriptor-encoding": (
-        "ttg.optimize_descriptor_encoding:OptimizeDescriptorEncodingPass"
-    ),
+    "triton-nvidia-optimize-descriptor-encoding": ("ttg.optimize_descriptor_encoding:OptimizeDescriptorEncodingPass"),
     "tritongpu-optimize-thread-locality": "ttg.optimize_thread_locality:OptimizeThreadLocalityPass",
     "tritongpu-combine-tensor-select-and-if": "ttg.combine_tensor_select_and_if:CombineTensorSelectAndIfPass",
     "tritongpu-allocate-warp-groups": "ttg.allocate_warp_groups:AllocateWarpGroupsPass",
@@ -59,11 +62,23 @@ PASSES: dict[str, str] = {
     "test-print-alias": "ttg.print_analyses:PrintAliasPass",
     "test-print-allocation": "ttg.print_analyses:PrintAllocationPass",
     "test-print-membar": "ttg.print_analyses:PrintMembarPass",
+    "tritongpu-fuse-nested-loops": "ttg.fuse_nested_loops:FuseNestedLoopsPass",
+    "tritongpu-reduce-data-duplication": "ttg.reduce_data_duplication:ReduceDataDuplicationPass",
+    "tritongpu-reorder-instructions": "ttg.reorder_instructions:ReorderInstructionsPass",
+    "triton-nvidia-gpu-fence-insertion": "ttg.fence_insertion:FenceInsertionPass",
+    "triton-nvidia-gpu-proxy-fence-insertion": "ttg.proxy_fence_insertion:ProxyFenceInsertionPass",
+    "tritongpu-performance-remarks": "ttg.performance_remarks:PerformanceRemarksPass",
+    "triton-nvidia-tma-lowering": "ttg.tma_lowering:TMALoweringPass",
+    "tritongpu-global-scratch-memory-allocation": (
+        "ttg.global_scratch_memory_allocation:GlobalScratchMemoryAllocationPass"
+    ),
+    "tritongpu-coalesce-async-copy": "ttg.coalesce_async_copy:CoalesceAsyncCopyPass",
+    "tritongpu-prefetch": "ttg.prefetch:PrefetchPass",
     "test-print-alignment": "tt.print_alignment:PrintAlignmentPass",
 }
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: `with` sets the traceback of what it lets through
 class UnknownPass(ValueError):
     """A pipeline names a pass that does not exist."""
 
@@ -73,7 +88,7 @@ class UnknownPass(ValueError):
         return f"no pass is called `{self.name}`; there are: {', '.join(sorted(PASSES))}"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: `with` sets the traceback of what it lets through
 class BadPassOption(ValueError):
     """A pipeline gives a pass an option it does not have, or a value that the option cannot take."""
 
@@ -85,7 +100,7 @@ class BadPassOption(ValueError):
         return f"pass `{self.pass_name}` does not take `{self.option}`; it takes: {self.expected or 'no options'}"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: `with` sets the traceback of what it lets through
 class BadPipeline(ValueError):
     """The text of a pipeline cannot be read."""
 

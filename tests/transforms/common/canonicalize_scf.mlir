@@ -360,3 +360,39 @@ tt.func public @while_stays(%n: i32, %x: i32, %y: i32, %c: i1, %d: i1, %p: !tt.p
   }
   tt.return %r : i32
 }
+
+// Two carried values that start alike and go on alike are one.
+// CHECK-LABEL: tt.func public @carried_twice(
+// CHECK:      %[[A:[^ :,)]+]] = scf.for %[[I:[^ :,)]+]] = %{{.*}} to %n step %{{.*}} iter_args(%[[B:[^ :,)]+]] = %x) -> (i32)
+// CHECK-NEXT: %[[C:[^ :,)]+]] = arith.muli %[[B]], %[[B]] : i32
+// CHECK-NEXT: scf.yield %[[C]] : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[D:[^ :,)]+]] = arith.subi %[[A]], %y : i32
+// CHECK-NEXT: %[[E:[^ :,)]+]] = arith.divsi %[[D]], %[[A]] : i32
+// CHECK-NEXT: tt.return %[[E]] : i32
+tt.func public @carried_twice(%n: i32, %x: i32, %y: i32) -> i32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x, %b = %x) -> (i32, i32) : i32 {
+    %s = arith.muli %a, %b : i32
+    scf.yield %s, %s : i32, i32
+  }
+  %d = arith.subi %r#0, %y : i32
+  %e = arith.divsi %d, %r#1 : i32
+  tt.return %e : i32
+}
+
+// Two folds that give the same constant: what chooses between them has nothing to choose.
+// CHECK-LABEL: tt.func public @equal_constants(
+// CHECK-NEXT: %[[A:[^ :,)]+]] = arith.constant 5 : i32
+// CHECK-NEXT: tt.return %[[A]] : i32
+tt.func public @equal_constants(%c: i1) -> i32 {
+  %c2 = arith.constant 2 : i32
+  %c3 = arith.constant 3 : i32
+  %c4 = arith.constant 4 : i32
+  %c1 = arith.constant 1 : i32
+  %a = arith.addi %c2, %c3 : i32
+  %b = arith.addi %c4, %c1 : i32
+  %s = arith.select %c, %a, %b : i32
+  tt.return %s : i32
+}

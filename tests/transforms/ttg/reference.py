@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from tilework.ir.locations import unknown
@@ -19,7 +20,9 @@ from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.transforms.registry import make_pass, run_pipeline
 
-HEADER = re.compile(r"^// ===== before \S+ \(([\w-]+)\) \('([\w.]+)' operation[^)\n]*\)( \(unchanged\))?.*$", re.MULTILINE)
+HEADER = re.compile(
+    r"^// ===== before \S+ \(([\w-]+)\) \('([\w.]+)' operation[^)\n]*\)( \(unchanged\))?.*$", re.MULTILINE
+)
 INTERNAL = re.compile(r"^// -----// ", re.MULTILINE)
 
 
@@ -44,7 +47,7 @@ def steps(file: Path, name: str | None = None) -> Iterator[Step]:
         if mark[3] is None:
             current = INTERNAL.split(text[mark.end() : following.start() if following else len(text)])[0]
         found.append((mark[1] if mark[2] == "builtin.module" else "", current))
-    for index, ((passed, before), (_, after)) in enumerate(zip(found, found[1:], strict=False)):
+    for index, ((passed, before), (_, after)) in enumerate(pairwise(found)):
         if passed and name in (None, passed):
             yield Step(f"{file.parent.name}/{file.stem}", passed, before, after, index)
 

@@ -1,7 +1,7 @@
 """NVIDIA GPUs: the list of stages, and the list of passes from TTIR to TTGIR.
 
-    >>> [name for name in ttgir_pipeline(90, num_warps=8) if "tma" in name]
-    ['triton-nvidia-tma-lowering']
+>>> [name for name in ttgir_pipeline(90, num_warps=8) if "tma" in name]
+['triton-nvidia-tma-lowering']
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any
 from tilework import knobs
 from tilework.backends.base import GPUTarget, Stage, run_passes
 from tilework.backends.options import CompileOptions, capability_of
-from tilework.backends.remarks import reporting
+from tilework.backends.cuda.remarks import reporting
 
 
 def ttgir_pipeline(capability: int, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1) -> list[str]:
@@ -99,7 +99,9 @@ class CudaBackend:
         ttgir = ttgir_pipeline(capability, options.num_warps, options.num_stages, options.num_ctas)
         return {
             "ttir": lambda module: run_passes(module, ttir_pipeline(capability)),
-            "ttgir": lambda module: reporting(module, ttgir) if knobs.compilation.performance_remarks else run_passes(module, ttgir),
+            "ttgir": lambda module: (
+                reporting(module, ttgir) if knobs.compilation.performance_remarks else run_passes(module, ttgir)
+            ),
         }
 
     def hash(self) -> str:

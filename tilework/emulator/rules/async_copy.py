@@ -14,6 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tilework.emulator.floats import Format
 from tilework.emulator.memory import Array
 from tilework.emulator.pending import Access, Pending, operations
 from tilework.emulator.rules.access import space_of
@@ -81,14 +82,18 @@ def copy(ins: Instruction, t: Translator) -> Op:
         if (bytes > size).any():
             raise EmulatorError(f"a copy of {size} bytes that reads {int(bytes.max())}")
         shared.check(places, size, size, threads)
-        for length in np.unique(bytes[bytes > 0]).tolist():
-            some = bytes == length
-            arena.check(sources[some], length, size, threads[some])
+        for length in np.unique(bytes).tolist():
+            some = slice(None) if (bytes == length).all() else bytes == length
+            issue(threads[some], places[some], sources[some], length)
+
+    def issue(threads: Array, places: Array, sources: Array, length: int) -> None:
+        if length:
+            arena.check(sources, length, size, threads)
 
         def store(which: Array, fetched: Any) -> None:
-            move(ins, t, places[which], sources[which], bytes[which], threads[which], size)
+            move(ins, t, places[which], sources[which], length, threads[which], size)
 
-        reads, writes = (Access("global", sources, size),), (Access("shared", places, size),)
+        reads, writes = (Access("global", sources, length),) if length else (), (Access("shared", places, size),)
         operations(t).issue(Pending(ins, "cp.async", threads, operations(t).group("cp.async", threads), reads, writes, store=store))
 
     return op
@@ -106,17 +111,14 @@ def source_lengths(ins: Instruction, t: Translator, rest: list[Operand], size: i
     return lambda threads: lengths[threads]
 
 
-def move(ins: Instruction, t: Translator, places: Array, sources: Array, lengths: Array, threads: Array, size: int) -> None:
-    shared, arena = t.port("shared"), t.port("global")
-    unit = np.uint32 if size == 4 else np.uint64
-    data = np.zeros((len(threads), size // np.dtype(unit).itemsize), unit)
-    whole = lengths == size
-    if whole.any():
-        data[whole] = arena.read(sources[whole], unit, data.shape[1], threads[whole], ins, "async load", align=size)
-    for index in np.flatnonzero(~whole & (lengths > 0)).tolist():
-        here, length = slice(index, index + 1), int(lengths[index])
-        data.view(np.uint8)[index, :length] = arena.read(sources[here], np.uint8, length, threads[here], ins, "async load", align=size)[0]
-    shared.write(places, data, threads, ins, "async store", align=size)
+def move(ins: Instruction, t: Translator, places: Array, sources: Array, length: int, threads: Array, size: int) -> None:
+    """`length` bytes from each source, zeros up to `size`."""
+    data = np.zeros((len(threads), size // 4), np.uint32)
+    if length == size:
+        data = t.port("global").read(sources, np.uint32, size // 4, threads, ins, "async load", align=size)
+    elif length:
+        data.view(np.uint8)[:, :length] = t.port("global").read(sources, np.uint8, length, threads, ins, "async load", align=size)
+    t.port("shared").write(places, data, threads, ins, "async store", align=size)
 
 
 def arrive_after_copies(ins: Instruction, t: Translator) -> Op:
@@ -225,11 +227,15 @@ def reduction(ins: Instruction, t: Translator) -> Callable[[Array, Array], Array
 
 
 def combine(name: str, dtype: Any) -> Callable[[Array, Array], Array]:
-    function = FUNCTIONS[name]
-    if name in ("min", "max") and dtype.kind not in "iu":
-        function = float_min if name == "min" else float_max
+    """From old and new bits to the bits of the result. NaNs come out in the GPU's own form."""
+    function, canonical = FUNCTIONS[name], None
+    if dtype.kind not in "iu":
+        function = {"min": float_min, "max": float_max}.get(name, function)
+        canonical = Format.of("bf16" if dtype.kind != "f" else f"f{8 * dtype.itemsize}").canonical
 
     def apply(old: Array, new: Array) -> Array:
-        return np.ascontiguousarray(function(old.view(dtype), new.view(dtype)).astype(dtype)).view(old.dtype)
+        with np.errstate(all="ignore"):
+            found = function(old.view(dtype), new.view(dtype)).astype(dtype)
+        return np.ascontiguousarray(found if canonical is None else canonical(found)).view(old.dtype)
 
     return apply

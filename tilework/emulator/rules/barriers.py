@@ -126,7 +126,7 @@ def shared_address(t: Translator, operand: Operand, space: str) -> Any:
     return generic
 
 
-def per_thread(t: Translator, operand: Operand | None, default: int = 0, dtype: type = np.uint32) -> Array:
+def per_thread(t: Translator, operand: Operand | None, default: int = 0, dtype: Any = np.uint32) -> Array:
     """An operand with a value for every thread."""
     return np.broadcast_to(t.read(operand, dtype) if operand is not None else np.array(default, dtype), (t.threads,))
 

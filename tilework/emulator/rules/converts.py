@@ -77,6 +77,8 @@ def from_integer(ins: Instruction, t: Translator, result: str, source: str) -> O
     format, mode = Format.of(result), mode_of(ins)
     value, put = t.read(ins.operands[1], integer_type(ins, t, source)), write_float(t, ins.operands[0], result)
     saturate = "sat" in ins.modifiers
+    if mode == "rn" and result in ("f32", "f64") and not saturate:
+        return lambda mask: put(value.astype(format.dtype), mask)
 
     def op(mask: Mask) -> None:
         near = value.astype(np.float64)
@@ -134,6 +136,9 @@ def between_floats(ins: Instruction, t: Translator, result: str, source: str) ->
     rounding = next((WHOLE[modifier] for modifier in ins.modifiers if modifier in WHOLE), None)
     convert = float_converter(ins, narrow)
     flush = "ftz" in ins.modifiers
+    widens = narrow.dtype.itemsize > wide.dtype.itemsize
+    if (widens or (wide.name, narrow.name, mode_of(ins)) == ("f32", "f16", "rn")) and set(ins.modifiers) <= {"rn", result, source}:
+        return lambda mask: put(narrow.canonical(read().astype(narrow.dtype)), mask)
 
     def op(mask: Mask) -> None:
         value = wide.flush(read()) if flush and wide.name == "f32" else read()

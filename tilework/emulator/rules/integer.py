@@ -274,6 +274,9 @@ def shift(ins: Instruction, t: Translator) -> Op:
     count = t.read(ins.operands[2], np.uint32)
     bits = np.uint32(8 * dtype.itemsize)
     function = np.left_shift if ins.opcode == "shl" else np.right_shift
+    if count.ndim == 0 and count < bits:
+        constant = dtype.type(count)
+        return lambda mask: function(a, constant, out=out, where=mask)
 
     def op(mask: Mask) -> None:
         clamped = np.minimum(count, bits - np.uint32(1)).astype(dtype)
@@ -308,6 +311,9 @@ def bfe(ins: Instruction, t: Translator) -> Op:
     out, a = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype)
     start, length = (t.read(operand, np.uint32) for operand in ins.operands[2:])
     bits, unsigned = 8 * dtype.itemsize, np.dtype(f"u{dtype.itemsize}")
+    if dtype.kind == "u" and start.ndim == 0 == length.ndim and int(start) + int(length) <= bits and 0 < int(length) < bits:
+        down, ones = dtype.type(start), dtype.type((1 << int(length)) - 1)
+        return lambda mask: np.copyto(out, a >> down & ones, where=mask)
 
     def op(mask: Mask) -> None:
         first = (start & np.uint32(255)).astype(np.int64)
@@ -481,6 +487,8 @@ def prmt(ins: Instruction, t: Translator) -> Op:
     }
     if mode and mode not in modes:
         raise Unsupported(ins)
+    if not mode and selector.ndim == 0 and not int(selector) & 0x8888:
+        return fixed_bytes(t, out, (a, b), [int(selector) >> 4 * index & 7 for index in range(4)])
 
     def op(mask: Mask) -> None:
         both = np.asarray(a).astype(np.uint64) | np.asarray(b).astype(np.uint64) << np.uint64(32)
@@ -495,6 +503,21 @@ def prmt(ins: Instruction, t: Translator) -> Op:
             byte = np.where(nibble & np.uint32(8), np.where(byte & np.uint32(128), np.uint32(255), np.uint32(0)), byte)
             value |= byte << np.uint32(8 * index)
         np.copyto(out, value, where=mask)
+
+    return op
+
+
+def fixed_bytes(t: Translator, out: Array, words: tuple[Array, Array], chosen: list[int]) -> Op:
+    """prmt with a constant selector: bytes 0 to 3 of the first word, 4 to 7 of the second."""
+    columns = [np.broadcast_to(word, (t.threads,)) for word in words]
+    views = [(column if column.flags.c_contiguous else column.copy()).view(np.uint8).reshape(-1, 4) for column in columns]
+    picked = [views[byte // 4][:, byte % 4] for byte in chosen]
+    new = np.empty((t.threads, 4), np.uint8)
+
+    def op(mask: Mask) -> None:
+        for index, column in enumerate(picked):
+            new[:, index] = column
+        np.copyto(out, new.view(np.uint32)[:, 0], where=mask)
 
     return op
 

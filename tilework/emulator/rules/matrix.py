@@ -173,8 +173,8 @@ def mma(ins: Instruction, t: Translator) -> Op:
     if counts != wanted:
         raise Unsupported(ins, f"its operands have {counts} registers, not {wanted}")
     prepare, compute = product(ins, a, b, d)
-    prepare_a = remembered(t, ins.operands[1], a, lambda bits: prepare(layout_a.matrix(dots.numbers(bits, a)), a))
-    prepare_b = remembered(t, ins.operands[2], b, lambda bits: prepare(layout_b.matrix(dots.numbers(bits, b)).swapaxes(1, 2), b))
+    prepare_a = remembered(t, f"{ins.operands[1]} {shape} A {a}", lambda bits: prepare(layout_a.matrix(dots.numbers(bits, a)), a))
+    prepare_b = remembered(t, f"{ins.operands[2]} {shape} B {b}", lambda bits: prepare(layout_b.matrix(dots.numbers(bits, b)).swapaxes(1, 2), b))
 
     def op(mask: Mask) -> None:
         warps = whole_warps(t, mask, ins)
@@ -185,9 +185,9 @@ def mma(ins: Instruction, t: Translator) -> Op:
     return op
 
 
-def remembered(t: Translator, operand: Operand, type: str, prepare: Callable[[Array], Any]) -> Callable[[Array], Any]:
-    """`prepare`, done once while the registers of an operand keep their bits: a fragment is used by several instructions in a row."""
-    key = ("fragment", tuple(items(operand)), type)
+def remembered(t: Translator, key: str, prepare: Callable[[Array], Any]) -> Callable[[Array], Any]:
+    """`prepare`, done once while the bits stay the same: a fragment is used by several instructions in a row. `key` is what else
+    decides about the result."""
 
     def find(bits: Array) -> Any:
         known = t.block.state.get(key)
@@ -213,7 +213,7 @@ def check_types(ins: Instruction, shape: str, d: str, a: str, b: str, c: str) ->
     if shape not in SHAPES[a]:
         raise Unsupported(ins, f"the shape {shape or '(none)'} for {a}; known are {', '.join(sorted(SHAPES[a]))}")
     results = {"f16": ("f32", "f16"), "e4m3": ("f32", "f16"), "e5m2": ("f32", "f16"), "bf16": ("f32",), "tf32": ("f32",), "f64": ("f64",)}
-    if d not in results.get(a, ("s32",)) or c not in results.get(a, ("s32",)):
+    if d != c or d not in results.get(a, ("s32",)):
         raise Unsupported(ins, f"A and B of {a} with C of {c} and D of {d}")
     if "row" not in ins.modifiers or "col" not in ins.modifiers:
         raise Unsupported(ins, "A is by rows and B by columns")

@@ -198,7 +198,7 @@ def replace(ins: Instruction, t: Translator) -> Op:
         raise Unsupported(ins)
     where, port = t.address(ins.operands[0]), t.port(space_of(ins))
     ordinal = ins.operands[1].value if len(ins.operands) == 3 and isinstance(ins.operands[1], Imm) else 0
-    values = per_thread(t, ins.operands[-1], dtype=np.dtype(np.uint64 if ins.modifiers[-1] == "b64" else np.uint32))  # type: ignore[arg-type]
+    values = per_thread(t, ins.operands[-1], dtype=np.dtype(np.uint64 if ins.modifiers[-1] == "b64" else np.uint32))
 
     def op(mask: Mask) -> None:
         for thread in t.active(mask).tolist():

@@ -24,8 +24,11 @@ def everyone(t: Translator, mask: Mask) -> Array:
 def members(t: Translator, operand: object, ins: Instruction) -> Callable[[Array], Array]:
     """Checks a member mask against who is here; gives the lanes that it names, (warps, 32)."""
     value = t.read(operand, np.uint32)  # type: ignore[arg-type]
+    whole = value.ndim == 0 and int(value) == 0xFFFF_FFFF
 
     def check(here: Array) -> Array:
+        if whole and here.all():
+            return here
         named = np.broadcast_to(value, (t.threads,)).reshape(-1, WARP)
         some = here.any(axis=1)
         first = named[np.arange(len(named)), here.argmax(axis=1)]
@@ -60,8 +63,17 @@ def shfl(ins: Instruction, t: Translator) -> Op:
         here = everyone(t, mask)
         if check is not None:
             check(here)
-        shape = here.shape
-        values, offset, bounds = (np.broadcast_to(x, (t.threads,)).reshape(shape) for x in (a, b, c))
+        values = np.broadcast_to(a, (t.threads,)).reshape(here.shape)
+        inside, lane = constant or partners(b, c)
+        if constant is not None:
+            np.copyto(out, values.take(lane, axis=1).reshape(-1), where=mask)
+        else:
+            np.copyto(out, np.take_along_axis(values, lane, axis=1).reshape(-1), where=mask)
+        np.copyto(inside_out, np.broadcast_to(inside, here.shape).reshape(-1), where=mask)
+
+    def partners(b: Array, c: Array) -> tuple[Array, Array]:
+        """Whether the lane to read from is in the segment, and its number (the lane's own if it is not)."""
+        offset, bounds = (np.broadcast_to(x, (t.threads,)).reshape(-1, WARP) for x in (b, c))
         segment = (bounds >> np.uint32(8) & np.uint32(31)).astype(np.int64)
         clamp = (bounds & np.uint32(31)).astype(np.int64)
         step = (offset & np.uint32(31)).astype(np.int64)
@@ -79,11 +91,12 @@ def shfl(ins: Instruction, t: Translator) -> Op:
         else:
             lane = first | (step & ~segment)
             inside = lane <= last
-        lane = np.where(inside, lane, LANES)
-        taken = np.take_along_axis(values, lane & 31, axis=1)
-        np.copyto(out, taken.reshape(-1), where=mask)
-        np.copyto(inside_out, np.broadcast_to(inside, shape).reshape(-1), where=mask)
+        return inside, np.where(inside, lane, LANES) & 31
 
+    constant = None
+    if b.ndim == 0 == c.ndim:
+        inside_all, lane_all = partners(b, c)
+        constant = inside_all[0], lane_all[0]
     return op
 
 

@@ -206,7 +206,7 @@ class MemoryMixin:
         if not isinstance(value, tl.tensor):
             value = self.as_element(value, element, shape)
         elif not value.type.is_block():
-            value = self.splat(self.cast(value, element), shape)
+            value = self.splat(value, shape)
         assert shape_of(value) == shape, (
             f"Block shape ({list(shape)}) and value shape ({list(shape_of(value))}) mismatch"
         )

@@ -86,13 +86,16 @@ class ValuesMixin:
         sizes = plain_shape(shape)
         if isinstance(value, tl.tensor):
             if value.type.is_block():
-                if value.type.numel != 1:  # pyright: ignore[reportAttributeAccessIssue]
-                    raise ValueError(f"only a scalar can fill a block, got a block of type {value.type}")
+                is_one = value.type.numel == 1  # pyright: ignore[reportAttributeAccessIssue]
+                assert is_one, f"only a scalar can fill a block, got a block of type {value.type}"
                 value = self.unsplat(value)
             return self.splat(value if dtype is None else self.cast(value, dtype), sizes)
         if dtype is None:
             raise ValueError("dtype must be specified when value is not a tensor")
-        return self.constant(plain(value), block(dtype, sizes))
+        number = plain(value)
+        if isinstance(number, float) and number != 0 and dtype.is_int() and not dtype.is_bool():
+            raise TypeError(f"{number} is a float: it cannot fill a block of type {dtype}; write {number:.0f}, or cast a tensor")
+        return self.constant(number, block(dtype, sizes))
 
     def constant(self: "Semantic", value: Any, type: dtype) -> tl.tensor:
         """A constant of a scalar or block type; `value` is converted as Python would."""

@@ -147,7 +147,7 @@ class WarpSpecializeOp(IRDLOperation):
         warps: list[int] = []
         partitions: list[Region] = []
         while parser.parse_optional_keyword(f"partition{len(partitions)}"):
-            arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+            arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_capture(parser))
             parser.parse_keyword("num_warps")
             with parser.in_parens():
                 warps.append(parser.parse_integer(False, False))
@@ -204,6 +204,13 @@ class WarpSpecializeOp(IRDLOperation):
             raise VerifyException(f"has {count} warp group start IDs but expected {len(warps)}")
         verify_partitions(self, first.regions)
         verify_default(self)
+
+
+def parse_capture(parser: Parser) -> Parser.Argument:
+    """``%a: i32``, perhaps with a location."""
+    found = parser.parse_argument()
+    location = parser.parse_optional_location()
+    return found if location is None else Parser.Argument(found.name, found.type, location)
 
 
 def verify_partitions(op: WarpSpecializeOp, partitions: Sequence[Region]) -> None:

@@ -6,7 +6,8 @@
     tt.store %p, %v, %m
 
 The rules live in tables by family: `folding_arith` (integers), `folding_casts` (casts, floats), `folding_tt`,
-`folding_scf` (loops and branches), `folding_cf` (blocks), `ttg/convert_canonicalize` (layouts). Constants end up unique, at the start of the function.
+`folding_scf` (loops and branches), `folding_cf` (blocks), `ttg/convert_canonicalize` (layouts),
+`ttg/warp_specialize_canonicalize`. Constants end up unique, at the start of the function.
 Stage: TTIR and TTGIR. Cost: one visit per op, and per op that a change can affect.
 """
 
@@ -21,7 +22,7 @@ from tilework.ir import ttg
 from tilework.transforms.common import folding_arith, folding_casts, folding_scf, folding_tt
 from tilework.transforms.common.driver import Driver, Fold, Rewrite, rule_table
 from tilework.transforms.common.folding_cf import simplify_blocks
-from tilework.transforms.ttg import convert_canonicalize
+from tilework.transforms.ttg import convert_canonicalize, warp_specialize_canonicalize
 
 
 def first_of(one: Rewrite | None, other: Rewrite) -> Rewrite:
@@ -40,6 +41,7 @@ REWRITES: dict[type[Operation], Rewrite] = {
     **folding_casts.REWRITES,
     **folding_tt.REWRITES,
     **folding_scf.REWRITES,
+    **warp_specialize_canonicalize.REWRITES,
     ttg.MemDescTransOp: convert_canonicalize.rewrite_memdesc_trans,
 }
 for kind, rewrite in convert_canonicalize.REWRITES.items():

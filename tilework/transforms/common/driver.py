@@ -48,6 +48,7 @@ COMMUTATIVE: frozenset[type[Operation]] = frozenset(
         arith.MinnumfOp,
     }
 )
+ISOLATED = frozenset({"ttg.warp_specialize.partitions"})  # their bodies use no values from outside
 MAX_ROUNDS = 10  # rounds only repeat for constants and control flow; real kernels take two
 
 
@@ -66,22 +67,40 @@ def rule_table(folds: Mapping[type[Operation], Fold], rewrites: Mapping[type[Ope
 
 
 class Driver:
-    """Applies `rules` to one function until none fires."""
+    """Applies `rules` to one function until none fires.
 
-    def __init__(self, rules: Mapping[str, Rule]) -> None:
+    It starts with the first op of the function, or with the last one if it goes `bottom_up`: where several rules could
+    fire, another one comes first.
+    """
+
+    def __init__(self, rules: Mapping[str, Rule], bottom_up: bool = False) -> None:
         self.rules = rules
+        self.bottom_up = bottom_up
         self.worklist: list[Operation] = []
         self.queued: set[int] = set()  # ids: an op in the worklist is alive
         self.changed = False
         self.constants = Constants()
         self.new_constants: list[Operation] = []
+        self.isolated: list[Operation] = []  # ops whose bodies see nothing from outside
 
     def run(self, function: Operation, simplify: Callable[[Region, "Driver"], bool] | None = None) -> bool:
         """Visit every op of `function`; `simplify` cleans up its blocks between rounds. True if anything changed."""
         body = function.regions[0] if function.regions else None
-        if body is None or (entry := body.first_block) is None:
+        if body is None or body.first_block is None:
             return False
-        self.constants.entry = entry
+        self.run_body(body, simplify)
+        for op in self.isolated:
+            holder = op.parent_op()
+            for region in op.regions:
+                if Driver(self.rules, self.bottom_up).run_body(region, simplify) and holder is not None:
+                    self.changed = True
+                    self.push(holder)
+        self.drain()
+        return self.changed
+
+    def run_body(self, body: Region, simplify: Callable[[Region, "Driver"], bool] | None) -> bool:
+        """Visit the ops that may share constants; those in `ISOLATED` ops are left for a driver of their own."""
+        self.constants.entry = body.first_block
         self.seed(body)
         for _ in range(MAX_ROUNDS):
             self.drain()
@@ -98,7 +117,7 @@ class Driver:
         The sweep goes backwards, so that it sees the users of an op before the op; most dead ops (the frontend's
         overflow checks, when they are off) are never visited.
         """
-        ops = ops_in_order(body)
+        ops = visible_ops(body, self.isolated)
         unique = self.constants.unique
         for op in ops:
             if type(op) is arith.ConstantOp:
@@ -115,6 +134,8 @@ class Driver:
                     continue
             if op.name in rules:
                 worklist.append(op)
+        if self.bottom_up:
+            worklist[:] = [op for op in ops_in_postorder(body) if op.name in rules]
         self.queued = set(map(id, worklist))
 
     def hoist_new_constants(self, body: Region) -> None:
@@ -123,10 +144,17 @@ class Driver:
         self.new_constants = []
         if len(new) > 1:
             made = set(map(id, new))
-            new = [op for op in ops_in_order(body) if id(op) in made]
+            new = [op for op in visible_ops(body, []) if id(op) in made]
         for op in new:
             if op.parent is not None:
-                self.constants.unique(op)
+                self.share_constant(op)
+
+    def share_constant(self, op: Operation) -> None:
+        """Hoist `op`; if there is such a constant already, two operands of a user may be the same now."""
+        users = [use.operation for use in op.results[0].uses]
+        if not self.constants.unique(op):
+            for user in users:
+                self.push(user)
 
     def drain(self) -> None:
         """Visit ops until the worklist is empty."""
@@ -167,6 +195,8 @@ class Driver:
         elif not isinstance(value, SSAValue):
             value = self.constant(op, value, op.results[0])
         self.replace(op, (value,))
+        if self.bottom_up and self.new_constants and self.new_constants[-1] is value.owner:
+            self.share_constant(self.new_constants.pop())
 
     def push(self, op: Operation) -> None:
         """Visit `op` again."""
@@ -263,6 +293,40 @@ def ops_in_order(*regions: Region) -> list[Operation]:
 
     for region in regions:
         visit(region)
+    return found
+
+
+def ops_in_postorder(region: Region) -> list[Operation]:
+    """Every op of `region`, each behind those nested in it."""
+    found: list[Operation] = []
+    for block in region.blocks:
+        op = block.first_op
+        while op is not None:
+            for inner in op.regions:
+                found += ops_in_postorder(inner)
+            found.append(op)
+            op = op.next_op
+    return found
+
+
+def visible_ops(body: Region, isolated: list[Operation]) -> list[Operation]:
+    """`ops_in_order` without the bodies of `ISOLATED` ops, which are added to `isolated`."""
+    found: list[Operation] = []
+
+    def visit(region: Region) -> None:
+        for block in region.blocks:
+            op = block.first_op
+            while op is not None:
+                found.append(op)
+                if op.regions:
+                    if op.name in ISOLATED:
+                        isolated.append(op)
+                    else:
+                        for inner in op.regions:
+                            visit(inner)
+                op = op.next_op
+
+    visit(body)
     return found
 
 

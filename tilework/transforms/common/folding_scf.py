@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.rewrite import recreate
+from tilework.ir.tt.text import is_true
 from tilework.ir.types import i1
 from tilework.transforms.common.driver import Driver, Rewrite
 from tilework.transforms.common.folding_arith import constant_int, divide_up, producer
@@ -87,22 +89,23 @@ def rewrite_for(op: Operation, driver: Driver) -> bool:
 
 
 def drop_invariant_arguments(op: Operation, driver: Driver) -> bool:
-    """A carried value that is yielded as it came, or that nobody reads, is its initial value."""
+    """A carried value that is yielded as it came, or that nobody reads, is its initial value; one of two alike goes."""
     block = only_block(op.regions[0])
     initial, carried, end = op._operands[3:], block.args[1:], terminator(block)
-    keep = [
-        i
-        for i, (start, argument, yielded) in enumerate(zip(initial, carried, end._operands, strict=True))
-        if not (
-            argument is yielded or start is yielded or (argument.first_use is None and op.results[i].first_use is None)
-        )
-    ]
+    first: dict[tuple[SSAValue, SSAValue], int] = {}  # those that are kept, by where they start and what is yielded
+    for i, (start, argument, yielded) in enumerate(zip(initial, carried, end._operands, strict=True)):
+        is_unused = argument.first_use is None and op.results[i].first_use is None
+        if argument is not yielded and start is not yielded and not is_unused:
+            first.setdefault((start, yielded), i)
+    keep = list(first.values())
     if len(keep) == len(carried):
         return False
+    yields = end._operands
     for i in range(len(carried)):
         if i not in keep:
-            driver.replace_value(carried[i], initial[i])
-            driver.replace_value(op.results[i], initial[i])
+            same = first.get((initial[i], yields[i]))
+            driver.replace_value(carried[i], initial[i] if same is None else carried[same])
+            driver.replace_value(op.results[i], initial[i] if same is None else op.results[same])
     keep_operands(end, keep, driver)
     for i in reversed(range(len(carried))):
         if i not in keep:
@@ -185,7 +188,7 @@ def values_to_selects(op: Operation, driver: Driver) -> bool:
     for i, (if_true, if_false) in enumerate(zip(*yielded, strict=True)):
         if if_true is if_false and not is_inside(if_true, op):
             driver.replace_value(op.results[i], if_true)
-        elif is_inside(if_true, op) or is_inside(if_false, op):
+        elif is_inside(if_true, op) or is_inside(if_false, op) or is_running(if_true) or is_running(if_false):
             keep.append(i)
         else:
             select = driver.insert(op, SelectOp.make(op._operands[0], if_true, if_false, op.location))
@@ -194,6 +197,14 @@ def values_to_selects(op: Operation, driver: Driver) -> bool:
         return False
     keep_results(op, keep, driver)
     return True
+
+
+def is_running(value: SSAValue) -> bool:
+    """A product that may not be done yet: a branch may pass it on, but a select would read it."""
+    owner = value.owner
+    if type(owner) is ttng.WarpGroupDotOp:
+        return is_true(owner.properties["isAsync"])
+    return type(owner) is ttng.WarpGroupDotWaitOp and owner.properties["pendings"].value.data != 0  # pyright: ignore
 
 
 def swap_branches(op: Operation, driver: Driver) -> bool:

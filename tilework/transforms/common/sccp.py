@@ -27,7 +27,7 @@ from tilework.ir.locations import unknown
 from tilework.ir.rewrite import attr_value, constant, erase_op, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i1
 from tilework.transforms.common import folding_arith, folding_casts
-from tilework.transforms.common.driver import is_removable, ops_in_order
+from tilework.transforms.common.driver import ISOLATED, is_removable, ops_in_order
 from tilework.transforms.common.folding_cf import edges
 
 
@@ -54,16 +54,15 @@ class SCCPPass(ModulePass):
 
 
 def replace_known_values(body: Region, facts: dict[SSAValue, Fact]) -> None:
-    """Use constants, made at the start of the function, for the values in `facts` that are numbers."""
-    entry = body.first_block
-    assert entry is not None, "a function body has an entry block"
-    made: dict[tuple[str, Attribute], SSAValue] = {}
+    """Use constants, made at the start of the function (or partition), for the values in `facts` that are numbers."""
+    made: dict[tuple[str, Attribute, Block], SSAValue] = {}
 
     def replace(value: SSAValue, location: LocationAttr) -> bool:
         fact = facts.get(value, UNSEEN)
         if isinstance(fact, State):
             return False
-        key = (repr(fact), value.type)  # repr: 0.0 and -0.0 are equal numbers
+        entry = entry_block(value, body)
+        key = (repr(fact), value.type, entry)  # repr: 0.0 and -0.0 are equal numbers
         if key not in made:
             new = constant(fact, value.type, location)
             front = entry.first_op
@@ -87,6 +86,20 @@ def replace_known_values(body: Region, facts: dict[SSAValue, Fact]) -> None:
     for block in body.blocks:
         for argument in block.args:
             replace(argument, unknown)
+
+
+def entry_block(value: SSAValue, body: Region) -> Block:
+    """The first block of the function, or of the part of it that sees nothing from outside, that `value` is in."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    region = None if block is None else block.parent
+    while region is not None and region is not body:
+        above = region.parent
+        if above is None or above.name in ISOLATED:
+            break
+        region = above.parent_region()
+    entry = (region or body).first_block
+    assert entry is not None, "a function body has an entry block"
+    return entry
 
 
 class Propagation:

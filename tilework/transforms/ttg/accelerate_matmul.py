@@ -32,7 +32,7 @@ from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_o
 from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma
-from tilework.layouts.queries import cga_bases, order
+from tilework.layouts.queries import cga_bases, order_for_memory
 from tilework.transforms.common.driver import Driver
 from tilework.transforms.ttg.decompose_dot_scaled import decompose_dot_scaled
 from tilework.transforms.ttg.mma_choice import (
@@ -49,26 +49,29 @@ from tilework.transforms.ttg.operand_width import k_width
 from tilework.transforms.ttg.remarks import remark
 
 INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
+DOTS = (tt.DotOp, tt.DotScaledOp)
 WITH_FP8 = (89, 120)  # capabilities whose mma.sync multiplies fp8
 
 
 @dataclass(frozen=True)
 class AccelerateMatmulPass(ModulePass):
     name = "tritongpu-accelerate-matmul"
+    compute_capability: int = 0  # of older compilers, whose modules do not say it
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        dots = [inner for inner in op.walk() if type(inner) is tt.DotOp or type(inner) is tt.DotScaledOp]
+        dots = [inner for inner in op.walk() if type(inner) in DOTS and encoding_of(inner.results[0].type) is not None]
         if not dots:
             return
-        target = capability(op)
+        target = self.compute_capability or capability(op)
         dots = [decompose_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]
         # From the last to the first: the end of a chain of dots decides how all of them are laid out.
         for dot in reversed(dots):
             accelerate(dot, target)
         for function in tuple(op.ops):
             Driver({}).run(function)  # dead conversions go, new constants move to the front
-        for dot in [inner for inner in op.walk() if type(inner) is tt.DotOp]:
-            widen_operands(dot, target)
+        for inner in tuple(op.walk()):
+            if type(inner) is tt.DotOp:
+                widen_operands(inner, target)
 
 
 def accelerate(op: Operation, target: int) -> None:
@@ -133,7 +136,7 @@ def in_shared_memory(op: Operation, operand: SSAValue, index: int) -> SSAValue:
     value = converted_from(operand)
     layout, shape = encoding_of(value.type), shape_of(value.type)
     element = element_type(value.type)
-    along = order(layout, shape)  # pyright: ignore[reportArgumentType]
+    along = order_for_memory(layout, shape)  # pyright: ignore[reportArgumentType]
     if element != f16 and element != bf16:
         along = k_major(op, index, along, element)
     shared = nvmma_shared(shape, along, bit_width(element), cga_bases(layout))  # pyright: ignore[reportArgumentType]

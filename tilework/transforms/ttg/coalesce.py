@@ -36,7 +36,11 @@ from tilework.transforms.common.driver import ops_in_order
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
 READS = frozenset({tt.LoadOp, ttg.AsyncCopyGlobalToLocalOp})
-TILE_OPERAND: dict[type[Operation], int] = {tt.DescriptorStoreOp: 1, tt.DescriptorReduceOp: 1, tt.DescriptorScatterOp: 3}
+TILE_OPERAND: dict[type[Operation], int] = {
+    tt.DescriptorStoreOp: 1,
+    tt.DescriptorReduceOp: 1,
+    tt.DescriptorScatterOp: 3,
+}
 DESCRIPTOR_ACCESSES = frozenset({tt.DescriptorLoadOp, tt.DescriptorGatherOp, *TILE_OPERAND})
 WITH_ROWS = frozenset({tt.DescriptorGatherOp, tt.DescriptorScatterOp})  # operand 1 lists rows: it has its own layout
 WIDEST = 128  # bits of one access of one thread

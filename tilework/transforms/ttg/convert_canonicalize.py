@@ -15,6 +15,7 @@ A conversion from a tensor-core accumulator to a dot operand stays what it is: i
 
 from functools import cache
 
+from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg
@@ -25,15 +26,16 @@ from tilework.layouts.encodings import DISTRIBUTED, Distributed, DotOperand, Nvi
 from tilework.layouts.infer import can_split, infer_split
 from tilework.layouts.queries import is_expensive_view, total_elems_per_thread
 from tilework.transforms.common import folding_arith, folding_casts, folding_tt
-from tilework.transforms.common.driver import Driver, Fold, Number, Rewrite, rule_table
+from tilework.transforms.common.driver import Driver, Fold, Rewrite, rule_table
 from tilework.transforms.common.folding_arith import producer
+from tilework.transforms.common.folding_cf import simplify_blocks
 from tilework.transforms.common.folding_tt import known_number
 from tilework.transforms.common.interning import is_same
 
 
 def clean_converts(function: Operation) -> bool:
     """Fold, and remove the conversions that are not needed. True if anything changed."""
-    return Driver(RULES).run(function)
+    return Driver(RULES, bottom_up=True).run(function, simplify_blocks)
 
 
 # Questions about types
@@ -83,13 +85,10 @@ def converted_source(op: Operation, index: int = 0) -> SSAValue | None:
 # convert_layout of something
 
 
-def fold_convert(op: Operation) -> SSAValue | Number | None:
-    """Nothing to do, or a constant."""
+def fold_convert(op: Operation) -> SSAValue | None:
+    """Nothing to do."""
     (source,) = op._operands
-    result = op.results[0].type
-    if is_same(source.type, result):
-        return source
-    return None if is_kept(source.type, result) else known_number(source)
+    return source if is_same(source.type, op.results[0].type) else None
 
 
 def rewrite_convert(op: Operation, driver: Driver) -> bool:
@@ -99,6 +98,15 @@ def rewrite_convert(op: Operation, driver: Driver) -> bool:
         return False
     rule = CONVERT_OF.get(owner.name)
     return rule is not None and rule(op, owner, driver)
+
+
+def of_constant(op: Operation, inner: Operation, driver: Driver) -> bool:
+    """A constant that is the same in every element."""
+    (source,) = op._operands
+    if (number := known_number(source)) is None:
+        return False
+    driver.replace(op, (driver.constant(op, number, op.results[0]),))
+    return True
 
 
 def of_convert(op: Operation, inner: Operation, driver: Driver) -> bool:
@@ -134,6 +142,7 @@ def of_cat(op: Operation, inner: Operation, driver: Driver) -> bool:
 
 
 CONVERT_OF = {
+    arith.ConstantOp.name: of_constant,
     ttg.ConvertLayoutOp.name: of_convert,
     tt.SplatOp.name: of_rebuilt,
     tt.MakeRangeOp.name: of_rebuilt,
@@ -164,12 +173,15 @@ def rewrite_reshape(op: Operation, driver: Driver) -> bool:
 
 
 def rewrite_trans(op: Operation, driver: Driver) -> bool:
-    if (source := converted_source(op)) is None or not is_trivial_convert(source.type, op._operands[0].type):
-        return False
+    """A transposition that leaves the dimensions where they are only changes the name of the layout."""
+    source = op._operands[0]
+    before = converted_source(op)
+    if before is not None and is_trivial_convert(before.type, source.type):
+        source = before
     order = array_values(op.properties["order"])
-    if order == tuple(range(len(order))):
+    if order == tuple(range(len(order))) and distributed(source.type) is not None:
         return driver.replace_with(op, ttg.ConvertLayoutOp.make(source, op.results[0].type, op.location))
-    return driver.set_operands(op, (source,))
+    return source is before and driver.set_operands(op, (source,))
 
 
 def rewrite_histogram(op: Operation, driver: Driver) -> bool:
@@ -243,4 +255,17 @@ REWRITES: dict[type[Operation], Rewrite] = {
     tt.GatherOp: rewrite_gather,
     tt.SplitOp: rewrite_split,
 }
-RULES = rule_table({**folding_arith.FOLDS, **folding_casts.FOLDS, **folding_tt.FOLDS, **FOLDS}, REWRITES)
+CLEAN_FOLDS: dict[type[Operation], Fold] = {
+    **folding_arith.FOLDS,
+    **folding_casts.FOLDS,
+    **folding_tt.FOLDS,
+    **FOLDS,
+}
+# Folding also moves a constant to the right of a comparison, and makes one of two transpositions.
+CLEAN_REWRITES: dict[type[Operation], Rewrite] = {
+    **REWRITES,
+    arith.CmpiOp: folding_arith.rewrite_cmpi,
+    tt.TransOp: lambda op, driver: folding_tt.rewrite_trans(op, driver) or rewrite_trans(op, driver),
+    ttg.MemDescTransOp: rewrite_memdesc_trans,
+}
+RULES = rule_table(CLEAN_FOLDS, CLEAN_REWRITES)

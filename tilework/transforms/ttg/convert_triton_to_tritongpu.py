@@ -57,14 +57,15 @@ class ConvertTritonToTritonGPUPass(ModulePass):
     num_warps: int = 4
     threads_per_warp: int = 32
     num_ctas: int = 1
-    enable_source_remat: bool = False
+    enable_source_remat: bool = False  # accepted, and of no effect: every conversion is made where it is used
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kind, _, number = self.target.partition(":")
         if kind != "cuda" or not number.isdigit():
             raise PassError(f"{self.name}: target must be a CUDA target such as cuda:90, not `{self.target}`")
         op.attributes.update(machine_attributes(self.num_warps, self.num_ctas, int(number), self.threads_per_warp))
-        lay_out(op, Machine(self.num_warps, self.threads_per_warp, self.num_ctas))
+        machine = Machine(self.num_warps, self.threads_per_warp, self.num_ctas)
+        lay_out(op, lambda inner: machine)
 
 
 @dataclass(frozen=True)
@@ -79,25 +80,22 @@ class Machine:
         """The default encoding of `shape`, rows first, with `held` elements a thread (one by default)."""
         return default_blocked(shape, held, None, self.num_warps, self.threads_per_warp, self.num_ctas)
 
-    def converted(self, type: Attribute) -> Attribute:
-        """`type` with the default encoding, if it is a tensor, or a pointer to one, that has none."""
-        return converted_type(self, type)
-
 
 @cache
 def converted_type(machine: Machine, type: Attribute) -> Attribute:
+    """`type` with the default encoding, if it is a tensor, or a pointer to one, that has none."""
     if isinstance(type, TensorType):
         if not isinstance(type.encoding, NoneAttr) or not shape_of(type):
             return type
         return with_encoding(type, machine.blocked(shape_of(type)))
     if isinstance(type, PointerType) and isinstance(type.pointee, TensorType):
-        return pointer_type(machine.converted(type.pointee), type.address_space.value.data)
+        return pointer_type(converted_type(machine, type.pointee), type.address_space.value.data)
     return type
 
 
-def lay_out(root: Operation, machine: Machine) -> None:
-    """Give the tensors under `root` that have no encoding one."""
-    conversion = LayOut(machine)
+def lay_out(root: Operation, machine_of: Callable[[Operation], Machine]) -> None:
+    """Give the tensors under `root` that have no encoding one; `machine_of` says what runs an op."""
+    conversion = LayOut(machine_of)
     ops = ops_in_order(*root.regions)
     for op in ops:
         conversion.convert_results(op)
@@ -108,25 +106,30 @@ def lay_out(root: Operation, machine: Machine) -> None:
 class LayOut:
     """Sets the types of results, then gives every op the operands it wants."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.converted = machine.converted
+    def __init__(self, machine_of: Callable[[Operation], Machine]) -> None:
+        self.machine_of = machine_of
+        self.machine = Machine(1)  # what runs the op at hand
         self.wanted: dict[SSAValue, Attribute] = {}  # the default type of a value that has another one
         self.defaults: dict[SSAValue, SSAValue] = {}  # such a value, converted
-        self.special: set[Operation] = set()  # ops with a rule that had tensors without an encoding
+        self.special: set[Operation] = set()  # ops whose results had no encoding
+
+    def converted(self, type: Attribute) -> Attribute:
+        return converted_type(self.machine, type)
 
     def convert_results(self, op: Operation) -> None:
         """Set the types of the results of `op`, and of the arguments of its blocks."""
         for region in op.regions:
             for block in region.blocks:
+                self.machine = self.machine_of(block.first_op or op)
                 for arg in block.args:
                     self.set(arg, self.converted(arg.type))
+        self.machine = self.machine_of(op)
         defaults = [self.converted(result.type) for result in op.results]
         changes = any(default is not result.type for default, result in zip(defaults, op.results, strict=True))
-        rule = RESULTS.get(type(op))
         if changes:
             self.special.add(op)
-        types = defaults if rule is None or not changes else rule(self, op, defaults)
+        rule = RESULTS.get(type(op)) if changes else None
+        types = defaults if rule is None else rule(self, op, defaults)
         for result, own, default in zip(op.results, types, defaults, strict=True):
             if own is not default:
                 self.wanted[result] = default
@@ -150,6 +153,7 @@ class LayOut:
         rule = OPERANDS.get(type(op))
         if rule is None:
             return
+        self.machine = self.machine_of(op)
         for index, type_ in rule(self, op):
             value = op.operands[index]
             if value.type is not type_ or type(op) is tt.DotOp:

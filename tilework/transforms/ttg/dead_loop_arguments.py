@@ -19,7 +19,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from tilework.ir.effects import TERMINATORS, is_pure, writes
 from tilework.transforms.common.driver import ops_in_order
 
-STRUCTURED = (scf.ForOp, scf.IfOp, scf.WhileOp)
+FOLLOWED = (scf.ForOp, scf.IfOp)  # what these yield is only as live as their results
 TERMINATOR_NAMES = frozenset(kind.name for kind in TERMINATORS)
 
 
@@ -49,14 +49,14 @@ def live_values(ops: Sequence[Operation]) -> set[SSAValue]:
     """The values that something outside of their own computation needs."""
     pending: list[SSAValue] = []
     for op in ops:
-        if isinstance(op, STRUCTURED):
-            pending += op._operands[: 3 if isinstance(op, scf.ForOp) else 1 if isinstance(op, scf.IfOp) else None]
-        elif op.name not in TERMINATOR_NAMES:
-            if writes(op) or (op.regions and not is_pure(op)):
-                pending += op._operands
-        elif not isinstance(op.parent_op(), STRUCTURED):
+        if isinstance(op, scf.ForOp):
+            pending += op._operands[:3]
+        elif isinstance(op, scf.IfOp | scf.WhileOp):
             pending += op._operands
-        elif isinstance(op, scf.ConditionOp) or isinstance(op.parent_op(), scf.WhileOp):
+        elif op.name in TERMINATOR_NAMES:
+            if not isinstance(op.parent_op(), FOLLOWED):
+                pending += op._operands
+        elif writes(op) or (op.regions and not is_pure(op)):
             pending += op._operands
     live = set[SSAValue]()
     while pending:

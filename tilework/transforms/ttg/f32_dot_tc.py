@@ -36,7 +36,9 @@ class F32DotTCPass(ModulePass):
     emu_tf32: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        splits = dict(SPLITS) if self.emu_tf32 else {key: s for key, s in SPLITS.items() if key != InputPrecision.TF32X3}
+        splits = (
+            dict(SPLITS) if self.emu_tf32 else {key: s for key, s in SPLITS.items() if key != InputPrecision.TF32X3}
+        )
         rules = rule_table({}, {tt.DotOp: lambda dot, driver: emulate(dot, driver, splits)})
         for function in tuple(op.ops):
             if any(type(dot) is tt.DotOp and split_of(dot, splits) for dot in ops_in_order(*function.regions)):

@@ -14,12 +14,12 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects import arith, scf, ub
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import ELEMENTWISE, is_pure, writes
-from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.encodings import layout_of
 from tilework.ir.module_facts import find_num_warps, threads_per_warp
 from tilework.ir.types import array_values, is_block_pointer, is_tensor, shape_of
 from tilework.layouts.conversion import conversion
@@ -65,8 +65,8 @@ VIEWS = frozenset({tt.ExpandDimsOp.name, tt.ReshapeOp.name, tt.TransOp.name, tt.
 
 def encoding(value: SSAValue) -> Distributed | None:
     """The layout of a tensor; None for anything else."""
-    type = value.type
-    return cast("Distributed | None", encoding_of(type)) if is_tensor(type) else None
+    type = value._type  # pyright: ignore[reportPrivateUsage]  # the property costs as much as the rest
+    return getattr(type.encoding, "data", None) if type.__class__ is TensorType else None  # pyright: ignore
 
 
 def axis_of(op: Operation) -> int:

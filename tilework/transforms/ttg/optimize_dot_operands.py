@@ -31,7 +31,7 @@ from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import Distributed, DotOperand, NvmmaShared
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
-from tilework.layouts.queries import cga_bases, order
+from tilework.layouts.queries import cga_bases, order_for_memory
 from tilework.transforms.common.canonicalize import canonicalize, first_of
 from tilework.transforms.common.driver import Driver, Rewrite, rule_table
 from tilework.transforms.common.folding_arith import producer
@@ -72,7 +72,12 @@ def load_transposed(op: Operation, driver: Driver) -> bool:
     shape, element = shape_of(source.type), element_type(source.type)
     from_layout = cast(Distributed, encoding_of(source.type))
     shared = dot_shared(
-        layout, shape, order(from_layout, shape), bit_width(element), need_trans=True, cga=cga_bases(from_layout)
+        layout,
+        shape,
+        order_for_memory(from_layout, shape),
+        bit_width(element),
+        need_trans=True,
+        cga=cga_bases(from_layout),
     )
     alloc = ttg.LocalAllocOp.make(source, ttg.memdesc_type(shape, element, shared), op.location)
     view = ttg.MemDescTransOp.make(alloc.results[0], SWAP, op.location)

@@ -1,8 +1,8 @@
 """Show what the analyses of shared memory find (tests of the analyses).
 
-    test-print-alias         %b -> %a                                   the buffers of every memory descriptor
-    test-print-allocation    ttg.local_alloc => offset = 0, size = 512  the place of every buffer, then of each function
-    test-print-membar        inserts a ttg.local_barrier wherever one is needed
+test-print-alias         %b -> %a                                   the buffers of every memory descriptor
+test-print-allocation    ttg.local_alloc => offset = 0, size = 512  the place of every buffer, then of each function
+test-print-membar        inserts a ttg.local_barrier wherever one is needed
 """
 
 from collections.abc import Iterator

@@ -126,7 +126,10 @@ def from_yield(op: Operation, index: int) -> Sequence[SSAValue]:
     if isinstance(parent, scf.ForOp):
         return parent.results[index], body(parent.regions[0]).args[index + 1]
     if isinstance(parent, scf.WhileOp):
-        return (body(parent.regions[0]).args[index],)
+        argument = body(parent.regions[0]).args[index]
+        if index < len(parent.results) and parent.results[index].type == argument.type:
+            return parent.results[index], body(parent.regions[1]).args[index], argument
+        return (argument,)
     return ()
 
 

@@ -39,6 +39,11 @@ def remark(op: Operation, text: str) -> None:
         listener.append(Remark(op.name, text, op.location))
 
 
+def is_heard() -> bool:
+    """Whether somebody listens: reasons that take work to find are only looked for then."""
+    return LISTENER.get() is not None
+
+
 @contextmanager
 def listening() -> Iterator[list[Remark]]:
     """Collect the remarks made inside the `with`."""

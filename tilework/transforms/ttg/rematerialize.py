@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from tilework.ir import ttg
+from tilework.ir import tt, ttg
 from tilework.ir.create import add_result
 from tilework.ir.encodings import with_encoding
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
@@ -112,6 +112,7 @@ class Rebuild:
         self.layouts = found.layouts
         self.yields = yields
         self.made: Known = {}
+        self.followers: dict[Operation, list[tuple[int, Distributed]]] = {}
         self.carried: dict[Block, list[BlockArgument]] = {}
         reused = {value: known for value, known in found.reused.items() if value not in found.cloned}
         self.done: dict[SSAValue, SSAValue] = {**reused, **seeds}
@@ -163,16 +164,24 @@ class Rebuild:
         return [op._operands[i] for i, _ in self.operands(op, layout)]
 
     def operands(self, op: Operation, layout: Distributed) -> list[tuple[int, Distributed]]:
-        """The operands of `op` that change with its results, each with its new layout."""
+        """The operands of `op` that change with its results, each with its new layout; found once."""
+        if (found := self.followers.get(op)) is None:
+            found = self.followers[op] = self.find_operands(op, layout)
+        return found
+
+    def find_operands(self, op: Operation, layout: Distributed) -> list[tuple[int, Distributed]]:
         if op.name == ttg.ConvertLayoutOp.name and is_renaming(op._operands[0].type, op.results[0].type):
             needed = layout
         elif absorbs(op, layout) or (needed := backward(op, layout)) is None:
             return []
-        return [
+        found = [
             (i, needed)
             for i in laid_out_operands(op)
             if is_tensor(op._operands[i].type) and encoding(op._operands[i]) != needed
         ]
+        if op.name == tt.GatherOp.name and (own := self.layouts.get(op._operands[0])) is not None:
+            found.append((0, own))  # any layout will do for the source: the old one may die
+        return found
 
     def arguments(self, block: Block) -> list[BlockArgument]:
         """The carried values of a loop that are in the slice."""

@@ -25,14 +25,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from tilework.transforms.common import folding_arith, folding_casts, folding_scf, folding_tt
-from tilework.transforms.common.driver import Driver, rule_table
-from tilework.transforms.ttg import convert_canonicalize
-from tilework.transforms.ttg.convert_canonicalize import clean_converts
+from tilework.transforms.common import folding_scf
+from tilework.transforms.common.driver import MAX_ROUNDS, Driver, ops_in_order, rule_table
+from tilework.transforms.common.folding_cf import simplify_blocks
+from tilework.transforms.ttg.convert_canonicalize import CLEAN_FOLDS, CLEAN_REWRITES, clean_converts
 from tilework.transforms.ttg.dead_loop_arguments import cut_dead_loop_arguments
 from tilework.transforms.ttg.hoist_converts import hoist_converts
 from tilework.transforms.ttg.propagate_layouts import propagate_layouts
-from tilework.transforms.ttg.rematerialize import rematerialize
+from tilework.transforms.ttg.rematerialize import conversions, rematerialize
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,25 @@ class RemoveLayoutConversionsPass(ModulePass):
 
 
 def remove_layout_conversions(function: Operation) -> None:
-    """Remove the conversions of one function."""
-    propagate_layouts(function)
-    clean_converts(function)
-    while rematerialize(function):
+    """Remove the conversions of one function; without any, only fold and drop what is dead."""
+    if conversions(function):
+        propagate_layouts(function)
         clean_converts(function)
-    hoist_converts(function)
+        while rematerialize(function):
+            clean_converts(function)
+        hoist_converts(function)
     cut_dead_loop_arguments(function)
-    Driver(FINAL_RULES).run(function)
+    for _ in range(MAX_ROUNDS):  # a branch that becomes empty can go, and what was computed only for it
+        if not Driver(FINAL_RULES, bottom_up=True).run(function, simplify_blocks) or not has_branches(function):
+            break
+
+
+def has_branches(function: Operation) -> bool:
+    """There is an `scf.if` in `function`."""
+    return any(op.name == scf.IfOp.name for op in ops_in_order(*function.regions))
 
 
 FINAL_RULES = rule_table(
-    {**folding_arith.FOLDS, **folding_casts.FOLDS, **folding_tt.FOLDS, **convert_canonicalize.FOLDS},
-    {
-        **convert_canonicalize.REWRITES,
-        **{kind: folding_scf.REWRITES[kind] for kind in (scf.ForOp, scf.IfOp, scf.YieldOp)},
-    },
+    CLEAN_FOLDS,
+    {**CLEAN_REWRITES, **{kind: folding_scf.REWRITES[kind] for kind in (scf.ForOp, scf.IfOp, scf.YieldOp)}},
 )

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from xdsl.ir import Operation
 
+from tilework.transforms.common.driver import ops_in_order
 from tilework.transforms.ttg.pipeline.loops import (
     CLUSTER,
     MAX_STAGE,
@@ -141,7 +142,7 @@ class Schedule:
 
 def erase_schedule(root: Operation) -> None:
     """Remove what the three passes told each other."""
-    for op in root.walk():
+    for op in ops_in_order(*root.regions):
         if attributes := op.attributes:
             for name in (STAGE, CLUSTER, MAX_STAGE):
                 attributes.pop(name, None)

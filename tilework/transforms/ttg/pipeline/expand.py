@@ -25,7 +25,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import append_op
-from tilework.ir.rewrite import constant_value, erase_op, insert_before
+from tilework.ir.rewrite import constant_value, erase_op, insert_before, recreate
 from tilework.transforms.tt.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import body_of, used_values, yield_of
 from tilework.transforms.ttg.pipeline.predicate import can_predicate, predicated
@@ -123,7 +123,7 @@ class Expander:
         """Arguments whose next value is not computed in the loop."""
         for position, value in enumerate(self.yields):
             if not (isinstance(value, OpResult) and value.op in self.stages):
-                if 0 <= (iteration := part - self.made_at[position]):
+                if (iteration := part - self.made_at[position]) >= 0:
                     self.next_version(position, iteration, value)
 
     def emit(self, op: Operation, iteration: int) -> None:
@@ -268,5 +268,10 @@ class Kernel:
 
 
 def copy_op(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
-    """A detached copy of `op` that reads other values."""
-    return op.clone(mapping) if op.regions else op.clone_without_regions(mapping)
+    """A detached copy of `op` that reads other values; `mapping` learns its results."""
+    if op.regions:
+        return op.clone(mapping)
+    operands = [mapping.get(value, value) for value in op.operands]
+    copy = recreate(op, operands=operands)
+    mapping.update(zip(op.results, copy.results, strict=True))
+    return copy

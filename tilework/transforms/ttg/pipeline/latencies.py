@@ -7,7 +7,8 @@
 
 Loads that feed a product are candidates, at a level: 0 if nothing else is loaded between them and the product, 1 if they
 load the address (or mask) of one of those, and so on. The stages are shared out over the levels. A loop with its own
-`tt.num_stages` asks for all loads that feed anything. Latencies that an author has set are left alone.
+`tt.num_stages` asks for all loads that feed anything: those that no product needs are at level 0 of their first user.
+Latencies that an author has set are left alone.
 Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per product.
 """
 
@@ -59,10 +60,12 @@ class AssignLatenciesPass(ModulePass):
 
 def assign(loop: Operation, default_stages: int, facts: Callable[[], AxisFacts]) -> None:
     """Give the loads of `loop` that are worth it a latency."""
-    if (stages := num_stages(loop, default_stages)) <= 1:
-        return
     ops = body_ops(loop)
     if any(LATENCY in op.attributes for op in ops) or not any(type(op) in LOADS for op in ops):
+        return
+    if (stages := num_stages(loop, default_stages)) <= 1:
+        if any(type(op) in DOTS for op in ops):
+            remark(loop, f"the loop is not pipelined: num_stages is {stages}")
         return
     if (reason := refusal(loop)) is not None:
         remark(loop, f"the loop is not pipelined: {reason}")
@@ -71,7 +74,11 @@ def assign(loop: Operation, default_stages: int, facts: Callable[[], AxisFacts])
     kept = {load: level for load, level in levels.items() if level < stages - 1}
     for load in levels:
         if load not in kept:
-            remark(load, f"the load is not pipelined: {levels[load] + 1} loads depend on each other, in {stages} stages")
+            remark(
+                load, f"the load is not pipelined: {levels[load] + 1} loads depend on each other, in {stages} stages"
+            )
+    if not levels and not any(type(op) in DOTS for op in ops):
+        remark(loop, "the loop is not pipelined: no load feeds a dot. tl.range(..., num_stages=N) pipelines all loads")
     if kept:
         latency = (stages - 1) // (max(kept.values()) + 1)
         for load in kept:
@@ -82,13 +89,15 @@ def load_levels(loop: Operation, every_load: bool, facts: Callable[[], AxisFacts
     """For each load worth starting early, how many other such loads lie between it and what is computed."""
     search = Search(body_of(loop), facts)
     ops = body_ops(loop)
+    seen: set[Operation] = set()
     for op in ops:
         if type(op) in DOTS:
-            search.from_root(op)
+            search.from_root(op, found := set())
+            seen |= found
     if every_load:
         for op in ops:
-            if type(op) not in LOADS and type(op) not in DOTS:
-                search.from_root(op)
+            if type(op) not in LOADS:
+                search.from_root(op, seen)
     return {load: level for load, level in search.levels.items() if load not in search.dropped}
 
 
@@ -102,22 +111,21 @@ class Search:
         self.dropped: set[Operation] = set()
         self.judged: dict[Operation, bool] = {}
 
-    def from_root(self, root: Operation) -> None:
-        """Visit everything that `root` needs, once."""
-        visited = {root}
-        pending = [(producer, 0) for producer in reversed(list(self.needs(root)))]
+    def from_root(self, root: Operation, seen: set[Operation]) -> None:
+        """Visit everything that `root` needs and that is not in `seen` yet."""
+        pending = [(root, 0)]
         while pending:
             op, level = pending.pop()
-            if op in visited:
+            if op in seen:
                 continue
-            visited.add(op)
+            seen.add(op)
             if type(op) in LOADS:
                 if not self.is_worth_it(op):
                     continue
                 if self.levels.setdefault(op, level) != level:
                     self.dropped.add(op)
                 level += 1
-            pending.extend((producer, level) for producer in reversed(list(self.needs(op))))
+            pending.extend((producer, level) for producer in reversed(self.needs(op)))
 
     def needs(self, op: Operation) -> list[Operation]:
         """The ops of the body that `op` uses; of a product without those of the sum so far."""

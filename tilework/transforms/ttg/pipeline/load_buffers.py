@@ -29,7 +29,7 @@ from tilework.layouts.encodings import (
 )
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import contig_per_thread, order, order_for_memory, thread_order
+from tilework.layouts.queries import cga_bases, contig_per_thread, order, order_for_memory, thread_order
 from tilework.layouts.to_linear import to_linear
 
 MIN_COPY_BITS = 32
@@ -103,7 +103,7 @@ def plain_encoding(value: SSAValue) -> SwizzledShared:
     """Rows as they are."""
     encoding = distributed(value)
     assert encoding is not None, value.type
-    return SwizzledShared(1, 1, 1, order(encoding, shape_of(value.type)), getattr(encoding, "cga", ()))
+    return SwizzledShared(1, 1, 1, order(encoding, shape_of(value.type)), cga_bases(encoding))
 
 
 def dot_encoding(value: SSAValue) -> SwizzledShared | None:
@@ -127,10 +127,11 @@ def wanted_by(user: Operation, value: SSAValue) -> SwizzledShared | None:
     source, target = distributed(value), distributed(user.results[0])
     if source is None or target is None or len(shape) < 2:
         return None
-    dot = target if isinstance(target, DotOperand) else micro_tile(target, shape)
-    if dot is None:
-        return None
-    return dot_shared(dot, shape, order_for_memory(source, shape), bits, cga=getattr(source, "cga", ()))
+    cga = cga_bases(source)
+    if isinstance(target, DotOperand):
+        return dot_shared(target, shape, order_for_memory(source, shape), bits, cga=cga)
+    dot = micro_tile(target, shape)
+    return None if dot is None else dot_shared(dot, shape, thread_order(target, shape), bits, cga=cga)
 
 
 def micro_tile(encoding: Distributed, shape: tuple[int, ...]) -> DotOperand | None:
@@ -171,4 +172,3 @@ def is_profitable(load: Operation, facts: AxisFacts) -> str | None:
     if encoding is not None and alloc_users(load) and copy_bytes(result, encoding) * 8 < MIN_COPY_BITS:
         return "less than 4 bytes go to one place in shared memory"
     return None
-

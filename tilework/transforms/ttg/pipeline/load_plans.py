@@ -13,6 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import encoding_of
+from tilework.ir.module_facts import find_num_warps
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bit_width, is_pointer, is_tensor, shape_of
 from tilework.layouts.encodings import Shared, SwizzledShared
@@ -20,6 +21,7 @@ from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule
 from tilework.transforms.ttg.pipeline.load_buffers import (
     MIN_COPY_BITS,
     Clash,
+    alloc_users,
     copy_bytes,
     copy_width,
     shared_encoding,
@@ -52,7 +54,7 @@ class LoadPlan:
     buffers: int
     encoding: Shared
     contiguity: int
-    direct: Operation | None  # the `ttg.local_alloc` that the buffer replaces
+    allocs: tuple[Operation, ...]  # the `ttg.local_alloc` ops that the buffer replaces
 
 
 def plan_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> list[LoadPlan]:
@@ -94,12 +96,13 @@ def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisF
         kind, contiguity = Kind.COPY, copy_width(load, facts)
         if reason := copy_problem(load, contiguity, encoding):
             return reason
-    direct = replaceable_alloc(load, encoding)
+    allocs = replaceable_allocs(load, encoding)
     buffers = distance
-    if direct is not None:
-        buffers = max(map(distance_to, uses)) + int(feeds_group_dot(direct.results[0]))
+    if allocs:
+        is_read_late = any(feeds_group_dot(alloc.results[0]) for alloc in allocs)
+        buffers = max(map(distance_to, uses)) + int(is_read_late)
     first = min(uses, key=lambda use: schedule.key(*use))
-    return LoadPlan(load, kind, place, first, distance, buffers, encoding, contiguity, direct)
+    return LoadPlan(load, kind, place, first, distance, buffers, encoding, contiguity, allocs)
 
 
 def final_users(value: SSAValue, loop: Operation, seen: frozenset[SSAValue] = frozenset()) -> Iterator[Operation]:
@@ -122,7 +125,7 @@ def final_users(value: SSAValue, loop: Operation, seen: frozenset[SSAValue] = fr
 def buffer_encoding(load: Operation) -> Shared | None:
     """The layout of the buffers; a scalar is a tensor of one element. May raise `Clash`."""
     if type(load) is tt.LoadOp and is_pointer(load.operands[0].type):
-        return SwizzledShared(1, 1, 1, (0,))
+        return None if find_num_warps(load) is None else SwizzledShared(1, 1, 1, (0,))
     encoding = shared_encoding(load)
     return encoding if encoding is not None and encoding.rank == len(shape_of(load.results[0].type)) else None
 
@@ -138,14 +141,13 @@ def copy_problem(load: Operation, contiguity: int, encoding: Shared) -> str | No
     return None
 
 
-def replaceable_alloc(load: Operation, encoding: Shared) -> Operation | None:
-    """The only user of `load`, if it puts the tensor into memory just as the copy will."""
-    uses = list(load.results[0].uses)
-    if len(uses) != 1 or type(alloc := uses[0].operation) is not ttg.LocalAllocOp:
-        return None
-    if encoding_of(alloc.results[0].type) != encoding or needs_other(load):
-        return None
-    return alloc if is_only_read(alloc.results[0]) else None
+def replaceable_allocs(load: Operation, encoding: Shared) -> tuple[Operation, ...]:
+    """The users of `load` that put the tensor into memory just as the copy will."""
+    if needs_other(load):
+        return ()
+    allocs = alloc_users(load)
+    same = (alloc for alloc in allocs if encoding_of(alloc.results[0].type) == encoding)
+    return tuple(alloc for alloc in same if alloc.parent is load.parent and is_only_read(alloc.results[0]))
 
 
 def needs_other(load: Operation) -> bool:

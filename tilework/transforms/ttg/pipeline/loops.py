@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.types import i32, int_attr
+from tilework.transforms.common.driver import ops_in_order
 
 LATENCY = "tt.latency"
 SELF_LATENCY = "tt.self_latency"
@@ -29,7 +30,22 @@ LOOPS: frozenset[type[Operation]] = frozenset({scf.ForOp, scf.WhileOp})
 
 def loops_in(root: Operation) -> list[Operation]:
     """The `scf.for` ops under `root`, inner ones first."""
-    return [op for op in root.walk(region_first=True) if type(op) is scf.ForOp]
+    ordered: list[Operation] = []
+    around: list[Operation] = []
+    for op in ops_in_order(*root.regions):
+        if type(op) is scf.ForOp:
+            while around and not is_inside(op, around[-1]):
+                ordered.append(around.pop())
+            around.append(op)
+    return [*ordered, *reversed(around)]
+
+
+def is_inside(op: Operation, outer: Operation) -> bool:
+    """`op` is `outer` or somewhere in it."""
+    current: Operation | None = op
+    while current is not None and current is not outer:
+        current = current.parent_op()
+    return current is not None
 
 
 def body_of(loop: Operation) -> Block:

@@ -1,10 +1,9 @@
 """`tt.load` to cp.async.
 
-    at the load       memdesc_index %buffers[insert], async_copy_global_to_local, async_commit_group
-    at the first use  async_wait, memdesc_index %buffers[extract], local_load;  select(mask, loaded, other) if other is not 0
+at the load       memdesc_index %buffers[insert], async_copy_global_to_local, async_commit_group
+at the first use  async_wait, memdesc_index %buffers[extract], local_load;  select(mask, loaded, other) if other is not 0
 """
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg
@@ -36,10 +35,8 @@ def lower_copy(low: Lowering, plan: LoadPlan) -> None:
     group = low.value(load, ttg.AsyncCommitGroupOp.make((token,), load.location), place)
     wait = low.value(load, ttg.AsyncWaitOp.make((group,), 0, load.location), use)
     view = low.value(load, ttg.MemDescIndexOp.make(buffers, counters.extract, load.location), use)
-    if plan.direct is not None:
-        low.schedule.places.pop(plan.direct)
-        replace_memory(low, plan.direct, view)
-    else:
+    replace_allocs(low, plan, view)
+    if load.result.first_use is not None:
         loaded = low.value(load, ttg.LocalLoadOp.make(view, value_type(plan), load.location, wait), use)
         if mask is not None and other is not None and needs_other(load):
             loaded = low.value(load, SelectOp.make(mask, loaded, other, load.location), use)
@@ -51,7 +48,12 @@ def lower_copy(low: Lowering, plan: LoadPlan) -> None:
 
 
 def async_copy(
-    load: Operation, pointers: SSAValue, target: SSAValue, mask: SSAValue | None, other: SSAValue | None, contiguity: int
+    load: Operation,
+    pointers: SSAValue,
+    target: SSAValue,
+    mask: SSAValue | None,
+    other: SSAValue | None,
+    contiguity: int,
 ) -> Operation:
     """The copy that `load` becomes, with its cache policy."""
     operands = [value for value in (pointers, target, mask, other) if value is not None]
@@ -80,13 +82,16 @@ def value_type(plan: LoadPlan) -> Tensor:
     return result.type if is_tensor(result.type) else one_element(plan.load, result)  # pyright: ignore
 
 
-def replace_memory(low: Lowering, alloc: Operation, view: SSAValue) -> None:
-    """Use `view` of a buffer for the memory of `alloc`. Unlike that it may be written, and so may views of it."""
-    remake_views(low, alloc.results[0], view)
-    erase_op(alloc)
+def replace_allocs(low: Lowering, plan: LoadPlan, view: SSAValue) -> None:
+    """Use `view` of a buffer for the memory that users of the load made. Unlike that it may be written."""
+    for alloc in plan.allocs:
+        remake_views(low, alloc.results[0], view)
+        low.schedule.places.pop(alloc)
+        erase_op(alloc)
 
 
 def remake_views(low: Lowering, old: SSAValue, new: SSAValue) -> None:
+    """Read `new` instead of `old`; views of memory that may be written may be written too."""
     for use in tuple(old.uses):
         user = use.operation
         if not user.results or not isinstance(kind := user.results[0].type, MemDescType):

@@ -12,18 +12,21 @@ same number of buffers share them (`lowering.py`).
 
 A load that is only copied to shared memory anyway (`ttg.local_alloc`) is read from the buffer itself, without registers.
 `tt.load` uses cp.async where a thread copies 4 bytes or more at once (`lower_copies.py`); loads by descriptor use TMA
-(`lower_tma.py`). All other loads stay: their values are carried in registers.
+(`lower_tma.py`). All other loads stay: their values are carried in registers. Descriptors that the loop makes get several
+places too (`descriptors.py`).
 """
 
 from xdsl.ir import Operation
 
 from tilework.analysis.axis_info import AxisFacts
-from tilework.ir import ttg
+from tilework.ir import ttg, ttng
 from tilework.ir.rewrite import insert_after
 from tilework.ir.ttg.types import memdesc_type
 from tilework.ir.types import element_type, shape_of
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule
-from tilework.transforms.ttg.pipeline.load_plans import Kind, plan_loads
+from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors
+from tilework.transforms.ttg.pipeline.load_plans import Kind, LoadPlan, plan_loads
+from tilework.transforms.ttg.pipeline.loops import body_ops
 from tilework.transforms.ttg.pipeline.lower_copies import lower_copy
 from tilework.transforms.ttg.pipeline.lower_tma import groups_of, lower_group
 from tilework.transforms.ttg.pipeline.lowering import Lowering, carry_counters
@@ -31,14 +34,24 @@ from tilework.transforms.ttg.pipeline.lowering import Lowering, carry_counters
 
 def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> Operation:
     """Lower the loads of `loop` that run ahead of their uses; the loop, which may be a new one."""
-    plans = plan_loads(loop, schedule, facts)
-    if not plans:
-        return loop
     low = Lowering(loop, schedule)
+    if plans := plan_loads(loop, schedule, facts):
+        lower_plans(low, plans)
+    has_group_dot = any(type(op) is ttng.WarpGroupDotOp for op in body_ops(low.loop))
+    slots = max(2, schedule.last_stage + int(has_group_dot))
+    low.loop = buffer_descriptors(low.loop, slots, low.replaced)
+    schedule.place_all_dependencies(low.loop)
+    return low.loop
+
+
+def lower_plans(low: Lowering, plans: list[LoadPlan]) -> None:
+    """Make buffers and counters, and lower each load."""
     for plan in plans:
         result = plan.load.results[0]
         shape = (plan.buffers, *(shape_of(result.type) or (1,)))
-        low.allocs[plan.load] = low.alloc(memdesc_type(shape, element_type(result.type), plan.encoding, True), plan.load)
+        low.allocs[plan.load] = low.alloc(
+            memdesc_type(shape, element_type(result.type), plan.encoding, True), plan.load
+        )
     carry_counters(low, plans)
     for group in groups_of(low, [plan for plan in plans if plan.kind is Kind.TMA]):
         lower_group(low, group)
@@ -46,6 +59,4 @@ def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> Operat
     for plan in copies:
         lower_copy(low, plan)
     if copies:
-        insert_after(low.loop, ttg.AsyncWaitOp.make((), 0, loop.location))
-    schedule.place_all_dependencies(low.loop)
-    return low.loop
+        insert_after(low.loop, ttg.AsyncWaitOp.make((), 0, low.loop.location))

@@ -19,7 +19,7 @@ from tilework.layouts.encodings import SwizzledShared
 from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.ttg.pipeline.load_plans import LoadPlan
 from tilework.transforms.ttg.pipeline.loops import body_of, used_values
-from tilework.transforms.ttg.pipeline.lower_copies import remake_views
+from tilework.transforms.ttg.pipeline.lower_copies import replace_allocs
 from tilework.transforms.ttg.pipeline.lowering import Lowering
 
 BARRIER_LAYOUT = SwizzledShared(1, 1, 1, (0,))
@@ -46,10 +46,10 @@ def groups_of(low: Lowering, plans: list[LoadPlan]) -> list[list[LoadPlan]]:
 
 def reads(op: Operation, plan: LoadPlan) -> bool:
     """`op` needs what `plan` loads; the memory that the buffer replaces does not, but what reads that does."""
-    if op is plan.direct:
+    if op in plan.allocs:
         return False
-    loaded = plan.load.results[0] if plan.direct is None else plan.direct.results[0]
-    return any(value is loaded for value in used_values(op))
+    held = [plan.load.results[0], *(alloc.results[0] for alloc in plan.allocs)]
+    return any(value in held for value in used_values(op))
 
 
 def fits(plan: LoadPlan, other: LoadPlan) -> bool:
@@ -69,9 +69,7 @@ def lower_group(low: Lowering, group: list[LoadPlan]) -> None:
     low.put(first, ttng.BarrierExpectOp.make(barrier, total, always, first.location), plan.place)
     for member in group:
         load = member.load
-        target = low.value(
-            load, ttg.MemDescIndexOp.make(low.allocs[load], counters.insert, load.location), plan.place
-        )
+        target = low.value(load, ttg.MemDescIndexOp.make(low.allocs[load], counters.insert, load.location), plan.place)
         always = low.value(load, constant(1, i1, load.location), plan.place)
         low.put(load, copy_block(load, target, barrier, always), plan.place)
     behind = last.next_op
@@ -88,14 +86,13 @@ def read_buffer(low: Lowering, plan: LoadPlan, before: Operation) -> None:
     """Read what was loaded from its buffer."""
     load, use = plan.load, plan.first_use
     extract = low.counters[plan.buffers].extract
-    view = low.value(before, ttg.MemDescIndexOp.make(low.allocs[load], extract, load.location), use)
-    if plan.direct is not None:
-        remake_views(low, plan.direct.results[0], view)
-        low.schedule.places.pop(plan.direct)
-        erase_op(plan.direct)
-    else:
-        loaded = low.value(before, ttg.LocalLoadOp.make(view, load.results[0].type, load.location), use)
-        replace_all_uses(load.results[0], loaded)
+    view = low.put(before, ttg.MemDescIndexOp.make(low.allocs[load], extract, load.location), use)
+    replace_allocs(low, plan, view.results[0])
+    if load.results[0].first_use is not None:
+        loaded = ttg.LocalLoadOp.make(view.results[0], load.results[0].type, load.location)
+        insert_after(view, loaded)
+        low.schedule.place(loaded, *use)
+        replace_all_uses(load.results[0], loaded.results[0])
     low.schedule.places.pop(load)
     erase_op(load)
 

@@ -1,11 +1,11 @@
 """What the lowerings of loads share: memory for the time of the loop, and counters that go around the buffers.
 
-    scf.for ... iter_args(..., %insert = -1, %extract = -1, %phase = 0) {
-      %i = %insert + 1 >= n ? 0 : %insert + 1                the buffer that is filled for this iteration
-      %e = %extract + 1 >= n ? 0 : %extract + 1              the buffer that is read in it
-      %p = %e wrapped ? %phase ^ 1 : %phase                  which time around, for barriers
-      ...
-      scf.yield ..., %i, %e, %p
+scf.for ... iter_args(..., %insert = -1, %extract = -1, %phase = 0) {
+  %i = %insert + 1 >= n ? 0 : %insert + 1                the buffer that is filled for this iteration
+  %e = %extract + 1 >= n ? 0 : %extract + 1              the buffer that is read in it
+  %p = %e wrapped ? %phase ^ 1 : %phase                  which time around, for barriers
+  ...
+  scf.yield ..., %i, %e, %p
 """
 
 from collections.abc import Sequence
@@ -54,6 +54,12 @@ class Lowering:
         """The result of a new op of the body."""
         return self.put(before, op, place).results[0]
 
+    def replaced(self, old: Operation, new: Sequence[Operation]) -> None:
+        """`new` ops run where `old` did."""
+        place = self.schedule.places.pop(old)
+        for op in new:
+            self.schedule.place(op, *place)
+
     def alloc(self, type: Attribute, like: Operation) -> SSAValue:
         """Memory for the time of the loop."""
         memory = ttg.LocalAllocOp.make(None, type, like.location)
@@ -101,9 +107,9 @@ def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:
     low.loop = with_carried(low.loop, initial)
     body = body_of(low.loop)
     arguments = iter(body.args[1 + old_count :])
-    assert body.first_op is not None
     stepped: list[SSAValue] = []
     for count, has_phase in with_phase.items():
+        assert body.first_op is not None
         limit = code.constant(count, i32)
         insert, _ = next_in_turn(code, next(arguments), limit, zero, one)
         extract, wraps = next_in_turn(code, next(arguments), limit, zero, one)
@@ -114,7 +120,7 @@ def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:
             phase = code.append(SelectOp.make(wraps, flipped, current, code.loc))
         low.counters[count] = Counters(insert, extract, phase)
         stepped += [insert, extract] if phase is None else [insert, extract, phase]
-    code.insert_before(body.first_op)
+        code.insert_before(body.first_op)
     also_yield(low.loop, stepped)
 
 

@@ -7,7 +7,7 @@ iteration that exists.
     ttng.barrier_expect %b, 64, %q   ==>   ttng.barrier_expect %b, 64, %pred & %q
 
 Ops without effects may run all the same, and so may waits, commits (an empty group) and accesses to shared memory that
-belongs to the loop. Anything else with an effect cannot be predicated, and the loop is not pipelined.
+belongs to the loop, and descriptors, which nobody uses then. Anything else with an effect cannot be predicated, and the loop is not pipelined.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import binary
-from tilework.ir.effects import writes
+from tilework.ir.effects import is_pure, writes
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.rewrite import recreate
 from tilework.ir.tt.text import SEGMENTS
@@ -35,6 +35,8 @@ HARMLESS: frozenset[type[Operation]] = frozenset(
         ttg.LocalLoadOp,
         ttg.LocalStoreOp,
         ttng.FenceAsyncSharedOp,
+        ttng.TensormapCreateOp,
+        ttng.TensormapFenceproxyAcquireOp,
         ttng.WarpGroupDotOp,
         ttng.WarpGroupDotWaitOp,
     }
@@ -43,13 +45,17 @@ HARMLESS: frozenset[type[Operation]] = frozenset(
 
 def can_predicate(op: Operation) -> bool:
     """`op` may be run where it should not count."""
-    return type(op) in RULES or type(op) in HARMLESS or not writes(op)
+    return type(op) in RULES or is_harmless(op)
+
+
+def is_harmless(op: Operation) -> bool:
+    """`op` may run as it is where it should not count."""
+    return type(op) in HARMLESS or is_pure(op) or (type(op) not in RULES and not writes(op))
 
 
 def predicated(op: Operation, pred: SSAValue) -> list[Operation]:
     """The detached `op` made conditional: itself or its substitute, which is last, behind what computes its mask."""
-    rule = RULES.get(type(op))
-    return [op] if rule is None else rule(op, pred)
+    return [op] if is_harmless(op) else RULES[type(op)](op, pred)
 
 
 def both(pred: SSAValue, other: SSAValue, op: Operation) -> Operation:

@@ -23,6 +23,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt
+from tilework.transforms.common.driver import ops_in_order
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, drop_attributes
 from tilework.transforms.ttg.pipeline.loops import (
     LATENCY,
@@ -54,16 +55,17 @@ class ScheduleLoopsPass(ModulePass):
                 schedule_loop(loop, latencies).write(loop)
             else:
                 remark(loop, f"the loop is not pipelined: {reason}")
-        drop_attributes(op.walk(), LATENCY, SELF_LATENCY)
+        drop_attributes(ops_in_order(*op.regions), LATENCY, SELF_LATENCY)
 
 
 def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
     """The schedule of `loop`, whose ops in `latencies` should start that many stages before their users."""
     schedule = place_key_ops(loop, latencies)
+    first = schedule.clusters[0]
     place_ifs(loop, schedule)
     schedule.place_all_dependencies(loop)
     place_carried(loop, schedule)
-    place_rest(loop, schedule)
+    place_rest(loop, schedule, first)
     return schedule
 
 
@@ -110,7 +112,8 @@ def place_ifs(loop: Operation, schedule: Schedule) -> None:
     if needed:
         prologue = schedule.front_cluster()
         for op, stage in needed.items():
-            schedule.place(op, stage, prologue)
+            if op not in schedule.places:
+                schedule.place(op, stage, prologue)
     epilogue = schedule.back_cluster()
     for op in body_ops(loop):
         if type(op) is scf.IfOp and op not in schedule.places:
@@ -138,10 +141,9 @@ def place_carried(loop: Operation, schedule: Schedule) -> None:
             schedule.place_dependencies(producer, *place, loop, through_arguments=True)
 
 
-def place_rest(loop: Operation, schedule: Schedule) -> None:
-    """All other ops: in the last stage, as soon as what they need is there."""
-    body = body_of(loop)
-    last, first = schedule.last_stage, schedule.clusters[0]
+def place_rest(loop: Operation, schedule: Schedule, first: Cluster) -> None:
+    """All other ops: in the last stage, as soon as what they need is there, but not before `first`."""
+    body, last = body_of(loop), schedule.last_stage
     for op in body_ops(loop):
         if op in schedule.places:
             continue

@@ -18,9 +18,10 @@ from tilework.transforms.common import folding_arith, folding_casts
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.common.driver import Driver, rule_table
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule, erase_schedule
-from tilework.transforms.ttg.pipeline.expand import expand, problem
+from tilework.transforms.ttg.pipeline.expand import Order, expand, problem
 from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
 from tilework.transforms.ttg.pipeline.lower_loads import lower_loads
+from tilework.transforms.ttg.pipeline.tma_stores import pipeline_stores
 from tilework.transforms.ttg.pipeline.waits import update_waits
 from tilework.transforms.ttg.pipeline.wgmma import launch_dots
 from tilework.transforms.ttg.remarks import remark
@@ -35,11 +36,14 @@ class PipelinePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop, schedule in lower_loops(op):
-            expand(loop, schedule.in_order(loop))
+            order = schedule.in_order(loop)
+            if is_feasible(loop, order):  # a lowered loop is right as it is, only slow
+                expand(loop, order)
         erase_schedule(op)
         launch_dots(op, self.num_stages)
         update_waits(op)
         fold_arithmetic(op)
+        pipeline_stores(op, self.num_stages)
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,18 @@ def lower_loops(module: ModuleOp) -> list[tuple[Operation, Schedule]]:
     for loop in loops_in(module):
         if (schedule := Schedule.read(loop)) is None or not body_ops(loop):
             continue
-        if (reason := problem(loop, schedule.in_order(loop))) is not None:
-            remark(loop, f"the loop is not pipelined: {reason}")
-            continue
-        facts = facts or axis_info(module)
-        lowered.append((lower_loads(loop, schedule, facts), schedule))
+        if is_feasible(loop, schedule.in_order(loop)):
+            facts = facts or axis_info(module)
+            lowered.append((lower_loads(loop, schedule, facts), schedule))
     return lowered
+
+
+def is_feasible(loop: Operation, order: Order) -> bool:
+    """The ops of `loop` can run in `order`; if not, a remark says why."""
+    reason = problem(loop, order)
+    if reason is not None:
+        remark(loop, f"the loop is not pipelined: {reason}")
+    return reason is None
 
 
 def fold_arithmetic(module: ModuleOp) -> None:

@@ -17,6 +17,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilework.ir import ttg
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.types import i32, int_attr
+from tilework.transforms.common.driver import ops_in_order
 from tilework.transforms.ttg.pipeline.loops import LOOPS, enclosing_op, yield_of
 
 FAR = 1 << 20  # more groups than can be under way
@@ -25,7 +26,7 @@ BRANCHES = LOOPS | {scf.IfOp}
 
 def update_waits(root: Operation) -> None:
     """Set the number of every wait for one token under `root`, then merge waits."""
-    waits = [op for op in root.walk() if type(op) is ttg.AsyncWaitOp]
+    waits = [op for op in ops_in_order(*root.regions) if type(op) is ttg.AsyncWaitOp]
     for wait in waits:
         if len(wait.operands) == 1:
             number = commits_since(wait.operands[0], wait, frozenset())

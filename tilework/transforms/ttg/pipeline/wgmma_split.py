@@ -10,7 +10,7 @@ M x 2 x ... x 2 x k, a transposition that brings the 2s to the end, and a `tt.sp
 
 from xdsl.ir import Operation, SSAValue
 
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.rewrite import constant, insert_before, recreate, replace_op
 from tilework.ir.types import i1, is_tensor, shape_of, tensor_type

@@ -1,0 +1,591 @@
+"""Programs as LLVM 22 prints them: loops, switches, shared and local memory, parameters, atomics, calls, assembly, line information."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.emulator.llvm import TARGETS, each, launch, ptx_of
+from tilework.emulator.device import Device
+from tilework.emulator.memory import MemoryFault
+from tilework.emulator.parser import parse_ptx
+from tilework.emulator.syntax import EmulatorError
+
+RANDOM = np.random.default_rng(7)
+N = np.arange(64, dtype=np.int32)
+TID = "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n"
+BARRIER = "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)\n"
+all_targets = pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(map(str, target)))
+
+
+# control flow
+
+
+def test_collatz() -> None:
+    """A loop with a branch in it, as long as each thread wants."""
+    text = """br label %loop
+loop:
+  %x = phi i32 [ %a, %work ], [ %next, %again ]
+  %n = phi i32 [ 0, %work ], [ %more, %again ]
+  %done = icmp ule i32 %x, 1
+  br i1 %done, label %end, label %body
+body:
+  %bit = and i32 %x, 1
+  %odd = icmp eq i32 %bit, 1
+  br i1 %odd, label %up, label %down
+up:
+  %triple = mul i32 %x, 3
+  %plus = add i32 %triple, 1
+  br label %again
+down:
+  %half = lshr i32 %x, 1
+  br label %again
+again:
+  %next = phi i32 [ %plus, %up ], [ %half, %down ]
+  %more = add i32 %n, 1
+  br label %loop
+end:
+  %d = add i32 %n, 0"""
+
+    def steps(x: int) -> int:
+        n = 0
+        while x > 1:
+            x, n = (3 * x + 1 if x & 1 else x // 2), n + 1
+        return n
+
+    assert each(text, N, out=np.int32).tolist() == [steps(int(n)) for n in N]
+
+
+def test_switches_and_swapped_phis() -> None:
+    cases = "\n".join(f"    i32 {n}, label %case{n}" for n in range(12))
+    blocks = "\n".join(f"case{n}:\n  %v{n} = mul i32 %a, {3 * n + 1}\n  br label %join" for n in range(12))
+    phi = ", ".join(f"[ %v{n}, %case{n} ]" for n in range(12))
+    text = f"""%which = urem i32 %a, 13
+  switch i32 %which, label %other [
+{cases}
+  ]
+{blocks}
+other:
+  br label %join
+join:
+  %v = phi i32 {phi}, [ -1, %other ]
+  br label %swap
+swap:
+  %p = phi i32 [ %v, %join ], [ %q, %swap ]
+  %q = phi i32 [ %a, %join ], [ %p, %swap ]
+  %k = phi i32 [ 0, %join ], [ %k1, %swap ]
+  %k1 = add i32 %k, 1
+  %more = icmp ult i32 %k1, %a
+  br i1 %more, label %swap, label %end
+end:
+  %x = shl i32 %q, 16
+  %d = xor i32 %x, %p"""
+    expected = []
+    for n in N.tolist():
+        p, q, k = (n * (3 * (n % 13) + 1) if n % 13 < 12 else -1), n, 1
+        while k < n:
+            p, q, k = q, p, k + 1
+        expected.append((q << 16 ^ p) & 0xFFFF_FFFF)
+    assert each(text, N, out=np.uint32).tolist() == expected
+
+
+def test_nested_loops_with_early_exits() -> None:
+    text = """br label %outer
+outer:
+  %i0 = phi i32 [ 0, %work ], [ %i1, %next ]
+  %s0 = phi i32 [ 0, %work ], [ %s2, %next ]
+  %stop = icmp sge i32 %i0, %a
+  br i1 %stop, label %end, label %inner
+inner:
+  %j0 = phi i32 [ 0, %outer ], [ %j1, %step ]
+  %s1 = phi i32 [ %s0, %outer ], [ %s3, %step ]
+  %product = mul i32 %i0, %j0
+  %big = icmp sgt i32 %product, 40
+  br i1 %big, label %next, label %step
+step:
+  %s3 = add i32 %s1, %product
+  %j1 = add i32 %j0, 1
+  %more = icmp slt i32 %j1, 9
+  br i1 %more, label %inner, label %next
+next:
+  %s2 = phi i32 [ %s1, %inner ], [ %s3, %step ]
+  %i1 = add i32 %i0, 1
+  %far = icmp sgt i32 %s2, 5000
+  br i1 %far, label %end, label %outer
+end:
+  %d = phi i32 [ %s0, %outer ], [ 7, %next ]"""
+
+    def program(a: int) -> int:
+        i = s = 0
+        while i < a:
+            for j in range(9):
+                if i * j > 40:
+                    break
+                s += i * j
+            i += 1
+            if s > 5000:
+                return 7
+        return s
+
+    assert each(text, N, out=np.int32).tolist() == [program(n) for n in N.tolist()]
+
+
+# memory
+
+
+@all_targets
+def test_vectors_in_memory(target: Any) -> None:
+    x = RANDOM.normal(size=(64, 4)).astype(np.float32)
+    h = RANDOM.normal(size=(64, 2)).astype(np.float16)
+    text = TID + """
+define ptx_kernel void @k(ptr addrspace(1) align 16 %x, ptr addrspace(1) align 16 %h, ptr addrspace(1) %bytes) {
+  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %p = getelementptr <4 x float>, ptr addrspace(1) %x, i32 %i
+  %v = load <4 x float>, ptr addrspace(1) %p
+  %s = shufflevector <4 x float> %v, <4 x float> undef, <4 x i32> <i32 3, i32 2, i32 1, i32 0>
+  %t = fadd <4 x float> %v, %s
+  store <4 x float> %t, ptr addrspace(1) %p
+  %q = getelementptr <2 x half>, ptr addrspace(1) %h, i32 %i
+  %w = load <2 x half>, ptr addrspace(1) %q
+  %y = fmul <2 x half> %w, %w
+  %z = insertelement <2 x half> %y, half 0xH3C00, i32 0
+  store <2 x half> %z, ptr addrspace(1) %q
+  %b = getelementptr <4 x i8>, ptr addrspace(1) %bytes, i32 %i
+  %c = load <4 x i8>, ptr addrspace(1) %b
+  %e = add <4 x i8> %c, <i8 1, i8 2, i8 -3, i8 100>
+  store <4 x i8> %e, ptr addrspace(1) %b
+  ret void
+}"""
+    data = RANDOM.integers(0, 255, (64, 4), np.uint8)
+    got = launch(text, x, h, data, target=target)
+    np.testing.assert_array_equal(got[0], x + x[:, ::-1])
+    np.testing.assert_array_equal(got[1], np.stack([np.ones(64, np.float16), h[:, 1] * h[:, 1]], 1))
+    np.testing.assert_array_equal(got[2], data + np.array([1, 2, 253, 100], np.uint8))
+
+
+@all_targets
+def test_static_and_dynamic_shared_memory(target: Any) -> None:
+    text = TID + BARRIER + """
+@static = internal addrspace(3) global [64 x i32] undef, align 16
+@dynamic = external addrspace(3) global [0 x i8], align 1024
+define ptx_kernel void @k(ptr addrspace(1) %x) {
+  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %p = getelementptr i32, ptr addrspace(1) %x, i32 %i
+  %v = load i32, ptr addrspace(1) %p
+  %s = getelementptr [64 x i32], ptr addrspace(3) @static, i32 0, i32 %i
+  store i32 %v, ptr addrspace(3) %s
+  %g = addrspacecast ptr addrspace(3) @dynamic to ptr
+  %gd = getelementptr i64, ptr %g, i32 %i
+  %wide = sext i32 %v to i64
+  store i64 %wide, ptr %gd
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %j = xor i32 %i, 63
+  %sj = getelementptr [64 x i32], ptr addrspace(3) @static, i32 0, i32 %j
+  %a = load i32, ptr addrspace(3) %sj
+  %k1 = xor i32 %i, 1
+  %dj = getelementptr i64, ptr addrspace(3) @dynamic, i32 %k1
+  %b = load i64, ptr addrspace(3) %dj
+  %c = trunc i64 %b to i32
+  %base = ptrtoint ptr addrspace(3) @dynamic to i32
+  %low = and i32 %base, 1023
+  %m = mul i32 %c, 1000
+  %n = add i32 %m, %a
+  %r = add i32 %n, %low
+  store i32 %r, ptr addrspace(1) %p
+  ret void
+}"""
+    x = RANDOM.integers(-100, 100, 64).astype(np.int32)
+    got = launch(text, x, shared=64 * 8, target=target)[0]
+    np.testing.assert_array_equal(got, x.reshape(-1, 2)[:, ::-1].reshape(-1) * 1000 + x[::-1])
+    with pytest.raises(MemoryFault, match=r"(?s)shared address 0x\w+ are outside.*thread \(\d+, 0, 0\).*PTX line"):
+        launch(text, x, shared=64 * 4, target=target)
+
+
+@all_targets
+def test_structures_by_value(target: Any) -> None:
+    text = TID + """
+%S = type { i32, double, [3 x i16], <2 x float> }
+define ptx_kernel void @k(ptr addrspace(1) %out, ptr byval(%S) align 8 "nvvm.grid_constant" %s, i8 %small, half %h, i1 %flag, ptr byval(%S) align 8 %copy, i128 %wide, bfloat %bf) {
+  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %p0 = getelementptr %S, ptr %s, i32 0, i32 0
+  %a = load i32, ptr %p0
+  %p1 = getelementptr %S, ptr %s, i32 0, i32 1
+  %b = load double, ptr %p1
+  %in = urem i32 %i, 3
+  %p2 = getelementptr %S, ptr %copy, i32 0, i32 2, i32 %in
+  store i16 77, ptr %p2
+  %p3 = getelementptr %S, ptr %copy, i32 0, i32 2, i32 1
+  %c = load i16, ptr %p3
+  %cd = sitofp i16 %c to double
+  %ad = sitofp i32 %a to double
+  %sd = sitofp i8 %small to double
+  %hd = fpext half %h to double
+  %fd = uitofp i1 %flag to double
+  %wh = lshr i128 %wide, 100
+  %wt = trunc i128 %wh to i64
+  %wd = uitofp i64 %wt to double
+  %bd = fpext bfloat %bf to double
+  %t0 = fadd double %ad, %b
+  %t1 = fadd double %t0, %cd
+  %t2 = fadd double %t1, %sd
+  %t3 = fadd double %t2, %hd
+  %t4 = fadd double %t3, %fd
+  %t5 = fadd double %t4, %wd
+  %t6 = fadd double %t5, %bd
+  %o = getelementptr double, ptr addrspace(1) %out, i32 %i
+  store double %t6, ptr addrspace(1) %o
+  ret void
+}"""
+    kind = np.dtype({"names": ["a", "b", "c", "d"], "formats": ["i4", "f8", ("i2", 3), ("f4", 2)], "offsets": [0, 8, 16, 24], "itemsize": 32})
+    value = np.zeros((), kind)
+    value["a"], value["b"], value["c"], value["d"] = 5, 0.25, (10, 20, 30), (1, 2)
+    wide = (9 << 100).to_bytes(16, "little")
+    got = launch(text, np.zeros(64), value.tobytes(), -3, np.float16(1.5), 1, value.tobytes(), wide, b"\x80\x3f", target=target)[0]
+    expected = 5 + 0.25 + np.where(N % 3 == 1, 77, 20) - 3 + 1.5 + 1 + 9 + 1
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_local_arrays_and_constants() -> None:
+    text = """%array = alloca [16 x i32], align 16
+  br label %fill
+fill:
+  %k = phi i32 [ 0, %work ], [ %k1, %fill ]
+  %at = getelementptr [16 x i32], ptr %array, i32 0, i32 %k
+  %value = mul i32 %k, %a
+  store i32 %value, ptr %at
+  %k1 = add i32 %k, 1
+  %more = icmp ult i32 %k1, 16
+  br i1 %more, label %fill, label %pick
+pick:
+  %w = and i32 %a, 15
+  %to = getelementptr [16 x i32], ptr %array, i32 0, i32 %w
+  %x = load i32, ptr %to
+  %tp = getelementptr [4 x i32], ptr addrspace(4) @table, i32 0, i32 %w4
+  %y = load i32, ptr addrspace(4) %tp
+  %g = load ptr addrspace(1), ptr addrspace(1) @pointer
+  %z = load i32, ptr addrspace(1) %g
+  %xy = add i32 %x, %y
+  %d = add i32 %xy, %z"""
+    declare = """@table = internal addrspace(4) constant [4 x i32] [i32 100, i32 200, i32 300, i32 400]
+@numbers = internal addrspace(1) global [2 x i32] [i32 1000000, i32 2000000]
+@pointer = internal addrspace(1) global ptr addrspace(1) getelementptr ([2 x i32], ptr addrspace(1) @numbers, i32 0, i32 1)
+"""
+    text = text.replace("%array = alloca", "%w4 = and i32 %a, 3\n  %array = alloca").replace("%to =", "%px =").replace("ptr %to\n", "ptr %px\n")
+    expected = (N & 15) * N + 100 * (1 + (N & 3)) + 2_000_000
+    np.testing.assert_array_equal(each(text, N, out=np.int32, declare=declare), expected)
+
+
+# atomics
+
+
+@all_targets
+@pytest.mark.parametrize("space", (1, 3, 0))
+def test_atomics_on_integers(target: Any, space: int) -> None:
+    """Every operation by 64 threads on one place; its result does not depend on the order, and the old values are each seen once."""
+    for bits in (32, 64):
+        for name, start, function in (
+            ("add", 5, lambda s, v: s + sum(v)), ("sub", 5, lambda s, v: s - sum(v)), ("and", -1, lambda s, v: np.bitwise_and.reduce([s, *v])),
+            ("or", 0, lambda s, v: np.bitwise_or.reduce([s, *v])), ("xor", 9, lambda s, v: np.bitwise_xor.reduce([s, *v])),
+            ("max", 0, lambda s, v: max([s, *v])), ("min", 0, lambda s, v: min([s, *v])), ("umax", 3, lambda s, v: max([s, *v], key=lambda x: x % (1 << bits))),
+            ("umin", -2, lambda s, v: min([s, *v], key=lambda x: x % (1 << bits))), ("nand", 1, None), ("uinc_wrap", 0, None), ("udec_wrap", 0, None),
+        ):  # fmt: skip
+            dtype = np.dtype(f"i{bits // 8}")
+            values = RANDOM.integers(-1000, 1000, 64).astype(dtype)
+            if name in ("uinc_wrap", "udec_wrap", "nand"):
+                values[:] = 9
+            got = atomic(f"atomicrmw {name} ptr{SPACES[space]} PLACE, i{bits} %v monotonic", f"i{bits}", dtype, start, values, space, target)
+            if function is not None:
+                assert got == int(dtype.type(function(start, values.tolist()))), name
+            elif name == "nand":
+                assert got == nands(start, 9, 64)
+            else:
+                assert got == (64 % 10 if name == "uinc_wrap" else (0 - 64) % 10), name
+
+
+SPACES = {0: "", 1: " addrspace(1)", 3: " addrspace(3)"}
+
+
+def nands(value: int, other: int, times: int) -> int:
+    for _ in range(times):
+        value = ~(value & other)
+    return value
+
+
+def atomic(update: str, type: str, dtype: Any, start: Any, values: Any, space: int, target: Any) -> Any:
+    """Run an update in every thread on one place that starts as `start`; what is there at the end."""
+    number = start if not isinstance(start, float) else repr(start)
+    place = {1: "%out", 3: "@place", 0: "%generic"}[space]
+    text = TID + BARRIER + f"""
+@place = internal addrspace(3) global {type} undef, align 8
+define ptx_kernel void @k(ptr addrspace(1) %out, ptr addrspace(1) %x) {{
+  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %generic = addrspacecast ptr addrspace(1) %out to ptr
+  %first = icmp eq i32 %i, 0
+  br i1 %first, label %begin, label %go
+begin:
+  store {type} {number}, ptr addrspace(1) %out
+  store {type} {number}, ptr addrspace(3) @place
+  br label %go
+go:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %p = getelementptr {type}, ptr addrspace(1) %x, i32 %i
+  %v = load {type}, ptr addrspace(1) %p
+  %old = {update.replace("PLACE", place)}
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  br i1 %first, label %finish, label %end
+finish:
+  %r = load {type}, ptr{SPACES[space]} {place}
+  store {type} %r, ptr addrspace(1) %out
+  br label %end
+end:
+  ret void
+}}"""
+    return launch(text, np.zeros(1, dtype), values, target=target)[0][0]
+
+
+@all_targets
+@pytest.mark.parametrize("space", (1, 3, 0))
+def test_atomics_on_floats(target: Any, space: int) -> None:
+    for type, dtype in (("float", np.float32), ("double", np.float64), ("half", np.float16), ("bfloat", "bfloat16")):
+        values = RANDOM.integers(-8, 8, 64).astype(np.dtype(dtype) if dtype != "bfloat16" else __import__("ml_dtypes").bfloat16)
+        exact = values.astype(np.float64)
+        for name, expected in (("fadd", 3 + exact.sum()), ("fsub", 3 - exact.sum()), ("fmax", max(3, exact.max())), ("fmin", min(3, exact.min()))):
+            got = atomic(f"atomicrmw {name} ptr{SPACES[space]} PLACE, {type} %v monotonic", type, values.dtype, 3.0, values, space, target)
+            assert got == expected, (type, name)
+
+
+@all_targets
+def test_compare_and_exchange(target: Any) -> None:
+    for type, dtype in (("i32", np.int32), ("i64", np.int64), ("i16", np.int16), ("i8", np.int8)):
+        text = TID + f"""
+define ptx_kernel void @k(ptr addrspace(1) %sum, ptr addrspace(1) %winners) {{
+entry:
+  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %start = load volatile {type}, ptr addrspace(1) %sum
+  br label %again
+again:
+  %old = phi {type} [ %start, %entry ], [ %seen, %again ]
+  %new = add {type} %old, 1
+  %pair = cmpxchg ptr addrspace(1) %sum, {type} %old, {type} %new acq_rel monotonic
+  %seen = extractvalue {{ {type}, i1 }} %pair, 0
+  %won = extractvalue {{ {type}, i1 }} %pair, 1
+  br i1 %won, label %end, label %again
+end:
+  %p = getelementptr {type}, ptr addrspace(1) %winners, i32 %i
+  store {type} %old, ptr addrspace(1) %p
+  ret void
+}}"""
+        total, winners = launch(text, np.zeros(8, dtype), np.zeros(64, dtype), target=target)
+        assert total[0] == 64 and not total[1:].any() and sorted(winners.tolist()) == list(range(64))
+        swap = f"atomicrmw xchg ptr addrspace(1) PLACE, {type} %v seq_cst"
+        assert atomic(swap, type, dtype, 1, np.full(64, 4, dtype), 1, target) == 4
+
+
+# intrinsics and calls
+
+
+def test_warp_intrinsics() -> None:
+    declare = """declare i32 @llvm.nvvm.shfl.sync.down.i32(i32, i32, i32, i32)
+declare float @llvm.nvvm.shfl.sync.bfly.f32(i32, float, i32, i32)
+declare {i32, i1} @llvm.nvvm.shfl.sync.up.i32p(i32, i32, i32, i32)
+declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1)
+declare i1 @llvm.nvvm.vote.any.sync(i32, i1)
+declare i32 @llvm.nvvm.redux.sync.add(i32, i32)
+declare i32 @llvm.nvvm.match.any.sync.i32(i32, i32)
+declare void @llvm.nvvm.bar.warp.sync(i32)
+declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
+declare i32 @llvm.nvvm.activemask()
+"""
+    rows = N.reshape(-1, 32)
+    shifted = np.concatenate([rows[:, 3:], rows[:, 29:]], axis=1).reshape(-1)
+    for text, expected in (
+        ("%d = call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %a, i32 3, i32 31)", shifted),
+        ("%s = call {i32, i1} @llvm.nvvm.shfl.sync.up.i32p(i32 -1, i32 %a, i32 5, i32 0)\n%o = extractvalue {i32, i1} %s, 1\n%v = extractvalue {i32, i1} %s, 0\n%d = select i1 %o, i32 %v, i32 -1",
+         np.where(N % 32 >= 5, N - 5, -1)),
+        ("%f = sitofp i32 %a to float\n%s = call float @llvm.nvvm.shfl.sync.bfly.f32(i32 -1, float %f, i32 16, i32 31)\n%d = fptosi float %s to i32", N ^ 16),
+        ("%p = icmp slt i32 %a, 40\n%d = call i32 @llvm.nvvm.vote.ballot.sync(i32 -1, i1 %p)", np.where(N < 32, -1, 255)),
+        ("%p = icmp eq i32 %a, 40\n%q = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %p)\n%d = zext i1 %q to i32", (N >= 32).astype(np.int32)),
+        ("call void @llvm.nvvm.bar.warp.sync(i32 -1)\n%d = call i32 @llvm.nvvm.redux.sync.add(i32 %a, i32 -1)", np.repeat(rows.sum(1), 32)),
+        ("%m = and i32 %a, 3\n%d = call i32 @llvm.nvvm.match.any.sync.i32(i32 -1, i32 %m)", (0x1111_1111 << (N & 3)).astype(np.uint32).view(np.int32)),
+        ("%l = call i32 @llvm.nvvm.read.ptx.sreg.laneid()\n%m = call i32 @llvm.nvvm.activemask()\n%d = add i32 %m, %l", N % 32 - 1),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(each(text, N, out=np.int32, declare=declare), expected, text)
+
+
+def test_float_intrinsics() -> None:
+    declare = """declare float @llvm.nvvm.ex2.approx.f(float)
+declare float @llvm.nvvm.lg2.approx.f(float)
+declare float @llvm.nvvm.rcp.approx.ftz.f(float)
+declare float @llvm.nvvm.fma.rz.f(float, float, float)
+declare float @llvm.nvvm.fmax.nan.f(float, float)
+declare float @llvm.nvvm.fmin.ftz.f(float, float)
+declare float @llvm.nvvm.sqrt.rn.f(float)
+declare float @llvm.nvvm.saturate.f(float)
+declare float @llvm.exp2.f32(float)
+declare i32 @llvm.fptosi.sat.i32.f32(float)
+declare float @llvm.nvvm.add.rp.f(float, float)
+"""
+    x = RANDOM.uniform(0.1, 20, 64).astype(np.float32)
+    wide = x.astype(np.float64)
+    for text, expected in (
+        ("%d = call float @llvm.nvvm.ex2.approx.f(float %a)", 2**wide), ("%d = call float @llvm.nvvm.lg2.approx.f(float %a)", np.log2(wide)),
+        ("%d = call float @llvm.nvvm.rcp.approx.ftz.f(float %a)", 1 / wide), ("%d = call float @llvm.nvvm.sqrt.rn.f(float %a)", np.sqrt(wide)),
+        ("%d = call float @llvm.nvvm.saturate.f(float %a)", np.minimum(wide, 1)), ("%d = call float @llvm.exp2.f32(float %a)", 2**wide),
+        ("%d = call float @llvm.nvvm.fmax.nan.f(float %a, float 5.0)", np.maximum(wide, 5)), ("%d = call float @llvm.nvvm.fmin.ftz.f(float %a, float 5.0)", np.minimum(wide, 5)),
+        ("%d = call float @llvm.nvvm.fma.rz.f(float %a, float %a, float 1.0)", wide * wide + 1), ("%d = call float @llvm.nvvm.add.rp.f(float %a, float 3.0)", wide + 3),
+        ("%d = fdiv afn float 1.0, %a", 1 / wide), ("%s = fcmp ogt float %a, 1.0e1\n%d = select i1 %s, float %a, float -1.0", np.where(wide > 10, wide, -1)),
+        ("%s = call i32 @llvm.fptosi.sat.i32.f32(float %a)\n%d = sitofp i32 %s to float", np.trunc(wide)),
+        ("%s = fpext float %a to double\n%e = fmul double %s, 1.5\n%d = fptrunc double %e to float", wide * 1.5),
+        ("%s = fptoui float %a to i64\n%d = uitofp i64 %s to float", np.trunc(wide)),
+    ):  # fmt: skip
+        np.testing.assert_allclose(each(text, x, out=np.float32, declare=declare), expected, rtol=1e-6, err_msg=text)
+
+
+CALLEES = """
+%Pair = type { i32, double, [2 x i16] }
+define internal %Pair @pair(i32 %x, i8 signext %y, i1 zeroext %z, <2 x float> %w) noinline {
+  %first = extractelement <2 x float> %w, i32 1
+  %wide = fpext float %first to double
+  %s = sext i8 %y to i32
+  %t = add i32 %x, %s
+  %u = zext i1 %z to i32
+  %v = add i32 %t, %u
+  %short = trunc i32 %v to i16
+  %r0 = insertvalue %Pair undef, i32 %v, 0
+  %r1 = insertvalue %Pair %r0, double %wide, 1
+  %r2 = insertvalue %Pair %r1, i16 %short, 2, 1
+  ret %Pair %r2
+}
+define internal void @through(ptr byval(%Pair) align 8 %p, ptr %out) noinline {
+  %q = getelementptr %Pair, ptr %p, i32 0, i32 2, i32 1
+  %v = load i16, ptr %q
+  %n = mul i16 %v, 3
+  store i16 %n, ptr %q
+  %m = load i16, ptr %q
+  %w = zext i16 %m to i32
+  store i32 %w, ptr %out
+  ret void
+}
+define internal i32 @depth(i32 %n, ptr %above) noinline {
+entry:
+  %mine = alloca i32
+  store i32 %n, ptr %mine
+  %done = icmp sle i32 %n, 0
+  br i1 %done, label %end, label %more
+more:
+  %m = sub i32 %n, 1
+  %below = call i32 @depth(i32 %m, ptr %mine)
+  %again = load volatile i32, ptr %mine
+  %up = load volatile i32, ptr %above
+  %s = add i32 %below, %again
+  %x = xor i32 %s, %up
+  ret i32 %x
+end:
+  ret i32 1
+}
+"""
+
+
+def test_calls_with_structures() -> None:
+    text = """%y = trunc i32 %a to i8
+  %z = icmp ugt i32 %a, 30
+  %f = sitofp i32 %a to float
+  %w0 = insertelement <2 x float> undef, float 1.0, i32 0
+  %w = insertelement <2 x float> %w0, float %f, i32 1
+  %box = alloca %Pair, align 8
+  %result = alloca i32
+  br i1 %z, label %left, label %right
+left:
+  %p = call %Pair @pair(i32 1000, i8 signext %y, i1 zeroext %z, <2 x float> %w)
+  store %Pair %p, ptr %box, align 8
+  call void @through(ptr byval(%Pair) align 8 %box, ptr %result)
+  %l = load i32, ptr %result
+  br label %join
+right:
+  %p2 = call %Pair @pair(i32 %a, i8 signext -7, i1 zeroext %z, <2 x float> %w)
+  %r0 = extractvalue %Pair %p2, 1
+  %r = fptosi double %r0 to i32
+  br label %join
+join:
+  %d = phi i32 [ %l, %left ], [ %r, %right ]"""
+    np.testing.assert_array_equal(each(text, N, out=np.int32, declare=CALLEES), np.where(N > 30, 3 * (1001 + N), N))
+
+
+def test_recursion_has_its_own_local_memory() -> None:
+    text = """%top = alloca i32
+  store i32 9, ptr %top
+  %n = and i32 %a, 7
+  %d = call i32 @depth(i32 %n, ptr %top)"""
+
+    def depth(n: int, above: int) -> int:
+        return 1 if n <= 0 else (depth(n - 1, n) + n) ^ above
+
+    np.testing.assert_array_equal(each(text, N, out=np.int32, declare=CALLEES), [depth(int(n) & 7, 9) for n in N])
+
+
+# assembly
+
+
+def test_assembly_with_scopes() -> None:
+    text = """%x = call i32 asm "{ .reg .b32 t; .reg .pred p; setp.lt.u32 p, $1, 10; mov.u32 t, 5; @p bra L; mov.u32 t, 6; L: add.u32 $0, t, $1; }", "=r,r"(i32 %a)
+  %y = call i32 asm "{ .reg .b32 t; .reg .pred p; setp.lt.u32 p, $1, 20; mov.u32 t, 50; @p bra L; mov.u32 t, 60; L: add.u32 $0, t, $1; }", "=r,r"(i32 %x)
+  %p = icmp ugt i32 %a, 50
+  %z = call i32 asm "{ .reg .b32 t<3>; { .reg .b32 t1; mov.b32 t1, 7; mov.b32 t2, t1; } mov.b32 t1, 100; @!$2 mov.b32 t1, 200; add.u32 $0, t1, t2; add.u32 $0, $0, $1; }", "=&r,r,b"(i32 %y, i1 %p)
+  %two = call {i32, i32} asm "mov.b64 {$0, $1}, $2;", "=r,=r,l"(i64 4294967299)
+  %e = extractvalue {i32, i32} %two, 0
+  %g = extractvalue {i32, i32} %two, 1
+  %h = add i32 %z, %e
+  %d = add i32 %h, %g"""
+    x = N + np.where(N < 10, 5, 6)
+    y = x + np.where(x < 20, 50, 60)
+    np.testing.assert_array_equal(each(text, N, out=np.int32), y + np.where(N > 50, 107, 207) + 3 + 1)
+
+
+# line information
+
+DEBUG = TID + """
+define internal i32 @inner(ptr addrspace(1) %p) alwaysinline !dbg !7 {
+  %v = load i32, ptr addrspace(1) %p, !dbg !9
+  ret i32 %v, !dbg !9
+}
+define ptx_kernel void @k(ptr addrspace(1) %x) !dbg !3 {
+  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x(), !dbg !6
+  %p = getelementptr i32, ptr addrspace(1) %x, i32 %i, !dbg !6
+  %v = load i32, ptr addrspace(1) %p, !dbg !10
+  %w = add i32 %v, 1, !dbg !8
+  store i32 %w, ptr addrspace(1) %p, !dbg !8
+  ret void, !dbg !8
+}
+!llvm.module.flags = !{!0}
+!llvm.dbg.cu = !{!1}
+!0 = !{i32 2, !"Debug Info Version", i32 3}
+!1 = distinct !DICompileUnit(language: DW_LANG_C, file: !2, producer: "tilework", isOptimized: true, runtimeVersion: 0, emissionKind: KIND)
+!2 = !DIFile(filename: "kernel.py", directory: "/sources")
+!3 = distinct !DISubprogram(name: "k", linkageName: "k", scope: !2, file: !2, line: 10, type: !4, scopeLine: 10, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !1)
+!4 = !DISubroutineType(types: !5)
+!5 = !{}
+!6 = !DILocation(line: 11, column: 5, scope: !3)
+!7 = distinct !DISubprogram(name: "inner", linkageName: "inner", scope: !2, file: !2, line: 20, type: !4, scopeLine: 20, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !1)
+!8 = !DILocation(line: 12, column: 5, scope: !3)
+!9 = !DILocation(line: 21, column: 5, scope: !7)
+!10 = distinct !DILocation(line: 21, column: 9, scope: !7, inlinedAt: !6)
+"""
+
+
+@all_targets
+@pytest.mark.parametrize("kind", ("DebugDirectivesOnly", "LineTablesOnly", "FullDebug"))
+def test_line_information(target: Any, kind: str) -> None:
+    text = DEBUG.replace("KIND", kind)
+    np.testing.assert_array_equal(launch(text, N, target=target)[0], N + 1)
+    function = parse_ptx(ptx_of(text, target)).functions["k"]
+    lines = {".".join((ins.opcode, *ins.modifiers[:1])): ins.source[1] for ins in function.instructions if ins.source}
+    assert lines["ld.global"] == 21 and lines["st.global"] == 12
+    with pytest.raises(MemoryFault, match=r"(?s)thread \(32, 0, 0\).*at .*kernel\.py:21\n  PTX line \d+: ld\.global"):
+        device = Device(1 << 22)
+        device.launch(device.load(ptx_of(text, target)).function("k"), 1, 64, [device.upload(N[:32])])
+
+
+def test_recursion_without_end_is_an_error() -> None:
+    text = "%top = alloca i32\n  store i32 9, ptr %top\n  %n = add i32 %a, 1000\n  %d = call i32 @depth(i32 %n, ptr %top)"
+    with pytest.raises(EmulatorError, match=r"calls are nested more than \d+ deep"):
+        each(text, N, out=np.int32, declare=CALLEES)

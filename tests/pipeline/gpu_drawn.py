@@ -1,0 +1,82 @@
+"""Drawn kernels through the GPU pipeline: ``python -m tests.pipeline.gpu_drawn FIRST COUNT``, or one seed to see its kernel.
+
+Every pass must leave a well-formed module that computes the same; shared memory is allocated and gets its barriers.
+"""
+
+import random
+import sys
+import tempfile
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tests.drawn.kernels import draw_kernel
+from tests.drawn.run import capability, compile_drawn
+from tests.pipeline.gpu import Config
+from tilework.errors import CompilationError
+from tilework.ir.stages import check_stage
+from tilework.ir.verify import verify
+from tilework.tools.check_each import check_each
+from tilework.transforms.pipelines import ttir_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline
+
+MAX_STEPS = 100_000
+
+
+@dataclass(frozen=True)
+class Sound(ModulePass):
+    """A pass that must leave well-formed TTGIR."""
+
+    inner: ModulePass
+    name = "sound"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.inner.name)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.inner.apply(ctx, op)
+        verify(op)
+        check_stage(op, "ttgir")
+
+
+def problem_of(seed: int) -> str | None:
+    """What is wrong with drawn kernel `seed`, in words."""
+    rng = random.Random(seed)
+    config = Config("drawn", capability(seed), rng.choice((1, 2, 4, 8, 16)), rng.choice((1, 2, 3, 4, 5)))
+    kernel = draw_kernel(seed, config.arch)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            module = compile_drawn(kernel, Path(folder))
+        except CompilationError:
+            return None  # not a program for this target
+        run_pipeline(module, ttir_pipeline(config.arch))
+        passes = [Sound(one) for item in (*config.passes, *config.memory_passes) for one in parse_pipeline(item)]
+        try:
+            report = check_each(module, passes, seed, programs=1, attempts=4, max_steps=MAX_STEPS)
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            return f"{config}: {type(error).__name__}: {str(error)[:300]} ({where.filename}:{where.lineno})"
+    return None if report.ok else f"{config}: {report.mismatch}"
+
+
+def main() -> int:
+    numbers = [int(word) for word in sys.argv[1:]]
+    if len(numbers) == 1:
+        source = draw_kernel(numbers[0], capability(numbers[0])).source
+        print(source[source.index("@jit\ndef kernel") :])
+    first, count = (numbers + [1])[:2]
+    failures = 0
+    for seed in range(first, first + count):
+        if (problem := problem_of(seed)) is not None:
+            failures += 1
+            print(f"{seed}: {problem}", flush=True)
+    print(f"{count} kernels, {failures} failures")
+    return int(failures > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""With the knob, what makes a kernel slow is told at the user's line; without it nothing is."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline import slow_kernels
+from tilework import knobs
+from tilework.backends.base import GPUTarget
+from tilework.backends.cuda.pipeline import ttgir_pipeline
+from tilework.compiler import ASTSource, lower
+from tilework.tools.cli import main
+
+LINES = Path(slow_kernels.__file__).read_text().splitlines()
+
+
+def remarks(kernel: str, types: dict[str, str], capsys: pytest.CaptureFixture[str], **settings: Any) -> list[list[str]]:
+    """The remarks about a kernel, each as its lines."""
+    function = getattr(slow_kernels, kernel)
+    aligned = {(index,): [["tt.divisibility", 16]] for index, code in enumerate(types.values()) if code[0] == "*"}
+    source = ASTSource(function, {**types, "BLOCK": "constexpr"}, {"BLOCK": settings.pop("BLOCK", 1024)}, aligned)
+    with knobs.compilation.scope():
+        knobs.compilation.performance_remarks = True
+        lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], **settings)
+    found: list[list[str]] = []
+    for line in capsys.readouterr().err.splitlines():
+        if ": remark: " in line:
+            found.append([])
+        found[-1].append(line)
+    return found
+
+
+def line_of(text: str) -> int:
+    """The line of the slow kernels that contains `text`."""
+    return next(number for number, line in enumerate(LINES, 1) if text in line)
+
+
+def test_an_access_with_a_stride(capsys: pytest.CaptureFixture[str]) -> None:
+    (found,) = remarks("strided", {"x_ptr": "*fp32", "y_ptr": "*fp32", "stride": "i32"}, capsys)
+    number = line_of("offsets * stride")
+    assert found[0].startswith(f"{slow_kernels.__file__}:{number}:")
+    assert "remark: this load is not coalesced: a warp reads 4 bytes in a row, a memory sector has 32" in found[0]
+    assert "Neighbouring elements are not known to be next to each other in memory" in found[0]
+    assert found[1].endswith(f"| {LINES[number - 1]}") and found[2].rstrip().endswith("^")
+
+
+def test_an_access_without_alignment(capsys: pytest.CaptureFixture[str]) -> None:
+    (found,) = remarks("unaligned", {"x_ptr": "*fp16", "y_ptr": "*fp16", "start": "i32"}, capsys)
+    assert f":{line_of('x_ptr + start')}:" in found[0]
+    assert "this load is narrow: a thread reads 2 bytes at a time" in found[0]
+    assert "Its addresses are only known to be multiples of 2 bytes" in found[0]
+
+
+def test_a_dot_that_does_not_use_tensor_cores(capsys: pytest.CaptureFixture[str]) -> None:
+    types = {"a_ptr": "*fp32", "b_ptr": "*fp32", "c_ptr": "*fp32", "n": "i32"}
+    found = remarks("exact_dot", types, capsys, BLOCK=32)
+    dots = [remark[0] for remark in found if f":{line_of('tl.dot')}:" in remark[0]]
+    assert any("does not use tensor cores" in text for text in dots), found
+    assert any("cannot be used for this dot: " in text for text in dots)
+
+
+def test_a_loop_that_is_not_pipelined(capsys: pytest.CaptureFixture[str]) -> None:
+    types = {"a_ptr": "*fp32", "b_ptr": "*fp32", "c_ptr": "*fp32", "n": "i32"}
+    found = remarks("exact_dot", types, capsys, BLOCK=32, num_stages=1)
+    loops = [remark[0] for remark in found if f":{line_of('range(0, n, BLOCK)')}:" in remark[0]]
+    assert any("the loop is not pipelined: " in text for text in loops), found
+
+
+def test_a_conversion_through_shared_memory_in_a_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    found = remarks("turned", {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}, capsys, BLOCK=64)
+    texts = [remark[0] for remark in found if "a change of layout goes through shared memory" in remark[0]]
+    (text,) = texts
+    assert f":{line_of('columns * BLOCK + rows')}:" in text and "between warps, 16384 bytes at a time" in text
+
+
+def test_nothing_is_said_about_good_code_or_without_the_knob(capsys: pytest.CaptureFixture[str]) -> None:
+    types = {"x_ptr": "*fp32", "y_ptr": "*fp32", "stride": "i32"}
+    source = ASTSource(slow_kernels.strided, {**types, "BLOCK": "constexpr"}, {"BLOCK": 1024})
+    lower(source, GPUTarget("cuda", 90, 32), ["ttgir"])
+    assert capsys.readouterr().err == ""
+    good = ASTSource(
+        slow_kernels.unaligned, {**types, "BLOCK": "constexpr", "start": "constexpr"}, {"BLOCK": 1024, "start": 0}
+    )
+    del good.signature["stride"]
+    with knobs.compilation.scope():
+        knobs.compilation.performance_remarks = True
+        lower(good, GPUTarget("cuda", 90, 32), ["ttgir"])
+    assert capsys.readouterr().err == ""
+
+
+def test_opt_prints_remarks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    types = {"a_ptr": "*fp32", "b_ptr": "*fp32", "c_ptr": "*fp32", "n": "i32"}
+    source = ASTSource(slow_kernels.exact_dot, {**types, "BLOCK": "constexpr"}, {"BLOCK": 32})
+    file = tmp_path / "exact.ttir"
+    file.write_text(lower(source, GPUTarget("cuda", 90, 32), ["ttir"])["ttir"])
+    command = ["opt", str(file), "-p", ",".join(ttgir_pipeline(90)), "-o", str(tmp_path / "out")]
+    with knobs.compilation.scope():
+        knobs.compilation.performance_remarks = True
+        assert main(command) == 0
+    assert f"slow_kernels.py:{line_of('tl.dot')}:14: remark: this dot does not use tensor cores" in capsys.readouterr().err
+    assert main(command) == 0
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,42 @@
+"""From Triton's TTIR our passes make the TTGIR that Triton makes, op by op, for its reference kernels."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.transforms.ttg.reference import normal
+from tilework.backends.cuda.pipeline import ttgir_pipeline
+from tilework.ir.module_facts import capability, num_warps
+from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
+from tilework.transforms.registry import parse_pipeline, run_pipeline
+
+REFERENCE = Path(__file__).parent.parent / "ir" / "reference"
+PAIRS = {
+    f"{path.parent.name}/{path.stem}": path
+    for path in sorted(REFERENCE.glob("sm_*/*.ttgir"))
+    if path.with_suffix(".ttir").exists()
+}
+NUM_STAGES = {"matmul_f16_small": 4}
+CONSTANT = re.compile(r"\s*%\S+ = arith\.constant ")
+
+
+def lines(text: str) -> list[str]:
+    """The normalised text; the constants of a function, in no order, come first."""
+    found = normal(text).splitlines()
+    return sorted(line for line in found if CONSTANT.match(line)) + [line for line in found if not CONSTANT.match(line)]
+
+
+@pytest.mark.parametrize("kernel", PAIRS)
+def test_our_passes_decide_as_tritons(kernel: str) -> None:
+    path = PAIRS[kernel]
+    wanted = parse_module(path.read_text())
+    module = parse_module(path.with_suffix(".ttir").read_text())
+    items = ttgir_pipeline(capability(wanted), num_warps(wanted), NUM_STAGES.get(path.stem, 3))
+    run_pipeline(module, [one for item in items for one in parse_pipeline(item)])
+    assert lines(print_module(module)) == lines(path.read_text())
+
+
+def test_there_are_pairs() -> None:
+    assert len(PAIRS) >= 12

@@ -1,0 +1,72 @@
+"""`tilework emulate`: arguments, dumps, counters, findings, errors of one line."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilework.tools.cli import main
+
+FOLDER = Path(__file__).parent.parent / "emulator"
+SCAN = str(FOLDER / "programs" / "scan.ptx")
+PLANTED = str(FOLDER / "planted" / "missing_barrier.ptx")
+
+
+def test_it_runs_a_kernel_and_saves_its_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = tmp_path / "x.npy", tmp_path / "out.npy"
+    x = np.arange(256, dtype=np.int32)[::-1].copy()
+    np.save(source, x)
+    options = ["--kernel", "doubling_scan", "--block", "256", "--arg", f"i32:256:{source}", "--arg", "i32:16x16", "--dump", f"1={out}", "--dump", "0"]
+    assert main(["emulate", SCAN, *options]) == 0
+    np.testing.assert_array_equal(np.load(out).reshape(-1), np.cumsum(x))
+    assert capsys.readouterr().out.startswith("argument 0: int32 256\n")
+
+
+def test_it_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["emulate", SCAN, "--kernel", "warp_scan", "--block", "64", "--arg", "f32:64:random", "--arg", "f32:64", "--counters"]) == 0
+    out = capsys.readouterr().out
+    assert "scan.cu:20" in out and out.splitlines()[-1].startswith("total")
+
+
+def test_it_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--block", "128", "--arg", "f32:128:range", "--arg", "f32:128:1.5", "--check", "--seed", "4"]
+    assert main(["emulate", PLANTED, "--kernel", "bug", *options]) == 1
+    captured = capsys.readouterr()
+    assert "race: thread" in captured.err and "missing_barrier.cu:8" in captured.err and not captured.out
+    assert main(["emulate", PLANTED, "--kernel", "fixed", *options]) == 0
+    assert capsys.readouterr().out == "fixed: nothing found\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ([SCAN], "has 3 kernels; choose one with --kernel: doubling_scan, warp_scan, tree_scan"),
+        ([SCAN, "--kernel", "none"], "no kernel 'none'"),
+        (["missing.ptx"], "missing.ptx"),
+        ([SCAN, "--kernel", "warp_scan", "--arg", "f31:4"], "'f31' is no type"),
+        ([SCAN, "--kernel", "warp_scan", "--arg", "f32:a"], "'a' is no shape"),
+        ([SCAN, "--kernel", "warp_scan", "--arg", "f32:4:much"], "'much' is not zeros"),
+        ([SCAN, "--kernel", "warp_scan", "--arg", "f32:0"], "not possible"),
+        ([SCAN, "--kernel", "warp_scan", "--arg", "i32=x"], "'x' is no value"),
+        ([SCAN, "--kernel", "warp_scan", "--arg", "i8=300"], "'300' is no value"),
+        ([SCAN, "--kernel", "warp_scan", "--arg", "hex=zz"], "hex"),
+        ([SCAN, "--kernel", "warp_scan", "--arg", "f32:4"], "takes 2 arguments and is given 1"),
+        ([SCAN, "--kernel", "warp_scan", "--grid", "1,b"], "--grid 1,b"),
+        ([SCAN, "--kernel", "warp_scan", "--block", "4096", "--arg", "f32:4", "--arg", "f32:4"], "a block of 4096 threads"),
+        ([SCAN, "--kernel", "warp_scan", "--arg", "f32:4", "--dump", "1"], "argument 1 is not an array"),
+        ([SCAN, "--kernel", "warp_scan", "--arg", "f32:4", "--arg", "f32:64"], "after an allocation of 16 bytes"),
+        ([SCAN, "--kernel", "doubling_scan", "--block", "256", "--arg", "i32:256", "--arg", "i32:256", "--max-instructions", "50"], "endless"),
+    ],
+)
+def test_what_is_wrong_is_one_line(options: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["emulate", *options]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("tilework emulate: error: ") and captured.err.count("\n") == 1
+    assert says in captured.err
+
+
+def test_a_file_that_is_not_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "kernel.cubin"
+    file.write_bytes(b"\x7fELF\xff\xfe\x00")
+    assert main(["emulate", str(file)]) == 1
+    assert "is not text" in capsys.readouterr().err

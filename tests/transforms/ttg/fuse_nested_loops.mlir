@@ -1,0 +1,707 @@
+// RUN: tilework opt %s --split-input-file -p 'tritongpu-fuse-nested-loops,canonicalize,cse'
+// The loop of the specification: prologue, body, epilogue; the options are those of the inner loop.
+// CHECK-LABEL: tt.func @flatten(
+// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
+// CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
+// CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m, %c0_i32 : i32
+// CHECK-NEXT: scf.if %[[V0]] {
+// CHECK-NEXT: scf.for %i = %c0_i32 to %n step %c1_i32  : i32 {
+// CHECK-NEXT: tt.store %p, %i : !tt.ptr<i32>
+// CHECK-NEXT: %e = arith.muli %i, %i : i32
+// CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
+// CHECK-NEXT: } {tt.flatten}
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %n, %[[V1]] : i32
+// CHECK-NEXT: %[[V3:[0-9]+]]:3 = scf.for %arg3 = %c0_i32 to %[[V2]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i32 {
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg6 : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = scf.if %[[V4]] -> (i32) {
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: tt.store %p, %[[V12]] : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[V12]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %s = arith.addi %[[V6]], %[[V5]] : i32
+// CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.addi %[[V5]], %c1_i32 : i32
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.subi %[[V1]], %c1_i32 : i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.cmpi eq, %arg4, %[[V8]] : i32
+// CHECK-NEXT: scf.if %[[V9]] {
+// CHECK-NEXT: %e = arith.muli %[[V6]], %[[V6]] : i32
+// CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.select %[[V9]], %c0_i32, %[[V10]] : i32
+// CHECK-NEXT: scf.yield %[[V11]], %[[V6]], %[[V7]] : i32, i32, i32
+// CHECK-NEXT: } {tt.num_stages = 4 : i32}
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @flatten(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    tt.store %p, %i : !tt.ptr<i32>
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      %s = arith.addi %i, %j : i32
+      tt.store %p, %s : !tt.ptr<i32>
+    } {tt.num_stages = 4 : i32}
+    %e = arith.muli %i, %i : i32
+    tt.store %p, %e : !tt.ptr<i32>
+  } {tt.flatten}
+  tt.return
+}
+}
+
+// -----
+
+// Values carried by both loops, and one that the prologue computes for the others.
+// CHECK-LABEL: tt.func @carried(
+// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
+// CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
+// CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
+// CHECK-NEXT: %cst = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m, %c0_i32 : i32
+// CHECK-NEXT: %[[V1:[0-9]+]] = scf.if %[[V0]] -> (f32) {
+// CHECK-NEXT: %r = scf.for %i = %c0_i32 to %n step %c1_i32 iter_args(%o = %x) -> (f32)  : i32 {
+// CHECK-NEXT: %a = arith.addf %o, %x : f32
+// CHECK-NEXT: %e = arith.mulf %a, %cst : f32
+// CHECK-NEXT: scf.yield %e : f32
+// CHECK-NEXT: } {tt.flatten}
+// CHECK-NEXT: scf.yield %r : f32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.muli %n, %[[V2]] : i32
+// CHECK-NEXT: %[[V4:[0-9]+]]:6 = scf.for %arg4 = %c0_i32 to %[[V3]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %c-1_i32, %arg7 = %x, %arg8 = %c0_i32, %arg9 = %cst, %arg10 = %cst) -> (i32, i32, f32, i32, f32, f32)  : i32 {
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.select %[[V5]], %c0_i32, %arg8 : i32
+// CHECK-NEXT: %[[V7:[0-9]+]]:2 = scf.if %[[V5]] -> (f32, i32) {
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: %a = arith.addf %arg7, %x : f32
+// CHECK-NEXT: scf.yield %a, %[[V15]] : f32, i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg10, %arg6 : f32, i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %s = arith.addf %arg9, %[[V7]]#0 : f32
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.addi %[[V6]], %c1_i32 : i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.cmpi eq, %arg5, %[[V9]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = scf.if %[[V10]] -> (f32) {
+// CHECK-NEXT: %e = arith.mulf %s, %[[V7]]#0 : f32
+// CHECK-NEXT: scf.yield %e : f32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg7 : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.select %[[V10]], %cst, %s : f32
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.select %[[V10]], %c0_i32, %[[V13]] : i32
+// CHECK-NEXT: scf.yield %[[V14]], %[[V7]]#1, %[[V11]], %[[V8]], %[[V12]], %[[V7]]#0 : i32, i32, f32, i32, f32, f32
+// CHECK-NEXT: }
+// CHECK-NEXT: scf.yield %[[V4]]#2 : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.return %[[V1]] : f32
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @carried(%n: i32, %m: i32, %p: !tt.ptr<i32>, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %f0 = arith.constant 0.0 : f32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%o = %x) -> (f32) : i32 {
+    %a = arith.addf %o, %x : f32
+    %k = scf.for %j = %c0 to %m step %c1 iter_args(%q = %f0) -> (f32) : i32 {
+      %s = arith.addf %q, %a : f32
+      scf.yield %s : f32
+    }
+    %e = arith.mulf %k, %a : f32
+    scf.yield %e : f32
+  } {tt.flatten}
+  tt.return %r : f32
+}
+}
+
+// -----
+
+// The inner loop is known to run.
+// CHECK-LABEL: tt.func @constant_bounds(
+// CHECK-NEXT: %c7_i32 = arith.constant 7 : i32
+// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
+// CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
+// CHECK-NEXT: %c8_i32 = arith.constant 8 : i32
+// CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.muli %n, %c8_i32 : i32
+// CHECK-NEXT: %[[V1:[0-9]+]]:3 = scf.for %arg3 = %c0_i32 to %[[V0]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i32 {
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.select %[[V2]], %c0_i32, %arg6 : i32
+// CHECK-NEXT: %[[V4:[0-9]+]] = scf.if %[[V2]] -> (i32) {
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: tt.store %p, %[[V9]] : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[V9]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %s = arith.addi %[[V4]], %[[V3]] : i32
+// CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.addi %[[V3]], %c1_i32 : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.cmpi eq, %arg4, %c7_i32 : i32
+// CHECK-NEXT: scf.if %[[V6]] {
+// CHECK-NEXT: %e = arith.muli %[[V4]], %[[V4]] : i32
+// CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.select %[[V6]], %c0_i32, %[[V7]] : i32
+// CHECK-NEXT: scf.yield %[[V8]], %[[V4]], %[[V5]] : i32, i32, i32
+// CHECK-NEXT: } {tt.num_stages = 4 : i32}
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @constant_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c8 = arith.constant 8 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    tt.store %p, %i : !tt.ptr<i32>
+    scf.for %j = %c0 to %c8 step %c1 : i32 {
+      %s = arith.addi %i, %j : i32
+      tt.store %p, %s : !tt.ptr<i32>
+    } {tt.num_stages = 4 : i32}
+    %e = arith.muli %i, %i : i32
+    tt.store %p, %e : !tt.ptr<i32>
+  } {tt.flatten}
+  tt.return
+}
+}
+
+// -----
+
+// Nothing behind the inner loop.
+// CHECK-LABEL: tt.func @no_epilogue(
+// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
+// CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
+// CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m, %c0_i32 : i32
+// CHECK-NEXT: scf.if %[[V0]] {
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %n, %[[V1]] : i32
+// CHECK-NEXT: %[[V3:[0-9]+]]:3 = scf.for %arg3 = %c0_i32 to %[[V2]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i32 {
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg6 : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = scf.if %[[V4]] -> (i32) {
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V12]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %s = arith.addi %[[V6]], %[[V5]] : i32
+// CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.addi %[[V5]], %c1_i32 : i32
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.subi %[[V1]], %c1_i32 : i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.cmpi eq, %arg4, %[[V8]] : i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.select %[[V9]], %c0_i32, %[[V10]] : i32
+// CHECK-NEXT: scf.yield %[[V11]], %[[V6]], %[[V7]] : i32, i32, i32
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @no_epilogue(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      %s = arith.addi %i, %j : i32
+      tt.store %p, %s : !tt.ptr<i32>
+    }
+  } {tt.flatten}
+  tt.return
+}
+}
+
+// -----
+
+// The bound of the inner loop is computed in front of both.
+// CHECK-LABEL: tt.func @hoisted_bounds(
+// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
+// CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
+// CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
+// CHECK-NEXT: %m2 = arith.muli %m, %m : i32
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m2, %c0_i32 : i32
+// CHECK-NEXT: scf.if %[[V0]] {
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m2, %c1_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %n, %[[V1]] : i32
+// CHECK-NEXT: %[[V3:[0-9]+]]:3 = scf.for %arg3 = %c0_i32 to %[[V2]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i32 {
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg6 : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = scf.if %[[V4]] -> (i32) {
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V12]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %s = arith.addi %[[V6]], %[[V5]] : i32
+// CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.addi %[[V5]], %c1_i32 : i32
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.subi %[[V1]], %c1_i32 : i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.cmpi eq, %arg4, %[[V8]] : i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.select %[[V9]], %c0_i32, %[[V10]] : i32
+// CHECK-NEXT: scf.yield %[[V11]], %[[V6]], %[[V7]] : i32, i32, i32
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @hoisted_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %m2 = arith.muli %m, %m : i32
+    scf.for %j = %c0 to %m2 step %c1 : i32 {
+      %s = arith.addi %i, %j : i32
+      tt.store %p, %s : !tt.ptr<i32>
+    }
+  } {tt.flatten}
+  tt.return
+}
+}
+
+// -----
+
+// Options of the outer loop win; only the fused loop is specialized.
+// CHECK-LABEL: tt.func @options(
+// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
+// CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
+// CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m, %c0_i32 : i32
+// CHECK-NEXT: scf.if %[[V0]] {
+// CHECK-NEXT: scf.for %i = %c0_i32 to %n step %c1_i32  : i32 {
+// CHECK-NEXT: tt.store %p, %i : !tt.ptr<i32>
+// CHECK-NEXT: %e = arith.muli %i, %i : i32
+// CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
+// CHECK-NEXT: } {tt.disallow_acc_multi_buffer, tt.flatten, tt.num_stages = 7 : i32}
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %n, %[[V1]] : i32
+// CHECK-NEXT: %[[V3:[0-9]+]]:3 = scf.for %arg3 = %c0_i32 to %[[V2]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i32 {
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg6 : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = scf.if %[[V4]] -> (i32) {
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: tt.store %p, %[[V12]] : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[V12]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %s = arith.addi %[[V6]], %[[V5]] : i32
+// CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.addi %[[V5]], %c1_i32 : i32
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.subi %[[V1]], %c1_i32 : i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.cmpi eq, %arg4, %[[V8]] : i32
+// CHECK-NEXT: scf.if %[[V9]] {
+// CHECK-NEXT: %e = arith.muli %[[V6]], %[[V6]] : i32
+// CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.select %[[V9]], %c0_i32, %[[V10]] : i32
+// CHECK-NEXT: scf.yield %[[V11]], %[[V6]], %[[V7]] : i32, i32, i32
+// CHECK-NEXT: } {tt.disallow_acc_multi_buffer, tt.num_stages = 7 : i32, tt.warp_specialize}
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @options(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    tt.store %p, %i : !tt.ptr<i32>
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      %s = arith.addi %i, %j : i32
+      tt.store %p, %s : !tt.ptr<i32>
+    } {tt.num_stages = 4 : i32}
+    %e = arith.muli %i, %i : i32
+    tt.store %p, %e : !tt.ptr<i32>
+  } {tt.disallow_acc_multi_buffer, tt.flatten, tt.num_stages = 7 : i32, tt.warp_specialize}
+  tt.return
+}
+}
+
+// -----
+
+// What only the epilogue uses is computed there, unless it reads memory.
+// CHECK-LABEL: tt.func @sunk(
+// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
+// CHECK-NEXT: %cst = arith.constant dense<0.000000e+00> : tensor<128xf32, #blocked>
+// CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
+// CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m, %c0_i32 : i32
+// CHECK-NEXT: scf.if %[[V0]] {
+// CHECK-NEXT: scf.for %i = %c0_i32 to %n step %c1_i32  : i32 {
+// CHECK-NEXT: %t = tt.load %pt : tensor<128x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: %x = arith.muli %i, %i : i32
+// CHECK-NEXT: tt.store %p, %x : !tt.ptr<i32>
+// CHECK-NEXT: tt.store %pt, %t : tensor<128x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: } {tt.flatten}
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %n, %[[V1]] : i32
+// CHECK-NEXT: %[[V3:[0-9]+]]:4 = scf.for %arg4 = %c0_i32 to %[[V2]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %c-1_i32, %arg7 = %c0_i32, %arg8 = %cst) -> (i32, i32, i32, tensor<128xf32, #blocked>)  : i32 {
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg7 : i32
+// CHECK-NEXT: %[[V6:[0-9]+]]:2 = scf.if %[[V4]] -> (tensor<128xf32, #blocked>, i32) {
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: %t = tt.load %pt : tensor<128x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: scf.yield %t, %[[V12]] : tensor<128xf32, #blocked>, i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg8, %arg6 : tensor<128xf32, #blocked>, i32
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.store %p, %[[V5]] : !tt.ptr<i32>
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.addi %[[V5]], %c1_i32 : i32
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.subi %[[V1]], %c1_i32 : i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.cmpi eq, %arg5, %[[V8]] : i32
+// CHECK-NEXT: scf.if %[[V9]] {
+// CHECK-NEXT: %x = arith.muli %[[V6]]#1, %[[V6]]#1 : i32
+// CHECK-NEXT: tt.store %p, %x : !tt.ptr<i32>
+// CHECK-NEXT: tt.store %pt, %[[V6]]#0 : tensor<128x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.select %[[V9]], %c0_i32, %[[V10]] : i32
+// CHECK-NEXT: scf.yield %[[V11]], %[[V6]]#1, %[[V7]], %[[V6]]#0 : i32, i32, i32, tensor<128xf32, #blocked>
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.return
+#b = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @sunk(%n: i32, %m: i32, %p: !tt.ptr<i32>, %pt: tensor<128x!tt.ptr<f32>, #b>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %t = tt.load %pt : tensor<128x!tt.ptr<f32>, #b>
+    %x = arith.muli %i, %i : i32
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      tt.store %p, %j : !tt.ptr<i32>
+    }
+    tt.store %p, %x : !tt.ptr<i32>
+    tt.store %pt, %t : tensor<128x!tt.ptr<f32>, #b>
+  } {tt.flatten}
+  tt.return
+}
+}
+
+// -----
+
+// Without assuming that the inner loop runs; bounds and steps of i64.
+// CHECK-LABEL: tt.func @always(
+// CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
+// CHECK-NEXT: %c1_i64 = arith.constant 1 : i64
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.subi %ubj, %lbj : i64
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.ceildivsi %[[V0]], %stepj : i64
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %[[V1]], %c1_i64 : i64
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.subi %ubi, %lbi : i64
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.ceildivsi %[[V3]], %stepi : i64
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.muli %[[V4]], %[[V2]] : i64
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %lbi, %stepi : i64
+// CHECK-NEXT: %[[V7:[0-9]+]]:3 = scf.for %arg7 = %c0_i64 to %[[V5]] step %c1_i64 iter_args(%arg8 = %c0_i64, %arg9 = %[[V6]], %arg10 = %c0_i64) -> (i64, i64, i64)  : i64 {
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.cmpi eq, %arg8, %c0_i64 : i64
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.select %[[V8]], %lbj, %arg10 : i64
+// CHECK-NEXT: %[[V10:[0-9]+]] = scf.if %[[V8]] -> (i64) {
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg9, %stepi : i64
+// CHECK-NEXT: tt.store %p, %[[V17]] : !tt.ptr<i64>
+// CHECK-NEXT: scf.yield %[[V17]] : i64
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg9 : i64
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.cmpi slt, %arg8, %[[V1]] : i64
+// CHECK-NEXT: %[[V12:[0-9]+]] = scf.if %[[V11]] -> (i64) {
+// CHECK-NEXT: %s = arith.addi %[[V10]], %[[V9]] : i64
+// CHECK-NEXT: tt.store %p, %s : !tt.ptr<i64>
+// CHECK-NEXT: %[[V17]] = arith.addi %[[V9]], %stepj : i64
+// CHECK-NEXT: scf.yield %[[V17]] : i64
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[V9]] : i64
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.subi %[[V2]], %c1_i64 : i64
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.cmpi eq, %arg8, %[[V13]] : i64
+// CHECK-NEXT: scf.if %[[V14]] {
+// CHECK-NEXT: %e = arith.muli %[[V10]], %[[V10]] : i64
+// CHECK-NEXT: tt.store %p, %e : !tt.ptr<i64>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.addi %arg8, %c1_i64 : i64
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.select %[[V14]], %c0_i64, %[[V15]] : i64
+// CHECK-NEXT: scf.yield %[[V16]], %[[V10]], %[[V12]] : i64, i64, i64
+// CHECK-NEXT: } {tt.num_stages = 4 : i32}
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @always(%lbi: i64, %ubi: i64, %stepi: i64, %lbj: i64, %ubj: i64, %stepj: i64, %p: !tt.ptr<i64>) {
+  scf.for %i = %lbi to %ubi step %stepi : i64 {
+    tt.store %p, %i : !tt.ptr<i64>
+    scf.for %j = %lbj to %ubj step %stepj : i64 {
+      %s = arith.addi %i, %j : i64
+      tt.store %p, %s : !tt.ptr<i64>
+    } {tt.num_stages = 4 : i32}
+    %e = arith.muli %i, %i : i64
+    tt.store %p, %e : !tt.ptr<i64>
+  } {tt.flatten, "ttg.always-fuse"}
+  tt.return
+}
+}
+
+// -----
+
+// The last iteration of one is the first of the next.
+// CHECK-LABEL: tt.func @two_children(
+// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
+// CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
+// CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.subi %[[V0]], %c1_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.addi %[[V1]], %[[V0]] : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.muli %n, %[[V2]] : i32
+// CHECK-NEXT: %[[V4:[0-9]+]]:4 = scf.for %arg3 = %c0_i32 to %[[V3]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32, %arg7 = %c0_i32) -> (i32, i32, i32, i32)  : i32 {
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.select %[[V5]], %c0_i32, %arg6 : i32
+// CHECK-NEXT: %[[V7:[0-9]+]] = scf.if %[[V5]] -> (i32) {
+// CHECK-NEXT: %[[V21:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V21]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.cmpi slt, %arg4, %m : i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = scf.if %[[V8]] -> (i32) {
+// CHECK-NEXT: tt.store %p, %[[V6]] : !tt.ptr<i32>
+// CHECK-NEXT: %[[V21]] = arith.addi %[[V6]], %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V21]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[V6]] : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.cmpi eq, %arg4, %[[V1]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.select %[[V10]], %c0_i32, %arg7 : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.cmpi sge, %arg4, %[[V1]] : i32
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.addi %[[V1]], %m : i32
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.cmpi slt, %arg4, %[[V13]] : i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.andi %[[V12]], %[[V14]] : i1
+// CHECK-NEXT: %[[V16:[0-9]+]] = scf.if %[[V15]] -> (i32) {
+// CHECK-NEXT: tt.store %p, %[[V7]] : !tt.ptr<i32>
+// CHECK-NEXT: %[[V21]] = arith.addi %[[V11]], %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V21]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[V11]] : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.cmpi eq, %arg4, %[[V17]] : i32
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.select %[[V18]], %c0_i32, %[[V19]] : i32
+// CHECK-NEXT: scf.yield %[[V20]], %[[V7]], %[[V9]], %[[V16]] : i32, i32, i32, i32
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @two_children(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      tt.store %p, %j : !tt.ptr<i32>
+    }
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      tt.store %p, %i : !tt.ptr<i32>
+    }
+  } {"ttg.always-fuse"}
+  tt.return
+}
+}
+
+// -----
+
+// The innermost pair first.
+// CHECK-LABEL: tt.func @three_levels(
+// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
+// CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
+// CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.muli %m, %[[V0]] : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %[[V1]], %c1_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.muli %n, %[[V2]] : i32
+// CHECK-NEXT: %[[V4:[0-9]+]]:9 = scf.for %arg3 = %c0_i32 to %[[V3]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32, %arg7 = %c0_i32, %arg8 = %c0_i32, %arg9 = %c0_i32, %arg10 = %c0_i32, %arg11 = %c0_i32, %arg12 = %c0_i32) -> (i32, i32, i32, i32, i32, i32, i32, i32, i32)  : i32 {
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.select %[[V5]], %c0_i32, %arg6 : i32
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.select %[[V5]], %c0_i32, %arg10 : i32
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.select %[[V5]], %c0_i32, %arg12 : i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.select %[[V5]], %c0_i32, %arg7 : i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.select %[[V5]], %c0_i32, %arg9 : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.select %[[V5]], %c-1_i32, %arg11 : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.select %[[V5]], %c-1_i32, %arg8 : i32
+// CHECK-NEXT: %[[V13:[0-9]+]] = scf.if %[[V5]] -> (i32) {
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V20]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.cmpi slt, %arg4, %[[V1]] : i32
+// CHECK-NEXT: %[[V15:[0-9]+]]:4 = scf.if %[[V14]] -> (i32, i32, i32, i32) {
+// CHECK-NEXT: %[[V20]] = arith.cmpi eq, %[[V9]], %c0_i32 : i32
+// CHECK-NEXT: %[[V21:[0-9]+]] = arith.select %[[V20]], %c0_i32, %[[V10]] : i32
+// CHECK-NEXT: %[[V22:[0-9]+]] = scf.if %[[V20]] -> (i32) {
+// CHECK-NEXT: %[[V30:[0-9]+]] = arith.addi %[[V12]], %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V30]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[V12]] : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V23:[0-9]+]] = arith.cmpi slt, %[[V9]], %m : i32
+// CHECK-NEXT: %[[V24:[0-9]+]] = scf.if %[[V23]] -> (i32) {
+// CHECK-NEXT: tt.store %p, %[[V21]] : !tt.ptr<i32>
+// CHECK-NEXT: %[[V30]] = arith.addi %[[V21]], %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V30]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[V21]] : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V25:[0-9]+]] = arith.subi %[[V0]], %c1_i32 : i32
+// CHECK-NEXT: %[[V26:[0-9]+]] = arith.cmpi eq, %[[V9]], %[[V25]] : i32
+// CHECK-NEXT: %[[V27:[0-9]+]] = arith.addi %[[V9]], %c1_i32 : i32
+// CHECK-NEXT: %[[V28:[0-9]+]] = arith.select %[[V26]], %c0_i32, %[[V27]] : i32
+// CHECK-NEXT: %[[V29:[0-9]+]] = arith.addi %[[V6]], %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V29]], %[[V28]], %[[V22]], %[[V24]] : i32, i32, i32, i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[V6]], %[[V9]], %[[V12]], %[[V10]] : i32, i32, i32, i32
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.cmpi eq, %arg4, %[[V16]] : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.select %[[V17]], %c0_i32, %[[V18]] : i32
+// CHECK-NEXT: scf.yield %[[V19]], %[[V13]], %[[V15]]#0, %[[V15]]#1, %[[V15]]#2, %[[V15]]#3, %[[V7]], %[[V11]], %[[V8]] : i32, i32, i32, i32, i32, i32, i32, i32, i32
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @three_levels(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      scf.for %k = %c0 to %m step %c1 : i32 {
+        tt.store %p, %k : !tt.ptr<i32>
+      }
+    }
+  } {"ttg.always-fuse"}
+  tt.return
+}
+}
+
+// -----
+
+// Must not fire: nobody asks for it.
+// CHECK-LABEL: tt.func @no_option(
+// CHECK-NEXT: %c0 = arith.constant 0 : i32
+// CHECK-NEXT: %c1 = arith.constant 1 : i32
+// CHECK-NEXT: scf.for %i = %c0 to %n step %c1  : i32 {
+// CHECK-NEXT: tt.store %p, %i : !tt.ptr<i32>
+// CHECK-NEXT: scf.for %j = %c0 to %m step %c1  : i32 {
+// CHECK-NEXT: %s = arith.addi %i, %j : i32
+// CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
+// CHECK-NEXT: } {tt.num_stages = 4 : i32}
+// CHECK-NEXT: %e = arith.muli %i, %i : i32
+// CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @no_option(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    tt.store %p, %i : !tt.ptr<i32>
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      %s = arith.addi %i, %j : i32
+      tt.store %p, %s : !tt.ptr<i32>
+    } {tt.num_stages = 4 : i32}
+    %e = arith.muli %i, %i : i32
+    tt.store %p, %e : !tt.ptr<i32>
+  }
+  tt.return
+}
+}
+
+// -----
+
+// Must not fire: the inner loop depends on the outer one.
+// CHECK-LABEL: tt.func @dependent_bounds(
+// CHECK-NEXT: %c0 = arith.constant 0 : i32
+// CHECK-NEXT: %c1 = arith.constant 1 : i32
+// CHECK-NEXT: scf.for %i = %c0 to %n step %c1  : i32 {
+// CHECK-NEXT: %m2 = arith.muli %m, %i : i32
+// CHECK-NEXT: scf.for %j = %c0 to %m2 step %c1  : i32 {
+// CHECK-NEXT: %s = arith.addi %i, %j : i32
+// CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
+// CHECK-NEXT: }
+// CHECK-NEXT: } {tt.flatten}
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @dependent_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %m2 = arith.muli %m, %i : i32
+    scf.for %j = %c0 to %m2 step %c1 : i32 {
+      %s = arith.addi %i, %j : i32
+      tt.store %p, %s : !tt.ptr<i32>
+    }
+  } {tt.flatten}
+  tt.return
+}
+}
+
+// -----
+
+// Must not fire: two loops inside.
+// CHECK-LABEL: tt.func @two_loops_inside(
+// CHECK-NEXT: %c0 = arith.constant 0 : i32
+// CHECK-NEXT: %c1 = arith.constant 1 : i32
+// CHECK-NEXT: scf.for %i = %c0 to %n step %c1  : i32 {
+// CHECK-NEXT: scf.for %j = %c0 to %m step %c1  : i32 {
+// CHECK-NEXT: tt.store %p, %j : !tt.ptr<i32>
+// CHECK-NEXT: }
+// CHECK-NEXT: scf.for %j = %c0 to %m step %c1  : i32 {
+// CHECK-NEXT: tt.store %p, %i : !tt.ptr<i32>
+// CHECK-NEXT: }
+// CHECK-NEXT: } {tt.flatten}
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @two_loops_inside(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      tt.store %p, %j : !tt.ptr<i32>
+    }
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      tt.store %p, %i : !tt.ptr<i32>
+    }
+  } {tt.flatten}
+  tt.return
+}
+}
+
+// -----
+
+// Must not fire: three levels.
+// CHECK-LABEL: tt.func @three_levels_flat(
+// CHECK-NEXT: %c0 = arith.constant 0 : i32
+// CHECK-NEXT: %c1 = arith.constant 1 : i32
+// CHECK-NEXT: scf.for %i = %c0 to %n step %c1  : i32 {
+// CHECK-NEXT: scf.for %j = %c0 to %m step %c1  : i32 {
+// CHECK-NEXT: scf.for %k = %c0 to %m step %c1  : i32 {
+// CHECK-NEXT: tt.store %p, %k : !tt.ptr<i32>
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: } {tt.flatten}
+// CHECK-NEXT: tt.return
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @three_levels_flat(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.for %j = %c0 to %m step %c1 : i32 {
+      scf.for %k = %c0 to %m step %c1 : i32 {
+        tt.store %p, %k : !tt.ptr<i32>
+      }
+    }
+  } {tt.flatten}
+  tt.return
+}
+}

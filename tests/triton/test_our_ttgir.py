@@ -1,0 +1,64 @@
+"""Triton compiles the TTGIR of our pipeline to the end, and we read the TTGIR of Triton's for the same kernels."""
+
+from functools import cache
+
+import pytest
+
+from tests.pipeline.compiled import CASES as EXAMPLES
+from tests.pipeline.gpu import Config, ttgir
+from tests.pipeline.gpu_matrix import SAMPLE
+from tests.triton.peer import Answer, run_triton, triton_python
+from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
+from tilework.ir.verify import verify
+
+OURS = {str(config): config for config in SAMPLE}
+THEIRS = {str(config): config for config in SAMPLE if config.name in EXAMPLES}
+
+
+@pytest.fixture(autouse=True)
+def needs_triton() -> None:
+    if triton_python() is None:
+        pytest.skip("Triton is not installed here; TRITON_PYTHON may name an interpreter that has it")
+
+
+def text_of(key: str, config: Config) -> dict:
+    return {"key": key, "arch": config.arch, "stage": "ttgir", "text": print_module(ttgir(config))}
+
+
+def kernel_of(key: str, config: Config) -> dict:
+    case = EXAMPLES[config.name]
+    return {
+        "key": key,
+        "arch": config.arch,
+        "stage": "ttgir",
+        "kernel": case.kernel.__name__,
+        "file": case.kernel.where.file,
+        "signature": case.types,
+        "constexprs": dict(case.constexprs),
+        "attrs": [[list(path), facts] for path, facts in case.attrs.items()],
+        "options": {"num_warps": config.warps, "num_stages": config.stages},
+    }
+
+
+@cache
+def ask(arch: int) -> Answer:
+    """One run of Triton for each target: importing it is slow, but how it converts fp8 depends on the first target."""
+    python = triton_python()
+    assert python is not None
+    texts = [text_of(key, config) for key, config in OURS.items() if config.arch == arch]
+    kernels = [kernel_of(key, config) for key, config in THEIRS.items() if config.arch == arch]
+    return run_triton(python, {"texts": texts, "kernels": kernels})
+
+
+@pytest.mark.parametrize("key", OURS)
+def test_triton_compiles_our_ttgir(key: str) -> None:
+    refused = ask(OURS[key].arch).refused
+    assert key not in refused, refused[key]
+
+
+@pytest.mark.parametrize("key", THEIRS)
+def test_we_read_tritons_ttgir(key: str) -> None:
+    module = parse_module(ask(THEIRS[key].arch).printed[key])
+    verify(module)
+    assert print_module(parse_module(print_module(module))) == print_module(module)

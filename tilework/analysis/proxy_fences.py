@@ -1,0 +1,47 @@
+"""Where the async proxy writes shared memory that threads have used in the ordinary way.
+
+    %x = ttg.local_load %m                                        through the generic proxy
+    ttng.async_tma_copy_global_to_local %d[...] %n, ...           through the async proxy, into the same bytes
+
+TMA may overtake the load: between the two belongs a `ttng.fence_async_shared` (PTX ISA, "Async proxy"). Pending is what
+was read and written since the last fence, by address: two buffers may lie in the same place, one after the other. Only
+what tensor cores read and TMA loads write does not count; that is the async proxy too. Barriers between threads are
+another matter (`membar.py`).
+"""
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tilework.analysis.allocation import Allocation, module_allocation
+from tilework.analysis.pending import CLEAN, Pending, Walk
+from tilework.ir import ttng
+
+ASYNC_WRITES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
+
+
+def proxy_fences(module: ModuleOp, capability: int) -> list[Operation]:
+    """The ops that need a fence in front of them, in program order."""
+    found: dict[Operation, None] = {}
+    for allocation in module_allocation(module, capability).values():
+        FenceWalk(allocation, found).run()
+    return [op for op in module.walk() if op in found] if found else []
+
+
+class FenceWalk(Walk):
+    """One function."""
+
+    def __init__(self, allocation: Allocation, found: dict[Operation, None]) -> None:
+        super().__init__(allocation)
+        self.found = found
+
+    def visit(self, op: Operation, state: Pending) -> Pending:
+        kind = type(op)
+        if kind is ttng.FenceAsyncSharedOp:
+            return CLEAN
+        if kind in ASYNC_WRITES:
+            written = Pending(writes=self.touched(op, [op.operands[-2]]))
+            if op in self.found or state.conflicts(written, None):
+                self.found[op] = None
+                return CLEAN
+            return state
+        return state if kind is ttng.WarpGroupDotOp else state.join(self.accesses(op))

@@ -1,0 +1,180 @@
+"""Run a kernel of a PTX file without a GPU, check it, count what it does.
+
+    tilework emulate add.ptx --grid 4 --block 128 --arg f32:512:random --arg f32:512:range --arg f32:512 --arg i32=512 --dump 2
+    tilework emulate gemm.ptx --kernel gemm --block 128 --shared 32768 --arg f16:64x64:random --arg f32:64x64 --counters
+    tilework emulate gemm.ptx --block 128 --arg f32:64 --check --seed 3
+
+An argument is an array TYPE:SHAPE[:FILL] (FILL is zeros, ones, range, random, a number, or a .npy file), a number TYPE=VALUE, or
+bytes HEX as hex=0011ff. `--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check`
+warps run one at a time in an order drawn from the seed, and races, uninitialised reads, bad accesses and missing waits are told.
+What is wrong is one line on stderr and exit code 1 (findings of --check: all of them, exit code 1).
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tilework.emulator.device import Device, LoadedFunction
+from tilework.emulator.findings import CheckFailed
+from tilework.emulator.syntax import EmulatorError
+
+TYPES: dict[str, Any] = {
+    **{f"{kind}{bits}": np.dtype(f"{letter}{bits // 8}") for kind, letter in (("i", "i"), ("s", "i"), ("u", "u")) for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "fp8e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "fp8e5m2": np.dtype(ml_dtypes.float8_e5m2),
+}
+SHOWN = 64  # elements that --dump prints
+LARGEST = 1 << 32  # bytes of an argument
+
+
+class UsageError(Exception):
+    """An option that means nothing; the text says which."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="the PTX")
+    parser.add_argument("--kernel", help="which kernel; not needed if the file has one")
+    parser.add_argument("--grid", default="1", help="blocks: 2,1,1")
+    parser.add_argument("--block", default="32", help="threads of a block: 128 or 16,8")
+    parser.add_argument("--arg", dest="args", action="append", default=[], metavar="ARG", help="f32:1024:random, i32=5, hex=00ff; in order")
+    parser.add_argument("--shared", type=int, default=0, help="bytes of dynamic shared memory")
+    parser.add_argument("--counters", action="store_true", help="count instructions, sectors, bank conflicts, by source line")
+    parser.add_argument("--check", action="store_true", help="look for races, uninitialised reads, missing waits")
+    parser.add_argument("--seed", type=int, default=0, help="of random arrays and of the order of warps")
+    parser.add_argument("--dump", action="append", default=[], metavar="N[=FILE]", help="print argument N afterwards, or save it")
+    parser.add_argument("--max-instructions", type=int, help="of a block, after which it is taken to be endless")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        emulate(args)
+    except CheckFailed as failed:
+        print(failed, file=sys.stderr)
+        return 1
+    except (UsageError, EmulatorError, OSError, ValueError) as error:
+        first = " ".join(line.strip() for line in str(error).splitlines())
+        print(f"tilework emulate: error: {first}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def emulate(args: argparse.Namespace) -> None:
+    random = np.random.default_rng(args.seed)
+    limit = {"max_instructions": args.max_instructions} if args.max_instructions is not None else {}
+    device = Device(check=args.check, seed=args.seed, counters=args.counters, output=lambda text: print(text, end=""), **limit)
+    kernel = choose(device, Path(args.file), args.kernel)
+    given = [argument(text, random) for text in args.args]
+    dumps = [dump(text, given) for text in args.dump]
+    places = {number: device.upload(value) for number, value in enumerate(given) if is_array(value)}
+    device.launch(kernel, sizes(args.grid, "--grid"), sizes(args.block, "--block"), [places.get(n, value) for n, value in enumerate(given)], args.shared)
+    for number, file in dumps:
+        show(number, device.download(places[number], given[number]), file)
+    if device.counters is not None:
+        print(device.counters.table())
+    if args.check:
+        print(f"{kernel.name}: nothing found")
+
+
+def choose(device: Device, file: Path, name: str | None) -> LoadedFunction:
+    try:
+        text = file.read_text()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not text; PTX is needed, not a cubin") from None
+    module = device.load(text)
+    kernels = module.ptx.kernels
+    if name is None and len(kernels) != 1:
+        raise UsageError(f"{file} has {len(kernels)} kernels; choose one with --kernel" + (f": {', '.join(kernels)}" if kernels else ""))
+    return module.function(name if name is not None else kernels[0])
+
+
+def is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def sizes(text: str, option: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{option} {text}: numbers separated by commas are needed, as 2,1,1") from None
+
+
+def argument(text: str, random: np.random.Generator) -> Any:
+    """What an --arg says: an array, a NumPy scalar, or bytes."""
+    kind, equals, value = text.partition("=")
+    if equals and ":" not in kind:
+        if kind == "hex":
+            return bytes.fromhex(value)
+        return scalar(text, kind, value)
+    kind, _, rest = text.partition(":")
+    shape, _, fill = rest.partition(":")
+    dtype = type_of(text, kind)
+    try:
+        lengths = [int(part) for part in shape.split("x")]
+    except ValueError:
+        raise UsageError(f"--arg {text}: {shape!r} is no shape, as 1024 or 64x64") from None
+    if min(lengths) < 1 or np.prod(lengths, dtype=float) * dtype.itemsize > LARGEST:
+        raise UsageError(f"--arg {text}: an array of {shape} elements is not possible")
+    return filled(text, lengths, dtype, fill or "zeros", random)
+
+
+def type_of(text: str, kind: str) -> Any:
+    if kind not in TYPES:
+        raise UsageError(f"--arg {text}: {kind!r} is no type; known are {', '.join(TYPES)}")
+    return TYPES[kind]
+
+
+def scalar(text: str, kind: str, value: str) -> Any:
+    dtype = type_of(text, kind)
+    try:
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            if not limits.min <= int(value, 0) <= limits.max:
+                raise OverflowError(value)
+            return dtype.type(int(value, 0))
+        return np.array(float(value)).astype(dtype)[()]
+    except (ValueError, OverflowError):
+        raise UsageError(f"--arg {text}: {value!r} is no value of type {kind}") from None
+
+
+def filled(text: str, shape: Sequence[int], dtype: Any, fill: str, random: np.random.Generator) -> Any:
+    count = int(np.prod(shape))
+    integral = dtype.kind in "iu"
+    if fill == "random":
+        limits = np.iinfo(dtype) if integral else None
+        values = random.standard_normal(count) if limits is None else random.integers(limits.min, limits.max, count, dtype=dtype, endpoint=True)
+    elif fill in ("zeros", "ones", "range"):
+        values = {"zeros": np.zeros, "ones": np.ones, "range": np.arange}[fill](count)
+    elif fill.endswith(".npy"):
+        values = np.load(fill)
+        if values.size != count or values.dtype.itemsize != dtype.itemsize:
+            raise UsageError(f"--arg {text}: {fill} holds {values.size} elements of {values.dtype}")
+        return np.ascontiguousarray(values.reshape(shape))
+    else:
+        try:
+            values = np.full(count, int(fill, 0) if integral else float(fill))
+        except ValueError:
+            raise UsageError(f"--arg {text}: {fill!r} is not zeros, ones, range, random, a number or a .npy file") from None
+    with np.errstate(all="ignore"):
+        return values.astype(dtype).reshape(shape)
+
+
+def dump(text: str, given: list[Any]) -> tuple[int, str]:
+    number, _, file = text.partition("=")
+    if not number.isdecimal() or int(number) >= len(given) or not is_array(given[int(number)]):
+        raise UsageError(f"--dump {text}: argument {number} is not an array; there are {len(given)} arguments, counted from 0")
+    return int(number), file
+
+
+def show(number: int, array: Any, file: str) -> None:
+    if file:
+        np.save(file, array)
+        return
+    print(f"argument {number}: {array.dtype} {'x'.join(map(str, array.shape))}")
+    print(np.array2string(array.astype(np.float64) if array.dtype.kind == "V" else array, threshold=SHOWN, max_line_width=120))

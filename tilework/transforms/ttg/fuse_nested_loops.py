@@ -1,0 +1,474 @@
+"""Make one loop of a loop and the loops in it, so that the pipeliner sees all iterations in a row.
+
+    scf.for %i = 0 to %n {              scf.for %t' = 0 to %n * L iter_args(%t = 0, %i = -1, %j, %x) {
+      %x = prologue(%i)                   %first = %t == 0
+      scf.for %j = 0 to %m {              %j = select %first, 0, %j
+        body(%i, %j, %x)          ==>     %x, %i = scf.if %first { %i + 1; prologue } else { %x, %i }
+      }                                   body(%i, %j, %x); %j + 1
+      epilogue(%i, %x)                    %last = %t == L - 1
+    } {tt.flatten}                        scf.if %last { epilogue }
+                                          %t = select %last, 0, %t + 1
+                                        }
+
+L is the number of iterations of the inner loop, at least one: prologue and epilogue run also if there are none. So that
+the body need not ask, the inner loop is assumed not to be empty: ``scf.if %m <= 0 { the outer loop alone } else { ... }``.
+What the prologue computes for later is carried. What the inner loop carries starts anew with each outer iteration:
+a value from outside of both loops is put back at the end of the one before, where it is free for a dot (it becomes the
+flag that ignores the accumulator).
+
+Fires for an outer loop with `tt.flatten` around exactly one loop, whose bounds do not depend on the outer loop or can be
+computed before it. With `ttg.always-fuse` (for tests) the outer loop may hold several loops, and these others: each
+has its window of iterations, the last of one is the first of the next.
+Stage: TTGIR to TTGIR. Cost: one walk, and a copy of the outer loop for the empty case.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf, ub
+from xdsl.dialects.builtin import IntegerType, ModuleOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir.arith_ext import SelectOp, convert
+from tilework.ir.effects import is_speculatable
+from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
+from tilework.ir.scf_ext import make_for, make_if, make_yield
+from tilework.ir.types import element_type, is_float, is_integer, is_tensor
+from tilework.transforms.tt.emitter import Emitter
+
+FLATTEN, ALWAYS, SPECIALIZE = "tt.flatten", "ttg.always-fuse", "tt.warp_specialize"
+
+
+@dataclass(frozen=True)
+class FuseNestedLoopsPass(ModulePass):
+    name = "tritongpu-fuse-nested-loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for outer in [inner for inner in op.walk() if type(inner) is scf.ForOp]:
+            if outer.parent is None:
+                continue
+            if ALWAYS in outer.attributes:
+                fuse_tree(outer)
+            elif FLATTEN in outer.attributes and is_pair(outer):
+                flatten(outer)
+
+
+def body_of(loop: Operation) -> Block:
+    return loop.regions[0].blocks[0]
+
+
+def children(loop: Operation) -> list[Operation]:
+    """The loops directly in the body of `loop`."""
+    return [op for op in body_of(loop).ops if type(op) is scf.ForOp]
+
+
+def is_pair(outer: Operation) -> bool:
+    """`outer` holds one loop, which holds none, and is in none."""
+    inner = children(outer)
+    parent = outer.parent_op()
+    while parent is not None and type(parent) is not scf.ForOp:
+        parent = parent.parent_op()
+    return parent is None and len(inner) == 1 and not children(inner[0])
+
+
+def fuse_tree(outer: Operation) -> bool:
+    """Fuse the loops in `outer`, the innermost first. False if one of them cannot be."""
+    loops = children(outer)
+    for child in loops:
+        if children(child) and not fuse_tree(child):
+            return False
+    if not loops or not can_fuse(outer):
+        return False
+    Fusion(outer, must_execute=False).run()
+    return True
+
+
+def flatten(outer: Operation) -> None:
+    """Fuse `outer` with the loop in it, behind the question whether that one is empty."""
+    if not can_fuse(outer):
+        return
+    (inner,) = children(outer)
+    code = Emitter(outer.location)
+    count = trip_count(code, inner)
+    known = constant_value(count)
+    if known is not None and known > 0:
+        Fusion(outer, must_execute=True).run()
+        return
+    # Not `== 0`: a loop whose upper bound is below its lower bound is empty too.
+    is_empty = code.compare("sle", count, code.constant(0, count.type))
+    code.insert_before(outer)
+    fused_block, empty_block = Block(), Block()
+    branch = make_if(
+        is_empty, [r.type for r in outer.results], Region(empty_block), Region(fused_block), outer.location
+    )
+    insert_before(outer, branch)
+    for old, new in zip(outer.results, branch.results, strict=True):
+        replace_all_uses(old, new)
+    alone = without_child(outer)
+    outer.detach()
+    for block, loop in ((empty_block, alone), (fused_block, outer)):
+        block.add_op(loop)
+        block.add_op(make_yield(loop.results, outer.location))
+    Fusion(outer, must_execute=True).run()
+
+
+def without_child(outer: Operation) -> Operation:
+    """A copy of `outer` in which the inner loop has no iterations."""
+    copy = outer.clone()
+    copy.attributes.pop(SPECIALIZE, None)
+    (inner,) = children(copy)
+    for result, initial in zip(inner.results, inner.operands[3:], strict=True):
+        replace_all_uses(result, initial)
+    erase_op(inner)
+    return copy
+
+
+def can_fuse(outer: Operation) -> bool:
+    """The number of iterations of each child is known in front of `outer`; what it takes is moved there."""
+    inside = body_of(outer)
+    hoisted: dict[Operation, None] = {}
+    for loop in (outer, *children(outer)):
+        if not isinstance(loop.operands[0].type, IntegerType):
+            return False
+        if loop is not outer and not all(is_hoistable(bound, inside, hoisted) for bound in loop.operands[:3]):
+            return False
+    for op in [op for op in inside.ops if op in hoisted]:
+        op.detach()
+        insert_before(outer, op)
+    return True
+
+
+def is_hoistable(value: SSAValue, inside: Block, hoisted: dict[Operation, None]) -> bool:
+    """`value` comes from outside of the loop with body `inside`, or from scalar code that could."""
+    if isinstance(value, BlockArgument):
+        return value.owner is not inside
+    op = defining_op(value)
+    assert op is not None
+    if op.parent is not inside or op in hoisted:
+        return True
+    if op.regions or not is_speculatable(op) or any(is_tensor(result.type) for result in op.results):
+        return False
+    if not all(is_hoistable(operand, inside, hoisted) for operand in op.operands):
+        return False
+    hoisted[op] = None
+    return True
+
+
+def trip_count(code: Emitter, loop: Operation) -> SSAValue:
+    """``ceil((upper - lower) / step)``; zero or less for an empty loop."""
+    lower, upper, step = loop.operands[:3]
+    bounds = [constant_value(value) for value in (lower, upper, step)]
+    if all(isinstance(bound, int) for bound in bounds) and bounds[2]:
+        return code.constant(-((bounds[0] - bounds[1]) // bounds[2]), lower.type)  # pyright: ignore
+    span = upper if bounds[0] == 0 else code.binary(arith.SubiOp, upper, lower)
+    return span if bounds[2] == 1 else code.binary(arith.CeilDivSIOp, span, step)
+
+
+@dataclass
+class Child:
+    """An inner loop, the ops between the loop before and it, and where it is among the iterations."""
+
+    loop: Operation
+    prologue: list[Operation]
+    captured: list[SSAValue] = field(default_factory=list)  # what later ops need of the prologue
+    renewed: list[int] = field(default_factory=list)  # carried values that start with something of the outer loop
+    start: SSAValue | None = None  # the iteration of its first body; None: the first one
+    count: SSAValue | None = None
+
+
+class Fusion:
+    """One loop in place of `outer` and its children."""
+
+    def __init__(self, outer: Operation, must_execute: bool) -> None:
+        self.outer = outer
+        self.must_execute = must_execute
+        self.code = Emitter(outer.location)
+        self.children: list[Child] = []
+        self.epilogue: list[Operation] = []
+        self.body = Block()
+
+    def run(self) -> None:
+        """The order of what the new loop carries: time, outer index and values, each child's, captured values."""
+        self.split()
+        before = Emitter(self.outer.location)
+        width = max(loop.operands[0].type.width.data for loop in self.loops)  # pyright: ignore
+        self.time_type = IntegerType(width)
+        length, total = self.lengths(before)
+        initial, place = self.initial_values(before)
+        zero, one = before.constant(0, self.time_type), before.constant(1, self.time_type)
+        before.insert_before(self.outer)
+        self.body.insert_arg(self.time_type, 0)
+        for value in initial:
+            self.body.insert_arg(value.type, len(self.body.args))
+        self.fill(length, place)
+        attributes = {}
+        for loop in (*(child.loop for child in self.children), self.outer):
+            attributes |= loop.attributes
+        for name in (FLATTEN, ALWAYS):
+            attributes.pop(name, None)
+        fused = make_for(zero, total, one, initial, Region(self.body), self.outer.location, attributes)
+        insert_before(self.outer, fused)
+        for index, result in enumerate(self.outer.results):
+            replace_all_uses(result, fused.results[2 + index])
+        for child in self.children:
+            erase_op(child.loop)
+        erase_op(self.outer)
+
+    @property
+    def loops(self) -> list[Operation]:
+        return [self.outer, *(child.loop for child in self.children)]
+
+    def split(self) -> None:
+        """Divide the body of the outer loop; its index becomes the first op of the first prologue."""
+        body = body_of(self.outer)
+        code = Emitter(self.outer.location)
+        index = code.binary(arith.AddiOp, body.args[0], self.outer.operands[2])
+        section: list[Operation] = [*code.ops]
+        for use in tuple(body.args[0].uses):
+            if use.operation is not code.ops[0]:
+                use.operation.operands[use.index] = index
+        body.insert_ops_before(code.ops, body.first_op)  # pyright: ignore[reportArgumentType]
+        for op in list(body.ops)[1:-1]:
+            if type(op) is scf.ForOp:
+                self.children.append(Child(op, section))
+                section = []
+            else:
+                section.append(op)
+        self.epilogue = section
+        self.sink()
+        for number, child in enumerate(self.children):
+            own = set(child.prologue)
+            initial = child.loop.operands[3:]
+            child.renewed = [offset for offset, value in enumerate(initial) if not self.is_invariant(value)]
+            child.captured = [
+                result
+                for op in child.prologue
+                for result in op.results
+                if any(self.section_op(use.operation) not in own for use in result.uses) and result is not index
+            ]
+            if number == 0:
+                child.captured.append(index)
+
+    def section_op(self, op: Operation) -> Operation:
+        """The op of the outer body that is or contains `op`."""
+        body = body_of(self.outer)
+        while op.parent is not body:
+            parent = op.parent_op()
+            assert parent is not None, "a value of a loop is used in it"
+            op = parent
+        return op
+
+    def sink(self) -> None:
+        """Pure ops that only the epilogue uses belong there: they need not be carried."""
+        late = set(self.epilogue)
+        for child in reversed(self.children):
+            for op in reversed(child.prologue[1:] if child is self.children[0] else child.prologue[:]):
+                users = [self.section_op(use.operation) for result in op.results for use in result.uses]
+                if users and not op.regions and is_speculatable(op) and all(user in late for user in users):
+                    child.prologue.remove(op)
+                    self.epilogue.insert(0, op)
+                    late.add(op)
+
+    def lengths(self, code: Emitter) -> tuple[SSAValue, SSAValue]:
+        """The iterations for each outer one, and all of them."""
+        one = code.constant(1, self.time_type)
+        length: SSAValue | None = None
+        for child in self.children:
+            child.count = self.widened(code, trip_count(code, child.loop))
+            known = constant_value(child.count)
+            at_least_one = (
+                child.count if known is not None and known > 0 else code.binary(arith.MaxSIOp, child.count, one)
+            )
+            if length is None:
+                length = at_least_one
+            else:
+                child.start = code.binary(arith.SubiOp, length, one)
+                length = code.binary(arith.AddiOp, child.start, at_least_one)
+        assert length is not None
+        return length, code.binary(arith.MuliOp, self.widened(code, trip_count(code, self.outer)), length)
+
+    def widened(self, code: Emitter, count: SSAValue) -> SSAValue:
+        if count.type == self.time_type:
+            return count
+        return code.append(convert(arith.ExtSIOp, count, self.time_type, self.outer.location))
+
+    def initial_values(self, code: Emitter) -> tuple[list[SSAValue], dict[object, int]]:
+        """What the new loop starts with, and at which argument of its body each thing is."""
+        outer = self.outer
+        values = [code.constant(0, self.time_type), code.binary(arith.SubiOp, outer.operands[0], outer.operands[2])]
+        values += outer.operands[3:]
+        place: dict[object, int] = {}
+        for child in self.children:
+            place[child.loop] = len(values) + 1
+            values.append(code.constant(0, child.loop.operands[0].type))
+            for offset, value in enumerate(child.loop.operands[3:]):
+                values.append(placeholder(code, value.type) if offset in child.renewed else value)
+        for child in self.children:
+            for value in child.captured:
+                if child is self.children[0] and value is child.captured[-1]:
+                    place[value] = 2
+                else:
+                    place[value] = len(values) + 1
+                    values.append(placeholder(code, value.type))
+        return values, place
+
+    def is_invariant(self, value: SSAValue) -> bool:
+        """`value` comes from outside of the outer loop."""
+        body = body_of(self.outer)
+        return (value.owner if isinstance(value, BlockArgument) else value.owner.parent) is not body
+
+    # The body
+
+    def fill(self, length: SSAValue, place: dict[object, int]) -> None:
+        """Prologues, bodies, epilogue, and the yield."""
+        args, outer_body = self.body.args, body_of(self.outer)
+        time = args[1]
+        replace_all_uses(outer_body.args[0], args[2])
+        for old, new in zip(outer_body.args[1:], args[3:], strict=False):
+            replace_all_uses(old, new)
+        carried: list[SSAValue] = []
+        resets: list[tuple[int, SSAValue]] = []  # positions in `carried` that start anew with this value
+        kept: dict[int, SSAValue] = {}
+        for child in self.children:
+            first = place[child.loop]
+            current = self.start_child(child, time, args, place, kept)
+            following = self.run_child(child, time, current)
+            for value, result in zip(following[1:], child.loop.results, strict=True):
+                replace_all_uses(result, value)
+            for offset, value in enumerate(child.loop.operands[3:]):
+                if offset not in child.renewed:
+                    resets.append((len(carried) + 1 + offset, value))
+            assert first == 3 + len(self.outer.results) + len(carried)
+            carried += following
+        code = self.code
+        one = code.constant(1, self.time_type)
+        is_last = code.compare("eq", time, code.binary(arith.SubiOp, length, one))
+        results = self.finish(is_last, args[3 : 3 + len(self.outer.results)])
+        for position, value in resets:
+            carried[position] = self.select(is_last, value, carried[position])
+        zero = code.constant(0, self.time_type)
+        next_time = self.select(is_last, zero, code.binary(arith.AddiOp, time, one))
+        captured = [kept[index] for index in sorted(kept) if index != 2]
+        self.body.add_ops(code.ops)
+        self.body.add_op(make_yield((next_time, kept[2], *results, *carried, *captured), self.outer.location))
+
+    def select(self, condition: SSAValue, on_true: SSAValue, on_false: SSAValue) -> SSAValue:
+        if on_true is on_false:
+            return on_true
+        return self.code.append(SelectOp.make(condition, on_true, on_false, self.outer.location))
+
+    def start_child(
+        self,
+        child: Child,
+        time: SSAValue,
+        args: Sequence[SSAValue],
+        place: dict[object, int],
+        kept: dict[int, SSAValue],
+    ) -> list[SSAValue]:
+        """The prologue of `child`, in its first iteration; its index and carried values in this one."""
+        code, first = self.code, place[child.loop]
+        start = child.start if child.start is not None else code.constant(0, self.time_type)
+        is_first = code.compare("eq", time, start)
+        index = self.select(is_first, child.loop.operands[0], args[first])
+        initial = child.loop.operands[3:]
+        carried = list(args[first + 1 : first + 1 + len(initial)])
+        inside = [*child.captured, *(initial[offset] for offset in child.renewed)]
+        outside = [*(args[place[value]] for value in child.captured), *(carried[offset] for offset in child.renewed)]
+        if not inside and not child.prologue:
+            return [index, *carried]
+        own = set(child.prologue)
+        later = [
+            [use for use in value.uses if self.section_op_or_self(use.operation) not in own] for value in child.captured
+        ]
+        branch = self.branch(is_first, child.prologue, inside, outside)
+        for value, uses, result in zip(child.captured, later, branch.results, strict=False):
+            for use in uses:
+                use.operation.operands[use.index] = result
+            kept[place[value]] = result
+        for offset, result in zip(child.renewed, branch.results[len(child.captured) :], strict=True):
+            carried[offset] = result
+        return [index, *carried]
+
+    def section_op_or_self(self, op: Operation) -> Operation:
+        """Like `section_op`; ops that are in the new loop already stand for themselves."""
+        body = body_of(self.outer)
+        current: Operation | None = op
+        while current is not None and current.parent is not body:
+            current = current.parent_op()
+        return op if current is None else current
+
+    def branch(
+        self, condition: SSAValue, ops: Sequence[Operation], inside: Sequence[SSAValue], outside: Sequence[SSAValue]
+    ) -> Operation:
+        """``scf.if condition { ops; yield inside } else { yield outside }``."""
+        then_block, else_block = Block(), Block()
+        then_block.add_ops(taken_out(ops))
+        then_block.add_op(make_yield(inside, self.outer.location))
+        else_block.add_op(make_yield(outside, self.outer.location))
+        types = [value.type for value in inside]
+        new = make_if(condition, types, Region(then_block), Region(else_block), self.outer.location)
+        self.code.ops.append(new)
+        return new
+
+    def run_child(self, child: Child, time: SSAValue, current: list[SSAValue]) -> list[SSAValue]:
+        """The body of `child`; its index and carried values behind it."""
+        body = body_of(child.loop)
+        for argument, value in zip(body.args, current, strict=True):
+            replace_all_uses(argument, value)
+        end = body.last_op
+        assert end is not None
+        yielded = tuple(end.operands)
+        erase_op(end)
+        step = Emitter(child.loop.location)
+        following = [step.binary(arith.AddiOp, current[0], child.loop.operands[2]), *yielded]
+        ops = [*body.ops, *step.ops]
+        if not self.must_execute:
+            return list(self.branch(self.is_running(child, time), ops, following, current).results)
+        self.code.ops += taken_out(ops)
+        return following
+
+    def is_running(self, child: Child, time: SSAValue) -> SSAValue:
+        """Now is in the window of `child`."""
+        code, count = self.code, child.count
+        assert count is not None
+        if child.start is None:
+            return code.compare("slt", time, count)
+        late = code.compare("sge", time, child.start)
+        early = code.compare("slt", time, code.binary(arith.AddiOp, child.start, count))
+        return code.binary(arith.AndIOp, late, early)
+
+    def finish(self, is_last: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """The epilogue, and what the outer loop carries into its next iteration."""
+        end = body_of(self.outer).last_op
+        assert end is not None
+        following = list(end.operands)
+        computed = [i for i, value in enumerate(following) if defining_op(value) in self.epilogue]
+        results = list(carried)
+        if self.epilogue:
+            branch = self.branch(
+                is_last, self.epilogue, [following[i] for i in computed], [carried[i] for i in computed]
+            )
+            for index, result in zip(computed, branch.results, strict=True):
+                results[index] = result
+        for index, value in enumerate(following):
+            if index not in computed:
+                results[index] = self.select(is_last, value, carried[index])
+        return results
+
+
+def taken_out(ops: Sequence[Operation]) -> Sequence[Operation]:
+    """`ops`, in no block any more."""
+    for op in ops:
+        if op.parent is not None:
+            op.detach()
+    return ops
+
+
+def placeholder(code: Emitter, type: Attribute) -> SSAValue:
+    """Any value of `type`: it is carried until the first real one."""
+    element = element_type(type)
+    if is_float(element) or is_integer(element):
+        return code.constant(0, type)
+    return code.append(ub.PoisonOp.create(result_types=(type,), location=code.loc))

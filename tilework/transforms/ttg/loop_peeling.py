@@ -1,0 +1,79 @@
+"""Take the last iteration out of a loop.
+
+    scf.for %i = %lb to %ub step %s {          %r = scf.for %i = %lb to %ub - %s step %s { body(%i) }
+      body(%i)                                 %last = %lb + ((%ub - %lb - 1) / %s) * %s
+    }                                   ==>    scf.if %lb < %ub { body(%last) } else { yield %r }
+
+What the last iteration does not need can then be removed from it. The pass is for tests: it peels the loops that have
+`__test_peel_epilogue`.
+Stage: any. Cost: a copy of the body.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir.rewrite import insert_after
+from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.ttg.pipeline.expand import copy_op
+from tilework.transforms.ttg.pipeline.loops import body_of, body_ops, is_inside, loops_in, yield_of
+
+MARK = "__test_peel_epilogue"
+
+
+@dataclass(frozen=True)
+class TestLoopPeelingPass(ModulePass):
+    name = "triton-test-loop-peeling"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in loops_in(op):
+            if loop.attributes.pop(MARK, None) is not None:
+                peel_last(loop)
+
+
+def peel_last(loop: Operation) -> Operation:
+    """Let `loop` end one iteration early, and do the last one behind it, in the `scf.if` that is returned."""
+    lower, upper, step = loop.operands[:3]
+    before = Emitter(loop.location)
+    end = before.binary(arith.SubiOp, upper, step)
+    before.insert_before(loop)
+    code = Emitter(loop.location)
+    span = code.binary(arith.SubiOp, upper, lower)
+    span = code.binary(arith.SubiOp, span, code.constant(1, lower.type))
+    steps = code.binary(arith.DivSIOp, span, step)
+    last = code.binary(arith.AddiOp, code.binary(arith.MuliOp, steps, step), lower)
+    exists = code.compare("slt", lower, upper)
+    peeled = scf.IfOp.create(
+        operands=(exists,),
+        result_types=[result.type for result in loop.results],
+        regions=(Region(last_iteration(loop, last)), otherwise(loop)),
+        location=loop.location,
+    )
+    for result, new in zip(loop.results, peeled.results, strict=True):
+        for use in tuple(result.uses):
+            if not is_inside(use.operation, peeled):
+                use.operation.operands[use.index] = new
+    insert_after(loop, *code.ops, peeled)
+    loop.operands[1] = end
+    return peeled
+
+
+def last_iteration(loop: Operation, counter: SSAValue) -> Block:
+    """The body for `counter`, on what the loop computed."""
+    body = body_of(loop)
+    mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, (counter, *loop.results), strict=True))
+    block = Block([copy_op(op, mapping) for op in body_ops(loop)])
+    values = [mapping.get(value, value) for value in yield_of(loop).operands]
+    block.add_op(scf.YieldOp.create(operands=values, location=loop.location))
+    return block
+
+
+def otherwise(loop: Operation) -> Region:
+    """There was no iteration at all."""
+    if not loop.results:
+        return Region()
+    return Region(Block([scf.YieldOp.create(operands=tuple(loop.results), location=loop.location)]))

@@ -1,0 +1,165 @@
+"""Say where finished TTGIR will be slow, and why; the module stays as it is.
+
+    kernel.py:9:17: remark: this load is not coalesced: a warp reads 4 bytes in a row, a memory sector has 32. Neighbouring
+                    elements are not known to be next to each other in memory
+
+    access not coalesced      the threads of a warp touch runs of bytes shorter than a sector
+    narrow access             a thread has several elements and reads them one by one, less than 4 bytes at a time
+    conversion in a loop      a change of layout that goes through shared memory, in every iteration
+
+Dots that do not use tensor cores and loops that are not pipelined are told by the passes that decide it. All go through
+`remarks.remark`: nothing is computed unless somebody listens. Stage: TTGIR. Cost: AxisInfo, and one walk.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.ir import tt, ttg
+from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.types import bit_width, shape_of
+from tilework.layouts.conversion import conversion, scratch_bytes
+from tilework.layouts.encodings import Blocked, DotOperand, Linear, NvidiaMma, Slice
+from tilework.layouts.linear import LinearLayout
+from tilework.layouts.queries import elems_per_thread
+from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_access
+from tilework.transforms.ttg.remarks import is_heard, remark
+
+SECTOR_BYTES = 32
+WORD_BYTES = 4
+VERBS: dict[type[Operation], tuple[str, str]] = {
+    tt.LoadOp: ("load", "reads"),
+    tt.StoreOp: ("store", "writes"),
+    tt.AtomicRMWOp: ("atomic", "touches"),
+    tt.AtomicCASOp: ("atomic", "touches"),
+    ttg.AsyncCopyGlobalToLocalOp: ("load", "reads"),
+}
+LOOPS = (scf.ForOp, scf.WhileOp)
+WAYS = {"warp": "within each warp", "shared": "between warps", "cluster": "between the blocks of the cluster"}
+
+
+@dataclass(frozen=True)
+class PerformanceRemarksPass(ModulePass):
+    name = "tritongpu-performance-remarks"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not is_heard():
+            return
+        facts = axis_info(op)
+        for inner in op.walk():
+            if (access := pointer_access(inner)) is not None:
+                remark_access(access, facts)
+            elif type(inner) is ttg.ConvertLayoutOp:
+                remark_conversion(inner)
+
+
+def remark_access(access: Access, facts: AxisFacts) -> None:
+    """Compare what a warp touches at once with what memory moves at once."""
+    noun, verb = VERBS[type(access.op)]
+    dim, size = contiguity_order(facts, access)[0], max(access.bits // 8, 1)
+    info, layout = facts.of(access.pointers), layout_of(access.type)
+    known = max(info.contiguity[dim], max(info.constancy))
+    covered = warp_run(layout, dim)
+    run = min(known, covered) * size
+    if run < min(SECTOR_BYTES, covered_by_warp(layout) * size):
+        reason = (
+            "Neighbouring elements are not known to be next to each other in memory"
+            if known < covered
+            else f"Its layout runs along another dimension than memory, {dim}"
+            if covered < shape_of(access.type)[dim]
+            else f"The tile has only {shape_of(access.type)[dim]} elements along dimension {dim}"
+        )
+        text = f"a warp {verb} {run} bytes in a row, a memory sector has {SECTOR_BYTES}. {reason}"
+        remark(access.op, f"this {noun} is not coalesced: {text}")
+    elif (found := narrow_reason(access, facts, dim, size)) is not None:
+        width, reason = found
+        remark(access.op, f"this {noun} is narrow: a thread {verb} {width * size} bytes at a time. {reason}")
+
+
+def warp_run(layout: LinearLayout, dim: int) -> int:
+    """How many neighbours along `dim` the lanes of a warp touch, with what each holds side by side."""
+    bases = dict(layout.bases)
+    steps = {vector[dim] for level in ("register", "lane") for vector in bases[level] if is_along(vector, dim)}
+    run = 1
+    while run in steps:
+        run *= 2
+    return run
+
+
+def is_along(vector: tuple[int, ...], dim: int) -> bool:
+    return all((place != 0) == (axis == dim) for axis, place in enumerate(vector))
+
+
+def covered_by_warp(layout: LinearLayout) -> int:
+    """How many different elements a warp has."""
+    bases = dict(layout.bases)
+    return 1 << sum(any(vector) for level in ("register", "lane") for vector in bases[level])
+
+
+def narrow_reason(access: Access, facts: AxisFacts, dim: int, size: int) -> tuple[int, str] | None:
+    """How many elements a thread moves at once and what keeps them from being more, if they fill no word."""
+    encoding = encoding_of(access.type)
+    if not isinstance(encoding, Blocked | Slice | Linear | NvidiaMma | DotOperand):
+        return None
+    held = elems_per_thread(encoding, shape_of(access.type))[dim]
+    aligned = facts.alignment(access.pointers, (dim,))
+    mask = access_mask(access.op)
+    masked = held if mask is None else facts.mask_alignment(mask, (dim,))
+    width = min(held, aligned, masked)
+    if width * size >= WORD_BYTES or held * size < WORD_BYTES or max(facts.of(access.pointers).constancy) > 1:
+        return None
+    if aligned <= masked:
+        return width, f"Its addresses are only known to be multiples of {aligned * size} bytes"
+    return width, f"Its mask may change every {masked} elements"
+
+
+def access_mask(op: Operation) -> SSAValue | None:
+    """The mask of an access, if it has one."""
+    if isinstance(op, tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp | ttg.AsyncCopyGlobalToLocalOp):
+        return op.mask
+    return None
+
+
+def remark_conversion(op: Operation) -> None:
+    """A conversion through shared memory, if it is in a loop."""
+    if not any(isinstance(parent, LOOPS) for parent in parents(op)):
+        return
+    source, result = op.operands[0].type, op.results[0].type
+    way = conversion(layout_of(source), layout_of(result)).kind
+    if way not in WAYS:
+        return
+    size = scratch_bytes(layout_of(source), layout_of(result), bit_width(source))
+    remark(
+        op,
+        f"a change of layout goes through shared memory in every iteration, {WAYS[way]}, {size} bytes at a time: "
+        f"from {described(source)} to {described(result)}",
+    )
+
+
+def parents(op: Operation) -> list[Operation]:
+    """The ops around `op`, the nearest first."""
+    found: list[Operation] = []
+    while (parent := op.parent_op()) is not None:
+        found.append(parent)
+        op = parent
+    return found
+
+
+def described(type: Attribute) -> str:
+    """A layout in a few words."""
+    match encoding_of(type):
+        case Blocked(size_per_thread=size):
+            return f"rows of {max(size)} elements per thread"
+        case NvidiaMma():
+            return "the result of a dot"
+        case DotOperand(op_idx=index):
+            return f"the {'right' if index else 'left'} operand of a dot"
+        case Slice(dim=dim):
+            return f"a reduction along dimension {dim}"
+        case _:
+            return "a layout of its own"

@@ -1,0 +1,96 @@
+"""Descriptors that a loop makes: several places in global memory for each, used in turn.
+
+    %d = tt.make_tensor_descriptor ...   ==>   %slot = %scratch + 128 * %counter
+                                               (the tensor map at %slot, see ../tensormap.py)
+                                               %counter' = %counter + 1 >= n ? 0 : %counter + 1
+
+A copy that was started with the descriptor of an earlier iteration may still read it. A counter goes through the
+branches its descriptor is made in: ``%c' = scf.if ... { ... yield %counter' } else { yield %counter }``.
+"""
+
+from collections.abc import Callable, Iterator
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilework.ir import tt, ttg
+from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.types import i32
+from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.ttg.pipeline.loops import LOOPS, body_of
+from tilework.transforms.ttg.pipeline.lowering import also_yield, next_in_turn, with_carried
+from tilework.transforms.ttg.tensormap import TENSORMAP_BYTES, write_tensormap
+
+Replaced = Callable[[Operation, list[Operation]], None]
+
+
+def descriptors_made_in(block: Block) -> Iterator[Operation]:
+    """The ops under `block`, but not in loops inside of it, that make descriptors."""
+    for op in block.ops:
+        if type(op) is tt.MakeTensorDescOp:
+            yield op
+        elif type(op) not in LOOPS:
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from descriptors_made_in(inner)
+
+
+def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> Operation:
+    """Give each descriptor that `loop` makes `slots` places; the loop, which may be a new one.
+
+    `replaced` is told which ops of the body took the place of which.
+    """
+    makes = list(descriptors_made_in(body_of(loop)))
+    if not makes:
+        return loop
+    code = Emitter(loop.location)
+    scratch = [
+        code.append(ttg.GlobalScratchAllocOp.make(slots * TENSORMAP_BYTES, TENSORMAP_BYTES, make.location))
+        for make in makes
+    ]
+    zero, one = code.constant(0, i32), code.constant(1, i32)
+    code.insert_before(loop)
+    count = len(loop.results)
+    loop = with_carried(loop, [zero] * len(makes))
+    body = body_of(loop)
+    for make, memory, counter in zip(makes, scratch, tuple(body.args[1 + count :]), strict=True):
+        code = Emitter(make.location)
+        offset = code.binary(arith.MuliOp, code.constant(TENSORMAP_BYTES, i32), counter)
+        slot = code.append(tt.AddPtrOp.make(memory, offset, code.loc))
+        descriptor = write_tensormap(code, make, slot)
+        following, _ = next_in_turn(code, counter, code.constant(slots, i32), zero, one)
+        new = list(code.ops)
+        code.insert_before(make)
+        replace_all_uses(make.results[0], descriptor)
+        if make.parent is body:
+            replaced(make, new)
+        following = leave_branches(following, counter, make.parent, body, replaced)
+        erase_op(make)
+        also_yield(loop, [following])
+    return loop
+
+
+def leave_branches(
+    value: SSAValue, otherwise: SSAValue, block: Block | None, body: Block, replaced: Replaced
+) -> SSAValue:
+    """`value`, computed in `block`, as a value of `body`; `otherwise` where the branch is not taken."""
+    while block is not None and block is not body:
+        branch = block.parent_op()
+        assert branch is not None and type(branch) is scf.IfOp, "descriptors are made in branches of a loop body"
+        for region in branch.regions:
+            if not region.blocks:
+                region.add_block(Block([scf.YieldOp.create(location=branch.location)]))
+            terminator = region.blocks[0].last_op
+            assert terminator is not None
+            terminator.operands = (*terminator.operands, value if region.blocks[0] is block else otherwise)
+        types = [*(result.type for result in branch.results), value.type]
+        regions = [branch.detach_region(0) for _ in range(2)]
+        new = recreate(branch, result_types=types, regions=regions)
+        insert_before(branch, new)
+        for old, result in zip(branch.results, new.results, strict=False):
+            replace_all_uses(old, result)
+        if branch.parent is body:
+            replaced(branch, [new])
+        block, value = branch.parent, new.results[-1]
+        erase_op(branch)
+    return value

@@ -1,0 +1,104 @@
+"""Step 5 of the pipeliner: stores by descriptor in loops go on while the loop does.
+
+    tt.descriptor_store %d[%i, %j], %x       ttng.async_tma_store_wait {pendings = 0}      the one before has read the buffer
+                                      ==>    ttg.local_store %x, %buffer
+                                             ttng.fence_async_shared
+                                             ttng.async_tma_copy_local_to_global %d[%i, %j] %buffer
+
+The wait of a store is put off to the next one, or to behind the loop. Stores of the same shape share a buffer.
+"""
+
+from collections.abc import Iterator
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.create import create_op
+from tilework.ir.encodings import encoding_of
+from tilework.ir.rewrite import insert_after, insert_before, replace_op
+from tilework.ir.tt.descriptor import block_type
+from tilework.ir.ttg.types import MemDescType, memdesc_type
+from tilework.ir.types import element_type, shape_of
+from tilework.layouts.encodings import NvmmaShared
+from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, descriptors_made_in
+from tilework.transforms.ttg.pipeline.loops import LOOPS, body_of, loops_in, num_stages
+
+STORES: frozenset[type[Operation]] = frozenset({tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp})
+DESCRIPTOR_SLOTS = 2  # the store of the iteration before may still read its descriptor
+
+
+def pipeline_stores(root: Operation, default_stages: int) -> None:
+    """Let the stores by descriptor in the loops under `root` run on."""
+    for loop in loops_in(root):
+        if num_stages(loop, default_stages) > 1:
+            stores = [store for store in stores_in(body_of(loop)) if buffer_type(store) is not None]
+            if stores:
+                pipeline_loop(loop, stores)
+
+
+def stores_in(block: Block) -> Iterator[Operation]:
+    """The stores under `block`, but not in loops inside of it."""
+    for op in block.ops:
+        if type(op) in STORES:
+            yield op
+        elif type(op) not in LOOPS:
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from stores_in(inner)
+
+
+def stored_value(store: Operation) -> SSAValue:
+    """The tensor that is written."""
+    assert isinstance(store, tt.DescriptorStoreOp | tt.DescriptorReduceOp | tt.DescriptorScatterOp)
+    return store.src
+
+
+def buffer_type(store: Operation) -> MemDescType | None:
+    """The memory that TMA reads; None if the descriptor says nothing that fits."""
+    encoding, value = encoding_of(block_type(store.operands[0].type)), stored_value(store)
+    shape = shape_of(value.type)
+    if not isinstance(encoding, NvmmaShared) or encoding.rank != len(shape):
+        return None
+    return memdesc_type(shape, element_type(value.type), encoding, True)
+
+
+def pipeline_loop(loop: Operation, stores: list[Operation]) -> None:
+    """Rewrite the `stores` of `loop`."""
+    buffers: dict[MemDescType, SSAValue] = {}
+    for store in stores:
+        kind = buffer_type(store)
+        assert kind is not None
+        if kind not in buffers:
+            alloc = ttg.LocalAllocOp.make(None, kind, store.location)
+            insert_before(loop, alloc)
+            buffers[kind] = alloc.results[0]
+        rewrite_store(store, buffers[kind])
+    deallocs = [ttg.LocalDeallocOp.make(buffer, loop.location) for buffer in reversed(buffers.values())]
+    insert_after(loop, ttng.AsyncTMAStoreWaitOp.make(0, loop.location), *deallocs)
+    if any(True for _ in descriptors_made_in(body_of(loop))):
+        buffer_descriptors(loop, DESCRIPTOR_SLOTS, lambda old, new: None)
+
+
+def rewrite_store(store: Operation, buffer: SSAValue) -> None:
+    """Wait for the store before, fill the buffer, and start."""
+    location = store.location
+    replace_op(
+        store,
+        ttng.AsyncTMAStoreWaitOp.make(0, location),
+        ttg.LocalStoreOp.make(stored_value(store), buffer, location),
+        ttng.FenceAsyncSharedOp.make(location),
+        start_store(store, buffer),
+        results=(),
+    )
+
+
+def start_store(store: Operation, buffer: SSAValue) -> Operation:
+    """The asynchronous form of `store`."""
+    location = store.location
+    if isinstance(store, tt.DescriptorScatterOp):
+        return ttng.AsyncTMAScatterOp.make(store.desc, store.x_offsets, store.y_offset, buffer, location)
+    if isinstance(store, tt.DescriptorReduceOp):
+        operands = (store.desc, *store.indices, buffer)
+        return create_op(ttng.AsyncTMAReduceOp, operands, (), location, {"kind": store.properties["kind"]})
+    assert isinstance(store, tt.DescriptorStoreOp)
+    return ttng.AsyncTMACopyLocalToGlobalOp.make(store.desc, tuple(store.indices), buffer, location)

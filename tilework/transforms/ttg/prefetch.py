@@ -1,0 +1,203 @@
+"""Load the first part of a dot's operands one iteration ahead.
+
+    scf.for ... iter_args(%a, %b : memory)            a0, b0 = first 16 of K of %a, %b         before the loop
+      %x = ttg.local_load %a                          scf.for ... iter_args(%a, %b, %x0, %y0)
+      %y = ttg.local_load %b                   ==>      %x1 = load %a[0, 16] ; %y1 = load %b[16, 0]
+      %d = tt.dot %x, %y, %acc                          %d0 = tt.dot %x0, %y0, %acc
+      yield next %a, next %b                            x0', y0' = first 16 of the next %a, %b
+                                                        %d1 = tt.dot %x1, %y1, %d0
+                                                        yield next %a, next %b, x0', y0'
+
+While the tensor cores work on one slice of K, the next is on its way from shared memory to registers. A slice has
+8 * kWidth elements along K, what one `mma` takes. Fires in loops with a single `tt.dot` for `mma.sync` (version 2) whose
+operands are loaded from memory that the loop carries, perhaps through casts, and where nothing is written or waited for
+in front of the loads: the memory of the next iteration is ready at the end of this one.
+Stage: TTGIR to TTGIR. Cost: one walk.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import gpu, tt, ttg, ttng
+from tilework.ir.effects import is_elementwise, is_pure
+from tilework.ir.encodings import encoding_of
+from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses, replace_op
+from tilework.ir.types import Shape, is_tensor, shape_of, tensor_type
+from tilework.layouts.encodings import DotOperand, NvidiaMma
+
+# What may fill the memory that an iteration reads, or wait until it is filled.
+FILLS = frozenset(
+    {
+        gpu.GpuBarrierOp,
+        tt.CallOp,
+        ttg.AsyncCopyGlobalToLocalOp,
+        ttg.AsyncWaitOp,
+        ttg.LocalBarrierOp,
+        ttg.LocalStoreOp,
+        ttng.AsyncTMACopyGlobalToLocalOp,
+        ttng.AsyncTMAGatherOp,
+        ttng.WaitBarrierOp,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How an operand of the dot comes from memory: the ops from the load to the dot, and where the memory is carried."""
+
+    chain: tuple[Operation, ...]
+    carried: int  # the number among the iteration arguments
+    axis: int  # K
+
+    @property
+    def load(self) -> Operation:
+        return self.chain[0]
+
+
+@dataclass(frozen=True)
+class PrefetchPass(ModulePass):
+    name = "tritongpu-prefetch"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in [inner for inner in op.walk() if type(inner) is scf.ForOp]:
+            prefetch(loop)
+
+
+def prefetch(loop: Operation) -> None:
+    """Rewrite `loop` if it has the form above."""
+    body = loop.regions[0].blocks[0]
+    dots = [op for op in body.ops if type(op) is tt.DotOp]
+    if len(dots) != 1:
+        return
+    dot = dots[0]
+    operands = [trace(value, body) for value in dot.operands[:2]]
+    a, b = operands
+    if a is None or b is None or is_filled_before(body, (a.load, b.load)):
+        return
+    width, depth = slice_width(dot), shape_of(dot.operands[0].type)[-1]
+    if width is None or width > depth:
+        return
+    inits = [slice_of(loop, operand, loop.operands[3 + operand.carried], 0, width) for operand in (a, b)]
+    firsts = carry(loop, inits)
+    last = multiply(dot, (a, b), firsts, body, width, depth)
+    terminator = body.last_op
+    assert terminator is not None
+    following = [slice_of(terminator, operand, terminator.operands[operand.carried], 0, width) for operand in (a, b)]
+    replace_all_uses(dot.results[0], last.results[0])
+    erase_op(dot)
+    for op in (*reversed(a.chain), *reversed(b.chain)):
+        if all(result.first_use is None for result in op.results):
+            erase_op(op)
+    terminator.operands = (*terminator.operands, *following)
+    sink(last)
+    renew(loop, inits)
+
+
+def trace(value: SSAValue, body: Block) -> Operand | None:
+    """The way of a dot operand from memory that the loop carries, through casts."""
+    encoding = encoding_of(value.type)
+    if not isinstance(encoding, DotOperand) or not is_ampere(encoding):
+        return None
+    chain: list[Operation] = []
+    while isinstance(value, OpResult) and value.op.parent is body:
+        chain.append(value.op)
+        if type(value.op) is ttg.LocalLoadOp:
+            break
+        if not is_elementwise(value.op) or not is_pure(value.op) or len(value.op.operands) != 1:
+            return None
+        value = value.op.operands[0]
+    if not chain or type(chain[-1]) is not ttg.LocalLoadOp or len(chain[-1].operands) != 1:
+        return None
+    memory = chain[-1].operands[0]
+    if not isinstance(memory, BlockArgument) or memory.block is not body or memory.index == 0:
+        return None
+    kind = memory.type
+    if not isinstance(kind, ttg.MemDescType) or kind.alloc_dims != kind.dims:
+        return None
+    return Operand(tuple(reversed(chain)), memory.index - 1, encoding.k_dim)
+
+
+def is_ampere(encoding: DotOperand) -> bool:
+    return isinstance(encoding.parent, NvidiaMma) and encoding.parent.is_ampere
+
+
+def is_filled_before(body: Block, loads: Sequence[Operation]) -> bool:
+    """Whether something that `loads` may depend on happens in the same iteration in front of one of them."""
+    left = set(loads)
+    for op in body.ops:
+        left.discard(op)
+        if any(type(inner) in FILLS for inner in op.walk()):
+            return True
+        if not left:
+            return False
+    return False
+
+
+def slice_width(dot: Operation) -> int | None:
+    """The elements of K in one slice."""
+    encoding = encoding_of(dot.operands[0].type)
+    return 8 * encoding.k_width if isinstance(encoding, DotOperand) and encoding.k_width else None
+
+
+def slice_of(place: Operation, operand: Operand, memory: SSAValue, start: int, width: int) -> SSAValue:
+    """Load `width` elements of K from `start` on, with the casts of the operand, in front of `place`."""
+    kind = memory.type
+    assert isinstance(kind, ttg.MemDescType)
+    shape: Shape = tuple(width if dim == operand.axis else size for dim, size in enumerate(kind.dims))
+    offsets = [start if dim == operand.axis else 0 for dim in range(len(shape))]
+    view = ttg.MemDescSubsliceOp.make(memory, offsets, shape, operand.load.location)
+    insert_before(place, view)
+    value = view.results[0]
+    for op in operand.chain:
+        old = op.results[0].type
+        assert is_tensor(old)
+        part = tensor_type(shape, old.element_type, old.encoding)  # pyright: ignore[reportAttributeAccessIssue]
+        new = recreate(op, operands=(value,), result_types=(part,))
+        insert_before(place, new)
+        value = new.results[0]
+    return value
+
+
+def carry(loop: Operation, inits: Sequence[SSAValue]) -> list[SSAValue]:
+    """New arguments of the body for `inits`; the loop itself gets its operands in `renew`."""
+    body = loop.regions[0].blocks[0]
+    return [body.insert_arg(value.type, len(body.args)) for value in inits]
+
+
+def multiply(
+    dot: Operation, operands: tuple[Operand, Operand], firsts: Sequence[SSAValue], body: Block, width: int, depth: int
+) -> Operation:
+    """The dots of all slices, each slice loaded in front of the dot before; the last one."""
+    previous = recreate(dot, operands=(*firsts, dot.operands[2]))
+    insert_before(dot, previous)
+    for start in range(width, depth, width):
+        parts = [slice_of(previous, one, body.args[1 + one.carried], start, width) for one in operands]
+        following = recreate(dot, operands=(*parts, previous.results[0]))
+        insert_before(dot, following)
+        previous = following
+    return previous
+
+
+def sink(dot: Operation) -> None:
+    """Move the last dot down to its first use, a region or the end."""
+    result = dot.results[0]
+    users = {use.operation for use in result.uses}
+    following = dot.next_op
+    while following is not None and following.next_op is not None and not following.regions and following not in users:
+        following = following.next_op
+    if following is not None and following.prev_op is not dot:
+        dot.detach()
+        insert_before(following, dot)
+
+
+def renew(loop: Operation, inits: Sequence[SSAValue]) -> None:
+    """Give the loop the operands and results that belong to the new arguments of its body."""
+    types = [*(result.type for result in loop.results), *(value.type for value in inits)]
+    new = recreate(loop, operands=(*loop.operands, *inits), result_types=types, regions=tuple(loop.regions))
+    replace_op(loop, new, results=new.results[: len(loop.results)])

@@ -1,0 +1,33 @@
+"""Keep TMA from overtaking ordinary accesses to the memory that it writes.
+
+    %x = ttg.local_load %m                                        %x = ttg.local_load %m
+    ttng.async_tma_copy_global_to_local %d[...] %m, ...    ==>    ttng.fence_async_shared {bCluster = false}
+                                                                  ttng.async_tma_copy_global_to_local %d[...] %m, ...
+
+Which accesses share bytes is known once shared memory is allocated: `analysis/proxy_fences.py`.
+Stage: TTGIR to TTGIR, after allocate-shared-memory. Cost: an allocation, and one walk per round of a loop.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tilework.analysis.proxy_fences import ASYNC_WRITES, proxy_fences
+from tilework.ir import ttng
+from tilework.ir.rewrite import insert_before
+
+FIRST_CAPABILITY = 90
+
+
+@dataclass(frozen=True)
+class ProxyFenceInsertionPass(ModulePass):
+    name = "triton-nvidia-gpu-proxy-fence-insertion"
+    compute_capability: int = 90
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.compute_capability < FIRST_CAPABILITY or not any(type(inner) in ASYNC_WRITES for inner in op.walk()):
+            return
+        for inner in proxy_fences(op, self.compute_capability):
+            insert_before(inner, ttng.FenceAsyncSharedOp.make(inner.location, False))

@@ -1,0 +1,51 @@
+"""Bring tensors to the layout of a dot operand by way of a buffer in shared memory.
+
+    %y = ttg.convert_layout %x       %m = ttg.local_alloc %x : (tensor<64x32xf16, #blocked>) -> !ttg.memdesc<...>
+                              ==>    %y = ttg.local_load %m : !ttg.memdesc<...> -> tensor<64x32xf16, #dot_op>
+
+Warps hold copies of each other's dot operands. A conversion would make them before it goes through shared memory; a
+buffer holds every element once, in the swizzle from which `ldmatrix` reads without bank conflicts, and its place can be
+shared and hoisted. Only for conversions that pass through shared memory anyway.
+Stage: TTGIR to TTGIR. Cost: one walk.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from tilework.ir import ttg
+from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.rewrite import replace_op
+from tilework.ir.types import bit_width, element_type, is_pointer, shape_of
+from tilework.layouts.construct import dot_shared
+from tilework.layouts.conversion import needs_shared
+from tilework.layouts.encodings import SHARED, DotOperand
+from tilework.layouts.queries import cga_bases, order_for_memory
+
+
+@dataclass(frozen=True)
+class ReduceDataDuplicationPass(ModulePass):
+    name = "tritongpu-reduce-data-duplication"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for convert in [inner for inner in op.walk() if type(inner) is ttg.ConvertLayoutOp]:
+            through_buffer(convert)
+
+
+def through_buffer(convert: Operation) -> None:
+    """Replace a conversion to a dot operand that needs shared memory."""
+    source, result = convert.operands[0], convert.results[0]
+    target, given = encoding_of(result.type), encoding_of(source.type)
+    if not isinstance(target, DotOperand) or given is None or isinstance(given, SHARED):
+        return
+    if is_pointer(element_type(source.type)) or not needs_shared(layout_of(source.type), layout_of(result.type)):
+        return
+    shape = shape_of(source.type)
+    order = order_for_memory(given, shape)
+    encoding = dot_shared(target, shape, order, bit_width(source.type), cga=cga_bases(given))
+    memory = ttg.memdesc_type(shape, element_type(source.type), encoding)
+    alloc = ttg.LocalAllocOp.make(source, memory, convert.location)
+    replace_op(convert, alloc, ttg.LocalLoadOp.make(alloc.results[0], result.type, convert.location))

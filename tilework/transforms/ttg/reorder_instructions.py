@@ -1,0 +1,199 @@
+"""Put ops where the memory and the registers that they need are in use for the shortest time.
+
+    1  a conversion sinks below the `ttg.local_dealloc`s in front of its first use: the two share memory
+    2  a load from shared memory, or a conversion to a dot operand, moves into the loop that alone uses it
+    3  `ttg.local_alloc %x` moves up behind %x: the tensor does not stay in registers until then
+    4  a transposition moves up behind its source
+    5  the load of operand B of a dot moves below the load of operand A
+
+        %b = ttg.local_load %mb                      %a = ttg.local_load %ma
+        %a = ttg.local_load %ma             ==>      %b = ttg.local_load %mb
+        tt.dot %a, %b, %c                            tt.dot %a, %b, %c
+
+No load moves over a write to memory.
+Stage: TTGIR to TTGIR. Cost: a walk for each of the five.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.analysis.alias import Aliases, aliases
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.effects import is_value_alloc, writes
+from tilework.ir.encodings import encoding_of
+from tilework.ir.rewrite import defining_op, insert_after, insert_before
+from tilework.ir.ttg.types import is_memdesc
+from tilework.layouts.encodings import DotOperand
+
+TRANSPOSITIONS = frozenset({tt.TransOp, ttg.MemDescTransOp})
+SPLATS = frozenset({tt.SplatOp, arith.ConstantOp})
+# What writes a buffer, or ends its life; and what lets others do so.
+CHANGES = frozenset(
+    {
+        ttg.LocalStoreOp,
+        ttg.LocalDeallocOp,
+        ttg.AsyncCopyGlobalToLocalOp,
+        ttng.AsyncTMACopyGlobalToLocalOp,
+        ttng.AsyncTMAGatherOp,
+    }
+)
+RELEASES = frozenset({tt.CallOp, ttng.ArriveBarrierOp})
+
+
+@dataclass(frozen=True)
+class ReorderInstructionsPass(ModulePass):
+    name = "tritongpu-reorder-instructions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        ops = list(op.walk())
+        for inner in ops:
+            if type(inner) is ttg.ConvertLayoutOp:
+                sink_below_deallocs(inner)
+        known = aliases(op)
+        sink_into_loops(ops, known)
+        for inner in ops:
+            if type(inner) is ttg.LocalAllocOp and inner.operands:
+                raise_alloc(inner)
+        for inner in ops:
+            if type(inner) in TRANSPOSITIONS and (source := defining_op(inner.operands[0])) is not None:
+                move_behind(inner, source)
+        for inner in list(op.walk()):
+            if type(inner) is ttg.LocalLoadOp and operand_index(inner) == 1:
+                load_a_first(inner)
+
+
+def move_behind(op: Operation, place: Operation) -> None:
+    if place.next_op is not op:
+        op.detach()
+        insert_after(place, op)
+
+
+def move_before(op: Operation, place: Operation) -> None:
+    if place.prev_op is not op:
+        op.detach()
+        insert_before(place, op)
+
+
+def operand_index(op: Operation) -> int | None:
+    """0 or 1 if the result is laid out as operand A or B of a dot."""
+    encoding = encoding_of(op.results[0].type)
+    return encoding.op_idx if isinstance(encoding, DotOperand) else None
+
+
+def users(value: SSAValue) -> Iterator[Operation]:
+    for use in value.uses:
+        yield use.operation
+
+
+def within(op: Operation, block: Block) -> Operation | None:
+    """The op of `block` that is `op` or around it."""
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def between(first: Operation, last: Operation | None) -> Iterator[Operation]:
+    """The ops of a block after `first` and before `last`, or the end."""
+    current = first.next_op
+    while current is not None and current is not last:
+        yield current
+        current = current.next_op
+
+
+def sink_below_deallocs(convert: Operation) -> None:
+    """Step 1."""
+    block = convert.parent
+    assert block is not None
+    uses = {within(user, block) for user in users(convert.results[0])}
+    last = None
+    for op in between(convert, None):
+        if op in uses:
+            break
+        if type(op) is ttg.LocalDeallocOp:
+            last = op
+    if last is not None:
+        move_behind(convert, last)
+
+
+def sink_into_loops(ops: Iterable[Operation], known: Aliases) -> None:
+    """Step 2."""
+    moves: list[tuple[Operation, Operation]] = []
+    for op in ops:
+        kind = type(op)
+        if kind is not ttg.LocalLoadOp and not (kind is ttg.ConvertLayoutOp and operand_index(op) is not None):
+            continue
+        all_users = list(users(op.results[0]))
+        if len(all_users) != 1 or loop_around(all_users[0]) is loop_around(op):
+            continue
+        if kind is ttg.ConvertLayoutOp or not memory_changes(op, all_users[0], known):
+            moves.append((op, all_users[0]))
+    for op, user in moves:
+        move_before(op, user)
+
+
+def loop_around(op: Operation) -> Operation | None:
+    """The innermost `scf.for` that holds `op`."""
+    parent = op.parent_op()
+    while parent is not None and type(parent) is not scf.ForOp:
+        parent = parent.parent_op()
+    return parent
+
+
+def memory_changes(load: Operation, user: Operation, known: Aliases) -> bool:
+    """Whether the memory may be written or given back from `load` to `user`, around the loop that holds it included."""
+    assert load.parent is not None
+    outer = within(user, load.parent)
+    if outer is None:
+        return True
+    buffers = known.get(load.operands[0], ())
+    return any(
+        changes(inner, buffers, known)
+        for op in (*between(load, outer), outer)
+        for inner in op.walk()
+        if inner is not load
+    )
+
+
+def changes(op: Operation, buffers: Sequence[SSAValue], known: Aliases) -> bool:
+    """Whether `op` may end or change what `buffers` hold; an unknown buffer may be any."""
+    kind = type(op)
+    if kind in RELEASES:
+        return True
+    if kind not in CHANGES:
+        return False
+    touched = [buffer for operand in op.operands if is_memdesc(operand.type) for buffer in known.get(operand, ())]
+    return not touched or not buffers or any(buffer in buffers for buffer in touched)
+
+
+def raise_alloc(alloc: Operation) -> None:
+    """Step 3."""
+    source = defining_op(alloc.operands[0])
+    if source is None or type(source) in SPLATS:
+        return
+    if source.parent is alloc.parent or is_value_alloc(alloc):
+        move_behind(alloc, source)
+
+
+def load_a_first(load: Operation) -> None:
+    """Step 5: `load` is operand B of its only user, a dot."""
+    all_users = list(users(load.results[0]))
+    if len(all_users) != 1 or type(all_users[0]) is not tt.DotOp:
+        return
+    dot = all_users[0]
+    other = dot.operands[0]
+    if not isinstance(other, OpResult) or type(other.op) is not ttg.LocalLoadOp:
+        return
+    if other.op.parent is not load.parent or dot.parent is not load.parent:
+        return
+    passed = list(between(load, other.op))
+    if passed and passed[-1].next_op is not other.op:
+        return  # A is in front already
+    if not any(writes(op) for op in passed):
+        move_behind(load, other.op)
