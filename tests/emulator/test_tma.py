@@ -101,8 +101,9 @@ def test_swizzles(mode: str, type: str, dtype: object) -> None:
     columns = {"none": 64, "32B": 32, "64B": 64, "128B": 128}[mode] // size
     array = RNG.integers(1, 100, (48, 128)).astype(dtype)  # type: ignore[call-overload]
     tensor = Tensor(array, type, (32, columns), swizzle=mode)
-    found = tensor.run(load_text((3, 5), 32 * columns * size))
-    expected = swizzled(box_of(array, (3, 5), (32, columns)).tobytes(), mode)
+    start = (3, 48 // size)
+    found = tensor.run(load_text(start, 32 * columns * size))
+    expected = swizzled(box_of(array, start, (32, columns)).tobytes(), mode)
     np.testing.assert_array_equal(found[: len(expected)], expected)
     assert (found[len(expected) :] == 0xAB).all()
 
@@ -114,6 +115,7 @@ def test_ranks_and_edges(rank: int, side: int) -> None:
     shape, box = (3, 4, 5, 6, 32)[5 - rank :], (2, 2, 3, 3, 16)[5 - rank :]
     array = RNG.integers(1, 1 << 16, shape).astype(np.uint16)
     start = {-1: tuple(-1 for _ in box), 0: tuple(1 for _ in box), 1: tuple(size - 1 for size in shape)}[side]
+    start = (*start[:-1], {-1: -8, 0: 8, 1: 24}[side])  # in units of 16 bytes
     tensor = Tensor(array, "u16", box)
     found = tensor.run(load_text(start, int(np.prod(box)) * 2))
     expected = box_of(array, start, box)
@@ -144,8 +146,30 @@ def test_the_tensor_may_be_part_of_a_larger_array() -> None:
     """Rows of 30 elements in an array of 40: what follows the 30th is outside."""
     array = RNG.integers(1, 100, (16, 40)).astype(np.uint32)
     tensor = Tensor(array, "u32", (4, 8), shape=(10, 30))
-    found = tensor.run(load_text((8, 26), 128))
-    np.testing.assert_array_equal(found[:128].view(np.uint32).reshape(4, 8), box_of(array, (8, 26), (4, 8), shape=(10, 30)))
+    found = tensor.run(load_text((8, 24), 128))
+    np.testing.assert_array_equal(found[:128].view(np.uint32).reshape(4, 8), box_of(array, (8, 24), (4, 8), shape=(10, 30)))
+
+
+@pytest.mark.parametrize(("mode", "span"), [("32B", 32), ("64B", 64), ("128B", 128)])
+def test_rows_shorter_than_the_swizzle_leave_room(mode: str, span: int) -> None:
+    """16 bytes of every row: rows begin at multiples of the span, as on an H200, and the mbarrier counts 16 bytes."""
+    array = RNG.integers(1, 100, (16, 32)).astype(np.uint8)
+    tensor = Tensor(array, "u8", (16, 16), swizzle=mode)
+    found = tensor.run(load_text((0, 16), 256))
+    expected = np.full(16 * span, 0xAB, np.uint8)
+    for row in range(16):
+        at = row * span
+        at ^= (at >> 7 & span // 16 - 1) << 4
+        expected[at : at + 16] = array[row, 16:]
+    np.testing.assert_array_equal(found[: len(expected)], expected)
+
+
+def test_tf32_is_rounded() -> None:
+    """To nearest even, as on an H200; denormals stay."""
+    array = np.array([0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0x0072CD8E, 0x802B1F00, 0xBF801FFF, 0x7F800000], np.uint32).reshape(1, 8)
+    for type in ("tf32", "tf32.ftz"):
+        found = Tensor(array, type, (1, 8)).run(load_text((0, 0), 32))[:32].view(np.uint32)
+        assert [hex(x) for x in found] == [hex(x) for x in (0x3F800000, 0x3F804000, 0x3F800000, 0x3F802000, 0x0072C000, 0x802B2000, 0xBF802000, 0x7F800000)]
 
 
 def test_element_strides() -> None:
@@ -221,6 +245,18 @@ def test_reductions(name: str, type: str, dtype: object, function: object) -> No
     expected = array.copy()
     expected[2:, 8:] = function(array[2:, 8:], box[:6, :8])  # type: ignore[operator]
     np.testing.assert_array_equal(tensor.after().astype(np.float64), expected.astype(np.float64))
+
+
+@pytest.mark.parametrize(("type", "dtype", "end"), [("f16", np.float16, 64), ("bf16", BF16, 64), ("f32", np.float32, 61)])
+def test_reductions_of_16_bits_work_on_whole_pieces(type: str, dtype: object, end: int) -> None:
+    """Rows of 61 elements, 64 apart: an H200 adds to the three that follow them as well, if they are of 16 bits."""
+    array = np.ones((4, 64), dtype)  # type: ignore[call-overload]
+    tensor = Tensor(array, type, (4, 16), shape=(4, 61))
+    copy = "@%p cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%m, {56, 0}], [%s];"
+    tensor.run(kernel(copy, 16, after=COMMIT), np.ones((4, 16), dtype).view(np.uint8).reshape(-1))  # type: ignore[call-overload]
+    expected = np.ones((4, 64))
+    expected[:, 56:end] = 2
+    np.testing.assert_array_equal(tensor.after().astype(np.float64), expected)
 
 
 def test_a_store_that_nobody_waits_for_arrives() -> None:
@@ -302,6 +338,7 @@ LOAD = "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx
     ("text", "error", "why"),
     [
         (kernel(LOAD, 240), Stuck, "wait for something that does not happen"),
+        (kernel(LOAD.replace("{0, 0}", "{2, 0}"), 256), EmulatorError, "2 elements of 4 bytes are not a multiple of 16 bytes"),
         (kernel(LOAD.replace("[%s]", "[%s+64]"), 256), EmulatorError, "0x40, which is not a multiple of 128"),
         (kernel(LOAD.replace("[%s]", f"[%s+{SHARED}]"), 256), MemoryFault, "outside of its"),
         (kernel(LOAD.replace("2d", "3d").replace("{0, 0}", "{0, 0, 0}"), 256), TensorMapError, "2 dimensions is used with 3"),

@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from examples.case import Case
 from examples.demo import all_cases
 from tests.pipeline.gpu_kernels import KERNELS
+from tests.pipeline.gpu_loops import LOOPS
 from tilework.backends.base import GPUTarget
 from tilework.backends.cuda.pipeline import ttgir_pipeline
 from tilework.compiler import frontend_options
@@ -30,7 +31,7 @@ from tilework.tools.check_each import PROMISES, array_difference
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
-CASES: dict[str, Case] = {case.name: case for case in (*all_cases(), *KERNELS)}
+CASES: dict[str, Case] = {case.name: case for case in (*all_cases(), *KERNELS, *LOOPS)}
 MAX_STEPS = 20_000_000
 
 

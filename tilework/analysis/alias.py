@@ -4,16 +4,17 @@
     %b = ttg.memdesc_index %a[%i]                                        {%a}
     %c = scf.if %p { scf.yield %b } else { scf.yield %other }            {%a, %other}
 
-A buffer is known by the value its `ttg.local_alloc` gives. Views name the memory of their operand; arguments and results
-of loops and branches name all that may come in. A descriptor that is poison, or an argument of a function, names none.
+A buffer is known by the value its `ttg.local_alloc` gives. Views name the memory of their operand; arguments and
+results of loops and branches name all that may come in. A descriptor that is poison, or an argument of a function,
+names none.
 """
 
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, cf, scf
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import ttg, ttng
 from tilework.ir.ttg.types import is_memdesc
 
 Aliases = dict[SSAValue, tuple[SSAValue, ...]]
@@ -145,42 +146,3 @@ FLOWS = {
     ttg.MaskReturnOp: return_flows,
     ttng.WarpGroupDotWaitOp: wait_flows,
 }
-
-
-def predecessors(value: SSAValue) -> list[SSAValue]:
-    """The values that flow into `value`: the operand of a view, what enters a loop and what comes around.
-
-    Unlike `aliases`, it works for any type and looks at one value only.
-    """
-    owner = value.owner
-    if isinstance(owner, Block):
-        parent = owner.parent_op()
-        found = [source for op in flow_ops_into(owner, parent) for source, target in value_flows(op) if target is value]
-        return found
-    found = [source for source, target in value_flows(owner) if target is value]
-    for region in owner.regions:
-        for block in region.blocks:
-            last = block.last_op
-            if last is not None and type(last) in FLOWS:
-                found += [source for source, target in value_flows(last) if target is value]
-    return found
-
-
-def flow_ops_into(block: Block, parent: Operation | None) -> Iterator[Operation]:
-    """The ops that may give the arguments of `block` their values."""
-    if parent is None or type(parent) is tt.FuncOp:
-        region = block.parent
-        for other in region.blocks if region is not None else ():
-            if other.last_op is not None and block in other.last_op.successors:
-                yield other.last_op
-        return
-    if isinstance(parent, ttg.WarpSpecializePartitionsOp):
-        outer = parent.parent_op()
-        if outer is not None:
-            yield outer
-        return
-    yield parent
-    for region in parent.regions:
-        for inner in region.blocks:
-            if inner.last_op is not None:
-                yield inner.last_op

@@ -1,8 +1,8 @@
 """Where in shared memory each buffer lies.
 
 Three kinds of buffers: what `ttg.local_alloc` makes lives as long as a value names it; the scratch memory of an op
-(`scratch.py`) lives for that op; a call has the whole frame of the function it calls. Two buffers may share bytes unless
-they live at the same time, or in two regions that run at the same time.
+(`scratch.py`) lives for that op; a call has the whole frame of the function it calls. Two buffers may share bytes
+unless they live at the same time, or in two regions that run at the same time.
 
     %m = ttg.local_alloc %x      4096 bytes, live [0, 3)         offset 0
     %y = ttg.convert_layout %x   4096 bytes, live [1, 2)         offset 4096

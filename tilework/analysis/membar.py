@@ -5,8 +5,8 @@
     ttg.local_store %y, %m           writes what others may still be reading: a barrier again
 
 The state on the way through a function is what was read and written since the last barrier. An op that touches bytes
-which are pending, one of the two a write, needs a barrier in front. An op with scratch memory writes it, waits in itself
-and reads it, so behind it nothing else is pending; not so a layout conversion that waits only within its warps.
+which are pending, one of the two a write, needs a barrier in front. An op with scratch memory writes it, waits in
+itself and reads it, so behind it nothing else is pending; not so a layout conversion that waits only within its warps.
 Copies in the background are over at their wait, for the thread that started them: behind it comes a barrier. Loops are
 followed until nothing changes. A call may write the whole frame of its callee; behind it, what the callee leaves
 pending is.

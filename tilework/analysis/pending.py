@@ -1,9 +1,9 @@
 """Accesses to shared memory that nothing has ordered yet, followed through the control flow of a function.
 
-`Walk` visits the ops in the order they run. The state on the way is `Pending`: the bytes that were read and written, and
-by which op. Where ways meet the states are joined, and loops are followed until nothing changes. What an op does to the
-state is left to the analysis that derives from it: barriers between threads (`membar.py`), and fences between the two
-ways to shared memory (`proxy_fences.py`).
+`Walk` visits the ops in the order they run. The state on the way is `Pending`: the bytes that were read and written,
+and by which op. Where ways meet the states are joined, and loops are followed until nothing changes. What an op does to
+the state is left to the analysis that derives from it: barriers between threads (`membar.py`), and fences between the
+two ways to shared memory (`proxy_fences.py`).
 """
 
 from collections.abc import Callable, Sequence

@@ -53,7 +53,7 @@ def shared_layout(module: PtxModule, dynamic: int) -> tuple[dict[str, int], int]
     align = max((variable.align for variable in open_ended), default=16)
     start = (end + align - 1) // align * align if open_ended or dynamic else end
     offsets |= {variable.name: start for variable in open_ended}
-    return offsets, start + dynamic
+    return offsets, (start + dynamic + 3) // 4 * 4  # code for narrow atomics uses the whole word around its bytes
 
 
 def local_layout(module: PtxModule) -> tuple[dict[str, int], int]:

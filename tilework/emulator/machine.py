@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tilework.emulator.layout import frame_layout, local_variables, names_in
 from tilework.emulator.memory import Array, MemoryFault
 from tilework.emulator.syntax import EmulatorError, Function, Instruction, PtxModule, Reg, Symbol, Vector
 from tilework.emulator.translate import COLLECTIVE, WARP, Block, Mask, Op, Translator, Unsupported, load_rules
@@ -60,6 +61,8 @@ class Code:
     runs: list[Run] = field(default_factory=list)
     at_label: dict[str, Run] = field(default_factory=dict)
     callees: dict[tuple[Key, str], "Code"] = field(default_factory=dict)
+    frame_end: int = 0  # in the local window
+    copies: list[tuple[Array, int]] = field(default_factory=list)  # arguments that go to the frame, and their offsets
 
 
 class Observer(Protocol):
@@ -102,10 +105,13 @@ class Machine(Waiting):
     # laying out code
 
     def lay_out(self, function: Function, prefix: Key, caller: Run | None, params: dict[str, Array]) -> Code:
-        from tilework.emulator.layout import local_variables  # sizes of what a function declares
-
-        params = {**params, **local_variables(function, self.block.threads)}
-        code = Code(function, Translator(function, self.block, self.symbols, params, self), prefix, caller)
+        frame, end = frame_layout(function, caller.code.frame_end if caller is not None else self.block.local.size)
+        self.block.local.grow(end, self.block.threads)
+        sizes = {variable.name: variable.size for variable in function.params}
+        copies = [(params[name][:, : sizes[name]], offset) for name, offset in frame.items() if name in params]
+        params = {name: data for name, data in params.items() if name not in frame} | local_variables(function, self.block.threads)
+        translator = Translator(function, self.block, names_in(function, self.symbols) | frame, params, self)
+        code = Code(function, translator, prefix, caller, frame_end=end, copies=copies)
         starts = {0, *function.labels.values()}
         for index, ins in enumerate(function.instructions):
             if ins.opcode in ENDS:
@@ -119,8 +125,8 @@ class Machine(Waiting):
             collective = bool(body) and body[0].opcode in COLLECTIVE
             code.runs.append(Run((*prefix, number), body, code, end, collective))
         by_start = dict(zip(edges, code.runs, strict=True))
-        nowhere = Run((*prefix, len(code.runs)), [], code, None)
-        code.at_label = {label: by_start.get(at, nowhere) for label, at in function.labels.items()}
+        code.runs.append(Run((*prefix, len(code.runs)), [], code, Instruction("ret", (), (), line=function.line, text="}")))
+        code.at_label = {label: by_start.get(at, code.runs[-1]) for label, at in function.labels.items()}
         return code
 
     def operations(self, run: Run) -> list[Op]:
@@ -144,8 +150,8 @@ class Machine(Waiting):
         self.barriers, self.strands, self.meetings = {}, {}, {}
         self.finished = ~self.block.exists
         for translator in self.translators(self.kernel):
-            for register in translator.registers.values():
-                register[...] = np.zeros((), register.dtype)
+            for pool in translator.pools:
+                pool.fill(0)
         self.begin()
         with np.errstate(all="ignore"):
             while self.strands:
@@ -163,8 +169,7 @@ class Machine(Waiting):
 
     def begin(self) -> None:
         """All threads start together."""
-        if self.kernel.runs:
-            self.strands[(0, self.kernel.runs[0])] = self.block.exists.copy()
+        self.strands[(0, self.kernel.runs[0])] = self.block.exists.copy()
 
     patience = 0
     last: Any = None
@@ -257,8 +262,7 @@ class Machine(Waiting):
 
     def go(self, group: int, run: Run | None, mask: Array) -> None:
         """Threads go on at a run, joining those that are there; None is the end of the function."""
-        if run is None or run.key[-1] >= len(run.code.runs):
-            raise EmulatorError("the code ends without ret or exit")
+        assert run is not None  # the last run of a function is a return
         at = (group, run)
         here = self.strands.get(at)
         self.strands[at] = mask if here is None else here | mask
@@ -356,9 +360,8 @@ class Machine(Waiting):
                         raise Unsupported(end, "an argument is not a .param variable")
                     params[variable.name] = run.code.translator.params[item.name]
             code = run.code.callees[(run.key, name)] = self.lay_out(function, run.key, run, params)
-        if not code.runs:
-            self.go(group, run.next(), mask)
-            return
+        for data, offset in code.copies:
+            self.block.local.rows(self.block.threads)[mask, offset : offset + data.shape[1]] = data[mask]
         self.go(group, code.runs[0], mask)
 
     ENDINGS = {

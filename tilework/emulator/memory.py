@@ -116,9 +116,10 @@ class Memory:
         """Which of the addresses have `size` bytes inside of one allocation; True when all do, found quickly."""
         low, high = int(addresses.min()), int(addresses.max())
         at = bisect.bisect(self.starts, low) - 1
-        if at >= 0 and high + size <= self.ends[at]:
+        slack = 3 if size == 4 else 0  # code for narrow atomics uses the whole word around its bytes
+        if at >= 0 and high + size <= self.ends[at] + slack:
             return True
-        starts, ends = np.array(self.starts, np.uint64), np.array(self.ends, np.uint64)
+        starts, ends = np.array(self.starts, np.uint64), np.array(self.ends, np.uint64) + np.uint64(slack)
         if not len(starts):
             return np.zeros(len(addresses), bool)
         found = np.searchsorted(starts, addresses, "right").astype(np.int64) - 1

@@ -25,6 +25,8 @@ TYPE_BYTES: dict[str, int] = dict(zip(TYPES, (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4
 REPLACE_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")  # as PTX counts
 INTERLEAVES = ("none", "16B", "32B")
 SWIZZLES = ("none", "32B", "64B", "128B")
+SPANS = {"32B": 32, "64B": 64, "128B": 128}
+PIECE = 16  # bytes that stay together
 PROMOTIONS = ("none", "64B", "128B", "256B")
 FILLS = ("zero", "nan")
 NAN_HALF = 0x7FF7  # what the engine fills with, in every 16 bits
@@ -72,12 +74,16 @@ class TensorMap:
 
     @property
     def copy_bytes(self) -> int:
-        """The bytes of a box in shared memory, and what an mbarrier is told."""
+        """The bytes of a box, as an mbarrier is told of them."""
         return int(np.prod(self.counts)) * self.width
 
-    def swizzled(self, addresses: Array) -> Array:
-        """Where bytes of a box go in shared memory: bits 4 and up are exchanged by bits 7 and up (xor)."""
-        return swizzled(addresses, SWIZZLES.index(self.swizzle))
+    def pieces(self, start: int) -> Array:
+        """The shared addresses of the 16-byte pieces of a box at `start`. Rows are dense, or as long as the span of the swizzle."""
+        inner = self.box[0] * self.width
+        pitch = SPANS.get(self.swizzle, inner)
+        rows = np.arange(self.copy_bytes // inner, dtype=np.uint64)[:, None] * np.uint64(pitch)
+        plain = np.uint64(start) + rows + np.arange(0, inner, PIECE, dtype=np.uint64)
+        return swizzled(plain.reshape(-1), SWIZZLES.index(self.swizzle))
 
     def rows(self, start: Sequence[int]) -> tuple[Array, Array]:
         """(address of element `start[0]` of every row of the box at `start`, whether the row is in the tensor)."""
@@ -89,10 +95,10 @@ class TensorMap:
         first = self.address + start[0] * self.width
         return (offsets.reshape(-1) + first).astype(np.uint64), inside.reshape(-1)
 
-    def columns(self, start: int) -> slice:
-        """Which elements of a row of the box are in the tensor."""
-        low = min(max(0, -start), self.box[0])
-        return slice(low, max(low, min(self.box[0], self.sizes[0] - start)))
+    def columns(self, start: int, unit: int = 1) -> slice:
+        """Which elements of a row of the box are in the tensor, whose end is rounded up to `unit` elements."""
+        low, end = min(max(0, -start), self.box[0]), -(-self.sizes[0] // unit) * unit
+        return slice(low, max(low, min(self.box[0], end - start)))
 
     def check(self) -> None:
         """`TensorMapError` for what the driver refuses."""
@@ -111,8 +117,7 @@ class TensorMap:
             refuse(not 0 < step <= 8, f"element strides of {self.steps}; 1 to 8 are possible")
         inner = self.box[0] * self.width
         refuse(self.interleave == "none" and inner % 16 != 0, f"a box of {inner} bytes in the first dimension; multiples of 16 are possible")
-        span = {"32B": 32, "64B": 64, "128B": 128}.get(self.swizzle, inner)
-        refuse(inner > span, f"a box of {inner} bytes in the first dimension with a swizzle of {self.swizzle}")
+        refuse(inner > SPANS.get(self.swizzle, inner), f"a box of {inner} bytes in the first dimension with a swizzle of {self.swizzle}")
         refuse(self.interleave != "none", f"the interleave {self.interleave} is not supported by the emulator")
         refuse(self.fill == "nan" and not self.type.startswith(("f", "bf", "tf")), f"a fill with NaN for {self.type}")
 

@@ -146,8 +146,12 @@ class Translator:
     def __init__(self, function: Function, block: Block, symbols: dict[str, int], params: dict[str, Array], machine: Any = None) -> None:
         self.function, self.block, self.symbols, self.params, self.machine = function, block, symbols, params, machine
         self.threads = block.threads
-        self.registers = {name: np.zeros(self.threads, TYPES[type] if type != "b128" else np.dtype("V16")) for name, type in function.registers.items()}
-        self.registers = {name: array.view(unsigned(array.dtype)) for name, array in self.registers.items()}
+        self.registers: dict[str, Array] = {}
+        self.pools = list(params.values())  # whatever is zero when a block starts
+        for type, names in registers_by_type(function).items():
+            pool = np.zeros((len(names), self.threads), unsigned(TYPES[type]) if type != "b128" else np.dtype("V16"))
+            self.registers |= dict(zip(names, pool, strict=True))
+            self.pools.append(pool.view(np.uint8))
 
     # operands
 
@@ -289,6 +293,15 @@ class Translator:
                 op(mine)
 
         return predicated
+
+
+def registers_by_type(function: Function) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, type in function.registers.items():
+        if type not in TYPES and type != "b128":
+            raise EmulatorError(f"PTX line {function.line}: the register {name} of {function.name} has the type .{type}, which is not supported")
+        found.setdefault(type, []).append(name)
+    return found
 
 
 def unsigned(dtype: Any) -> Any:

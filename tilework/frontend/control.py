@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.ir import Block, Operation, Region
 
 from tilework.frontend.merge import Branch, assigned_at, merge_branches, visit_branch
+from tilework.frontend.scopes import finished_index
 from tilework.frontend.semantic.promotion import wider
 from tilework.frontend.statements import visit_body
 from tilework.frontend.values import (
@@ -343,6 +344,7 @@ def loop(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
     )
     gen.builder.insert(op)
     gen.scope.locals = outer
+    gen.scope.locals[finished_index(name)] = gen.semantic.cast(lower, index_type, None)
     carried.bind_results(gen, kept, op.results)
 
 

@@ -158,7 +158,8 @@ def changed_names(then: Branch, other: Branch) -> list[str]:
     return [
         name
         for name, value in then.locals.items()
-        if name in other.locals and (value is not before.get(name) or other.locals[name] is not before.get(name))
+        if name in other.locals and name.isidentifier()
+        if value is not before.get(name) or other.locals[name] is not before.get(name)
     ]
 
 

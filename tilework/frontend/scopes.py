@@ -46,6 +46,8 @@ class Scope:
             return self.locals[name]
         except KeyError:
             pass
+        if (index := self.locals.get(finished_index(name))) is not None:
+            return index
         if name in self.captured:
             value = self.captured[name]
             if allow_any or is_allowed_global(value):
@@ -71,6 +73,14 @@ class Scope:
         known = [*self.locals, *(key for key in self.captured if not key.startswith("_")), *builtins]
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
         return f"\nhelp: did you mean `{close[0]}`?" if close else ""
+
+
+def finished_index(name: str) -> str:
+    """Where the locals keep the variable of a finished loop; never an identifier, so that branches and loops ignore it.
+
+    Its value is unspecified (there may have been no iteration), but reading it is allowed.
+    """
+    return f"{name} after its loop"
 
 
 def assigned_lines(tree: ast.AST, name: str, where: SourceMap, updates: bool = True) -> list[int]:

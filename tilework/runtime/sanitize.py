@@ -121,7 +121,8 @@ class Extents:
         """What a fault code means."""
         if table[0]:
             _, address, code, x, y, z = table[:6]
-            return self.access_error(int(code), int(address), (x, y, z))
+            below = int(address) >> 63  # memory may lie so low that a wrong index reaches below address 0
+            return self.access_error(int(code), int(address) - (below << 64), (x, y, z))
         message, place = interface.faults[code - 1]
         if not message.startswith(PREFIX):
             return fault_error(interface, grid, code, linear)

@@ -52,7 +52,7 @@ def integer_redux(x: Array, out: Any) -> Results:
 def warp_scan(x: Array, out: Any) -> Results:
     rows = x.reshape(2, 32)
     for step in (1, 2, 4, 8, 16):
-        rows = np.where(LANES >= step, rows + np.roll(rows, step, axis=1), rows)
+        rows = np.where(step <= LANES, rows + np.roll(rows, step, axis=1), rows)
     return {1: rows}
 
 

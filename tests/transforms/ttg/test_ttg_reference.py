@@ -36,7 +36,6 @@ EQUAL = (
     "tritongpu-reduce-data-duplication",
     "tritongpu-reorder-instructions",
     "triton-nvidia-gpu-fence-insertion",
-    "tritongpu-allocate-warp-groups",
 )
 STAGED = ("nvgpu-warp-specialization", "tritongpu-assign-latencies", "tritongpu-pipeline")
 STEPS = [step for file in sorted(DUMPS.rglob("*.passes")) for step in steps(file) if step.name in EQUAL]

@@ -50,6 +50,23 @@ RULE_FILES = (atomics, checks, control, debug, dot, elementary, fork, gather, hi
 
 CONTEXT = [(i32, "pid0"), (i32, "pid1"), (i32, "pid2"), (i32, "np0"), (i32, "np1"), (i32, "np2"), (ptr, "arena")]
 ARENA_BYTES = "ttc.arena_bytes"
+# where paths join, LLVM carries a bfloat as a float on x86 and rounds it back with this function of the C run-time
+ROUND_TO_BFLOAT = """
+define hidden bfloat @__truncsfbf2(float %x) nounwind {
+  %bits = bitcast float %x to i32
+  %above = lshr i32 %bits, 16
+  %odd = and i32 %above, 1
+  %half = add i32 %odd, 32767
+  %up = add i32 %bits, %half
+  %quiet = or i32 %bits, 4194304
+  %nan = fcmp uno float %x, %x
+  %chosen = select i1 %nan, i32 %quiet, i32 %up
+  %high = lshr i32 %chosen, 16
+  %short = trunc i32 %high to i16
+  %y = bitcast i16 %short to bfloat
+  ret bfloat %y
+}
+"""
 
 
 def emit_module(module: ModuleOp, target: HostTarget, *, fuses: bool = True, lines: bool = False) -> str:
@@ -63,7 +80,8 @@ def emit_module(module: ModuleOp, target: HostTarget, *, fuses: bool = True, lin
     for name, slots in [kernel for op in functions for kernel in emitter.function(op)]:
         emitter.range(name, slots)
     module.attributes[ARENA_BYTES] = int_attr(emitter.arena_bytes, i64_type)
-    return emitter.module.text() + (checks.FUNCTION if emitter.uses_checks else "")
+    text = emitter.module.text() + (checks.FUNCTION if emitter.uses_checks else "")
+    return text + (ROUND_TO_BFLOAT if target.arch == "x86_64" and " bfloat" in text else "")
 
 
 def arena_size(module: ModuleOp) -> int:

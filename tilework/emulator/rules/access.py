@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tilework.emulator.memory import Array
-from tilework.emulator.syntax import Address, Instruction, Operand, Symbol, Vector
+from tilework.emulator.syntax import Address, EmulatorError, Instruction, Operand, Symbol, Vector
 from tilework.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
 SPACES = ("global", "shared", "local", "const", "param")
@@ -32,7 +32,7 @@ def element(ins: Instruction, t: Translator) -> tuple[Any, int]:
 @rule("ld", "ldu")
 def ld(ins: Instruction, t: Translator) -> Op:
     dtype, count = element(ins, t)
-    space = space_of(ins)
+    space = space_at(ins, ins.operands[1], t)
     if ins.modifiers[-1] == "b128" and not isinstance(ins.operands[0], Vector):
         return load_wide(ins, t, space)
     targets = ins.operands[0].items if isinstance(ins.operands[0], Vector) else (ins.operands[0],)
@@ -72,7 +72,7 @@ def st(ins: Instruction, t: Translator) -> Op:
         return store_async(ins, t)
     dtype, count = element(ins, t)
     place, source = ins.operands[0], ins.operands[1]
-    space = space_of(ins)
+    space = space_at(ins, place, t)
     if ins.modifiers[-1] == "b128" and not isinstance(source, Vector):
         wide = t.registers[source.name].view(np.uint64).reshape(-1, 2)  # type: ignore[union-attr]
         read: Callable[[Array], Array] = lambda threads: wide[threads]  # noqa: E731
@@ -105,10 +105,21 @@ def is_variable(place: Operand, t: Translator) -> bool:
     return isinstance(place, Address) and isinstance(place.base, Symbol) and place.base.name in t.params
 
 
+def space_at(ins: Instruction, place: Operand, t: Translator) -> str:
+    """The space of an access. A parameter whose address its function takes is in local memory."""
+    space = space_of(ins)
+    if space == "param" and isinstance(place, Address) and isinstance(place.base, Symbol) and not t.function.is_kernel:
+        return "param" if place.base.name in t.params else "local"
+    return space
+
+
 def parameter(t: Translator, place: Operand, dtype: Any, count: int) -> Array:
     assert isinstance(place, Address) and isinstance(place.base, Symbol)
-    size = np.dtype(dtype).itemsize
-    return t.params[place.base.name][:, place.offset : place.offset + size * count].view(dtype)
+    size = np.dtype(dtype).itemsize * count
+    data = t.params[place.base.name]
+    if place.offset < 0 or place.offset + size > data.shape[1]:
+        raise EmulatorError(f"{size} bytes at {place.offset} are outside of {place.base.name}, which has {data.shape[1]} bytes")
+    return data[:, place.offset : place.offset + size].view(dtype)
 
 
 def load_parameter(t: Translator, place: Operand, dtype: Any, targets: tuple[Operand, ...]) -> Op:

@@ -72,7 +72,10 @@ def add(ins: Instruction, t: Translator) -> Op:
 
 
 def carry_register(t: Translator) -> Array:
-    return t.registers.setdefault("CC.CF", np.zeros(t.threads, bool))
+    if "CC.CF" not in t.registers:
+        t.registers["CC.CF"] = np.zeros(t.threads, bool)
+        t.pools.append(t.registers["CC.CF"])
+    return t.registers["CC.CF"]
 
 
 @rule("addc", "subc")

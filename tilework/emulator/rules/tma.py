@@ -4,8 +4,10 @@
     cp.async.bulk.tensor.2d.global.shared::cta.bulk_group  [%rd1, {%r2, %r3}], [%r1];
 
 Coordinates are counted in elements, innermost first, and may lie outside of the tensor: those elements are filled on loads and left
-out on stores. In shared memory the box is dense, innermost first, with 16-byte pieces swizzled on absolute addresses. The
-mbarrier is told of the whole box. Tensor maps are made by `tensor_map.encode_tensor_map`.
+out on stores. The innermost one must be a multiple of 16 bytes; an H200 ends a kernel with "illegal instruction" where it is not. In
+shared memory the rows of the box follow each other, at the span of the swizzle if there is one, with 16-byte pieces swizzled on
+absolute addresses. The mbarrier is told of the whole box. Loads of tf32 round to nearest even; .ftz types are not flushed. Tensor
+maps are made by `tensor_map.encode_tensor_map`.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,10 +24,9 @@ from tilework.emulator.rules.async_copy import Signal, check_multicast, combine
 from tilework.emulator.rules.atomics import FUNCTIONS
 from tilework.emulator.rules.barriers import per_thread
 from tilework.emulator.syntax import Address, EmulatorError, Imm, Instruction, Operand, Vector
-from tilework.emulator.tensor_map import NAN_HALF, SIZE, TensorMap, TensorMapError, decode, replace_field
+from tilework.emulator.tensor_map import NAN_HALF, PIECE, SIZE, TensorMap, TensorMapError, decode, replace_field
 from tilework.emulator.translate import WARP, Mask, Op, Translator, Unsupported, rule
 
-PIECE = 16
 ALIGNMENT = 128  # of a box in shared memory
 NUMBERS: dict[str, Any] = {
     "u8": np.dtype(np.uint8), "u16": np.dtype(np.uint16), "u32": np.dtype(np.uint32), "s32": np.dtype(np.int32), "u64": np.dtype(np.uint64),
@@ -82,16 +83,20 @@ class Box:
     thread: int
     ins: Instruction
     t: Translator
+    by_pieces: bool = False
 
     def __post_init__(self) -> None:
         if self.shared % ALIGNMENT:
             raise EmulatorError(f"a box at shared address {self.shared:#x}, which is not a multiple of {ALIGNMENT}")
+        if self.start[0] * self.map.width % PIECE:
+            what = f"{self.start[0]} elements of {self.map.width} bytes are not a multiple of {PIECE} bytes"
+            raise EmulatorError(f"a box at coordinate {self.start[0]} of the first dimension: {what}")
         addresses, inside = self.map.rows(self.start)
-        self.columns = self.map.columns(self.start[0])
+        self.columns = self.map.columns(self.start[0], PIECE // self.map.width if self.by_pieces else 1)
         self.used = np.flatnonzero(inside) if self.columns.stop > self.columns.start else np.zeros(0, np.int64)
         self.rows = addresses[self.used] + np.uint64(self.columns.start * self.map.width)
         self.length = self.columns.stop - self.columns.start
-        self.pieces = self.map.swizzled(self.shared + np.arange(0, self.map.copy_bytes, PIECE, dtype=np.uint64))
+        self.pieces = self.map.pieces(self.shared)
         self.by_row, self.by_piece = np.full(len(self.rows), self.thread), np.full(len(self.pieces), self.thread)
         self.bits = np.dtype(f"u{self.map.width}")
         if len(self.rows):
@@ -111,7 +116,8 @@ class Box:
         if self.map.fill == "nan":
             box.view(np.uint16)[:] = NAN_HALF
         if len(self.rows):
-            box[self.used, self.columns] = self.read_rows()
+            rows = self.read_rows()
+            box[self.used, self.columns] = to_tf32(rows) if self.map.type.startswith("tf32") else rows
         return box
 
     def put(self, box: Array) -> None:
@@ -128,6 +134,12 @@ class Box:
         if reduce is not None:
             rows = reduce(self.read_rows(), np.ascontiguousarray(rows))
         self.t.port("global").write(self.rows, rows, self.by_row, self.ins, "async store", align=self.map.width)
+
+
+def to_tf32(bits: Array) -> Array:
+    """f32 rounded to the nearest tf32, ties to even."""
+    wide = bits.astype(np.uint64)
+    return ((wide + np.uint64(0xFFF) + (wide >> np.uint64(13) & np.uint64(1))) & np.uint64(0xFFFFE000)).astype(np.uint32)
 
 
 def load(ins: Instruction, t: Translator, rank: int) -> Op:
@@ -157,7 +169,8 @@ def load(ins: Instruction, t: Translator, rank: int) -> Op:
 
 
 def store(ins: Instruction, t: Translator, rank: int) -> Op:
-    """A box to global memory, or combined with what is there."""
+    """A box to global memory, or combined with what is there. A reduction of f16 or bf16 works on whole pieces of 16 bytes (measured on
+    an H200): it also changes what follows the end of a row whose length is not a multiple of them."""
     target, source = tensor_operand(ins, t, ins.operands[0], rank), t.address(ins.operands[1])
     name = next((kind for kind in ins.modifiers if kind in FUNCTIONS and kind != "exch"), None)
     if ("reduce" in ins.modifiers) != (name is not None):
@@ -166,7 +179,9 @@ def store(ins: Instruction, t: Translator, rank: int) -> Op:
     def op(mask: Mask) -> None:
         for thread in t.active(mask).tolist():
             one = np.array([thread])
-            issue(Box(*target(thread), int(source(one)[0]), thread, ins, t), one)
+            map, start = target(thread)
+            by_pieces = name is not None and map.type in ("f16", "bf16")
+            issue(Box(map, start, int(source(one)[0]), thread, ins, t, by_pieces), one)
 
     def issue(box: Box, one: Array) -> None:
         reduce = combine(name, NUMBERS[box.map.type]) if name is not None else None

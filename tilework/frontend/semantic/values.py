@@ -94,7 +94,7 @@ class ValuesMixin:
             raise ValueError("dtype must be specified when value is not a tensor")
         number = plain(value)
         if isinstance(number, float) and number != 0 and dtype.is_int() and not dtype.is_bool():
-            raise TypeError(f"{number} is a float: it cannot fill a block of type {dtype}; write {number:.0f}, or cast a tensor")
+            raise TypeError(f"{number} is a float: it cannot fill a block of type {dtype}; pass an int, or cast the block")
         return self.constant(number, block(dtype, sizes))
 
     def constant(self: "Semantic", value: Any, type: dtype) -> tl.tensor:

@@ -43,7 +43,7 @@ class CoalesceAsyncCopyPass(ModulePass):
 
 
 def clipped(copy: ttg.AsyncCopyGlobalToLocalOp) -> Blocked | None:
-    """The layout for the pointers with as many neighbours per thread as one write takes; None if they are few enough."""
+    """The layout with as many neighbours per thread as one write takes; None if the pointers have no more."""
     pointers = copy.src.type
     given = encoding_of(pointers)
     if not isinstance(given, Blocked) or not isinstance(encoding_of(copy.dst.type), SwizzledShared):

@@ -5,9 +5,9 @@
     ttng.warp_group_dot %a, %b, %c     ==>     ttng.fence_async_shared {bCluster = false}
                                                ttng.warp_group_dot %a, %b, %c
 
-`wgmma` reads memory through another path, the async proxy (PTX ISA, "Proxies"); what was written by ordinary stores must
-be fenced first. That is memory filled by `ttg.local_alloc` or `ttg.local_store`; `cp.async` and TMA need no fence here.
-A fence leaves the loops in which nothing is stored, and two in a row are one. Nothing to do before sm_90.
+`wgmma` reads memory through another path, the async proxy (PTX ISA, "Proxies"); what was written by ordinary stores
+must be fenced first. That is memory filled by `ttg.local_alloc` or `ttg.local_store`; `cp.async` and TMA need no fence
+here. A fence leaves the loops in which nothing is stored, and two in a row are one. Nothing to do before sm_90.
 Stage: TTGIR to TTGIR. Cost: one walk, and the aliases of each function with such a dot.
 """
 

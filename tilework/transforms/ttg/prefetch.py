@@ -8,8 +8,8 @@
                                                         %d1 = tt.dot %x1, %y1, %d0
                                                         yield next %a, next %b, x0', y0'
 
-While the tensor cores work on one slice of K, the next is on its way from shared memory to registers. A slice has
-8 * kWidth elements along K, what one `mma` takes. Fires in loops with a single `tt.dot` for `mma.sync` (version 2) whose
+While the tensor cores work on one slice of K, the next is on its way from shared memory to registers. A slice has 8 *
+kWidth elements along K, what one `mma` takes. Fires in loops with a single `tt.dot` for `mma.sync` (version 2) whose
 operands are loaded from memory that the loop carries, perhaps through casts, and where nothing is written or waited for
 in front of the loads: the memory of the next iteration is ready at the end of this one.
 Stage: TTGIR to TTGIR. Cost: one walk.
@@ -49,7 +49,7 @@ FILLS = frozenset(
 
 @dataclass(frozen=True)
 class Operand:
-    """How an operand of the dot comes from memory: the ops from the load to the dot, and where the memory is carried."""
+    """How an operand of the dot comes from memory: the ops from the load on, and where the memory is carried."""
 
     chain: tuple[Operation, ...]
     carried: int  # the number among the iteration arguments

@@ -11,9 +11,10 @@
                                      ==>    ttng.async_tma_copy_local_to_global %d[%x, %y] %m
                                             ttng.async_tma_store_wait {pendings = 0}
 
-Gathers, scatters and reductions go the same ways. A `ttg.local_alloc` of a loaded block in the layout in which TMA wrote
-it is that memory. A descriptor made in the kernel is written to scratch memory (`tensormap.py`). Loads in pipelined loops
-were lowered before, in `pipeline/`. An op whose descriptor has no layout that TMA can write is left as it is.
+Gathers, scatters and reductions go the same ways. A `ttg.local_alloc` of a loaded block in the layout in which TMA
+wrote it is that memory. A descriptor made in the kernel is written to scratch memory (`tensormap.py`). Loads in
+pipelined loops were lowered before, in `pipeline/`. An op whose descriptor has no layout that TMA can write is left as
+it is.
 Stage: TTGIR to TTGIR, sm_90 and later. Cost: one walk.
 """
 
@@ -86,7 +87,7 @@ def emitter(op: Operation) -> EntryEmitter:
 
 
 def block_layout(descriptor: SSAValue, tensor: Attribute) -> NvmmaShared | None:
-    """How TMA lays a block of `descriptor` out that is used as `tensor`, which may lack leading dimensions of size 1."""
+    """How TMA lays out a block of `descriptor` used as `tensor`, which may lack leading dimensions of size 1."""
     encoding, rank = encoding_of(descriptor.type), len(shape_of(tensor))
     if not isinstance(encoding, NvmmaShared):
         return None
