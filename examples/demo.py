@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import importlib.util
 import statistics
 import sys
 import time
@@ -66,8 +67,35 @@ def time_of(call: Callable[[], Any], seconds: float = 0.1) -> float:
     return statistics.median(times) * 1e3
 
 
-def launch_case(case: Case, seed: int = 0) -> tuple[float, float, float, float]:
-    """Compile and launch a case on the CPU: milliseconds of the first call, of a call, of NumPy, and the error."""
+# the same work in torch, where it has a function for it; `t` is torch and `a` the arguments as tensors
+TORCH: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+    "add": lambda t, a: t.add(a["x_ptr"], a["y_ptr"]),
+    "softmax": lambda t, a: t.softmax(a["in_ptr"], 1),
+    **dict.fromkeys(
+        ("matmul", "matmul_block_pointers", "matmul_descriptors"), lambda t, a: t.matmul(a["a_ptr"], a["b_ptr"])
+    ),
+    "attention": lambda t, a: t.nn.functional.scaled_dot_product_attention(a["q_ptr"], a["k_ptr"], a["v_ptr"]),
+    "attention_causal": lambda t, a: t.nn.functional.scaled_dot_product_attention(
+        a["q_ptr"], a["k_ptr"], a["v_ptr"], is_causal=True
+    ),
+    "layernorm_forward": lambda t, a: t.layer_norm(a["x_ptr"], a["w_ptr"].shape, a["w_ptr"], a["b_ptr"]),
+    "dropout": lambda t, a: t.dropout(a["x_ptr"], 0.3, True),
+    "sort": lambda t, a: t.sort(a["x_ptr"], 1),
+}
+
+
+def time_of_torch(case: Case, inputs: dict[str, Any]) -> float | None:
+    """Milliseconds of the same work in torch; None where torch is not installed or has no function for it."""
+    work = TORCH.get(case.name)
+    if work is None or importlib.util.find_spec("torch") is None:
+        return None
+    torch = importlib.import_module("torch")
+    tensors = {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in inputs.items()}
+    return time_of(lambda: work(torch, tensors))
+
+
+def launch_case(case: Case, seed: int = 0) -> tuple[float, float, float, float | None, float]:
+    """Compile and launch a case on the CPU: milliseconds of the first call, of a call, of NumPy, of torch, and the error."""
     arrays = case.arguments(np.random.default_rng(seed))
     inputs = copy.deepcopy(arrays)
     expected = case.expected(inputs)
@@ -77,7 +105,7 @@ def launch_case(case: Case, seed: int = 0) -> tuple[float, float, float, float]:
     launch()
     first = (time.perf_counter() - start) * 1e3
     error = largest_error(arrays, expected)
-    return first, time_of(launch), time_of(lambda: case.expected(inputs)), error
+    return first, time_of(launch), time_of(lambda: case.expected(inputs)), time_of_torch(case, inputs), error
 
 
 def main() -> int:
@@ -90,14 +118,15 @@ def main() -> int:
         knobs.cache.dir = folder
         launch_case(all_cases()[0])  # the first compile loads xDSL and LLVM; the table shows what comes after
         knobs.compilation.always_compile = True
-        print(f"{'kernel':24}{'compile':>11}{'run':>11}{'NumPy':>11}{'max error':>12}   result")
+        print(f"{'kernel':24}{'compile':>11}{'run':>11}{'NumPy':>11}{'torch':>11}{'max error':>12}   result")
         for case in all_cases():
             case.kernel.device_caches.clear()
-            first, own, numpy, error = launch_case(case)
+            first, own, numpy, torch, error = launch_case(case)
             good = error <= case.atol
             failures += not good
             print(
-                f"{case.name:24}{first:8.1f} ms{own:8.3f} ms{numpy:8.3f} ms{error:12.1e}"
+                f"{case.name:24}{first:8.1f} ms{own:8.3f} ms{numpy:8.3f} ms"
+                f"{'-' if torch is None else f'{torch:.3f} ms':>11}{error:12.1e}"
                 f"   {'equal to NumPy' if good else f'WRONG, allowed {case.atol:.0e}'}"
             )
     return 1 if failures else 0

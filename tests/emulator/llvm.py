@@ -67,8 +67,8 @@ work:
 """
     results = []
     for target in targets:
-        arrays = [np.resize(value, count).astype(np.uint8) if value.dtype == bool else np.resize(value, count) for value in inputs]
-        results.append(launch(text, *arrays, np.zeros(count, np.uint8 if out == bool else out), block=count, target=target)[-1])
+        arrays = [np.resize(value, count).astype(np.uint8) if value.dtype.kind == "b" else np.resize(value, count) for value in inputs]
+        results.append(launch(text, *arrays, np.zeros(count, np.uint8 if out.kind == "b" else out), block=count, target=target)[-1])
     for other in results[1:]:
         assert other.tobytes() == results[0].tobytes(), (other, results[0])
-    return results[0].astype(bool) if out == bool else results[0]
+    return results[0].astype(bool) if out.kind == "b" else results[0]

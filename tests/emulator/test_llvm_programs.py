@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.emulator.llvm import TARGETS, each, launch, ptx_of
+from tests.emulator.llvm import BF16, TARGETS, each, launch, ptx_of
 from tilework.emulator.device import Device
 from tilework.emulator.memory import MemoryFault
 from tilework.emulator.parser import parse_ptx
@@ -286,8 +286,8 @@ def test_atomics_on_integers(target: Any, space: int) -> None:
         for name, start, function in (
             ("add", 5, lambda s, v: s + sum(v)), ("sub", 5, lambda s, v: s - sum(v)), ("and", -1, lambda s, v: np.bitwise_and.reduce([s, *v])),
             ("or", 0, lambda s, v: np.bitwise_or.reduce([s, *v])), ("xor", 9, lambda s, v: np.bitwise_xor.reduce([s, *v])),
-            ("max", 0, lambda s, v: max([s, *v])), ("min", 0, lambda s, v: min([s, *v])), ("umax", 3, lambda s, v: max([s, *v], key=lambda x: x % (1 << bits))),
-            ("umin", -2, lambda s, v: min([s, *v], key=lambda x: x % (1 << bits))), ("nand", 1, None), ("uinc_wrap", 0, None), ("udec_wrap", 0, None),
+            ("max", 0, lambda s, v: max([s, *v])), ("min", 0, lambda s, v: min([s, *v])), ("umax", 3, lambda s, v: max([s, *v], key=lambda x: x % 2**64)),
+            ("umin", -2, lambda s, v: min([s, *v], key=lambda x: x % 2**64)), ("nand", 1, None), ("uinc_wrap", 0, None), ("udec_wrap", 0, None),
         ):  # fmt: skip
             dtype = np.dtype(f"i{bits // 8}")
             values = RANDOM.integers(-1000, 1000, 64).astype(dtype)
@@ -346,8 +346,8 @@ end:
 @all_targets
 @pytest.mark.parametrize("space", (1, 3, 0))
 def test_atomics_on_floats(target: Any, space: int) -> None:
-    for type, dtype in (("float", np.float32), ("double", np.float64), ("half", np.float16), ("bfloat", "bfloat16")):
-        values = RANDOM.integers(-8, 8, 64).astype(np.dtype(dtype) if dtype != "bfloat16" else __import__("ml_dtypes").bfloat16)
+    for type, dtype in (("float", np.float32), ("double", np.float64), ("half", np.float16), ("bfloat", BF16)):
+        values = RANDOM.integers(-8, 8, 64).astype(dtype)
         exact = values.astype(np.float64)
         for name, expected in (("fadd", 3 + exact.sum()), ("fsub", 3 - exact.sum()), ("fmax", max(3, exact.max())), ("fmin", min(3, exact.min()))):
             got = atomic(f"atomicrmw {name} ptr{SPACES[space]} PLACE, {type} %v monotonic", type, values.dtype, 3.0, values, space, target)

@@ -2,14 +2,10 @@
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.emulator.llvm import BF16, TARGETS, each, launch, ptx_of
-from tilework.emulator.device import Device
-from tilework.emulator.memory import MemoryFault
-from tilework.emulator.parser import parse_ptx
+from tests.emulator.llvm import BF16, each
 
 RANDOM = np.random.default_rng(6)
 N = np.arange(64, dtype=np.int32)

@@ -1,8 +1,8 @@
 """Run under an interpreter that has Triton; nothing here imports tilework.
 
-Reads from standard input {"kernels": [...], "texts": [...], "modules": [...]}, each perhaps missing; prints as its last
-line what Triton's own compiler gives for the kernels (executed with `triton` under the name `tilework`), what it prints
-for modules it has only read, and what it says about texts we printed, of the stage that they name (TTIR without one):
+Reads from standard input {"kernels": [...], "texts": [...], "modules": [...], "lowered": [...]}, each perhaps missing;
+prints as its last line what Triton's own compiler gives for the kernels (executed with `triton` under the name
+`tilework`), what it prints for modules it has only read, what it makes of our TTIR (lowered), and what it says about texts we printed, of the stage that they name (TTIR without one):
 {"printed": {key: text}, "refused": {key: message}}.
 """
 
@@ -57,6 +57,13 @@ def reprint(entry: dict, folder: str) -> str:
     return ir.parse_mlir_module(str(write_text(entry, folder)), context).str_nodebug()
 
 
+def lower_text(entry: dict, folder: str) -> str:
+    """The TTGIR that Triton makes of our TTIR."""
+    path = write_text(entry, folder)
+    target = GPUTarget("cuda", entry["arch"], 32)
+    return triton.compile(str(path), target=target, options=entry["options"]).asm["ttgir"]
+
+
 def accept(entry: dict, folder: str) -> None:
     """Compile our text to the end; an exception says what is wrong with it."""
     path = write_text(entry, folder)
@@ -75,6 +82,11 @@ def main() -> None:
         for entry in request.get("modules", ()):
             try:
                 printed[entry["key"]] = reprint(entry, folder)
+            except Exception as error:
+                refused[entry["key"]] = f"{type(error).__name__}: {error}"
+        for entry in request.get("lowered", ()):
+            try:
+                printed[entry["key"]] = lower_text(entry, folder)
             except Exception as error:
                 refused[entry["key"]] = f"{type(error).__name__}: {error}"
         for entry in request.get("texts", ()):

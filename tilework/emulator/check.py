@@ -13,6 +13,7 @@ Blocks run one after the other: accesses of two blocks are ordered only by fence
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from tilework.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped
 from tilework.emulator.memory import GLOBAL_BASE, SHARED_BASE, WINDOW, Array, Memory, MemoryFault
 from tilework.emulator.ordering import Ordering
 from tilework.emulator.pending import STATE, Access, Pending
-from tilework.emulator.shadow import ASYNC, PLAIN, STRONG, Accesses, Conflict, Shadow
+from tilework.emulator.shadow import ASYNC, PLAIN, STRONG, Accesses, Conflict, PagedShadow, Shadow
 from tilework.emulator.syntax import EmulatorError, Instruction
 from tilework.emulator.translate import WARP, Block, Mask, Op, Translator, Unsupported
 
@@ -51,7 +52,7 @@ class Checker:
         self.clocks: Clocks
         self.shared: Shadow
         self.ordering: Ordering
-        self.arena = Shadow(0, GLOBAL_SLOTS)
+        self.arena = PagedShadow(GLOBAL_SLOTS)
 
     # a launch, a block
 
@@ -59,7 +60,7 @@ class Checker:
         self.machine, self.block = machine, machine.block
         self.findings, self.told, self.blocks = [], set(), []
         self.shared = Shadow(self.block.shared.size, min(SHARED_SLOTS, self.block.threads // WARP))
-        self.arena = Shadow(self.memory.top - GLOBAL_BASE, GLOBAL_SLOTS)
+        self.arena = PagedShadow(GLOBAL_SLOTS)
         self.atomics: dict[int, dict[int, Stamp]] = {}
 
     def start(self, ctaid: tuple[int, int, int]) -> None:
@@ -93,7 +94,10 @@ class Checker:
         thread, address = int(accesses.threads[conflict.index]), int(accesses.at[conflict.index]) + base
         was = self.agent(conflict.agent, conflict.block, conflict.was_write, other)
         kind = "used before its wait" if conflict.agent >= self.block.threads else "race"
-        what = f"{self.who(thread)} {verb} {space} address {address:#x}, which {was}, and nothing orders the two"
+        subject = self.who(thread)
+        if accesses.kind == ASYNC:
+            subject = f"{ins.opcode}.{ins.modifiers[0]} of {subject}"
+        what = f"{subject} {verb} {space} address {address:#x}, which {was}, and nothing orders the two"
         self.add(Finding(kind, what, (Site.of(ins), Site.of(other))))
 
     def agent(self, agent: int, block: int, was_write: bool, ins: Instruction) -> str:
@@ -136,11 +140,11 @@ class Checker:
         shadow = self.shared if space == "shared" else self.arena
         if not len(accesses):
             return
-        shadow.grow(int(accesses.at.max()) + 1)
+        located = replace(accesses, at=shadow.locate(accesses.at))
         if not writes:
             if space == "shared":
                 self.check_written(shadow, ins, accesses)
-            found = shadow.read(accesses, self.clocks)
+            found = shadow.read(located, self.clocks)
         else:
             harmless = None
             if values is not None and accesses.kind == PLAIN:
@@ -148,7 +152,7 @@ class Checker:
                 data = self.block.shared.data.data if space == "shared" else self.memory.bytes.data
                 harmless = data[accesses.at] == new
                 self.check_twice(space, base, accesses, new)
-            found = shadow.write(accesses, self.clocks, harmless)
+            found = shadow.write(located, self.clocks, harmless)
         if found is not None:
             self.report_conflict(space, base, "writes" if writes else "reads", accesses, found)
 
@@ -216,10 +220,13 @@ class Checker:
         if space == "generic":
             space = "shared" if SHARED_BASE <= int(addresses[0]) < SHARED_BASE + WINDOW else "global"
             addresses = addresses - np.uint64(SHARED_BASE if space == "shared" else 0)
-        if space == "global":
-            base = GLOBAL_BASE
         own = len(agents) == len(addresses)
         which = np.arange(len(addresses)) if own else np.zeros(len(addresses), np.int64)
+        if space == "global":
+            base = GLOBAL_BASE
+            valid = self.memory.valid(addresses, access.size)
+            if valid is not True:  # copies that read nothing may have any address
+                addresses, which = addresses[valid], which[valid]
         which = np.repeat(which, access.size)
         at = spread(addresses - np.uint64(base), access.size)
         accesses = Accesses(at, agents[which], steps[which], operation.threads[which], self.number(operation.ins), ASYNC)

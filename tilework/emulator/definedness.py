@@ -12,6 +12,7 @@ The accumulator of a wgmma is not there until wgmma.wait_group; a plain mov only
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -59,22 +60,23 @@ class Definedness:
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.defined: dict[tuple[int, str], Array] = {}
+        self.defined: WeakKeyDictionary[Translator, dict[str, Array]] = WeakKeyDictionary()
         self.flight: dict[tuple[int, str], Array] = {}  # number of the wgmma group that a register belongs to
         self.finished: Array = np.zeros(0, np.int64)  # groups of each thread that are done
 
     def start(self, threads: int) -> None:
         """A new block: nothing is defined."""
-        for array in self.defined.values():
-            array[:] = False
+        for arrays in self.defined.values():
+            for array in arrays.values():
+                array[:] = False
         self.flight.clear()
         self.finished = np.zeros(threads, np.int64)
 
     def array(self, t: Translator, name: str) -> Array:
-        key = (id(t), name)
-        found = self.defined.get(key)
+        arrays = self.defined.setdefault(t, {})
+        found = arrays.get(name)
         if found is None:
-            found = self.defined[key] = np.zeros(t.threads, bool)
+            found = arrays[name] = np.zeros(t.threads, bool)
         return found
 
     def require(self, t: Translator, ins: Instruction, names: tuple[str, ...], mask: Array, use: str) -> None:

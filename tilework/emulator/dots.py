@@ -72,7 +72,8 @@ def numbers(words: Array, type: str) -> Array:
     raw = np.ascontiguousarray(words)
     match type:
         case "f16":
-            return raw.view(np.float16).astype(np.float32)
+            with np.errstate(invalid="ignore"):  # signalling NaNs
+                return raw.view(np.float16).astype(np.float32)
         case "bf16":
             return (raw.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
         case "tf32":  # the low 13 bits are not looked at

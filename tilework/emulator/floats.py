@@ -180,10 +180,10 @@ class Format:
         or is so small that other bits do."""
         values = np.asarray(values)
         step = 1 << DROPPED[self.name]
-        if ((values.view(np.int64) & (step - 1)) == step >> 1).any():
+        if np.count_nonzero((values.view(np.int64) & (step - 1)) == step >> 1):
             return None
         tiny = np.abs(values) < self.least
-        return None if tiny.any() and values[tiny].any() else self.nearest(values)
+        return None if np.count_nonzero(tiny) and np.count_nonzero(values[tiny]) else self.nearest(values)
 
     def nearest(self, values: Array) -> Array:
         if self.dtype != BF16:
@@ -208,7 +208,7 @@ class Format:
         if self.name == "f64":
             return values
         missing = np.isnan(values)
-        if missing.any():
+        if np.count_nonzero(missing):
             values = values.copy()
             values.view(self.bits)[missing] = self.nan
         return values

@@ -201,7 +201,7 @@ class Machine(Waiting):
         at = self.pick()
         group, run = self.last = at
         mask = self.strands.pop(at)
-        count = int(mask.sum())
+        count = np.count_nonzero(mask)
         before = self.progress
         self.stalled = False
         if self.strands:
@@ -220,7 +220,7 @@ class Machine(Waiting):
             if self.idle > PATIENCE * max(1, len(self.strands)):
                 last = run.instructions[-1] if run.instructions else run.end
                 raise Stuck(self.located("all threads wait for something that does not happen", last, int(np.flatnonzero(mask)[0])))
-        elif (mask & ~self.in_vain).any():
+        elif self.idle and (mask & ~self.in_vain).any():
             self.idle = 0
 
     idle = 0  # waits in vain since something happened
@@ -277,11 +277,11 @@ class Machine(Waiting):
         if end.predicate is not None:
             register = run.code.translator.registers[end.predicate.name]
             taken = mask & (~register if end.negated else register)
-            rest = mask & ~taken
-            if rest.any():
+            rest = mask ^ taken
+            if np.count_nonzero(rest):
                 self.go(group, run.next(), rest)
-            if not taken.any():
-                return None
+                if not np.count_nonzero(taken):
+                    return None
         getattr(self, self.ENDINGS[end.opcode])(group, run, end, taken)
         return None
 

@@ -90,6 +90,11 @@ class Memory:
         at = bisect.bisect(self.starts, address) - 1
         return at if at >= 0 and address < max(self.ends[at], self.starts[at] + 1) else None
 
+    def around(self, address: int) -> tuple[int, int]:
+        """(start, end) of the allocation that begins at or before an address; the bottom of the arena if there is none."""
+        at = bisect.bisect(self.starts, address) - 1
+        return (self.starts[at], self.ends[at]) if at >= 0 else (GLOBAL_BASE, GLOBAL_BASE)
+
     def span(self, address: int, size: int) -> slice:
         """The bytes of the arena at an address; `MemoryFault` if they are not all allocated together."""
         at = self.index(address)

@@ -18,6 +18,21 @@ if TYPE_CHECKING:
     from tilework.emulator.syntax import Instruction
 
 
+SHIFT = {width: np.uint64(width.bit_length() - 1) for width in (1, 2, 4, 8)}
+BITS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
+
+
+class Columns(dict[int, Array]):
+    """The numbers of the elements of a row, by their count."""
+
+    def __missing__(self, count: int) -> Array:
+        self[count] = np.arange(count)
+        return self[count]
+
+
+COLUMNS = Columns()
+
+
 class Watcher(Protocol):
     """Told of accesses before they happen. `kind` is "load", "store", "atomic", or "async load", "async store" for what the
     copy engine and the tensor cores do on behalf of a thread. Writes come with their `values`, a row for each address."""
@@ -52,6 +67,14 @@ class Port:
         """Where the addresses lie in `data`."""
         return addresses
 
+    def checked_places(self, addresses: Array, size: int, align: int, threads: Array) -> Array:
+        """`places` after `check`. The or of all addresses is no less than any and shows a bit that one is misaligned by, so it mostly
+        answers both questions at once."""
+        together = int(np.bitwise_or.reduce(addresses))
+        if together & (align - 1) or together + size > self.size:
+            self.check(addresses, size, align, threads)
+        return self.places(addresses, threads)
+
     def read(
         self, addresses: Array, dtype: Any, count: int, threads: Array, ins: "Instruction | None" = None,
         kind: str = "load", align: int | None = None,
@@ -60,14 +83,14 @@ class Port:
         if not len(addresses):
             return np.empty((0, count), dtype)
         width = np.dtype(dtype).itemsize
-        self.check(addresses, width * count, width * count if align is None else align, threads)
+        places = self.checked_places(addresses, width * count, width * count if align is None else align, threads)
         if self.watcher is not None:
             self.watcher.access(ins, self.space, kind, addresses, width * count, threads)
-        first = self.places(addresses, threads) // np.uint64(width)
+        first = (places >> SHIFT[width]).view(np.int64)
         view = self.data.views[width]
         if count == 1:
-            return view[first.astype(np.int64)].view(dtype)[:, None]
-        return view[first.astype(np.int64)[:, None] + np.arange(count)].view(dtype)
+            return view[first].view(dtype)[:, None]
+        return view[first[:, None] + COLUMNS[count]].view(dtype)
 
     def write(
         self, addresses: Array, values: Array, threads: Array, ins: "Instruction | None" = None,
@@ -77,15 +100,15 @@ class Port:
         if not len(addresses):
             return
         width, count = values.dtype.itemsize, values.shape[1]
-        self.check(addresses, width * count, width * count if align is None else align, threads)
+        places = self.checked_places(addresses, width * count, width * count if align is None else align, threads)
         if self.watcher is not None:
             self.watcher.access(ins, self.space, kind, addresses, width * count, threads, values)
-        first = (self.places(addresses, threads) // np.uint64(width)).astype(np.int64)
-        view, bits = self.data.views[width], np.ascontiguousarray(values).view(f"u{width}")
+        first = (places >> SHIFT[width]).view(np.int64)
+        view, bits = self.data.views[width], np.ascontiguousarray(values).view(BITS[width])
         if count == 1:
             view[first] = bits[:, 0]
         else:
-            view[first[:, None] + np.arange(count)] = bits
+            view[first[:, None] + COLUMNS[count]] = bits
 
 
 class ArenaPort(Port):
@@ -104,6 +127,14 @@ class ArenaPort(Port):
 
     def places(self, addresses: Array, threads: Array) -> Array:
         return addresses - np.uint64(GLOBAL_BASE)
+
+    def checked_places(self, addresses: Array, size: int, align: int, threads: Array) -> Array:
+        start, end = self.memory.around(int(addresses[0]))
+        inside = addresses - np.uint64(start)  # an allocation starts at a multiple of 256
+        together = int(np.bitwise_or.reduce(inside))
+        if together & (align - 1) or together + size > end - start:
+            self.check(addresses, size, align, threads)
+        return inside + np.uint64(start - GLOBAL_BASE)
 
 
 class LocalPort(Port):

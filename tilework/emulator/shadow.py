@@ -16,6 +16,7 @@ from tilework.emulator.memory import Array
 
 PLAIN, STRONG, ASYNC = 0, 1, 2  # STRONG: atomic, volatile, relaxed and so on; two such accesses never race
 WARP = 32
+PAGE = 4096
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Shadow:
         self.agent[:] = 0
 
     def grow(self, size: int) -> None:
-        """Make room for memory that was allocated meanwhile."""
+        """Make room for `size` bytes or more."""
         if size <= self.size:
             return
         new = Shadow(max(size, 2 * self.size), self.slots)
@@ -67,6 +68,10 @@ class Shadow:
             getattr(new, name)[:, : self.size] = getattr(self, name)
             setattr(self, name, getattr(new, name))
         self.size = new.size
+
+    def locate(self, at: Array) -> Array:
+        """Where the shadows of these bytes are."""
+        return at
 
     def unwritten(self, accesses: Accesses) -> Array:
         """Which of the bytes nobody has written."""
@@ -129,3 +134,24 @@ class Shadow:
         self.agent[cell, at] = accesses.agents[which] + 1
         self.step[cell, at] = accesses.steps[which]
         self.block[cell, at], self.ins[cell, at], self.kind[cell, at] = block, accesses.ins, accesses.kind
+
+
+class PagedShadow(Shadow):
+    """The shadow of a large memory of which little is touched: pages get their place when they are first needed."""
+
+    def __init__(self, slots: int) -> None:
+        super().__init__(16 * PAGE, slots)
+        self.table = np.full(1, -1, np.int64)  # page of the memory: page of the shadow
+        self.used = 0
+
+    def locate(self, at: Array) -> Array:
+        pages = at // PAGE
+        last = int(pages.max())
+        if last >= len(self.table):
+            self.table = np.concatenate([self.table, np.full(last + 1, -1, np.int64)])
+        if (self.table[pages] < 0).any():
+            new = np.unique(pages[self.table[pages] < 0])
+            self.table[new] = self.used + np.arange(len(new))
+            self.used += len(new)
+            self.grow(self.used * PAGE)
+        return self.table[pages] * PAGE + at % PAGE

@@ -31,6 +31,7 @@ from tilework.emulator.syntax import (
     Instruction,
     Not,
     Operand,
+    Pair,
     Reg,
     Sink,
     Special,
@@ -44,7 +45,10 @@ Rule = Callable[[Instruction, "Translator"], Op]
 
 RULES: dict[str, Rule] = {}
 COLLECTIVE: set[str] = set()
-FAMILIES = ("integer", "moves", "access", "atomics", "floating", "converts", "warp", "matrix", "barriers", "async_copy", "tma", "wgmma")
+FAMILIES = (
+    "integer", "bits", "comparisons", "moves", "access", "atomics", "floating", "converts", "warp", "matrix", "barriers", "async_copy",
+    "tma", "wgmma",
+)  # fmt: skip
 
 TYPES: dict[str, Any] = {
     **{f"b{n}": np.dtype(f"u{n // 8}") for n in (8, 16, 32, 64)},
@@ -235,14 +239,19 @@ class Translator:
         if array.dtype.kind == "b":
             bits = "?"
 
+        everyone = self.block.everyone
+
         def put(values: Array, threads: Array) -> None:
-            out[threads] = values.view(bits)
+            if threads is everyone:
+                out[:] = values.view(bits)
+            else:
+                out[threads] = values.view(bits)
 
         return put
 
     def active(self, mask: Mask) -> Array:
         """The numbers of the threads that take part."""
-        return self.block.everyone if mask is True else np.flatnonzero(mask)
+        return self.block.everyone if mask is True else mask.nonzero()[0]
 
     # memory
 
@@ -264,11 +273,13 @@ class Translator:
             value = operand.base.value if isinstance(operand.base, Imm) else self.symbol(operand.base.name) + operand.base.offset
             constant = np.uint64((value + operand.offset) & 0xFFFF_FFFF_FFFF_FFFF)
             return lambda threads: np.full(len(threads), constant)
-        register = self.registers[operand.base.name]
+        register, everyone = self.registers[operand.base.name], self.block.everyone
         if register.dtype.itemsize == 4:
             low = np.uint32(operand.offset & 0xFFFF_FFFF)
-            return lambda threads: (register[threads] + low).astype(np.uint64)
-        return lambda threads: register[threads] + offset
+            return lambda threads: ((register if threads is everyone else register[threads]) + low).astype(np.uint64)
+        if register.dtype != np.uint64:
+            raise EmulatorError(f"the register {operand.base.name} of an address has {8 * register.dtype.itemsize} bits")
+        return lambda threads: (register if threads is everyone else register[threads]) + offset
 
     def translate(self, ins: Instruction) -> Op:
         """The operation of an instruction, under its predicate."""
@@ -283,16 +294,21 @@ class Translator:
             raise Unsupported(ins, str(error)) from error
         if ins.predicate is None:
             return op
-        register, negated = self.registers[ins.predicate.name], ins.negated
+        register, negated, threads = self.registers[ins.predicate.name], ins.negated, self.threads
+        rewrites = any(ins.predicate in parts_of(operand) for operand in ins.operands)
 
         def predicated(mask: Mask) -> None:
-            mine = ~register if negated else register
+            mine = ~register if negated else register.copy() if rewrites else register
             if mask is not True:
                 mine = mine & mask
-            if mine.any():
-                op(mine)
+            if count := np.count_nonzero(mine):
+                op(True if count == threads else mine)
 
         return predicated
+
+
+def parts_of(operand: Operand) -> tuple[Operand, ...]:
+    return (operand.first, operand.second) if isinstance(operand, Pair) else (operand,)
 
 
 def registers_by_type(function: Function) -> dict[str, list[str]]:

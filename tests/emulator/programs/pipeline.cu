@@ -35,7 +35,7 @@ extern "C" __global__ void shared_copies(const float* x, float* out, int tiles) 
 extern "C" __global__ void zero_fill(const float4* x, float4* out, int n) {
   __shared__ float4 rows[32];
   int t = threadIdx.x;
-  __pipeline_memcpy_async(&rows[t], &x[t < n ? t : 0], 16, t < n ? 0 : 16);
+  __pipeline_memcpy_async(&rows[t], t < n ? &x[t] : nullptr, 16, t < n ? 0 : 16);
   __pipeline_commit();
   __pipeline_wait_prior(0);
   out[t] = rows[t];

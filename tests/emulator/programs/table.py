@@ -179,8 +179,8 @@ PROGRAMS = [
     ),
     Program("stencil", "kernels", (16, 8), lambda d: [d.floats(21, 37), Out(np.float32, 21 * 37), 37, 21], formulas.stencil, grid=(3, 3), tolerance=1e-6),
     Program(
-        "tiled_product", "kernels", (16, 16), lambda d: [d.floats(48, 48), d.floats(48, 48), Out(np.float32, 48 * 48), 48],
-        lambda a, b, c, n: {2: a.astype(float) @ b.astype(float)}, grid=(3, 3), tolerance=1e-6,
+        "tiled_product", "kernels", (16, 16), lambda d: [d.floats(32, 32), d.floats(32, 32), Out(np.float32, 32 * 32), 32],
+        lambda a, b, c, n: {2: a.astype(float) @ b.astype(float)}, grid=(2, 2), tolerance=1e-6,
     ),
     Program("sort_bitonic", "kernels", 256, lambda d: [d.integers(-9999, 9999, 256)], lambda x: {0: np.sort(x)}, shared=1024),
 ]  # fmt: skip

@@ -8,6 +8,7 @@
 #s3 = #ttg.nvmma_shared<{swizzlingByteWidth = 32, transposed = false, elementBitWidth = 32, rank = 3}>
 #s8 = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}>
 #st = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 16}>
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
 #smem = #ttg.shared_memory
 
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
@@ -199,5 +200,34 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   tt.func public @plain(%d: !tt.tensordesc<tensor<64x64xf16>>, %x: i32) -> tensor<64x64xf16, #bl> {
     %1 = tt.descriptor_load %d[%x, %x] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16, #bl>
     tt.return %1 : tensor<64x64xf16, #bl>
+  }
+  // The memory goes through the wait of a dot, which then has its type.
+// CHECK-LABEL: @load_waited(
+// CHECK: %[[W:.*]]:2 = ttng.warp_group_dot_wait %{{.*}}, %{{.*}} {pendings = 0 : i32} : tensor<64x64xf32, #mma>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+// CHECK-NEXT: ttng.warp_group_dot %[[W]]#1, %[[W]]#1, %[[W]]#0 {inputPrecision = 0 : i32} : !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+  tt.func public @load_waited(%d: !tt.tensordesc<tensor<64x64xf16, #s>>, %x: i32, %c: tensor<64x64xf32, #mma>) -> tensor<64x64xf32, #mma> {
+    %1 = tt.descriptor_load %d[%x, %x] : !tt.tensordesc<tensor<64x64xf16, #s>> -> tensor<64x64xf16, #bl>
+    %2 = ttg.local_alloc %1 : (tensor<64x64xf16, #bl>) -> !ttg.memdesc<64x64xf16, #s, #smem>
+    %3 = ttng.warp_group_dot %2, %2, %c {inputPrecision = 0 : i32, isAsync = true} : !ttg.memdesc<64x64xf16, #s, #smem> * !ttg.memdesc<64x64xf16, #s, #smem> -> tensor<64x64xf32, #mma>
+    %4:2 = ttng.warp_group_dot_wait %3, %2 {pendings = 0 : i32} : tensor<64x64xf32, #mma>, !ttg.memdesc<64x64xf16, #s, #smem>
+    %5 = ttng.warp_group_dot %4#1, %4#1, %4#0 {inputPrecision = 0 : i32} : !ttg.memdesc<64x64xf16, #s, #smem> * !ttg.memdesc<64x64xf16, #s, #smem> -> tensor<64x64xf32, #mma>
+    tt.return %5 : tensor<64x64xf32, #mma>
+  }
+  // A loop carries memory of the type it was made for: it is filled from registers, as before.
+// CHECK-LABEL: @load_carried(
+// CHECK: %[[X:.*]] = ttg.local_load
+// CHECK: %[[M:.*]] = ttg.local_alloc %[[X]] :
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[M]])
+  tt.func public @load_carried(%d: !tt.tensordesc<tensor<64x64xf16, #s>>, %n: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %1 = tt.descriptor_load %d[%c0, %c0] : !tt.tensordesc<tensor<64x64xf16, #s>> -> tensor<64x64xf16, #bl>
+    %2 = ttg.local_alloc %1 : (tensor<64x64xf16, #bl>) -> !ttg.memdesc<64x64xf16, #s, #smem>
+    %3 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %2) -> (!ttg.memdesc<64x64xf16, #s, #smem>) : i32 {
+      %4 = ttg.local_load %m : !ttg.memdesc<64x64xf16, #s, #smem> -> tensor<64x64xf16, #bl>
+      %5 = ttg.local_alloc %4 : (tensor<64x64xf16, #bl>) -> !ttg.memdesc<64x64xf16, #s, #smem>
+      scf.yield %5 : !ttg.memdesc<64x64xf16, #s, #smem>
+    }
+    tt.return
   }
 }

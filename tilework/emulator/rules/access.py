@@ -47,8 +47,11 @@ def ld(ins: Instruction, t: Translator) -> Op:
     def op(mask: Mask) -> None:
         threads = t.active(mask)
         values = port.read(where(threads), dtype, count, threads, ins)
-        for index, put in enumerate(puts):
-            put(np.ascontiguousarray(values[:, index]), threads)
+        if count == 1:
+            puts[0](values.reshape(-1), threads)
+            return
+        for put, column in zip(puts, np.ascontiguousarray(values.T), strict=True):
+            put(column, threads)
 
     return op
 
@@ -73,9 +76,10 @@ def st(ins: Instruction, t: Translator) -> Op:
     dtype, count = element(ins, t)
     place, source = ins.operands[0], ins.operands[1]
     space = space_at(ins, place, t)
+    read: Callable[[Array], Array]
     if ins.modifiers[-1] == "b128" and not isinstance(source, Vector):
         wide = t.registers[source.name].view(np.uint64).reshape(-1, 2)  # type: ignore[union-attr]
-        read: Callable[[Array], Array] = lambda threads: wide[threads]  # noqa: E731
+        read = lambda threads: wide[threads]  # noqa: E731
     else:
         items = source.items if isinstance(source, Vector) else (source,)
         if len(items) != count:
@@ -87,7 +91,8 @@ def st(ins: Instruction, t: Translator) -> Op:
             single = values[0]
             read = lambda threads: single[threads][:, None]  # noqa: E731
         else:
-            read = lambda threads: np.stack([value[threads] for value in values], axis=1)  # noqa: E731
+            rows = np.empty((t.threads, count), dtype)
+            read = lambda threads: gathered(rows, values, threads)  # noqa: E731
     where, port = t.address(place), t.port(space)
 
     def op(mask: Mask) -> None:
@@ -96,6 +101,13 @@ def st(ins: Instruction, t: Translator) -> Op:
         t.machine.progress += 1
 
     return op
+
+
+def gathered(rows: Array, values: list[Array], threads: Array) -> Array:
+    """The values of these threads, a row for each; `rows` is where those of all threads are put together."""
+    for index, value in enumerate(values):
+        rows[:, index] = value
+    return rows if len(threads) == len(rows) else rows[threads]
 
 
 # parameters of calls are bytes per thread; those of kernels lie in the arena, like constants

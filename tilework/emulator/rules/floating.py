@@ -183,7 +183,14 @@ def extreme(ins: Instruction, t: Translator) -> Op:
     keeps_nan, xors = "NaN" in ins.modifiers, "xorsign" in ins.modifiers
     wants_max = ins.opcode == "max"
 
+    quick: Any = (np.maximum if keeps_nan else np.fmax) if wants_max else (np.minimum if keeps_nan else np.fmin)
+    simple = not xors and format.name != "bf16"
+
     def pick(a: Array, b: Array) -> Array:
+        if simple:
+            value = quick(a, b)
+            if np.count_nonzero(value) == np.size(value):  # NumPy does not order -0 and +0
+                return value
         x, y = (np.abs(a), np.abs(b)) if xors else (a, b)
         less = (x < y) | ((x == y) & np.signbit(x) & ~np.signbit(y))
         value = np.where(less != wants_max, x, y)
@@ -308,6 +315,9 @@ def float_comparison(ins: Instruction, t: Translator, name: str, type: str, numb
     compare = ORDERED.get(name.removesuffix("u") if unordered else name)
     if compare is None:
         raise Unsupported(ins)
+
+    if not unordered and compare is not np.not_equal and not flush:
+        return lambda: compare(first(), second())  # false where one is NaN
 
     def op() -> Array:
         a, b, missing = both()

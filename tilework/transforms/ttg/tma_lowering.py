@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt, ttg, ttng
+from tilework.ir.effects import is_terminator
 from tilework.ir.encodings import encoding_of
 from tilework.ir.rewrite import (
     constant,
@@ -147,16 +148,34 @@ def take_memory(loaded: SSAValue, memory: SSAValue, load_block: Block | None) ->
         wanted = alloc.results[0].type
         assert isinstance(wanted, MemDescType)
         own = len(users) == 1 and alloc.parent is load_block
-        if wanted.encoding == kind.encoding and (own or not wanted.is_mutable):  # pyright: ignore
+        if wanted.encoding != kind.encoding or not (own or not wanted.is_mutable):  # pyright: ignore
+            continue
+        if wanted.is_mutable or can_be_mutable(alloc.results[0]):
             view_memory(alloc.results[0], memory)
             if alloc.results[0].first_use is None:
                 erase_op(alloc)
 
 
+def can_be_mutable(memory: SSAValue) -> bool:
+    """Whether the type of `memory` may change: its views follow, but loops and branches carry what they were made for."""
+    for use in memory.uses:
+        user = use.operation
+        if user.regions or is_terminator(user):
+            return False
+        if type(user) is ttng.WarpGroupDotWaitOp and not can_be_mutable(user.results[use.index]):
+            return False
+        if type(user) in VIEWS and not can_be_mutable(user.results[0]):
+            return False
+    return True
+
+
 def view_memory(old: SSAValue, new: SSAValue) -> None:
     """Read `new`, which may be written, instead of `old`: the views of it may be written then, too."""
-    for use in tuple(old.uses):
+    while (use := old.first_use) is not None:
         user = use.operation
+        if type(user) is ttng.WarpGroupDotWaitOp:
+            wait_for(user, use.index, new)
+            continue
         views = [result for result in user.results if is_memdesc(result.type)]
         if views and type(user) in VIEWS:
             copy = recreate(user, operands=(new, *user.operands[1:]), result_types=(as_mutable(views[0].type),))
@@ -165,6 +184,20 @@ def view_memory(old: SSAValue, new: SSAValue) -> None:
             erase_op(user)
         else:
             user.operands[use.index] = new
+
+
+def wait_for(wait: Operation, place: int, memory: SSAValue) -> None:
+    """Pass `memory` through `wait`, at `place`: what comes out is of its type."""
+    operands, types = list(wait.operands), [result.type for result in wait.results]
+    operands[place], types[place] = memory, memory.type
+    copy = recreate(wait, operands=operands, result_types=types)
+    insert_before(wait, copy)
+    for number, (old, new) in enumerate(zip(wait.results, copy.results, strict=True)):
+        if number == place:
+            view_memory(old, new)
+        else:
+            replace_all_uses(old, new)
+    erase_op(wait)
 
 
 VIEWS = frozenset(
