@@ -45,11 +45,20 @@ IR_STAGES = ("ttir", "ttcir", "ttgir")  # their products are modules
 TEXT_STAGES = ("llir", "ptx")  # these are text as it is; all others are bytes
 
 
+@dataclass(frozen=True)
+class AttrsDescriptor:
+    """Facts about arguments as Triton 3.0 wrote them: the numbers of those that are multiples of 16, and of those that are 1."""
+
+    divisible_by_16: Sequence[int] = ()
+    equal_to_1: Sequence[int] = ()
+
+
 class ASTSource:
     """A kernel with the types of its arguments; parameters that are not in `signature` must be constants.
 
-    `constexprs` maps names or index paths to values, `attrs` index paths to [[attribute, value]]. Triton 3.0's
-    `constants=` is accepted for `constexprs=`.
+    `constexprs` maps names or index paths to values, `attrs` index paths to [[attribute, value]]. Triton 3.0's forms are
+    accepted too: `constants=` for `constexprs=` and with it types by parameter number, types in one text
+    (``"*fp32,*fp32,i32"``, for the parameters that are no constants), and facts as an `AttrsDescriptor`.
     """
 
     ext = "ttir"
@@ -57,15 +66,23 @@ class ASTSource:
     def __init__(
         self,
         fn: JITFunction,
-        signature: Mapping[str, Any],
+        signature: Mapping[Any, Any] | str,
         constexprs: Mapping[Any, Any] | None = None,
-        attrs: Mapping[tuple[int, ...], Sequence[Sequence[Any]]] | None = None,
+        attrs: Mapping[tuple[int, ...], Sequence[Sequence[Any]]] | AttrsDescriptor | None = None,
         *,
         constants: Mapping[Any, Any] | None = None,
     ) -> None:
+        if isinstance(signature, str):
+            signature = named_types(fn, signature, constexprs or constants or {})
+        elif constants is not None:
+            signature = {fn.arg_names[key] if isinstance(key, int) else key: type for key, type in signature.items()}
         for key in signature:
             if not isinstance(key, str):
                 raise TypeError("Signature keys must be string")
+        ones: Sequence[int] = ()
+        if isinstance(attrs, AttrsDescriptor):
+            ones = attrs.equal_to_1
+            attrs = {(index,): [["tt.divisibility", 16]] for index in attrs.divisible_by_16}
         self.fn = fn
         self.name = fn.__name__
         order = {name: index for index, name in enumerate(fn.arg_names)}
@@ -76,6 +93,9 @@ class ASTSource:
             for key, value in given.items()
         }
         self.attrs = dict(attrs or {})
+        for index in ones:  # such an argument is a constant
+            self.constants[(index,)] = 1
+            self.signature[fn.arg_names[index]] = "constexpr"
 
     @property
     def constexprs(self) -> dict[Any, Any]:
@@ -124,6 +144,16 @@ class IRSource:
         from tilework.ir.parser import parse_module
 
         return parse_module(self.text, str(self.path))
+
+
+def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dict[str, str]:
+    """``"*fp32,i32"`` by the names of the parameters that are no constants."""
+    fixed = {key if isinstance(key, str) else fn.arg_names[key[0] if isinstance(key, tuple) else key] for key in constants}
+    names = [name for name in fn.arg_names if name not in fixed]
+    types = [type.strip() for type in text.split(",")]
+    if len(types) != len(names):
+        raise TypeError(f"{fn.__name__} has {len(names)} parameters that are no constants and is given {len(types)} types: {text}")
+    return {**dict(zip(names, types, strict=True)), **dict.fromkeys(sorted(fixed), "constexpr")}
 
 
 def stable_text(value: Any) -> str:

@@ -41,10 +41,10 @@ class Refused:
 
 def kernel(folder: Path, body: str, header: str = "", parameters: str = "out, p, x, n, C: tl.constexpr") -> JITFunction:
     """The jit function `k` with this body, in a file of its own."""
-    path = folder / "row.py"
+    path = folder / f"row{len(list(folder.glob('row*.py')))}.py"
     lines = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     path.write_text(f"{HEAD}\n{textwrap.dedent(header)}\n\n@tilework.jit\ndef k({parameters}):\n{lines}\n", encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("row", path)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -1,7 +1,7 @@
 """Where our passes and Triton's decide differently, from the same TTIR.
 
-    TRITON_PYTHON=... python -m tests.triton.ttgir_differences WARPS STAGES          a line per kernel
-    TRITON_PYTHON=... python -m tests.triton.ttgir_differences WARPS STAGES NAME     and the lines that differ
+TRITON_PYTHON=... python -m tests.triton.ttgir_differences WARPS STAGES          a line per kernel
+TRITON_PYTHON=... python -m tests.triton.ttgir_differences WARPS STAGES NAME     and the lines that differ
 """
 
 import difflib
