@@ -1,8 +1,9 @@
-"""Scopes of inline assembly: their registers and labels are their own."""
+"""Scopes of inline assembly: their registers and labels are their own; where inlined code comes from."""
 
 import numpy as np
 
 from tilework.emulator.device import Device
+from tilework.emulator.parser import parse_ptx
 
 TEXT = """.version 8.0
 .target sm_80
@@ -43,3 +44,22 @@ def test_registers_and_labels_of_a_scope_are_its_own() -> None:
     out = device.allocate(4)
     device.launch(device.load(TEXT).function("k"), 1, 1, [out])
     assert device.copy_out(out, 4).view(np.uint32)[0] == 305
+
+
+def test_an_instruction_knows_where_it_was_inlined() -> None:
+    text = """.version 8.0
+.target sm_80
+.file 1 "k.cu"
+.file 2 "header.h"
+.entry k() {
+    .loc 1 7 3
+    bar.sync 0;
+    .loc 2 40 5, function_name $L__info_string0, inlined_at 1 7 3
+    bar.sync 1;
+    .loc 2 90 1, function_name $L__info_string1, inlined_at 2 40 5
+    bar.sync 2;
+    .loc 1 8 1
+    ret;
+}"""
+    places = [ins.place for ins in parse_ptx(text).functions["k"].instructions]
+    assert places == ["k.cu:7", "header.h:40, inlined at k.cu:7", "header.h:90, inlined at header.h:40, inlined at k.cu:7", "k.cu:8"]

@@ -11,7 +11,8 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.pipeline.compiled import first_difference
-from tests.pipeline.gpu import CASES, Config, check, run, ttgir
+from tests.pipeline.gpu import CASES, Config, check, run, ttgir, ttir
+from tests.pipeline.gpu_drawn import problem_of
 from tests.pipeline.gpu_matrix import SAMPLE
 from tilework import knobs
 from tilework.backends.base import GPUTarget
@@ -130,10 +131,7 @@ def test_given_arguments_reach_a_pipelined_loop() -> None:
     config = Config("matmul_fp16_64x64x32", 90)
     case, rng = CASES[config.name], np.random.default_rng(1)
     arrays = case.arguments(rng)
-    options = ",".join(config.passes)
-    from tests.pipeline.gpu import ttir
-
-    report = check_each(ttir(config.name, 90), options, given=arrays, grid=(1, 1, 1))
+    report = check_each(ttir(config.name, 90), ",".join(config.passes), given=arrays, grid=(1, 1, 1))
     assert report.ok and report.checked == ("typed_matmul",), str(report)
 
 
@@ -143,3 +141,10 @@ def test_order_of_compilations_does_not_matter() -> None:
     first = {config: print_module(ttgir(config)) for config in configs}
     random.Random(5).shuffle(configs)
     assert {config: print_module(ttgir(config)) for config in configs} == first
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_drawn_kernels(seed: int) -> None:
+    """More of them: ``python -m tests.pipeline.gpu_drawn 0 100``."""
+    problem = problem_of(seed)
+    assert problem is None, problem

@@ -23,7 +23,7 @@ class Site:
 
     @classmethod
     def of(cls, ins: Instruction) -> "Site":
-        return cls(f"{ins.source[0]}:{ins.source[1]}" if ins.source else "", ins.line, ins.text)
+        return cls(ins.place, ins.line, ins.text)
 
     def __str__(self) -> str:
         return (f"{self.source}, " if self.source else "") + f"PTX line {self.line}: {self.text}"

@@ -14,7 +14,8 @@ import numpy as np
 from tilework.emulator.memory import GLOBAL_BASE, LOCAL_BASE, SHARED_BASE, Array, Memory
 from tilework.emulator.syntax import EmulatorError, Function, PtxModule, Symbol, Variable
 
-PARAM_ALIGNMENT = 16
+LARGEST_FRAMES = 512 << 10
+LARGEST_PARAMETER = 32 << 10
 
 
 def place(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:
@@ -70,6 +71,8 @@ def frame_layout(function: Function, start: int) -> tuple[dict[str, int], int]:
         taken = {operand.name for ins in function.instructions for operand in ins.operands if isinstance(operand, Symbol)}
         kept += [variable for variable in function.params if variable.name in taken]
     offsets, end = place(kept, start)
+    if end > LARGEST_FRAMES:
+        raise EmulatorError(f"{function.name} needs {end} bytes of local memory in a thread; {LARGEST_FRAMES} are possible")
     return offsets, (end + 15) // 16 * 16
 
 
@@ -96,6 +99,8 @@ def local_variables(function: Function, threads: int) -> dict[str, Array]:
     found = {}
     for variable in function.variables.values():
         if variable.space == "param":
+            if variable.size > LARGEST_PARAMETER:
+                raise EmulatorError(f"the parameter {variable.name} has {variable.size} bytes; {LARGEST_PARAMETER} are possible")
             found[variable.name] = np.zeros((threads, (variable.size + 15) // 16 * 16), np.uint8)
     return found
 

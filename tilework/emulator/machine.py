@@ -19,7 +19,7 @@ import numpy as np
 from tilework.emulator.layout import frame_layout, local_variables, names_in
 from tilework.emulator.memory import Array, MemoryFault
 from tilework.emulator.syntax import EmulatorError, Function, Instruction, PtxModule, Reg, Symbol, Vector
-from tilework.emulator.translate import COLLECTIVE, WARP, Block, Mask, Op, Translator, Unsupported, load_rules
+from tilework.emulator.translate import COLLECTIVE, MISTAKES, WARP, Block, Mask, Op, Translator, Unsupported, load_rules
 from tilework.emulator.waiting import CLUSTER, Barrier, Stuck, Waiting
 
 DEEPEST_CALL = 64
@@ -210,8 +210,12 @@ class Machine(Waiting):
         self.executed += len(run.instructions) + 1
         self.thread_instructions += (len(run.instructions) + 1) * count
         if self.executed > self.max_instructions:
-            raise EmulatorError(f"the block executed {self.max_instructions} instructions and has not ended; is a loop endless?")
-        self.leave(group, run, mask)
+            what = f"the block executed {self.max_instructions} instructions and has not ended; is a loop endless?"
+            raise EmulatorError(self.located(what, run.end or run.instructions[-1], int(mask.argmax())))
+        try:
+            self.leave(group, run, mask)
+        except (EmulatorError, *MISTAKES) as error:
+            raise self.explained(error, run.end or run.instructions[-1]) from error
         if self.progress != before:
             self.idle, self.stalled = 0, False
             self.in_vain[:] = False
@@ -236,15 +240,18 @@ class Machine(Waiting):
         try:
             for at, op in enumerate(ops):  # noqa: B007  (the number says which one failed)
                 op(mask)
-        except MemoryFault as fault:
-            ins = run.instructions[at]
-            raise MemoryFault(self.located(fault.what, ins, fault.thread), fault.thread, fault.address) from None
-        except Unsupported:
-            raise
-        except EmulatorError as error:
-            if getattr(error, "located", False):
-                raise
-            raise placed(type(error), self.located(str(error), run.instructions[at])) from None
+        except (EmulatorError, *MISTAKES) as error:
+            raise self.explained(error, run.instructions[at]) from error
+
+    def explained(self, error: Exception, ins: Instruction) -> EmulatorError:
+        """An error with the instruction, the block and the thread, unless it names them already."""
+        if isinstance(error, MemoryFault):
+            return MemoryFault(self.located(error.what, ins, error.thread), error.thread, error.address)
+        if not isinstance(error, EmulatorError):
+            return Unsupported(ins, f"{type(error).__name__}: {error}")
+        if getattr(error, "located", False) or isinstance(error, Unsupported) or "PTX line" in str(error):
+            return error
+        return placed(type(error), self.located(str(error), ins))
 
     def located(self, what: str, ins: Instruction | None, thread: int | None = None) -> str:
         """A message with the instruction, its source line, the block and the thread."""
@@ -252,7 +259,7 @@ class Machine(Waiting):
             return what
         ctaid = tuple(int(self.block.specials[f"%ctaid.{axis}"]) for axis in "xyz")
         who = f"block {ctaid}" + (f", thread {self.thread_id(thread)}" if thread is not None else "")
-        source = f"\n  at {ins.source[0]}:{ins.source[1]}" if ins.source else ""
+        source = f"\n  at {ins.place}" if ins.source else ""
         return f"{what} ({who}){source}\n  PTX line {ins.line}: {ins.text}"
 
     def thread_id(self, thread: int) -> tuple[int, int, int]:

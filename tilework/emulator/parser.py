@@ -12,6 +12,7 @@ import re
 import struct
 from dataclasses import replace
 
+from tilework.emulator.declarations import Declarations
 from tilework.emulator.syntax import (
     TYPE_BYTES,
     Address,
@@ -27,10 +28,9 @@ from tilework.emulator.syntax import (
     Sink,
     Special,
     Symbol,
-    Variable,
     Vector,
 )
-from tilework.emulator.tokens import SPACES, Cursor, Token, files_of, float_bits, number, tokenize
+from tilework.emulator.tokens import SPACES, Token, files_of, float_bits, number, tokenize
 
 SPECIAL = re.compile(
     r"%(?:(?:n?tid|n?ctaid|(?:is_explicit_)?cluster\w*|n?clusterid)(?:\.[xyzw])?|laneid|n?warpid|n?smid|gridid|lanemask_\w+"
@@ -43,14 +43,19 @@ LIMITS = {
     ".reqnctapercluster": 3, ".maxclusterrank": 1,
 }  # fmt: skip
 DEEPEST = 200  # nested scopes
+MOST_REGISTERS = 1 << 20
 
 
 def parse_ptx(text: str) -> PtxModule:
     """The module in `text`; `PtxSyntaxError` says the line of what is wrong."""
-    return Parser(tokenize(text), text.splitlines()).module()
+    parser = Parser(tokenize(text), text.splitlines())
+    try:
+        return parser.module()
+    except (LookupError, ValueError, ArithmeticError, struct.error) as error:
+        raise parser.error(f"this cannot be read ({error})") from error
 
 
-class Parser(Cursor):
+class Parser(Declarations):
     """One pass over the tokens; `at` is the next one."""
 
     def __init__(self, tokens: list[Token], lines: list[str]) -> None:
@@ -58,6 +63,8 @@ class Parser(Cursor):
         self.files = files_of(tokens)
         self.current = Function("", False, [], [])
         self.source: tuple[str, int] | None = None
+        self.callers: tuple[tuple[str, int], ...] = ()
+        self.inlined: dict[tuple[int, ...], tuple[int, ...] | None] = {}
         self.scopes: list[dict[str, str]] = []
         self.scope_numbers: list[int] = []
         self.scope_count = 0
@@ -79,8 +86,11 @@ class Parser(Cursor):
         match self.peek():
             case ".version":
                 self.next()
-                major, _, minor = self.next().text.partition(".")
-                found.version = (int(major), int(minor or 0))
+                version = re.fullmatch(r"(\d+)\.(\d+)", self.peek())
+                if version is None:
+                    raise self.error(f"{self.peek()!r} is not a version of PTX")
+                self.next()
+                found.version = (int(version[1]), int(version[2]))
             case ".target":
                 self.next()
                 found.target = self.word()
@@ -108,105 +118,6 @@ class Parser(Cursor):
                     found.variables[variable.name] = variable
             case text:
                 raise self.error(f"{text!r} is not known at the top of a module")
-
-    # declarations
-
-    def variables(self, space: str) -> list[Variable]:
-        """After the space: alignment, type, names with sizes and initial values, up to the semicolon."""
-        align, type, lanes = self.type_of_variable()
-        found = []
-        while True:
-            found.append(self.variable(space, align, type, lanes))
-            if not self.accept(","):
-                break
-        self.expect(";")
-        return found
-
-    def type_of_variable(self) -> tuple[int, str, int]:
-        align, lanes, type = 0, 1, ""
-        while self.peek().startswith("."):
-            text = self.next().text
-            if text == ".align":
-                align = self.integer()
-            elif text in (".v2", ".v4", ".v8"):
-                lanes = int(text[2:])
-            elif text == ".attribute":
-                self.expect("(")
-                while self.next().text != ")":
-                    pass
-            elif text in (".ptr", ".global", ".const", ".shared", ".local", ".param", ".noalias", ".unified"):
-                continue
-            elif text[1:] in TYPE_BYTES:
-                type = text[1:]
-            else:
-                raise self.error(f"{text!r} is not the type of a variable")
-        if not type:
-            raise self.error(f"expected a type, found {self.peek()!r}")
-        return align or TYPE_BYTES[type] * lanes, type, lanes
-
-    def variable(self, space: str, align: int, type: str, lanes: int) -> Variable:
-        name = self.word()
-        count: int | None = lanes
-        while self.accept("["):
-            if self.accept("]"):
-                count = None
-                continue
-            count = (count or 1) * self.integer()
-            self.expect("]")
-        initial, pointers = b"", ()
-        if self.accept("="):
-            values, pointers = bytearray(), []
-            self.initial_value(type, values, pointers)
-            initial, pointers = bytes(values), tuple(pointers)
-            if count is None:
-                count = len(initial) // TYPE_BYTES[type]
-        return Variable(name, space, type, count, align, initial, tuple(pointers))
-
-    def initial_value(self, type: str, into: bytearray, pointers: list[tuple[int, Symbol, bool]]) -> None:
-        if self.accept("{"):
-            while not self.accept("}"):
-                self.initial_value(type, into, pointers)
-                self.accept(",")
-            return
-        size = TYPE_BYTES[type]
-        if self.tokens[self.at].kind == "word":
-            name = self.word()
-            if self.peek() == "(" and name != "generic":
-                raise self.error(f"{name!r} is not known in an initial value")
-            generic = name == "generic"
-            if generic:
-                self.expect("(")
-                name = self.word()
-            offset = self.integer() if self.accept("+") else 0
-            if generic:
-                self.expect(")")
-                offset += self.integer() if self.accept("+") else 0
-            pointers.append((len(into), Symbol(name, offset), generic))
-            into += bytes(size)
-            return
-        value = self.operand()
-        assert isinstance(value, Imm)
-        bits = value.value & ((1 << 8 * size) - 1)
-        if value.kind == "int" and type in ("f32", "f64"):
-            bits = int.from_bytes(struct.pack("<f" if size == 4 else "<d", value.value), "little")
-        elif value.kind == "f64" and size == 4:
-            bits = int.from_bytes(struct.pack("<f", struct.unpack("<d", struct.pack("<Q", value.value))[0]), "little")
-        into += bits.to_bytes(size, "little")
-
-    def parameters(self) -> list[Variable]:
-        """A list in parentheses, or nothing."""
-        found = []
-        if not self.accept("("):
-            return found
-        while not self.accept(")"):
-            if self.peek() == ".reg":
-                self.next()
-            else:
-                self.expect(".param")
-            align, type, lanes = self.type_of_variable()
-            found.append(self.variable("param", align, type, lanes))
-            self.accept(",")
-        return found
 
     # functions
 
@@ -237,6 +148,7 @@ class Parser(Cursor):
             return found
         found.has_body = True
         self.current = found
+        self.callers = ()
         self.source, self.scope_count, self.scopes, self.scope_numbers = None, 0, [], []
         self.scope(found)
         return found
@@ -325,10 +237,22 @@ class Parser(Cursor):
 
     def location(self) -> None:
         line = self.next().line
-        file, number = self.integer(), self.integer()
-        if number > 0:
-            self.source = (self.files.get(file, f"file {file}"), number)
-        self.skip_rest_of(line)
+        here = self.position()
+        caller = None
+        while self.tokens[self.at].line == line:
+            if self.next().text == "inlined_at":
+                caller = self.position()
+        self.inlined[here] = caller  # a caller's own .loc comes before those of what is inlined into it
+        if here[1] > 0:
+            self.source = (self.files.get(here[0], f"file {here[0]}"), here[1])
+            self.callers = self.chain(caller)
+
+    def chain(self, caller: tuple[int, ...] | None) -> tuple[tuple[str, int], ...]:
+        found: list[tuple[str, int]] = []
+        while caller is not None and len(found) < DEEPEST:
+            found.append((self.files.get(caller[0], f"file {caller[0]}"), caller[1]))
+            caller = self.inlined.get(caller)
+        return tuple(found)
 
     def registers(self, function: Function) -> None:
         lanes, type = 1, ""
@@ -345,7 +269,10 @@ class Parser(Cursor):
         while True:
             name = self.word()
             if self.accept("<"):
-                for index in range(self.integer()):
+                count = self.size_of_array()
+                if count > MOST_REGISTERS:
+                    raise self.error(f"{count} registers")
+                for index in range(count):
                     function.registers[self.declare(f"{name}{index}")] = type
                 self.expect(">")
             else:
@@ -376,7 +303,7 @@ class Parser(Cursor):
         self.expect(";")
         text = self.lines[start - 1].strip()
         function.instructions.append(
-            Instruction(opcode, tuple(modifiers), tuple(operands), predicate, negated, start, self.source, text)
+            Instruction(opcode, tuple(modifiers), tuple(operands), predicate, negated, start, self.source, text, self.callers)
         )
 
     def call_operands(self) -> list[Operand]:

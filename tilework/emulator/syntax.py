@@ -92,7 +92,8 @@ Operand = Reg | Imm | Special | Symbol | Address | Vector | Pair | Not | Sink
 
 @dataclass(frozen=True, eq=False)
 class Instruction:
-    """One instruction; `line` is its line in the PTX text and `source` the (file, line) of the last ``.loc`` before it."""
+    """One instruction; `line` is its line in the PTX text and `source` the (file, line) of the last ``.loc`` before it; `callers` are the
+    places that the code was inlined at, the innermost first."""
 
     opcode: str
     modifiers: tuple[str, ...]
@@ -102,6 +103,13 @@ class Instruction:
     line: int = 0
     source: tuple[str, int] | None = None
     text: str = ""
+    callers: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def place(self) -> str:
+        """``kernel.cu:12``, or ``header.h:7, inlined at kernel.cu:12``; empty if the text has no ``.loc``."""
+        places = (self.source, *self.callers) if self.source else ()
+        return ", inlined at ".join(f"{file}:{line}" for file, line in places)
 
     @property
     def name(self) -> str:

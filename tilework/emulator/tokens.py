@@ -61,6 +61,8 @@ def files_of(tokens: list[Token]) -> dict[int, str]:
 
 def number(text: str) -> int:
     text = text.rstrip("U")
+    if text.isdigit() and text[0] == "0" and text.strip("01234567"):
+        raise PtxSyntaxError(f"{text} is not a number: it starts with 0, which means octal")
     if len(text) > 1 and text[0] == "0" and text[1].isdigit():
         return int(text, 8)
     return int(text, 0)
@@ -116,6 +118,13 @@ class Cursor:
         if self.tokens[self.at].kind != "number":
             raise self.error(f"expected a number, found {self.peek() or 'the end'!r}")
         return sign * number(self.next().text)
+
+    def position(self) -> tuple[int, ...]:
+        """What .loc says: file, line and column."""
+        found = [self.integer(), self.integer()]
+        if self.tokens[self.at].kind == "number":
+            found.append(self.integer())
+        return tuple(found)
 
     def skip_braces(self) -> None:
         depth = 0

@@ -43,6 +43,9 @@ Mask = Any  # True, or one bool per thread
 Op = Callable[[Mask], Any]
 Rule = Callable[[Instruction, "Translator"], Op]
 
+# what NumPy and Python raise when operands make no sense, as those of broken PTX do
+MISTAKES = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError)
+
 RULES: dict[str, Rule] = {}
 COLLECTIVE: set[str] = set()
 FAMILIES = (
@@ -63,7 +66,7 @@ class Unsupported(EmulatorError):
     """An instruction, or a form of one, that the emulator does not have."""
 
     def __init__(self, ins: Instruction, why: str = "") -> None:
-        where = f" (from {ins.source[0]}:{ins.source[1]})" if ins.source else ""
+        where = f" (from {ins.place})" if ins.source else ""
         super().__init__(f"PTX line {ins.line}{where}: {ins.name} is not supported" + (f": {why}" if why else "") + f"\n  {ins.text}")
         self.ins = ins
 
@@ -290,8 +293,8 @@ class Translator:
             op = RULES[ins.opcode](ins, self)
         except Unsupported:
             raise
-        except (EmulatorError, LookupError, ValueError, TypeError, AssertionError) as error:
-            raise Unsupported(ins, str(error)) from error
+        except (EmulatorError, *MISTAKES) as error:
+            raise Unsupported(ins, str(error) if isinstance(error, EmulatorError) else "its operands do not fit it") from error
         if ins.predicate is None:
             return op
         register, negated, threads = self.registers[ins.predicate.name], ins.negated, self.threads

@@ -160,13 +160,14 @@ class _Finder:
             self.found.functions.append(value)
 
     def refuse_function(self, value: Any, name: str | None) -> None:
-        """A plain Python function has no hash: as ``module.f`` it is refused here, by bare name by the compiler."""
+        """A plain Python function has no hash: the compiler refuses its bare name in a kernel, all others are refused here."""
         inner = getattr(value, "base_fn", None) or getattr(value, "fn", None)
         if hasattr(inner, "cache_key"):
             self.record_function(inner)
             return
         module = getattr(value, "__module__", "") or ""
-        if name is None and module.split(".")[0] not in (*COMPILE_TIME_MODULES, "builtins", "_operator"):
+        is_seen_by_compiler = name is not None and not self.function.runs_at_compile_time
+        if not is_seen_by_compiler and module.split(".")[0] not in (*COMPILE_TIME_MODULES, "builtins", "_operator"):
             raise RuntimeError(
                 f"Unsupported function referenced: {value!r}. Kernels may call @jit functions, tl.* builtins,"
                 " @constexpr_function functions and functions of the math module"

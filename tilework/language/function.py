@@ -31,6 +31,8 @@ EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
 class JITCallable:
     """A Python function known by its source: what `@jit` and `@constexpr_function` have in common."""
 
+    runs_at_compile_time = False
+
     def __init__(self, fn: Callable[..., Any]) -> None:
         if not inspect.isfunction(fn):
             raise TypeError(f"a Python function is needed, got {type(fn).__name__}")
@@ -352,6 +354,8 @@ class JITFunction(JITCallable):
 
 class ConstexprFunction(JITCallable):
     """A Python function that kernels run at compile time; on the host it is that function."""
+
+    runs_at_compile_time = True
 
     def __call__(self, *args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
         from tilework.language.core import _unwrap_if_constexpr, constexpr

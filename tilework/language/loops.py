@@ -93,6 +93,10 @@ class condition(base_value):
 
 
 def _bounds(arg1: Any, arg2: Any, step: Any) -> tuple[Any, Any, Any]:
-    """(start, end, step) as for Python's range."""
-    start, end = (constexpr(0), arg1) if arg2 is None else (arg1, arg2)
-    return start, end, constexpr(1) if step is None else step
+    """(start, end, step) as for Python's range; None, also as a constexpr, is absent."""
+    start, end = (constexpr(0), arg1) if _is_none(arg2) else (arg1, arg2)
+    return start, end, constexpr(1) if _is_none(step) else step
+
+
+def _is_none(value: Any) -> bool:
+    return value is None or (isinstance(value, constexpr) and value.value is None)
