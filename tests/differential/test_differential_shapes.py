@@ -28,7 +28,7 @@ def test_creation(code: str, target: str, shape: tuple[int, ...], n: int, seed: 
 
 @jit
 def filled_with_scalar(x, TYPE: tl.constexpr):
-    return tl.full((4,), tl.sum(x, 0), TYPE), tl.full([], 3, TYPE), tl.full((2, 2), -1.0, TYPE)
+    return tl.full((4,), tl.sum(x, 0), TYPE), tl.full([], 3, TYPE), tl.full((2, 2), -1, TYPE)
 
 
 @drawn

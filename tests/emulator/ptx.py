@@ -61,7 +61,7 @@ def bits(array: Any) -> Any:
 def load(name: str, dtype: Any, index: int, registers: list[str]) -> list[str]:
     size = dtype.itemsize
     address = f"mad.wide.u32 %at, %t, {size}, %q{index};"
-    if dtype == bool:
+    if dtype.kind == "b":
         registers.append(f".reg .pred %{name};")
         return [address, "ld.global.u8 %byte, [%at];", f"setp.ne.u16 %{name}, %byte, 0;"]
     registers.append(f".reg .{WIDTHS[size]} %{name};")
@@ -71,6 +71,6 @@ def load(name: str, dtype: Any, index: int, registers: list[str]) -> list[str]:
 def store(name: str, dtype: Any, index: int) -> list[str]:
     size = dtype.itemsize
     address = f"mad.wide.u32 %at, %t, {size}, %q{index};"
-    if dtype == bool:
+    if dtype.kind == "b":
         return [address, f"selp.b16 %byte, 1, 0, %{name};", "st.global.u8 [%at], %byte;"]
     return [address, f"st.global.{'u8' if size == 1 else WIDTHS[size]} [%at], %{name};"]

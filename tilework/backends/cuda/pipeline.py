@@ -9,8 +9,8 @@ from typing import Any
 
 from tilework import knobs
 from tilework.backends.base import GPUTarget, Stage, run_passes
-from tilework.backends.options import CompileOptions, capability_of
 from tilework.backends.cuda.remarks import reporting
+from tilework.backends.options import CompileOptions, capability_of
 
 
 def ttgir_pipeline(capability: int, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1) -> list[str]:
