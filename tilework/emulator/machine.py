@@ -12,6 +12,7 @@ call and what follows it. Barriers hold strands back; when all threads are held,
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -119,7 +120,7 @@ class Machine(Waiting):
             elif ins.opcode in COLLECTIVE:
                 starts.add(index)
         edges = sorted(start for start in starts if start < len(function.instructions))
-        for number, (start, stop) in enumerate(zip(edges, [*edges[1:], len(function.instructions)], strict=True)):
+        for number, (start, stop) in enumerate(pairwise([*edges, len(function.instructions)])):
             body = function.instructions[start:stop]
             end = body.pop() if body[-1].opcode in ENDS else None
             collective = bool(body) and body[0].opcode in COLLECTIVE

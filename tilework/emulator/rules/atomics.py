@@ -27,14 +27,6 @@ def decrement(old: Array, limit: Array) -> Array:
     return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
 
 
-def float_min(old: Array, new: Array) -> Array:
-    return np.fmin(old, new)
-
-
-def float_max(old: Array, new: Array) -> Array:
-    return np.fmax(old, new)
-
-
 FUNCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "inc": increment, "dec": decrement, "exch": lambda old, new: new,
@@ -66,7 +58,7 @@ def atom(ins: Instruction, t: Translator) -> Op:
         raise Unsupported(ins)
     function, dtype, lanes = FUNCTIONS.get(names[0]), *element_type(ins, t, type)
     if function is not None and names[0] in ("min", "max") and dtype.kind not in "iu":
-        function = float_min if names[0] == "min" else float_max
+        function = np.fmin if names[0] == "min" else np.fmax
     returns = ins.opcode == "atom"
     place, values = (ins.operands[1], ins.operands[2:]) if returns else (ins.operands[0], ins.operands[1:])
     count = next((VECTORS[modifier] for modifier in ins.modifiers if modifier in VECTORS), 1)
@@ -82,11 +74,26 @@ def atom(ins: Instruction, t: Translator) -> Op:
             return np.where(old == new, swap, old)
         return function(old.view(dtype), new.view(dtype)).astype(dtype).view(bits)
 
+    # NumPy can go through the values of all threads at one place in one call
+    accumulate = getattr(function, "accumulate", None) if count == lanes == 1 and dtype.kind in "iuf" else None
+
+    def one_after_the_other(addresses: Array, threads: Array, before: Array) -> None:
+        for address in np.unique(addresses):
+            here = (addresses == address).nonzero()[0]
+            start = port.read(addresses[here[:1]], bits, 1, threads[here[:1]], ins, "atomic")[0]
+            steps = accumulate(np.concatenate([start, sources[0][0][threads[here]]]).view(dtype), dtype=dtype)  # type: ignore[misc]
+            before[here, 0] = steps[:-1].view(bits)
+            port.write(addresses[here[-1:]], steps[-1:, None].view(bits), threads[here[-1:]], ins, "atomic")
+
     def op(mask: Mask) -> None:
         threads = t.active(mask)
         addresses = where(threads)
         before = np.empty((len(threads), count), bits)
-        for turn in in_turns(addresses):
+        turns = in_turns(addresses)
+        if len(turns) > 1 and accumulate is not None and t.block.watcher is None:
+            one_after_the_other(addresses, threads, before)
+            turns = []
+        for turn in turns:
             old = port.read(addresses[turn], bits, count, threads[turn], ins, "atomic")
             before[turn] = old
             port.write(addresses[turn], update(old, threads[turn]), threads[turn], ins, "atomic")
