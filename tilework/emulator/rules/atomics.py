@@ -27,6 +27,8 @@ def decrement(old: Array, limit: Array) -> Array:
     return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
 
 
+float_min, float_max = np.fmin, np.fmax  # the other value where one is NaN
+
 FUNCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "inc": increment, "dec": decrement, "exch": lambda old, new: new,
@@ -58,7 +60,7 @@ def atom(ins: Instruction, t: Translator) -> Op:
         raise Unsupported(ins)
     function, dtype, lanes = FUNCTIONS.get(names[0]), *element_type(ins, t, type)
     if function is not None and names[0] in ("min", "max") and dtype.kind not in "iu":
-        function = np.fmin if names[0] == "min" else np.fmax
+        function = float_min if names[0] == "min" else float_max
     returns = ins.opcode == "atom"
     place, values = (ins.operands[1], ins.operands[2:]) if returns else (ins.operands[0], ins.operands[1:])
     count = next((VECTORS[modifier] for modifier in ins.modifiers if modifier in VECTORS), 1)
