@@ -1,7 +1,8 @@
 """`make bench-cpu`: our CPU kernels beside NumPy's and, if it can be imported, torch's routines for the same work.
 
 All columns come from one run; the rounds alternate between them, and the fastest counts: other work on the machine can
-only add time. The ratio is torch's time (or NumPy's, without torch) divided by ours: 1.00 is as fast; for bf16 it is our
+only add time. Before each turn there is a pause, in which the threads of the one before (OpenMP's look out for more work for
+some milliseconds) go to sleep. The ratio is torch's time (or NumPy's, without torch) divided by ours: 1.00 is as fast; for bf16 it is our
 own f32 time divided by ours, and for one program on several threads our time on one. Every result is checked before it
 is timed. `--only NAME` picks rows, `--rounds N` changes the least number of rounds.
 """
@@ -31,6 +32,7 @@ except ImportError:
 
 ROUNDS = 9
 SLICE = 0.002  # seconds of one measurement at least
+REST = 0.01  # seconds between turns
 SPENT = 2.0  # seconds of a row at least, but not more than MOST_ROUNDS
 MOST_ROUNDS = 200
 SLOW = 1.0  # seconds; a call that takes longer is measured once
@@ -228,6 +230,7 @@ def measure(calls: list[Call | None], rounds: int) -> list[float | None]:
     for _ in range(max(rounds, min(MOST_ROUNDS, int(SPENT / max(short, SLICE))))):
         for index, call in enumerate(calls):
             if call is not None and first[index] <= SLOW:
+                time.sleep(REST)
                 times[index].append(seconds(call, repeats[index]))
     return [min(found) if found else None for found in times]
 

@@ -50,8 +50,11 @@ def exp_once(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 @tilework.autotune(configs=configs({"BLOCK": 4096}, {"BLOCK": 65536}), key=["n"], reset_to_zero=["out_ptr"])
 @tilework.jit
 def sum_all(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Each program sums a stretch of its own."""
+    size = tl.cdiv(tl.cdiv(n, BLOCK), tl.num_programs(0)) * BLOCK
+    first = tl.program_id(0) * size
     total = 0.0
-    for start in range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK):
+    for start in range(first, min(first + size, n), BLOCK):
         i = start + tl.arange(0, BLOCK)
         total += tl.sum(tl.load(x_ptr + i, mask=i < n, other=0.0))
     tl.atomic_add(out_ptr, total)

@@ -1,5 +1,6 @@
 """Nests shared by threads where the grid has fewer programs than threads: the same results as with one thread."""
 
+import ctypes
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,8 +13,9 @@ import tilework.language as tl
 from tilework import knobs
 from tilework.backends.base import GPUTarget
 from tilework.backends.cpu import driver, pool
-from tilework.backends.cpu.interface import Interface
+from tilework.backends.cpu.interface import PROGRAM, SHARERS, Interface
 from tilework.backends.cpu.library import NativeKernel, load
+from tilework.backends.cpu.pool_code import JOBS, LAUNCH, LAUNCH_PLACES, NO_MEMORY, WORKER
 from tilework.compiler import ASTSource, lower
 
 CPU = GPUTarget("cpu", "host", 1)
@@ -103,15 +105,86 @@ def test_the_number_of_threads_changes_nothing(kernel: Any, programs: int) -> No
         np.testing.assert_array_equal(run(loaded, interface, x, n, programs, threads), expected)
 
 
-def test_threads_do_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A nest is offered to the others once per launch, and each index is run once whoever takes it."""
-    monkeypatch.setattr(pool, "BEGIN_S", 60.0)
-    offered: list[int] = []
-    ask = pool.Pool.ask
-    monkeypatch.setattr(pool.Pool, "ask", lambda self, job, helpers: (offered.append(helpers), ask(self, job, helpers)))
-    loaded, interface = native(masked)
-    run(loaded, interface, numbers(SIZE), SIZE, 1, 4)
-    assert offered == [1, 3]  # the program, then its nest
+NEST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+WORK = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64, ctypes.c_int64,
+    ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p,
+)  # fmt: skip
+
+
+def launch(work: Any, helpers: int, arena: int = 64) -> Any:
+    """Call `work` in this thread and in up to `helpers` others; the record of the launch."""
+    code = ctypes.cast(work, ctypes.c_void_p).value
+    record = ctypes.create_string_buffer(LAUNCH.pack(code, 0, 0, 8, 1, 8, 1, 1, 0, arena, 1, 0, 0))
+    memory = pool.Arena()
+    WORKER.pack_into(memory.worker, 0, memory.address, arena, 0)
+    pool.POOL.start(helpers)(record, helpers, memory.worker)
+    return record
+
+
+def field(record: Any, name: str, kind: Any = ctypes.c_int64) -> int:
+    return kind.from_buffer(record, LAUNCH_PLACES[name]).value
+
+
+def test_helpers_join() -> None:
+    """All of them, once each, beside the thread that launches."""
+    everybody = threading.Barrier(4, timeout=60)
+    seen: list[int] = []
+
+    def work(*_: Any) -> int:
+        seen.append(threading.get_ident())
+        everybody.wait()
+        return 0
+
+    launch(WORK(work), 3)
+    assert len(set(seen)) == len(seen) == 4 and threading.get_ident() in seen
+
+
+def test_nests_are_shared() -> None:
+    """In parts of whole steps, four for each thread."""
+    pool.POOL.start(2)
+    share = ctypes.CFUNCTYPE(None, NEST, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(
+        pool.POOL.library["pool_share"]
+    )
+    everybody = threading.Barrier(3, timeout=60)
+    chunks: list[int] = []
+    arena = pool.Arena()
+    ctypes.c_int64.from_address(arena.address + SHARERS).value = 3
+
+    def nest(slots: int, chunk: int, worker: int) -> None:
+        chunks.append(chunk)
+        everybody.wait()
+
+    share(NEST(nest), None, 1000, 16, arena.address)
+    assert chunks == [96] * 3
+
+
+def test_the_first_fault_is_kept() -> None:
+    turns = [1, 2]
+    both = threading.Barrier(2, timeout=60)
+
+    def work(slots: Any, next: Any, total: int, chunk: int, x: int, y: int, z: int, arena: int) -> int:
+        both.wait()
+        mine = turns.pop()
+        ctypes.c_int64.from_address(arena + PROGRAM).value = 100 * mine
+        return mine
+
+    record = launch(WORK(work), 1)
+    fault = field(record, "fault", ctypes.c_int32)
+    assert fault in (1, 2) and field(record, "program") == 100 * fault
+
+
+def test_without_memory_for_a_helper() -> None:
+    """The launch ends early and says so."""
+    joined = threading.Event()
+
+    def work(slots: Any, next: Any, total: int, *_: Any) -> int:
+        while not next[0]:  # what a helper sets when it gives up
+            joined.wait(0.001)
+        return 0
+
+    record = launch(WORK(work), 1, arena=1 << 62)
+    assert field(record, "fault", ctypes.c_int32) == NO_MEMORY and field(record, "next") == 8
 
 
 def test_small_and_overlapping_nests_are_not_shared() -> None:
@@ -125,19 +198,23 @@ def test_busy_helpers() -> None:
     x = numbers(SIZE)
     expected = run(loaded, interface, x, SIZE, 1, 1)
     gate = threading.Event()
-
-    class Waiting(pool.Shared):
-        def assist(self) -> None:
-            gate.wait()
-
-    blocked = Waiting()
     pool.POOL.start(2)
-    pool.POOL.ask(blocked, pool.POOL.count)
+    helpers = pool.POOL.count
+    begun = threading.Barrier(helpers + 2, timeout=60)
+
+    def wait(*_: Any) -> int:
+        begun.wait()
+        gate.wait()
+        return 0
+
+    occupied = threading.Thread(target=launch, args=(WORK(wait), helpers))
+    occupied.start()
+    begun.wait()
     try:
         np.testing.assert_array_equal(run(loaded, interface, x, SIZE, 1, 2), expected)
     finally:
         gate.set()
-        blocked.finish()
+        occupied.join()
 
 
 def test_from_several_python_threads() -> None:
@@ -146,4 +223,14 @@ def test_from_several_python_threads() -> None:
     expected = run(loaded, interface, x, SIZE, 1, 1)
     with ThreadPoolExecutor(6) as executor:
         for found in executor.map(lambda _: run(loaded, interface, x, SIZE, 1, 3), range(24)):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_more_launches_than_places() -> None:
+    """Those that find no place for their offer work alone."""
+    loaded, interface = native(masked)
+    x = numbers(3 * SIZE)
+    expected = run(loaded, interface, x, x.size, 3, 1)
+    with ThreadPoolExecutor(JOBS + 8) as executor:
+        for found in executor.map(lambda _: run(loaded, interface, x, x.size, 3, 2), range(3 * JOBS)):
             np.testing.assert_array_equal(found, expected)

@@ -30,6 +30,30 @@ class CpuUtils:
             "mem_bus_width": 0,
         }
 
+    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+        """(module, function, registers, spills, most threads) of a kernel: its code in memory, or its parsed TTIR."""
+        if isinstance(binary, bytes):
+            from tilework.backends.cpu.library import load
+
+            kernel = load(binary, name)
+            return kernel, kernel, 0, 0, 1 << 30
+        from tilework.ir.parser import parse_module
+
+        module = parse_module(binary, f"{name}.ttir")
+        return module, module, 0, 0, 1 << 30
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """Nothing to do: what kernels print on the host is written when they print it, and never lost."""
+        if size < 0:
+            raise ValueError(f"a buffer for what kernels print cannot have {size} bytes")
+
+    def fill_tma_descriptor(self, *args: Any, **kwargs: Any) -> Any:
+        """Tensor maps are for a unit that the host does not have."""
+        raise RuntimeError(
+            "fill_tma_descriptor makes tensor maps for the copy engine (TMA) of NVIDIA GPUs, and the active device is the CPU:"
+            " pass a TensorDescriptor, which kernels for every target can read"
+        )
+
 
 class NativeLauncher(Launcher):
     """Runs the machine code of one kernel."""
@@ -37,8 +61,10 @@ class NativeLauncher(Launcher):
     def __init__(self, source: Any, metadata: Any) -> None:
         from tilework.backends.cpu.driver import run
         from tilework.backends.cpu.interface import Interface
+        from tilework.runtime.own_code import keep_pool
 
         super().__init__(source, metadata)
+        keep_pool()
         self.interface = interface = Interface.from_facts(metadata.interface)
         signature = self.signature
         if signature is not None and self.needs_scratch:
@@ -115,16 +141,8 @@ class CpuDriver:
         cache[:] = 0
 
     def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
-        """(module, function, registers, spills, most threads) of a kernel: its code in memory, or its parsed TTIR."""
-        if isinstance(binary, bytes):
-            from tilework.backends.cpu.library import load
-
-            kernel = load(binary, name)
-            return kernel, kernel, 0, 0, 1 << 30
-        from tilework.ir.parser import parse_module
-
-        module = parse_module(binary, f"{name}.ttir")
-        return module, module, 0, 0, 1 << 30
+        """As `utils.load_binary`."""
+        return self.utils.load_binary(name, binary, shared, device)
 
     def get_benchmarker(self) -> Any:
         """The function that times a call."""

@@ -14,7 +14,6 @@ There is none on free-threaded Pythons, in subinterpreters, on Windows, or with 
 """
 
 import ctypes
-import hashlib
 import struct
 import sys
 import sysconfig
@@ -28,9 +27,9 @@ from typing import Any, NamedTuple
 from tilework import knobs
 from tilework.backends.cpu import launcher_layout as native
 from tilework.language import core as tl
-from tilework.runtime.cache import load_entry, store_entry, triton_key
 from tilework.runtime.driver import driver
 from tilework.runtime.host import CpuDriver, NativeLauncher
+from tilework.runtime.own_code import own_object
 from tilework.runtime.tensor_places import tensor_facts, tensor_places
 
 FASTCALL_KEYWORDS, ONE_ARGUMENT = 0x82, 0x08
@@ -84,21 +83,16 @@ def load_machine() -> Machine | None:
 
 
 def launcher_object(clock: int) -> bytes:
-    """The object file of the launcher, from the cache on disk unless that is the user's own."""
-    from tilework.backends.cpu.pipeline import native_identity
+    """The object file of the launcher."""
 
-    key = hashlib.sha256(f"{triton_key()}-{native_identity()}-{clock}".encode()).hexdigest()
-    plain = knobs.cache.manager_class is None
-    if plain and (files := load_entry(key, NAME)) is not None and f"{NAME}.obj" in files:
-        return files[f"{NAME}.obj"]
-    from tilework.backends.cpu.launcher import launcher_text
-    from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
+    def make() -> bytes:
+        from tilework.backends.cpu.launcher import launcher_text
+        from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
 
-    target = host_target_machine()
-    data = to_object(optimize(launcher_text(clock), 0, target), target)
-    if plain:
-        store_entry(key, NAME, {f"{NAME}.obj": data, f"{NAME}.json": b"{}"})
-    return data
+        target = host_target_machine()
+        return to_object(optimize(launcher_text(clock), 0, target), target)
+
+    return own_object(NAME, make, f"-{clock}")
 
 
 def is_plain_python() -> bool:

@@ -16,7 +16,6 @@ from tilework.backends.cpu.pool import (
     default_threads,
     is_short,
     is_worth_sharing,
-    run_forked,
     run_inline,
     run_shared,
 )
@@ -39,8 +38,6 @@ def run(
         raise ValueError(f"a grid of {' x '.join(map(str, grid))} has {total} programs; at most {MOST_PROGRAMS} can be run")
     elif (threads := thread_count()) == 1:
         failure = run_inline(kernel, slots, grid, total, interface.arena)
-    elif total < threads and is_worth_sharing(kernel):
-        failure = run_forked(kernel, slots, grid, total, interface.arena, threads)
     else:
         failure = run_shared(kernel, slots, grid, total, interface.arena, threads)
     if failure is not None:

@@ -2,15 +2,15 @@
 
     ttc.nest [1048576] {...}
     ==>
-    void @tilework.fork.0(ptr %env, i64 %chunk)      takes `chunk` indices of the outermost loop from the counter in slot 0
-                                                     of %env until none are left; the other slots hold what the body uses
+    void @tilework.fork.0(ptr %slots, i64 %chunk, ptr)   takes `chunk` indices of the outermost loop from the counter in slot 0
+                                                         until none are left; the other slots hold what the body uses
     in the kernel:
         slots = 0, values ...
-        if the arena names a helper: helper(@tilework.fork.0, slots, size, step)
-        call @tilework.fork.0(slots, size)           what is left: everything, or nothing
+        if the arena names a helper: helper(@tilework.fork.0, slots, size, step, arena)
+        call @tilework.fork.0(slots, size, null)         what is left: everything, or nothing
 
-Whether anybody helps is decided for each launch (`pool.py`), by the address at byte FORK of the arena; in a large grid it
-is 0 and the nest costs one test and one call more. A nest qualifies if its work is worth waking a thread for, if no
+Whether anybody helps is decided for each launch (`pool.py`), by the address at byte FORK of the arena: that of `pool_share`
+(`pool_code.py`); in a large grid it is 0 and the nest costs one test and one call more. A nest qualifies if its work is worth waking a thread for, if no
 reduction runs along the outermost loop, and if different indices of that loop write to different places.
 """
 
@@ -79,8 +79,8 @@ def share(low: Lowering, op: Operation, nest: Nest) -> None:
     function = Value(ptr, f"@{name}")
     helper = b.load(ptr, b.gep(low.arena, FORK), align=8)
     with b.if_(b.icmp("ne", helper, constant(ptr, 0)), weights=(1, 1000)):
-        b.call(helper, void, [function, slots, constant(i64, size), constant(i64, step)])
-    b.call(name, void, [slots, constant(i64, size)])
+        b.call(helper, void, [function, slots, constant(i64, size), constant(i64, step), low.arena])
+    b.call(name, void, [slots, constant(i64, size), constant(ptr, 0)])
 
 
 def outer_values(op: Operation) -> Iterator[SSAValue]:
@@ -102,12 +102,12 @@ def is_fixed(value: Value) -> bool:
 
 def define(low: Lowering, nest: Nest, name: str, moved: dict[SSAValue, Value], size: int) -> None:
     """The function of a nest."""
-    params = [(ptr, "slots"), (i64, "chunk")]
+    params = [(ptr, "slots"), (i64, "chunk"), (ptr, "worker")]
     function = low.module.function(name, void, params, linkage="internal", attributes=("nounwind",))
     outer, values, lines = low.builder, low.values, low.lines
     b = low.builder = Builder(function)
     b.flags = outer.flags
-    slots, chunk = function.args
+    slots, chunk, _ = function.args
     inside = {
         value: b.load(known.type, b.gep(slots, 8 * place), align=8)
         for place, (value, known) in enumerate(moved.items(), 1)

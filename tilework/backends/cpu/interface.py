@@ -7,8 +7,8 @@ The facts stand as JSON in the first line of the `llir` text, so that an LLVM fi
 Code. ``i32 NAME_range(args, first, last, np0, np1, np2, arena)`` runs the programs with linear ids first to last - 1 (x
 fastest). `args` are slots of 8 bytes, one per parameter. `arena` is scratch memory, aligned to 64 bytes. Its first 64
 bytes are the control block: the fault code (i32), at byte 8 the linear id of the program that failed (i64), at byte 16
-the number of programs that `NAME_work` ran (i64), at byte 32 who shares out large nests (`fork.py`), or 0. ``NAME_work``
-takes chunks of ids from a shared counter until none are left; every thread of a launch calls it once.
+the number of programs that `NAME_work` ran (i64), at byte 32 who shares out large nests (`fork.py`), or 0, and at byte 40
+among how many threads. ``NAME_work`` takes chunks of ids from a shared counter until none are left; every thread of a launch calls it once.
 
 Faults. An assert that fails stores its code, 1 + its position among the asserts of the module, and `NAME_range` returns
 it after that program.
@@ -25,7 +25,8 @@ from tilework.errors import TritonError
 
 MARK = "; tilework "
 CONTROL = 64  # bytes at the start of an arena
-FAULT, PROGRAM, COUNT, FORK = 0, 8, 16, 32  # places in the control block (24 is the sanitizer's, see `checks.py`)
+# places in the control block (24 is the sanitizer's, see `checks.py`)
+FAULT, PROGRAM, COUNT, FORK, SHARERS = 0, 8, 16, 32, 40
 
 
 @dataclass(frozen=True)

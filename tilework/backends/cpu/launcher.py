@@ -35,13 +35,13 @@ from tilework.backends.cpu.launcher_layout import (
     TYPES,
     WATCHED,
 )
+from tilework.backends.cpu.pool import FORK_NS, WAKE_NS
 from tilework.backends.llvm.module import Block, Module
 from tilework.backends.llvm.types import array, f64, i8, i32, i64, ptr, void
 from tilework.backends.llvm.values import Value, constant
 
 MOST_PROGRAMS = 2**31
 STACK_ARENA = 4096  # kernels that need more scratch memory get it from the heap
-WAKE_NS, FORK_NS = 60_000.0, 300_000.0  # as in `pool.py`
 HOLD_NS = 10_000.0  # shorter launches keep the GIL
 
 
@@ -303,8 +303,8 @@ def write_launch(module: Module) -> None:
     record = b.api("PyBytes_AsString", b.item(entry, RECORD))
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
     cost = b.load(f64, b.at(record, 40, ptr))
-    known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", b.fmul(cost, b.sitofp(total, f64)), WAKE_NS))
-    here = b.or_(b.and_(b.icmp("eq", total, 1), b.fcmp("olt", cost, FORK_NS)), known_short)
+    known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", b.fmul(cost, b.sitofp(total, f64)), float(WAKE_NS)))
+    here = b.or_(b.and_(b.icmp("eq", total, 1), b.fcmp("olt", cost, float(FORK_NS))), known_short)
 
     def run() -> list[Value]:
         return list(
@@ -336,7 +336,11 @@ def write_ask(
     sizes: Value,
     ready: Block,
 ) -> None:
-    """Call a callable grid, and compare once more: it may have changed anything."""
+    """Call a callable grid, and compare once more: it may have changed anything.
+
+    The Python path gets what it gave instead of the grid, so that it is called once; but a callable must not be called in
+    turn, so for one the Python path starts from the grid and finds the mistake.
+    """
     state, grid = b.item(self, 0), b.item(self, 1)
     result = b.call("meta", ptr, [entry, grid, args])
     with b.if_(b.is_null(result)):
@@ -348,7 +352,8 @@ def write_ask(
     )
     with b.if_(b.icmp("eq", fits, 0)):
         b.drop(entry)
-        given = b.call("missed", ptr, [state, result, args, nargs, kwnames])
+        is_sizes = b.icmp("eq", b.api("PyCallable_Check", result, result=i32), 0)
+        given = b.call("missed", ptr, [state, b.select(is_sizes, result, grid), args, nargs, kwnames])
         b.drop(result)
         b.ret(given)
     b.drop(result)

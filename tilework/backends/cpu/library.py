@@ -29,7 +29,6 @@ class NativeKernel:
     work: Callable[..., int]
     has_forks: bool = False  # whether it has nests that threads can share, see `fork.py`
     program_ns: float | None = None  # what one program took last time; None before the first launch
-    pause: int = 0  # how many launches are still to do without sharing
 
 
 def load(data: bytes, name: str) -> NativeKernel:

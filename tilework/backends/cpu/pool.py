@@ -2,33 +2,31 @@
 
     run_shared(kernel, slots, (64, 1, 1), 64, arena=4096, threads=4)
 
-The calling thread works too. All threads of a launch take chunks of program ids from one counter, in machine code, so
-that slow programs do not hold up the rest. Helpers wait in a queue shared by all launches: a launch that finds them busy
-with another one does its work alone and waits only for helpers that have begun. What one program took last time decides
-whether it is worth waking anybody.
+The calling thread works too. All threads of a launch take chunks of program ids from one counter, so that slow programs do
+not hold up the rest. Helpers serve all launches of the process: a launch that finds them busy does its work alone, and
+waits only for those that have begun. All of this is machine code (`pool_code.py`): once a helper has started, Python and
+its lock take no part. What one program took last time decides whether it is worth waking anybody.
 
-A grid with fewer programs than threads is run by helpers alone, with the address of `share_nest` in their arenas: the
-machine code calls it for a large nest (`fork.py`), and it lets further helpers join. The calling thread only waits, so
-that Ctrl-C, which Python raises in the main thread, never ends such a call half way.
+In a grid with fewer programs than threads the large nests of each program are shared as well (`fork.py`).
 """
 
 import ctypes
 import mmap
 import os
+import platform
 import threading
 import time
-from queue import SimpleQueue
+from collections.abc import Callable
+from typing import Any
 
 from tilework.backends.cpu.interface import CONTROL, COUNT, FAULT, FORK, PROGRAM
 from tilework.backends.cpu.library import NativeKernel
+from tilework.backends.cpu.pool_code import EXPORTS, LAUNCH, LAUNCH_PLACES, NO_MEMORY, WORKER, pool_text
 from tilework.backends.cpu.target import HostTarget
 
-WAKE_NS = 60_000  # a grid that takes less is done before a helper would have started
-FORK_NS = 300_000  # nests of a program that takes less are not shared
-PAUSE = 100  # launches without sharing, after one that it made no faster
-BEGIN_S = 0.002  # how long a launch waits for a helper before it does its work alone
+WAKE_NS = 30_000  # a grid that takes less is done before a helper would have started
+FORK_NS = 100_000  # nests of a program that takes less are not shared
 CHUNKS = 16  # per thread, where there are enough programs: how finely the work is divided
-NEST_CHUNKS = 4  # per thread
 PAGE = mmap.PAGESIZE
 
 Grid = tuple[int, int, int]
@@ -39,6 +37,7 @@ class Arena:
 
     def __init__(self) -> None:
         self.size = 0
+        self.worker = ctypes.create_string_buffer(WORKER.size)  # the same, as machine code sees it
         self.grow(PAGE)
 
     def grow(self, size: int) -> None:
@@ -50,6 +49,7 @@ class Arena:
         self.program = ctypes.c_int64.from_address(self.address + PROGRAM)
         self.count = ctypes.c_int64.from_address(self.address + COUNT)
         self.fork = ctypes.c_void_p.from_address(self.address + FORK)
+        WORKER.pack_into(self.worker, 0, self.address, self.size, 0)
 
     def at_least(self, size: int) -> int:
         """The address of `size` bytes, whose content is undefined but for a cleared fault code and nobody to share nests."""
@@ -61,164 +61,74 @@ class Arena:
 
 
 class Arenas(threading.local):
-    """The arena of the current thread, and how many threads may share a nest that it comes to."""
+    """The arena of the current thread."""
 
     def __init__(self) -> None:
         self.arena = Arena()
-        self.threads = 1
 
 
 ARENAS = Arenas()
 
 
-class Shared:
-    """Work that helpers may join until it is closed."""
+def compile_pool() -> bytes:
+    """The object file of `pool_code.py` for this machine."""
+    from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.helpers = 0
-        self.closed = False
-        self.idle = threading.Lock()  # held while helpers are at work and the owner waits for them
-
-    def assist(self) -> None:
-        """What a helper does."""
-        raise AssertionError("a kind of work says how to assist")
-
-    def help(self) -> None:
-        """The part of a helper: nothing, if the launch is over."""
-        with self.lock:
-            if self.closed:
-                return
-            self.helpers += 1
-        try:
-            self.assist()
-        finally:
-            with self.lock:
-                self.helpers -= 1
-                if self.closed and not self.helpers:
-                    self.idle.release()
-
-    def finish(self) -> None:
-        """Wait for the helpers that have begun; those that come later find the launch closed."""
-        with self.lock:
-            self.closed = True
-            waiting = self.helpers > 0
-            if waiting:
-                self.idle.acquire()
-        interrupt: KeyboardInterrupt | None = None
-        while waiting:
-            try:
-                waiting = not self.idle.acquire()  # released by the last helper
-            except KeyboardInterrupt as pressed:  # helpers still use the arrays: they must not be freed yet
-                interrupt = pressed
-        if interrupt is not None:
-            raise interrupt
-
-
-class Job(Shared):
-    """One launch that several threads work on; `nest_threads` of them share the large nests of each program."""
-
-    def __init__(
-        self, kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, chunk: int, nest_threads: int = 1
-    ) -> None:
-        super().__init__()
-        self.kernel, self.slots, self.grid, self.total = kernel, slots, grid, total
-        self.arena, self.chunk, self.nest_threads = arena, chunk, nest_threads
-        self.next = ctypes.c_int64(0)
-        self.failure: tuple[int, int] | None = None
-        self.begun = threading.Lock()  # released by the one helper of a launch that shares its nests
-        self.begun.acquire()
-
-    def work(self, nest_threads: int = 1) -> int:
-        """Take chunks until there are none; the number of programs this thread ran."""
-        arena = ARENAS.arena
-        address = arena.at_least(self.arena)
-        if nest_threads > 1:
-            ARENAS.threads, arena.fork.value = nest_threads, SHARE_NEST
-        code = self.kernel.work(
-            self.slots, ctypes.addressof(self.next), self.total, self.chunk, *self.grid, address
-        )
-        if code:
-            self.failure = (code, arena.program.value)
-        return arena.count.value
-
-    def assist(self) -> None:
-        if self.nest_threads > 1:
-            self.begun.release()
-        self.work(self.nest_threads)
-
-
-class NestJob(Shared):
-    """A nest of a program that is running: `function` takes chunks of its outermost loop."""
-
-    def __init__(self, function: int, slots: int, chunk: int) -> None:
-        super().__init__()
-        self.function, self.slots, self.chunk = NEST(function), slots, chunk
-
-    def assist(self) -> None:
-        self.function(self.slots, self.chunk)
-
-
-NEST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-
-
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-def share_nest(function: int, slots: int, size: int, step: int) -> None:
-    """Called by the machine code of a helper: run `size` indices, in multiples of `step`, together with others."""
-    threads = ARENAS.threads
-    chunk = -(-size // (NEST_CHUNKS * threads * step)) * step
-    job = NestJob(function, slots, chunk)
-    POOL.ask(job, threads - 1)
-    job.assist()
-    job.finish()
-
-
-SHARE_NEST = ctypes.cast(share_nest, ctypes.c_void_p).value
+    machine = host_target_machine()
+    return to_object(optimize(pool_text(platform.machine()), 1, machine), machine)
 
 
 class Pool:
-    """The helpers of this process; started when they are first needed."""
+    """The helpers of this process; started when they are first needed.
+
+    `source` makes the object file: `runtime/host.py` puts a cache in its place.
+    """
+
+    source: Callable[[], bytes] = staticmethod(compile_pool)
 
     def __init__(self) -> None:
-        self.queue: SimpleQueue[Shared] = SimpleQueue()
-        self.count = 0
         self.lock = threading.Lock()
+        self.count = 0
+        self.library: Any = None
+        self.launch: Callable[..., None] | None = None
 
-    def ask(self, job: Shared, helpers: int) -> None:
-        """Let up to `helpers` helpers join a job."""
-        self.start(helpers)
-        for _ in range(helpers):
-            self.queue.put(job)
+    def forget(self) -> None:
+        """A forked child has no helpers, whatever its memory says; locks may have been held."""
+        self.lock = threading.Lock()
+        self.count = 0
+        if self.launch is not None:
+            self.reset()
 
-    def start(self, helpers: int) -> None:
-        """Have at least so many."""
-        if self.count < helpers:
+    def load(self) -> None:
+        """Put the machine code into memory."""
+        from tilework.backends.llvm.compile import jit_load
+
+        library = jit_load(self.source(), EXPORTS)
+        self.reset = ctypes.CFUNCTYPE(None)(library["pool_reset"])
+        self.serve = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library["pool_serve"])
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+        self.reset()
+        self.library, self.launch = library, kind(library["pool_launch"])
+
+    def start(self, helpers: int) -> Callable[..., None]:
+        """Have at least so many helpers; the function that launches."""
+        if self.count < helpers or self.launch is None:
             with self.lock:
+                if self.launch is None:
+                    self.load()
                 while self.count < helpers:
                     self.count += 1
                     name = f"tilework-{self.count}"
-                    threading.Thread(target=serve, args=(self.queue,), name=name, daemon=True).start()
-
-
-def serve(queue: "SimpleQueue[Shared]") -> None:
-    """The life of a helper."""
-    while True:
-        job = queue.get()
-        job.help()
-        del job  # or the arrays of the last launch would live until the next
+                    worker = ctypes.create_string_buffer(WORKER.size)
+                    threading.Thread(target=self.serve, args=(worker,), name=name, daemon=True).start()
+        assert self.launch is not None
+        return self.launch
 
 
 POOL = Pool()
 
-
-def forget_threads() -> None:
-    """A forked child has no helpers, whatever its memory says."""
-    global POOL
-    POOL = Pool()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget_threads)
+    os.register_at_fork(after_in_child=POOL.forget)
 
 
 def default_threads() -> int:
@@ -242,51 +152,37 @@ def run_inline(kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena
     return (code, memory.program.value) if code else None
 
 
+def is_worth_sharing(kernel: NativeKernel) -> bool:
+    """Whether the nests of a program are large, going by what it took last time without help."""
+    return kernel.has_forks and kernel.program_ns is not None and kernel.program_ns >= FORK_NS
+
+
 def run_shared(
     kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, threads: int
 ) -> tuple[int, int] | None:
-    """Run every program, with helpers; (fault code, linear program id) if one failed."""
-    threads = min(threads, total)
-    job = Job(kernel, slots, grid, total, arena, max(1, total // (threads * CHUNKS)))
-    POOL.ask(job, threads - 1)
-    try:
-        start = time.perf_counter_ns()
-        ran = job.work()
-        if ran:
-            kernel.program_ns = (time.perf_counter_ns() - start) / ran
-    finally:
-        job.finish()
-    return job.failure
+    """Run every program, with helpers; (fault code, linear program id) if one failed.
 
-
-def is_worth_sharing(kernel: NativeKernel) -> bool:
-    """Whether the nests of a program are large, going by what it took last time, and help has not been in vain lately."""
-    if not kernel.has_forks or kernel.program_ns is None or kernel.program_ns < FORK_NS:
-        return False
-    if kernel.pause:
-        kernel.pause -= 1
-        return False
-    return True
-
-
-def run_forked(
-    kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, threads: int
-) -> tuple[int, int] | None:
-    """Run fewer programs than there are threads; (fault code, linear program id) if one failed.
-
-    What a program takes without help stays as it was known, so that the next launch decides the same. If it took no less
-    with help, because the cores have other things to do, the next launches do without.
+    With fewer programs than threads the nests of each are shared too; what a program takes without help then stays as it
+    was known, so that the next launch decides the same.
     """
-    job = Job(kernel, slots, grid, total, arena, 1, threads)
+    sharers = threads if total < threads and is_worth_sharing(kernel) else 1
+    helpers = min(threads, total) - 1
+    memory = ARENAS.arena
+    memory.at_least(arena)
+    chunk = max(1, total // ((helpers + 1) * CHUNKS))
+    code = ctypes.cast(kernel.work, ctypes.c_void_p).value
+    place = ctypes.cast(slots, ctypes.c_void_p).value
+    launch = ctypes.create_string_buffer(LAUNCH.pack(code, place, 0, total, chunk, *grid, 0, arena, sharers, 0, 0))
+    start_launch = POOL.start(threads - 1)
     start = time.perf_counter_ns()
-    POOL.start(threads)
-    POOL.ask(job, 1)
-    try:
-        if not job.begun.acquire(timeout=BEGIN_S):
-            job.work()
-    finally:
-        job.finish()
-    alone = (kernel.program_ns or 0) * total
-    if time.perf_counter_ns() - start >= alone:
-        kernel.pause = PAUSE
-    return job.failure
+    start_launch(launch, helpers, memory.worker)
+    took = time.perf_counter_ns() - start
+    fault, program, ran = (kind.from_buffer(launch, LAUNCH_PLACES[name]).value for name, kind in RESULTS)
+    if ran and sharers == 1:
+        kernel.program_ns = took / ran
+    if fault == NO_MEMORY:
+        raise MemoryError(f"a thread needs {arena} bytes of scratch memory for this kernel")
+    return (fault, program) if fault else None
+
+
+RESULTS = (("fault", ctypes.c_int32), ("program", ctypes.c_int64), ("count", ctypes.c_int64))
