@@ -1,4 +1,4 @@
-"""Programs of the CUDA toolkit on this machine.
+"""Programs of the CUDA toolkit on this machine, and its library of elementary functions.
 
     >>> find_tool("ptxas", None, None)
     NvidiaTool(path='/usr/local/cuda/bin/ptxas', version='13.0')
@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 TOOLKIT = "/usr/local/cuda"
+LIBDEVICE = os.path.join("nvvm", "libdevice", "libdevice.10.bc")
 
 
 class NvidiaTool(NamedTuple):
@@ -52,8 +53,22 @@ def newest(binary: str, toolkit: str) -> NvidiaTool | None:
     """The newest `binary` on the PATH, in the toolkit and in NVIDIA's wheels."""
     binary = binary.removesuffix("-blackwell")  # a ptxas that is new enough serves every architecture
     paths = [shutil.which(binary), os.path.join(toolkit, "bin", binary)]
-    wheels = find_spec("nvidia")
-    for folder in (wheels.submodule_search_locations or ()) if wheels else ():
-        paths += sorted(glob.glob(os.path.join(folder, "*", "bin", binary)))
+    paths += in_wheels(os.path.join("bin", binary))
     tools = [tool for path in paths if path and (tool := NvidiaTool.from_path(path))]
     return max(tools, key=lambda tool: [int(part) for part in tool.version.split(".")], default=None)
+
+
+@cache
+def find_libdevice(toolkit: str | None) -> str | None:
+    """libdevice.10.bc of a toolkit, of the toolkit that has ptxas, or of a wheel; None if there is none."""
+    found = [os.path.join(toolkit or TOOLKIT, LIBDEVICE), *reversed(in_wheels(LIBDEVICE))]
+    if (ptxas := shutil.which("ptxas")) is not None:
+        found.append(os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(ptxas))), LIBDEVICE))
+    return next((path for path in found if os.path.isfile(path)), None)
+
+
+def in_wheels(path: str) -> list[str]:
+    """Files of NVIDIA's wheels: ``in_wheels("bin/ptxas")``."""
+    wheels = find_spec("nvidia")
+    folders = (wheels.submodule_search_locations or ()) if wheels else ()
+    return [found for folder in folders for found in sorted(glob.glob(os.path.join(folder, "*", path)))]

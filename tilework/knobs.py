@@ -12,7 +12,7 @@ once, at import: `runtime.debug` and `compilation.instrumentation_mode`; `refres
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from operator import attrgetter
@@ -38,6 +38,18 @@ env = Env()
 def getenv(key: str, default: str | None = None) -> str | None:
     """A variable without a knob; None or `default` when it is not set."""
     return os.environ.get(key, default)
+
+
+def environment_without(keys: Iterable[str]) -> dict[str, str]:
+    """The environment for another process that shall not see some variables."""
+    return {key: text for key, text in os.environ.items() if key not in keys}
+
+
+def places(group: "base_knobs", name: str) -> "list[tuple[dict[Any, Any], Any]]":
+    """The dictionaries, with their keys, that a knob is read from: its value cannot change unless what is there does."""
+    key = group.knob_descriptors[name].key
+    environment: Any = os.environ
+    return [(group.__dict__, name), (environment._data, environment.encodekey(key))]
 
 
 def setenv(key: str, value: str | None) -> None:
@@ -211,7 +223,8 @@ class env_nvidia_tool(env_base["NvidiaTool | None"]):
     def __get__(self, group: Any, owner: type | None = None) -> "NvidiaTool":
         tool = super().__get__(group, owner)
         if tool is None:
-            raise RuntimeError(f"Cannot find {self.binary}: install nvidia-cuda-nvcc, or set {self.key} to its path")
+            source = "nvidia-cuda-nvcc (pip)" if self.binary.startswith("ptxas") else "a CUDA toolkit"
+            raise RuntimeError(f"Cannot find {self.binary}: install {source}, or set {self.key} to its path")
         return tool
 
 
@@ -432,6 +445,17 @@ class nvidia_knobs(base_knobs):
     dump_ptxas_log = env_bool("TRITON_DUMP_PTXAS_LOG")
     libdevice_path = env_opt_str("TRITON_LIBDEVICE_PATH")
     libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
+    ptxas_timeout = env_int("TILEWORK_PTXAS_TIMEOUT", 3600)
+
+    def find_tool(self, name: str) -> "NvidiaTool | None":
+        """The tool of a knob, or None: ``find_tool("ptxas")``."""
+        return self.knob_descriptors[name].current(self)
+
+    def find_libdevice(self) -> str | None:
+        """The file of `libdevice_path`, else the one of a toolkit or wheel, else None."""
+        from tilework.cuda_tools import find_libdevice
+
+        return self.libdevice_path or find_libdevice(os.environ.get("CUDA_HOME"))
 
 
 class amd_knobs(base_knobs):

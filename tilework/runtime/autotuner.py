@@ -19,7 +19,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import CompileTimeAssertionFailure, OutOfResources
@@ -32,6 +32,9 @@ from tilework.runtime.jit import JITFunction, KernelInterface
 from tilework.runtime.restore import Restore
 from tilework.runtime.tuning_config import Config
 from tilework.runtime.tuning_results import FAILED, TuningResults, config_text, has_failed, is_storable, order
+
+if TYPE_CHECKING:
+    from tilework.runtime.native_launch import Tuned
 
 __all__ = [
     "Autotuner",
@@ -109,6 +112,40 @@ class Autotuner(KernelInterface):
                 DeprecationWarning,
                 stacklevel=3,
             )
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """`kernel[grid]`; launches like earlier ones run no Python code, see `native_launch.py`."""
+        bind = self.__dict__.get("_bind_grid")
+        if bind is None and type(self) is Autotuner and type(self.fn) is JITFunction:
+            from tilework.runtime.native_launch import binder_of
+
+            bind = binder_of(self, self.describe)
+        return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy gets: its launches are its own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_bind_grid"}
+
+    def describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Tuned | None":
+        """What the native launcher must know to repeat a launch; None where each one needs Python."""
+        from tilework.runtime.native_launch import Tuned
+
+        watched: list[Any] = []
+        config, exact = self.configs[0], frozenset[str]()
+        if len(self.configs) > 1:
+            key = self.tuning_key(dict(zip(self.arg_names, args, strict=False)), kwargs)
+            config, exact = self.cache.get(key), frozenset(self.keys)
+            watched += [self.cache, key, config]
+        if config is None or config is not self.best_config:
+            return None
+        if config.pre_hook is not None or type(config.kwargs) is not dict or "run" in vars(self.fn):
+            return None
+        for holder in (vars(config), config.kwargs):
+            for name, value in holder.items():
+                watched += [holder, name, value]
+        for name in ("best_config", "cache", "configs", "keys", "fn"):
+            watched += [vars(self), name, vars(self)[name]]
+        return Tuned(config.all_kwargs(), exact, tuple(watched))
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration for these arguments, which is found first if need be."""

@@ -76,7 +76,7 @@ def load_machine() -> Machine | None:
     library = jit_load(launcher_object(time.CLOCK_MONOTONIC), native.EXPORTS)
     launch = MethodDefinition(b"launch", library["launch"], FASTCALL_KEYWORDS, None)
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
-    constants = (*(sys.intern(name) for name in ("dtype", "is_cpu", "data_ptr")), True, int, str, tuple)
+    constants = (*(sys.intern(name) for name in ("dtype", "is_cpu", "data_ptr")), True, int, str, tuple, native.MISSING)
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
     context[: len(constants) + 1] = [*map(id, constants), ctypes.addressof(launch)]
     return Machine(library, bind, launch, constants)
@@ -133,12 +133,33 @@ def array_is_as_expected(array: Any) -> bool:
     )
 
 
-def binder_of(fn: Any) -> Callable[[Any], Callable[..., Any]] | None:
-    """The function that makes `fn[grid]` of a grid, kept in `fn`; None if there is no native launcher for it."""
+class Tuned(NamedTuple):
+    """What a launch of an autotuned kernel has beside its arguments.
+
+    `settings` are the keyword arguments that its configuration adds; the arguments called `exact` must have the same values for
+    the configuration to be the same, and `watched` (dict, key, value three by three) must not change.
+    """
+
+    settings: dict[str, Any]
+    exact: frozenset[str]
+    watched: tuple[Any, ...]
+
+
+PLAIN = Tuned({}, frozenset(), ())
+
+
+TunedOf = Callable[[tuple[Any, ...], dict[str, Any]], Tuned | None]
+
+
+def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[[Any], Callable[..., Any]] | None:
+    """The function that makes `fn[grid]` of a grid, kept in `fn`; None if there is no native launcher for it.
+
+    `fn` is a kernel, or an autotuner whose `tuned` says what a launch with such arguments adds; None: that cannot be said.
+    """
     if type(driver.active) is not CpuDriver or not runs_natively() or (loaded := machine()) is None:
         return None
     state: list[Any] = []
-    state.append(python_path(fn, state))
+    state.append(python_path(fn, tuned, state))
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     bind = fn.__dict__["_bind_grid"] = make(ctypes.addressof(loaded.bind), state, None)
@@ -151,14 +172,15 @@ def runs_natively() -> bool:
     return device() == "native"
 
 
-def python_path(fn: Any, state: list[Any]) -> Callable[..., Any]:
+def python_path(fn: Any, tuned: TunedOf, state: list[Any]) -> Callable[..., Any]:
     """What is called for a launch that fits no entry: launch, then describe it."""
     left = MOST_DESCRIPTIONS
 
     def launch(grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         nonlocal left
         kernel = fn.run(*args, grid=grid, warmup=False, **kwargs)
-        if left and (entry := describe(fn, kernel, grid, args, kwargs)) is not None:
+        facts = tuned(args, kwargs) if left else None
+        if facts is not None and (entry := describe(fn, kernel, grid, args, kwargs, facts)) is not None:
             left -= 1
             others = [old for old in state[1:MOST_ENTRIES] if not replaces(entry, old)]
             state[1:] = [entry, *others]
@@ -173,8 +195,15 @@ def replaces(entry: tuple[Any, ...], old: tuple[Any, ...]) -> bool:
     return all(entry[index] is old[index] or entry[index] == old[index] for index in same)
 
 
-def describe(fn: Any, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+def describe(
+    fn: Any, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tuned: Tuned
+) -> tuple[Any, ...] | None:
     """The entry for launches like one that has just been done; None if it is not of a kind that can be described."""
+    if tuned is not PLAIN:
+        fn = fn.fn
+    from tilework.backends.cpu.driver import thread_count
+    from tilework.backends.cpu.pool import POOL
+
     active = driver._active
     run = getattr(kernel, "_launch", None)
     if type(active) is not CpuDriver or type(run) is not NativeLauncher or not (callable(grid) or type(grid) is tuple):
@@ -189,7 +218,7 @@ def describe(fn: Any, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dic
         return None
     try:
         kernels, keys, _, _, bind = fn.device_caches[0]
-        values, specs, kinds, options = bind(*args, **kwargs)
+        values, specs, kinds, options = bind(*args, **kwargs, **tuned.settings)
         marker = (specs, kinds, tuple(options.items()) if options else (), *fn.switches())
         key = keys.get(marker)
         slots = run.pack(values)
@@ -201,16 +230,20 @@ def describe(fn: Any, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dic
     if guards is None or len(slots) > 8 * native.MOST_SLOTS or len(slots) != 8 * len(run.interface.parameters):
         return None
     names = [*fn.arg_names[: len(args)], *kwargs]
+    bound = {**dict(zip(fn.arg_names, values, strict=True)), **options}
     chosen = [
-        guards[fn.arg_names.index(name)] if name not in options else constant_guard(options[name]) for name in names
+        constant_guard(bound[name]) if name in options or name in tuned.exact else guards[fn.arg_names.index(name)]
+        for name in names
     ]
     if any(found is None for found in chosen):
         return None
-    cost = ctypes.c_double(kernel.function.program_ns or 0.0)
-    code = ctypes.cast(kernel.function.range, ctypes.c_void_p).value or 0
+    function = kernel.function
+    cost = ctypes.c_double(function.program_ns or 0.0)
+    code, work = (ctypes.cast(part, ctypes.c_void_p).value or 0 for part in (function.range, function.work))
     record = native.Record(
-        len(args), len(kwargs), code, run.interface.arena, ctypes.addressof(cost), tuple(g for g, _, _ in chosen), slots
-    )
+        len(args), len(kwargs), code, run.interface.arena, ctypes.addressof(cost), work, thread_count(), function.has_forks,
+        ctypes.addressof(POOL.words), tuple(g for g, _, _ in chosen), slots,
+    )  # fmt: skip
     watched, empty = watches(fn, kernel, run, active, kernels, key)
     if any(empty) or (captured := captured_globals(fn)) is None:
         return None
@@ -218,7 +251,7 @@ def describe(fn: Any, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dic
     return (
         kernel,
         tuple(kwargs),
-        (*watched, *captured),
+        (*watched, *captured, *tuned.watched),
         empty,
         tuple(cls for _, cls, _ in chosen),
         tuple(expected for _, _, expected in chosen),
@@ -259,6 +292,8 @@ def watches(
         (kernel, "function", kernel.function),
     ]
     flat: list[Any] = [fn.device_caches, 0, fn.device_caches[0], kernels, key, kernel]
+    for holder, name in knobs.places(knobs.runtime, "num_threads"):
+        flat += [holder, name, holder.get(name, native.MISSING)]
     for holder, name, value in members:
         flat += [vars(holder), name, value]
     return tuple(flat), (fn.pre_run_hooks, enter.calls, leave.calls)

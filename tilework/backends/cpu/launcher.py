@@ -6,15 +6,17 @@ first what to call when nothing fits, then entries, each of which describes one 
     (kernel, keyword names, watched, empty, types, expected, record, fault, shared, names, meta)
 
 An entry fits if the call has the same shape, every argument passes its guard, every watched dictionary still holds what it
-held (``dict, key, value`` three by three), and every list of `empty` is empty. Guards also put the arguments into the
+held (``dict, key, value`` three by three; an ellipsis stands for a key that is not there), and every list of `empty` is empty. Guards also put the arguments into the
 slots of 8 bytes that the machine code takes (`interface.py`). The numbers are in `record` (`launcher_layout.py`); a guard
 is the address of a function of `launcher_guards.py` with its settings. On a fit the kernel runs right here, with the GIL
-released if it is not short; what is worth more than one thread goes to `shared(slots, x, y, z)`. Nothing is ever decided
-against the Python path: whatever does not fit is called again there, with the same arguments.
+released if it is not short, or on the threads of the pool (`pool_code.py`); `shared(slots, x, y, z)` starts those. Nothing is
+ever decided against the Python path: whatever does not fit is called again there, with the same arguments.
 
 Objects are read through Python's C API, except for the class of an object and the members of a NumPy array, whose places
 the user of this module verifies first. `launch.context` holds the addresses that differ between processes.
 """
+
+from typing import NamedTuple
 
 from tilework.backends.cpu.interface import FAULT, FORK, PROGRAM
 from tilework.backends.cpu.launcher_guards import NULL, WRITERS, YES, Writer, is_class, num, read_int
@@ -23,6 +25,7 @@ from tilework.backends.cpu.launcher_layout import (
     EMPTY,
     EXPECTED,
     FAULT_CALL,
+    FORKS,
     GUARD,
     HEADER,
     KERNEL,
@@ -30,12 +33,16 @@ from tilework.backends.cpu.launcher_layout import (
     META,
     MOST_SLOTS,
     NAMES,
+    POOL,
     RECORD,
     SHARED,
+    THREADS,
     TYPES,
     WATCHED,
+    WORK,
 )
-from tilework.backends.cpu.pool import FORK_NS, WAKE_NS
+from tilework.backends.cpu.pool import CHUNKS, FORK_NS, WAKE_NS
+from tilework.backends.cpu.pool_code import LAUNCH, LAUNCH_PLACES, NO_MEMORY
 from tilework.backends.llvm.module import Block, Module
 from tilework.backends.llvm.types import array, f64, i8, i32, i64, ptr, void
 from tilework.backends.llvm.values import Value, constant
@@ -115,7 +122,8 @@ def write_fits(module: Module) -> None:
     with b.loop(0, b.api("PyTuple_Size", watched, result=i64), 3) as position:
         holder, key = b.item(watched, position), b.item(watched, b.add(position, 1))
         found = b.api("PyDict_GetItemWithError", holder, key)
-        b.need(b.icmp("eq", found, b.item(watched, b.add(position, 2))))
+        value = b.item(watched, b.add(position, 2))
+        b.need(b.icmp("eq", found, b.select(b.icmp("eq", value, b.context("missing")), NULL, value)))
     empty = b.item(entry, EMPTY)
     with b.loop(0, b.api("PyTuple_Size", empty, result=i64)) as position:
         b.need(b.icmp("eq", b.api("PyList_Size", b.item(empty, position), result=i64), 0))
@@ -203,7 +211,40 @@ def write_inline(module: Module) -> None:
     function = module.function("run_here", i32, params, linkage="internal")
     b = Writer(function)
     entry, record, slots, sizes, total = function.args
-    size, cost = b.at(record, 32), b.at(record, 40, ptr)
+    scratch = take_scratch(b, record)
+    cost = b.at(record, 40, ptr)
+    known = b.load(f64, cost)
+    programs = b.sitofp(total, f64)
+    # a cost of 0 is an unknown one
+    short = b.and_(b.fcmp("ogt", known, 0.0), b.fcmp("olt", b.fmul(known, programs), HOLD_NS))
+    (thread,) = b.if_else(short, lambda: [NULL], lambda: [b.api("PyEval_SaveThread")])
+    b.store(constant(i32, 0), b.gep(scratch.arena, FAULT))
+    b.store(NULL, b.gep(scratch.arena, FORK))
+    start = b.call("now", i64, [])
+    extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
+    code = b.call(b.at(record, 24, ptr), i32, [slots, num(0), total, *extent, scratch.arena])
+    took = b.sub(b.call("now", i64, []), start)
+    b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), programs), cost)
+    program = b.at(scratch.arena, PROGRAM)
+    with b.if_(b.is_object(thread)):
+        b.api("PyEval_RestoreThread", thread, result=void)
+    give_scratch(b, scratch)
+    report_fault(b, entry, sizes, code, program)
+    b.finish(YES)
+
+
+class Scratch(NamedTuple):
+    """An arena on the stack, or in memory that must be given back."""
+
+    arena: Value
+    size: Value
+    memory: Value
+    is_large: Value
+
+
+def take_scratch(b: Writer, record: Value) -> Scratch:
+    """The arena of the calling thread; leaves with an exception if there is no memory."""
+    size = b.at(record, 32)
     stack = b.alloca(i8, STACK_ARENA, align=64)
     large = b.icmp("ugt", size, STACK_ARENA)
     (memory,) = b.if_else(large, lambda: [b.call("take", ptr, [size])], lambda: [stack])
@@ -211,28 +252,20 @@ def write_inline(module: Module) -> None:
         b.api("PyErr_NoMemory")
         b.ret(constant(i32, 0))
     arena = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, i64), 63), -64), ptr)
-    known = b.load(f64, cost)
-    programs = b.sitofp(total, f64)
-    # a cost of 0 is an unknown one
-    short = b.and_(b.fcmp("ogt", known, 0.0), b.fcmp("olt", b.fmul(known, programs), HOLD_NS))
-    (thread,) = b.if_else(short, lambda: [NULL], lambda: [b.api("PyEval_SaveThread")])
-    b.store(constant(i32, 0), b.gep(arena, FAULT))
-    b.store(NULL, b.gep(arena, FORK))
-    start = b.call("now", i64, [])
-    extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
-    code = b.call(b.at(record, 24, ptr), i32, [slots, num(0), total, *extent, arena])
-    took = b.sub(b.call("now", i64, []), start)
-    b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), programs), cost)
-    program = b.at(arena, PROGRAM)
-    with b.if_(b.is_object(thread)):
-        b.api("PyEval_RestoreThread", thread, result=void)
-    with b.if_(large):
-        b.call("give", void, [memory, size])
+    return Scratch(arena, size, memory, large)
+
+
+def give_scratch(b: Writer, scratch: Scratch) -> None:
+    with b.if_(scratch.is_large):
+        b.call("give", void, [scratch.memory, scratch.size])
+
+
+def report_fault(b: Writer, entry: Value, sizes: Value, code: Value, program: Value) -> None:
+    """Leave with the exception of a program that failed."""
     with b.if_(b.icmp("ne", code, 0)):
         numbers = [b.sext(code, i64), program, *(b.at(sizes, 8 * axis) for axis in range(3))]
         call_with(b, b.item(entry, FAULT_CALL), [b.api("PyLong_FromLongLong", number) for number in numbers])
         b.ret(constant(i32, 0))
-    b.finish(YES)
 
 
 def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
@@ -250,14 +283,50 @@ def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
 
 
 def write_shared(module: Module) -> None:
-    """`run_shared(entry, record, slots, sizes)`: let Python divide the programs among threads."""
-    params = [(ptr, "entry"), (ptr, "record"), (ptr, "slots"), (ptr, "sizes")]
+    """`run_shared(entry, record, slots, sizes, total)`: divide the programs among the threads of the pool.
+
+    Before it has enough of them, Python does, and starts them.
+    """
+    params = [(ptr, "entry"), (ptr, "record"), (ptr, "slots"), (ptr, "sizes"), (i64, "total")]
     function = module.function("run_shared", i32, params, linkage="internal")
     b = Writer(function)
-    entry, record, slots, sizes = function.args
-    packed = b.api("PyBytes_FromStringAndSize", slots, b.mul(b.at(record, 16), 8))
-    extent = [b.api("PyLong_FromLongLong", b.at(sizes, 8 * axis)) for axis in range(3)]
-    b.finish(b.zext(call_with(b, b.item(entry, SHARED), [packed, *extent]), i32))
+    entry, record, slots, sizes, total = function.args
+    pool, threads = b.at(record, POOL, ptr), b.at(record, THREADS)
+    code = b.load(ptr, pool)
+    with b.if_(b.or_(b.is_null(code), b.icmp("slt", b.at(pool, 8), b.sub(threads, 1)))):
+        packed = b.api("PyBytes_FromStringAndSize", slots, b.mul(b.at(record, 16), 8))
+        extent = [b.api("PyLong_FromLongLong", b.at(sizes, 8 * axis)) for axis in range(3)]
+        b.ret(b.zext(call_with(b, b.item(entry, SHARED), [packed, *extent]), i32))
+    scratch = take_scratch(b, record)
+    cost = b.at(record, 40, ptr)
+    few = b.icmp("slt", total, threads)
+    long = b.fcmp("oge", b.load(f64, cost), float(FORK_NS))
+    forks = b.and_(b.icmp("ne", b.at(record, FORKS), 0), b.and_(few, long))
+    parties = b.smin(threads, total)
+    chunk = b.smax(b.udiv(total, b.mul(parties, CHUNKS)), num(1))
+    launch, worker = b.alloca(i8, LAUNCH.size, align=16), b.alloca(i64, 3, align=16)
+    extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
+    values = [b.at(record, WORK, ptr), slots, num(0), total, chunk, *extent, constant(i32, 0), scratch.size]
+    values += [b.select(forks, threads, num(1)), num(0), num(0)]
+    for place, value in zip((0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 64, 72, 80), values, strict=True):
+        b.store(value, b.gep(launch, place))
+    for place, value in enumerate((scratch.arena, scratch.size, num(0))):
+        b.store(value, b.gep(worker, 8 * place))
+    thread = b.api("PyEval_SaveThread")
+    start = b.call("now", i64, [])
+    b.call(code, void, [launch, b.sub(parties, 1), worker])
+    took = b.sub(b.call("now", i64, []), start)
+    b.api("PyEval_RestoreThread", thread, result=void)
+    ran = b.at(launch, LAUNCH_PLACES["count"])
+    with b.if_(b.and_(b.icmp("sgt", ran, 0), b.not_(forks))):
+        b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), b.sitofp(ran, f64)), cost)
+    give_scratch(b, scratch)
+    fault = b.at(launch, LAUNCH_PLACES["fault"], i32)
+    with b.if_(b.icmp("eq", fault, NO_MEMORY)):
+        b.api("PyErr_NoMemory")
+        b.ret(constant(i32, 0))
+    report_fault(b, entry, sizes, fault, b.at(launch, LAUNCH_PLACES["program"]))
+    b.finish(YES)
 
 
 def write_launch(module: Module) -> None:
@@ -304,14 +373,16 @@ def write_launch(module: Module) -> None:
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
     cost = b.load(f64, b.at(record, 40, ptr))
     known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", b.fmul(cost, b.sitofp(total, f64)), float(WAKE_NS)))
-    here = b.or_(b.and_(b.icmp("eq", total, 1), b.fcmp("olt", cost, float(FORK_NS))), known_short)
+    whole = b.or_(b.fcmp("olt", cost, float(FORK_NS)), b.icmp("eq", b.at(record, FORKS), 0))
+    alone = b.or_(b.and_(b.icmp("eq", total, 1), whole), b.icmp("eq", b.at(record, THREADS), 1))
+    here = b.or_(alone, known_short)
 
     def run() -> list[Value]:
         return list(
             b.if_else(
                 here,
                 lambda: [b.call("run_here", i32, [entry, record, slots, sizes, total])],
-                lambda: [b.call("run_shared", i32, [entry, record, slots, sizes])],
+                lambda: [b.call("run_shared", i32, [entry, record, slots, sizes, total])],
             )
         )
 

@@ -14,7 +14,7 @@ ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
 GUARDS = ("guard_constant", "guard_array", "guard_tensor", "guard_fields", "guard_int", "guard_float", "guard_bool")
 PLACES = ("implementation", "keys", "element")  # in a torch tensor; the last two in its implementation
 # strings, True, classes, and the method definition of `launch`
-CONTEXT = ("dtype", "is_cpu", "data_ptr", "true", "int", "str", "tuple", "definition", *PLACES)
+CONTEXT = ("dtype", "is_cpu", "data_ptr", "true", "int", "str", "tuple", "missing", "definition", *PLACES)
 
 OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
 SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared if they are not the same object
@@ -26,7 +26,10 @@ KERNEL, KEYWORDS, WATCHED, EMPTY, TYPES, EXPECTED, RECORD, FAULT_CALL, SHARED, N
 
 MOST_SLOTS = 64
 
-HEADER = struct.Struct("<7q")  # positional, keywords, slots, code, arena, cost, offset of the slots
+# positional, keywords, slots, code, arena, cost, offset of the slots; code of a thread, threads, shared nests, pool
+HEADER = struct.Struct("<11q")
+WORK, THREADS, FORKS, POOL = 56, 64, 72, 80  # places of the last four
+MISSING = ...  # what is watched instead of a value: that a dictionary does not have the key
 GUARD = struct.Struct("<qqqiiii")  # function, low, high, mode, slot, stored, alignment mask
 
 
@@ -46,13 +49,21 @@ class Guard(NamedTuple):
 
 
 class Record(NamedTuple):
-    """The numbers of an entry. `cost` is the address of a double, the nanoseconds that one program took last time."""
+    """The numbers of an entry. `cost` is the address of a double, the nanoseconds that one program took last time.
+
+    `work` is the code that each thread of a large grid runs, `forks` whether its nests can be shared (`fork.py`), and `pool`
+    the address of two words: that of `pool_launch`, or 0 before the pool is there, and the number of its helpers.
+    """
 
     positional: int
     keywords: int
     code: int
     arena: int
     cost: int
+    work: int
+    threads: int
+    forks: bool
+    pool: int
     guards: tuple[Guard, ...]
     slots: bytes  # of arguments that are not given: the rest is overwritten
 
@@ -60,5 +71,6 @@ class Record(NamedTuple):
         """As the machine code reads it."""
         offset = HEADER.size + GUARD.size * len(self.guards)
         numbers = (self.positional, self.keywords, len(self.slots) // 8, self.code, self.arena, self.cost, offset)
+        numbers += (self.work, self.threads, int(self.forks), self.pool)
         guards = [GUARD.pack(*guard[:5], int(guard.stored), guard.mask) for guard in self.guards]
         return HEADER.pack(*numbers) + b"".join(guards) + self.slots

@@ -89,13 +89,14 @@ class Pool:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.count = 0
+        self.words = (ctypes.c_int64 * 2)()  # for machine code: the address of `pool_launch`, and `count`
         self.library: Any = None
         self.launch: Callable[..., None] | None = None
 
     def forget(self) -> None:
         """A forked child has no helpers, whatever its memory says; locks may have been held."""
         self.lock = threading.Lock()
-        self.count = 0
+        self.count = self.words[1] = 0
         if self.launch is not None:
             self.reset()
 
@@ -109,6 +110,7 @@ class Pool:
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
         self.reset()
         self.library, self.launch = library, kind(library["pool_launch"])
+        self.words[0] = library["pool_launch"]
 
     def start(self, helpers: int) -> Callable[..., None]:
         """Have at least so many helpers; the function that launches."""
@@ -121,6 +123,7 @@ class Pool:
                     name = f"tilework-{self.count}"
                     worker = ctypes.create_string_buffer(WORKER.size)
                     threading.Thread(target=self.serve, args=(worker,), name=name, daemon=True).start()
+                self.words[1] = self.count
         assert self.launch is not None
         return self.launch
 
