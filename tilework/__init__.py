@@ -29,6 +29,7 @@ from tilework.runtime.jit import (
     jit,
     reinterpret,
 )
+from tilework.runtime.uncaught import show_diagnostics
 
 __version__ = "0.1.0"
 
@@ -67,6 +68,8 @@ __all__ = [
     *LAZY,
     *SUBMODULES,
 ]
+
+show_diagnostics()
 
 
 def __getattr__(name: str) -> Any:
