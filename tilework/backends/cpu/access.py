@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.backends.cpu.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
 from tilework.backends.cpu.lowering import element_bytes, memory_type, register_type
 from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.types import Type, i64, ptr, void
+from tilework.backends.llvm.types import Type, i32, i64, integer, ptr, vector, void
 from tilework.backends.llvm.values import Value, constant, signed
 from tilework.ir import tt, ttc
 from tilework.ir.enums import CacheModifier
@@ -192,6 +192,26 @@ def interval_lanes(nest: "Nest", mask: Interval) -> tuple[Value, Value]:
     return first, b.smax(b.sub(end, first), zero)
 
 
+def lane_mask(nest: "Nest", mask: Any) -> Value:
+    """The lanes that are on, as a vector of i1."""
+    if not isinstance(mask, Interval):
+        return mask
+    b = nest.b
+    first, count = interval_lanes(nest, mask)
+    lanes = b.iota(vector(i32, nest.lanes))
+    below = b.icmp("slt", lanes, b.splat(b.trunc(b.add(first, count), i32), nest.lanes))
+    if first.constant == 0:
+        return below
+    return b.and_(below, b.icmp("sge", lanes, b.splat(b.trunc(first, i32), nest.lanes)))
+
+
+def masked_type(nest: "Nest", held: Type, size: int) -> Type | None:
+    """The type as which the machine loads and stores some lanes of such a vector; None if it does not."""
+    if not held.is_vector or held.is_pointer or not nest.low.target.masks_lanes(size):
+        return None
+    return held if size >= 4 else held.with_scalar(integer(8 * size))
+
+
 def mask_bits(nest: "Nest", mask: Any) -> Value:
     """The lanes that are on, as the bits of an i64."""
     b = nest.b
@@ -244,11 +264,16 @@ def all_lanes(nest: "Nest", element: Attribute, address: Kind) -> Value:
 
 
 def some_lanes(nest: "Nest", element: Attribute, address: Kind, mask: Any, other: Value) -> Value:
-    """The lanes that are on: one copy of bytes where they lie side by side, else a function of the module."""
+    """The lanes that are on: with a mask if the machine has such loads and they lie side by side, or one copy of bytes there,
+    else a function of the module."""
     low, b = nest.low, nest.b
     default = low.to_memory(element, other)
     size = element_bytes(element)
     is_contiguous = step_of(address) == size
+    if is_contiguous and (held := masked_type(nest, default.type, size)) is not None:
+        base = nest.base(address)  # type: ignore[arg-type]
+        loaded = b.masked_load(held, base, lane_mask(nest, mask), b.bitcast(default, held), align=size)
+        return low.from_memory(element, b.bitcast(loaded, default.type))
     if is_contiguous and isinstance(mask, Interval):
         slot = b.alloca(default.type, align=64)
         b.store(default, slot, align=64)
@@ -314,6 +339,9 @@ def write_some(nest: "Nest", element: Attribute, address: Kind, value: Value, ma
     held = low.to_memory(element, value)
     size = element_bytes(element)
     is_contiguous = step_of(address) == size
+    if is_contiguous and (bits := masked_type(nest, held.type, size)) is not None:
+        b.masked_store(b.bitcast(held, bits), nest.base(address), lane_mask(nest, mask), align=size)  # type: ignore[arg-type]
+        return
     if is_contiguous and isinstance(mask, Interval):
         slot = b.alloca(held.type, align=64)
         b.store(held, slot, align=64)

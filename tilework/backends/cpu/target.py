@@ -75,6 +75,12 @@ class HostTarget:
         """Whether two products of bf16 are added up in one instruction."""
         return bool({"bf16", "avx512bf16"} & self.features)
 
+    def masks_lanes(self, size: int) -> bool:
+        """Whether there are loads and stores of some lanes of a vector, whose elements have `size` bytes."""
+        if size in (4, 8):
+            return bool({"avx512f", "avx2"} & self.features)
+        return size in (1, 2) and "avx512bw" in self.features
+
     @property
     def has_matrix_i8(self) -> bool:
         """Whether there are 2x8 by 8x2 byte matrix products (ARM's i8mm)."""
