@@ -69,6 +69,12 @@ module attributes {"triton_gpu.num-warps" = 4 : i32, triton_gpu.target = "cuda:9
     )
 
 
+@pytest.mark.parametrize("newer", ["", ', "triton_gpu.target" = "cuda:90"'])
+def test_the_capability_is_a_target(newer: str) -> None:
+    text = f'module attributes {{"triton_gpu.compute-capability" = 90 : i32{newer}}} {{}}'
+    assert print_module(parse_module(text)) == 'module attributes {ttg.target = "cuda:90"} {\n}\n'
+
+
 DESCRIPTORS = """module {
   tt.func public @copy(%in: !tt.ptr<i8> {tt.nv_tma_desc = 1 : i32}, %out: !tt.ptr<i8>, %i: i32) {
     %v = tt.experimental_descriptor_load %in[%i, %i] : !tt.ptr<i8> -> tensor<8x64xf16>
@@ -115,9 +121,3 @@ def test_descriptors_that_cannot_be_translated(message: str) -> None:
     with pytest.raises(IRSyntaxError) as caught:
         parse_module(DESCRIPTORS.replace(old, new))
     assert caught.value.message == message
-
-
-def test_transposed_operands_are_refused_with_the_way_out() -> None:
-    dot = "%0 = tt.dot %m, %m, %m {transA = true} : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>"
-    with pytest.raises(IRSyntaxError, match=r"transposed operands of tt.dot are written as tt.trans"):
-        parse_module(in_function(dot))

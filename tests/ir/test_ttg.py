@@ -137,39 +137,6 @@ def test_facts_of_a_module() -> None:
         capability(plain)
 
 
-SUBVIEWS = [
-    ("%m[%i, %c0, %c0]", "3x64x64xf16", "64x64xf16", "ttg.memdesc_index %m[%i]"),
-    ("%m[%c0, %c32]", "64x64xf16", "64x32xf16", "ttg.memdesc_subslice %m[0, 32]"),
-]
-
-
-@pytest.mark.parametrize(("access", "source", "result", "today"), SUBVIEWS, ids=["index", "subslice"])
-def test_an_old_subview_is_read(access: str, source: str, result: str, today: str) -> None:
-    constants = "%c0 = arith.constant 0 : i32 %c32 = arith.constant 32 : i32"
-    whole, part = f"!triton_gpu.memdesc<{source}, #shared, #smem>", f"!triton_gpu.memdesc<{result}, #shared, #smem>"
-    text = module_text(
-        f"%m: {whole}, %i: i32", f"{constants} %r = triton_gpu.memdesc_subview {access} : {whole} -> {part}"
-    )
-    module = parse_module(text)
-    assert first_problem(module) is None
-    assert today in print_module(module)
-
-
-def test_an_old_subview_at_an_unknown_place_is_refused() -> None:
-    type = f"{M}<64x64xf16, #shared, #smem>"
-    text = f"%r = ttg.memdesc_subview %m[%i, %i] : {type} -> {M}<64x32xf16, #shared, #smem>"
-    assert "has constant offsets" in str(problem(f"%m: {type}, %i: i32", text))
-    assert "takes and gives memory descriptors" in str(
-        problem("%m: i32", "%r = ttg.memdesc_subview %m[%m] : i32 -> i32")
-    )
-
-
-@pytest.mark.parametrize("name", ["alloc_tensor", "insert_slice_async", "extract_slice"])
-def test_ops_on_tensors_in_shared_memory_are_refused(name: str) -> None:
-    message = str(problem("", f"%r = triton_gpu.{name} : tensor<3x16x16xf16, #plain>"))
-    assert "had tensors in shared memory; today: ttg." in message
-
-
 def test_old_names_are_read() -> None:
     text = module_text(f"%m: {M}<64x64xf16, #shared, #smem>", f"ttg.local_dealloc %m : {M}<64x64xf16, #shared, #smem>")
     old = text.replace("ttg.", "triton_gpu.").replace("#triton_gpu.swizzled_shared", "#triton_gpu.shared")

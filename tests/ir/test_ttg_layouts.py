@@ -7,8 +7,9 @@ from tests.ir.ttg_cases import problem
 from tilework.ir import tt
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.locations import file_loc
-from tilework.ir.types import Tensor, f32, tensor_type
-from tilework.layouts.encodings import Blocked, Slice
+from tilework.ir.types import Tensor, f32, i32, tensor_type, with_element
+from tilework.ir.verify import first_problem
+from tilework.layouts.encodings import Blocked, Slice, SwizzledShared
 
 LOC = file_loc("k.py", 1, 2)
 TILE = Blocked((1, 4), (4, 8), (4, 1), (1, 0))
@@ -87,9 +88,6 @@ BAD = [
     ("Layout has 8 warps per CTA",
      "%x: tensor<64xf16, #line8>",
      "%r = arith.addf %x, %x : tensor<64xf16, #line8>"),
-    ("Non-distributed layout is not allowed in tensor type.",
-     "%x: tensor<64xf16, #bar>",
-     "%r = tt.bitcast %x : tensor<64xf16, #bar> -> tensor<64xi16, #bar>"),
     ("Layout has rank 2, but the tensor it's attached to has rank 1.",
      "%x: tensor<64xf16, #blocked>",
      "%r = tt.bitcast %x : tensor<64xf16, #blocked> -> tensor<64xi16, #blocked>"),
@@ -130,3 +128,10 @@ def test_the_message(message: str, arguments: str, body: str) -> None:
 @pytest.mark.parametrize(("arguments", "body"), [case[1:] for case in GOOD], ids=[case[0] for case in GOOD])
 def test_what_is_allowed(arguments: str, body: str) -> None:
     assert problem(arguments, body) is None
+
+
+def test_a_tensor_has_no_shared_encoding() -> None:
+    type = with_encoding(tensor_type((64,), f32), SwizzledShared(1, 1, 1, (0,)))
+    op = tt.BitcastOp.make(Block(arg_types=[type]).args[0], with_element(type, i32), file_loc("k.py", 1, 2))
+    found = first_problem(op)
+    assert found is not None and "Non-distributed layout is not allowed in tensor type." in found[1]

@@ -12,7 +12,8 @@ Built on xDSL's parser; closed here are the gaps between that and MLIR's text:
     names          `%x_1` keeps its name, so that printing gives the same text
     locations      all forms, interned
     scopes         leaving a region forgets its names without copying those outside
-    old spellings  `func`, `return`, `triton_gpu.` and `triton_nvidia_gpu.` (see `LEGACY_OPS`, `LEGACY_PREFIXES`)
+    old spellings  `func`, `return`, `triton_gpu.` and `triton_nvidia_gpu.` (see `LEGACY_OPS`, `LEGACY_PREFIXES`); what
+                   takes more than another name is translated at the end (`ttg/shared_tensors.py`)
 
 Whatever is wrong with the text, the answer is an `IRSyntaxError` that shows the place.
 """
@@ -50,9 +51,25 @@ from tilework.ir.encodings import encoding_attr
 from tilework.ir.float_text import float_from_bits
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, unknown
 from tilework.ir.op_parse import READERS
+from tilework.ir.ttg.legacy import read_old_dot_operand, sized
+from tilework.ir.ttg.shared_tensors import is_shared_tensor, translate_shared_tensors
 from tilework.ir.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, index
 
-LEGACY_OPS = {"func": "tt.func", "return": "tt.return"}
+LEGACY_OPS = {
+    "func": "tt.func",
+    "func.func": "tt.func",
+    "func.return": "tt.return",
+    "return": "tt.return",
+    "tensor.extract_slice": "ttg.extract_slice",
+    "tensor.insert_slice": "ttg.insert_slice",
+}
+LEGACY_TYPES = {"tt.memdesc": "ttg.memdesc"}
+LEGACY_DOT_OPERAND = "triton_gpu.dot_op"
+# Text without any of these, and without tensors in shared memory, has nothing to translate.
+LEGACY_WORDS = (
+    *("alloc_tensor", "compute-capability", "extract_slice", "insert_slice", "memdesc_subview"),
+    *("transA", "transB", "tt.memdesc", "tt.trans "),
+)
 LEGACY_PREFIXES = {"triton_gpu": "ttg", "triton_nvidia_gpu": "ttng"}
 ALIAS_DEFINITION = re.compile(r"^[ \t]*([#!][A-Za-z_$.-][\w$.-]*)[ \t]*=", re.ASCII | re.MULTILINE)
 NUMBERED = re.compile(r"[0-9]+")
@@ -165,6 +182,7 @@ class IRParser(Parser):
         self._scopes: list[list[str]] = [[]]  # names defined in each open region
         self._regions: list[int] = [0]  # numbers of the open regions
         self._region_count = 0
+        self._starts: dict[Operation, int] = {}  # where each op is written
         self._early_uses: dict[str, tuple[Span, list[tuple[int, ...]]]] = {}
         for match in ALIAS_DEFINITION.finditer(text):
             if match[1] in self._definitions:
@@ -186,9 +204,13 @@ class IRParser(Parser):
             self.raise_error(f"value %{name} is used but not defined", span)
         if not ops:
             self.raise_error("there is no operation in this text")
-        if len(ops) == 1 and isinstance(ops[0], ModuleOp):
-            return ops[0]
-        return ModuleOp(ops)
+        module = ops[0] if len(ops) == 1 and isinstance(ops[0], ModuleOp) else ModuleOp(ops)
+        if any(word in self.source for word in LEGACY_WORDS) or any(map(is_shared_tensor, self._interned)):
+            translate_shared_tensors(module, self._raise_at)
+        return module
+
+    def _raise_at(self, op: Operation, message: str) -> NoReturn:
+        self.raise_error(message, self._starts[op])
 
     # Aliases
 
@@ -228,7 +250,11 @@ class IRParser(Parser):
         if "." not in attr_or_dialect_name and self._current_token.kind is not MLIRTokenKind.LESS:
             return self._alias(("!" if is_type else "#") + attr_or_dialect_name)
         name = modern_name(attr_or_dialect_name)
-        if not is_type and (read_encoding := ENCODINGS.get(name)) is not None:
+        if is_type:
+            name = LEGACY_TYPES.get(name, name)
+        elif attr_or_dialect_name == LEGACY_DOT_OPERAND:
+            return read_old_dot_operand(self)
+        elif (read_encoding := ENCODINGS.get(name)) is not None:
             return encoding_attr(read_encoding(self))
         return super()._parse_extended_type_or_attribute(name, is_type)
 
@@ -249,6 +275,7 @@ class IRParser(Parser):
             return None
         if isinstance(type, IntegerType) and type.width.data > MAX_WIDTH:
             self.raise_error(f"an integer has at most {MAX_WIDTH} bits, not {type.width.data}", token.span)
+        type = sized(type) or type
         type = cast(TypeAttribute, self._interned.setdefault(type, type))  # pyright: ignore
         if not self.source[token.span.start + len(text) : self._current_token.span.start].strip():
             self._types[text] = type
@@ -360,6 +387,7 @@ class IRParser(Parser):
         else:
             op = op_type.parse(self)
         stack.pop()
+        self._starts[op] = start.start
         if (location := self.parse_optional_location()) is not None:
             op.location = location
         if bound and (count := sum(size for _, size in bound)) != len(op.results):

@@ -134,10 +134,12 @@ class DotOp(ProductForm):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Also reads the older ``{allowTF32 = true, transA = false, transB = false}``."""
+        """Also reads the older ``{allowTF32 = true, transA = false, transB = false}``; what is true is left to
+        `ttg/shared_tensors.py`, which puts a `tt.trans` before the op."""
         operands, properties, attributes = cls.parse_product(parser)
-        if is_true(attributes.pop("transA", None)) or is_true(attributes.pop("transB", None)):
-            parser.raise_error("transposed operands of tt.dot are written as tt.trans")
+        for name in ("transA", "transB"):
+            if not is_true(attributes.get(name)):
+                attributes.pop(name, None)
         if (allowed := attributes.pop("allowTF32", None)) is not None:
             legacy = InputPrecision.TF32 if is_true(allowed) else InputPrecision.IEEE
             properties.setdefault("inputPrecision", int_attr(legacy, i32))

@@ -9,7 +9,7 @@ from xdsl.ir import Dialect
 from tilework.ir.encodings import ENCODING_ATTRIBUTES
 from tilework.ir.ttg.async_copy import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp, AsyncWaitOp
 from tilework.ir.ttg.convert import ConvertLayoutOp, Fp4ToFpOp
-from tilework.ir.ttg.legacy import OLD_NAMES, AllocTensorOp, ExtractSliceOp, InsertSliceAsyncOp, MemDescSubviewOp
+from tilework.ir.ttg.legacy import OLD_NAMES, MemDescSubviewOp
 from tilework.ir.ttg.memory import (
     GlobalScratchAllocOp,
     LocalAllocOp,
@@ -55,10 +55,7 @@ TTG = Dialect(
         WarpSpecializeOp,
         WarpSpecializePartitionsOp,
         WarpYieldOp,
-        AllocTensorOp,
-        ExtractSliceOp,
-        InsertSliceAsyncOp,
-        MemDescSubviewOp,
+        *sorted(OLD_NAMES, key=lambda op: op.name),
     ],
     [*ENCODING_ATTRIBUTES, MemDescType, AsyncTokenType],
 )
@@ -84,6 +81,7 @@ __all__ = [
     "MemDescReinterpretOp",
     "MemDescReshapeOp",
     "MemDescSubsliceOp",
+    "MemDescSubviewOp",
     "MemDescTransOp",
     "MemDescType",
     "PredicateStageOp",

@@ -62,15 +62,17 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
             dims, element = parser.parse_ranked_shape()
             parser.parse_punctuation(",")
             encoding = parser.parse_attribute()
-            parser.parse_punctuation(",")
-            space = parser.parse_attribute()
-            mutable = alloc = None
-            if parser.parse_optional_punctuation(","):
-                mutable = parser.parse_optional_keyword("mutable")
-                if mutable is None or parser.parse_optional_punctuation(","):
-                    alloc = parser.parse_dimension_list()
-                    if not alloc:
-                        parser.raise_error("`mutable` or the shape of the buffer is expected here")
+            more = parser.parse_optional_punctuation(",")
+            mutable = parser.parse_optional_keyword("mutable") if more else None
+            space, alloc = SHARED_MEMORY, None  # the first memory descriptors did not say where they are
+            if more and mutable is None:
+                space = parser.parse_attribute()
+                more = parser.parse_optional_punctuation(",")
+                mutable = parser.parse_optional_keyword("mutable") if more else None
+            if more and (mutable is None or parser.parse_optional_punctuation(",")):
+                alloc = parser.parse_dimension_list()
+                if not alloc:
+                    parser.raise_error("`mutable` or the shape of the buffer is expected here")
         return parameters(tuple(dims), element, encoding, mutable is not None, tuple(alloc or dims), space)
 
     def print_parameters(self, printer: Printer) -> None:
