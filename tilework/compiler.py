@@ -11,7 +11,8 @@ and the IR are imported where a compilation first needs them: a kernel that is f
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from tilework import knobs
 from tilework.backends.base import Backend, GPUTarget, find_backend
 from tilework.backends.options import CompileOptions, capability_of
-from tilework.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
+from tilework.errors import CompilationError, CompileTimeAssertionFailure, StageError, UnsupportedLanguageConstruct
 from tilework.frontend.options import FrontendOptions, any_dot_size, cuda_min_dot_size
 from tilework.language.function import JITCallable, JITFunction
 from tilework.runtime import cache
@@ -43,6 +44,7 @@ __all__ = [
 
 IR_STAGES = ("ttir", "ttcir", "ttgir")  # their products are modules
 TEXT_STAGES = ("llir", "ptx")  # these are text as it is; all others are bytes
+VIEWS = {"sass": "cubin"}  # texts that show the product of a stage
 
 
 @dataclass(frozen=True)
@@ -132,18 +134,19 @@ class IRSource:
         self.name = self.path.stem
 
     def hash(self) -> str:
-        """SHA-256 of the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        """SHA-256 of the text, and of the path if the products name it."""
+        where = str(self.path) if knobs.compilation.use_ir_loc else ""
+        return hashlib.sha256((self.text + where).encode()).hexdigest()
 
     def product(self, options: FrontendOptions) -> Any:
         """The product of the stage that the file names."""
-        return read_product(self.ext, self.text.encode(), str(self.path))
+        return self.module(options) if self.ext in IR_STAGES else self.text
 
     def module(self, options: FrontendOptions) -> Any:
-        """The module as it stands in the file."""
-        from tilework.ir.parser import parse_module
+        """The module as it stands in the file; ops without a location, and all with USE_IR_LOC, are located there."""
+        from tilework.ir.snapshot import parse_with_places
 
-        return parse_module(self.text, str(self.path))
+        return parse_with_places(self.text, str(self.path), only_missing=knobs.compilation.use_ir_loc is None)
 
 
 def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dict[str, str]:
@@ -192,31 +195,48 @@ def lower(
     backend = find_backend(target)
     options = backend.parse_options(settings)
     available = backend.stages(options)
+    offered = [*available, *(view for view, stage in VIEWS.items() if stage in available)]
     for name in stages:
-        if name not in available:
-            raise ValueError(f"target {target} has no stage {name!r}; it has {', '.join(available)}")
+        if name not in offered:
+            raise ValueError(f"target {target} has no stage {name!r}; it has {', '.join(offered)}")
+    wanted = {VIEWS.get(name, name) for name in stages}
+    remaining = remaining_stages(source, backend, options)
+    if past := [name for name in stages if VIEWS.get(name, name) not in remaining]:
+        raise ValueError(f"{source.name}.{source.ext} is past the stage {past[0]!r}")
     product = source.product(frontend_options(target, options))
     products: dict[str, Any] = {}
-    for name, stage in remaining_stages(source, available, target).items():
+    for name, stage in remaining.items():
         product = stage(product)
-        if name in stages:
+        if name in wanted:
             data = stage_data(product)
             products[name] = data if name not in (*IR_STAGES, *TEXT_STAGES) else data.decode()
-        if len(products) == len(set(stages)):
+        if len(products) == len(wanted):
             break
-    if missing := [name for name in stages if name not in products]:
-        raise ValueError(f"{source.name}.{source.ext} is past the stage {missing[0]!r}")
-    return products
+    return {name: products[name] if name in products else disassembled(products[VIEWS[name]]) for name in stages}
 
 
-def remaining_stages(source: ASTSource | IRSource, stages: Mapping[str, Any], target: GPUTarget) -> dict[str, Any]:
+def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: CompileOptions) -> dict[str, Any]:
     """The stages that are left for a source. A file's own stage is done, except the first: TTIR may be unoptimised."""
+    stages = backend.stages(options)
     names = list(stages)
     if source.ext not in stages:
-        raise ValueError(f"target {target} has no stage {source.ext!r}; it has {', '.join(names)}")
+        raise ValueError(f"target {backend.target} has no stage {source.ext!r}; it has {', '.join(names)}")
     first = names.index(source.ext)
-    passed = {names[first]: lambda product: product} if first else {names[0]: stages[names[0]]}
-    return {**passed, **{name: stages[name] for name in names[first + 1 :]}}
+    own = stages[names[0]] if first == 0 else entry_of(backend, options, source.ext)
+    return {source.ext: own, **{name: stages[name] for name in names[first + 1 :]}}
+
+
+def entry_of(backend: Backend, options: CompileOptions, stage: str) -> Any:
+    """What a backend does with a file that the user brings as the product of a stage."""
+    entering = getattr(backend, "entering", None)
+    return (entering(options) if entering is not None else {}).get(stage, lambda product: product)
+
+
+def disassembled(cubin: bytes) -> str:
+    """The instructions in a cubin, as text."""
+    from tilework.backends.cuda.sass import disassemble
+
+    return disassemble(cubin)
 
 
 def stage_data(product: Any) -> bytes:
@@ -259,7 +279,8 @@ def compile(
     timer = Timer(microseconds(start))
     hit = files is not None
     if files is None:
-        files = build(source, chosen, backend, parsed, environment, key, timer)
+        given = {name for name, value in (options or {}).items() if value is not None}
+        files = build(source, chosen, backend, parsed, given, environment, key, timer)
     if hit:
         paths = cache.entry_paths(key, files)
     else:
@@ -295,30 +316,36 @@ def build(
     target: GPUTarget,
     backend: Backend,
     options: CompileOptions,
+    given: Collection[str],
     environment: Mapping[str, str],
     key: str,
     timer: Timer,
 ) -> dict[str, bytes]:
-    """Run the stages; the files of the cache entry."""
+    """Run the stages; the files of the cache entry. `given` are the options that the user named."""
     start = time.perf_counter()
-    stages = remaining_stages(source, backend.stages(options), target)
+    stages = remaining_stages(source, backend, options)
     if (inspect := knobs.runtime.add_stages_inspection_hook) is not None:
         inspect(backend, stages, options, 0, target.arch)
     product = source.product(frontend_options(target, options))
     name = cache.file_stem(source.name)
     files = {f"{name}.source": stage_data(product)}
     facts: dict[str, Any] = {"name": source.name if isinstance(product, str) else kernel_symbol(product)}
-    binary = backend.binary_ext if backend.binary_ext in stages else list(stages)[-1]
+    overrides = Overrides(source, name, options, stages)
+    binary = last_stage(backend, stages, overrides.last or source.ext, options)
+    skipped = overrides.skipped(getattr(backend, "missing_stages", ()))
     timer.ir_initialization += microseconds(start)
-    overrides = Overrides(source, name, options)
     for stage, run in stages.items():
+        if stage in skipped:
+            continue
         start = time.perf_counter()
-        product = overrides.replace(stage, run(product))
-        if stage == knobs.compilation.use_ir_loc and stage in IR_STAGES:
+        file = overrides.product(stage)
+        product = run(product) if file is None else entry_of(backend, options, stage)(file)
+        is_located = isinstance(source, IRSource) and source.ext == stage  # in the user's own file
+        if stage == knobs.compilation.use_ir_loc and stage in IR_STAGES and not is_located:
             product = located_in_file(product, stage, name, key)
         data = stage_data(product)
-        if isinstance(product, str) and (read_facts := getattr(backend, "metadata", None)) is not None:
-            facts |= read_facts(stage, product)
+        if isinstance(product, str):
+            facts |= text_facts(backend, stage, product, facts["name"], options, given)
         timer.lowering_stages.append((stage, microseconds(start)))
         overrides.dump(stage, data)
         if not knobs.compilation.store_binary_only or stage == binary:
@@ -345,6 +372,25 @@ def build(
     }
     files[f"{name}.json"] = json.dumps(metadata, default=str).encode()
     return files
+
+
+def last_stage(backend: Backend, stages: Mapping[str, Any], entered: str, options: CompileOptions) -> str:
+    """The stage at which a compilation for a launch ends, of a kernel that the product of the stage `entered` describes."""
+    choose = getattr(backend, "binary_after", None)
+    binary = choose(entered, options) if choose is not None else backend.binary_ext
+    return binary if binary in stages else list(stages)[-1]
+
+
+def text_facts(
+    backend: Backend, stage: str, text: str, name: str, options: CompileOptions, given: Collection[str]
+) -> dict[str, Any]:
+    """What a backend reads off the text of a stage for the launcher."""
+    facts: dict[str, Any] = {}
+    if (metadata := getattr(backend, "metadata", None)) is not None:
+        facts |= metadata(stage, text)
+    if (kernel_facts := getattr(backend, "kernel_facts", None)) is not None:
+        facts |= kernel_facts(stage, text, name, options, given)
+    return facts
 
 
 def located_in_file(module: Any, stage: str, name: str, key: str) -> Any:
@@ -379,26 +425,52 @@ def version() -> str:
 class Overrides:
     """Stage files that the user reads (`TRITON_KERNEL_DUMP`) or replaces (`TRITON_KERNEL_OVERRIDE`, `ir_override`)."""
 
-    def __init__(self, source: Any, name: str, options: CompileOptions) -> None:
+    def __init__(self, source: Any, name: str, options: CompileOptions, stages: Mapping[str, Any]) -> None:
         self.name = name
-        self.path = options.ir_override
+        self.stages = list(stages)
         wanted = knobs.compilation.dump_ir or knobs.compilation.override
         source_hash = source.hash() if wanted else ""
         self.dumper = cache.get_dump_manager(source_hash) if knobs.compilation.dump_ir else None
-        self.overrider = cache.get_override_manager(source_hash) if knobs.compilation.override else None
+        self.files: dict[str, str] = {}
+        if knobs.compilation.override:
+            manager = cache.get_override_manager(source_hash)
+            self.files = {stage: path for stage in stages if (path := manager.get_file(f"{name}.{stage}")) is not None}
+        self.announced = set(self.files)
+        stage = str(options.ir_override or "").rpartition(".")[2]
+        if stage in stages:
+            self.files[stage] = str(options.ir_override)
+            self.announced.discard(stage)
 
-    def replace(self, stage: str, product: Any) -> Any:
-        """The user's file for this stage, if there is one."""
-        path = self.path if self.path is not None and str(self.path).endswith(f".{stage}") else None
-        if path is None and self.overrider is not None:
-            path = self.overrider.get_file(f"{self.name}.{stage}")
-            if path is not None:
-                print(f"\nOverriding kernel with file {path}")
+    @property
+    def last(self) -> str | None:
+        """The last stage that a file replaces."""
+        return next((stage for stage in reversed(self.stages) if stage in self.files), None)
+
+    def skipped(self, missing: Sequence[str]) -> set[str]:
+        """The stages between one that the backend does not have and the file that replaces a later one."""
+        found: set[str] = set()
+        for number, stage in enumerate(self.stages[1:], 1):
+            replaced = any(later in self.files for later in self.stages[number + 1 :])
+            if stage not in self.files and replaced and (stage in missing or self.stages[number - 1] in found):
+                found.add(stage)
+        return found
+
+    def product(self, stage: str) -> Any:
+        """The content of the user's file for this stage; None if there is none."""
+        path = self.files.get(stage)
         if path is None:
-            return product
-        return read_product(stage, Path(path).read_bytes(), str(path))
+            return None
+        if stage in self.announced:
+            print(f"\nOverriding kernel with file {path}")
+        return read_product(stage, Path(path).read_bytes(), path)
 
     def dump(self, stage: str, data: bytes) -> None:
-        """Write the product where the user can look at it."""
-        if self.dumper is not None:
-            self.dumper.put(data, f"{self.name}.{stage}")
+        """Write the product where the user can look at it; a cubin also as text, if a disassembler is here."""
+        if self.dumper is None:
+            return
+        self.dumper.put(data, f"{self.name}.{stage}")
+        for view in (view for view, shown in VIEWS.items() if shown == stage):
+            try:
+                self.dumper.put(disassembled(data).encode(), f"{self.name}.{view}")
+            except StageError as error:
+                warnings.warn(f"TRITON_KERNEL_DUMP wrote no {view} of {self.name}: {error}", stacklevel=2)

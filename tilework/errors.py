@@ -221,6 +221,21 @@ class InterpreterError(TritonError):
         super().__init__(self.error_message)
 
 
+class StageError(TritonError, RuntimeError):
+    """A stage that cannot be done: text that LLVM refuses, a library or a tool that is not here, code that is not written yet."""
+
+
+class PTXASError(TritonError):
+    """The assembler refused the PTX, or did not survive it."""
+
+    def __init__(self, error_message: str | None = None) -> None:
+        self.error_message = error_message or ""
+        super().__init__(self.error_message)
+
+    def __str__(self) -> str:
+        return f"PTXAS error: {self.error_message}"
+
+
 class OutOfResources(TritonError):
     """A kernel that needs more of something than the device has."""
 

@@ -189,7 +189,7 @@ def test_an_assert_that_fails() -> None:
     x[57, 3] = 10
     with pytest.raises(RuntimeError, match="device-side assert") as caught:
         checked[(100,)](x, 5.0, BLOCK=32, debug=True)
-    line = checked.starting_line_number + 3
+    line = checked.def_line + 3
     assert "too large" in str(caught.value) and "program (57, 0, 0)" in str(caught.value)
     assert f"{Path(__file__).name}:{line}:" in str(caught.value)
     x[:] = 0

@@ -115,7 +115,7 @@ def test_faults() -> None:
     interface = interface_of(module, 128)
     assert interface.parameters == ("ptr", "i32") and interface.arena == 128
     assert [message for message, _ in interface.faults] == ["positive", "small"]
-    first = asserting.starting_line_number + 1
+    first = asserting.def_line + 1
     assert [int(place.split(":")[-2]) for _, place in interface.faults] == [first, first + 1]
     assert sorted(fault_codes(module).values()) == [1, 2]
 

@@ -74,7 +74,7 @@ def test_indented_functions() -> None:
     problem = error(Holder().method(), np.zeros(1), 1)
     assert str(problem).startswith("at 2:22:")
     assert problem.span.text[problem.span.column :].startswith("nothing")
-    assert problem.span.line == Holder().method().starting_line_number + 1
+    assert problem.span.line == Holder().method().def_line + 1
 
 
 def test_a_renamed_function_keeps_its_source() -> None:

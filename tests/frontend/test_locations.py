@@ -56,7 +56,7 @@ def locations(module: str) -> dict[str, str]:
 
 def test_every_op_has_the_line_of_the_user() -> None:
     module = ttir(kernel, np.zeros(4, np.float32), 3, BLOCK=4)
-    first = kernel.starting_line_number
+    first = kernel.def_line
     printed = print_module(module, debuginfo=True)
     known = locations(printed)
 
@@ -75,7 +75,7 @@ def test_every_op_has_the_line_of_the_user() -> None:
     (store,) = (line for line in lines if "tt.store" in line)
     assert place(store).startswith(f'"{__file__}":{first + 11}:')
     (add,) = (line for line in lines if "%doubled" in line and "addf" in line)
-    assert place(add).startswith(f'"{__file__}":{callee.starting_line_number + 1}:')
+    assert place(add).startswith(f'"{__file__}":{callee.def_line + 1}:')
     assert "loc(unknown)" not in printed
 
 
@@ -87,14 +87,14 @@ def test_columns_are_those_of_the_file() -> None:
 
     fn = Indented.__dict__["method"]
     printed = text(fn, np.zeros(1), 1, debuginfo=True)
-    assert f'"{__file__}":{fn.starting_line_number + 1}:12' in printed
+    assert f'"{__file__}":{fn.def_line + 1}:12' in printed
 
 
 def test_inlined_calls_keep_both_places() -> None:
     module = after_passes(ttir(kernel, np.zeros(4, np.float32), 3, BLOCK=4))
     printed = print_module(module, debuginfo=True)
     assert "callsite(" in printed
-    assert f'"{__file__}":{callee.starting_line_number + 1}:' in printed
+    assert f'"{__file__}":{callee.def_line + 1}:' in printed
 
 
 @tilework.jit
@@ -109,7 +109,7 @@ def test_the_implicit_return_is_at_the_last_statement() -> None:
     known = locations(printed)
     (*_, final) = (line for line in printed.splitlines() if "tt.return" in line)
     place = known[re.search(r"loc\((#loc\d*)\)", final).group(1)]  # pyright: ignore[reportOptionalMemberAccess]
-    assert place.startswith(f'"{__file__}":{last_line.starting_line_number + 3}:')
+    assert place.startswith(f'"{__file__}":{last_line.def_line + 3}:')
 
 
 @tilework.jit

@@ -54,6 +54,7 @@ nvidia.mock_ptx_version                         TRITON_MOCK_PTX_VERSION         
 nvidia.dump_ptxas_log                           TRITON_DUMP_PTXAS_LOG               False
 nvidia.libdevice_path                           TRITON_LIBDEVICE_PATH               None
 nvidia.libcuda_path                             TRITON_LIBCUDA_PATH                 None
+nvidia.ptxas_timeout                            TILEWORK_PTXAS_TIMEOUT              3600
 amd.use_buffer_ops                              AMDGCN_USE_BUFFER_OPS               True
 amd.use_buffer_atomics                          AMDGCN_USE_BUFFER_ATOMICS           True
 amd.buffer_ops_analyze_small_tensor_range       AMDGCN_ANALYZE_SMALL_TENSOR_RANGE   False
@@ -441,7 +442,9 @@ def test_importing_loads_nothing_heavy() -> None:
     """Only modules that are loaded anyway, and tables."""
     heavy = {"subprocess", "shutil", "re", "dataclasses", "inspect", "importlib.util", "pathlib"}
     code = (
-        "import collections.abc, contextlib, typing, sys, importlib.util as u\n"
+        "import collections.abc, contextlib, typing, sys, types, importlib.util as u\n"
+        "package = sys.modules['tilework'] = types.ModuleType('tilework')\n"
+        f"package.__path__ = [{str(Path(knobs.__file__).parent)!r}]\n"
         f"spec = u.spec_from_file_location('knobs', {knobs.__file__!r})\n"
         "module = u.module_from_spec(spec); code = spec.loader.get_code('knobs')\n"
         "before = set(sys.modules)\n"

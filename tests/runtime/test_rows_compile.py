@@ -64,7 +64,7 @@ DEFAULTS = {
     "launch_pdl": False, "debug": False, "sanitize_overflow": True, "deprecated_fp8_dot_operand_dtypes": ("fp8e4b15",),
     "default_dot_input_precision": "tf32", "max_num_imprecise_acc_default": 2**30, "backend_name": "cuda", "warp_size": 32,
     "instrumentation_mode": "", "supported_fp8_dtypes": ("fp8e4b15", "fp8e4nv", "fp8e5"),
-    "allowed_dot_input_precisions": ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"), "extern_libs": (),
+    "allowed_dot_input_precisions": ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
 }  # fmt: skip
 GIVEN = {
     "num_warps": 8, "num_ctas": 2, "num_stages": 5, "maxnreg": 64, "arch": "sm80", "ptx_version": 84, "ptx_options": "-v",

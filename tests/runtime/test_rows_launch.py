@@ -139,7 +139,7 @@ def test_6_1_parameter_attribute(name: str) -> None:
 def test_6_1_values_of_attributes() -> None:
     lines, start = inspect.getsourcelines(configured.fn)
     assert configured.raw_src == lines
-    assert configured.starting_line_number == start + 1 and configured.__globals__ is globals()
+    assert configured.starting_line_number == start and configured.__globals__ is globals()
     assert configured.signature == inspect.signature(configured.fn) and configured.debug is True
     assert configured.params[2].num == 2 and configured.params[2].default == 4 and not configured.params[0].has_default
     key = configured.cache_key

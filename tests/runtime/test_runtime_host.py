@@ -275,7 +275,7 @@ def test_llir_without_an_interface(tmp_path: Path, own_cache: None) -> None:
     path.write_text(COUNT)
     with pytest.raises(TritonError, match="begins with a line"):
         compile(path, CPU)
-    with pytest.raises(ValueError, match="no stage 'llir'"):
+    with pytest.raises(TritonError, match="the PTX of count has no kernel"):
         compile(path, GPUTarget("cuda", 90, 32))
 
 

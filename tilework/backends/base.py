@@ -2,7 +2,7 @@
 
     >>> backend = find_backend(GPUTarget.parse("cuda:90"))
     >>> list(backend.stages(backend.parse_options({})))
-    ['ttir', 'ttgir']
+    ['ttir', 'ttgir', 'llir', 'ptx', 'cubin']
 
 A stage turns the product of the stage before it into its own. Its name is also the file extension of its product, so a
 compilation can be entered and left at any stage. Other packages join through the entry point group `tilework.backends`.
@@ -54,7 +54,10 @@ class Backend(Protocol):
     """A target's compiler. `binary_ext` is the stage whose product the driver loads; compiling for a launch ends there.
 
     A stage's product is a module, text or bytes. If there is a method ``metadata(stage, text) -> dict``, it is asked what
-    the launcher must know about the kernel after every stage whose product is text.
+    the launcher must know about the kernel after every stage whose product is text. More that a backend may have:
+    ``entering(options)``, by stage what is done with a file that the user brings as its product; ``binary_after(stage,
+    options)``, where a compilation ends that such a file entered; ``missing_stages``, which only files can give;
+    ``kernel_facts(stage, text, name, options, given)``, as `metadata`, with the options that the user named.
     """
 
     target: GPUTarget
@@ -103,13 +106,13 @@ def pass_of(item: str) -> Any:
 
 def run_passes(module: Any, names: list[str]) -> Any:
     """Run passes, written as in a pipeline (``name{option=value}``), in order, in place."""
-    watching = observer(module, names)
-    for name in names:
-        if watching is not None:
+    if (watching := observer(module, names)) is None:
+        for name in names:
+            pass_of(name).apply(None, module)
+        return module
+    with watching:
+        for name in names:
             watching.before(name, module)
-        pass_of(name).apply(None, module)
-        if watching is not None:
+            pass_of(name).apply(None, module)
             watching.after(name)
-    if watching is not None:
-        watching.finish()
     return module

@@ -1,30 +1,47 @@
 """What the environment asks to see of a compilation while its passes run.
 
-    MLIR_ENABLE_DUMP=1          the module before every pass, on standard error (a kernel's name: only that kernel's)
-    MLIR_DUMP_PATH=FILE         appended to a file instead
-    MLIR_ENABLE_TIMING=1        how long each pass took, on standard error
-    TRITON_REPRODUCER_PATH=BASE for each stage a file BASE.KERNEL.N.repro.mlir: the module, and the command that runs the passes
+    MLIR_ENABLE_DUMP=1           the module before every pass, on standard error (a kernel's name: only that kernel's)
+    MLIR_DUMP_PATH=FILE          appended to a file instead
+    MLIR_ENABLE_TIMING=1         how long each pass took, on standard error
+    MLIR_ENABLE_DIAGNOSTICS=...  what passes have to say, see `diagnostics.py`
+    TRITON_REPRODUCER_PATH=BASE  for each stage BASE.KERNEL.N.repro.mlir: the module, and the command for its passes
 
-Nothing is asked for most of the time, and then there is no observer.
+Nothing is asked for most of the time, and then there is no observer. Some of Triton's variables are about things that
+tilework does not have. They change the cache key, as in Triton, and nothing else:
+
+    MLIR_DISABLE_MULTITHREADING         passes run one after the other
+    ALLOW_LHS_TMEM_LAYOUT_CONVERSION    nothing is kept in tensor memory
+    TRITON_PREFER_TMEM_16x256_LAYOUT    the same
+    DISABLE_MMA_V5                      dots on tensor memory are not used
+    TRITON_ENABLE_EXPERIMENTAL_CONSAN   TRITON_INSTRUMENTATION_MODE=consan has replaced it
 """
 
 import sys
 import time
-from typing import Any
+from typing import Any, Self
 
 from tilework import knobs
+from tilework.backends.diagnostics import Wanted, wanted
 
 OFF = ("", "0", "off", "false", "no")
 _stages: dict[str, int] = {}  # how many stages of a kernel have been written down
 
 
 class Observer:
-    """Sees one stage: the module before and after each pass."""
+    """Sees one stage: the module before and after each pass, and what the passes say."""
 
-    def __init__(self, kernel: str, dumps: bool, path: str | None, times: bool) -> None:
+    def __init__(self, kernel: str, dumps: bool, path: str | None, times: bool, diagnostics: Wanted | None) -> None:
         self.kernel, self.dumps, self.path = kernel, dumps, path
         self.spent: list[tuple[str, float]] | None = [] if times else None
         self.started = 0.0
+        self.diagnostics = diagnostics
+        self.listening = diagnostics.listening() if diagnostics is not None else None
+        self.heard: list[Any] = []
+
+    def __enter__(self) -> Self:
+        if self.listening is not None:
+            self.heard = self.listening.__enter__()
+        return self
 
     def before(self, name: str, module: Any) -> None:
         """Print the module, then start the clock."""
@@ -43,8 +60,11 @@ class Observer:
         if self.spent is not None:
             self.spent.append((name, time.perf_counter() - self.started))
 
-    def finish(self) -> None:
-        """Print the table of times."""
+    def __exit__(self, *error: object) -> None:
+        """Print what the passes said and the table of times, also when a pass failed."""
+        if self.listening is not None and self.diagnostics is not None:
+            self.listening.__exit__(None, None, None)
+            self.diagnostics.show(self.heard)
         if self.spent:
             total = sum(seconds for _, seconds in self.spent)
             lines = [f"{seconds * 1e3:9.3f} ms {seconds / total * 100:5.1f} %  {name}" for name, seconds in self.spent]
@@ -54,16 +74,16 @@ class Observer:
 
 def observer(module: Any, names: list[str]) -> Observer | None:
     """The observer of one stage, if somebody wants to look."""
-    dump, timing = is_on("MLIR_ENABLE_DUMP"), is_on("MLIR_ENABLE_TIMING")
+    dump, timing, diagnostics = is_on("MLIR_ENABLE_DUMP"), is_on("MLIR_ENABLE_TIMING"), wanted()
     reproducer = knobs.getenv("TRITON_REPRODUCER_PATH")
-    if not dump and not timing and not reproducer:
+    if not dump and not timing and not reproducer and diagnostics is None:
         return None
     kernel = kernel_of(module)
     if reproducer:
         write_reproducer(reproducer, kernel, module, names)
-    wanted = knobs.getenv("MLIR_ENABLE_DUMP") or ""
-    shown = dump and (wanted.lower() in ("1", "on", "true", "y", "yes") or wanted == kernel)
-    return Observer(kernel, shown, knobs.getenv("MLIR_DUMP_PATH"), timing)
+    text = knobs.getenv("MLIR_ENABLE_DUMP") or ""
+    shown = dump and (text.lower() in ("1", "on", "true", "y", "yes") or text == kernel)
+    return Observer(kernel, shown, knobs.getenv("MLIR_DUMP_PATH"), timing, diagnostics)
 
 
 def is_on(variable: str) -> bool:

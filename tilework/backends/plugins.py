@@ -2,6 +2,8 @@
 
     plugins("tilework.drivers")        the entry points of the group; mostly none
 
+With TRITON_BACKENDS_IN_TREE=1 there are none: only what is part of tilework is used.
+
 Python's own search imports an e-mail parser and half of the standard library, 30 ms in every process that launches a
 kernel. So the files are looked through for the name of the group first, which takes one.
 """
@@ -11,12 +13,14 @@ import sys
 from importlib.machinery import PathFinder
 from typing import Any
 
+from tilework.backends.observe import is_on
+
 INSTALLED = (".dist-info", ".egg-info")
 
 
 def plugins(group: str) -> list[Any]:
     """The entry points of a group, from all installed packages."""
-    if not is_mentioned(group):
+    if is_on("TRITON_BACKENDS_IN_TREE") or not is_mentioned(group):
         return []
     from importlib.metadata import entry_points
 

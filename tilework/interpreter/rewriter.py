@@ -30,7 +30,7 @@ class FunctionRewriter:
 
     def __init__(self, function: JITCallable) -> None:
         self.function = function
-        self.def_file_lineno = function.starting_line_number
+        self.def_file_lineno = function.def_line
 
     def rewrite(self) -> Callable[[dict[str, Any]], Callable[..., Any]]:
         """A maker of the Python function: give it the globals it shall see."""

@@ -95,10 +95,15 @@ class JITCallable:
         first = self.raw_src[0]
         return first[: len(first) - len(first.lstrip())]
 
-    @cached_property
+    @property
     def starting_line_number(self) -> int:
+        """The line of `raw_src[0]` in its file: that of the first decorator."""
+        return self.fn.__code__.co_firstlineno
+
+    @cached_property
+    def def_line(self) -> int:
         """The line of the `def` in its file."""
-        return self.fn.__code__.co_firstlineno + self._definition[0]
+        return self.starting_line_number + self._definition[0]
 
     @property
     def src(self) -> str:
@@ -112,7 +117,7 @@ class JITCallable:
     @cached_property
     def where(self) -> SourceMap:
         """Where line 1 of `src` stands in the user's file."""
-        return SourceMap(self.fn.__code__.co_filename, self.starting_line_number, len(self._indent))
+        return SourceMap(self.fn.__code__.co_filename, self.def_line, len(self._indent))
 
     def _unsafe_update_src(self, text: str) -> None:
         """Replace the source; the hash and everything derived from the text is forgotten."""
@@ -179,7 +184,7 @@ class JITCallable:
 
                 digest = hashlib.sha256(self.src.encode())
                 self.dependencies.update(digest)
-                digest.update(str(self.starting_line_number).encode())
+                digest.update(str(self.def_line).encode())
             except BaseException:
                 self._hash = None
                 raise
@@ -211,19 +216,24 @@ class KernelParam:
         self.do_not_specialize_on_alignment = no_alignment
 
     @cached_property
-    def annotation(self) -> str:
-        """The annotation as text, prefix `tl.` removed: ``constexpr``, ``*kfp32``, ``int64``; "" without one."""
+    def _note(self) -> str:
+        """The annotation as text, prefix `tl.` removed: ``constexpr``, ``*kfloat``, ``int64``; "" without one."""
         note = self._param.annotation
         if note is inspect.Parameter.empty:
             return ""
         return normalize_annotation(note)
 
     @cached_property
+    def annotation(self) -> str:
+        """The annotation as text, types under one name each: ``constexpr``, ``*kfp32``, ``i64``; "" without one."""
+        return self.annotation_type or self._note
+
+    @cached_property
     def annotation_type(self) -> str:
         """The signature code that the annotation forces (``i64``, ``*fp32``), or ""."""
         from tilework.language.dtypes import type_canonicalisation_dict
 
-        note = self.annotation
+        note = self._note
         stars = note[: len(note) - len(note.lstrip("*"))]
         rest = note[len(stars) :]
         const = "k" if stars and rest.startswith("k") and rest not in type_canonicalisation_dict else ""
@@ -233,12 +243,12 @@ class KernelParam:
     @cached_property
     def is_constexpr(self) -> bool:
         """A compile-time parameter."""
-        return "constexpr" in self.annotation
+        return "constexpr" in self._note
 
     @cached_property
     def is_const(self) -> bool:
         """A pointer to read-only data."""
-        return self.annotation == "const" or self.annotation.startswith("*k")
+        return self._note == "const" or self._note.startswith("*k")
 
     @property
     def default(self) -> Any:

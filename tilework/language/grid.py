@@ -23,6 +23,8 @@ def grid_extent(grid: Any) -> tuple[int, int, int]:
     try:
         x, y, z = map(index, (*(tl._unwrap_if_constexpr(size) for size in sizes), 1, 1)[:3])
     except TypeError:
+        if callable(grid):
+            raise TypeError(f"a callable grid returns one to three integers, and this one returned {grid!r}") from None
         raise TypeError(f"grid sizes are integers, got {grid!r}") from None
     for size in (x, y, z):
         if not 0 <= size <= MOST:

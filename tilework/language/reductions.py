@@ -30,7 +30,7 @@ def reduce(
     """
     inputs = [input] if isinstance(input, tensor) else list(input)
     rank = len(inputs[0].shape)
-    axis, keep_dims = _unwrap_if_constexpr(axis), _unwrap_if_constexpr(keep_dims)
+    axis, keep_dims = _constant("reduce", "axis", axis), _constant("reduce", "keep_dims", keep_dims)
     if axis is not None:
         axis = _wrap_axis(axis, rank)
     results = _semantic.reduce(inputs, axis, _region_of(combine_fn, _generator))
@@ -49,9 +49,9 @@ def associative_scan(
     running = tl.associative_scan(x, 0, add)      # 1, 2, 3 gives 1, 3, 6
     """
     inputs = [input] if isinstance(input, tensor) else list(input)
-    axis = _wrap_axis(axis, len(inputs[0].shape))
+    axis = _wrap_axis(_constant("associative_scan", "axis", axis), len(inputs[0].shape))
     region = _region_of(combine_fn, _generator)
-    results = _semantic.scan(inputs, axis, region, _unwrap_if_constexpr(reverse))
+    results = _semantic.scan(inputs, axis, region, _constant("associative_scan", "reverse", reverse))
     return results[0] if isinstance(input, tensor) else tuple(results)
 
 
@@ -75,3 +75,14 @@ def _region_of(fn: Any, _generator: Any) -> Callable[[Sequence[Any]], list[Any]]
         return list(result.values) if isinstance(result, tuple) else [result]
 
     return build
+
+
+def _constant(function: str, parameter: str, value: Any) -> Any:
+    """`value` as Python sees it; the shape of a result cannot depend on a value of the running kernel."""
+    value = _unwrap_if_constexpr(value)
+    if isinstance(value, tensor):
+        raise ValueError(
+            f"{function}: `{parameter}` must be constexpr, but is {value.type} at run time"
+            "\nhelp: declare the parameter `NAME: tl.constexpr`, or compute it from constexprs"
+        )
+    return value

@@ -7,6 +7,7 @@ is first used.
 from importlib import import_module
 from typing import Any
 
+from tilework.runtime.crash import show_stack_on_crash
 from tilework.runtime.driver import driver
 
 LAZY = {
@@ -28,6 +29,8 @@ LAZY = {
 SUBMODULES = ("_allocation", "autotuner", "build", "cache", "errors", "jit")
 
 __all__ = ["driver"]
+
+show_stack_on_crash()
 
 
 def __getattr__(name: str) -> Any:

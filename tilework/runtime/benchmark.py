@@ -139,7 +139,9 @@ def cuda_graphs() -> Any:
         )
     cuda = driver.active.get_device_interface()
     if not hasattr(cuda, "CUDAGraph"):
-        raise RuntimeError("do_bench_cudagraph captures CUDA graphs through torch.cuda: install torch, or use do_bench")
+        raise RuntimeError(
+            f"do_bench_cudagraph captures CUDA graphs, and {type(driver.active).__name__} has no interface that can: use do_bench"
+        )
     return cuda
 
 

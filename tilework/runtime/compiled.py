@@ -41,7 +41,7 @@ class LazyDict:
 
 
 class AsmDict(Mapping[str, Any]):
-    """The product of each stage by name; text for IR, bytes for binaries."""
+    """The product of each stage by name; text for IR, bytes for binaries. A cubin is shown as `sass` when it is asked for."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = dict(files)
@@ -49,9 +49,17 @@ class AsmDict(Mapping[str, Any]):
 
     def __getitem__(self, stage: str) -> Any:
         if stage not in self._read:
+            if stage == "sass" and "sass" not in self._files and "cubin" in self._files:
+                from tilework.backends.cuda.sass import disassemble
+
+                self._read[stage] = disassemble(self._files["cubin"])
+                return self._read[stage]
             data = self._files[stage]
             self._read[stage] = data.decode() if stage in TEXT_STAGES and isinstance(data, bytes) else data
         return self._read[stage]
+
+    def __contains__(self, stage: object) -> bool:
+        return stage in self._files or (stage == "sass" and "cubin" in self._files)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._files)
@@ -152,6 +160,7 @@ class CompiledKernel:
         def runner(*args: Any, stream: int | None = None) -> None:
             active = driver.active
             chosen = active.get_current_stream(active.get_current_device()) if stream is None else stream
+            active.check_arguments(args)
             launch_kernel(self, grid, chosen, args)
 
         return runner

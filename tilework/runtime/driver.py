@@ -3,16 +3,19 @@
     >>> driver.active.get_current_target()
     GPUTarget(backend='cpu', arch='host', warp_size=1)
 
-The choice is made at first use, so importing tilework touches no device. `set_active` overrides it.
+The choice is made at first use, so importing tilework touches no device. TILEWORK_DEVICE decides it: ``cuda`` asks for an
+NVIDIA GPU and is an error where none can be used, ``native`` and ``evaluator`` for the host; without it a GPU comes first if
+kernels written in Python can be compiled for it (see `cuda.py`). `set_active` overrides all that.
 """
 
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from tilework import knobs
 from tilework.backends.plugins import plugins
 
-DRIVERS = ("tilework.runtime.host:CpuDriver",)
+DRIVERS = ("tilework.runtime.cuda:CudaDriver", "tilework.runtime.host:CpuDriver")
 GROUP = "tilework.drivers"
 
 
@@ -34,6 +37,10 @@ def default_driver() -> Any:
         raise RuntimeError(f"{len(gpus)} active drivers ({names}). There should only be one.")
     if not candidates:
         raise RuntimeError("0 active drivers ([]). There should only be one.")
+    if knobs.runtime.device == "cuda" and not gpus:
+        from tilework.backends.cuda.libcuda import why_unusable
+
+        raise RuntimeError(f"TILEWORK_DEVICE=cuda asks for an NVIDIA GPU, and none can be used: {why_unusable()}")
     return (gpus or candidates)[0]()
 
 

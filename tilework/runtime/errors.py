@@ -1,19 +1,8 @@
 """What can go wrong at run time; all are `TritonError`s."""
 
-from tilework.errors import InterpreterError, OutOfResources, TritonError
+from tilework.errors import InterpreterError, OutOfResources, PTXASError, TritonError
 
 __all__ = ["AutotunerError", "InterpreterError", "OutOfResources", "PTXASError"]
-
-
-class PTXASError(TritonError):
-    """The assembler refused the PTX."""
-
-    def __init__(self, error_message: str | None = None) -> None:
-        self.error_message = error_message or ""
-        super().__init__(self.error_message)
-
-    def __str__(self) -> str:
-        return f"PTXAS error: {self.error_message}"
 
 
 class AutotunerError(TritonError):

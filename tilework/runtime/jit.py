@@ -300,7 +300,7 @@ def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
     base = fn
     while not isinstance(base, JITCallable):
         base = base.fn
-    return base.fn.__code__.co_filename, base.starting_line_number
+    return base.fn.__code__.co_filename, base.def_line
 
 
 def create_function_from_signature(signature: Any, kernel_params: Sequence[KernelParam], backend: Any) -> Any:

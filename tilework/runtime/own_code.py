@@ -28,6 +28,6 @@ def own_object(name: str, make: Callable[[], bytes], variant: str = "") -> bytes
 @cache
 def keep_pool() -> None:
     """Let the thread pool take its code from the cache."""
-    from tilework.backends.cpu.pool import Pool, compile_pool
+    from tilework.backends.cpu.pool import POOL, compile_pool
 
-    Pool.source = staticmethod(lambda: own_object("tilework_pool", compile_pool))
+    POOL.source = lambda: own_object("tilework_pool", compile_pool)

@@ -77,12 +77,12 @@ class Specialization:
         return json.dumps(
             {
                 "name": f"{self.fn.fn.__module__}.{self.fn.fn.__qualname__}",
-                "signature": {name: encode(type) for name, type in self.signature.items()},
+                "signature": {name: encode(type, is_plain=True) for name, type in self.signature.items()},
                 "constant_keys": [list(path) for path in self.constants],
                 "constant_vals": [encode(value) for value in self.constants.values()],
                 "attrs_keys": [list(path) for path in self.attrs],
                 "attrs_vals": list(self.attrs.values()),
-                "options": {name: encode(value) for name, value in self.options.items()},
+                "options": {name: encode(value, is_plain=True) for name, value in self.options.items()},
                 "all_options": {name: str(value) for name, value in asdict(options).items()},
                 "key": self.key,
             }
@@ -95,8 +95,8 @@ class Specialization:
             tuple(path): decode(value) for path, value in zip(data["constant_keys"], data["constant_vals"], strict=True)
         }
         attrs = {tuple(path): value for path, value in zip(data["attrs_keys"], data["attrs_vals"], strict=True)}
-        signature = {name: decode(type) for name, type in data["signature"].items()}
-        options = {name: decode(value) for name, value in data["options"].items()}
+        signature = {name: decode(type, is_plain=True) for name, type in data["signature"].items()}
+        options = {name: decode(value, is_plain=True) for name, value in data["options"].items()}
         return cls(fn, signature, constants, attrs, options, data["key"])
 
 
@@ -122,39 +122,49 @@ def key_text(key: Any) -> Any:
     return key
 
 
-def encode(value: Any) -> Any:
-    """A constant as JSON: dtypes by name, constexprs and tuples marked."""
+def encode(value: Any, is_plain: bool = False) -> Any:
+    """A constant as JSON: dtypes by name, tuples as lists, everything else that could be taken for these marked.
+
+    In types and options (`is_plain`) a text is a text, also if it names a dtype.
+    """
     if isinstance(value, tl.constexpr):
         return {"constexpr": encode(value.value)}
     if isinstance(value, tl.dtype):
-        return {"dtype": str(value)}
+        return str(value)
+    if isinstance(value, str):
+        return {"text": value} if not is_plain and tl.dtype.is_dtype(value) else value
     if isinstance(value, JITCallable):
         return {"jit_function": f"{value.fn.__module__}:{value.fn.__qualname__}"}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         cls = type(value)
-        return {"named_tuple": f"{cls.__module__}:{cls.__qualname__}", "items": [encode(item) for item in value]}
+        items = [encode(item, is_plain) for item in value]
+        return {"named_tuple": f"{cls.__module__}:{cls.__qualname__}", "items": items}
     if isinstance(value, tuple):
-        return {"tuple": [encode(item) for item in value]}
+        return [encode(item, is_plain) for item in value]
+    if isinstance(value, list):
+        return {"list": [encode(item, is_plain) for item in value]}
     return value
 
 
-def decode(value: Any) -> Any:
+def decode(value: Any, is_plain: bool = False) -> Any:
     """The inverse of `encode`."""
+    if isinstance(value, str):
+        return tl.dtype(value) if not is_plain and tl.dtype.is_dtype(value) else value
     if isinstance(value, list):
-        return tuple(decode(item) for item in value)
+        return tuple(decode(item, is_plain) for item in value)
     if not isinstance(value, dict):
         return value
     (kind, inner), *_ = value.items()
     if kind == "constexpr":
         return tl.constexpr(decode(inner))
-    if kind == "dtype":
-        return tl.dtype(inner)
-    if kind == "tuple":
-        return tuple(decode(item) for item in inner)
+    if kind == "text":
+        return inner
+    if kind == "list":
+        return [decode(item, is_plain) for item in inner]
     if kind == "jit_function":
         return import_object(inner)
     if kind == "named_tuple":
-        return import_object(inner)(*(decode(item) for item in value["items"]))
+        return import_object(inner)(*(decode(item, is_plain) for item in value["items"]))
     return value
 
 

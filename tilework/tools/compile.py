@@ -1,5 +1,7 @@
 """`tilework compile FILE.py:KERNEL --signature "..." --target cuda:90 --emit ttir -o DIR`.
 
+A file of a later stage goes on from there: `tilework compile FILE.llir --target cuda:90 --emit ptx,cubin,sass -o DIR`.
+
 The signature has one entry per parameter, in order: a type code (``*fp32``, ``i32``, ``tensordesc<fp16[64, 64]>``), with
 ``:16`` if the value or address is a multiple of 16 and ``:1`` if the value is 1; or a constant (``1024``, ``True``,
 ``"row"``, ``fp16``) for a compile-time parameter. Entries left out at the end take their defaults.
@@ -23,7 +25,7 @@ class UsageError(Exception):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework compile`."""
-    parser.add_argument("source", metavar="FILE.py:KERNEL|FILE.STAGE", help="a kernel in a Python file, or the file of a stage (.ttir, .ttcir, .llir)")
+    parser.add_argument("source", metavar="FILE.py:KERNEL|FILE.STAGE", help="a kernel in a Python file, or the file of a stage (.ttir, .ttgir, .ttcir, .llir, .ptx)")
     parser.add_argument("--signature", default="", help='types and constants, for example "*fp32:16, i32:16, 1024"')
     parser.add_argument("--target", default="cuda:90", help="cuda:80, cuda:90, cpu (default: %(default)s)")
     parser.add_argument("--num-warps", type=int, default=4)
@@ -42,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         return compile_and_write(args)
     except CompilationError as error:
         print(error.diagnostic().render(), file=sys.stderr)
-    except (UsageError, PassError, TritonError, IRSyntaxError, ValueError, TypeError, OSError) as error:
+    except (UsageError, PassError, TritonError, IRSyntaxError, ValueError, TypeError, OSError, RuntimeError) as error:
         print(f"tilework compile: {error}", file=sys.stderr)
     return 1
 

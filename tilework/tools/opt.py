@@ -6,7 +6,7 @@
 
 Passes run in the order in which they are named, by `-p`, by `-pass-pipeline=builtin.module(...)` or as options of their
 own (one or two dashes, `--name="option=value"`). An error is one line on stderr, with file, line and column, and exit
-code 1. With TILEWORK_PERFORMANCE_REMARKS=1 so are the remarks of passes.
+code 1. With MLIR_ENABLE_DIAGNOSTICS=remarks so are the remarks of passes.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
-from tilework import knobs
+from tilework.backends.diagnostics import wanted
 from tilework.errors import PassError
 from tilework.evaluator.errors import location_text
 from tilework.ir.locations import file_loc, unknown
@@ -32,7 +32,6 @@ from tilework.tools.check_each import check_each
 from tilework.tools.diagnostics import Diagnostic, Position, unmet
 from tilework.transforms.registry import PASSES, get_pass, parse_pipeline
 from tilework.transforms.tt.print_alignment import PrintAlignmentPass, alignment_remarks
-from tilework.transforms.ttg.remarks import listening
 
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 IGNORED = ("--mlir-disable-threading", "-mlir-disable-threading", "-reconcile-unrealized-casts")
@@ -164,10 +163,13 @@ def process(job: Job, text: str) -> str | None:
         return None
     if job.args.check_each and not check(job, module):
         return None
-    with listening() if knobs.compilation.performance_remarks else nullcontext([]) as remarks:
+    asked = wanted()
+    with asked.listening() if asked is not None else nullcontext([]) as heard:
         is_done = all(apply(job, module, one) for one in job.passes)
-    for remark in dict.fromkeys(remarks):
-        job.diagnostics.append(Diagnostic("remark", place(job, remark.location), remark.text))
+    for remark in asked.shown(heard) if asked is not None else ():
+        where = place(job, remark.location)
+        job.diagnostics.append(Diagnostic(remark.severity, where, remark.text))
+        job.diagnostics += [Diagnostic("note", where, note) for note in remark.notes]
     return print_text(job, module) if is_done else None
 
 

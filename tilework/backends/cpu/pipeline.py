@@ -13,7 +13,6 @@ TILEWORK_DEVICE=evaluator kernels are compiled to TTIR only, and the evaluator r
 """
 
 import platform
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
@@ -21,20 +20,20 @@ from typing import Any
 
 from tilework import knobs
 from tilework.backends.base import GPUTarget, Stage, run_passes
-from tilework.backends.observe import is_on
 from tilework.backends.options import CompileOptions
 
 DEFAULT_DEVICE = "native"  # or "evaluator": what runs kernels on the host unless TILEWORK_DEVICE says
 DEVICES = ("native", "evaluator")
 OPTIMISATION = 0  # the level of LLVM's optimiser, see `backends/llvm/compile.py`
+CODE_GENERATION = 2  # that of its code generator
 
 
 def device() -> str:
-    """What runs kernels on the host."""
+    """What runs kernels on the host; TILEWORK_DEVICE=cuda says nothing about it."""
     chosen = knobs.runtime.device or DEFAULT_DEVICE
-    if chosen not in DEVICES:
-        raise ValueError(f"TILEWORK_DEVICE is {' or '.join(DEVICES)}, not {chosen!r}")
-    return chosen
+    if chosen not in (*DEVICES, "cuda"):
+        raise ValueError(f"TILEWORK_DEVICE is {', '.join(DEVICES)} or cuda, not {chosen!r}")
+    return DEFAULT_DEVICE if chosen == "cuda" else chosen
 
 
 class CpuBackend:
@@ -103,9 +102,10 @@ def llvm_text(module: Any, fuses: bool = True) -> str:
 
 def object_code(text: str) -> bytes:
     """LLVM text to an object file."""
+    from tilework.backends.llvm import switches
     from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
 
-    if is_on("LLVM_IR_ENABLE_DUMP"):
-        sys.stderr.write(text)
-    machine = host_target_machine()
-    return to_object(optimize(text, 0 if is_on("DISABLE_LLVM_OPT") else OPTIMISATION, machine), machine)
+    machine = host_target_machine(switches.level(CODE_GENERATION))
+    module = optimize(text, switches.level(OPTIMISATION), machine)
+    with switches.watching(text):
+        return to_object(module, machine)

@@ -84,9 +84,8 @@ class Pool:
     `source` makes the object file: `runtime/host.py` puts a cache in its place.
     """
 
-    source: Callable[[], bytes] = staticmethod(compile_pool)
-
     def __init__(self) -> None:
+        self.source: Callable[[], bytes] = compile_pool
         self.lock = threading.Lock()
         self.count = 0
         self.words = (ctypes.c_int64 * 2)()  # for machine code: the address of `pool_launch`, and `count`
@@ -173,8 +172,8 @@ def run_shared(
     memory = ARENAS.arena
     memory.at_least(arena)
     chunk = max(1, total // ((helpers + 1) * CHUNKS))
-    code = ctypes.cast(kernel.work, ctypes.c_void_p).value
-    place = ctypes.cast(slots, ctypes.c_void_p).value
+    code = ctypes.cast(kernel.work, ctypes.c_void_p).value  # pyright: ignore[reportArgumentType]
+    place = ctypes.cast(ctypes.c_char_p(slots), ctypes.c_void_p).value
     launch = ctypes.create_string_buffer(LAUNCH.pack(code, place, 0, total, chunk, *grid, 0, arena, sharers, 0, 0))
     start_launch = POOL.start(threads - 1)
     start = time.perf_counter_ns()

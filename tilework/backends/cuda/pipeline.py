@@ -4,12 +4,17 @@
 ['triton-nvidia-tma-lowering']
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 from tilework import knobs
 from tilework.backends.base import GPUTarget, Stage, run_passes
+from tilework.backends.cuda.assembly import binary_of, entering, kernel_facts, later_stages
+from tilework.backends.cuda.cubin import BLACKWELL, assembler
 from tilework.backends.cuda.remarks import reporting
+from tilework.backends.observe import is_on
 from tilework.backends.options import CompileOptions, capability_of
 
 
@@ -37,7 +42,7 @@ def ttgir_pipeline(capability: int, num_warps: int = 4, num_stages: int = 3, num
         "triton-nvidia-gpu-plan-cta",
         "tritongpu-remove-layout-conversions",
         "tritongpu-optimize-thread-locality",
-        "tritongpu-accelerate-matmul",
+        "tritongpu-accelerate-matmul{disable-mma-v3=true}" if is_on("DISABLE_MMA_V3") else "tritongpu-accelerate-matmul",
         "tritongpu-remove-layout-conversions",
         "tritongpu-optimize-dot-operands",
         "triton-nvidia-optimize-descriptor-encoding",
@@ -62,8 +67,12 @@ def ttgir_pipeline(capability: int, num_warps: int = 4, num_stages: int = 3, num
 
 
 class CudaBackend:
-    """``cuda:CAPABILITY``: 80 is Ampere, 90 is Hopper."""
+    """``cuda:CAPABILITY``: 80 is Ampere, 90 is Hopper.
 
+    Kernels in Python end at `ttgir` as long as `compiles_kernels` is false; files of later stages become PTX and cubins.
+    """
+
+    compiles_kernels = False
     binary_ext = "ttgir"
 
     def __init__(self, target: GPUTarget) -> None:
@@ -75,8 +84,12 @@ class CudaBackend:
         """Options with what the hardware implies: fp8 formats, tf32 dots, clusters only from Hopper on."""
         arch = knobs.runtime.override_arch or settings.get("arch") or f"sm{self.capability}"
         capability = capability_of(arch)
+        libraries = dict(settings.get("extern_libs") or {})
+        if not libraries.get("libdevice") and (path := knobs.nvidia.find_libdevice()) is not None:
+            libraries["libdevice"] = path
+        ptx_options = settings.get("ptx_options") or knobs.nvidia.ptxas_options
         options = CompileOptions.of(
-            {**settings, "arch": arch},
+            {**settings, "arch": arch, "extern_libs": libraries, "ptx_options": ptx_options},
             backend_name="cuda",
             warp_size=32,
             supported_fp8_dtypes=("fp8e4b15", "fp8e4nv", "fp8e5") if capability >= 89 else ("fp8e4b15", "fp8e5"),
@@ -92,18 +105,46 @@ class CudaBackend:
         return options
 
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
-        """TTIR and TTGIR; code generation is not there yet."""
+        """TTIR, TTGIR, LLVM text, PTX, cubin; nothing makes LLVM text of TTGIR yet."""
         from tilework.transforms.pipelines import ttir_pipeline
 
         capability = capability_of(options.arch) if options.arch else self.capability
         ttgir = ttgir_pipeline(capability, options.num_warps, options.num_stages, options.num_ctas)
         return {
             "ttir": lambda module: run_passes(module, ttir_pipeline(capability)),
-            "ttgir": lambda module: (
-                reporting(module, ttgir) if knobs.compilation.performance_remarks else run_passes(module, ttgir)
-            ),
+            "ttgir": lambda module: reporting(module, ttgir),
+            **later_stages(options, self.target),
         }
 
+    @property
+    def missing_stages(self) -> tuple[str, ...]:
+        """Stages that only a file can give."""
+        return () if self.compiles_kernels else ("llir",)
+
+    def entering(self, options: CompileOptions) -> dict[str, Stage]:
+        """What is done with a file that the user brings as the product of a stage."""
+        return entering(options)
+
+    def binary_after(self, stage: str, options: CompileOptions) -> str:
+        """The stage that the driver loads, of a kernel that a file of `stage` describes."""
+        if stage == "cubin":
+            return stage
+        return binary_of(options) if self.compiles_kernels or stage in ("llir", "ptx") else self.binary_ext
+
+    def kernel_facts(
+        self, stage: str, text: str, name: str, options: CompileOptions, given: Collection[str]
+    ) -> dict[str, Any]:
+        """What a launch must know about a kernel, from the text of a stage."""
+        return kernel_facts(stage, text, name, options, given)
+
     def hash(self) -> str:
-        """The architecture; no external tool takes part yet."""
-        return f"cuda-{self.capability}"
+        """The architecture, and the releases of the assemblers; the option `arch` may ask for either."""
+        tools = [assembler(capability) for capability in (self.capability, BLACKWELL)]
+        found = "-".join(tool.version if tool is not None else "none" for tool in tools)
+        return f"cuda-{self.capability}-ptxas-{knobs.nvidia.mock_ptx_version or found}-llvmlite-{llvmlite_release()}"
+
+
+@cache
+def llvmlite_release() -> str:
+    """The version of llvmlite, which need not be loaded."""
+    return version("llvmlite")

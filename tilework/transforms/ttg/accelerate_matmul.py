@@ -16,6 +16,7 @@ no fp8 become f16, and operands of dots without tensor cores get the type of the
 Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -46,9 +47,9 @@ from tilework.transforms.ttg.mma_choice import (
     versions,
 )
 from tilework.transforms.ttg.operand_width import k_width
-from tilework.transforms.ttg.remarks import remark
+from tilework.transforms.ttg.remarks import remark, warning
 
-INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
+INSTRUCTIONS = {3: "MMA version 3 (wgmma)", 2: "MMA version 2 (mma.sync)"}
 DOTS = (tt.DotOp, tt.DotScaledOp)
 WITH_FP8 = (89, 120)  # capabilities whose mma.sync multiplies fp8
 
@@ -57,6 +58,7 @@ WITH_FP8 = (89, 120)  # capabilities whose mma.sync multiplies fp8
 class AccelerateMatmulPass(ModulePass):
     name = "tritongpu-accelerate-matmul"
     compute_capability: int = 0  # of older compilers, whose modules do not say it
+    disable_mma_v3: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         dots = [inner for inner in op.walk() if type(inner) in DOTS and encoding_of(inner.results[0].type) is not None]
@@ -64,9 +66,10 @@ class AccelerateMatmulPass(ModulePass):
             return
         target = self.compute_capability or capability(op)
         dots = [decompose_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]
+        allowed = [version for version in versions(target) if version != 3 or not self.disable_mma_v3]
         # From the last to the first: the end of a chain of dots decides how all of them are laid out.
         for dot in reversed(dots):
-            accelerate(dot, target)
+            accelerate(dot, target, allowed)
         for function in tuple(op.ops):
             Driver({}).run(function)  # dead conversions go, new constants move to the front
         for inner in tuple(op.walk()):
@@ -74,11 +77,11 @@ class AccelerateMatmulPass(ModulePass):
                 widen_operands(inner, target)
 
 
-def accelerate(op: Operation, target: int) -> None:
+def accelerate(op: Operation, target: int, allowed: Sequence[int]) -> None:
     """Use the best instruction for `op`, and say why if there would be a better one."""
     if (dot := dot_of(op, target)) is None:
         return
-    for version in versions(target):
+    for version in allowed:
         if (reason := reason_against(version, dot)) is None:
             mma = encoding(version, dot)
             (to_group_dot if version == 3 else to_warp_dot)(dot, mma)
@@ -155,7 +158,7 @@ def k_major(op: Operation, index: int, along: tuple[int, ...], element: Attribut
     wanted = (1, 0) if index == 0 else (0, 1)
     if along != wanted:
         side = "left" if index == 0 else "right"
-        remark(op, f"the {side} operand is not contiguous along K: wgmma needs that for {element}, so it is transposed")
+        warning(op, f"the {side} operand is not contiguous along K: wgmma needs that for {element}, so it is transposed")
     return wanted
 
 

@@ -1,42 +1,85 @@
 """Why a pass did less than it could: one hook for all reasons.
 
     remark(loop, "the loop is not pipelined: it has a barrier")
+    warning(loop, "the loop is not warp specialized: all warps run the whole of it")
 
-Nothing is said unless somebody listens: whoever wants the reasons (a knob, a test) collects them with `listening`.
+A remark says what could be faster, a warning that something the user wrote is done in another way. Nothing is said unless
+somebody listens: whoever wants the reasons (a knob, a test) collects them with `listening`.
 
     with listening() as remarks:
         run_pipeline(module, passes)
     for found in remarks: print(found)          kernel.py:12:4: remark: the loop is not pipelined: ...
 """
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation
 
+from tilework.ir.printer import ModulePrinter
+
 
 @dataclass(frozen=True)
 class Remark:
-    """What happened, to which op, and where that came from."""
+    """What happened, to which op, and where that came from; `notes` if the listener asked for more."""
 
     op: str
     text: str
     location: LocationAttr
+    severity: str = "remark"
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.op}: {self.text}"
 
 
-LISTENER: ContextVar[list[Remark] | None] = ContextVar("remarks", default=None)
+@dataclass(frozen=True)
+class Listener:
+    """Who collects remarks, and whether with the op they are about and the stack of the pass that makes them."""
+
+    heard: list[Remark] = field(default_factory=list)
+    operations: bool = False
+    stacktraces: bool = False
+
+
+LISTENER: ContextVar[Listener | None] = ContextVar("remarks", default=None)
 
 
 def remark(op: Operation, text: str) -> None:
     """Tell whoever listens that `text` is so for `op`."""
-    if (listener := LISTENER.get()) is not None:
-        listener.append(Remark(op.name, text, op.location))
+    tell(op, text, "remark")
+
+
+def warning(op: Operation, text: str) -> None:
+    """Tell whoever listens that what the user wrote is done in another way."""
+    tell(op, text, "warning")
+
+
+def tell(op: Operation, text: str, severity: str) -> None:
+    if (listener := LISTENER.get()) is None:
+        return
+    notes = [f"see current operation: {operation_text(op)}"] if listener.operations else []
+    if listener.stacktraces:
+        stack = "".join(traceback.format_stack()[:-2])  # without this function and the one that calls it
+        notes.append(f"diagnostic emitted with trace:\n{stack.rstrip()}")
+    listener.heard.append(Remark(op.name, text, op.location, severity, tuple(notes)))
+
+
+def operation_text(op: Operation) -> str:
+    """The op as it is now, of a loop or a branch only the head; then what the names of layouts in it mean."""
+    root = op
+    while (parent := root.parent_op()) is not None:
+        root = parent
+    printer = ModulePrinter(root, debuginfo=False, nameloc_prefix=True)
+    printer.op(op)
+    lines = printer.texts.finish(printer.out).splitlines()
+    head = next(line for line in lines if not line.startswith("#"))
+    meant = [line for line in lines if line.startswith("#") and line.partition(" ")[0] in head]
+    return "\n      ".join([head.strip(), *meant])
 
 
 def is_heard() -> bool:
@@ -45,11 +88,11 @@ def is_heard() -> bool:
 
 
 @contextmanager
-def listening() -> Iterator[list[Remark]]:
+def listening(operations: bool = False, stacktraces: bool = False) -> Iterator[list[Remark]]:
     """Collect the remarks made inside the `with`."""
-    remarks: list[Remark] = []
-    token = LISTENER.set(remarks)
+    listener = Listener(operations=operations, stacktraces=stacktraces)
+    token = LISTENER.set(listener)
     try:
-        yield remarks
+        yield listener.heard
     finally:
         LISTENER.reset(token)

@@ -13,7 +13,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tilework.transforms.ttg.remarks import remark
+from tilework.transforms.ttg.remarks import warning
 
 WARP_SPECIALIZE = "tt.warp_specialize"
 
@@ -27,4 +27,4 @@ class WarpSpecializationPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in op.walk():
             if inner.attributes.pop(WARP_SPECIALIZE, None) is not None:
-                remark(inner, "the loop is not warp specialized: all warps run the whole of it")
+                warning(inner, "the loop is not warp specialized: all warps run the whole of it")

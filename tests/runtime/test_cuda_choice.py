@@ -1,0 +1,126 @@
+"""Which driver is active: the host's, a GPU's; what TILEWORK_DEVICE asks for; and libcuda being absent or broken."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.emulated_cuda import EmulatedCuda, PtxBackend
+from tilework import knobs
+from tilework.backends import base
+from tilework.backends.cpu.pipeline import device as host_device
+from tilework.backends.cuda import libcuda
+from tilework.backends.cuda.pipeline import CudaBackend
+from tilework.runtime.cuda import CudaDriver
+from tilework.runtime.driver import default_driver, registered_drivers
+from tilework.runtime.host import CpuDriver
+
+
+@pytest.fixture(autouse=True)
+def no_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(libcuda, "_library", None)
+    with knobs.runtime.scope(), knobs.nvidia.scope():
+        del knobs.runtime.device
+        knobs.nvidia.libcuda_path = "/nowhere/libcuda.so"
+        yield
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> EmulatedCuda:
+    library = EmulatedCuda()
+    monkeypatch.setattr(libcuda, "load", lambda: library)
+    return library
+
+
+def compiles(monkeypatch: pytest.MonkeyPatch, answer: bool) -> None:
+    """Let kernels in Python be compiled for CUDA, or not."""
+    monkeypatch.setattr(PtxBackend, "compiles_kernels", answer, raising=False)
+    monkeypatch.setitem(base.BUILTIN, "cuda", "tests.runtime.emulated_cuda:PtxBackend")
+    monkeypatch.setattr(base, "backend_class", lambda name: PtxBackend)
+    monkeypatch.setattr(sys.modules["tilework.runtime.cuda"], "backend_class", lambda name: PtxBackend)
+
+
+def test_without_a_gpu_the_host_runs_kernels() -> None:
+    assert registered_drivers()[-2:] == [CudaDriver, CpuDriver]
+    assert not CudaDriver.is_active() and type(default_driver()) is CpuDriver
+
+
+def test_a_gpu_that_python_kernels_cannot_use_is_left_alone(gpu: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiles(monkeypatch, False)
+    assert type(default_driver()) is CpuDriver and not gpu.initialized
+
+
+def test_a_gpu_comes_first_when_kernels_can_be_compiled_for_it(
+    gpu: EmulatedCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiles(monkeypatch, True)
+    assert type(default_driver()) is CudaDriver
+    for name in ("native", "evaluator"):
+        knobs.runtime.device = name
+        assert type(default_driver()) is CpuDriver
+
+
+def test_the_gpu_is_asked_for(gpu: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiles(monkeypatch, False)
+    knobs.runtime.device = "cuda"
+    assert type(default_driver()) is CudaDriver
+    assert host_device() == "native"  # compiling for the host goes on as before
+
+
+def test_the_backend_says_whether_it_compiles_kernels() -> None:
+    assert isinstance(CudaBackend.compiles_kernels, bool)
+
+
+def test_asking_for_a_gpu_that_is_not_there() -> None:
+    knobs.runtime.device = "cuda"
+    with pytest.raises(
+        RuntimeError, match=r"TILEWORK_DEVICE=cuda asks for an NVIDIA GPU.*/nowhere/libcuda.so.*TRITON_LIBCUDA_PATH"
+    ):
+        default_driver()
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"cuInit": lambda self, flags: 100}, "Triton Error .CUDA.: unknown error"),
+        ({"cuDeviceGetCount": lambda self, count: setattr(count._obj, "value", 0) or 0}, "the driver finds no GPU"),
+    ],
+)
+def test_a_driver_without_a_gpu(broken: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = type("Broken", (EmulatedCuda,), broken)()
+    monkeypatch.setattr(libcuda, "load", lambda: library)
+    knobs.runtime.device = "cuda"
+    assert not CudaDriver.is_active()
+    with pytest.raises(RuntimeError, match=said):
+        default_driver()
+
+
+def test_the_library_may_be_a_file_or_a_folder(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "libcuda.so.1"):
+        (tmp_path / "libcuda.so.1").write_text("not a library")
+        knobs.nvidia.libcuda_path = str(path)
+        assert not libcuda.is_installed()
+        with pytest.raises(RuntimeError, match=r"libcuda\.so\.1.*TRITON_LIBCUDA_PATH names it"):
+            libcuda.load()
+
+
+def test_a_function_that_the_driver_does_not_have(gpu: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EmulatedCuda, "cuStreamCreate", None)
+    cuda = libcuda.library()
+    with pytest.raises(RuntimeError, match="the driver has no function cuStreamCreate: it is too old"):
+        cuda.cuStreamCreate(None, 0)
+    with pytest.raises(AttributeError):
+        cuda.cuNoSuchFunction  # noqa: B018
+
+
+def test_structures_have_the_layout_of_the_driver() -> None:
+    import ctypes
+
+    config, attribute = libcuda.LaunchConfig, libcuda.LaunchAttribute
+    assert ctypes.sizeof(config) == 56 and ctypes.sizeof(attribute) == 72
+    assert [getattr(config, name).offset for name in ("grid", "block", "shared", "stream", "attributes", "attribute_count")] == [
+        0, 12, 24, 32, 40, 48,
+    ]  # fmt: skip
+    assert (attribute.id.offset, attribute.value.offset) == (0, 8)

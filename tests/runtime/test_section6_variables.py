@@ -1,0 +1,355 @@
+"""Section 6.14: variables without a knob, the cache key, and knobs that `test_rows_knobs.py` does not show at work."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tests.pipeline import slow_kernels
+from tilework import knobs
+from tilework.backends import base, plugins
+from tilework.backends.base import GPUTarget
+from tilework.compiler import ASTSource, compile, lower
+from tilework.tools.cli import main
+
+ROOT = Path(__file__).parent.parent.parent
+AMPERE, HOPPER, BLACKWELL = (GPUTarget("cuda", capability, 32) for capability in (80, 90, 100))
+
+
+@tilework.jit
+def fill(p, value, n, BLOCK: tl.constexpr = 16):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(p + i, value, mask=i < n)
+
+
+@tilework.jit
+def square(a, b, c, N: tl.constexpr):
+    i = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(c + i, tl.dot(tl.load(a + i), tl.load(b + i)))
+
+
+@tilework.jit
+def specialized(a, n):
+    total = 0.0
+    for i in tl.range(0, n, warp_specialize=True):
+        total += tl.load(a + i)
+    tl.store(a, total)
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with knobs.cache.scope(), knobs.runtime.scope(), knobs.compilation.scope(), knobs.language.scope():
+        knobs.cache.dir = str(tmp_path / "cache")
+        for key in knobs.CACHE_INVALIDATING:
+            monkeypatch.delenv(key, raising=False)
+        yield
+    fill.device_caches.clear()
+
+
+def source() -> ASTSource:
+    return ASTSource(fill, {"p": "*fp32", "value": "fp32", "n": "i32"}, {"BLOCK": 16})
+
+
+def dot(dtype: str = "fp16", size: int = 32) -> ASTSource:
+    return ASTSource(square, dict.fromkeys("abc", f"*{dtype}"), {"N": size})
+
+
+# -- the cache key -------------------------------------------------------------------------------------------------
+
+LISTED = """
+AMDGCN_ENABLE_DUMP AMDGCN_USE_BUFFER_ATOMICS AMDGCN_USE_BUFFER_OPS DISABLE_LLVM_OPT DISABLE_MMA_V3 DISABLE_MMA_V5
+DISABLE_PTXAS_OPT LLVM_IR_ENABLE_DUMP LLVM_ENABLE_TIMING LLVM_PASS_PLUGIN_PATH LLVM_EXTRACT_DI_LOCAL_VARIABLES
+MLIR_ENABLE_DIAGNOSTICS MLIR_ENABLE_DUMP MLIR_DUMP_PATH MLIR_ENABLE_TIMING MLIR_DISABLE_MULTITHREADING
+TRITON_DEFAULT_FP_FUSION TRITON_DISABLE_LINE_INFO TRITON_DUMP_MIR TRITON_ENABLE_LLVM_DEBUG TRITON_HIP_USE_ASYNC_COPY
+TRITON_HIP_USE_BLOCK_PINGPONG TRITON_HIP_USE_IN_THREAD_TRANSPOSE TRITON_LLVM_DEBUG_ONLY TRITON_ENABLE_ASAN
+TRITON_OVERRIDE_ARCH USE_IR_LOC NVPTX_ENABLE_DUMP ALLOW_LHS_TMEM_LAYOUT_CONVERSION TRITON_F32_DEFAULT
+TRITON_PREFER_TMEM_16x256_LAYOUT TRITON_ENABLE_EXPERIMENTAL_CONSAN
+""".split()
+WITHOUT_EFFECT = [
+    "MLIR_DISABLE_MULTITHREADING", "ALLOW_LHS_TMEM_LAYOUT_CONVERSION", "TRITON_PREFER_TMEM_16x256_LAYOUT",
+    "DISABLE_MMA_V5", "TRITON_ENABLE_EXPERIMENTAL_CONSAN",
+]  # fmt: skip
+
+
+def test_6_14_the_list_is_the_specifications() -> None:
+    assert set(knobs.CACHE_INVALIDATING) == {*LISTED, "TILEWORK_PERFORMANCE_REMARKS"}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_6_14_each_listed_variable_is_another_cache_entry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts that mean nothing to the variable will do: the key does not know what they mean."""
+    from tilework.runtime.cache import get_cache_key
+
+    backend = base.find_backend(HOPPER)
+
+    def key() -> str:
+        return get_cache_key(source(), backend, backend_options, knobs.cache_invalidating_env_vars())
+
+    backend_options = backend.parse_options({})
+    keys = {None: key()}
+    for text in ("1", "0", "sm80"):
+        monkeypatch.setenv(name, text)
+        keys[text] = key()
+    assert len(set(keys.values())) == 4
+    for texts in (("1", "on", "ON", "true", "True"), ("0", "off", "false", "FALSE")):
+        for text in texts:
+            monkeypatch.setenv(name, text)
+            assert key() == keys[texts[0]], text
+
+
+@pytest.mark.parametrize("name", WITHOUT_EFFECT)
+def test_6_14_variables_about_what_is_not_there(
+    name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The same code for every target, in an entry of its own that says so."""
+    targets = (AMPERE, HOPPER, BLACKWELL)
+    plain = [lower(dot(), target, ["ttgir"])["ttgir"] for target in targets]
+    first = compile(source())
+    monkeypatch.setenv(name, "1")
+    assert [lower(dot(), target, ["ttgir"])["ttgir"] for target in targets] == plain
+    second = compile(source())
+    assert first.hash != second.hash and getattr(second.metadata, name) == "true" and not hasattr(first.metadata, name)
+    assert first.asm["ttir"] == second.asm["ttir"] and capfd.readouterr().err == ""
+
+
+def test_6_14_tensor_cores_of_hopper_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def versions() -> set[str]:
+        return set(re.findall(r"versionMajor = \d", lower(dot(size=64), HOPPER, ["ttgir"])["ttgir"]))
+
+    assert versions() == {"versionMajor = 3"}
+    monkeypatch.setenv("DISABLE_MMA_V3", "1")
+    assert versions() == {"versionMajor = 2"}
+
+
+# -- MLIR_ENABLE_DIAGNOSTICS ---------------------------------------------------------------------------------------
+
+
+def said(text: str, work: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
+    monkeypatch.setenv("MLIR_ENABLE_DIAGNOSTICS", text)
+    work()
+    return capfd.readouterr().err
+
+
+def remarkable() -> None:
+    """A dot that misses a tensor core, and a load that is not coalesced."""
+    lower(dot(), HOPPER, ["ttgir"])
+
+
+def alarming() -> None:
+    """A loop that is not done as the user wanted."""
+    lower(ASTSource(specialized, {"a": "*fp32", "n": "i32"}), HOPPER, ["ttgir"])
+
+
+def line_of(text: str) -> int:
+    return next(number for number, line in enumerate(Path(__file__).read_text().splitlines(), 1) if text in line)
+
+
+@pytest.mark.parametrize("text", ["", "0", "operations", "stacktraces", "errors"])
+def test_6_14_diagnostics_are_off_unless_named(
+    text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert said(text, remarkable, monkeypatch, capfd) == said(text, alarming, monkeypatch, capfd) == ""
+
+
+def test_6_14_diagnostics_warnings(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    assert said("warnings", remarkable, monkeypatch, capfd) == ""
+    printed = said("warnings", alarming, monkeypatch, capfd)
+    place = f"{__file__}:{line_of('warp_specialize=True)')}:"
+    assert printed.startswith(place) and ": warning: the loop is not warp specialized" in printed
+    assert "remark:" not in printed
+
+
+@pytest.mark.parametrize("text", ["remarks", "REMARKS", " remarks , warnings"])
+def test_6_14_diagnostics_remarks(
+    text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    printed = said(text, remarkable, monkeypatch, capfd)
+    number = line_of("tl.store(c + i, tl.dot(")
+    assert re.search(
+        rf"{re.escape(__file__)}:{number}:\d+: remark: MMA version 3 .*cannot be used for this dot", printed
+    )
+    assert f"{number:5d} |     tl.store(c + i, tl.dot(" in printed and "note:" not in printed
+    assert ": warning: the loop is not warp specialized" in said(text, alarming, monkeypatch, capfd)
+
+
+def test_6_14_diagnostics_look_at_the_finished_module(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    types = {"x_ptr": "*fp32", "y_ptr": "*fp32", "stride": "i32", "BLOCK": "constexpr"}
+    strided = ASTSource(slow_kernels.strided, types, {"BLOCK": 1024})
+    printed = said("remarks", lambda: lower(strided, HOPPER, ["ttgir"]), monkeypatch, capfd)
+    assert "remark: this load is not coalesced" in printed
+
+
+def test_6_14_diagnostics_operations(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    printed = said("remarks,operations", remarkable, monkeypatch, capfd)
+    assert re.search(
+        r"note: see current operation: %\w+ = tt\.dot %\w+, %\w+, %\w+.* : tensor<32x32xf16, #ttg", printed
+    )
+    assert "#blocked = #ttg.blocked<" in printed and "trace" not in printed
+    printed = said("warnings,operations", alarming, monkeypatch, capfd)
+    assert re.search(r"see current operation: %\w+ = scf\.for .*\{\n", printed) and "tt.load" not in printed
+
+
+def test_6_14_diagnostics_stacktraces(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    printed = said("remarks,stacktraces", remarkable, monkeypatch, capfd)
+    assert "note: diagnostic emitted with trace:" in printed and "accelerate_matmul.py" in printed
+    assert "in remarkable" in printed and "see current operation" not in printed
+
+
+def test_6_14_diagnostics_of_a_pass_that_fails(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What was said before is shown, and listening ends."""
+    from tilework.transforms.ttg import prefetch
+    from tilework.transforms.ttg.remarks import is_heard
+
+    def fail(self: Any, ctx: Any, op: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(prefetch.PrefetchPass, "apply", fail)
+    with pytest.raises(ZeroDivisionError):
+        said("remarks", remarkable, monkeypatch, capfd)
+    assert "MMA version 3" in capfd.readouterr().err and not is_heard()
+
+
+def test_6_14_diagnostics_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "dot.ttir"
+    file.write_text(lower(dot(), HOPPER)["ttir"])
+    passes = "convert-triton-to-tritongpu{target=cuda:90},tritongpu-accelerate-matmul"
+    command = ["opt", str(file), "-p", passes, "-o", str(tmp_path / "out")]
+    assert main(command) == 0 and capfd.readouterr().err == ""
+    printed = said("remarks,operations", lambda: main(command), monkeypatch, capfd)
+    assert ": remark: MMA version 3 (wgmma) cannot be used" in printed and ": note: see current operation: " in printed
+
+
+# -- other variables without a knob --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT"])
+@pytest.mark.parametrize("text", ["1", "0"])
+def test_6_14_the_stack_of_a_crash(name: str, text: str) -> None:
+    code = (
+        "import os, sys, tilework\nsys.stderr = None\n"
+        f"def somewhere():\n    os.kill(os.getpid(), {int(getattr(signal, name))})\nsomewhere()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "TRITON_ENABLE_PYTHON_STACKTRACE": text},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == -getattr(signal, name)
+    assert ("line 4 in somewhere" in done.stderr) is (text == "1")
+
+
+def test_6_14_backends_in_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packages that register a backend or a driver are left out."""
+    entry = EntryPoint("mine", "tests.runtime.fake_gpu:FakeBackend", "tilework.backends")
+    monkeypatch.setattr(plugins, "is_mentioned", lambda group: True)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry])
+    base.backend_class.cache_clear()
+    try:
+        assert base.backend_class("mine").__name__ == "FakeBackend" and plugins.plugins("tilework.drivers") == [entry]
+        base.backend_class.cache_clear()
+        monkeypatch.setenv("TRITON_BACKENDS_IN_TREE", "1")
+        with pytest.raises(ValueError, match="no backend called 'mine'"):
+            base.backend_class("mine")
+        assert plugins.plugins("tilework.drivers") == [] and base.backend_class("cpu").__name__ == "CpuBackend"
+    finally:
+        base.backend_class.cache_clear()
+
+
+def test_6_14_every_stage_is_timed_and_written_down(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MLIR_ENABLE_TIMING", "1")
+    monkeypatch.setenv("TRITON_REPRODUCER_PATH", str(tmp_path / "crash"))
+    monkeypatch.setenv("MLIR_ENABLE_DUMP", "fill")
+    monkeypatch.setenv("MLIR_DUMP_PATH", str(tmp_path / "dump.mlir"))
+    lower(source(), HOPPER, ["ttgir"])
+    lower(dot(), HOPPER, ["ttgir"])
+    printed = capfd.readouterr().err
+    assert printed.count("===- passes of fill: ") == printed.count("===- passes of square: ") == 2
+    assert re.search(r"ms +[\d.]+ %  tritongpu-coalesce\n", printed) and "IR Dump" not in printed
+    files = sorted(path.name for path in tmp_path.glob("crash.*"))
+    assert len([name for name in files if name.startswith("crash.fill.")]) == 2 and len(files) == 4
+    dumped = (tmp_path / "dump.mlir").read_text()
+    assert "IR Dump Before tritongpu-coalesce (fill)" in dumped and "(square)" not in dumped
+
+
+def test_6_14_a_dump_path_alone_dumps_nothing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MLIR_DUMP_PATH", str(tmp_path / "dump.mlir"))
+    lower(source(), HOPPER)
+    assert not (tmp_path / "dump.mlir").exists() and capfd.readouterr().err == ""
+
+
+# -- knobs at work -------------------------------------------------------------------------------------------------
+
+
+def test_6_14_line_information_of_a_later_stage() -> None:
+    knobs.compilation.use_ir_loc = "ttgir"
+    kernel = compile(source(), HOPPER)
+    path = kernel.metadata_group["fill.ttgir"]
+    assert f'loc("{path}":' in kernel.asm["ttgir"] and __file__ in kernel.asm["ttir"]
+    assert __file__ not in kernel.asm["ttgir"]
+
+
+def test_6_14_asan_is_for_amd_only() -> None:
+    knobs.compilation.enable_asan = True
+    with pytest.raises(ValueError, match=r"TRITON_ENABLE_ASAN: .* AMD GPUs only, and the target is cpu"):
+        compile(source())
+
+
+def test_6_14_interpret_and_debug_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert type(tilework.jit(fill.fn)).__name__ == "InterpretedFunction"
+    monkeypatch.setenv("TRITON_INTERPRET", "0")
+    kernel = tilework.jit(fill.fn)
+    assert type(kernel) is tilework.JITFunction
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    assert kernel.warmup(np.zeros(4, "f4"), 1.0, 4, grid=(1,)).metadata.debug is False  # read once
+    knobs.refresh_knobs()
+    assert kernel.warmup(np.zeros(4, "f4"), 1.0, 4, grid=(1,)).metadata.debug is True
+    monkeypatch.delenv("TRITON_DEBUG")
+    knobs.refresh_knobs()
+
+
+def test_6_14_a_knob_that_stays_here_has_its_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knobs, "propagate_env", False)
+    before = dict(os.environ)
+    knobs.language.default_fp_fusion = False
+    knobs.compilation.always_compile = True
+    assert compile(source()).metadata.enable_fp_fusion is False and dict(os.environ) == before
+    knobs.language.default_fp_fusion = None
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("name", ["CacheManager", "no.module:Thing", "tilework.runtime.cache:triton_key"])
+def test_6_14_a_bad_cache_manager_stops_the_launch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", name)
+    with pytest.raises(RuntimeError, match="TRITON_CACHE_MANAGER"):
+        compile(source())
+
+
+def test_6_14_groups_are_knob_groups() -> None:
+    names = "env_str env_str_callable_default env_bool env_int env_opt_str env_opt_bool env_class env_nvidia_tool"
+    assert all(issubclass(getattr(knobs, name), knobs.env_base) for name in names.split())
+    for name in "build redis cache compilation autotuning runtime language nvidia amd proton".split():
+        assert isinstance(getattr(knobs, name), knobs.base_knobs)

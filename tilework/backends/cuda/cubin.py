@@ -1,0 +1,127 @@
+"""PTX to a cubin: ptxas in a process of its own.
+
+    tool = assembler(90)                                             # None: this machine has no ptxas
+    data = to_cubin(ptx, "add", CubinSettings("sm_90a"))             # bytes; PTXASError with ptxas' own words
+
+    ptxas -lineinfo -v --gpu-name=sm_90a add.ptx -o add.cubin
+
+The files between are in a folder that is gone afterwards. Ptxas is killed, with all it started, when it takes longer
+than TILEWORK_PTXAS_TIMEOUT (seconds; 0 is no limit) or when this process is interrupted.
+"""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import PTXASError
+
+BLACKWELL = 100  # from here on the knob `ptxas_blackwell` names the assembler
+# what ptxas tells about code that is slower than it could be: setmaxnreg ignored, wgmma serialised, waits inserted
+SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class CubinSettings:
+    """What decides the command line, apart from the knobs."""
+
+    cpu: str
+    fuses: bool = True
+    options: str | None = None
+
+
+def assembler(capability: int) -> Any:
+    """The ptxas for a GPU, or None."""
+    return knobs.nvidia.find_tool("ptxas_blackwell" if capability >= BLACKWELL else "ptxas")
+
+
+def required_assembler(capability: int) -> Any:
+    """The ptxas for a GPU; a RuntimeError says how to get one."""
+    return knobs.nvidia.ptxas_blackwell if capability >= BLACKWELL else knobs.nvidia.ptxas
+
+
+def flags(settings: CubinSettings) -> list[str]:
+    """The options of ptxas before the names of files."""
+    lines, optimised = not knobs.compilation.disable_line_info, not knobs.nvidia.disable_ptxas_opt
+    debug = ["-suppress-debug-info"] if not lines else ["-lineinfo"] if optimised else ["-g"]
+    fusion = [] if settings.fuses else ["--fmad=false"]
+    level = [] if optimised else ["--opt-level", "0"]
+    return [*debug, *fusion, "-v", *level, *shlex.split(settings.options or ""), f"--gpu-name={settings.cpu}"]
+
+
+def to_cubin(ptx: str, name: str, settings: CubinSettings, tool: str) -> bytes:
+    """Assemble the kernel `name` with the ptxas at the path `tool`."""
+    wanted = flags(settings)
+    file = re.sub(r"[^\w.-]", "_", name)[:100]
+    with tempfile.TemporaryDirectory(prefix="tilework-ptxas-", ignore_cleanup_errors=True) as folder:
+        source, result = Path(folder, f"{file}.ptx"), Path(folder, f"{file}.cubin")
+        source.write_text(ptx, encoding="utf-8")
+        code, log = run([tool, *wanted, str(source), "-o", str(result)], knobs.nvidia.ptxas_timeout)
+        data = result.read_bytes() if code == 0 and result.is_file() else b""
+    if not data:
+        command = shlex.join([tool, *wanted, f"{file}.ptx", "-o", f"{file}.cubin"])
+        raise PTXASError(
+            f"{describe(code)} for the kernel {name}\n`ptxas` stderr:\n{log.rstrip()}\n\nRepro command: {command}\n"
+            f"help: the file is the kernel's ptx stage; TRITON_KERNEL_DUMP=1 writes it"
+        )
+    if knobs.nvidia.dump_ptxas_log:
+        print(log)
+    if knobs.compilation.performance_remarks:
+        for remark in SLOW.findall(log):
+            print(f"{name}: remark: {remark}", file=sys.stderr)
+    return data
+
+
+def run(command: list[str], limit: int) -> tuple[int | None, str]:
+    """(exit code, what it printed) of a program; the code is None if it had to be stopped after `limit` seconds."""
+    with tempfile.TemporaryFile() as log:  # a pipe would be kept open by what the program may have started
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        except OSError as error:
+            raise PTXASError(f"{command[0]} cannot be started: {error}") from None
+        code: int | None = None
+        try:
+            code = process.wait(limit or None)
+        except subprocess.TimeoutExpired:
+            log.seek(0, os.SEEK_END)
+            log.write(f"it was stopped after {limit} seconds (TILEWORK_PTXAS_TIMEOUT)".encode())
+        finally:
+            if code is None:
+                stop(process)
+        log.seek(0)
+        return code, log.read().decode(errors="replace")
+
+
+def stop(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a program and all it started."""
+    with suppress(ProcessLookupError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+def describe(code: int | None) -> str:
+    """What became of ptxas."""
+    if code is None:
+        return "`ptxas` did not finish"
+    if code == 0:
+        return "`ptxas` wrote no cubin"
+    if code > 0:
+        return f"`ptxas` failed with error code {code}"
+    try:
+        how = signal.Signals(-code).name
+    except ValueError:
+        how = f"signal {-code}"
+    return f"`ptxas` was killed by {how}{' (out of memory?)' if how == 'SIGKILL' else ''}"

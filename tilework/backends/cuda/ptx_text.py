@@ -1,0 +1,114 @@
+"""What PTX text says about its kernels, and small changes to it.
+
+>>> entries(".entry add(.param .u64 p) .reqntid 128 { ret; }")
+{'add': {'reqntid': (128,)}}
+
+Two things a launch must know cannot be read off the instructions: how much dynamic shared memory and how much scratch
+memory a program needs. A comment in the first lines tells, in LLVM text too, and survives from there into the PTX:
+
+    // tilework: {"shared": 4096, "global_scratch_size": 128, "global_scratch_align": 16}
+"""
+
+import json
+import re
+from typing import Any
+
+COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\([^)]*\))?([^{;]*)(?=\{)")
+DIRECTIVE = re.compile(r"\.(reqntid|maxntid|minnctapersm|maxnreg|reqnctapercluster)\s+(\d+(?:\s*,\s*\d+)*)")
+DYNAMIC = re.compile(r"\.extern\s+\.shared\b[^;]*\[\s*\]")
+TOLD = re.compile(r"^[ \t]*(?://|;)[ \t]*tilework:(.*)$", re.MULTILINE)
+WORDS = (
+    "shared", "global_scratch_size", "global_scratch_align", "profile_scratch_size", "profile_scratch_align",
+    "tmem_size", "tensordesc_meta", "fp_contract",
+)  # fmt: skip
+WARP = 32
+
+
+def entries(text: str) -> dict[str, dict[str, tuple[int, ...]]]:
+    """The kernels by name, each with the numbers of its directives."""
+    plain = COMMENTS.sub("", text)
+    return {
+        found[1]: {name: tuple(map(int, sizes.split(","))) for name, sizes in DIRECTIVE.findall(found[2])}
+        for found in ENTRY.finditer(plain)
+    }
+
+
+def has_dynamic_shared(text: str) -> bool:
+    """Whether there is shared memory whose size the launch decides."""
+    return DYNAMIC.search(COMMENTS.sub("", text)) is not None
+
+
+def told(text: str) -> dict[str, Any]:
+    """What the comment in the text tells; empty without one."""
+    found = TOLD.search(text)
+    if found is None:
+        return {}
+    try:
+        facts = json.loads(found[1])
+    except ValueError as error:
+        raise ValueError(f"{found[0].strip()}: not JSON: {error}") from None
+    unknown = [name for name in facts if name not in WORDS] if isinstance(facts, dict) else [facts]
+    if unknown:
+        raise ValueError(f"{found[0].strip()}: {unknown[0]!r} is not one of {', '.join(WORDS)}")
+    return facts
+
+
+def with_told(text: str, facts: dict[str, Any]) -> str:
+    """PTX with such a comment at its top."""
+    return f"// tilework: {json.dumps(facts)}\n{text}" if facts else text
+
+
+def with_maxnreg(text: str, registers: int) -> str:
+    """PTX in which every kernel may use at most so many registers; functions that kernels call are left alone."""
+    plain = COMMENTS.sub(lambda found: " " * len(found[0]), text)  # the same places as in the text
+    parts, at = [], 0
+    for found in ENTRY.finditer(plain):
+        for old in re.finditer(r"\.maxnreg\s+\d+", plain[found.start(2) : found.end(2)]):
+            parts.append(text[at : found.start(2) + old.start()])
+            at = found.start(2) + old.end()
+        parts.append(f"{text[at : found.end()].rstrip()}\n.maxnreg {registers}\n")
+        at = found.end()
+    return "".join((*parts, text[at:]))
+
+
+def with_version(text: str, version: str) -> str:
+    """PTX that says it is of another version: ``with_version(text, "9.1")``."""
+    return re.sub(r"^(\s*\.version\s+)\S+", rf"\g<1>{version}", text, count=1, flags=re.MULTILINE)
+
+
+def without_debug(text: str) -> str:
+    """PTX whose ``.target`` does not ask ptxas for code without optimisation; line tables stay."""
+    return re.sub(r"^(\s*\.target\s+[^\n]*?)\s*,\s*debug\b", r"\1", text, flags=re.MULTILINE)
+
+
+def launch_facts(kernel: str, directives: dict[str, tuple[int, ...]], num_warps: int | None) -> dict[str, Any]:
+    """How a kernel must be launched; `num_warps` is what the user asked for, None if nothing.
+
+    ``.reqntid`` is the size of a block. ``.maxntid`` is a bound; it counts as the size unless the user says less.
+    """
+    facts: dict[str, Any] = {}
+    if (block := directives.get("reqntid")) is not None:
+        warps, rest = divmod(block[0], WARP)
+        if rest or any(size != 1 for size in block[1:]):
+            raise ValueError(
+                f"{kernel} runs in blocks of {block} threads (.reqntid); tilework launches whole warps along x only"
+            )
+        if num_warps not in (None, warps):
+            raise ValueError(
+                f"{kernel} runs in blocks of {warps} warps (.reqntid), and num_warps={num_warps} is asked for"
+            )
+        facts["num_warps"] = warps
+    elif (most := directives.get("maxntid")) is not None:
+        threads = 1
+        for size in most:
+            threads *= size
+        if threads < WARP or (num_warps is not None and num_warps * WARP > threads):
+            raise ValueError(
+                f"{kernel} has room for {threads} threads (.maxntid), and num_warps={num_warps or 1} is asked for"
+            )
+        facts["num_warps"] = num_warps or threads // WARP
+    if (cluster := directives.get("reqnctapercluster")) is not None:
+        sizes = (*cluster, 1, 1)[:3]
+        facts |= {"num_ctas": sizes[0] * sizes[1] * sizes[2], "cluster_dims": sizes}
+    return facts

@@ -1,0 +1,57 @@
+"""What users hang into launches and compilations; the knobs hold them (`knobs.runtime.launch_enter_hook`, `compilation.listener`).
+
+    chain = HookChain()
+    chain.add(print)
+    chain("launched")
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class HookChain:
+    """Functions called one after the other, in the order they were added or the opposite one. Results are dropped."""
+
+    def __init__(self, reversed: bool = False) -> None:
+        self.calls: list[Callable[..., Any]] = []
+        self.reversed = reversed
+
+    def add(self, func: Callable[..., Any]) -> None:
+        """Call `func` too; adding it twice does nothing."""
+        if func not in self.calls:
+            self.calls.append(func)
+
+    def remove(self, func: Callable[..., Any]) -> None:
+        """Stop calling `func`; nothing happens if it was not there."""
+        self.calls = [call for call in self.calls if call != func]
+
+    def __bool__(self) -> bool:
+        return bool(self.calls)
+
+    def copy(self) -> "HookChain":
+        """A chain with the same functions."""
+        other = HookChain(self.reversed)
+        other.calls = list(self.calls)
+        return other
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        for call in self.calls[::-1] if self.reversed else tuple(self.calls):
+            call(*args, **kwargs)
+
+
+class CompileTimes(NamedTuple):
+    """Where a compilation spent its microseconds, for `compilation.listener`."""
+
+    ir_initialization: int
+    lowering_stages: list[tuple[str, int]]
+    store_results: int
+
+    @property
+    def total_lowering(self) -> int:
+        """All stages together."""
+        return sum(time for _, time in self.lowering_stages)
+
+    @property
+    def total(self) -> int:
+        """Everything."""
+        return self.ir_initialization + self.total_lowering + self.store_results
