@@ -61,7 +61,7 @@ def test_unknown_names_stay_text() -> None:
 
 def test_a_kernel_under_python_314(python_314: dict[str, Any]) -> None:
     function = tilework.jit(kernel)
-    assert [param.annotation for param in function.params] == ["Later", "int64", "constexpr"]
+    assert [param.annotation for param in function.params] == ["Later", "i64", "constexpr"]
     assert [param.is_constexpr for param in function.params] == [False, False, True]
 
 
