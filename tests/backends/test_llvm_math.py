@@ -16,8 +16,8 @@ from tilework.backends.llvm.types import Type, f32, f64, i32, i64, vector
 
 REFERENCE = Path(__file__).with_name("elementary_reference.txt")
 INF, NAN = math.inf, math.nan
-# errors of these are relative to the size of the oscillation, not to a value near a zero
-OSCILLATING = frozenset({"j0", "j1", "y0", "y1"})
+# where an argument is an integer
+SIGNATURES = {"jn": [i32, f64], "yn": [i32, f64], "powi": [f64, i32]}
 
 
 def reference() -> dict[str, list[list[float]]]:
@@ -35,14 +35,25 @@ ROWS = reference()
 @pytest.mark.parametrize("width", [1, 2])
 def test_f64_is_within_two_units(name: str, width: int) -> None:
     *args, high, low = (np.array(column) for column in zip(*ROWS[name]))
-    got = elementwise(name, [f64] * len(args), width)(*args)
-    if name in OSCILLATING:
-        envelope = np.minimum(np.maximum(np.sqrt(2 / (np.pi * np.abs(args[0]))), np.abs(high)), 1e300)
-        assert np.max(np.abs(got - high) / envelope) < 4e-15
-    else:
-        error = ulps(got, high, low)
-        worst = int(np.argmax(error))
-        assert error[worst] < 2.0, f"{name}({[float(arg[worst]) for arg in args]}) = {got[worst]}, not {high[worst]}"
+    got = elementwise(name, SIGNATURES.get(name, [f64] * len(args)), width)(*args)
+    error = ulps(got, high, low)
+    if name in ("jn", "yn"):
+        # next to a zero of order two or more the error is relative to the size of the oscillation
+        size = np.sqrt(2 / (np.pi * args[1]))
+        error = np.where((np.abs(args[0]) >= 2) & (np.abs((got - high) - low) < 2.0**-100 * size), 0.0, error)
+    worst = int(np.argmax(error))
+    assert error[worst] < 2.0, f"{name}({[float(arg[worst]) for arg in args]}) = {got[worst]}, not {high[worst]}"
+
+
+def test_few_floats_next_to_zeros_are_off_by_more_than_two_units() -> None:
+    """What the docstring of bessel.py says of orders two and more: one of the 300 floats nearest to thirty zeros."""
+    orders, x, high, low = (np.array(column) for column in zip(*ROWS["jn"], *ROWS["yn"]))
+    split = len(ROWS["jn"])
+    first = elementwise("jn", [i32, f64], 2)(orders[:split], x[:split])
+    second = elementwise("yn", [i32, f64], 2)(orders[split:], x[split:])
+    error = ulps(np.concatenate([first, second]), high, low)
+    assert [(n, value) for n, value in zip(orders[error > 2], x[error > 2])] == [(5.0, 6.747183824871022)]
+    assert np.max(error) < 20
 
 
 def dense() -> np.ndarray:
@@ -103,13 +114,26 @@ def test_f32_error_functions(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["erfcx", "erfinv", "erfcinv", "normcdf", "normcdfinv", "lgamma", "tgamma", "sinpi", "cospi"]
+    "name",
+    "erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma sinpi cospi j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1".split(),
 )
 def test_f32_agrees_with_f64(name: str) -> None:
     """Where Python has no such function, f64 is the reference; it is checked against exact values above."""
-    sample = DENSE[::5]
+    sample = DENSE[:: 20 if "j" in name or "y" in name else 5]
     exact = elementwise(name, [f64], 2)(sample.astype(np.float64))
     assert np.max(ulps(elementwise(name, [f32])(sample), exact)) < 2.0
+
+
+@pytest.mark.parametrize("name", ["jn", "yn", "powi"])
+def test_f32_functions_of_an_integer_agree_with_f64(name: str) -> None:
+    draw = np.random.default_rng(14)
+    x = np.concatenate([draw.uniform(0, 100, 2000), 10.0 ** draw.uniform(-30, 30, 1000)]).astype(np.float32)
+    n = draw.integers(-9, 60, len(x)).astype(np.int32)
+    types = SIGNATURES[name]
+    args = [n if type is i32 else x for type in types]
+    exact = elementwise(name, types, 2)(*[arg.astype(np.float64) if arg is x else arg for arg in args])
+    got = elementwise(name, [i32 if type is i32 else f32 for type in types])(*args)
+    assert np.max(ulps(got, exact)) < 2.0
 
 
 @pytest.mark.parametrize("name", ["pow", "atan2", "hypot", "fmod", "remainder"])
@@ -167,6 +191,14 @@ SPECIAL: dict[str, list[tuple[float, float]]] = {
     "atanh": [(-0.0, -0.0), (1.0, INF), (-1.0, -INF), (2.0, NAN)],
     "erf": [(-0.0, -0.0), (INF, 1.0), (-INF, -1.0)],
     "erfc": [(INF, 0.0), (-INF, 2.0), (0.0, 1.0)],
+    "erfcx": [(INF, 0.0), (-INF, INF), (0.0, 1.0), (-30.0, INF)],
+    "normcdfinv": [(0.0, -INF), (1.0, INF), (0.5, 0.0), (-1.0, NAN)],
+    "j0": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 0.0)],
+    "j1": [(0.0, 0.0), (-0.0, -0.0), (INF, 0.0), (-INF, -0.0)],
+    "y0": [(0.0, -INF), (-0.0, -INF), (-1.0, NAN), (INF, 0.0), (-INF, NAN)],
+    "y1": [(0.0, -INF), (-0.0, -INF), (-1.0, NAN), (INF, 0.0), (5e-324, -INF)],
+    "cyl_bessel_i0": [(0.0, 1.0), (INF, INF), (-INF, INF), (800.0, INF)],
+    "cyl_bessel_i1": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF)],
     "erfinv": [(1.0, INF), (-1.0, -INF), (2.0, NAN), (-0.0, -0.0)],
     "cbrt": [(-0.0, -0.0), (-27.0, -3.0), (INF, INF)],
     "tgamma": [(1.0, 1.0), (5.0, 24.0), (0.0, INF), (-0.0, -INF), (-1.0, NAN), (INF, INF), (-INF, NAN)],
@@ -213,6 +245,16 @@ def test_special_angles() -> None:
     np.testing.assert_array_equal(
         np.signbit(got), np.signbit(expected) & ~np.isnan(expected) | (np.isnan(got) & np.signbit(got))
     )
+
+
+def test_lgamma_near_a_zero_beside_any_other_lane() -> None:
+    """A lane near a negative zero sends its neighbours the same slow way: they stay what they are."""
+    lgamma, near = elementwise("lgamma", [f64], 2), -2.5
+    others = np.array([0.0, -0.0, -2.0, -1.0, 3.0, 1e300, -1e300, -17.6, -2.1, INF, -INF, NAN, 5e-324])
+    both = np.stack([np.full_like(others, near), others], axis=1).ravel()
+    alone = np.repeat(others, 2)
+    np.testing.assert_array_equal(lgamma(both)[1::2], lgamma(alone)[1::2])
+    assert np.all(lgamma(both)[::2] == lgamma(np.array([near, near]))[0])
 
 
 def rounded(type: Type, exact: Fraction, mode: str) -> float:
@@ -381,22 +423,25 @@ def test_norms() -> None:
 
 
 def test_bessel_functions_of_integer_order() -> None:
-    orders, x = np.array([0, 1, 2, 5, 30, -3, 3]), np.array([0.5, 2.0, 30.0, 10.0, 12.0, 4.0, -4.0])
-    jn = [
-        0.938469807240813,
-        0.5767248077568734,
-        0.0483698018079,
-        -0.2340615281867936,
-        6.250e-08,
-        -0.4301714738756223,
-        -0.4301714738756223,
-    ]
-    got = elementwise("jn", [i32, f64], 2)(orders, x)
-    np.testing.assert_allclose(got[[0, 1, 3, 5, 6]], np.array(jn)[[0, 1, 3, 5, 6]], rtol=1e-13)
+    j, y = elementwise("jn", [i32, f64], 2), elementwise("yn", [i32, f64], 2)
+    # negative orders and arguments: both change the sign if the order is odd
+    n, x = np.array([3, -3, 3, -3, 2, -2]), np.array([4.0, 4.0, -4.0, -4.0, -4.0, 4.0])
+    np.testing.assert_array_equal(np.sign(j(n, x)), [1, -1, -1, 1, 1, 1])
+    np.testing.assert_array_equal(np.isnan(y(n, x)), x < 0)
     # the Wronskian ties Y to J: J_{n+1} Y_n - J_n Y_{n+1} = 2 / (pi x)
     n, z = np.arange(0, 12), np.full(12, 7.5)
-    j, y = elementwise("jn", [i32, f64], 2), elementwise("yn", [i32, f64], 2)
     np.testing.assert_allclose(j(n + 1, z) * y(n, z) - j(n, z) * y(n + 1, z), 2 / (np.pi * z), rtol=1e-12)
+
+
+def test_bessel_functions_at_the_ends() -> None:
+    j, y = elementwise("jn", [i32, f64], 2), elementwise("yn", [i32, f64], 2)
+    n = np.array([0, 1, 2, 50, 2, 50, 0, 2, 2**31 - 1, 2**31 - 1, -(2**31), 400])
+    x = np.array([0.0, 0.0, 0.0, 0.0, INF, INF, NAN, NAN, NAN, 1.0, 1.0, 1e-300])
+    np.testing.assert_array_equal(j(n, x), [1, 0, 0, 0, 0, 0, NAN, NAN, NAN, 0, 0, 0])
+    np.testing.assert_array_equal(y(n, x), [-INF, -INF, -INF, -INF, 0, 0, NAN, NAN, NAN, -INF, -INF, -INF])
+    # into subnormal numbers: (x/2)^n / n!
+    tiny = 2.0 ** np.array([-533.0, -530.0])
+    np.testing.assert_array_equal(j(np.array([2, 2]), tiny), tiny / 8 * tiny)
 
 
 def test_every_libdevice_symbol_has_a_function() -> None:

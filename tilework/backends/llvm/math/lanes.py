@@ -270,6 +270,37 @@ def pair_plus(a: Pair, b: Pair) -> Pair:
     return fast_two_sum(high, low + (a.lo + b.lo))
 
 
+def pair_negative(a: Pair) -> Pair:
+    return Pair(-a.hi, -a.lo)
+
+
+def pair_scaled(a: Pair, number: Number) -> Pair:
+    """A pair times a float."""
+    high, low = two_product(a.hi, number)
+    return fast_two_sum(high, fma(a.lo, number, low))
+
+
+def pair_where(condition: Lanes, a: Pair, b: Pair) -> Pair:
+    return Pair(where(condition, a.hi, b.hi), where(condition, a.lo, b.lo))
+
+
+def polynomial_led(x: Lanes, leads: Sequence[Sequence[float]], rest: Sequence[float]) -> Pair:
+    """By Horner's rule as a pair in the last steps, whose coefficients have two parts: `leads`, then `rest`."""
+    total = Pair(polynomial(x, rest), x.const(0.0))
+    for lead in reversed(leads):
+        product, product_low = two_product(total.hi, x)
+        high, low = two_sum(product, lead[0])
+        total = Pair(high, low + (fma(total.lo, x, product_low) + lead[1]))
+    return total
+
+
+def less_parts(x: Lanes, parts: Sequence[Number]) -> Pair:
+    """x minus a number in three parts: nearly all bits of the difference are right, also where it is tiny."""
+    first, error = two_sum(x, x.const(0.0) - parts[0])
+    high, low = two_sum(first, x.const(0.0) - parts[1])
+    return fast_two_sum(high, low + (error - parts[2]))
+
+
 def pair_quotient(a: Pair, b: Pair) -> Pair:
     quotient = a.hi / b.hi
     rest = fma(-quotient, b.hi, a.hi) + (a.lo - quotient * b.lo)

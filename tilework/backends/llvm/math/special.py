@@ -33,12 +33,11 @@ from tilework.backends.llvm.types import f32
 
 def scaled_erfc(x: Lanes) -> Pair:
     """exp(x^2) erfc(x) for x >= 0."""
-    top, bottom = two_sum(x, -4.0), two_sum(x, 4.0)
-    t, t_low = pair_quotient(top, bottom)
-    slope = polynomial(t, c.ERFCX[1:])
-    product, product_low = two_product(slope, t)
-    high, low = fast_two_sum(t.const(c.ERFCX0[0]), product)
-    flat = Pair(high, low + (product_low + (c.ERFCX0[1] + slope * t_low)))
+    u, u_low = pair_quotient(Pair(x + x, x.const(0.0)), two_sum(x, 4.0))
+    slope = polynomial(u - 1.0, c.ERFCX)
+    product, product_low = two_product(slope, u)
+    high, low = fast_two_sum(x.const(1.0), product)
+    flat = Pair(high, low + fma(slope, u_low, product_low))
     return pair_quotient(flat, two_sum(x + x, 1.0))
 
 
@@ -90,11 +89,13 @@ def erfcx(x: Lanes) -> Lanes:
     """exp(x^2) erfc(x)."""
     a = abs(x)
     high, low = scaled_erfc(smaller(a, 2.0**300))
-    positive = high + low
+    positive = where(a > 2.0**300, (0.5 * c.TWO_OVER_SQRT_PI[0]) / a, high + low)
     bounded = smaller(a, 30.0)
     square, square_low = two_product(bounded, bounded)
     big, big_low, n = exp_parts(square, square_low)
-    negative = scale(big + big_low, n + 1) - positive
+    twice, twice_low = scale(big, n + 1), scale(big_low, n + 1)
+    first, error = fast_two_sum(twice, -high)
+    negative = where(first < math.inf, first + (error + (twice_low - low)), first)
     return where(x < 0.0, negative, positive)
 
 
@@ -164,4 +165,6 @@ def erfinv(y: Lanes) -> Lanes:
 
 
 def normcdfinv(y: Lanes) -> Lanes:
-    return erfcinv(y + y) * -math.sqrt(2.0)
+    x = erfcinv(y + y)
+    result = fma(x, -2.0 * c.ROOT_HALF[0], x * (-2.0 * c.ROOT_HALF[1]))
+    return where(abs(x) < math.inf, result, -x)

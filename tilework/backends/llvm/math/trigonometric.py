@@ -7,6 +7,7 @@ bits of 2/pi as integers (Payne and Hanek), so every finite argument is reduced 
 """
 
 import math
+from collections.abc import Callable
 
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.math import coefficients as c
@@ -63,7 +64,7 @@ def reduce_huge(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """Lane by lane through `@tilework.reduce_huge`."""
     b = x.b
     wide = widen(x) if x.scalar is f32 else x
-    results = [b.outline("tilework.reduce_huge", REDUCED, [lane], huge_body) for lane in b.lanes(wide.v)]
+    results = [b.outline("tilework.reduce_huge", REDUCED, [lane], huge_body()) for lane in b.lanes(wide.v)]
     columns = [[b.extract_value(result, field) for result in results] for field in range(3)]
     join = (lambda parts: Lanes(b, b.build_vector(parts))) if x.v.type.is_vector else (lambda parts: Lanes(b, parts[0]))
     n, r, tail = (join(column) for column in columns)
@@ -72,9 +73,20 @@ def reduce_huge(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     return r, tail, n
 
 
-def huge_body(b: Builder, args: tuple[Value, ...]) -> Value:
-    """Reduce one f64 of magnitude 2^-8 or more (of a smaller one the result is not used); infinity and NaN give NaN."""
-    (x,) = args
+def huge_body(eighths: int = 0) -> Callable[[Builder, tuple[Value, ...]], Value]:
+    """Reduce |x| - eighths * pi/4, with the sign of x, for one f64 of magnitude 2^-8 or more.
+
+    Of a smaller one the result is not used; infinity and NaN give NaN.
+    """
+
+    def body(b: Builder, args: tuple[Value, ...]) -> Value:
+        return reduced(b, args[0], eighths << 125)
+
+    return body
+
+
+def reduced(b: Builder, x: Value, less: int) -> Value:
+    """The body of `huge_body`; `less` is in units of 2^-126 quarter turns."""
     table = b.module.table("tilework.two_over_pi", i64, c.TWO_OVER_PI_BITS, align=8)
     pattern = b.bitcast(x, i64)
     exponent = b.and_(b.lshr(pattern, 52), 2047)
@@ -91,7 +103,7 @@ def huge_body(b: Builder, args: tuple[Value, ...]) -> Value:
     low = b.mul(wide[0], wide[3])
     middle = b.add(b.mul(wide[0], wide[2]), b.lshr(low, 64))
     top = b.mul(significand, chunk[0])
-    upper = b.add(b.shl(b.zext(top, i128), 64), middle)
+    upper = b.sub(b.add(b.shl(b.zext(top, i128), 64), middle), less)
     turns = b.trunc(b.lshr(b.add(upper, 1 << 125), 126), i64)
     fraction = b.shl(upper, 2)  # signed, in units of 2^-128 quarter turns
     negative = b.icmp("slt", fraction, 0)
