@@ -85,3 +85,70 @@ def test_notebooks_ask_the_exception() -> None:
     lines = caught.value._render_traceback_()  # pyright: ignore[reportAttributeAccessIssue]
     text = "\n".join(lines)
     assert "undefined_name" in text and "test_uncaught.py" in text and str(ROOT / "tilework" / "runtime") not in text
+
+
+SETTINGS = {
+    "a node that is none": "raise tilework.CompilationError(None, None, 'mine')",
+    "a message that is no text": "raise tilework.CompilationError('x', 'node', 5)",
+    "nothing but a source": "raise tilework.CompilationError('x = 1', None)",
+    "a diagnostic that fails": "class Own(tilework.CompilationError):\n    diagnostic = None\nraise Own('x', None, 'mine')",
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_errors_that_users_raise(tmp_path: Path, name: str) -> None:
+    shown = stderr_of(tmp_path, SETTINGS[name])
+    assert "raise" in shown and "excepthook" not in shown and ("CompilationError" in shown or "Own" in shown)
+
+
+def test_what_was_handled_and_noted_is_shown(tmp_path: Path) -> None:
+    text = f"""
+try:
+    {{}}['absent']
+except KeyError:
+    try:
+        {LAUNCHES["plain"]}
+    except tilework.CompilationError as error:
+        error.add_note("try again")
+        raise
+"""
+    shown = stderr_of(tmp_path, text)
+    assert shown.index("KeyError: 'absent'") < shown.index("During handling") < shown.index("train.py:9:16: error: ")
+    assert shown.endswith("try again\n") and str(ROOT / "tilework") not in shown
+
+
+HOOK = "import sys\ndef mine(kind, error, trace):\n    print('mine', kind.__name__, file=sys.stderr)\nsys.excepthook = mine\n"
+
+
+def test_a_hook_of_the_user_is_asked_first(tmp_path: Path) -> None:
+    assert stderr_of(tmp_path, HOOK + LAUNCHES["plain"]) == "mine CompilationError\n"
+    script = tmp_path / "before.py"
+    script.write_text(HOOK + KERNEL + LAUNCHES["plain"])
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=variables, check=False)
+    assert done.stderr == "mine CompilationError\n"
+
+
+STREAMS = {
+    "none": "None",
+    "ascii": "__import__('io').TextIOWrapper(open(2, 'wb', closefd=False), encoding='ascii', write_through=True)",
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_odd_streams(tmp_path: Path, stream: str) -> None:
+    """Nothing fails in the function that shows what has failed."""
+    for text in ("raise tilework.CompilationError('ä = 1', None, 'ä')", LAUNCHES["plain"]):
+        shown = stderr_of(tmp_path, f"import sys\nsys.stderr = {STREAMS[stream]}\n{text}")
+        assert "excepthook" not in shown and ("error: " in shown) == (stream == "ascii")
+
+
+def test_notebooks_that_debug_the_front_end_see_everything() -> None:
+    from tilework import knobs
+
+    with pytest.raises(tilework.CompilationError) as caught:
+        wrong[(1,)](np.zeros(1, "f4"))
+    with knobs.compilation.scope():
+        knobs.compilation.front_end_debugging = True
+        text = "\n".join(caught.value._render_traceback_())  # pyright: ignore[reportAttributeAccessIssue]
+    assert str(ROOT / "tilework" / "frontend") in text

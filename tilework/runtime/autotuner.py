@@ -128,24 +128,30 @@ class Autotuner(KernelInterface):
 
     def describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Tuned | None":
         """What the native launcher must know to repeat a launch; None where each one needs Python."""
+        from tilework.backends.cpu.launcher_layout import MISSING
         from tilework.runtime.native_launch import Tuned
 
-        watched: list[Any] = []
+        plain = type(self.fn) is JITFunction and type(self.configs) is list and type(self.keys) is list
+        if not plain or not self.configs or "run" in vars(self.fn):
+            return None
+        watched: list[Any] = [vars(self.fn), "run", MISSING]
         config, exact = self.configs[0], frozenset[str]()
         if len(self.configs) > 1:
             key = self.tuning_key(dict(zip(self.arg_names, args, strict=False)), kwargs)
             config, exact = self.cache.get(key), frozenset(self.keys)
             watched += [self.cache, key, config]
-        if config is None or config is not self.best_config:
+        if type(config) is not Config or config is not self.best_config:
             return None
-        if config.pre_hook is not None or type(config.kwargs) is not dict or "run" in vars(self.fn):
+        if config.pre_hook is not None or type(config.kwargs) is not dict:
             return None
         for holder in (vars(config), config.kwargs):
             for name, value in holder.items():
                 watched += [holder, name, value]
         for name in ("best_config", "cache", "configs", "keys", "fn"):
             watched += [vars(self), name, vars(self)[name]]
-        return Tuned(config.all_kwargs(), exact, tuple(watched))
+        contents = (self.configs, tuple(self.configs), self.keys, tuple(self.keys))
+        contents += (config.kwargs, (MISSING,) * len(config.kwargs))
+        return Tuned(config.all_kwargs(), exact, tuple(watched), contents)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration for these arguments, which is found first if need be."""

@@ -7,6 +7,7 @@ It holds text and bytes only until its first launch; then the driver loads the b
 """
 
 import json
+import os
 import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,14 +97,16 @@ class CompiledKernel:
         self.n_max_threads: Any = None
         self._launch: Any = None
         self._failure: Exception | None = None
-        self._loading = threading.RLock()
+        self._loading = os.getpid(), threading.RLock()
 
     def _init_handles(self) -> None:
         """Load the binary; a kernel that needs too much fails here, and again at every further launch.
 
         Threads that come at the same time load it once: the code of a second copy would be freed under the first.
         """
-        with self._loading:
+        if self._loading[0] != os.getpid():  # after a fork: a thread that is not there may hold it
+            self._loading = os.getpid(), threading.RLock()
+        with self._loading[1]:
             if self.module is not None:
                 return
             if self._failure is not None:

@@ -14,6 +14,7 @@ There is none on free-threaded Pythons, in subinterpreters, on Windows, or with 
 """
 
 import ctypes
+import os
 import struct
 import sys
 import sysconfig
@@ -49,7 +50,8 @@ class MethodDefinition(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
-MAKING = threading.RLock()
+MADE: "list[Machine | None]" = []  # one item, once somebody has tried
+MAKING = [threading.Lock()]
 
 
 class Machine(NamedTuple):
@@ -62,12 +64,29 @@ class Machine(NamedTuple):
 
 
 def machine() -> Machine | None:
-    """The launcher of this process; None where it cannot work."""
-    with MAKING:  # a second one, made by another thread, would be freed while it is in use
-        return load_machine()
+    """The launcher of this process; None where it cannot work, and while it is being made.
+
+    Who comes meanwhile takes the Python path, and does not wait: it may be a signal handler in the thread that makes it.
+    """
+    lock = MAKING[0]
+    if not MADE and lock.acquire(blocking=False):
+        try:
+            if not MADE:
+                MADE.append(load_machine())
+        finally:
+            lock.release()
+    return MADE[0] if MADE else None
 
 
-@cache
+def forget_making() -> None:
+    """A forked child does not have the thread that may be making the launcher."""
+    MAKING[0] = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget_making)
+
+
 def load_machine() -> Machine | None:
     if not knobs.runtime.native_launch or not is_plain_python() or not arrays_are_as_expected():
         return None
@@ -136,16 +155,18 @@ def array_is_as_expected(array: Any) -> bool:
 class Tuned(NamedTuple):
     """What a launch of an autotuned kernel has beside its arguments.
 
-    `settings` are the keyword arguments that its configuration adds; the arguments called `exact` must have the same values for
-    the configuration to be the same, and `watched` (dict, key, value three by three) must not change.
+    `settings` are the keyword arguments that its configuration adds; the arguments called `exact` must have the same values
+    for the configuration to be the same, and `watched` (dict, key, value three by three) and `contents` (list or dict, its
+    items two by two) must not change.
     """
 
     settings: dict[str, Any]
     exact: frozenset[str]
     watched: tuple[Any, ...]
+    contents: tuple[Any, ...]
 
 
-PLAIN = Tuned({}, frozenset(), ())
+PLAIN = Tuned({}, frozenset(), (), ())
 
 
 TunedOf = Callable[[tuple[Any, ...], dict[str, Any]], Tuned | None]
@@ -221,7 +242,7 @@ def describe(
         values, specs, kinds, options = bind(*args, **kwargs, **tuned.settings)
         marker = (specs, kinds, tuple(options.items()) if options else (), *fn.switches())
         key = keys.get(marker)
-        slots = run.pack(values)
+        slots, threads = run.pack(values), thread_count()
     except (TypeError, ValueError, OverflowError, KeyError):  # something changed since the launch
         return None
     if key is None or kernels.get(key) is not kernel:
@@ -241,18 +262,18 @@ def describe(
     cost = ctypes.c_double(function.program_ns or 0.0)
     code, work = (ctypes.cast(part, ctypes.c_void_p).value or 0 for part in (function.range, function.work))
     record = native.Record(
-        len(args), len(kwargs), code, run.interface.arena, ctypes.addressof(cost), work, thread_count(), function.has_forks,
+        len(args), len(kwargs), code, run.interface.arena, ctypes.addressof(cost), work, threads, function.has_forks,
         ctypes.addressof(POOL.words), tuple(g for g, _, _ in chosen), slots,
     )  # fmt: skip
-    watched, empty = watches(fn, kernel, run, active, kernels, key)
-    if any(empty) or (captured := captured_globals(fn)) is None:
+    watched, hooks = watches(fn, kernel, run, active, kernels, key)
+    if any(hooks) or (captured := captured_globals(fn)) is None:
         return None
     given = {name: None if name in names else value for name, value in zip(fn.arg_names, values, strict=True)}
     return (
         kernel,
         tuple(kwargs),
         (*watched, *captured, *tuned.watched),
-        empty,
+        (*(part for hook in hooks for part in (hook, ())), *tuned.contents),
         tuple(cls for _, cls, _ in chosen),
         tuple(expected for _, _, expected in chosen),
         record.pack(),
@@ -271,7 +292,7 @@ def is_describable(value: Any) -> bool:
 def watches(
     fn: Any, kernel: Any, run: Any, active: Any, kernels: dict[str, Any], key: str
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """(dict, key, value three by three, lists): the Python path would do the same as long as these do not change."""
+    """(dict, key, value three by three, empty lists): the Python path does the same as long as these do not change."""
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
     members = [
         (driver, "_active", active),

@@ -20,6 +20,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import CompilationError
 
+DURING = "\nDuring handling of the above exception, another exception occurred:\n"
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -27,10 +28,32 @@ def render(error: CompilationError, trace: TracebackType | None) -> list[str]:
     """The lines of the text in the module docstring."""
     import traceback
 
+    lines = [] if (earlier := handled(error)) is None else [*traceback.format_exception(earlier), DURING]
     frames = [frame for frame in traceback.extract_tb(trace) if not frame.filename.startswith(PACKAGE)]
-    lines = ["Traceback (most recent call last):", *(line.rstrip("\n") for line in traceback.format_list(frames))]
+    lines += ["Traceback (most recent call last):", *traceback.format_list(frames)]
     kind = type(error)
-    return [*lines, f"{kind.__module__}.{kind.__qualname__}:", *error.diagnostic().render().split("\n")]
+    lines += [f"{kind.__module__}.{kind.__qualname__}:", error.diagnostic().render(), *getattr(error, "__notes__", ())]
+    return [part for line in lines for part in str(line).rstrip("\n").split("\n")]
+
+
+def handled(error: BaseException) -> BaseException | None:
+    """The error of the user that was being handled when the kernel was compiled."""
+    seen: set[int] = set()
+    earlier: BaseException | None = error
+    while earlier is not None and id(earlier) not in seen:
+        seen.add(id(earlier))
+        if earlier is not error and not is_from_inside(earlier):
+            return earlier
+        earlier = earlier.__cause__ or (None if earlier.__suppress_context__ else earlier.__context__)
+    return None
+
+
+def is_from_inside(error: BaseException) -> bool:
+    """Whether an error came about while tilework was at work."""
+    trace, code = error.__traceback__, None
+    while trace is not None and not (code := trace.tb_frame.f_code).co_filename.startswith(PACKAGE):
+        trace = trace.tb_next
+    return trace is not None or code is None
 
 
 def is_ours(error: BaseException | None) -> bool:
@@ -38,24 +61,41 @@ def is_ours(error: BaseException | None) -> bool:
     return isinstance(error, CompilationError) and not knobs.compilation.front_end_debugging
 
 
+def show(head: str, error: BaseException | None, trace: TracebackType | None) -> bool:
+    """Print an error of ours; false if it is none, or cannot be printed like this: then Python's own way is the best one."""
+    if not is_ours(error) or sys.stderr is None:
+        return False
+    assert isinstance(error, CompilationError)
+    try:
+        text = "\n".join(render(error, trace))
+        coding = getattr(sys.stderr, "encoding", None) or "utf-8"
+        sys.stderr.write(f"{head}{text}\n".encode(coding, "backslashreplace").decode(coding))
+        sys.stderr.flush()
+    except Exception:
+        return False
+    return True
+
+
 def show_diagnostics() -> None:
-    """Put ourselves before the functions that Python calls for uncaught errors."""
+    """Put ourselves in place of the functions of Python that are called for uncaught errors, unless the user has."""
     main, thread = sys.excepthook, threading.excepthook
 
     def uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
-        if is_ours(error) and sys.stderr is not None:
-            assert isinstance(error, CompilationError)
-            print("\n".join(render(error, trace)), file=sys.stderr)
-            return None
-        return main(kind, error, trace)
+        return None if show("", error, trace) else main(kind, error, trace)
 
     def uncaught_in_thread(args: threading.ExceptHookArgs) -> Any:
-        if is_ours(args.exc_value) and sys.stderr is not None:
-            assert isinstance(args.exc_value, CompilationError)
-            name = args.thread.name if args.thread is not None else "<unknown>"
-            print(f"Exception in thread {name}:", *render(args.exc_value, args.exc_traceback), sep="\n", file=sys.stderr)
-            return None
-        return thread(args)
+        name = args.thread.name if args.thread is not None else "<unknown>"
+        return None if show(f"Exception in thread {name}:\n", args.exc_value, args.exc_traceback) else thread(args)
 
-    sys.excepthook, threading.excepthook = uncaught, uncaught_in_thread
-    CompilationError._render_traceback_ = lambda self: render(self, self.__traceback__)  # type: ignore[attr-defined]
+    if main is sys.__excepthook__:
+        sys.excepthook = uncaught
+    if thread is threading.__excepthook__:
+        threading.excepthook = uncaught_in_thread
+    CompilationError._render_traceback_ = in_notebook  # type: ignore[attr-defined]
+
+
+def in_notebook(error: CompilationError, *_: Any) -> list[str]:
+    """What IPython shows for the error."""
+    import traceback
+
+    return render(error, error.__traceback__) if is_ours(error) else traceback.format_exception(error)

@@ -21,6 +21,7 @@ from tilework.backends.cpu.pool import (
 )
 
 MOST_PROGRAMS = 2**31
+MOST_THREADS = 4096  # more would take what the process needs for itself
 
 ErrorOf = Callable[[Interface, Grid, int, int], Exception]  # of a fault code and the number of a program
 
@@ -49,8 +50,8 @@ def thread_count() -> int:
     wanted = knobs.runtime.num_threads
     if wanted is None:
         return default_threads()
-    if wanted < 1:
-        raise ValueError(f"TILEWORK_NUM_THREADS must be at least 1, got {wanted}")
+    if not 1 <= wanted <= MOST_THREADS:
+        raise ValueError(f"TILEWORK_NUM_THREADS must be at least 1 and at most {MOST_THREADS}, got {wanted}")
     return wanted
 
 

@@ -3,11 +3,12 @@
 `launch(self, args, nargs, kwnames)` is `kernel[grid](*args)`. `self` is the tuple ``(state, grid)``, and `state` a list:
 first what to call when nothing fits, then entries, each of which describes one way in which the kernel was launched:
 
-    (kernel, keyword names, watched, empty, types, expected, record, fault, shared, names, meta)
+    (kernel, keyword names, watched, contents, types, expected, record, fault, shared, names, meta)
 
 An entry fits if the call has the same shape, every argument passes its guard, every watched dictionary still holds what it
-held (``dict, key, value`` three by three; an ellipsis stands for a key that is not there), and every list of `empty` is empty. Guards also put the arguments into the
-slots of 8 bytes that the machine code takes (`interface.py`). The numbers are in `record` (`launcher_layout.py`); a guard
+held (``dict, key, value`` three by three; an ellipsis stands for a key that is not there), and every container of
+`contents` (``list, items`` two by two) has the same size and items, where an ellipsis stands for any. Guards also put the
+arguments into the slots of 8 bytes that the machine code takes (`interface.py`). The numbers are in `record` (`launcher_layout.py`); a guard
 is the address of a function of `launcher_guards.py` with its settings. On a fit the kernel runs right here, with the GIL
 released if it is not short, or on the threads of the pool (`pool_code.py`); `shared(slots, x, y, z)` starts those. Nothing is
 ever decided against the Python path: whatever does not fit is called again there, with the same arguments.
@@ -21,8 +22,8 @@ from typing import NamedTuple
 from tilework.backends.cpu.interface import FAULT, FORK, PROGRAM
 from tilework.backends.cpu.launcher_guards import NULL, WRITERS, YES, Writer, is_class, num, read_int
 from tilework.backends.cpu.launcher_layout import (
+    CONTENTS,
     CONTEXT,
-    EMPTY,
     EXPECTED,
     FAULT_CALL,
     FORKS,
@@ -124,9 +125,15 @@ def write_fits(module: Module) -> None:
         found = b.api("PyDict_GetItemWithError", holder, key)
         value = b.item(watched, b.add(position, 2))
         b.need(b.icmp("eq", found, b.select(b.icmp("eq", value, b.context("missing")), NULL, value)))
-    empty = b.item(entry, EMPTY)
-    with b.loop(0, b.api("PyTuple_Size", empty, result=i64)) as position:
-        b.need(b.icmp("eq", b.api("PyList_Size", b.item(empty, position), result=i64), 0))
+    contents = b.item(entry, CONTENTS)
+    with b.loop(0, b.api("PyTuple_Size", contents, result=i64), 2) as position:
+        holder, items = b.item(contents, position), b.item(contents, b.add(position, 1))
+        size = b.api("PyTuple_Size", items, result=i64)
+        b.need(b.icmp("eq", b.api("PyObject_Size", holder, result=i64), size))
+        with b.loop(0, size) as index:
+            item = b.item(items, index)
+            with b.if_(b.icmp("ne", item, b.context("missing"))):
+                b.need(b.icmp("eq", b.api("PyList_GetItem", holder, index), item))
     b.finish(YES)
 
 

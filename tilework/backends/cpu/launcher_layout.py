@@ -22,7 +22,7 @@ SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared i
 EXPORTS = ("launch", "bind", "launch.context", *GUARDS)
 
 # entry: positions in the tuple
-KERNEL, KEYWORDS, WATCHED, EMPTY, TYPES, EXPECTED, RECORD, FAULT_CALL, SHARED, NAMES, META = range(11)
+KERNEL, KEYWORDS, WATCHED, CONTENTS, TYPES, EXPECTED, RECORD, FAULT_CALL, SHARED, NAMES, META = range(11)
 
 MOST_SLOTS = 64
 
@@ -51,8 +51,9 @@ class Guard(NamedTuple):
 class Record(NamedTuple):
     """The numbers of an entry. `cost` is the address of a double, the nanoseconds that one program took last time.
 
-    `work` is the code that each thread of a large grid runs, `forks` whether its nests can be shared (`fork.py`), and `pool`
-    the address of two words: that of `pool_launch`, or 0 before the pool is there, and the number of its helpers.
+    `work` is the code that each thread of a large grid runs, `forks` whether its nests can be shared (`fork.py`), and
+    `pool` the address of two words: that of `pool_launch`, or 0 before the pool is there, and how many helpers it was
+    asked for.
     """
 
     positional: int

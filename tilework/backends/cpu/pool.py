@@ -14,9 +14,11 @@ import ctypes
 import mmap
 import os
 import platform
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tilework.backends.cpu.interface import CONTROL, COUNT, FAULT, FORK, PROGRAM
@@ -32,8 +34,21 @@ PAGE = mmap.PAGESIZE
 Grid = tuple[int, int, int]
 
 
+def private_memory(size: int) -> mmap.mmap:
+    """Memory of this process alone: what mmap gives by itself would be shared with forked children."""
+    private = () if sys.platform == "win32" else (mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,)
+    try:
+        return mmap.mmap(-1, size, *private)
+    except (OSError, OverflowError):
+        raise no_memory(size) from None
+
+
+def no_memory(size: int) -> MemoryError:
+    return MemoryError(f"a thread needs {size} bytes of scratch memory for this kernel")
+
+
 class Arena:
-    """Scratch memory of one thread, grown on demand; it starts with the control block."""
+    """Scratch memory of one launch, grown on demand; it starts with the control block."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -42,8 +57,9 @@ class Arena:
 
     def grow(self, size: int) -> None:
         """New memory of at least `size` bytes, aligned to a page."""
-        self.size = -(-max(size, 2 * self.size, CONTROL) // PAGE) * PAGE
-        self.memory = mmap.mmap(-1, self.size)
+        size = -(-max(size, 2 * self.size, CONTROL) // PAGE) * PAGE
+        self.memory = private_memory(size)
+        self.size = size
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self.fault = ctypes.c_int32.from_address(self.address + FAULT)
         self.program = ctypes.c_int64.from_address(self.address + PROGRAM)
@@ -61,10 +77,23 @@ class Arena:
 
 
 class Arenas(threading.local):
-    """The arena of the current thread."""
+    """The arenas of the current thread that no launch uses: mostly one, and none inside of a launch.
+
+    What a kernel prints goes through `sys.stdout`, whose owner may launch kernels in turn; these get arenas of their own.
+    """
 
     def __init__(self) -> None:
-        self.arena = Arena()
+        self.free: list[Arena] = []
+
+    @contextmanager
+    def at_least(self, size: int) -> Iterator[Arena]:
+        """An arena for one launch; see `Arena.at_least`."""
+        arena = self.free.pop() if self.free else Arena()
+        arena.at_least(size)
+        try:
+            yield arena
+        finally:
+            self.free.append(arena)
 
 
 ARENAS = Arenas()
@@ -88,7 +117,7 @@ class Pool:
         self.source: Callable[[], bytes] = compile_pool
         self.lock = threading.Lock()
         self.count = 0
-        self.words = (ctypes.c_int64 * 2)()  # for machine code: the address of `pool_launch`, and `count`
+        self.words = (ctypes.c_int64 * 2)()  # for machine code: the address of `pool_launch`, and the helpers asked for
         self.library: Any = None
         self.launch: Callable[..., None] | None = None
 
@@ -111,20 +140,32 @@ class Pool:
         self.library, self.launch = library, kind(library["pool_launch"])
         self.words[0] = library["pool_launch"]
 
-    def start(self, helpers: int) -> Callable[..., None]:
-        """Have at least so many helpers; the function that launches."""
-        if self.count < helpers or self.launch is None:
-            with self.lock:
+    def start(self, helpers: int) -> Callable[..., None] | None:
+        """Have at least so many helpers; the function that launches.
+
+        Fewer, if the system allows no more threads. Who comes while helpers are being started goes on with those that are
+        there, or alone (None): it may be the same thread, in a signal handler, and would wait for itself.
+        """
+        if (self.words[1] < helpers or self.launch is None) and self.lock.acquire(blocking=False):
+            try:
                 if self.launch is None:
                     self.load()
-                while self.count < helpers:
+                while self.count < helpers and self.add_helper():
                     self.count += 1
-                    name = f"tilework-{self.count}"
-                    worker = ctypes.create_string_buffer(WORKER.size)
-                    threading.Thread(target=self.serve, args=(worker,), name=name, daemon=True).start()
-                self.words[1] = self.count
-        assert self.launch is not None
+                self.words[1] = helpers
+            finally:
+                self.lock.release()
         return self.launch
+
+    def add_helper(self) -> bool:
+        """Start a thread; false if that is not possible."""
+        worker = ctypes.create_string_buffer(WORKER.size)
+        name = f"tilework-{self.count + 1}"
+        try:
+            threading.Thread(target=self.serve, args=(worker,), name=name, daemon=True).start()
+        except (RuntimeError, MemoryError):
+            return False
+        return True
 
 
 POOL = Pool()
@@ -146,12 +187,11 @@ def is_short(kernel: NativeKernel, total: int) -> bool:
 
 def run_inline(kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int) -> tuple[int, int] | None:
     """Run every program in this thread; (fault code, linear program id) if one failed."""
-    memory = ARENAS.arena
-    address = memory.at_least(arena)
-    start = time.perf_counter_ns()
-    code = kernel.range(slots, 0, total, *grid, address)
-    kernel.program_ns = (time.perf_counter_ns() - start) / total
-    return (code, memory.program.value) if code else None
+    with ARENAS.at_least(arena) as memory:
+        start = time.perf_counter_ns()
+        code = kernel.range(slots, 0, total, *grid, memory.address)
+        kernel.program_ns = (time.perf_counter_ns() - start) / total
+        return (code, memory.program.value) if code else None
 
 
 def is_worth_sharing(kernel: NativeKernel) -> bool:
@@ -169,21 +209,22 @@ def run_shared(
     """
     sharers = threads if total < threads and is_worth_sharing(kernel) else 1
     helpers = min(threads, total) - 1
-    memory = ARENAS.arena
-    memory.at_least(arena)
     chunk = max(1, total // ((helpers + 1) * CHUNKS))
     code = ctypes.cast(kernel.work, ctypes.c_void_p).value  # pyright: ignore[reportArgumentType]
     place = ctypes.cast(ctypes.c_char_p(slots), ctypes.c_void_p).value
     launch = ctypes.create_string_buffer(LAUNCH.pack(code, place, 0, total, chunk, *grid, 0, arena, sharers, 0, 0))
     start_launch = POOL.start(threads - 1)
-    start = time.perf_counter_ns()
-    start_launch(launch, helpers, memory.worker)
-    took = time.perf_counter_ns() - start
+    if start_launch is None:
+        return run_inline(kernel, slots, grid, total, arena)
+    with ARENAS.at_least(arena) as memory:
+        start = time.perf_counter_ns()
+        start_launch(launch, helpers, memory.worker)
+        took = time.perf_counter_ns() - start
     fault, program, ran = (kind.from_buffer(launch, LAUNCH_PLACES[name]).value for name, kind in RESULTS)
     if ran and sharers == 1:
         kernel.program_ns = took / ran
     if fault == NO_MEMORY:
-        raise MemoryError(f"a thread needs {arena} bytes of scratch memory for this kernel")
+        raise no_memory(arena)
     return (fault, program) if fault else None
 
 

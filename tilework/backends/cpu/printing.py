@@ -10,14 +10,18 @@ one pointer per operand, to the elements of a tile or to one scalar. One call pr
 The loader resolves PRINT_SYMBOL to `print_address()`. Nothing of the compiler is imported: kernels come from the cache.
 """
 
+import _thread
 import ctypes
 import json
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 PRINT_SYMBOL = "tilework_print"
+AGAIN = 0.05  # seconds
+INTERRUPTS: list[threading.Timer] = []  # at most one, that waits to be sent again
 SIGNATURE = ctypes.CFUNCTYPE(
     None, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
 )
@@ -94,10 +98,24 @@ def element_text(value: Any, element: str, as_hex: bool, signed: bool) -> str:
 
 
 def print_lines(description: bytes, x: int, y: int, z: int, addresses: Any) -> None:
-    """One write for all lines, so that those of other threads do not come in between."""
-    count = len(parsed(description)[2])
-    text = "\n".join(lines(description, (x, y, z), addresses[:count]))
-    sys.stdout.write(f"{text}\n")
+    """One write for all lines, so that those of other threads do not come in between; none without a standard output.
+
+    Ctrl-C is not for us but for the one who launches, and machine code cannot pass it on: it is sent again a little later.
+    """
+    try:
+        count = len(parsed(description)[2])
+        text = "\n".join(lines(description, (x, y, z), addresses[:count]))
+        if sys.stdout is not None:
+            sys.stdout.write(f"{text}\n")
+    except KeyboardInterrupt:
+        if not INTERRUPTS:
+            INTERRUPTS.append(threading.Timer(AGAIN, interrupt_again))
+            INTERRUPTS[0].start()
+
+
+def interrupt_again() -> None:
+    INTERRUPTS.clear()
+    _thread.interrupt_main()
 
 
 CALLBACK = SIGNATURE(print_lines)  # machine code holds its address

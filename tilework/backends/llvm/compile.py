@@ -7,10 +7,12 @@
     function = ctypes.CFUNCTYPE(...)(library["add"])
 
 A library lives as long as the object returned by `jit_load`; keep it as long as its addresses are used. llvmlite takes
-one lock for the whole process but releases the GIL.
+one lock for the whole process but releases the GIL. A fork waits until no other thread is inside of LLVM: the child has no
+such thread, and would find its locks taken for ever.
 """
 
 import itertools
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -19,7 +21,24 @@ from typing import Any
 import llvmlite.binding as llvm
 
 _COUNTER = itertools.count()
-_JIT_LOCK = threading.Lock()
+_JIT_LOCK = threading.RLock()  # a signal handler may load a kernel while this very thread does
+_JITS: list[Any] = []  # one, or two if a signal handler came between; code in use must not go away with its JIT
+
+
+def hold_locks() -> None:
+    """Before a fork: in the order in which `jit_load` takes them."""
+    _JIT_LOCK.acquire()
+    llvm.ffi.lib._lock.__enter__()
+
+
+def release_locks() -> None:
+    """After a fork, in parent and child."""
+    llvm.ffi.lib._lock.__exit__()
+    _JIT_LOCK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=hold_locks, after_in_parent=release_locks, after_in_child=release_locks)
 
 
 @cache
@@ -122,7 +141,8 @@ def to_ptx(module: Any, cpu: str, ptx: str = "+ptx80") -> str:
 def host_jit() -> Any:
     """The JIT of this process; it links finished objects and compiles nothing."""
     initialize_host()
-    return llvm.create_lljit_compiler(host_target_machine())
+    _JITS.append(llvm.create_lljit_compiler(host_target_machine()))
+    return _JITS[-1]
 
 
 class Library:
