@@ -52,7 +52,7 @@ class Row:
     got: Any
     work: float  # bytes moved, or floating-point operations
     unit: str  # "GB/s" or "GF/s"
-    goal: float
+    goal: float  # 0: none
     atol: float = 1e-4
     base: str = ""  # the row whose time of ours is the base of the ratio, instead of torch's
 
@@ -122,7 +122,7 @@ def one_program_rows() -> Iterator[Row]:
         yield Row(
             f"{name}, {threads} thr.", kernels.exp_once, on(threads), lambda: np.exp(x, out=out),
             torch_call(lambda x, out: lambda: torch.exp(x, out=out), x, out) if not base else None,
-            expected, out, 8 * n, "GB/s", 1.0, base=base,
+            expected, out, 8 * n, "GB/s", 1.0 if base else 0.0, base=base,
         )  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def report(row: Row, rounds: int, known: dict[str, float]) -> bool:
     known[row.name] = ours
     base = known.get(row.base) if row.base else other if other is not None else numpy
     ratio = f"{base / ours:6.2f}" if base is not None else "     -"
-    goal = f"{row.goal:6.2f}" if base is not None and base is not numpy else "     -"
+    goal = f"{row.goal:6.2f}" if row.goal and base is not None and base is not numpy else "     -"
     cells = "".join(f"{value * 1e3:8.2f} ms" if value is not None else f"{'-':>11}" for value in (ours, numpy, other))
     print(f"{row.name:26}{cells}{row.work / ours / 1e9:9.1f} {row.unit}  {ratio}{goal}   {config}", flush=True)
     return True
