@@ -112,7 +112,7 @@ def peak_rates() -> str:
 @check
 def torch_tensors() -> str:
     torch = sys.modules.get("torch")
-    if torch is None:
+    if torch is None or not torch.cuda.is_available():
         return "not in this round"
     x = torch.arange(100, dtype=torch.float32, device="cuda")
     scaling()[(1, 1, 1)](x, 100, 2.0)

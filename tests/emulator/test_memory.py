@@ -1,5 +1,7 @@
 """Loads, stores and atomics in every space and width."""
 
+import os
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -152,3 +154,13 @@ def test_messages(capsys: pytest.CaptureFixture[str]) -> None:
     device = Device(1 << 22)
     device.launch(device.load(text).function("k"), 1, 2, [])
     assert capsys.readouterr().out == "i=0 x=2.50 s=hi    ff|%\ni=1 x=2.50 s=hi    ff|%\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_memory_that_is_not_touched_costs_nothing() -> None:
+    """More than the machine has, and a process with such memory can fork."""
+    devices = [Device(1 << 36) for _ in range(8)]
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and len(devices) == 8

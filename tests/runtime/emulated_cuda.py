@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tests.runtime.cuda_programs import ELF
+from tests.runtime.hidden_gpu import no_gpu_for_torch
 from tilework import knobs
 from tilework.backends import base
 from tilework.backends.base import GPUTarget
@@ -482,7 +483,7 @@ def emulated_cuda(devices: int = 1, ptx: str = "", capacity: int = 1 << 30, **fa
     library = EmulatedCuda(devices, capacity)
     library.cuInit(0)
     before, loaded, compiler = drivers._active, libcuda._library, base.BUILTIN["cuda"]
-    with knobs.runtime.scope():
+    with knobs.runtime.scope(), no_gpu_for_torch():
         knobs.runtime.device = "cuda"
         libcuda._library = libcuda.Cuda(library)
         base.BUILTIN["cuda"] = "tests.runtime.emulated_cuda:PtxBackend" if ptx else compiler

@@ -12,6 +12,7 @@ reach shared and local memory. Every access names its bytes, so an access outsid
 
 import bisect
 import mmap
+import sys
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ SHARED_BASE = 2 << 40
 GLOBAL_BASE = 3 << 40
 WINDOW = 1 << 40
 ALIGNMENT = 256
+# pages that are never touched cost nothing, and may be more than the machine has; Python knows the flag from 3.13 on
+NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
 Array = np.ndarray[Any, Any]
 
@@ -51,7 +54,7 @@ class Memory:
     """Device memory. Its pages are committed by the system when they are first touched."""
 
     def __init__(self, capacity: int = 16 << 30) -> None:
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
         self.pages = mmap.mmap(-1, capacity, flags=flags)
         self.bytes = Bytes(np.frombuffer(self.pages, np.uint8))
         self.capacity = capacity
