@@ -5,7 +5,6 @@ import gc
 import struct
 import threading
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 import tilework
 from tests.runtime import cuda_programs as programs
+from tests.runtime.cuda_fixture import SCALE, expect_scaled, ramp, scale
 from tests.runtime.cuda_programs import TARGET, kernel_of
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import cuda_tools, knobs
@@ -24,31 +24,6 @@ from tilework.errors import OutOfResources
 from tilework.runtime import _allocation, cuda_device
 from tilework.runtime.cuda_device import DeviceArray
 from tilework.runtime.driver import driver
-
-SCALE = {"p": "*fp32", "n": "i32", "a": "fp32"}
-
-
-@tilework.jit
-def scale(p, n, a):
-    pass
-
-
-@pytest.fixture
-def cuda(tmp_path: Path) -> Iterator[EmulatedCuda]:
-    with knobs.cache.scope(), emulated_cuda(ptx=programs.scale()) as library:
-        knobs.cache.dir = str(tmp_path)
-        scale.device_caches.clear()
-        yield library
-    scale.device_caches.clear()
-
-
-def ramp(count: int = 100) -> DeviceArray:
-    return DeviceArray.of(np.arange(count, dtype=np.float32))
-
-
-def expect_scaled(x: DeviceArray, by: float = 2.0) -> None:
-    assert (x.numpy() == np.arange(x.shape[0], dtype=np.float32) * by).all()
-
 
 # -- 6.3 launch ----------------------------------------------------------------------------------------------------
 

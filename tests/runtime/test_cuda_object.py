@@ -1,7 +1,6 @@
 """The object that stands for NVIDIA GPUs, row by row (`spec/language.md` 6.11, 6.17), on the emulated driver."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tilework
 from tests.runtime import cuda_programs as programs
+from tests.runtime.cuda_fixture import SCALE, expect_scaled, ramp, scale
 from tests.runtime.cuda_programs import TARGET, kernel_of
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import knobs
@@ -20,31 +19,6 @@ from tilework.runtime import cuda_device
 from tilework.runtime.cuda import CudaDriver
 from tilework.runtime.cuda_device import DeviceArray
 from tilework.runtime.driver import driver
-
-SCALE = {"p": "*fp32", "n": "i32", "a": "fp32"}
-
-
-@tilework.jit
-def scale(p, n, a):
-    pass
-
-
-@pytest.fixture
-def cuda(tmp_path: Path) -> Iterator[EmulatedCuda]:
-    with knobs.cache.scope(), emulated_cuda(ptx=programs.scale()) as library:
-        knobs.cache.dir = str(tmp_path)
-        scale.device_caches.clear()
-        yield library
-    scale.device_caches.clear()
-
-
-def ramp(count: int = 100) -> DeviceArray:
-    return DeviceArray.of(np.arange(count, dtype=np.float32))
-
-
-def expect_scaled(x: DeviceArray, by: float = 2.0) -> None:
-    assert (x.numpy() == np.arange(x.shape[0], dtype=np.float32) * by).all()
-
 
 # -- 6.11 hooks ----------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from tilework.backends.cuda.libcuda import library
 from tilework.backends.driver import DriverBase
 from tilework.runtime import cuda_device
 from tilework.runtime.cuda_parameters import Parameter, parameters_of_ptx
+from tilework.runtime.launcher import refuse_negated
 from tilework.runtime.specialize import is_array
 
 FLUSH_BYTES = 256 << 20  # larger than the L2 cache of every GPU
@@ -253,12 +254,7 @@ class CudaDriver(DriverBase):
     def _check_argument(self, position: int, arg: Any) -> None:
         """One argument of a class whose instances may have memory."""
         if getattr(arg, "is_cuda", False) is True:
-            if hasattr(arg, "is_neg") and arg.is_neg():
-                raise ValueError(
-                    f"Pointer argument (at {position}) is a view whose elements torch negates when it reads them, and a kernel"
-                    " does not: pass `tensor.resolve_neg()`"
-                )
-            return
+            return refuse_negated(position, arg)
         if isinstance(arg, tuple):
             for item in arg:
                 self._check_argument(position, item)

@@ -81,16 +81,8 @@ class CudaSlots(pack.Slots):
         self.maps = list(maps)
         self.scope: dict[str, Any] = {}
 
-    def add(self, type: Any, text: str) -> None:
-        if type == "constexpr":
-            return
-        if isinstance(type, tuple):
-            for index, inner in enumerate(type):
-                self.add(inner, f"{text}[{index}]")
-        elif type.startswith("tensordesc"):
-            self.add_descriptor(text, type[: type.index("]")].count(",") + 1)
-        else:
-            self.add_kind(self.kind_of(type), text)
+    def add_plain(self, type: Any, text: str) -> None:
+        self.add_kind(self.kind_of(type), text)
 
     def kind_of(self, type: str) -> str:
         kind = "ptr" if type.startswith("*") else KINDS.get(type)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tilework.backends.base import GPUTarget
 from tilework.runtime.evaluate import EvaluatorLauncher
-from tilework.runtime.launcher import HIDDEN, Extent, Launcher, Scratch
+from tilework.runtime.launcher import HIDDEN, Extent, Launcher, Scratch, refuse_negated
 from tilework.runtime.pack import packer
 
 
@@ -159,12 +159,7 @@ class CpuDriver:
     def _check_argument(self, position: int, arg: Any) -> None:
         """One argument of a class that is not known to live on the host."""
         if getattr(arg, "is_cpu", False) is True:  # torch: cheaper than asking for the device
-            if hasattr(arg, "is_neg") and arg.is_neg():
-                raise ValueError(
-                    f"Pointer argument (at {position}) is a view whose elements torch negates when it reads them, and a"
-                    " kernel does not: pass `tensor.resolve_neg()`"
-                )
-            return
+            return refuse_negated(position, arg)
         if isinstance(arg, tuple):
             for item in arg:
                 if type(item) not in self._plain:

@@ -79,3 +79,12 @@ def checked(buffer: Any) -> Any:
             f"the allocator that was set with set_allocator gave a {type(buffer).__name__}, which has no `data_ptr()`"
         )
     return buffer
+
+
+def refuse_negated(position: int, tensor: Any) -> None:
+    """A torch tensor must hold the numbers that it shows."""
+    if hasattr(tensor, "is_neg") and tensor.is_neg():
+        raise ValueError(
+            f"Pointer argument (at {position}) is a view whose elements torch negates when it reads them, and a kernel does"
+            " not: pass `tensor.resolve_neg()`"
+        )

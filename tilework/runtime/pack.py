@@ -79,7 +79,11 @@ class Slots:
         elif isinstance(type, str) and type.startswith("tensordesc"):
             self.add_descriptor(text, type[: type.index("]")].count(",") + 1)
         else:
-            self.add_value(text)
+            self.add_plain(type, text)
+
+    def add_plain(self, type: Any, text: str) -> None:
+        """The slot of one number or pointer."""
+        self.add_value(text)
 
     def add_value(self, text: str) -> None:
         if self.used == len(self.kinds):
