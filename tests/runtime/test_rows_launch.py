@@ -1,6 +1,5 @@
 """Sections 6.1 to 6.6 of the specification, row by row; rows that other files of this folder test are not repeated."""
 
-import importlib.util
 import inspect
 import threading
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.fake_gpu import STREAM, fake_gpu
+from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.backends.base import GPUTarget
 from tilework.interpreter import InterpretedFunction
@@ -50,16 +50,6 @@ def fresh_cache(tmp_path: Path) -> Iterator[None]:
     for kernel in (configured, store, fill):
         kernel.device_caches.clear()
         kernel.pre_run_hooks.clear()
-
-
-def load_module(tmp_path: Path, text: str, name: str) -> Any:
-    path = tmp_path / f"{name}.py"
-    path.write_text("import tilework\nimport tilework.language as tl\n" + text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 # -- 6.1 jit -------------------------------------------------------------------------------------------------------
@@ -317,7 +307,7 @@ def test_6_5_clearing_forces_a_new_look_up(clear: str) -> None:
 def test_6_6_cache_key_follows_noinline_and_constexpr_globals(tmp_path: Path) -> None:
     text = "N = tl.constexpr({n})\n@tilework.jit{options}\ndef helper(x):\n    return x + N\n@tilework.jit\ndef k(p):\n    tl.store(p, helper(1))\n"
     keys = {
-        load_module(tmp_path, text.format(n=n, options=options), f"key_{n}_{len(options)}").k.cache_key
+        load_module(tmp_path, text.format(n=n, options=options), "same").k.cache_key
         for n in (1, 2)
         for options in ("", "(noinline=True)")
     }
@@ -336,7 +326,7 @@ def test_6_6_aggregates_count_with_their_methods(tmp_path: Path) -> None:
         "    def __init__(self, a):\n        self.a = a\n    @tilework.jit\n    def total(self):\n        return self.a + {n}\n"
         "@tilework.jit\ndef k(p):\n    tl.store(p, Pair(tl.load(p)).total())\n"
     )
-    one, two = (load_module(tmp_path, text.format(n=n), f"pair_{n}").k for n in (1, 2))
+    one, two = (load_module(tmp_path, text.format(n=n), "same").k for n in (1, 2))
     assert one.cache_key != two.cache_key
 
 

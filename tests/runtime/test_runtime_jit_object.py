@@ -1,7 +1,6 @@
 """The object that `jit` makes (6.1), annotations (6.2), source hashes and globals (6.6), compiled kernels (6.8)."""
 
 import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.backends.base import GPUTarget
 from tilework.compiler import ASTSource, compile
@@ -33,18 +33,6 @@ def add_one(x):
 def kernel(p, n: tl.int64, c: tl.const, STEP: tl.constexpr = 4, other: "Unknown" = None):  # noqa: F821
     """Doc."""
     tl.store(p, add_one(n) * STEP)
-
-
-def load_module(tmp_path: Path, text: str, name: str = "generated") -> Any:
-    """Import Python text from a file of its own."""
-    path = tmp_path / f"{name}.py"
-    path.write_text("import tilework\nimport tilework.language as tl\n" + text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_attributes() -> None:
@@ -111,12 +99,12 @@ def test_float_annotations_change_the_type(tmp_path: Path) -> None:
 def test_the_key_changes_with_text_line_and_callees(tmp_path: Path) -> None:
     text = "@tilework.jit\ndef f(x):\n    return x + {n}\n@tilework.jit\ndef k(p):\n    tl.store(p, f(1))\n"
     keys = [
-        load_module(tmp_path, text.format(n=1), "a").k.cache_key,
-        load_module(tmp_path, text.format(n=2), "b").k.cache_key,
-        load_module(tmp_path, "\n" + text.format(n=1), "c").k.cache_key,
+        load_module(tmp_path, text.format(n=1), "same").k.cache_key,
+        load_module(tmp_path, text.format(n=2), "same").k.cache_key,
+        load_module(tmp_path, "\n" + text.format(n=1), "same").k.cache_key,
     ]
     assert len(set(keys)) == 3
-    assert load_module(tmp_path, text.format(n=1), "d").k.cache_key == keys[0]
+    assert load_module(tmp_path, text.format(n=1), "same").k.cache_key == keys[0]
 
 
 def test_both_branches_of_a_constexpr_if_count(tmp_path: Path) -> None:
@@ -124,7 +112,7 @@ def test_both_branches_of_a_constexpr_if_count(tmp_path: Path) -> None:
         "@tilework.jit\ndef f(x):\n    return x + {n}\n@tilework.jit\ndef k(p, C: tl.constexpr):\n"
         "    if C:\n        tl.store(p, 1)\n    else:\n        tl.store(p, f(1))\n"
     )
-    one, two = (load_module(tmp_path, text.format(n=n), f"branch{n}").k.cache_key for n in (1, 2))
+    one, two = (load_module(tmp_path, text.format(n=n), "same").k.cache_key for n in (1, 2))
     assert one != two
 
 
@@ -133,7 +121,7 @@ def test_combine_functions_count(tmp_path: Path) -> None:
         "@tilework.jit\ndef f(a, b):\n    return a + b + {n}\n@tilework.jit\ndef k(p):\n"
         "    tl.store(p, tl.reduce(tl.arange(0, 4), 0, f))\n"
     )
-    one, two = (load_module(tmp_path, text.format(n=n), f"combine{n}").k.cache_key for n in (1, 2))
+    one, two = (load_module(tmp_path, text.format(n=n), "same").k.cache_key for n in (1, 2))
     assert one != two
 
 

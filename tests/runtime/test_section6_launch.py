@@ -2,6 +2,8 @@
 
 import importlib.util
 import inspect
+import linecache
+import re
 import sys
 import types
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.compiler import ASTSource
 from tilework.runtime.specialize import mangle_type, native_specialize_impl, specialize
@@ -37,16 +40,6 @@ def fresh_cache(tmp_path: Path) -> Iterator[None]:
         yield
     fill.device_caches.clear()
     fill.pre_run_hooks.clear()
-
-
-def load_module(tmp_path: Path, text: str, name: str) -> Any:
-    path = tmp_path / f"{name}.py"
-    path.write_text("import tilework\nimport tilework.language as tl\n" + text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def entries(kernel: Any) -> int:
@@ -354,16 +347,37 @@ def test_6_6_functions_count_through_others(tmp_path: Path) -> None:
         "@tilework.jit\ndef middle(x):\n    return x * inner(3)\n"
         "@tilework.jit\ndef outer(p):\n    tl.store(p, middle(tl.load(p)))\n"
     )
-    one, two = (load_module(tmp_path, text.format(n=n), f"through_{n}") for n in (1, 2))
+    one, two = (load_module(tmp_path, text.format(n=n), "same") for n in (1, 2))
     assert one.inner.cache_key != two.inner.cache_key
     assert one.middle.cache_key != two.middle.cache_key and one.outer.cache_key != two.outer.cache_key
+
+
+def test_6_6_the_same_text_in_another_folder_is_another_kernel(tmp_path: Path) -> None:
+    """Messages name the file, and so does what the disk cache keeps."""
+    text = "@tilework.jit\ndef k(p):\n    tl.device_assert(tl.load(p) == 0, 'not zero')\n"
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        kernel = load_module(folder, text).k
+        with pytest.raises(RuntimeError, match=re.escape(f"{folder / 'generated.py'}:5")):
+            kernel[(1,)](np.ones(1, "i4"), debug=True)
+
+
+def test_6_6_cells_of_a_notebook_have_no_file(tmp_path: Path) -> None:
+    """Their names differ in every process, their kernels do not."""
+    keys = set()
+    for process in ("1", "2"):
+        text, file = "@tilework.jit\ndef k(p):\n    tl.store(p, 1)\n", f"/tmp/ipykernel_{process}/12345.py"
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        scope: dict[str, Any] = {"tilework": tilework, "tl": tl}
+        exec(compile(text, file, "exec"), scope)
+        keys.add(scope["k"].cache_key)
+    assert len(keys) == 1
 
 
 def test_6_6_functions_count_as_attributes_of_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = set()
     for number in (1, 2):
-        library = f"library_{number}"
-        found = load_module(tmp_path, f"@tilework.jit\ndef add(x):\n    return x + {number}\n", library)
+        found = load_module(tmp_path, f"@tilework.jit\ndef add(x):\n    return x + {number}\n", "library")
         monkeypatch.setitem(sys.modules, "some_library", found)
         text = "import some_library as lib\n@tilework.jit\ndef k(p):\n    tl.store(p, lib.add(tl.load(p)))\n"
         keys.add(load_module(tmp_path, text, "uses_library").k.cache_key)

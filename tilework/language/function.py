@@ -8,19 +8,20 @@
 
 Nothing is compiled here. The frontend asks a `JITFunction` for its syntax tree (`parse`) and for the names it can see
 (`get_capture_scope`); the runtime asks for its parameters and for `cache_key`, which changes when anything changes
-that the compiled code depends on: the text, its line, the functions it calls, the `constexpr` globals it reads.
+that the compiled code depends on: the text, its file and line, the functions it calls, the `constexpr` globals it reads.
 """
 
 import ast
 import inspect
 import linecache
+import os
 import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import CellType, ModuleType
 from typing import Any, Self, cast
 
-from tilework.errors import SourceMap
+from tilework.errors import LIBRARY, SourceMap
 from tilework.language.active import ACTIVE
 from tilework.language.annotations import signature_of
 from tilework.language.dependencies import Dependencies, dependencies_of
@@ -106,6 +107,13 @@ class JITCallable:
         return self.starting_line_number + self._definition[0]
 
     @property
+    def _place(self) -> str:
+        """The file, which products name in their messages; "" for a notebook's cell, whose name differs in every process,
+        and for the library, which moves with the compiler."""
+        file = self.fn.__code__.co_filename
+        return file if os.path.isfile(file) and not file.startswith(LIBRARY) else ""
+
+    @property
     def src(self) -> str:
         """The dedented text from `def` on; read-only."""
         if self._src is None:
@@ -184,7 +192,7 @@ class JITCallable:
 
                 digest = hashlib.sha256(self.src.encode())
                 self.dependencies.update(digest)
-                digest.update(str(self.def_line).encode())
+                digest.update(f"{self.def_line}{self._place}".encode())
             except BaseException:
                 self._hash = None
                 raise
