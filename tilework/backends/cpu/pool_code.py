@@ -11,11 +11,14 @@ when its own part is done, and waits until no helper is at work. Whoever joins w
 that many threads start in few steps. A helper without work looks out for it for some microseconds, then sleeps.
 
 The system's locks and conditions are used only to sleep: POSIX threads, or Windows' slim locks.
+
+`cores.py` keeps helpers off the core of the thread that woke them.
 """
 
 import struct
 import sys
 
+from tilework.backends.cpu.cores import LINUX_CORES, OTHER_CORES
 from tilework.backends.cpu.interface import COUNT, FAULT, FORK, PROGRAM, SHARERS
 
 JOBS = 32  # launches and nests that can be on offer at the same time
@@ -23,7 +26,7 @@ SPINS = 2000  # looks at a word before a thread sleeps: some ten microseconds
 NEST_CHUNKS = 4  # per thread
 NO_MEMORY = -1  # a fault code: there was none for an arena
 
-LINE = 64  # bytes of a job
+LINE = 64  # bytes of a job: its word, the function, two arguments, the owner's core
 CLAIMED, WAITING, ACTIVE, TICKET = 1 << 31, 1 << 30, (1 << 30) - 1, 1 << 32  # parts of a job's word
 
 # code, slots, next program, programs, programs of a chunk, grid, fault, arena bytes, threads that share nests, failed program,
@@ -123,6 +126,7 @@ define void @pool_reset() {{
   call void @prepare()
   store i64 0, ptr @epoch
   store i64 0, ptr @sleepers
+  call void @forget_cores()
   call void @llvm.memset.p0.i64(ptr @jobs, i8 0, i64 {JOBS * LINE}, i1 false)
   ret void
 }}
@@ -142,6 +146,7 @@ signal:
   call void @wake_one()
   call void @wake_one()
   call void @give_lock()
+  call void @make_way()
   br label %out
 out:
   ret void
@@ -171,6 +176,9 @@ fill:
   store ptr %code, ptr %code.at
   store ptr %a, ptr %a.at
   store i64 %b, ptr %b.at
+  %core = call i64 @mark_core()
+  %core.at = getelementptr i8, ptr %job, i64 32
+  store i64 %core, ptr %core.at
   %tickets = mul i64 %helpers, {TICKET}
   %word = or i64 %tickets, {CLAIMED}
   store atomic i64 %word, ptr %job release, align 8
@@ -187,6 +195,9 @@ entry:
   %nobody = icmp eq ptr %job, null
   br i1 %nobody, label %out, label %withdraw
 withdraw:
+  %core.at = getelementptr i8, ptr %job, i64 32
+  %core = load i64, ptr %core.at
+  call void @leave_core(i64 %core)
   atomicrmw and ptr %job, i64 {TICKET - 1} acq_rel, align 8
   br label %look
 look:
@@ -259,7 +270,9 @@ run:
   %code = load ptr, ptr %code.at
   %a = load ptr, ptr %a.at
   %b = load i64, ptr %b.at
+  %core = call i64 @find_core()
   call void %code(ptr %a, i64 %b, ptr %worker)
+  call void @leave_core(i64 %core)
   %before = atomicrmw sub ptr %job, i64 1 acq_rel, align 8
   %parts = and i64 %before, {WAITING | ACTIVE}
   %awaited = icmp eq i64 %parts, {WAITING | 1}
@@ -420,5 +433,6 @@ def pool_text(architecture: str, platform: str = sys.platform) -> str:
     """The whole module for a machine; `architecture` is what `platform.machine()` calls it."""
     declaration, pause = PAUSE.get(architecture.lower(), ("", ""))
     system = WINDOWS if platform == "win32" else POSIX
-    text = declaration + STATE + system + WAKE + OPEN + CLOSE + SERVE + ARENA + RUN
+    cores = LINUX_CORES if platform.startswith("linux") else OTHER_CORES
+    text = declaration + STATE + system + cores + WAKE + OPEN + CLOSE + SERVE + ARENA + RUN
     return text.replace("$PAUSE", pause)
