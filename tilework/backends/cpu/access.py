@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.backends.cpu.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
-from tilework.backends.cpu.lowering import element_bytes, memory_type, register_type
 from tilework.backends.llvm.builder import Builder
+from tilework.backends.llvm.scalar_types import element_bytes, memory_type, register_type
 from tilework.backends.llvm.types import Type, i32, i64, integer, ptr, vector, void
 from tilework.backends.llvm.values import Value, constant, signed
 from tilework.ir import tt, ttc

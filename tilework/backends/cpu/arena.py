@@ -14,7 +14,7 @@ from typing import NamedTuple
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from tilework.backends.cpu.lowering import element_bytes
+from tilework.backends.llvm.scalar_types import element_bytes
 from tilework.ir import ttc
 
 ALIGN = 64

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from tilework.backends.cpu.conversions import INTEGER_OF, narrow, widen
-from tilework.backends.cpu.lowering import Lowering, element_bytes, lowers, register_type
+from tilework.backends.cpu.lowering import Lowering, lowers
+from tilework.backends.llvm.conversions import INTEGER_OF, narrow, widen
+from tilework.backends.llvm.scalar_types import element_bytes, register_type
 from tilework.backends.llvm.types import Type, i8, i64, integer
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import tt

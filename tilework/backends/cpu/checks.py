@@ -27,9 +27,10 @@ from xdsl.ir import Operation
 from tilework.backends.cpu.access import mask_bits, pointer_vector
 from tilework.backends.cpu.debug import code_of, stop
 from tilework.backends.cpu.lanes import Interval, Kind, Linear
-from tilework.backends.cpu.lowering import Lowering, element_bytes, lowers
+from tilework.backends.cpu.lowering import Lowering, lowers
 from tilework.backends.cpu.table import ENTRIES, WORDS
 from tilework.backends.llvm.builder import Builder
+from tilework.backends.llvm.scalar_types import element_bytes
 from tilework.backends.llvm.types import i1, i32, i64, ptr
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import ttc

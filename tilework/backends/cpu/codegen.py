@@ -17,27 +17,16 @@ import re
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
-from tilework.backends.cpu import (
-    atomics,
-    checks,
-    control,
-    debug,
-    dot,
-    elementary,
-    fork,
-    gather,
-    histogram,
-    scalars,
-    scan,
-)
+from tilework.backends.cpu import atomics, checks, control, debug, dot, fork, gather, histogram, program, scan
 from tilework.backends.cpu.arena import aligned, plan
 from tilework.backends.cpu.interface import PROGRAM
-from tilework.backends.cpu.lowering import FAULT_BYTES, Lowering, lowers, register_type
+from tilework.backends.cpu.lowering import FAULT_BYTES, Lowering, lowers
 from tilework.backends.cpu.target import HostTarget
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.compile import data_layout, host_target_machine
 from tilework.backends.llvm.debug import LineTable
 from tilework.backends.llvm.module import Module
+from tilework.backends.llvm.scalar_types import register_type
 from tilework.backends.llvm.types import Type, i32, i64, ptr, struct, void
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import tt
@@ -46,7 +35,7 @@ from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr
 
 # Importing these fills the table of rules
-RULE_FILES = (atomics, checks, control, debug, dot, elementary, fork, gather, histogram, scalars, scan)
+RULE_FILES = (atomics, checks, control, debug, dot, fork, gather, histogram, program, scan)
 
 CONTEXT = [(i32, "pid0"), (i32, "pid1"), (i32, "pid2"), (i32, "np0"), (i32, "np1"), (i32, "np2"), (ptr, "arena")]
 ARENA_BYTES = "ttc.arena_bytes"

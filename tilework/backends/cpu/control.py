@@ -9,8 +9,9 @@ from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Block, Operation, Region
 
-from tilework.backends.cpu.lowering import Lowering, element_bytes, lowers, register_type
+from tilework.backends.cpu.lowering import Lowering, lowers
 from tilework.backends.llvm.module import Block as Label
+from tilework.backends.llvm.scalar_types import element_bytes, register_type
 from tilework.backends.llvm.types import array, i1, i8, i64, struct
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import tt, ttc

@@ -17,8 +17,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.backends.cpu.interface_of import fault_codes
-from tilework.backends.cpu.lowering import Lowering, lowers, memory_type
+from tilework.backends.cpu.lowering import Lowering, lowers
 from tilework.backends.cpu.printing import PRINT_SYMBOL, describe, element_name
+from tilework.backends.llvm.scalar_types import memory_type
 from tilework.backends.llvm.types import i8, i64, ptr, vector, void
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import ttc

@@ -22,12 +22,13 @@ from math import prod
 
 from xdsl.ir import Attribute, Operation
 
-from tilework.backends.cpu.lowering import Lowering, lowers, memory_type
+from tilework.backends.cpu.lowering import Lowering, lowers
 from tilework.backends.cpu.microkernel import I32, Block, Operand, Unit, byte_unit, choose_block, emit_block, float_unit
 from tilework.backends.cpu.packing import convert_all, converted, pack_strip
 from tilework.backends.cpu.target import HostTarget
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.module import Function, Module
+from tilework.backends.llvm.scalar_types import memory_type
 from tilework.backends.llvm.types import f32, f64, i64, ptr, vector, void
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import ttc

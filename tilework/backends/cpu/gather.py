@@ -10,7 +10,8 @@ from math import prod
 
 from xdsl.ir import Operation
 
-from tilework.backends.cpu.lowering import Lowering, element_bytes, lowers
+from tilework.backends.cpu.lowering import Lowering, lowers
+from tilework.backends.llvm.scalar_types import element_bytes
 from tilework.backends.llvm.types import i64
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import ttc

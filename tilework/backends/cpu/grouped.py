@@ -20,8 +20,9 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.backends.cpu.access import access_stride, is_volatile, scaled_indices
 from tilework.backends.cpu.lanes import RUNTIME, Kind, Linear, Stride
-from tilework.backends.cpu.lowering import Lowering, element_bytes, shaped
+from tilework.backends.cpu.lowering import Lowering, shaped
 from tilework.backends.cpu.nests import SPECIAL, Nest
+from tilework.backends.llvm.scalar_types import element_bytes
 from tilework.backends.llvm.types import i32, i64
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import tt, ttc

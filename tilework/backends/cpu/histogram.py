@@ -11,7 +11,8 @@ from math import prod
 
 from xdsl.ir import Attribute, Operation
 
-from tilework.backends.cpu.lowering import Lowering, element_bytes, lowers, memory_type, shaped
+from tilework.backends.cpu.lowering import Lowering, lowers, shaped
+from tilework.backends.llvm.scalar_types import element_bytes, memory_type
 from tilework.backends.llvm.types import i64
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import ttc

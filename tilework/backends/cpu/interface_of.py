@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedL
 from xdsl.ir import Attribute, Operation
 
 from tilework.backends.cpu.interface import Interface
-from tilework.backends.cpu.lowering import element_bytes
 from tilework.backends.cpu.stored import stored_parameters
+from tilework.backends.llvm.scalar_types import element_bytes
 from tilework.errors import LIBRARY, TritonError
 from tilework.ir.types import PointerType, array_values
 

@@ -22,8 +22,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.backends.cpu.lowering import element_bytes
-from tilework.backends.cpu.scalars import predicate_of
+from tilework.backends.llvm.scalar_types import element_bytes
+from tilework.backends.llvm.scalars import predicate_of
 from tilework.backends.llvm.values import Value
 from tilework.ir import tt, ttc
 from tilework.ir.types import PointerType, bit_width, i1

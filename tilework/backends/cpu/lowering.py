@@ -1,8 +1,8 @@
 """The lowering of tile loops (`ttcir`) to LLVM: the table of rules, and the object that rules work with.
 
-    @lowers(arith.AddiOp, elementwise=True)
-    def lower_addi(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
-        return low.builder.add(lhs, rhs)
+    @lowers(tt.GetProgramIdOp, elementwise=True)
+    def lower_program_id(low: Lowering, op: Operation) -> Value:
+        return low.program[axis_of(op)]
 
     @lowers(ttc.GatherOp)
     def lower_gather(low: Lowering, op: Operation) -> None:
@@ -18,36 +18,27 @@ in `i8`, a buffer as the `ptr` to its first element. In memory an `i1` (and any 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    CallSiteLoc,
-    FileLineColLoc,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-    IntegerType,
-    NameLoc,
-)
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, NameLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilework.backends.llvm import elementary, scalars
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.debug import LineTable
 from tilework.backends.llvm.math.table import FUNCTIONS
 from tilework.backends.llvm.module import Module
-from tilework.backends.llvm.types import Type, bf16, f16, f32, f64, i1, i8, i64, integer, ptr, vector
+from tilework.backends.llvm.rules import SCALARS
+from tilework.backends.llvm.scalar_types import LoweringError, memory_type, register_type
+from tilework.backends.llvm.types import Type, i1, integer, ptr, vector
 from tilework.backends.llvm.values import Value, constant
-from tilework.ir.types import PointerType, bit_width
 
 Rule = Callable[..., Any]
 
+RULE_FILES = (elementary, scalars)  # importing these fills SCALARS
 RULES: dict[type[Operation], Rule] = {}
-ELEMENTWISE: dict[type[Operation], Rule] = {}
+ELEMENTWISE: dict[type[Operation], Rule] = dict(SCALARS)
 
-FLOATS: dict[type[Attribute], Type] = {Float16Type: f16, BFloat16Type: bf16, Float32Type: f32, Float64Type: f64}
 FAULT_BYTES = 64  # the first bytes of the arena; the fault code is the i32 at its start
 
 
@@ -63,39 +54,6 @@ def lowers(*classes: type[Operation], elementwise: bool = False) -> Callable[[Ru
     return register
 
 
-class LoweringError(ValueError):
-    """An op that the CPU backend cannot compile."""
-
-
-@cache
-def register_type(type: Attribute) -> Type:
-    """The LLVM type of a scalar: ``i32`` -> i32, ``bf16`` -> bfloat, ``f8E5M2`` -> i8, ``!tt.ptr<..>`` -> ptr."""
-    if (found := FLOATS.get(type.__class__)) is not None:
-        return found
-    if isinstance(type, IntegerType):
-        return integer(type.width.data)
-    if isinstance(type, PointerType):
-        return ptr
-    if isinstance(type, IndexType):
-        return i64
-    if bit_width(type) == 8:
-        return i8
-    return ptr  # a buffer
-
-
-@cache
-def memory_type(type: Attribute) -> Type:
-    """The LLVM type of an element in memory: that of a register, but at least a byte."""
-    found = register_type(type)
-    return integer(max(8, found.bits)) if found.kind == "int" else found
-
-
-@cache
-def element_bytes(type: Attribute) -> int:
-    """Bytes between neighbours in memory."""
-    return memory_type(type).bits // 8
-
-
 def shaped(type: Type, lanes: int) -> Type:
     """A vector of `lanes` elements; the scalar itself for 1."""
     return vector(type, lanes) if lanes > 1 else type
@@ -103,6 +61,8 @@ def shaped(type: Type, lanes: int) -> Type:
 
 class Lowering:
     """What a rule sees: the builder of the current function, the values known so far, and the host."""
+
+    device = "the CPU"
 
     def __init__(self, module: Module, builder: Builder, target: Any) -> None:
         self.module, self.builder, self.target = module, builder, target

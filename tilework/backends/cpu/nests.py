@@ -24,11 +24,12 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.backends.cpu.access import access_stride, emit_load, emit_read, emit_store, emit_write
 from tilework.backends.cpu.checks import emit_assert, emit_check
-from tilework.backends.cpu.elementary import FUNCTION_OF
 from tilework.backends.cpu.lanes import Interval, Kind, Linear, Stride, intervals, strides
-from tilework.backends.cpu.lowering import ELEMENTWISE, Lowering, element_bytes, shaped, spread
+from tilework.backends.cpu.lowering import ELEMENTWISE, Lowering, shaped, spread
 from tilework.backends.cpu.reduce import Fold
-from tilework.backends.cpu.scalars import INTEGER_PREDICATES, predicate_of
+from tilework.backends.llvm.elementary import FUNCTION_OF
+from tilework.backends.llvm.scalar_types import element_bytes
+from tilework.backends.llvm.scalars import INTEGER_PREDICATES, predicate_of
 from tilework.backends.llvm.types import i1, i32, i64
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import tt, ttc

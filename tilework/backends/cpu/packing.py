@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute
 
-from tilework.backends.cpu.conversions import widen
-from tilework.backends.cpu.lowering import memory_type
 from tilework.backends.cpu.microkernel import Operand, Unit
 from tilework.backends.llvm.builder import Builder
+from tilework.backends.llvm.conversions import widen
+from tilework.backends.llvm.scalar_types import memory_type
 from tilework.backends.llvm.types import Type, i64, vector
 from tilework.backends.llvm.values import Value, constant
 

@@ -24,9 +24,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.backends.cpu.access import address_of, load, store
 from tilework.backends.cpu.lanes import Kind
-from tilework.backends.cpu.lowering import Lowering, element_bytes, register_type
+from tilework.backends.cpu.lowering import Lowering
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.module import Module
+from tilework.backends.llvm.scalar_types import element_bytes, register_type
 from tilework.backends.llvm.types import Type, void
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import ttc

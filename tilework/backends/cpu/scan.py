@@ -25,8 +25,9 @@ from math import prod
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation
 
-from tilework.backends.cpu.lowering import Lowering, element_bytes, lowers, register_type
+from tilework.backends.cpu.lowering import Lowering, lowers
 from tilework.backends.llvm.builder import Builder
+from tilework.backends.llvm.scalar_types import element_bytes, register_type
 from tilework.backends.llvm.types import i64
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import ttc

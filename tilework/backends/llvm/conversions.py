@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from xdsl.ir import Attribute
 
-from tilework.backends.cpu.lowering import register_type
 from tilework.backends.llvm.builder import Builder
+from tilework.backends.llvm.scalar_types import register_type
 from tilework.backends.llvm.types import Type, f16, f32, f64, i8, i16, i32, i64
 from tilework.backends.llvm.types import bf16 as bfloat
 from tilework.backends.llvm.values import Value, constant

@@ -9,7 +9,7 @@ from xdsl.dialects import arith, ub
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from tilework.backends.cpu.conversions import (
+from tilework.backends.llvm.conversions import (
     from_integer,
     is_float8,
     narrow,
@@ -17,23 +17,22 @@ from tilework.backends.cpu.conversions import (
     to_integer,
     widen,
 )
-from tilework.backends.cpu.lowering import Lowering, LoweringError, element_bytes, lowers, register_type
+from tilework.backends.llvm.rules import Emitting, scalar_rule
+from tilework.backends.llvm.scalar_types import LoweringError, element_bytes, register_type
 from tilework.backends.llvm.types import f32, f64, i64, ptr
 from tilework.backends.llvm.values import Value, constant, signed
 from tilework.ir import tt
 from tilework.ir.arith_ext import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan, RoundingMode
-from tilework.ir.gpu import GpuBarrierOp
-from tilework.ir.llvm import AssumeOp
 from tilework.ir.types import PointerType
 
 
-@lowers(arith.ConstantOp, elementwise=True)
-def lower_constant(low: Lowering, op: Operation) -> Value:
+@scalar_rule(arith.ConstantOp)
+def lower_constant(low: Emitting, op: Operation) -> Value:
     return scalar_constant(low, op.properties["value"])
 
 
-def scalar_constant(low: Lowering, value: Attribute) -> Value:
+def scalar_constant(low: Emitting, value: Attribute) -> Value:
     """The LLVM constant of an IntegerAttr or FloatAttr."""
     if isinstance(value, IntegerAttr):
         return constant(register_type(value.type), value.value.data)
@@ -45,8 +44,8 @@ def scalar_constant(low: Lowering, value: Attribute) -> Value:
     raise LoweringError(f"a tile constant outside of a table: {value}")
 
 
-@lowers(ub.PoisonOp, elementwise=True)
-def lower_poison(low: Lowering, op: Operation) -> Value:
+@scalar_rule(ub.PoisonOp)
+def lower_poison(low: Emitting, op: Operation) -> Value:
     """An undefined value is zero."""
     return constant(register_type(op.results[0].type), 0)
 
@@ -67,12 +66,12 @@ WRAPPING = {
 }
 
 
-@lowers(*WRAPPING, elementwise=True)
-def lower_wrapping(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+@scalar_rule(*WRAPPING)
+def lower_wrapping(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
     return getattr(low.builder, WRAPPING[type(op)])(lhs, rhs)
 
 
-def safe_divisor(low: Lowering, rhs: Value, is_signed: bool) -> Value:
+def safe_divisor(low: Emitting, rhs: Value, is_signed: bool) -> Value:
     """`rhs`, but 1 where the division would be undefined."""
     b = low.builder
     if rhs.constant.__class__ is int:
@@ -84,7 +83,7 @@ def safe_divisor(low: Lowering, rhs: Value, is_signed: bool) -> Value:
     return b.select(is_bad, constant(rhs.type, 1), rhs)
 
 
-def divide(low: Lowering, lhs: Value, rhs: Value, is_signed: bool) -> Value:
+def divide(low: Emitting, lhs: Value, rhs: Value, is_signed: bool) -> Value:
     """Towards zero; by 0 it is 0, by -1 the negative, which wraps around."""
     b = low.builder
     divisor = safe_divisor(low, rhs, is_signed)
@@ -94,24 +93,24 @@ def divide(low: Lowering, lhs: Value, rhs: Value, is_signed: bool) -> Value:
     return b.select(b.icmp("eq", rhs, 0), constant(lhs.type, 0), quotient)
 
 
-def remainder(low: Lowering, lhs: Value, rhs: Value, is_signed: bool) -> Value:
+def remainder(low: Emitting, lhs: Value, rhs: Value, is_signed: bool) -> Value:
     """With the sign of `lhs`; by 0 and by -1 it is 0, which is what the safe divisor 1 gives."""
     divisor = safe_divisor(low, rhs, is_signed)
     return low.builder.srem(lhs, divisor) if is_signed else low.builder.urem(lhs, divisor)
 
 
-@lowers(arith.DivSIOp, arith.DivUIOp, elementwise=True)
-def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+@scalar_rule(arith.DivSIOp, arith.DivUIOp)
+def lower_division(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
     return divide(low, lhs, rhs, type(op) is arith.DivSIOp)
 
 
-@lowers(arith.RemSIOp, arith.RemUIOp, elementwise=True)
-def lower_remainder(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+@scalar_rule(arith.RemSIOp, arith.RemUIOp)
+def lower_remainder(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
     return remainder(low, lhs, rhs, type(op) is arith.RemSIOp)
 
 
-@lowers(arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp, elementwise=True)
-def lower_rounded_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+@scalar_rule(arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
+def lower_rounded_division(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
     """The quotient, one lower (or higher) where there is a remainder and the exact quotient is negative (positive)."""
     b, is_signed = low.builder, type(op) is not arith.CeilDivUIOp
     quotient = divide(low, lhs, rhs, is_signed)
@@ -125,8 +124,8 @@ def lower_rounded_division(low: Lowering, op: Operation, lhs: Value, rhs: Value)
     return b.add(quotient, b.select(b.and_(rest, b.not_(is_negative)), one, zero))
 
 
-@lowers(arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp, elementwise=True)
-def lower_shift(low: Lowering, op: Operation, value: Value, amount: Value) -> Value:
+@scalar_rule(arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp)
+def lower_shift(low: Emitting, op: Operation, value: Value, amount: Value) -> Value:
     b, width = low.builder, value.type.scalar.bits
     shift = {arith.ShLIOp: b.shl, arith.ShRUIOp: b.lshr, arith.ShRSIOp: b.ashr}[type(op)]
     if type(op) is arith.ShRSIOp:
@@ -137,8 +136,8 @@ def lower_shift(low: Lowering, op: Operation, value: Value, amount: Value) -> Va
     return b.select(inside, shift(value, b.and_(amount, width - 1)), constant(value.type, 0))
 
 
-@lowers(tt.MulhiUIOp, elementwise=True)
-def lower_mulhiui(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+@scalar_rule(tt.MulhiUIOp)
+def lower_mulhiui(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
     return low.builder.mul_high(lhs, rhs, False)
 
 
@@ -155,28 +154,28 @@ def predicate_of(op: Operation) -> int:
     return attribute.value.data
 
 
-@lowers(arith.CmpiOp, elementwise=True)
-def lower_cmpi(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+@scalar_rule(arith.CmpiOp)
+def lower_cmpi(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
     return low.builder.icmp(INTEGER_PREDICATES[predicate_of(op)], lhs, rhs)
 
 
-@lowers(SelectOp, arith.SelectOp, elementwise=True)
-def lower_select(low: Lowering, op: Operation, condition: Value, lhs: Value, rhs: Value) -> Value:
+@scalar_rule(SelectOp, arith.SelectOp)
+def lower_select(low: Emitting, op: Operation, condition: Value, lhs: Value, rhs: Value) -> Value:
     return low.builder.select(condition, lhs, rhs)
 
 
 # Floats
 
 
-def widened(low: Lowering, op: Operation, args: tuple[Value, ...]) -> list[Value]:
+def widened(low: Emitting, op: Operation, args: tuple[Value, ...]) -> list[Value]:
     return [widen(low.builder, arg, operand.type) for arg, operand in zip(args, op.operands, strict=True)]
 
 
 FUSED = {arith.AddfOp: "fadd", arith.SubfOp: "fsub", arith.MulfOp: "fmul"}
 
 
-@lowers(*FUSED, elementwise=True)
-def lower_fused(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+@scalar_rule(*FUSED)
+def lower_fused(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
     """A product and a sum may become one instruction with one rounding, if the options say so."""
     b = low.builder
     if low.fuses and (lhs.type.scalar is f32 or lhs.type.scalar is f64):
@@ -198,13 +197,13 @@ FLOAT_RULES: dict[type[Operation], str] = {
 }
 
 
-@lowers(*FLOAT_RULES, elementwise=True)
-def lower_float(low: Lowering, op: Operation, *args: Value) -> Value:
+@scalar_rule(*FLOAT_RULES)
+def lower_float(low: Emitting, op: Operation, *args: Value) -> Value:
     return narrow(low.builder, getattr(low.builder, FLOAT_RULES[type(op)])(*widened(low, op, args)), op.results[0].type)
 
 
-@lowers(arith.NegfOp, elementwise=True)
-def lower_negf(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(arith.NegfOp)
+def lower_negf(low: Emitting, op: Operation, value: Value) -> Value:
     """The sign bit alone; -0 and NaN share a code in some 8-bit floats, and stay as they are."""
     b, type_ = low.builder, op.results[0].type
     if not is_float8(type_):
@@ -212,8 +211,8 @@ def lower_negf(low: Lowering, op: Operation, value: Value) -> Value:
     return narrow(b, b.fneg(widen(b, value, type_)), type_)
 
 
-@lowers(tt.ClampFOp, elementwise=True)
-def lower_clampf(low: Lowering, op: Operation, *args: Value) -> Value:
+@scalar_rule(tt.ClampFOp)
+def lower_clampf(low: Emitting, op: Operation, *args: Value) -> Value:
     """`min(max(x, low), high)`; a NaN in `x` stays with propagateNan = all, and becomes `low` otherwise."""
     b = low.builder
     x, lowest, highest = widened(low, op, args)
@@ -226,8 +225,8 @@ def lower_clampf(low: Lowering, op: Operation, *args: Value) -> Value:
     return narrow(b, limited, op.results[0].type)
 
 
-@lowers(arith.CmpfOp, elementwise=True)
-def lower_cmpf(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+@scalar_rule(arith.CmpfOp)
+def lower_cmpf(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
     lhs, rhs = widened(low, op, (lhs, rhs))
     name = FLOAT_PREDICATES[predicate_of(op)]
     compared = low.builder.fcmp("ord" if name in ("true", "false") else name, lhs, rhs)
@@ -237,44 +236,44 @@ def lower_cmpf(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
 # Conversions
 
 
-@lowers(arith.TruncIOp, elementwise=True)
-def lower_trunci(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(arith.TruncIOp)
+def lower_trunci(low: Emitting, op: Operation, value: Value) -> Value:
     return low.builder.trunc(value, value.type.with_scalar(register_type(op.results[0].type)))
 
 
-@lowers(arith.ExtSIOp, elementwise=True)
-def lower_extsi(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(arith.ExtSIOp)
+def lower_extsi(low: Emitting, op: Operation, value: Value) -> Value:
     return low.builder.sext(value, value.type.with_scalar(register_type(op.results[0].type)))
 
 
-@lowers(arith.ExtUIOp, elementwise=True)
-def lower_extui(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(arith.ExtUIOp)
+def lower_extui(low: Emitting, op: Operation, value: Value) -> Value:
     return low.builder.zext(value, value.type.with_scalar(register_type(op.results[0].type)))
 
 
-@lowers(arith.IndexCastOp, elementwise=True)
-def lower_index_cast(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(arith.IndexCastOp)
+def lower_index_cast(low: Emitting, op: Operation, value: Value) -> Value:
     return low.builder.cast(value, value.type.with_scalar(register_type(op.results[0].type)), is_signed=True)
 
 
-@lowers(arith.SIToFPOp, arith.UIToFPOp, elementwise=True)
-def lower_from_integer(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(arith.SIToFPOp, arith.UIToFPOp)
+def lower_from_integer(low: Emitting, op: Operation, value: Value) -> Value:
     return from_integer(low.builder, value, op.results[0].type, type(op) is arith.SIToFPOp)
 
 
-@lowers(arith.FPToSIOp, arith.FPToUIOp, elementwise=True)
-def lower_to_integer(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(arith.FPToSIOp, arith.FPToUIOp)
+def lower_to_integer(low: Emitting, op: Operation, value: Value) -> Value:
     wanted = register_type(op.results[0].type)
     return to_integer(low.builder, value, op.operands[0].type, wanted, type(op) is arith.FPToSIOp)
 
 
-@lowers(arith.ExtFOp, arith.TruncFOp, elementwise=True)
-def lower_float_cast(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(arith.ExtFOp, arith.TruncFOp)
+def lower_float_cast(low: Emitting, op: Operation, value: Value) -> Value:
     return narrow(low.builder, widen(low.builder, value, op.operands[0].type), op.results[0].type)
 
 
-@lowers(tt.FpToFpOp, elementwise=True)
-def lower_fp_to_fp(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(tt.FpToFpOp)
+def lower_fp_to_fp(low: Emitting, op: Operation, value: Value) -> Value:
     """8-bit floats saturate when rounding to nearest; towards zero never overflows."""
     b, source, target = low.builder, op.operands[0].type, op.results[0].type
     mode = op.properties.get("rounding")
@@ -284,8 +283,8 @@ def lower_fp_to_fp(low: Lowering, op: Operation, value: Value) -> Value:
     return narrow(b, wide, target, saturate=is_float8(target))
 
 
-@lowers(tt.BitcastOp, arith.BitcastOp, elementwise=True)
-def lower_bitcast(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(tt.BitcastOp, arith.BitcastOp)
+def lower_bitcast(low: Emitting, op: Operation, value: Value) -> Value:
     b, wanted = low.builder, value.type.with_scalar(register_type(op.results[0].type))
     if value.type.is_pointer and not wanted.is_pointer:
         return b.bitcast(b.ptrtoint(value, value.type.with_scalar(i64)), wanted)
@@ -294,13 +293,13 @@ def lower_bitcast(low: Lowering, op: Operation, value: Value) -> Value:
     return b.bitcast(value, wanted)
 
 
-@lowers(tt.IntToPtrOp, elementwise=True)
-def lower_int_to_ptr(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(tt.IntToPtrOp)
+def lower_int_to_ptr(low: Emitting, op: Operation, value: Value) -> Value:
     return low.builder.inttoptr(value, value.type.with_scalar(ptr))
 
 
-@lowers(tt.PtrToIntOp, elementwise=True)
-def lower_ptr_to_int(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(tt.PtrToIntOp)
+def lower_ptr_to_int(low: Emitting, op: Operation, value: Value) -> Value:
     return low.builder.ptrtoint(value, value.type.with_scalar(register_type(op.results[0].type)))
 
 
@@ -310,37 +309,13 @@ def pointee_bytes(pointer: Attribute) -> int:
     return element_bytes(pointer.pointee)
 
 
-@lowers(tt.AddPtrOp, elementwise=True)
-def lower_addptr(low: Lowering, op: Operation, pointer: Value, offset: Value) -> Value:
+@scalar_rule(tt.AddPtrOp)
+def lower_addptr(low: Emitting, op: Operation, pointer: Value, offset: Value) -> Value:
     b = low.builder
     wide = b.cast(offset, offset.type.with_scalar(i64), is_signed=True)
     return b.gep(pointer, b.mul(wide, pointee_bytes(op.operands[0].type)))
 
 
-@lowers(RemfOp, elementwise=True)
-def lower_remf(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+@scalar_rule(RemfOp)
+def lower_remf(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
     return narrow(low.builder, low.function("fmod", *widened(low, op, (lhs, rhs))), op.results[0].type)
-
-
-# The program
-
-
-@lowers(tt.GetProgramIdOp, elementwise=True)
-def lower_program_id(low: Lowering, op: Operation) -> Value:
-    return low.program[axis_of(op)]
-
-
-@lowers(tt.GetNumProgramsOp, elementwise=True)
-def lower_num_programs(low: Lowering, op: Operation) -> Value:
-    return low.grid[axis_of(op)]
-
-
-def axis_of(op: Operation) -> int:
-    axis = op.properties["axis"]
-    assert isinstance(axis, IntegerAttr)
-    return axis.value.data
-
-
-@lowers(GpuBarrierOp, AssumeOp)
-def lower_nothing(low: Lowering, op: Operation) -> None:
-    """One thread runs a program, so there is nothing to wait for; assumptions are for the passes before."""

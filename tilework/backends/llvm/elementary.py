@@ -8,10 +8,11 @@ from xdsl.dialects import math
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
-from tilework.backends.cpu.conversions import narrow, to_odd, widen
-from tilework.backends.cpu.lowering import Lowering, LoweringError, lowers, register_type
-from tilework.backends.cpu.scalars import widened
+from tilework.backends.llvm.conversions import narrow, to_odd, widen
 from tilework.backends.llvm.math.table import LIBDEVICE
+from tilework.backends.llvm.rules import Emitting, scalar_rule
+from tilework.backends.llvm.scalar_types import LoweringError, register_type
+from tilework.backends.llvm.scalars import widened
 from tilework.backends.llvm.types import f32, f64, i64
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import tt
@@ -53,13 +54,13 @@ FUNCTION_OF: dict[type[Operation], str] = {
 }
 
 
-@lowers(*FUNCTION_OF, elementwise=True)
-def lower_function(low: Lowering, op: Operation, *args: Value) -> Value:
+@scalar_rule(*FUNCTION_OF)
+def lower_function(low: Emitting, op: Operation, *args: Value) -> Value:
     return narrow(low.builder, low.function(FUNCTION_OF[type(op)], *widened(low, op, args)), op.results[0].type)
 
 
-@lowers(math.FmaOp, elementwise=True)
-def lower_fma(low: Lowering, op: Operation, x: Value, y: Value, z: Value) -> Value:
+@scalar_rule(math.FmaOp)
+def lower_fma(low: Emitting, op: Operation, x: Value, y: Value, z: Value) -> Value:
     """One rounding. Narrow formats compute in f64, where the product is exact, and round the sum to odd."""
     b = low.builder
     if x.type.scalar is f32 or x.type.scalar is f64:
@@ -87,17 +88,17 @@ INTEGER_FUNCTIONS: dict[type[Operation], str] = {
 }
 
 
-@lowers(*INTEGER_FUNCTIONS, elementwise=True)
-def lower_integer_function(low: Lowering, op: Operation, value: Value) -> Value:
+@scalar_rule(*INTEGER_FUNCTIONS)
+def lower_integer_function(low: Emitting, op: Operation, value: Value) -> Value:
     return getattr(low.builder, INTEGER_FUNCTIONS[type(op)])(value)
 
 
-@lowers(tt.ExternElementwiseOp, elementwise=True)
-def lower_extern(low: Lowering, op: Operation, *args: Value) -> Value:
+@scalar_rule(tt.ExternElementwiseOp)
+def lower_extern(low: Emitting, op: Operation, *args: Value) -> Value:
     name = op.properties["symbol"]
     assert isinstance(name, StringAttr)
     if name.data not in LIBDEVICE:
-        raise LoweringError(f"the CPU has no function '{name.data}' (extern_elementwise)")
+        raise LoweringError(f"{low.device} has no function '{name.data}' (extern_elementwise)")
     b, result = low.builder, op.results[0].type
     made = low.function(LIBDEVICE[name.data][0], *args)
     wanted = made.type.with_scalar(register_type(result))
