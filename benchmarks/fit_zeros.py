@@ -17,6 +17,7 @@ mp.mp.dps = 80
 NEAR, ORIGIN = 25, 3  # the expansions for large x start at NEAR; those of Y around the origin end at ORIGIN
 FIRST, LAST = 2, 16  # quarter turns counted from -pi/4 (J) or pi/4 (Y)
 DEGREE = 18
+CENTRES = (3.5, 5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0)
 
 
 def parts(value: Any, count: int) -> list[float]:
@@ -36,7 +37,12 @@ def interpolate(function: Callable[[Any], Any], low: float, high: float, degree:
     return list(mp.lu_solve(matrix, mp.matrix([function(point) for point in points])))
 
 
-def show(name: str, comment: str, rows: list[list[float]]) -> None:
+def fixed(value: Any) -> int:
+    """In units of 2^-192."""
+    return int(mp.nint(mp.ldexp(value, 192)))
+
+
+def show(name: str, comment: str, rows: list[list[float]] | list[list[int]]) -> None:
     """A flat tuple, each row on lines of its own."""
     print(f"# {comment}\n{name} = (")
     for row in rows:
@@ -60,6 +66,10 @@ def node_rows(order: int, second: bool) -> list[list[float]]:
             place -= function(place, 1 - is_zero) / function(place, 2 - is_zero)
         rows.append(parts(place, 3) + parts(function(place, int(is_zero)), 2))
     return rows
+
+
+def centre_row(centre: float) -> list[int]:
+    return [fixed(bessel(order, second)(mp.mpf(centre))) for second in (False, True) for order in (0, 1)]
 
 
 def modulus_and_phase(order: int, x: Any) -> tuple[Any, Any]:
@@ -121,6 +131,8 @@ def main() -> None:
     ])  # fmt: skip
     print("TWO_OVER_PI = " + repr(tuple(parts(2 / mp.pi, 2))))
     print("EIGHTH_PI = " + repr(tuple(parts(mp.pi / 8, 2))))
+    show("BESSEL_CENTRES", "J0, J1, Y0, Y1 of 3.5, 5, 7, 10, 14 ... 56, in units of 2^-192", list(map(centre_row, CENTRES)))
+    print(f"HALF_PI_FIXED = {fixed(mp.pi / 2)}")
     show(
         "LGAMMA_ZEROS",
         "below the pole -2, above and below -3 ... -17: the zero z; H(s), its first in two parts: see `gamma.py`",

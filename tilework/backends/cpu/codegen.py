@@ -12,8 +12,6 @@ the arena; each has a part of the arena for itself.
 `emit_module` leaves the size of the arena on the module, as the attribute ``ttc.arena_bytes``; `arena_size` reads it.
 """
 
-import re
-
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
@@ -25,7 +23,7 @@ from tilework.backends.cpu.target import HostTarget
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.compile import data_layout, host_target_machine
 from tilework.backends.llvm.debug import LineTable
-from tilework.backends.llvm.module import Module
+from tilework.backends.llvm.module import Module, plain_symbol
 from tilework.backends.llvm.scalar_types import register_type
 from tilework.backends.llvm.types import Type, i32, i64, ptr, struct, void
 from tilework.backends.llvm.values import Value, constant
@@ -126,7 +124,7 @@ class Emitter:
         """The head of a function that kernels call."""
         params = [(register_type(param), f"a{position}") for position, param in enumerate(type.inputs)]
         function = self.module.function(
-            internal_symbol(name), result_type(type), [*params, *CONTEXT], linkage="internal", attributes=("nounwind",)
+            plain_symbol(name), result_type(type), [*params, *CONTEXT], linkage="internal", attributes=("nounwind",)
         )
         low = Lowering(self.module, Builder(function), self.target)
         self.bind(low, function.args[len(params) :])
@@ -169,11 +167,6 @@ def split(b: Builder, number: Value, size: Value) -> tuple[Value, Value]:
     return quotient, b.sub(number, b.mul(quotient, wide))
 
 
-def internal_symbol(name: str) -> str:
-    """A name that LLVM reads without quotes; names of functions contain the spelling of constants."""
-    return re.sub(r"[^A-Za-z0-9_.]", lambda found: f"${ord(found[0]):x}", name)
-
-
 def result_type(type: FunctionType) -> Type:
     """void, the one result, or a struct of all."""
     made = [register_type(result) for result in type.outputs]
@@ -188,7 +181,7 @@ def lower_call(low: Lowering, op: Operation) -> tuple[Value, ...]:
     type_ = void if not made else made[0] if len(made) == 1 else struct(*made)
     args = [*(low[operand] for operand in op.operands), *low.program, *low.grid, low.arena]
     b = low.builder
-    target = Value(ptr, f"@{internal_symbol(callee.root_reference.data)}")  # defined in this module, maybe further down
+    target = Value(ptr, f"@{plain_symbol(callee.root_reference.data)}")  # defined in this module, maybe further down
     result = b.call(target, type_, args)
     if low.sanitizes:
         checks.stop_with_callee(low)

@@ -26,10 +26,11 @@ def later_stages(options: CompileOptions, target: GPUTarget) -> dict[str, Stage]
     """The stages after TTGIR."""
 
     def llir(module: Any) -> str:
-        raise StageError(
-            f"tilework cannot yet lower TTGIR to LLVM IR for {target}; a kernel in Python ends at the stage ttgir. A file"
-            " of a later stage goes on from there: tilework.compile('kernel.llir') or 'kernel.ptx', or ir_override"
-        )
+        from tilework.backends.gpu.codegen import emit_module
+
+        capability = capability_of(options.arch) if options.arch else int(target.arch)
+        lines = not knobs.compilation.disable_line_info
+        return emit_module(module, capability, fuses=options.enable_fp_fusion, lines=lines, options=options)
 
     return {
         "llir": llir,

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from tilework.backends.llvm.conversions import narrow, to_odd, widen
 from tilework.backends.llvm.math.table import LIBDEVICE
-from tilework.backends.llvm.rules import Emitting, scalar_rule
+from tilework.backends.llvm.rules import Emitting, result_type, scalar_rule
 from tilework.backends.llvm.scalar_types import LoweringError, register_type
 from tilework.backends.llvm.scalars import widened
 from tilework.backends.llvm.types import f32, f64, i64
@@ -56,7 +56,7 @@ FUNCTION_OF: dict[type[Operation], str] = {
 
 @scalar_rule(*FUNCTION_OF)
 def lower_function(low: Emitting, op: Operation, *args: Value) -> Value:
-    return narrow(low.builder, low.function(FUNCTION_OF[type(op)], *widened(low, op, args)), op.results[0].type)
+    return narrow(low.builder, low.function(FUNCTION_OF[type(op)], *widened(low, op, args)), result_type(op))
 
 
 @scalar_rule(math.FmaOp)
@@ -66,7 +66,7 @@ def lower_fma(low: Emitting, op: Operation, x: Value, y: Value, z: Value) -> Val
     if x.type.scalar is f32 or x.type.scalar is f64:
         return b.fma(x, y, z)
     double = x.type.with_scalar(f64)
-    x, y, z = (b.fpext(widen(b, arg, op.results[0].type), double) for arg in (x, y, z))
+    x, y, z = (b.fpext(widen(b, arg, result_type(op)), double) for arg in (x, y, z))
     product = b.fmul(x, y)
     total = b.fadd(product, z)
     other = b.fsub(total, product)
@@ -77,7 +77,7 @@ def lower_fma(low: Emitting, op: Operation, x: Value, y: Value, z: Value) -> Val
     grows = b.icmp("sge", b.xor(bits, b.bitcast(error, bits.type)), 0)  # error and total have the same sign
     step = b.select(grows, constant(bits.type, 1), constant(bits.type, -1))
     odd = b.select(b.and_(is_inexact, is_even), b.add(bits, step), bits)
-    return narrow(b, to_odd(b, b.bitcast(odd, double)), op.results[0].type)
+    return narrow(b, to_odd(b, b.bitcast(odd, double)), result_type(op))
 
 
 INTEGER_FUNCTIONS: dict[type[Operation], str] = {
@@ -99,7 +99,7 @@ def lower_extern(low: Emitting, op: Operation, *args: Value) -> Value:
     assert isinstance(name, StringAttr)
     if name.data not in LIBDEVICE:
         raise LoweringError(f"{low.device} has no function '{name.data}' (extern_elementwise)")
-    b, result = low.builder, op.results[0].type
+    b, result = low.builder, result_type(op)
     made = low.function(LIBDEVICE[name.data][0], *args)
     wanted = made.type.with_scalar(register_type(result))
     if made.type is wanted:

@@ -10,6 +10,7 @@ Attribute groups, metadata, declarations and string constants are interned by th
 first use, so equal programs give equal text.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -204,3 +205,8 @@ class Module:
             parts.append(f"!llvm.dbg.cu = !{{{self.compile_unit}}}")
         parts.extend(self.node_lines)
         return "\n".join(parts) + "\n"
+
+
+def plain_symbol(name: str) -> str:
+    """A name that LLVM reads without quotes; names of functions contain the spelling of constants."""
+    return re.sub(r"[^A-Za-z0-9_.]", lambda found: f"${ord(found[0]):x}", name)

@@ -11,10 +11,11 @@ width. `scalars.py` and `elementary.py` fill the table.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.values import Value
+from tilework.ir.types import element_type
 
 Rule = Callable[..., Any]
 SCALARS: dict[type[Operation], Rule] = {}
@@ -51,3 +52,13 @@ def scalar_rule(*classes: type[Operation]) -> Callable[[Rule], Rule]:
         return rule
 
     return register
+
+
+def result_type(op: Operation) -> Attribute:
+    """The type of one element of the result."""
+    return element_type(op.results[0].type)
+
+
+def operand_type(op: Operation) -> Attribute:
+    """The type of one element of the first operand."""
+    return element_type(op.operands[0].type)

@@ -17,14 +17,14 @@ from tilework.backends.llvm.conversions import (
     to_integer,
     widen,
 )
-from tilework.backends.llvm.rules import Emitting, scalar_rule
+from tilework.backends.llvm.rules import Emitting, operand_type, result_type, scalar_rule
 from tilework.backends.llvm.scalar_types import LoweringError, element_bytes, register_type
 from tilework.backends.llvm.types import f32, f64, i64, ptr
 from tilework.backends.llvm.values import Value, constant, signed
 from tilework.ir import tt
 from tilework.ir.arith_ext import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan, RoundingMode
-from tilework.ir.types import PointerType
+from tilework.ir.types import PointerType, element_type
 
 
 @scalar_rule(arith.ConstantOp)
@@ -47,7 +47,7 @@ def scalar_constant(low: Emitting, value: Attribute) -> Value:
 @scalar_rule(ub.PoisonOp)
 def lower_poison(low: Emitting, op: Operation) -> Value:
     """An undefined value is zero."""
-    return constant(register_type(op.results[0].type), 0)
+    return constant(register_type(result_type(op)), 0)
 
 
 # Integers
@@ -168,7 +168,7 @@ def lower_select(low: Emitting, op: Operation, condition: Value, lhs: Value, rhs
 
 
 def widened(low: Emitting, op: Operation, args: tuple[Value, ...]) -> list[Value]:
-    return [widen(low.builder, arg, operand.type) for arg, operand in zip(args, op.operands, strict=True)]
+    return [widen(low.builder, arg, element_type(operand.type)) for arg, operand in zip(args, op.operands, strict=True)]
 
 
 FUSED = {arith.AddfOp: "fadd", arith.SubfOp: "fsub", arith.MulfOp: "fmul"}
@@ -183,7 +183,7 @@ def lower_fused(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
         made = getattr(b, FUSED[type(op)])(lhs, rhs)
         b.flags = ""
         return made
-    return narrow(b, getattr(b, FUSED[type(op)])(*widened(low, op, (lhs, rhs))), op.results[0].type)
+    return narrow(b, getattr(b, FUSED[type(op)])(*widened(low, op, (lhs, rhs))), result_type(op))
 
 
 FLOAT_RULES: dict[type[Operation], str] = {
@@ -199,13 +199,13 @@ FLOAT_RULES: dict[type[Operation], str] = {
 
 @scalar_rule(*FLOAT_RULES)
 def lower_float(low: Emitting, op: Operation, *args: Value) -> Value:
-    return narrow(low.builder, getattr(low.builder, FLOAT_RULES[type(op)])(*widened(low, op, args)), op.results[0].type)
+    return narrow(low.builder, getattr(low.builder, FLOAT_RULES[type(op)])(*widened(low, op, args)), result_type(op))
 
 
 @scalar_rule(arith.NegfOp)
 def lower_negf(low: Emitting, op: Operation, value: Value) -> Value:
     """The sign bit alone; -0 and NaN share a code in some 8-bit floats, and stay as they are."""
-    b, type_ = low.builder, op.results[0].type
+    b, type_ = low.builder, result_type(op)
     if not is_float8(type_):
         return b.fneg(value)
     return narrow(b, b.fneg(widen(b, value, type_)), type_)
@@ -222,7 +222,7 @@ def lower_clampf(low: Emitting, op: Operation, *args: Value) -> Value:
         limited = b.minimum(b.maximum(x, lowest), highest)
     else:
         limited = b.minnum(b.maxnum(x, lowest), highest)
-    return narrow(b, limited, op.results[0].type)
+    return narrow(b, limited, result_type(op))
 
 
 @scalar_rule(arith.CmpfOp)
@@ -238,44 +238,44 @@ def lower_cmpf(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
 
 @scalar_rule(arith.TruncIOp)
 def lower_trunci(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.trunc(value, value.type.with_scalar(register_type(op.results[0].type)))
+    return low.builder.trunc(value, value.type.with_scalar(register_type(result_type(op))))
 
 
 @scalar_rule(arith.ExtSIOp)
 def lower_extsi(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.sext(value, value.type.with_scalar(register_type(op.results[0].type)))
+    return low.builder.sext(value, value.type.with_scalar(register_type(result_type(op))))
 
 
 @scalar_rule(arith.ExtUIOp)
 def lower_extui(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.zext(value, value.type.with_scalar(register_type(op.results[0].type)))
+    return low.builder.zext(value, value.type.with_scalar(register_type(result_type(op))))
 
 
 @scalar_rule(arith.IndexCastOp)
 def lower_index_cast(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.cast(value, value.type.with_scalar(register_type(op.results[0].type)), is_signed=True)
+    return low.builder.cast(value, value.type.with_scalar(register_type(result_type(op))), is_signed=True)
 
 
 @scalar_rule(arith.SIToFPOp, arith.UIToFPOp)
 def lower_from_integer(low: Emitting, op: Operation, value: Value) -> Value:
-    return from_integer(low.builder, value, op.results[0].type, type(op) is arith.SIToFPOp)
+    return from_integer(low.builder, value, result_type(op), type(op) is arith.SIToFPOp)
 
 
 @scalar_rule(arith.FPToSIOp, arith.FPToUIOp)
 def lower_to_integer(low: Emitting, op: Operation, value: Value) -> Value:
-    wanted = register_type(op.results[0].type)
-    return to_integer(low.builder, value, op.operands[0].type, wanted, type(op) is arith.FPToSIOp)
+    wanted = register_type(result_type(op))
+    return to_integer(low.builder, value, operand_type(op), wanted, type(op) is arith.FPToSIOp)
 
 
 @scalar_rule(arith.ExtFOp, arith.TruncFOp)
 def lower_float_cast(low: Emitting, op: Operation, value: Value) -> Value:
-    return narrow(low.builder, widen(low.builder, value, op.operands[0].type), op.results[0].type)
+    return narrow(low.builder, widen(low.builder, value, operand_type(op)), result_type(op))
 
 
 @scalar_rule(tt.FpToFpOp)
 def lower_fp_to_fp(low: Emitting, op: Operation, value: Value) -> Value:
     """8-bit floats saturate when rounding to nearest; towards zero never overflows."""
-    b, source, target = low.builder, op.operands[0].type, op.results[0].type
+    b, source, target = low.builder, operand_type(op), result_type(op)
     mode = op.properties.get("rounding")
     wide = widen(b, value, source)
     if isinstance(mode, IntegerAttr) and mode.value.data == RoundingMode.RTZ:
@@ -285,7 +285,7 @@ def lower_fp_to_fp(low: Emitting, op: Operation, value: Value) -> Value:
 
 @scalar_rule(tt.BitcastOp, arith.BitcastOp)
 def lower_bitcast(low: Emitting, op: Operation, value: Value) -> Value:
-    b, wanted = low.builder, value.type.with_scalar(register_type(op.results[0].type))
+    b, wanted = low.builder, value.type.with_scalar(register_type(result_type(op)))
     if value.type.is_pointer and not wanted.is_pointer:
         return b.bitcast(b.ptrtoint(value, value.type.with_scalar(i64)), wanted)
     if wanted.is_pointer and not value.type.is_pointer:
@@ -300,7 +300,7 @@ def lower_int_to_ptr(low: Emitting, op: Operation, value: Value) -> Value:
 
 @scalar_rule(tt.PtrToIntOp)
 def lower_ptr_to_int(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.ptrtoint(value, value.type.with_scalar(register_type(op.results[0].type)))
+    return low.builder.ptrtoint(value, value.type.with_scalar(register_type(result_type(op))))
 
 
 def pointee_bytes(pointer: Attribute) -> int:
@@ -313,9 +313,9 @@ def pointee_bytes(pointer: Attribute) -> int:
 def lower_addptr(low: Emitting, op: Operation, pointer: Value, offset: Value) -> Value:
     b = low.builder
     wide = b.cast(offset, offset.type.with_scalar(i64), is_signed=True)
-    return b.gep(pointer, b.mul(wide, pointee_bytes(op.operands[0].type)))
+    return b.gep(pointer, b.mul(wide, pointee_bytes(operand_type(op))))
 
 
 @scalar_rule(RemfOp)
 def lower_remf(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
-    return narrow(low.builder, low.function("fmod", *widened(low, op, (lhs, rhs))), op.results[0].type)
+    return narrow(low.builder, low.function("fmod", *widened(low, op, (lhs, rhs))), result_type(op))

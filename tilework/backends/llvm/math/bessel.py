@@ -7,12 +7,10 @@ J0, J1, Y0, Y1 are `@tilework.bessel(kind, x)`, which keeps about 95 bits, near 
                          its terms follow from the first by Bessel's equation
     beyond               sqrt(2/(pi x)) M(x) cos(x - pi/4 + p(x)), the phase reduced as if with infinite precision
 
-J_n and Y_n of higher order come from these by recurrence in pairs, upwards or (J_n, n > x) downwards.
+J_n and Y_n of higher order come from these by recurrence in pairs, upwards or (J_n, n > x) downwards. Upwards, the error
+is below n 2^-95 of the size of the oscillation, so next to a zero they are computed once more: see `bessel_zeros.py`.
 
-All are within one unit, except J_n and Y_n with n >= 2 at the float nearest to a zero, if that is unusually near: the
-error is below 2^-100 of the size of the oscillation, sqrt(2/(pi x)), which may be more than 2 units there. Of the
-floats nearest to the first thirty zeros of orders 2, 3, 5, 10 and 50 this is so at one: Y_5(6.747183824871022), which
-is 1.5e-18, is off by 16 units.
+All are within one unit.
 """
 
 import math
@@ -22,6 +20,7 @@ from fractions import Fraction
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.math import coefficients as c
 from tilework.backends.llvm.math import zeros
+from tilework.backends.llvm.math.bessel_zeros import close_to_zero
 from tilework.backends.llvm.math.exponential import exp_parts
 from tilework.backends.llvm.math.lanes import (
     Lanes,
@@ -62,6 +61,7 @@ NEAR = 25.0
 FIRST, ROWS, ROW = 2, 15, 5  # of `zeros.BESSEL_NODES`: quarter turns before the first row, rows of a kind, its numbers
 DEGREE = 18
 TERMS = 60
+CLOSE = 2.0**-30  # J_n, Y_n below n times this and their neighbour are next to a zero
 
 
 def cylinder(b: Builder, kind: int, x: Value) -> Pair:
@@ -261,7 +261,7 @@ def signed_like(value: Lanes, x: Lanes) -> Lanes:
 j0, j1, y0, y1 = of_kind("j0", J0), of_kind("j1", J1), of_kind("y0", Y0), of_kind("y1", Y1)
 
 
-def upwards(b: Builder, n: Value, x: Lanes, zeroth: Pair, first: Pair) -> Pair:
+def upwards(b: Builder, is_second: bool, n: Value, x: Lanes, zeroth: Pair, first: Pair) -> Lanes:
     """F_n by F_{k+1} = 2k/x F_k - F_{k-1}."""
     inverse = pair_quotient(exact(x.const(2.0)), exact(x))
     with b.loop_carrying(constant(i64, 1), n, 1, [*values(zeroth), *values(first)], unroll=1) as loop:
@@ -269,7 +269,18 @@ def upwards(b: Builder, n: Value, x: Lanes, zeroth: Pair, first: Pair) -> Pair:
         k = to_float(Lanes(b, loop.index))
         above = pair_plus(pair_times(pair_scaled(inverse, k), here), pair_negative(before))
         loop.next([*values(here), *values(above)])
-    return pair_where(Lanes(b, b.icmp("eq", n, 0)), zeroth, pairs(b, loop.results)[1])
+    before, here = pairs(b, loop.results)
+    order = Lanes(b, n)
+    result = rounded(pair_where(order.equal(0), zeroth, here))
+    # F_n' = F_{n-1} at a zero, so F_{n-1} is as large as the oscillation there
+    is_close = abs(here.hi) < abs(before.hi) * smaller(to_float(order) * CLOSE, 0.25)
+    again = b.if_else(
+        (is_close & (order > 1)).v,
+        lambda: [close_to_zero(b, is_second, n, x).v],
+        lambda: [result.v],
+        weights=(1, 1000),
+    )
+    return Lanes(b, again[0])
 
 
 def is_beyond(b: Builder, n: Value, x: Lanes) -> Lanes:
@@ -282,7 +293,7 @@ def yn_body(b: Builder, args: tuple[Value, ...]) -> Value:
     n, x = args[0], Lanes(b, args[1])
     beyond = is_beyond(b, n, x)
     steps = b.select((~beyond & (x < math.inf)).v, n, constant(i64, 1))
-    result = rounded(upwards(b, steps, x, cylinder(b, Y0, x.v), cylinder(b, Y1, x.v)))
+    result = upwards(b, True, steps, x, cylinder(b, Y0, x.v), cylinder(b, Y1, x.v))
     overflown = beyond | (result.is_nan() & (x < math.inf))
     return where(x.equal(math.inf), 0.0, where(overflown, -math.inf, result)).v
 
@@ -299,7 +310,7 @@ def jn_body(b: Builder, args: tuple[Value, ...]) -> Value:
 
     def up() -> list[Value]:
         steps = b.select((x < math.inf).v, n, constant(i64, 1))
-        return [rounded(upwards(b, steps, x, zeroth, first)).v]
+        return [upwards(b, False, steps, x, zeroth, first).v]
 
     value = b.if_else(is_forward.v, up, down)[0]
     return where(x.equal(math.inf), 0.0, Lanes(b, value)).v

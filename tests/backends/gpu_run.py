@@ -1,0 +1,94 @@
+"""A kernel compiled to PTX and run in the emulator, beside what the evaluator says about its TTIR.
+
+    problem = check(Config("softmax", 90))              None, or what differs
+    .venv/bin/python -m tests.backends.gpu_run softmax add --arch 80 --warps 8
+"""
+
+import argparse
+import sys
+import time
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tests.pipeline.gpu import CASES, Config, contents, difference, ttgir, wanted
+from tilework.backends.cuda import ptx_text
+from tilework.backends.cuda.ptx import PtxSettings, to_ptx
+from tilework.backends.gpu.codegen import emit_module
+from tilework.emulator.device import Device
+from tilework.errors import PassError
+
+CPU = {80: "sm_80", 86: "sm_86", 89: "sm_89", 90: "sm_90a"}
+VERSION = 88
+
+
+def llvm_text(config: Config, lines: bool = True) -> str:
+    return emit_module(ttgir(config), config.arch, lines=lines)
+
+
+@cache
+def ptx_of(config: Config) -> str:
+    return to_ptx(llvm_text(config), PtxSettings(CPU[config.arch], VERSION))
+
+
+def run_ptx(config: Config, text: str, checks: bool = True) -> list[tuple[str, np.ndarray[Any, Any]]]:
+    """What the kernel leaves in its arrays."""
+    case = CASES[config.name]
+    arrays = case.arguments(np.random.default_rng(11))
+    names = [name for name in case.kernel.arg_names if name in case.signature]
+    device = Device(check=checks)
+    uploaded = [(array, device.upload(array)) for value in arrays.values() for array in flat(value)]
+    memory = [(array, device.upload(array)) for array in case.memory(arrays)]
+    known = {id(array): address for array, address in (*uploaded, *memory)}
+    function = device.load(text).function(case.kernel.__name__)
+    facts = ptx_text.told(text)
+    scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * int(np.prod(case.grid))))
+    args = [known.get(id(arrays[name]), arrays[name]) for name in names]
+    device.launch(function, case.grid, 32 * config.warps, [*args, scratch, 0], facts.get("shared", 0))
+    device.synchronize()
+    for array, address in (*uploaded, *memory):
+        array[...] = device.download(address, array)
+    return list(contents(arrays))
+
+
+def flat(value: Any) -> list[np.ndarray[Any, Any]]:
+    values = value if isinstance(value, list) else [value]
+    return [array for array in values if isinstance(array, np.ndarray)]
+
+
+def check(config: Config, checks: bool = True) -> str | None:
+    """What is wrong, in words."""
+    try:
+        text = ptx_of(config)
+    except PassError as error:
+        return f"{config}: {error}"
+    found = difference(wanted(config.name, config.arch), run_ptx(config, text, checks))
+    return None if found is None else f"{config}: {found}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--arch", type=int, default=90)
+    parser.add_argument("--warps", type=int, default=4)
+    parser.add_argument("--stages", type=int, default=3)
+    parser.add_argument("--emit", choices=("llir", "ptx", "ttgir"), help="print this instead of running")
+    parser.add_argument("--no-checks", action="store_true")
+    given = parser.parse_args()
+    for name in given.names or sorted(CASES):
+        config = Config(name, given.arch, given.warps, given.stages)
+        if given.emit:
+            print({"llir": llvm_text, "ptx": ptx_of, "ttgir": ttgir}[given.emit](config))
+            continue
+        start = time.perf_counter()
+        try:
+            problem = check(config, not given.no_checks)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {str(error)[:1500]}"
+        print(f"{name:30} {'ok' if problem is None else problem}  ({time.perf_counter() - start:.1f} s)")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

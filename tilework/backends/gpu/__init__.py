@@ -1,0 +1,1 @@
+"""TTGIR to LLVM IR, one rule file per family of ops."""

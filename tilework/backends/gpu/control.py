@@ -1,0 +1,239 @@
+"""Rules of control flow: loops, branches and calls carry the registers of all their values.
+
+    flat = flatten(low, values)             # the LLVM values of several IR values, one after the other
+    parts = Shape.of(low, values).split(flat)
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tilework.backends.gpu.lowering import SHARED_SPACE, Lowering, lowers, register_count
+from tilework.backends.gpu.shared import Shared
+from tilework.backends.llvm.module import Block as Label
+from tilework.backends.llvm.module import plain_symbol
+from tilework.backends.llvm.scalar_types import register_type
+from tilework.backends.llvm.types import Type, i64, pointer, ptr, struct, void
+from tilework.backends.llvm.values import Value
+from tilework.ir import tt
+from tilework.ir.ttg.types import AsyncTokenType, MemDescType
+from tilework.ir.types import TensorDescType, array_values, element_type
+
+
+def flatten(values: Sequence[Any]) -> list[Value]:
+    """The LLVM values of several values: registers, or the address of memory."""
+    found: list[Value] = []
+    for value in values:
+        found.extend((value.base,) if isinstance(value, Shared) else value)
+    return found
+
+
+def split(like: Sequence[Any], flat: Sequence[Value]) -> list[Any]:
+    """Undo `flatten` for values of the same form."""
+    found: list[Any] = []
+    place = 0
+    for value in like:
+        count = 1 if isinstance(value, Shared) else len(value)
+        part = tuple(flat[place : place + count])
+        found.append(Shared(part[0], value.origin) if isinstance(value, Shared) else part)
+        place += count
+    return found
+
+
+def types_of(type: Attribute) -> list[Type]:
+    """The LLVM types of one value."""
+    if isinstance(type, AsyncTokenType):
+        return []
+    if isinstance(type, MemDescType):
+        return [pointer(SHARED_SPACE)]
+    if isinstance(type, TensorDescType):
+        return [ptr]
+    return [register_type(element_type(type))] * register_count(type)
+
+
+def from_types(type: Attribute, flat: Sequence[Value]) -> Any:
+    """A value made of its LLVM values."""
+    return Shared(flat[0]) if isinstance(type, MemDescType) else tuple(flat)
+
+
+@lowers(scf.ForOp)
+def lower_for(low: Lowering, op: Operation) -> list[Any]:
+    b, block = low.builder, op.regions[0].block
+    start, end, step = (low.scalar(operand) for operand in op.operands[:3])
+    initial = [low[operand] for operand in op.operands[3:]]
+    type_ = start.type
+    if step.constant != 1 and end.constant is None and type_.bits < 64:
+        start, end, step = (b.sext(value, i64) for value in (start, end, step))  # the last sum may not fit into `type_`
+    with b.loop_carrying(start, end, step, flatten(initial), unroll=1) as loop:
+        index = loop.index if loop.index.type is type_ else b.trunc(loop.index, type_)
+        loop.next(flatten(low.region(block, [(index,), *split(initial, loop.carried)])))
+    return split(initial, loop.results)
+
+
+@lowers(scf.IfOp)
+def lower_if(low: Lowering, op: Operation) -> list[Any]:
+    forms: list[list[Any]] = []
+
+    def side(region: Region) -> list[Value]:
+        values = low.region(region.block, []) if region.blocks else []
+        forms.append(values)
+        return flatten(values)
+
+    then, otherwise = op.regions
+    made = low.builder.if_else(low.scalar(op.operands[0]), lambda: side(then), lambda: side(otherwise))
+    return split(forms[0], made)
+
+
+@lowers(scf.WhileOp)
+def lower_while(low: Lowering, op: Operation) -> list[Any]:
+    b = low.builder
+    before, after = op.regions
+    initial = [low[operand] for operand in op.operands]
+    origin = b.block
+    header, body, done = (b.function.block(name) for name in ("while", "do", "done"))
+    b.br(header)
+    with b.scope():
+        b.resume(header)
+        opened = [b.open_phi(value.type, value, origin) for value in flatten(initial)]
+        condition, *values = low.region(before.block, split(initial, [made for made, _ in opened]))
+        b.end(f"br {condition[0].typed}, label %{body.name}, label %{done.name}")
+        b.resume(body)
+        following = flatten(low.region(after.block, values))
+        latch = b.block
+        b.br(header)
+        for (_, close), value in zip(opened, following, strict=True):
+            close(value, latch)
+    b.resume(done)
+    return list(values)
+
+
+def lower_body(low: Lowering, region: Region) -> None:
+    """The body of a function, from its entry block on."""
+    blocks = list(region.blocks)
+    if len(blocks) == 1:
+        low.lower_block(blocks[0])
+        return
+    branches = Branches(low, blocks)
+    low.branches = branches
+    for block in branches.order():
+        branches.enter(block)
+        low.lower_block(block)
+    branches.close()
+
+
+class Branches:
+    """The blocks of a function with `cf` branches. A block argument is a phi per register, written when all edges are known."""
+
+    def __init__(self, low: Lowering, blocks: list[Block]) -> None:
+        self.low, self.blocks = low, blocks
+        self.labels: dict[Block, Label] = {block: low.builder.new_block("block") for block in blocks[1:]}
+        self.edges: dict[Block, list[tuple[list[Value], Label]]] = {block: [] for block in blocks}
+        self.places: dict[Block, tuple[Label, int, list[Value]]] = {}
+
+    def order(self) -> list[Block]:
+        """Reverse postorder: a block comes after those that dominate it."""
+        seen: set[Block] = set()
+        finished: list[Block] = []
+
+        def visit(block: Block) -> None:
+            seen.add(block)
+            last = block.last_op
+            for successor in reversed(last.successors if last is not None else ()):
+                if successor not in seen:
+                    visit(successor)
+            finished.append(block)
+
+        visit(self.blocks[0])
+        return finished[::-1]
+
+    def enter(self, block: Block) -> None:
+        if block is self.blocks[0]:
+            return
+        b = self.low.builder
+        label = self.labels[block]
+        b.enter(label)
+        position, phis = len(label.lines), []
+        for arg in block.args:
+            made = [b.effect("", type) for type in types_of(arg.type)]
+            phis += made
+            self.low[arg] = from_types(arg.type, made)
+        self.places[block] = (label, position, phis)
+
+    def jump(self, block: Block, values: list[Any]) -> None:
+        """Leave the current block for `block`."""
+        b = self.low.builder
+        self.edges[block].append((flatten(values), b.block))
+        b.br(self.labels[block])
+
+    def close(self) -> None:
+        """Write the phis."""
+        for block, (label, position, phis) in self.places.items():
+            for number, made in enumerate(phis):
+                listed = ", ".join(f"[ {values[number].text}, %{origin.name} ]" for values, origin in self.edges[block])
+                label.lines[position + number] = f"  {made.text} = phi {made.type.text} {listed}"
+
+
+@lowers(cf.BranchOp)
+def lower_br(low: Lowering, op: Operation) -> None:
+    low.branches.jump(op.successors[0], [low[value] for value in op.operands])
+
+
+@lowers(cf.ConditionalBranchOp)
+def lower_cond_br(low: Lowering, op: Operation) -> None:
+    b = low.builder
+    _, first, _ = array_values(op.properties["operandSegmentSizes"])
+    values = [low[value] for value in op.operands[1:]]
+    sides = [b.new_block("edge", inherit=True) for _ in range(2)]
+    b.cond_br(low.scalar(op.operands[0]), sides[0], sides[1])
+    for side, target, carried in zip(sides, op.successors, (values[:first], values[first:]), strict=True):
+        if side.placed or low.scalar(op.operands[0]).constant is None:
+            b.enter(side)
+            low.branches.jump(target, carried)
+
+
+@lowers(tt.ReturnOp)
+def lower_return(low: Lowering, op: Operation) -> None:
+    b, values = low.builder, flatten([low[operand] for operand in op.operands])
+    if len(values) > 1:
+        b.ret(b.build_struct(struct(*[value.type for value in values]), values))
+    else:
+        b.ret(values[0] if values else None)
+
+
+def result_type(types: Sequence[Attribute]) -> Type:
+    """void, the one LLVM value of a result, or a struct of all."""
+    made = [type for result in types for type in types_of(result)]
+    return void if not made else made[0] if len(made) == 1 else struct(*made)
+
+
+@lowers(tt.CallOp)
+def lower_call(low: Lowering, op: Operation) -> list[Any]:
+    """Functions get the start of their shared memory and the program's scratch memory behind their arguments."""
+    callee = op.properties["callee"]
+    assert isinstance(callee, SymbolRefAttr) and isinstance(callee.root_reference, StringAttr)
+    b, assigned = low.builder, low.allocation
+    assert assigned is not None
+    frame = assigned.scratch.get(op)
+    args = flatten([low[operand] for operand in op.operands])
+    args += [b.gep(low.smem, frame.offset if frame is not None else 0), low.scratch]
+    target = Value(pointer(), f"@{plain_symbol(callee.root_reference.data)}")
+    made = b.call(target, result_type([result.type for result in op.results]), args, attributes="convergent")
+    flat = [made] if made.type.kind != "struct" else [b.extract_value(made, place) for place in range(len(made.type.fields))]
+    found, place = [], 0
+    for result in op.results:
+        count = len(types_of(result.type))
+        found.append(from_types(result.type, flat[place : place + count]))
+        place += count
+    return found
+
+
+def bind(low: Lowering, args: Sequence[SSAValue], flat: Sequence[Value]) -> None:
+    """Give the parameters of a function their LLVM values."""
+    place = 0
+    for arg in args:
+        count = len(types_of(arg.type))
+        low[arg] = from_types(arg.type, flat[place : place + count])
+        place += count
