@@ -7,8 +7,7 @@ tests/backends/elementary_reference.txt (exact values), and on dense samples aga
 one of more than 64 bits. Times are the best of many runs over 4096 elements in cache, one thread. Functions of an
 integer (an order, an exponent) draw it from a small range.
 
-All are within 2 units, except jn and yn (orders from 2 on) for a float next to a zero: of the floats nearest to the
-first thirty zeros of orders 2, 3, 5, 10, 50 one is off by more, Y_5(6.747183824871022) = 1.5e-18 by 16 units.
+All are within 2 units, also next to the zeros of the Bessel functions.
 """
 
 import ctypes

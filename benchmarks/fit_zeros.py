@@ -131,7 +131,11 @@ def main() -> None:
     ])  # fmt: skip
     print("TWO_OVER_PI = " + repr(tuple(parts(2 / mp.pi, 2))))
     print("EIGHTH_PI = " + repr(tuple(parts(mp.pi / 8, 2))))
-    show("BESSEL_CENTRES", "J0, J1, Y0, Y1 of 3.5, 5, 7, 10, 14 ... 56, in units of 2^-192", list(map(centre_row, CENTRES)))
+    show(
+        "BESSEL_CENTRES",
+        "J0, J1, Y0, Y1 of 3.5, 5, 7, 10, 14 ... 56, in units of 2^-192",
+        list(map(centre_row, CENTRES)),
+    )
     print(f"HALF_PI_FIXED = {fixed(mp.pi / 2)}")
     show(
         "LGAMMA_ZEROS",

@@ -332,11 +332,8 @@ def build(
     facts: dict[str, Any] = {"name": source.name if isinstance(product, str) else kernel_symbol(product)}
     overrides = Overrides(source, name, options, stages)
     binary = last_stage(backend, stages, overrides.last or source.ext, options)
-    skipped = overrides.skipped(getattr(backend, "missing_stages", ()))
     timer.ir_initialization += microseconds(start)
     for stage, run in stages.items():
-        if stage in skipped:
-            continue
         start = time.perf_counter()
         file = overrides.product(stage)
         product = run(product) if file is None else entry_of(backend, options, stage)(file)
@@ -445,15 +442,6 @@ class Overrides:
     def last(self) -> str | None:
         """The last stage that a file replaces."""
         return next((stage for stage in reversed(self.stages) if stage in self.files), None)
-
-    def skipped(self, missing: Sequence[str]) -> set[str]:
-        """The stages between one that the backend does not have and the file that replaces a later one."""
-        found: set[str] = set()
-        for number, stage in enumerate(self.stages[1:], 1):
-            replaced = any(later in self.files for later in self.stages[number + 1 :])
-            if stage not in self.files and replaced and (stage in missing or self.stages[number - 1] in found):
-                found.add(stage)
-        return found
 
     def product(self, stage: str) -> Any:
         """The content of the user's file for this stage; None if there is none."""

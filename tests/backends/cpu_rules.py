@@ -11,8 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilework.backends.cpu import control, debug, dot, elementary, gather, histogram, scan
-from tilework.backends.cpu import scalars as scalar_rules
+from tilework.backends.cpu import control, debug, dot, gather, histogram, program, scan
 from tilework.backends.cpu.lowering import Lowering
 from tilework.backends.cpu.printing import PRINT_SYMBOL, print_address
 from tilework.backends.cpu.target import HostTarget
@@ -39,7 +38,7 @@ ELEMENTS: dict[Any, str] = {
     np.dtype(ml_dtypes.float8_e5m2fnuz): "f8E5M2FNUZ",
 }
 ARENA = 4 << 20
-RULE_FILES = (control, debug, dot, elementary, gather, histogram, scalar_rules, scan)  # importing them fills the table
+RULE_FILES = (control, debug, dot, gather, histogram, program, scan)  # importing them fills the table
 
 
 def buffer(array: np.ndarray) -> str:

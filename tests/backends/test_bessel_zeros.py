@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from tests.backends.llvm_run import elementwise, ulps
-from tilework.backends.llvm.types import f64, i32
+from tests.backends.llvm_run import elementwise, run, ulps
+from tilework.backends.llvm.builder import Builder
+from tilework.backends.llvm.math.bessel_zeros import close_to_zero
+from tilework.backends.llvm.math.lanes import Lanes
+from tilework.backends.llvm.types import f64, i32, i64
+from tilework.backends.llvm.values import Value
 
 # n, x and the value as high + low, computed in 300 bits; pairs are off by up to 258 units at the ones below 250
 HARD = {
@@ -54,6 +58,8 @@ HARD = {
         (5, 2.6550857908629187e+271, -2.003057748369651e-152, -2.119346658787484e-168),
     ],
 }  # fmt: skip
+# where one expansion follows another
+CENTRE_EDGES = [side for edge in (4, 6, 8, 12, 16, 24, 32, 48, 64) for side in (np.nextafter(edge, 0), edge)]
 
 
 @pytest.mark.parametrize("name", HARD)
@@ -63,3 +69,28 @@ def test_next_to_a_zero_within_one_unit(name: str, width: int) -> None:
     error = ulps(elementwise(name, [i32, f64], width)(n, x), high, low)
     worst = int(np.argmax(error))
     assert error[worst] < 1.0, f"{name}({n[worst]}, {x[worst]}) is off by {error[worst]} units"
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_negative_orders_next_to_a_zero(name: str) -> None:
+    n, x, high, low = (np.array(column) for column in zip(*HARD[name]))
+    sign = np.where(n % 2, -1.0, 1.0)
+    assert np.max(ulps(elementwise(name, [i32, f64])(-n, x), sign * high, sign * low)) < 1.0
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+def test_fixed_point_agrees_with_pairs_away_from_zeros(is_second: bool) -> None:
+    draw = np.random.default_rng(8)
+    x = np.concatenate([draw.uniform(3, 64, 200), 10.0 ** draw.uniform(1.8, 300, 100), CENTRE_EDGES])
+    n = np.minimum(draw.integers(2, 300, len(x)), x).astype(np.int64)
+    got = np.zeros(len(x))
+
+    def fill(b: Builder, orders: Value, places: Value, results: Value) -> None:
+        with b.loop(0, len(x), 1) as index:
+            order, place, result = (b.gep(array, index, f64) for array in (orders, places, results))
+            argument = Lanes(b, b.load(f64, place, align=8))
+            b.store(close_to_zero(b, is_second, b.load(i64, order, align=8), argument).v, result, align=8)
+
+    run([n, x, got], fill)
+    expected = elementwise("yn" if is_second else "jn", [i32, f64])(n, x)
+    assert np.max(ulps(got, expected)) <= 1.0

@@ -26,7 +26,6 @@ from tests.backends.cuda_tools import (
 )
 from tilework import knobs
 from tilework.backends.base import GPUTarget, find_backend
-from tilework.backends.cuda.pipeline import CudaBackend
 from tilework.backends.cuda.sass import tabulate, waiting
 from tilework.compiler import ASTSource, IRSource, compile, lower
 from tilework.errors import StageError
@@ -263,19 +262,19 @@ def test_with_and_without_ptxas_are_two_entries(tmp_path: Path, fake: str, monke
 # -- kernels in Python -----------------------------------------------------------------------------------------------
 
 
-def test_a_kernel_in_python_ends_at_ttgir(fake: str) -> None:
-    assert CudaBackend.compiles_kernels is False
+def test_a_kernel_in_python_ends_as_a_cubin(tmp_path: Path, fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = compile(python_kernel(), HOPPER)
-    assert list(kernel.asm) == ["source", "ttir", "ttgir"] and kernel.metadata.binary_ext == "ttgir"
-    for stage in ("llir", "ptx", "cubin", "sass"):
-        with pytest.raises(StageError, match=r"tilework cannot yet lower TTGIR to LLVM IR for cuda:90; .*ttgir"):
-            lower(python_kernel(), HOPPER, [stage])
+    assert list(kernel.asm) == ["source", "ttir", "ttgir", "llir", "ptx", "cubin"]
+    assert kernel.metadata.binary_ext == "cubin" and kernel.metadata.num_warps == 4 and kernel.name == "add"
+    assert kernel.asm["llir"].startswith('; tilework: {"fp_contract": "explicit", "shared": 0}')
+    with no_tools(monkeypatch, tmp_path):
+        assert compile(python_kernel(), HOPPER).metadata.binary_ext == "ptx"
 
 
 def test_6_7_ir_override_with_ptx(tmp_path: Path, fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = file(tmp_path, name="mine.ptx")
     kernel = compile(python_kernel(), HOPPER, {"ir_override": path})
-    assert list(kernel.asm) == ["source", "ttir", "ttgir", "ptx", "cubin"] and kernel.asm["ptx"] == PTX
+    assert list(kernel.asm) == ["source", "ttir", "ttgir", "llir", "ptx", "cubin"] and kernel.asm["ptx"] == PTX
     assert json.loads(kernel.asm["cubin"])["text"] == PTX and kernel.metadata.num_warps == 2 and kernel.name == "add"
     Path(path).write_text(PTX.replace("add", "other"))
     changed = compile(python_kernel(), HOPPER, {"ir_override": path})
@@ -291,7 +290,7 @@ def test_6_7_ir_override_with_llir_and_cubin(tmp_path: Path, fake: str) -> None:
     assert ".visible .entry add" in kernel.asm["ptx"] and kernel.metadata.num_warps == 1
     (tmp_path / "mine.cubin").write_bytes(b"\x7fELF")
     kernel = compile(python_kernel(), HOPPER, {"ir_override": str(tmp_path / "mine.cubin")})
-    assert list(kernel.asm) == ["source", "ttir", "ttgir", "cubin"]
+    assert list(kernel.asm) == ["source", "ttir", "ttgir", "llir", "ptx", "cubin"]
     assert kernel.asm["cubin"] == b"\x7fELF" == kernel.kernel
 
 

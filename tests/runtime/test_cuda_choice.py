@@ -1,18 +1,15 @@
 """Which driver is active: the host's, a GPU's; what TILEWORK_DEVICE asks for; and libcuda being absent or broken."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.runtime.emulated_cuda import EmulatedCuda, PtxBackend
+from tests.runtime.emulated_cuda import EmulatedCuda
 from tilework import knobs
-from tilework.backends import base
 from tilework.backends.cpu.pipeline import device as host_device
 from tilework.backends.cuda import libcuda
-from tilework.backends.cuda.pipeline import CudaBackend
 from tilework.runtime.cuda import CudaDriver
 from tilework.runtime.driver import default_driver, registered_drivers
 from tilework.runtime.host import CpuDriver
@@ -34,43 +31,23 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> EmulatedCuda:
     return library
 
 
-def compiles(monkeypatch: pytest.MonkeyPatch, answer: bool) -> None:
-    """Let kernels in Python be compiled for CUDA, or not."""
-    monkeypatch.setattr(PtxBackend, "compiles_kernels", answer, raising=False)
-    monkeypatch.setitem(base.BUILTIN, "cuda", "tests.runtime.emulated_cuda:PtxBackend")
-    monkeypatch.setattr(base, "backend_class", lambda name: PtxBackend)
-    monkeypatch.setattr(sys.modules["tilework.runtime.cuda"], "backend_class", lambda name: PtxBackend)
-
-
 def test_without_a_gpu_the_host_runs_kernels() -> None:
     assert registered_drivers()[-2:] == [CudaDriver, CpuDriver]
-    assert not CudaDriver.is_active() and type(default_driver()) is CpuDriver
+    assert not CudaDriver.is_active() and CpuDriver.is_active() and type(default_driver()) is CpuDriver
 
 
-def test_a_gpu_that_python_kernels_cannot_use_is_left_alone(gpu: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiles(monkeypatch, False)
-    assert type(default_driver()) is CpuDriver and not gpu.initialized
-
-
-def test_a_gpu_comes_first_when_kernels_can_be_compiled_for_it(
-    gpu: EmulatedCuda, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiles(monkeypatch, True)
-    assert type(default_driver()) is CudaDriver
+def test_a_gpu_that_can_be_used_runs_kernels(gpu: EmulatedCuda) -> None:
+    """One driver is active at a time."""
+    assert CudaDriver.is_active() and not CpuDriver.is_active() and type(default_driver()) is CudaDriver
     for name in ("native", "evaluator"):
         knobs.runtime.device = name
-        assert type(default_driver()) is CpuDriver
+        assert CpuDriver.is_active() and not CudaDriver.is_active() and type(default_driver()) is CpuDriver
 
 
-def test_the_gpu_is_asked_for(gpu: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiles(monkeypatch, False)
+def test_the_gpu_is_asked_for(gpu: EmulatedCuda) -> None:
     knobs.runtime.device = "cuda"
-    assert type(default_driver()) is CudaDriver
+    assert type(default_driver()) is CudaDriver and not CpuDriver.is_active()
     assert host_device() == "native"  # compiling for the host goes on as before
-
-
-def test_the_backend_says_whether_it_compiles_kernels() -> None:
-    assert isinstance(CudaBackend.compiles_kernels, bool)
 
 
 def test_asking_for_a_gpu_that_is_not_there() -> None:

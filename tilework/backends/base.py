@@ -56,7 +56,7 @@ class Backend(Protocol):
     A stage's product is a module, text or bytes. If there is a method ``metadata(stage, text) -> dict``, it is asked what
     the launcher must know about the kernel after every stage whose product is text. More that a backend may have:
     ``entering(options)``, by stage what is done with a file that the user brings as its product; ``binary_after(stage,
-    options)``, where a compilation ends that such a file entered; ``missing_stages``, which only files can give;
+    options)``, where a compilation ends that such a file entered;
     ``kernel_facts(stage, text, name, options, given)``, as `metadata`, with the options that the user named.
     """
 

@@ -7,9 +7,7 @@
 Where torch is loaded and can use the GPU it decides about the current device and stream, and provides events and graphs;
 else `cuda_device.py` does.
 
-The driver is chosen by itself only when kernels written in Python can be compiled for CUDA, which `compiles_kernels` of
-the backend says. Until then a machine with a GPU runs kernels on its CPU unless TILEWORK_DEVICE=cuda asks for the GPU, for
-kernels that come as PTX. TILEWORK_DEVICE=native and =evaluator ask for the CPU.
+A machine with a GPU that can be used runs kernels there; TILEWORK_DEVICE=native and =evaluator ask for the CPU.
 """
 
 import ctypes
@@ -18,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilework import knobs
-from tilework.backends.base import GPUTarget, backend_class
+from tilework.backends.base import GPUTarget
 from tilework.backends.cuda import libcuda
 from tilework.backends.cuda.libcuda import library
 from tilework.backends.driver import DriverBase
@@ -114,9 +112,8 @@ def check_format(name: str, data: bytes) -> None:
     """Only what the driver can load goes there."""
     if not data.startswith(MAGIC) and not is_ptx(data):
         raise RuntimeError(
-            f"{name} cannot be loaded on a CUDA device: its last stage is neither a cubin nor PTX. tilework compiles kernels"
-            " written in Python for CUDA as far as TTGIR; compile a .ptx file, give the option ir_override a .ptx file, or run"
-            " it on the CPU (TILEWORK_DEVICE=native)"
+            f"{name} cannot be loaded on a CUDA device: its last stage is neither a cubin nor PTX. TILEWORK_DEVICE=native runs"
+            " kernels on the CPU"
         )
 
 
@@ -158,13 +155,8 @@ class CudaDriver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether kernels go to a GPU: it is asked for, or is the best device; and it can be used."""
-        wanted = knobs.runtime.device
-        if wanted not in (None, "cuda") or not libcuda.is_installed():
-            return False
-        if wanted is None and not getattr(backend_class("cuda"), "compiles_kernels", False):
-            return False
-        return libcuda.why_unusable() is None
+        """Whether kernels go to a GPU: there is one that can be used, and nobody asks for the CPU."""
+        return knobs.runtime.device in (None, "cuda") and libcuda.is_installed() and libcuda.why_unusable() is None
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
         from tilework.runtime.cuda_launch import CudaLauncher

@@ -4,8 +4,8 @@
     GPUTarget(backend='cpu', arch='host', warp_size=1)
 
 The choice is made at first use, so importing tilework touches no device. TILEWORK_DEVICE decides it: ``cuda`` asks for an
-NVIDIA GPU and is an error where none can be used, ``native`` and ``evaluator`` for the host; without it a GPU comes first if
-kernels written in Python can be compiled for it (see `cuda.py`). `set_active` overrides all that.
+NVIDIA GPU and is an error where none can be used, ``native`` and ``evaluator`` for the host; without it kernels go to a GPU
+if one can be used. `set_active` overrides all that.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from tilework.backends.plugins import plugins
 
 DRIVERS = ("tilework.runtime.cuda:CudaDriver", "tilework.runtime.host:CpuDriver")
 GROUP = "tilework.drivers"
+ON_HOST = ("native", "evaluator")  # values of TILEWORK_DEVICE
 
 
 def registered_drivers() -> list[Any]:
@@ -29,19 +30,17 @@ def registered_drivers() -> list[Any]:
 
 
 def default_driver() -> Any:
-    """The one driver to use: a GPU's if exactly one is usable, else the host's."""
-    candidates = [cls for cls in registered_drivers() if cls.is_active()]
-    gpus = [cls for cls in candidates if cls.__name__ != "CpuDriver"]
-    if len(gpus) > 1:
-        names = ", ".join(cls.__name__ for cls in gpus)
-        raise RuntimeError(f"{len(gpus)} active drivers ({names}). There should only be one.")
-    if not candidates:
-        raise RuntimeError("0 active drivers ([]). There should only be one.")
-    if knobs.runtime.device == "cuda" and not gpus:
+    """The one driver that is active: that of a GPU, or the host's."""
+    drivers = registered_drivers()
+    found = [drivers[-1]] if knobs.runtime.device in ON_HOST else [cls for cls in drivers if cls.is_active()]
+    if knobs.runtime.device == "cuda" and drivers[-1] in found:
         from tilework.backends.cuda.libcuda import why_unusable
 
         raise RuntimeError(f"TILEWORK_DEVICE=cuda asks for an NVIDIA GPU, and none can be used: {why_unusable()}")
-    return (gpus or candidates)[0]()
+    if len(found) != 1:
+        names = ", ".join(cls.__name__ for cls in found)
+        raise RuntimeError(f"{len(found)} active drivers ([{names}]). There should only be one.")
+    return found[0]()
 
 
 class DriverConfig:

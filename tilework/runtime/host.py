@@ -7,6 +7,7 @@ between them, by TILEWORK_DEVICE. Launches are synchronous, there is one device 
 from collections.abc import Sequence
 from typing import Any
 
+from tilework import knobs
 from tilework.backends.base import GPUTarget
 from tilework.runtime.evaluate import EvaluatorLauncher
 from tilework.runtime.launcher import HIDDEN, Extent, Launcher, Scratch, refuse_negated
@@ -98,8 +99,12 @@ class CpuDriver:
 
     @staticmethod
     def is_active() -> bool:
-        """Always usable; the runtime asks other drivers first."""
-        return True
+        """Whether kernels go to the CPU: it is asked for, or no GPU can be used."""
+        from tilework.runtime.driver import ON_HOST, registered_drivers
+
+        if knobs.runtime.device in ON_HOST:
+            return True
+        return not any(cls.is_active() for cls in registered_drivers() if cls is not CpuDriver)
 
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("cpu", "host", 1)

@@ -67,13 +67,9 @@ def ttgir_pipeline(capability: int, num_warps: int = 4, num_stages: int = 3, num
 
 
 class CudaBackend:
-    """``cuda:CAPABILITY``: 80 is Ampere, 90 is Hopper.
+    """``cuda:CAPABILITY``: 80 is Ampere, 90 is Hopper. Kernels end as cubins, or as PTX where there is no ptxas."""
 
-    Kernels in Python end at `ttgir` as long as `compiles_kernels` is false; files of later stages become PTX and cubins.
-    """
-
-    compiles_kernels = False
-    binary_ext = "ttgir"
+    binary_ext = "cubin"
 
     def __init__(self, target: GPUTarget) -> None:
         self.target = target
@@ -105,7 +101,7 @@ class CudaBackend:
         return options
 
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
-        """TTIR, TTGIR, LLVM text, PTX, cubin; nothing makes LLVM text of TTGIR yet."""
+        """TTIR, TTGIR, LLVM text, PTX, cubin."""
         from tilework.transforms.pipelines import ttir_pipeline
 
         capability = capability_of(options.arch) if options.arch else self.capability
@@ -116,20 +112,13 @@ class CudaBackend:
             **later_stages(options, self.target),
         }
 
-    @property
-    def missing_stages(self) -> tuple[str, ...]:
-        """Stages that only a file can give."""
-        return () if self.compiles_kernels else ("llir",)
-
     def entering(self, options: CompileOptions) -> dict[str, Stage]:
         """What is done with a file that the user brings as the product of a stage."""
         return entering(options)
 
     def binary_after(self, stage: str, options: CompileOptions) -> str:
         """The stage that the driver loads, of a kernel that a file of `stage` describes."""
-        if stage == "cubin":
-            return stage
-        return binary_of(options) if self.compiles_kernels or stage in ("llir", "ptx") else self.binary_ext
+        return stage if stage == "cubin" else binary_of(options)
 
     def kernel_facts(
         self, stage: str, text: str, name: str, options: CompileOptions, given: Collection[str]

@@ -219,7 +219,7 @@ class Lowering:
         """A register of another lane: `mode` is idx, or bfly (the lane number xor `lane`), up, down."""
         b = self.builder
         bits = value.type.bits
-        lane = constant(i32, lane) if lane.__class__ is int else lane
+        lane = constant(i32, lane) if isinstance(lane, int) else lane
         if bits > 32:
             whole = b.bitcast(b.ptrtoint(value, integer(64)) if value.type.is_pointer else value, integer(64))
             halves = [b.trunc(whole, i32), b.trunc(b.lshr(whole, 32), i32)]

@@ -8,7 +8,7 @@ J0, J1, Y0, Y1 are `@tilework.bessel(kind, x)`, which keeps about 95 bits, near 
     beyond               sqrt(2/(pi x)) M(x) cos(x - pi/4 + p(x)), the phase reduced as if with infinite precision
 
 J_n and Y_n of higher order come from these by recurrence in pairs, upwards or (J_n, n > x) downwards. Upwards, the error
-is below n 2^-95 of the size of the oscillation, so next to a zero they are computed once more: see `bessel_zeros.py`.
+is about n 2^-104 of the size of the oscillation, so next to a zero they are computed once more: see `bessel_zeros.py`.
 
 All are within one unit.
 """

@@ -12,6 +12,7 @@ All zeros of order n >= 2 are above n, and those of Y_2 above 3.3, so x >= 3 and
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.math import coefficients as c
@@ -154,7 +155,7 @@ def reduced(x: Lanes) -> tuple[Lanes, Lanes]:
     base, shift = b.gep(table, (position >> 6).v, i64), (position & 63).v
     words = [b.load(i64, b.gep(base, 8 * k), align=8) for k in range(5)]
     chunk = fixed_number(b, 0)
-    for high, low in zip(words, words[1:]):
+    for high, low in pairwise(words):
         chunk = (chunk << 64) | Lanes(b, b.zext(b.funnel_left(high, low, shift), FIXED))
     product = scaled(chunk, significand)  # the top two bits count quarter turns
     turns = Lanes(b, b.trunc(product.logical_shift(254).v, i64))
