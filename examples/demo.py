@@ -1,4 +1,4 @@
-"""`make demo`: compile every example for this machine, run it, and compare result and speed with NumPy."""
+"""`make demo`: compile every example for this machine's CPU, run it, and compare result and speed with NumPy."""
 
 import copy
 import importlib
@@ -114,8 +114,10 @@ def main() -> int:
     from tilework import knobs
 
     failures = 0
-    with knobs.cache.scope(), tempfile.TemporaryDirectory() as folder:
+    with knobs.cache.scope(), knobs.runtime.scope(), tempfile.TemporaryDirectory() as folder:
         knobs.cache.dir = folder
+        if knobs.runtime.device is None:
+            knobs.runtime.device = "native"  # the arguments are NumPy arrays, also where there is a GPU
         launch_case(all_cases()[0])  # the first compile loads xDSL and LLVM; the table shows what comes after
         knobs.compilation.always_compile = True
         print(f"{'kernel':24}{'compile':>11}{'run':>11}{'NumPy':>11}{'torch':>11}{'max error':>12}   result")

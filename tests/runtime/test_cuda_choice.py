@@ -18,6 +18,7 @@ from tilework.runtime.host import CpuDriver
 @pytest.fixture(autouse=True)
 def no_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(libcuda, "_library", None)
+    monkeypatch.delenv("TILEWORK_DEVICE", raising=False)
     with knobs.runtime.scope(), knobs.nvidia.scope():
         del knobs.runtime.device
         knobs.nvidia.libcuda_path = "/nowhere/libcuda.so"
