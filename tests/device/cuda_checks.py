@@ -1,6 +1,7 @@
 """Checks of devices, loading and launching; `check_cuda_driver.py` runs them."""
 
 import ctypes
+import os
 import struct
 import tempfile
 import threading
@@ -66,8 +67,14 @@ def the_choice_of_the_driver() -> str:
     with knobs.runtime.scope():
         knobs.runtime.device = "native"
         expect(type(default_driver()), CpuDriver)
-        del knobs.runtime.device
-        return f"without TILEWORK_DEVICE: {type(default_driver()).__name__}"
+        expect(CudaDriver.is_active(), False)
+    given = os.environ.pop("TILEWORK_DEVICE", None)
+    try:
+        expect((type(default_driver()), CpuDriver.is_active(), CudaDriver.is_active()), (CudaDriver, False, True))
+    finally:
+        if given is not None:
+            os.environ["TILEWORK_DEVICE"] = given
+    return "without TILEWORK_DEVICE: CudaDriver, and the CPU's is not active"
 
 
 @check

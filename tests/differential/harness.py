@@ -10,9 +10,14 @@
 results are compared too. `launch` runs a whole kernel. A device is a function in `DEVICES`; one is added by adding it
 there. Integers and data that only moves must be equal bit by bit on all of them. A test of floats says how far they may
 be apart: elementary functions of f32 are within 2 ulp of the exact value on the CPU, so within 4 of another device's.
+
+The code for GPUs runs in the PTX emulator, which is slow: a part of the functions, always the same, goes there, and with
+TILEWORK_TEST_EMULATOR=all every one does. GPUs divide and exponentiate approximately, so floats get more room there.
 """
 
+import os
 import warnings
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -27,6 +32,11 @@ from tilework.backends.cpu import driver
 from tilework.backends.cpu.interface import Interface
 from tilework.backends.cpu.library import NativeKernel, load
 from tilework.backends.cpu.pipeline import llvm_text, object_code, tile_loops
+from tilework.backends.cuda import ptx_text
+from tilework.backends.cuda.pipeline import ttgir_pipeline
+from tilework.backends.cuda.ptx import PtxSettings, to_ptx
+from tilework.backends.gpu.codegen import emit_module
+from tilework.emulator.device import Device as GpuDevice
 from tilework.errors import CompilationError, InterpreterError, PassError
 from tilework.evaluator import evaluate
 from tilework.frontend.generator import compile_to_ttir
@@ -128,12 +138,12 @@ def machine_code(
 
 
 def unoptimised(
-    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any]
+    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], backend: str = "cpu"
 ) -> tuple[ModuleOp, dict[str, str]]:
     """The module of a kernel before any pass, and the types of the parameters that it has left, in their order."""
     fixed = {name: value for name, value in args.items() if value is None or (type(value) is int and value == 1)}
     given = {name: signature_of(args[name]) for name in kernel.arg_names if name in args and name not in fixed}
-    options = FrontendOptions(backend_name="cpu", arch=90, default_dot_input_precision="ieee")
+    options = FrontendOptions(backend_name=backend, arch=90, default_dot_input_precision="ieee")
     signature = {**given, **dict.fromkeys((*constants, *fixed), "constexpr")}
     try:
         return compile_to_ttir(kernel, signature, {**constants, **fixed}, {}, options), given
@@ -147,7 +157,51 @@ def evaluator_argument(value: Any) -> Any:
     return value
 
 
+def run_emulator(
+    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
+) -> None:
+    """The kernel as PTX for an H200."""
+    module, signature = unoptimised(kernel, args, constants, "cuda")
+    text = gpu_code(module)
+    device = GpuDevice(check=True)
+    addresses = {name: device.upload(array) for name, array in args.items() if isinstance(array, np.ndarray)}
+    facts = ptx_text.told(text)
+    programs = int(np.prod(grid))
+    scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * programs))
+    values = [addresses[name] if name in addresses else args[name] for name in signature]
+    function = device.load(text).function(kernel.__name__)
+    device.launch(function, tuple(grid), 32 * WARPS, [*values, scratch, 0], facts.get("shared", 0))
+    for name, address in addresses.items():
+        args[name][...] = device.download(address, args[name])
+
+
+WARPS = 4
+GPU: dict[str, str] = {}
+
+
+def gpu_code(module: ModuleOp) -> str:
+    """PTX of a module before any pass."""
+    key = print_module(module)
+    if key not in GPU:
+        try:
+            run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(90))))
+            run_pipeline(module, [one for item in ttgir_pipeline(90, WARPS) for one in parse_pipeline(item)])
+            GPU[key] = to_ptx(emit_module(module, 90), PtxSettings("sm_90a", 88))
+        except PassError as error:
+            raise Refused(str(error)) from error
+    return GPU[key]
+
+
 DEVICES: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": run_cpu}
+SHARE = 8  # one of so many functions runs in the emulator too
+ROOM = 16  # ulps between a GPU's floats and others', at least
+
+
+def devices_for(name: str) -> dict[str, Device]:
+    """Where a function of this name runs."""
+    chosen = os.environ.get("TILEWORK_TEST_EMULATOR", "")
+    drawn = zlib.crc32(name.encode()) % SHARE == 0
+    return DEVICES | {"emulator": run_emulator} if chosen == "all" or (drawn and chosen != "none") else DEVICES
 
 
 def innermost(error: BaseException) -> str:
@@ -273,13 +327,14 @@ def agree(
     ulps: int = 0,
     rtol: float = 0.0,
     atol: float = 0.0,
+    gpu: tuple[float, float] = (0.0, 0.0),
 ) -> list[Array]:
     """``fn(*blocks, *params)`` on every device; its results (one, or those of a tuple) as arrays.
 
-    With all tolerances zero the results must be equal bit by bit (any NaN equals any NaN). If one device refuses the
-    program, all must; then `Refused` is raised.
+    With all tolerances zero the results must be equal bit by bit (any NaN equals any NaN). `gpu` are the (relative, absolute)
+    tolerances of a GPU where it computes less exactly. If one device refuses the program, all must; then `Refused` is raised.
     """
-    outcomes = {name: outcome(device, fn, inputs, params) for name, device in DEVICES.items()}
+    outcomes = {name: outcome(device, fn, inputs, params) for name, device in devices_for(fn.__name__).items()}
     (first, wanted), *others = outcomes.items()
     for other, got in others:
         pair = f"{fn.__name__}: {first} and {other}"
@@ -288,7 +343,11 @@ def agree(
             continue
         assert wanted[0] == got[0], f"{pair} give results of types {wanted[0]} and {got[0]}"
         for index, (left, right) in enumerate(zip(wanted[1], got[1], strict=True)):
-            compare(left, right, f"result {index} of {pair}", ulps, rtol, atol)
+            what = f"result {index} of {pair}"
+            if other == "emulator":
+                compare(left, right, what, max(ulps, ROOM), max(rtol, gpu[0]), max(atol, gpu[1]))
+            else:
+                compare(left, right, what, ulps, rtol, atol)
     if isinstance(wanted, Refused):
         raise wanted
     return wanted[1]

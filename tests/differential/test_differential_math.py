@@ -48,7 +48,7 @@ def fused(x, y, z):
 def test_elementary(code: str, seed: int) -> None:
     values = np.clip(sample(code, (64,), seed), -1e4, 1e4)
     agree(elementary, values, ulps=4, atol=1e-12)
-    agree(roots, values, ulps=2)
+    agree(roots, values, ulps=2, gpu=(0.0, 2e-20))  # the square root of a subnormal number is 0 there
 
 
 @pytest.mark.parametrize("code", ["fp16", "bf16", "i32", "fp8e5"])
@@ -253,4 +253,5 @@ def test_libdevice(first: str) -> None:
             inputs = [np.tanh(x) for x in inputs]
         if first in ("pow", "ldexp", "scalbn", "jn") and inputs[-1].dtype.kind == "i":
             inputs[-1] = inputs[-1] % 7
-        agree(EXTERN[len(inputs)], *inputs, params=(function,), ulps=4, rtol=1e-12)
+        gpu = (1e-5, 0.0) if "fast" in first else (0.0, 0.0)
+        agree(EXTERN[len(inputs)], *inputs, params=(function,), ulps=4, rtol=1e-12, gpu=gpu)

@@ -79,7 +79,9 @@ def ttgir(config: Config) -> ModuleOp:
 Outcome = list[tuple[str, np.ndarray[Any, Any]]]
 
 
-def run(case: Case, module: ModuleOp, barriers: bool = False, fences: bool = False) -> Outcome:
+def run(
+    case: Case, module: ModuleOp, barriers: bool = False, fences: bool = False, truncate_tf32: bool = False
+) -> Outcome:
     """What the kernel leaves in its arrays."""
     arrays = case.arguments(np.random.default_rng(11))
     names = [name for name in case.kernel.arg_names if name in case.signature]
@@ -92,6 +94,7 @@ def run(case: Case, module: ModuleOp, barriers: bool = False, fences: bool = Fal
         max_steps=MAX_STEPS,
         barriers=barriers,
         fences=fences,
+        truncate_tf32=truncate_tf32,
     )
     return list(contents(arrays))
 

@@ -17,6 +17,7 @@ covering another corner's time. That may still leave conflicts with what is not 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -174,7 +175,11 @@ def explicit_bytes(op: Operation) -> int:
         count += sum(
             (count // interval - (count % interval == 0)) * padding for interval, padding in encoding.intervals
         )
-    return count * max(8, bit_width(memory.element_type)) // 8
+    size = count * max(8, bit_width(memory.element_type)) // 8
+    if isinstance(encoding, NvmmaShared) and len(memory.alloc_dims) > encoding.rank:  # TMA may write to each buffer
+        buffers = prod(memory.alloc_dims[: -encoding.rank])
+        return buffers * aligned(size // buffers, encoding.alignment)
+    return size
 
 
 def explicit_alignment(op: Operation) -> int:

@@ -24,13 +24,15 @@ class Declarations(Cursor):
         return found
 
     def type_of_variable(self) -> tuple[int, str, int]:
-        align, lanes, type = 0, 1, ""
+        align, lanes, type, is_pointer = 0, 1, "", False
         while self.peek().startswith("."):
             text = self.next().text
+            is_pointer |= text == ".ptr"
             if text == ".align":
-                align = self.integer()
-                if align < 1 or align & (align - 1):
-                    raise self.error(f"an alignment is a power of two, not {align}")
+                given = self.integer()
+                if given < 1 or given & (given - 1):
+                    raise self.error(f"an alignment is a power of two, not {given}")
+                align = align if is_pointer else given  # behind .ptr it is that of what the pointer points to
             elif text in (".v2", ".v4", ".v8"):
                 lanes = int(text[2:])
             elif text == ".attribute":

@@ -18,7 +18,30 @@ from xdsl.ir import Attribute, Operation
 from tilework.analysis.allocation import aligned, module_allocation
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.membar import barriers
-from tilework.backends.gpu import control, convert, memory, program, shared, views
+from tilework.backends.gpu import (
+    arithmetic,
+    async_copy,
+    atomics,
+    casts,
+    control,
+    convert,
+    debug,
+    dot,
+    foreign,
+    fp4,
+    gather,
+    map_elementwise,
+    mbarrier,
+    memory,
+    program,
+    reduce,
+    scan,
+    shared,
+    tensormap,
+    tma,
+    views,
+    wgmma,
+)
 from tilework.backends.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.debug import LineTable
@@ -29,7 +52,11 @@ from tilework.ir import tt, ttg
 from tilework.ir.module_facts import num_ctas, num_warps
 from tilework.ir.types import TensorDescType
 
-RULE_FILES = (control, convert, memory, program, shared, views)  # importing these fills the table of rules
+# importing these fills the table of rules
+RULE_FILES = (
+    arithmetic, async_copy, atomics, casts, control, convert, debug, dot, foreign, fp4, gather, map_elementwise,
+    mbarrier, memory, program, reduce, scan, shared, tensormap, tma, views, wgmma,
+)  # fmt: skip
 SMEM_ALIGNMENT = 1024
 MAP_BYTES = 128
 BY_VALUE = f'byval([{MAP_BYTES} x i8]) align {MAP_BYTES} "nvvm.grid_constant"'
@@ -52,6 +79,7 @@ class Emitter:
         self.barriers = barriers(source, facts.capability)
         self.axis = axis_info(source)
         self.scratch_offsets, self.scratch_size, self.scratch_align = plan_scratch(source)
+        self.descriptors: list[dict[str, Any]] = []  # what the launcher must know about those among the arguments
         self.smem = self.module.global_variable(SMEM, array(i8, 0), None, space=SHARED_SPACE, align=SMEM_ALIGNMENT)
 
     def text(self) -> str:
@@ -61,6 +89,8 @@ class Emitter:
         told: dict[str, Any] = {"fp_contract": "explicit", "shared": self.shared_bytes()}
         if self.scratch_size:
             told |= {"global_scratch_size": self.scratch_size, "global_scratch_align": self.scratch_align}
+        if self.descriptors:
+            told["tensordesc_meta"] = self.descriptors
         return f"; tilework: {json.dumps(told)}\n{self.module.text()}"
 
     def shared_bytes(self) -> int:
@@ -87,6 +117,7 @@ class Emitter:
         for position, arg in enumerate(args):
             if isinstance(arg.type, TensorDescType):
                 by_value[position] = BY_VALUE
+                self.descriptors.append(tensormap.describe(arg.type))
                 params.append((ptr, f"a{position}"))
             else:
                 params.append((parameter_type(arg.type), f"a{position}"))

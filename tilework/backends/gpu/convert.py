@@ -71,8 +71,8 @@ def through_memory(
     base = low.scratch_address(op)
     wait = low.warp_barrier if in_warp else low.barrier
     size = plan.bytes * 8 // max(8, bit_width(element))
-    store = Move(low, base, plan.offsets(source), element, round_size=size)
-    load = Move(low, base, plan.offsets(result), element, round_size=size)
+    store = Move(low, base, plan.offsets(source), element, round_size=size, matrices=plan.store != "plain")
+    load = Move(low, base, plan.offsets(result), element, round_size=size, matrices=plan.load != "plain")
     made: dict[int, Value] = {}
     for turn in range(plan.reps):
         if turn:

@@ -86,6 +86,7 @@ class Lowering:
         self.device = f"cuda:{facts.capability}"
         self.fuses = facts.fuses
         self.values: dict[SSAValue, Any] = {}
+        self.words: dict[tuple[str, ...], Value] = {}  # by the names of the elements they hold (`words.py`)
         self.allocation: Allocation | None = None
         self.barriers = Barriers()
         self.axis: AxisFacts | None = None
@@ -167,8 +168,10 @@ class Lowering:
         if rule is None and cls not in RULES:
             rule = SCALARS.get(cls)
         if rule is not None:
-            columns = zip(*[values[operand] for operand in op.operands], strict=True)
-            made = tuple([rule(self, op, *column) for column in columns]) if op.operands else (rule(self, op),)
+            sides = [values[operand] for operand in op.operands]
+            if sides and len(sides[0]) < len(sides[-1]):  # one condition that selects whole tensors
+                sides[0] = sides[0] * len(sides[-1])
+            made = tuple([rule(self, op, *column) for column in zip(*sides, strict=True)]) if sides else (rule(self, op),)
             values[op.results[0]] = made
         elif cls in RULES:
             self.keep(op, RULES[cls](self, op))

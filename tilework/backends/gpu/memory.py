@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.backends.gpu.assembly import ptx
 from tilework.backends.gpu.lowering import Lowering, Registers, lowers
 from tilework.backends.gpu.shared import from_memory, held_type, to_memory
+from tilework.backends.gpu.words import pack_words, unpack_word
 from tilework.backends.llvm.types import Type, i16, i32, i64, integer, vector
 from tilework.backends.llvm.values import Value
 from tilework.ir import tt
@@ -98,8 +99,9 @@ def pack(low: Lowering, values: Sequence[Value], word: Type) -> list[Value]:
     if len(values) < each:
         (value,) = values
         return [b.zext(b.bitcast(value, integer(bits)), word)]
-    groups = [values[start : start + each] for start in range(0, len(values), each)]
-    return [b.bitcast(b.build_vector(list(group)), word) for group in groups]
+    if word is i32:
+        return pack_words(low, values)
+    return [b.bitcast(b.build_vector(list(values)), word)]
 
 
 def unpack(low: Lowering, loaded: Sequence[Value], held: Type, width: int) -> list[Value]:
@@ -111,7 +113,9 @@ def unpack(low: Lowering, loaded: Sequence[Value], held: Type, width: int) -> li
     each = word.bits // held.bits
     if width < each:
         return [b.bitcast(b.trunc(loaded[0], integer(held.bits)), held)]
-    return [lane for value in loaded for lane in b.lanes(b.bitcast(value, vector(held, each)))]
+    if word is i32:
+        return [element for value in loaded for element in unpack_word(low, value, held)]
+    return b.lanes(b.bitcast(loaded[0], vector(held, each)))
 
 
 def pointee(type: Attribute) -> Attribute:

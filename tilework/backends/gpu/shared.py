@@ -13,8 +13,11 @@ from math import prod
 
 from xdsl.ir import Attribute, Operation
 
+from tilework.analysis.allocation import aligned
 from tilework.backends.gpu.indices import combined, offsets
 from tilework.backends.gpu.lowering import Lowering, Registers, lowers
+from tilework.backends.gpu.matrix_load import MatrixForm, load_matrices, matrix_form, store_matrices
+from tilework.backends.gpu.words import WORD, pack_words, unpack_word
 from tilework.backends.llvm.scalar_types import memory_type, register_type
 from tilework.backends.llvm.types import Type, i1, i32, i64, vector
 from tilework.backends.llvm.values import Value
@@ -23,6 +26,7 @@ from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.ttg.types import MemDescType
 from tilework.ir.types import array_values, bit_width, element_type
 from tilework.layouts.banks import offsets_of, vector_bits
+from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import shape_per_cta
 
@@ -65,20 +69,36 @@ class Move:
     """One way of all registers of a thread to or from shared memory.
 
     With a `round_size` (in elements) those whose offset is in the same round go at a time, all rounds to the same memory.
+    With `matrices` they go as matrices (matrix_load.py) where the layout allows it; to store so needs sm_90.
     """
 
     def __init__(
-        self, low: Lowering, base: Value, layout: LinearLayout, element: Attribute, origin: int = 0, round_size: int = 0
+        self,
+        low: Lowering,
+        base: Value,
+        layout: LinearLayout,
+        element: Attribute,
+        origin: int = 0,
+        round_size: int = 0,
+        matrices: bool = False,
     ) -> None:
         self.low, self.base, self.element = low, base, element
         self.held = held_type(element)
         self.bytes = self.held.bits // 8
-        self.spread, self.fixed = offsets(low, layout, origin)
         self.columns = layout.by_in["register"]
         self.copies = sum(1 << bit for bit, column in enumerate(self.columns) if not column)
         self.round_size = round_size or 1 << 30
         run = vector_bits(layout, self.held.bits)
         self.run = 0 if origin & ((1 << run) - 1) else run
+        self.form = self.matrix_form(layout, origin) if matrices else None
+        self.spread, self.fixed = offsets(low, self.form.addresses(layout) if self.form else layout, origin)
+
+    def matrix_form(self, layout: LinearLayout, origin: int) -> MatrixForm | None:
+        """How registers move as matrices, if that is possible and moves more of them at a time."""
+        if self.held is not register_type(self.element) or origin * self.bytes % 16:
+            return None
+        form = matrix_form(layout, self.held.bits, self.round_size)
+        return form if form is not None and 4 << len(form.matrices) > self.bytes << self.run else None
 
     def address(self, offset: int) -> Value:
         """Where the element with this part of the offset lies."""
@@ -102,10 +122,13 @@ class Move:
         return found
 
     def store(self, registers: Registers, turn: int = 0) -> None:
+        if self.form is not None:
+            return store_matrices(self, self.form, registers, turn)
         low, b = self.low, self.low.builder
         for offset, members in self.groups(turn):
             held = [to_memory(low, self.element, registers[member]) for member in members]
-            value = b.build_vector(held) if len(held) > 1 else held[0]
+            words = pack_words(low, held) if self.held.bits < WORD <= self.held.bits * len(held) else held
+            value = b.build_vector(words) if len(words) > 1 else words[0]
             b.store(value, self.address(offset), align=self.bytes * len(held))
 
     def load(self) -> Registers:
@@ -113,12 +136,17 @@ class Move:
 
     def load_some(self, turn: int) -> dict[int, Value]:
         """The registers of one round."""
+        if self.form is not None:
+            return load_matrices(self, self.form, turn)
         low, b = self.low, self.low.builder
         found: dict[int, Value] = {}
         for offset, members in self.groups(turn):
-            type = vector(self.held, len(members)) if len(members) > 1 else self.held
-            loaded = b.load(type, self.address(offset), align=self.bytes * len(members))
-            values = b.lanes(loaded) if len(members) > 1 else [loaded]
+            size = self.held.bits * len(members)
+            type, count = (i32, size // WORD) if self.held.bits < WORD <= size else (self.held, len(members))
+            loaded = b.load(vector(type, count) if count > 1 else type, self.address(offset), align=size // 8)
+            values = b.lanes(loaded) if count > 1 else [loaded]
+            if type is not self.held:
+                values = [element for word in values for element in unpack_word(low, word, self.held)]
             for member, value in zip(members, values, strict=True):
                 found[member] = from_memory(low, self.element, value)
         return found
@@ -128,10 +156,14 @@ class Move:
         return tuple(found[register & ~self.copies] for register in range(len(self.fixed)))
 
 
-def move_of(low: Lowering, memory: Shared, descriptor: Attribute, tensor: Attribute) -> Move:
+def move_of(low: Lowering, memory: Shared, descriptor: Attribute, tensor: Attribute, matrices: bool = False) -> Move:
     """Between the memory of a descriptor and the registers of a tensor."""
     layout = offsets_of(layout_of(tensor), layout_of(descriptor))
-    return Move(low, memory.base, layout, element_type(tensor), memory.origin)
+    return Move(low, memory.base, layout, element_type(tensor), memory.origin, matrices=matrices)
+
+
+def has_store_matrix(low: Lowering) -> bool:
+    return low.facts.capability >= 90
 
 
 def buffer_bytes(type: MemDescType) -> int:
@@ -139,7 +171,8 @@ def buffer_bytes(type: MemDescType) -> int:
     encoding = encoding_of(type)
     assert encoding is not None
     shape = type.alloc_dims[len(type.alloc_dims) - encoding.rank :]
-    return prod(shape_per_cta(encoding, shape)) * max(8, bit_width(type)) // 8
+    size = prod(shape_per_cta(encoding, shape)) * max(8, bit_width(type)) // 8
+    return aligned(size, encoding.alignment) if isinstance(encoding, NvmmaShared) else size
 
 
 @lowers(ttg.LocalAllocOp)
@@ -148,7 +181,7 @@ def lower_local_alloc(low: Lowering, op: Operation) -> Shared:
     made = Shared(low.builder.gep(low.smem, low.allocation.explicit[op.results[0]].offset))
     if op.operands:
         source = op.operands[0]
-        move_of(low, made, op.results[0].type, source.type).store(low[source])
+        move_of(low, made, op.results[0].type, source.type, has_store_matrix(low)).store(low[source])
     return made
 
 
@@ -160,13 +193,13 @@ def lower_local_dealloc(low: Lowering, op: Operation) -> None:
 @lowers(ttg.LocalLoadOp)
 def lower_local_load(low: Lowering, op: Operation) -> Registers:
     memory = op.operands[0]
-    return move_of(low, low[memory], memory.type, op.results[0].type).load()
+    return move_of(low, low[memory], memory.type, op.results[0].type, matrices=True).load()
 
 
 @lowers(ttg.LocalStoreOp)
 def lower_local_store(low: Lowering, op: Operation) -> None:
     source, memory = op.operands
-    move_of(low, low[memory], memory.type, source.type).store(low[source])
+    move_of(low, low[memory], memory.type, source.type, has_store_matrix(low)).store(low[source])
 
 
 @lowers(ttg.LocalBarrierOp)

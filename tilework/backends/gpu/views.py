@@ -7,8 +7,8 @@ in the source. Layouts are linear and inferred from each other, so it is enough 
 from collections.abc import Callable
 
 from xdsl.dialects import arith, ub
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Operation
 
 from tilework.backends.gpu.indices import coordinates, register_images
 from tilework.backends.gpu.lowering import Lowering, Registers, lowers, register_count
@@ -18,6 +18,7 @@ from tilework.backends.llvm.types import i32
 from tilework.backends.llvm.values import constant
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
+from tilework.ir.rewrite import attr_value, splat_attr
 from tilework.ir.types import array_values, element_type, shape_of
 from tilework.layouts.linear import LinearLayout
 
@@ -49,17 +50,9 @@ def lower_constant(low: Lowering, op: Operation) -> Registers:
     value, type = op.properties["value"], op.results[0].type
     if not isinstance(value, DenseIntOrFPElementsAttr):
         return (scalar_constant(low, value),)
-    if not value.is_splat():
+    if (number := attr_value(value)) is None:
         raise low.refuse(op, "a constant tensor with different elements")
-    return (scalar_constant(low, splat_value(value)),) * register_count(type)
-
-
-def splat_value(value: DenseIntOrFPElementsAttr) -> Attribute:
-    """The one element of a constant tensor."""
-    number, element = value.get_values()[0], value.get_element_type()
-    if isinstance(number, float):
-        return FloatAttr(number, element)  # pyright: ignore[reportArgumentType, reportCallIssue]
-    return IntegerAttr(int(number), element)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    return (scalar_constant(low, splat_attr(number, value.get_element_type())),) * register_count(type)
 
 
 @lowers(ub.PoisonOp)

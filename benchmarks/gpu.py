@@ -1,0 +1,168 @@
+"""Kernels on an NVIDIA GPU beside Triton's code for the same source, and torch's routine for the same work.
+
+    python -m benchmarks.gpu [NAME ...]
+
+Every kernel of `gpu_kernels.py` is compiled by tilework and, if it is installed, by Triton, with the same configuration. Times are
+the median of CUDA graphs' launches (`do_bench_cudagraph`), in the same process, one after the other; compile times are those of the
+first launch with empty caches. The ratio is Triton's time divided by ours: 1.00 is as fast.
+"""
+
+import argparse
+import importlib.util
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+SOURCE = Path(__file__).with_name("gpu_kernels.py")
+Launch = Callable[[Any], Any]
+
+
+@dataclass
+class Row:
+    """One kernel: `launch(kernels)` starts it with the module of one compiler, `result` is what it wrote."""
+
+    name: str
+    launch: Launch
+    result: Any
+    expected: Any
+    reference: Callable[[], Any]
+    work: float  # bytes, or floating-point operations
+    unit: str
+    rtol: float = 1e-2
+
+
+def load(name: str, compiler: str) -> ModuleType:
+    """The kernels, with `tl` and `triton` of one compiler."""
+    text = SOURCE.read_text()
+    if compiler == "triton":
+        text = text.replace("import tilework.language as tl", "import triton.language as tl").replace(
+            "import tilework as triton", "import triton"
+        )
+    path = Path(tempfile.mkdtemp()) / f"{name}_{compiler}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows() -> list[Row]:
+    torch.manual_seed(0)
+    made: list[Row] = []
+    n = 1 << 26
+    x, y = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
+    out = torch.empty_like(x)
+    made.append(Row(
+        "add f32 64M", lambda k: k.add[(n // 1024,)](x, y, out, n, BLOCK=1024), out, x + y, lambda: torch.add(x, y, out=out),
+        12 * n, "GB/s",
+    ))  # fmt: skip
+    m, c = 8192, 4096
+    a = torch.randn(m, c, device="cuda")
+    b = torch.empty_like(a)
+    made.append(Row(
+        "softmax f32 8192x4096", lambda k: k.softmax[(m,)](b, a, c, BLOCK=4096, num_warps=8), b, torch.softmax(a, 1),
+        lambda: torch.softmax(a, 1), 8 * m * c, "GB/s",
+    ))  # fmt: skip
+    h = torch.randn(m, c, device="cuda", dtype=torch.bfloat16)
+    g = torch.empty_like(h)
+    w, v = torch.randn(c, device="cuda", dtype=torch.bfloat16), torch.randn(c, device="cuda", dtype=torch.bfloat16)
+    norm = lambda: torch.nn.functional.layer_norm(h, (c,), w, v)  # noqa: E731
+    made.append(Row(
+        "layernorm bf16 8192x4096", lambda k: k.layernorm[(m,)](g, h, w, v, c, 1e-5, BLOCK=4096, num_warps=8), g, norm(), norm,
+        4 * m * c, "GB/s", 5e-2,
+    ))  # fmt: skip
+    for size, dtype, warps, stages, tile in (
+        (4096, torch.float16, 8, 3, (128, 256, 64)),
+        (4096, torch.float16, 4, 4, (128, 128, 64)),
+        (2048, torch.float32, 4, 3, (128, 128, 32)),
+    ):
+        p = torch.randn(size, size, device="cuda", dtype=dtype)
+        q = torch.randn(size, size, device="cuda", dtype=dtype)
+        r = torch.empty(size, size, device="cuda", dtype=dtype)
+        bm, bn, bk = tile
+        grid = (size // bm * (size // bn),)
+        made.append(Row(
+            f"matmul {str(dtype)[6:]} {size} {bm}x{bn}x{bk}",
+            lambda k, p=p, q=q, r=r, size=size, grid=grid, bm=bm, bn=bn, bk=bk, warps=warps, stages=stages: k.matmul[grid](
+                p, q, r, size, size, size, size, size, size, BM=bm, BN=bn, BK=bk, GROUP=8, num_warps=warps, num_stages=stages
+            ),
+            r, p @ q, lambda p=p, q=q, r=r: torch.matmul(p, q, out=r), 2 * size**3, "TF/s", 3e-2,
+        ))  # fmt: skip
+    z, heads, length, depth = 4, 32, 2048, 64
+    qq, kk, vv = (torch.randn(z, heads, length, depth, device="cuda", dtype=torch.float16) for _ in range(3))
+    oo = torch.empty_like(qq)
+    attend = lambda: torch.nn.functional.scaled_dot_product_attention(qq, kk, vv)  # noqa: E731
+    made.append(Row(
+        "attention f16 4x32x2048x64",
+        lambda k: k.attention[(length // 128, z * heads)](
+            qq, kk, vv, oo, length, depth**-0.5, BM=128, BN=64, D=depth, num_warps=4, num_stages=3
+        ),
+        oo, attend(), attend, 4 * z * heads * length * length * depth, "TF/s", 3e-2,
+    ))  # fmt: skip
+    return made
+
+
+def measure(row: Row, kernels: ModuleType, do_bench: Any) -> tuple[float, float, str]:
+    """Milliseconds of a launch, seconds of the first one, and whether the result is right."""
+    row.result.zero_()
+    start = time.perf_counter()
+    kernel = row.launch(kernels)
+    torch.cuda.synchronize()
+    first = time.perf_counter() - start
+    error = ((row.result - row.expected).abs().max() / row.expected.abs().max()).item()
+    facts = f"{kernel.n_regs} regs" + (f", {kernel.n_spills} spills" if kernel.n_spills else "")
+    return do_bench(lambda: row.launch(kernels)), first, facts if error <= row.rtol else f"WRONG by {error:.2g}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    cache = tempfile.mkdtemp()
+    os.environ["TRITON_CACHE_DIR"] = cache
+    import tilework.testing as ours
+
+    compilers = {"tilework": load("kernels", "tilework")}
+    try:
+        import triton.testing
+
+        compilers["triton"] = load("kernels", "triton")
+    except ImportError:
+        pass
+    print(torch.cuda.get_device_name())
+    print(f"{'':32}{'ours':>10}{'Triton':>10}{'torch':>10}{'':>16}{'ratio':>8}{'compile':>10}{'Triton':>10}")
+    for row in rows():
+        if given.names and not any(word in row.name for word in given.names):
+            continue
+        found: dict[str, tuple[float, float, str]] = {}
+        for name, kernels in compilers.items():
+            bench = ours.do_bench if name == "tilework" else triton.testing.do_bench
+            try:
+                found[name] = measure(row, kernels, lambda call, bench=bench: bench(call, return_mode="median"))
+            except Exception as error:
+                print(f"{row.name:32}{name}: {type(error).__name__}: {str(error)[:500]}")
+        if "tilework" not in found:
+            continue
+        own, first, facts = found["tilework"]
+        other, second, theirs = found.get("triton", (float("nan"), float("nan"), ""))
+        reference = ours.do_bench(row.reference, return_mode="median")
+        rate = row.work / own / (1e6 if row.unit == "GB/s" else 1e9)
+        print(
+            f"{row.name:32}{own:7.3f} ms{other:7.3f} ms{reference:7.3f} ms{rate:11.1f} {row.unit}{other / own:8.2f}"
+            f"{first * 1e3:7.0f} ms{second * 1e3:7.0f} ms   {facts} | {theirs}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The kernels that `gpu.py` measures, written once for both compilers."""
+
+import tilework as triton
+import tilework.language as tl
+
+
+@triton.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+
+@triton.jit
+def softmax(out_ptr, in_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(in_ptr + row * columns + offsets, mask=offsets < columns, other=-float("inf"))
+    x = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * columns + offsets, x / tl.sum(x, axis=0), mask=offsets < columns)
+
+
+@triton.jit
+def layernorm(out_ptr, in_ptr, w_ptr, b_ptr, columns, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(in_ptr + row * columns + offsets, mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=0) / columns
+    centred = tl.where(mask, x - mean, 0.0)
+    scale = 1 / tl.sqrt(tl.sum(centred * centred, axis=0) / columns + eps)
+    w = tl.load(w_ptr + offsets, mask=mask).to(tl.float32)
+    b = tl.load(b_ptr + offsets, mask=mask).to(tl.float32)
+    tl.store(out_ptr + row * columns + offsets, centred * scale * w + b, mask=mask)
+
+
+@triton.jit
+def matmul(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    pid = tl.program_id(0)
+    rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    group = pid // (GROUP * columns)
+    first = group * GROUP
+    size = min(rows - first, GROUP)
+    pid_m = first + (pid % (GROUP * columns)) % size
+    pid_n = (pid % (GROUP * columns)) // size
+    rm = (pid_m * BM + tl.arange(0, BM)) % M
+    rn = (pid_n * BN + tl.arange(0, BN)) % N
+    rk = tl.arange(0, BK)
+    a_ptrs = a_ptr + rm[:, None] * stride_a + rk[None, :]
+    b_ptrs = b_ptr + rk[:, None] * stride_b + rn[None, :]
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        a = tl.load(a_ptrs, mask=rk[None, :] < K - k * BK, other=0.0)
+        b = tl.load(b_ptrs, mask=rk[:, None] < K - k * BK, other=0.0)
+        acc = tl.dot(a, b, acc)
+        a_ptrs += BK
+        b_ptrs += BK * stride_b
+    rm = pid_m * BM + tl.arange(0, BM)
+    rn = pid_n * BN + tl.arange(0, BN)
+    mask = (rm[:, None] < M) & (rn[None, :] < N)
+    tl.store(c_ptr + rm[:, None] * stride_c + rn[None, :], acc.to(c_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def attention(q_ptr, k_ptr, v_ptr, o_ptr, length, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    head = tl.program_id(1).to(tl.int64) * length * D
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    rn, rd = tl.arange(0, BN), tl.arange(0, D)
+    q = tl.load(q_ptr + head + rm[:, None] * D + rd[None, :])
+    k_ptrs = k_ptr + head + rn[None, :] * D + rd[:, None]
+    v_ptrs = v_ptr + head + rn[:, None] * D + rd[None, :]
+    peak = tl.full((BM,), -float("inf"), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    for _ in range(0, length, BN):
+        scores = tl.dot(q, tl.load(k_ptrs)) * (scale * 1.4426950408889634)
+        high = tl.maximum(peak, tl.max(scores, 1))
+        p = tl.exp2(scores - high[:, None])
+        shrink = tl.exp2(peak - high)
+        total = total * shrink + tl.sum(p, 1)
+        acc = acc * shrink[:, None]
+        acc = tl.dot(p.to(tl.float16), tl.load(v_ptrs), acc)
+        peak = high
+        k_ptrs += BN * D
+        v_ptrs += BN * D
+    tl.store(o_ptr + head + rm[:, None] * D + rd[None, :], (acc / total[:, None]).to(tl.float16))

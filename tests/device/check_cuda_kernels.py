@@ -1,0 +1,83 @@
+"""The sample kernels on a real GPU: from `kernel[grid](...)` to the result, compared with NumPy.
+
+    python -m tests.device.check_cuda_kernels [--warps 4 8] [--stages 3] [NAME ...]
+
+Each line: the kernel, its warps and stages, PASS or what differs, the registers, spills and shared memory, and the seconds that
+compiling took. The exit code is the number of failures, 99 at most.
+"""
+
+import argparse
+import copy
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from examples.case import Case
+from tests.backends.gpu_run import flat, with_addresses
+from tests.pipeline.gpu import CASES, contents
+from tilework.runtime.cuda_device import DeviceArray
+from tilework.runtime.driver import driver
+
+
+def run(case: Case, warps: int, stages: int) -> tuple[str | None, Any]:
+    """(what is wrong, the compiled kernel)."""
+    arrays = case.arguments(np.random.default_rng(11))
+    expected = dict(contents(case.expected(copy.deepcopy(arrays))))
+    memory = {id(array): DeviceArray.of(array) for array in case.memory(arrays)}
+    moved = {array.ctypes.data: memory[id(array)].data_ptr() for array in case.memory(arrays)}
+    placed = dict(memory)
+    for value in arrays.values():
+        for array in flat(value):
+            placed.setdefault(id(array), DeviceArray.of(with_addresses(array, moved)))
+    args = [
+        placed.get(id(arrays[name]), arrays[name]) for name in case.kernel.arg_names if name in case.signature
+    ]
+    kernel = case.kernel[case.grid](*args, **case.constexprs, num_warps=warps, num_stages=stages)
+    driver.active.get_device_interface().synchronize()
+    for value in arrays.values():
+        for array in flat(value):
+            if moved and array.dtype in (np.int64, np.uint64):
+                continue
+            array[...] = placed[id(array)].numpy().reshape(array.shape)
+    found = dict(contents(arrays))
+    for label, wanted in expected.items():
+        error = float(np.max(np.abs(found[label].astype("f8") - wanted.astype("f8").reshape(found[label].shape))))
+        if not error <= tolerance(case):
+            return f"{label} is off by {error:.3g} (allowed {tolerance(case):.3g})", kernel
+    return None, kernel
+
+
+def tolerance(case: Case) -> float:
+    """What NumPy's result may differ by: f32 dots are made of tf32 on a GPU."""
+    return max(case.atol, 5e-3 if "matmul_fp32" in case.name or case.name in ("chained", "nested") else 0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--warps", type=int, nargs="*", default=[4])
+    parser.add_argument("--stages", type=int, nargs="*", default=[3])
+    given = parser.parse_args()
+    failures = 0
+    for name in given.names or sorted(CASES):
+        for warps in given.warps:
+            for stages in given.stages:
+                start = time.perf_counter()
+                facts = ""
+                try:
+                    problem, kernel = run(CASES[name], warps, stages)
+                    facts = f"{kernel.n_regs} registers, {kernel.n_spills} spills, {kernel.metadata.shared} B shared"
+                except Exception as error:
+                    problem = f"{type(error).__name__}: {str(error)[:600]}"
+                failures += problem is not None
+                took = time.perf_counter() - start
+                said = "PASS" if problem is None else f"FAIL {problem}"
+                print(f"{name:28} warps {warps} stages {stages}  {said}  {facts}  {took:.2f} s", flush=True)
+    print(f"{failures} failed")
+    return min(failures, 99)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
