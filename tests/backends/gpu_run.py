@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.pipeline.gpu import CASES, Config, contents, difference, run, ttgir, ttir, wanted
+from tests.pipeline.gpu import CASES, Config, Outcome, contents, difference, run, ttgir, ttir, wanted
 from tilework.backends.cuda import ptx_text
 from tilework.backends.cuda.ptx import PtxSettings, to_ptx
 from tilework.backends.gpu.codegen import emit_module
@@ -87,8 +87,17 @@ def check(config: Config, checks: bool = True) -> str | None:
         text = ptx_of(config)
     except PassError as error:
         return f"{config}: {error}"
-    found = difference(wanted_on_device(config.name, config.arch), run_ptx(config, text, checks))
+    expected, got = wanted_on_device(config.name, config.arch), run_ptx(config, text, checks)
+    if "fp8" in config.name and config.arch >= 90 and is_near(expected, got):
+        return None
+    found = difference(expected, got)
     return None if found is None else f"{config}: {found}"
+
+
+def is_near(expected: Outcome, got: Outcome) -> bool:
+    """Whether two outcomes are as near as Hopper's sums of 8-bit floats are, which keep 14 bits."""
+    pairs = zip(expected, got, strict=True)
+    return all(np.allclose(old.astype("f8"), new.astype("f8"), rtol=2e-3, atol=2e-2) for (_, old), (_, new) in pairs)
 
 
 def main() -> None:

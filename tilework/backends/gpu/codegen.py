@@ -46,6 +46,7 @@ from tilework.backends.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.debug import LineTable
 from tilework.backends.llvm.module import Module, plain_symbol
+from tilework.backends.llvm.sweep import sweep
 from tilework.backends.llvm.types import Type, array, i8, i64, pointer, ptr, void
 from tilework.backends.llvm.values import Value
 from tilework.ir import tt, ttg
@@ -109,6 +110,7 @@ class Emitter:
         if self.lines is not None:
             low.describe(self.lines, op)
         control.lower_body(low, op.regions[0])
+        sweep(low.builder.function)
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
         args = op.regions[0].blocks[0].args
