@@ -27,6 +27,7 @@ from tilework.runtime.binder import make_binder
 from tilework.runtime.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.driver import driver
 from tilework.runtime.globals import check_globals, collect_globals
+from tilework.runtime.key_locks import KeyLocks
 from tilework.runtime.specialization import Specialization
 from tilework.runtime.specialize import mangle_type, native_specialize_impl
 from tilework.runtime.wrappers import MockTensor, TensorWrapper, reinterpret
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 RESERVED = ("device", "device_type", "stream")
+COMPILING = KeyLocks()
 
 
 class KernelInterface:
@@ -172,7 +174,18 @@ class JITFunction(KernelInterface, LanguageFunction):
     def compile_for(
         self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
     ) -> Any:
-        """Compile one specialisation, now or on the async executor; None if a hook says not to."""
+        """Compile one specialisation, now or on the async executor; None if a hook says not to.
+
+        Of several threads that launch a new kernel one compiles it, and the others wait for it.
+        """
+        with COMPILING.held((id(kernels), specialization.key)):
+            found = kernels.get(specialization.key)
+            return found if found is not None else self.compile_new(specialization, target, backend, kernels, warmup)
+
+    def compile_new(
+        self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
+    ) -> Any:
+        """Compile a specialisation that is not known yet."""
         from tilework.compiler import compile
 
         options = backend.parse_options(specialization.options)

@@ -1,0 +1,93 @@
+"""Several threads launch a kernel that is new: one of them compiles it."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tilework import knobs
+from tilework.errors import CompilationError
+from tilework.runtime import key_locks
+from tilework.runtime.key_locks import KeyLocks
+
+
+@tilework.jit
+def store_sum(out, a, b, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, i + a + b)
+
+
+@tilework.jit
+def wrong(out):
+    tl.store(out, undefined_name)  # noqa: F821
+
+
+def in_threads(count: int, call: Any) -> list[BaseException | None]:
+    """Call from several threads at the same time; their exceptions."""
+    start, found = threading.Barrier(count), [None] * count
+
+    def work(number: int) -> None:
+        start.wait()
+        try:
+            call(number)
+        except BaseException as error:
+            found[number] = error
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found  # type: ignore[return-value]
+
+
+def test_one_thread_compiles(tmp_path: Path) -> None:
+    outs, asked = [np.zeros(64, "i4") for _ in range(8)], []
+    with knobs.cache.scope(), knobs.runtime.scope():
+        knobs.cache.dir = str(tmp_path)
+        knobs.runtime.jit_cache_hook = lambda **facts: asked.append(facts["key"]) and None
+        store_sum.device_caches.clear()
+        assert in_threads(8, lambda number: store_sum[(1,)](outs[number], 3, 5, N=64)) == [None] * 8
+    assert len(asked) == 1
+    for out in outs:
+        np.testing.assert_array_equal(out, np.arange(64) + 8)
+
+
+def test_a_mistake_is_told_to_all() -> None:
+    wrong.device_caches.clear()
+    found = in_threads(4, lambda number: wrong[(1,)](np.zeros(1, "i4")))
+    assert all(isinstance(error, CompilationError) for error in found)
+
+
+def test_a_hook_may_launch_the_kernel(tmp_path: Path) -> None:
+    out, inner = np.zeros(64, "i4"), []
+
+    def hook(**facts: Any) -> None:
+        if not inner:
+            inner.append(True)
+            store_sum[(1,)](out, 1, 2, N=64)
+
+    with knobs.cache.scope(), knobs.runtime.scope():
+        knobs.cache.dir = str(tmp_path)
+        knobs.runtime.jit_cache_hook = hook
+        store_sum.device_caches.clear()
+        store_sum[(1,)](out, 1, 2, N=64)
+    assert inner and out[0] == 3
+
+
+def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_locks, "PATIENCE", 0.05)
+    locks, both, done = KeyLocks(), threading.Barrier(2), []
+
+    def work(number: int) -> None:
+        with locks.held(number):
+            both.wait()
+            with locks.held(1 - number):
+                done.append(number)
+
+    assert in_threads(2, work) == [None, None]
+    assert sorted(done) == [0, 1] and not locks.entries
