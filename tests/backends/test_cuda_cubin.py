@@ -433,3 +433,8 @@ def test_ptxas_says_what_is_wrong(tmp_path: Path) -> None:
 def test_nvdisasm_shows_the_cubin(tmp_path: Path) -> None:
     text = compile(file(tmp_path), HOPPER).asm["sass"]
     assert text.startswith("Function:add\n") and re.search(r"^[-\d:Ya-f]+\tSTG\.E", text, re.MULTILINE)
+
+
+def test_the_sanitizer_is_not_for_gpus(fake: str) -> None:
+    with pytest.raises(ValueError, match=r"sanitize=True .* not on cuda:90: set TILEWORK_DEVICE=native"):
+        compile(python_kernel(), HOPPER, {"sanitize": True})

@@ -277,5 +277,5 @@ class CudaDriver(DriverBase):
     def _unreachable(self, position: int, what: str) -> ValueError:
         return ValueError(
             f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?): the active device is a GPU, and"
-            f" this is {what}. Copy it to the GPU, or pin it"
+            f" this is {what}. Copy it to the GPU, pin it, or set TILEWORK_DEVICE=native to run kernels on the CPU"
         )

@@ -96,7 +96,8 @@ def load_kernel(path: Path, name: str) -> JITFunction:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
-    sys.path.insert(0, str(path.resolve().parent))
+    # what `python FILE` and what `python -m` would see: a file of a package in the current folder may import the package
+    sys.path[:0] = [str(path.resolve().parent), str(Path.cwd())]
     try:
         spec.loader.exec_module(module)
     except Exception as error:

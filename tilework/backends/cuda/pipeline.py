@@ -93,6 +93,11 @@ class CudaBackend:
             default_dot_input_precision="tf32",
             max_num_imprecise_acc_default=2**30 if capability == 90 else 0,
         )
+        if options.sanitize:
+            raise ValueError(
+                f"sanitize=True (TRITON_SANITIZE=1) checks kernels on the CPU, not on {self.target}: set TILEWORK_DEVICE=native,"
+                " or look at the kernel with compute-sanitizer, or `tilework emulate --check`"
+            )
         if options.num_ctas > 1 and capability < 90:
             raise ValueError(
                 f"num_ctas > 1 requires NVIDIA SM90+ (Hopper). Current target is sm_{capability}."
