@@ -1,19 +1,22 @@
 """The sample kernels on a real GPU: from `kernel[grid](...)` to the result, compared with NumPy.
 
-    python -m tests.device.check_cuda_kernels [--warps 4 8] [--stages 3] [NAME ...]
+    python -m tests.device.check_cuda_kernels [--warps 4 8] [--stages 3] [--jobs 8] [NAME ...]
 
-Each line: the kernel, its warps and stages, PASS or what differs, the registers, spills and shared memory, and the seconds that
+With several jobs each kernel has a process of its own, so that one which breaks the GPU's context breaks nothing else. Each line: the kernel, its warps and stages, PASS or what differs, the registers, spills and shared memory, and the seconds that
 compiling took. The exit code is the number of failures, 99 at most.
 """
 
 import argparse
 import copy
+import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+import tilework
 from examples.case import Case
 from tests.backends.gpu_run import flat, with_addresses
 from tests.pipeline.gpu import CASES, contents
@@ -54,12 +57,40 @@ def tolerance(case: Case) -> float:
     return max(case.atol, 5e-3 if "matmul_fp32" in case.name or case.name in ("chained", "nested") else 0)
 
 
+KEPT: list[DeviceArray] = []
+
+
+def allocate(size: int, alignment: int, stream: int | None) -> DeviceArray:
+    """Scratch memory, for descriptors that kernels make; it must stay until the kernel has run."""
+    KEPT.append(DeviceArray(size, "uint8"))
+    return KEPT[-1]
+
+
+def run_alone(name: str, warps: int, stages: int) -> bool:
+    """One kernel in another process; whether it failed."""
+    command = [sys.executable, "-m", "tests.device.check_cuda_kernels", name]
+    command += ["--warps", str(warps), "--stages", str(stages)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines() or [f"{name}: exit code {done.returncode}: {done.stderr[-600:]}"]
+    print("\n".join(lines[:-1] or lines), flush=True)
+    return done.returncode != 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--warps", type=int, nargs="*", default=[4])
     parser.add_argument("--stages", type=int, nargs="*", default=[3])
+    parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
+    if given.jobs > 1:
+        names = given.names or sorted(CASES)
+        listed = [(name, warps, stages) for name in names for warps in given.warps for stages in given.stages]
+        with ThreadPoolExecutor(given.jobs) as pool:
+            failures = sum(pool.map(lambda one: run_alone(*one), listed))
+        print(f"{failures} of {len(listed)} failed")
+        return min(failures, 99)
+    tilework.set_allocator(allocate)
     failures = 0
     for name in given.names or sorted(CASES):
         for warps in given.warps:
