@@ -74,13 +74,13 @@ def check():
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One for all scripts, so that the kernels are compiled once."""
+    """One for all scripts, which have the same path too, so that the kernels are compiled once."""
     return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture
-def run(tmp_path: Path, cache: Path) -> Callable[..., str]:
-    return partial(output_of, tmp_path / "attack.py", cache)
+def run(cache: Path) -> Callable[..., str]:
+    return partial(output_of, cache / "attack.py", cache)
 
 
 def output_of(script: Path, cache: Path, text: str, *, limit: float = 240, **environment: str) -> str:

@@ -14,6 +14,7 @@ from tests.differential.harness import FLOATS, INTS, Refused, agree, devices_for
 from tests.differential.settings import drawn, seeds, shapes
 from tilework.language.extra import cuda
 from tilework.language.function import jit
+from tilework.transforms.pipelines import ttir_pipeline
 
 SEMANTICS = st.sampled_from(["acquire", "release", "acq_rel", "relaxed"])
 SCOPES = st.sampled_from(["gpu", "cta", "sys"])
@@ -64,7 +65,14 @@ def test_checks_and_prints_change_nothing() -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()):
         agree(checks, sample("i32", (8,), 3), params=(printed,))
-    assert printed.getvalue() == "type=int32;" * len(devices_for("checks"))
+    compilations = len(devices_for("checks")) - 1  # the evaluator and the CPU run the same module
+    assert printed.getvalue() == "type=int32;" * compilations
+
+
+def test_the_cpu_shares_the_passes_of_ttir() -> None:
+    """The harness relies on it."""
+    passes = [name for name in ttir_pipeline(None) if name != "triton-rewrite-tensor-descriptor-to-pointer"]
+    assert passes == ttir_pipeline(90)
 
 
 @jit

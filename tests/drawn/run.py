@@ -22,6 +22,7 @@ from tilework.backends.base import GPUTarget
 from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir import tt
+from tilework.ir.printer import print_module
 from tilework.ir.stages import check_stage
 from tilework.ir.verify import op_problem, use_problem
 from tilework.tools.check_each import Report, check_each
@@ -33,18 +34,18 @@ EXTRA = ["triton-licm", "sccp", "canonicalize", "triton-loop-aware-cse", "triton
 
 
 @dataclass(frozen=True)
-class Verified(ModulePass):
-    """A pass that must leave a well-formed module of the stage."""
+class Passes(ModulePass):
+    """Passes in a row that count as one, the last of them."""
 
-    inner: ModulePass
-    name = "verified"
+    parts: tuple[ModulePass, ...]
+    name = "passes"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", self.inner.name)
+        object.__setattr__(self, "name", self.parts[-1].name)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        self.inner.apply(ctx, op)
-        check(op, f"after {self.name}")
+        for part in self.parts:
+            part.apply(ctx, op)
 
 
 SEEN: set[Hashable] = set()  # ops without regions that were found well formed
@@ -106,12 +107,42 @@ def pipelines(seed: int) -> list[list[str]]:
 
 
 def prove(kernel: Kernel, folder: Path) -> list[Report]:
-    """Every pass keeps what the kernel computes."""
+    """Every pass leaves a well-formed module of the stage, which computes what the kernel does."""
     module = compile_drawn(kernel, folder)
-    return [
-        check_each(module, [Verified(make_pass(name)) for name in names], kernel.seed)
-        for names in pipelines(kernel.seed)
-    ]
+    seen = {print_module(module)}
+    return [check_each(module, steps(module, names, seen), kernel.seed) for names in pipelines(kernel.seed)]
+
+
+def steps(module: ModuleOp, names: list[str], seen: set[str]) -> list[Passes]:
+    """The passes, parted behind those that make a module nobody has `seen`; many change nothing, or do what others did."""
+    found: list[Passes] = []
+    waiting: list[ModulePass] = []
+    changed = module.clone()
+    before = parts(changed)
+    for name in names:
+        waiting.append(make_pass(name))
+        waiting[-1].apply(None, changed)  # pyright: ignore[reportArgumentType]
+        if (after := parts(changed)) == before:
+            continue
+        before = after
+        if (text := print_module(changed)) not in seen:
+            check(changed, f"after {name}")
+            seen.add(text)
+            found.append(Passes(tuple(waiting)))
+            waiting.clear()
+    return found
+
+
+def parts(module: ModuleOp) -> list[Hashable]:
+    """The very objects that a module is made of: equal if nothing was touched."""
+    found: list[Hashable] = []
+    for op in module.walk():
+        results = tuple(result.type for result in op.results)
+        found += (op, op.parent, tuple(op.successors), tuple(op.operands), results)
+        found += (tuple(op.properties.items()), tuple(op.attributes.items()))
+        for block in (block for region in op.regions for block in region.blocks):
+            found += (block, tuple(argument.type for argument in block.args))
+    return found
 
 
 if __name__ == "__main__":

@@ -69,6 +69,11 @@ class Allocation:
         self.explicit: dict[SSAValue, Buffer] = {b.owner.results[0]: b for b in self.buffers if b.kind == "explicit"}
         self.scratch: dict[Operation, Buffer] = {b.owner: b for b in self.buffers if b.kind != "explicit"}
 
+    @property
+    def alignment(self) -> int:
+        """What the start of the memory must be a multiple of, wherever a caller puts it."""
+        return max((buffer.alignment for buffer in self.buffers), default=1)
+
     def buffers_of(self, value: SSAValue) -> list[Buffer]:
         """The buffers that a memory descriptor may name."""
         return [self.explicit[buffer] for buffer in self.known.get(value, ())]
@@ -91,8 +96,7 @@ def module_allocation(module: ModuleOp, capability: int) -> dict[str, Allocation
         for op in functions[name].walk():
             if type(op) is tt.CallOp:
                 visit(callee_name(op))
-        frames = {callee: allocation.size for callee, allocation in done.items()}
-        done[name] = function_allocation(functions[name], capability, frames)
+        done[name] = function_allocation(functions[name], capability, done)
 
     for name in functions:
         visit(name)
@@ -104,8 +108,8 @@ def callee_name(call: Operation) -> str:
     return call.properties["callee"].root_reference.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def function_allocation(function: Operation, capability: int, frames: dict[str, int]) -> Allocation:
-    """Place the buffers of one function; `frames` are the sizes of the functions it calls."""
+def function_allocation(function: Operation, capability: int, frames: dict[str, Allocation]) -> Allocation:
+    """Place the buffers of one function; `frames` are those of the functions it calls."""
     numbers = number_ops(function)
     known = aliases(function)
     buffers = collect(function, numbers, known, capability, frames)
@@ -114,7 +118,7 @@ def function_allocation(function: Operation, capability: int, frames: dict[str, 
 
 
 def collect(
-    function: Operation, numbers: Numbers, known: Aliases, capability: int, frames: dict[str, int]
+    function: Operation, numbers: Numbers, known: Aliases, capability: int, frames: dict[str, Allocation]
 ) -> list[Buffer]:
     """All buffers that have bytes: what is allocated, then what the function and its ops need, in program order."""
     lifetimes = buffer_lifetimes(known, numbers)
@@ -127,15 +131,17 @@ def collect(
                 Buffer(op, "explicit", explicit_bytes(op), explicit_alignment(op), lifetimes[op.results[0]], regions)
             )
             continue
+        alignment = ALIGNMENTS.get(type(op), SCRATCH_ALIGNMENT)
         if type(op) is tt.CallOp:
-            size, kind = frames.get(callee_name(op), 0), "call"
+            frame = frames.get(callee_name(op))
+            size, kind = (frame.size, "call") if frame is not None else (0, "call")
+            alignment = max(alignment, frame.alignment) if frame is not None else alignment
         elif op is function:
             size, kind = function_scratch(op), "scratch"
         else:
             size, kind = scratch_size(op, capability), "scratch"
         if size:
             live = Interval(0, FOREVER) if op is function else Interval(number, number + 1)
-            alignment = ALIGNMENTS.get(type(op), SCRATCH_ALIGNMENT)
             temporary.append(Buffer(op, kind, size, alignment, live, regions))
     if temporary and temporary[-1].owner is function:
         temporary.insert(0, temporary.pop())

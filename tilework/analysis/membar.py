@@ -88,6 +88,25 @@ class BarrierWalk(Walk):
         return state.join(Pending(own.writes, own.writes))
 
 
+# The first thread arms an mbarrier, one lane starts the copies that it counts, every thread waits for itself. Threads may
+# come to these in any order: a phase ends only when it is armed and its bytes are there.
+PHASES = frozenset({ttng.BarrierExpectOp, ttng.WaitBarrierOp, ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
+BY_ONE_THREAD = frozenset({ttng.InitBarrierOp, ttng.InvalBarrierOp})
+COPIES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
+READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalLoadOp})
+
+
+def ordered_by_mbarrier(before: Operation, after: Operation) -> bool:
+    """Whether an mbarrier does for two accesses what a barrier of all threads would do, or one thread makes both.
+
+    What TMA writes is read behind a wait of the reading thread, to which a barrier would add nothing.
+    """
+    first, second = type(before), type(after)
+    if first in COPIES and second in READERS:
+        return True
+    return (first in PHASES and second in PHASES) or (first is second and first in BY_ONE_THREAD)
+
+
 def shifted(summary: Pending, offset: int, call: Operation) -> Pending:
     """What a callee leaves pending, in the frame that it has in the caller."""
 

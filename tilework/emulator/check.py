@@ -21,7 +21,7 @@ import numpy as np
 from tilework.emulator.clocks import Clocks, Stamp
 from tilework.emulator.definedness import Definedness, registers
 from tilework.emulator.findings import CheckFailed, Finding, Site
-from tilework.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped
+from tilework.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped, is_aligned_barrier
 from tilework.emulator.memory import GLOBAL_BASE, SHARED_BASE, WINDOW, Array, Memory, MemoryFault
 from tilework.emulator.ordering import Ordering
 from tilework.emulator.pending import STATE, Access, Pending
@@ -346,7 +346,7 @@ class CheckingMachine(Machine):
     def arrive(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
         kinds, clocks = set(end.modifiers), self.checker.clocks
         threads = np.flatnonzero(mask)
-        if "warp" not in kinds and (end.opcode == "bar" or "aligned" in kinds) and not self.is_whole(mask):
+        if is_aligned_barrier(end) and not self.is_whole(mask):
             lanes = (mask | self.finished).reshape(-1, WARP)
             warp = int(np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))[0])
             what = f"lane {int(np.flatnonzero(~lanes[warp])[0])} of warp {warp} is elsewhere while others of it are at a barrier"

@@ -187,6 +187,7 @@ class Device:
             module = function.module
             shared_offsets, shared_size = shared_layout(module.ptx, shared)
             state = Block(block, shared_size, module.local_size, ArenaPort(self.memory, self.watcher), self.watcher)
+            state.cluster = cluster_of(function.function)
             state.specials["%dynamic_smem_size"][...] = shared
             state.specials["%total_smem_size"][...] = shared_size
             symbols = {**module.symbols, **shared_offsets, **module.local_offsets}
@@ -211,10 +212,17 @@ class Device:
         limits = function.function.limits
         if "reqntid" in limits and (*limits["reqntid"], 1, 1)[:3] != block:
             raise EmulatorError(f"{function.name} requires blocks of {limits['reqntid']} threads, not {block}")
+        if any(size % width for size, width in zip(grid, cluster_of(function.function), strict=True)):
+            raise EmulatorError(f"{function.name} has clusters of {limits['reqnctapercluster']} blocks, which do not divide {grid}")
         if "maxntid" in limits and threads > int(np.prod(limits["maxntid"])):
             raise EmulatorError(f"{function.name} allows {int(np.prod(limits['maxntid']))} threads in a block, not {threads}")
         if shared < 0 or shared_layout(function.module.ptx, shared)[1] > LARGEST_SHARED:
             raise EmulatorError(f"{function.name} with {shared} bytes of dynamic shared memory needs more than {LARGEST_SHARED} bytes")
+
+
+def cluster_of(function: Function) -> tuple[int, int, int]:
+    """How many blocks a cluster of the kernel has in each direction."""
+    return dimensions(function.limits.get("reqnctapercluster", (1,)), "cluster")
 
 
 def dimensions(given: Dimensions, what: str) -> tuple[int, int, int]:

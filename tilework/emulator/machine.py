@@ -35,6 +35,11 @@ class Trapped(EmulatorError):
     """A thread that executed `trap`, or an assertion that failed."""
 
 
+def is_aligned_barrier(end: Instruction) -> bool:
+    """Whether all lanes of a warp have to be at this instruction together."""
+    return end.opcode in ("bar", "barrier") and "warp" not in end.modifiers and (end.opcode == "bar" or "aligned" in end.modifiers)
+
+
 @dataclass(eq=False)
 class Run:
     """Instructions without a way in or out but at the ends. `key` orders runs as the text does."""
@@ -123,7 +128,7 @@ class Machine(Waiting):
         for number, (start, stop) in enumerate(pairwise([*edges, len(function.instructions)])):
             body = function.instructions[start:stop]
             end = body.pop() if body[-1].opcode in ENDS else None
-            collective = bool(body) and body[0].opcode in COLLECTIVE
+            collective = (bool(body) and body[0].opcode in COLLECTIVE) or (end is not None and is_aligned_barrier(end))
             code.runs.append(Run((*prefix, number), body, code, end, collective))
         by_start = dict(zip(edges, code.runs, strict=True))
         code.runs.append(Run((*prefix, len(code.runs)), [], code, Instruction("ret", (), (), line=function.line, text="}")))

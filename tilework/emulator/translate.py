@@ -106,15 +106,24 @@ class Block:
         self.ports: dict[str, Any] = {"global": arena, "const": arena, "param": arena, "shared": self.shared, "local": self.local}
         self.ports["generic"] = GenericPort(arena, self.shared, self.local)
         self.specials = special_registers(shape, self.threads)
+        self.cluster: tuple[int, int, int] = (1, 1, 1)  # blocks that know of each other; they run one after the other all the same
         self.state: dict[str, Any] = {}  # what families of rules keep per block: barriers, copy groups; cleared for each block
 
     def start(self, ctaid: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
         """Make this the block at `ctaid`."""
+        rank, width = 0, 1
         for axis, name in enumerate("xyz"):
+            size = self.cluster[axis]
             self.specials[f"%ctaid.{name}"][...] = ctaid[axis]
             self.specials[f"%nctaid.{name}"][...] = grid[axis]
-            self.specials[f"%clusterid.{name}"][...] = ctaid[axis]
-            self.specials[f"%nclusterid.{name}"][...] = grid[axis]
+            self.specials[f"%clusterid.{name}"][...] = ctaid[axis] // size
+            self.specials[f"%nclusterid.{name}"][...] = grid[axis] // size
+            self.specials[f"%cluster_ctaid.{name}"][...] = ctaid[axis] % size
+            self.specials[f"%cluster_nctaid.{name}"][...] = size
+            rank, width = rank + ctaid[axis] % size * width, width * size
+        self.specials["%cluster_ctarank"][...] = rank
+        self.specials["%cluster_nctarank"][...] = width
+        self.specials["%is_explicit_cluster"][...] = width > 1
         self.shared.data.data[:] = 0
         self.local.data.data[:] = 0
         self.state.clear()

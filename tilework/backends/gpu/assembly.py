@@ -34,8 +34,12 @@ def ptx(
     convergent: bool = False,
     tied: int = 0,
 ) -> list[Value]:
-    """The values of a piece of PTX; the first `tied` inputs share the registers of the first outputs."""
-    constraints = [f"={letter(type)}" for type in outputs]
+    """The values of a piece of PTX; the first `tied` inputs share the registers of the first outputs.
+
+    An instruction reads before it writes, but the first of several must not write what the next ones read.
+    """
+    early = "&" if text.count(";") > 1 and not tied else ""
+    constraints = [f"={early}{letter(type)}" for type in outputs]
     constraints += [str(position) if position < tied else letter(value.type) for position, value in enumerate(inputs)]
     if effect:
         constraints.append("~{memory}")

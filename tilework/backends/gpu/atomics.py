@@ -218,7 +218,7 @@ def access(
     held = held_type(element)
     word = integer(min(32, held.bits * width)) if held.bits < 32 else held if held.bits == 32 else integer(64)
     count = held.bits * width // word.bits
-    used = op.results[0].first_use is not None or count > 1
+    used = op.results[0].first_use is not None or count > 1 or held is bf16  # ptxas 13.0 dies of atom.add.bf16 into _
     outputs = [f"${place}" for place in range(count)] if used else ["_"]
     inputs: list[Value] = [address]
     spelled = [f"[${len(outputs) if used else 0}]"]

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.allocation import aligned, module_allocation
 from tilework.analysis.axis_info import axis_info
-from tilework.analysis.membar import barriers
+from tilework.analysis.membar import barriers, ordered_by_mbarrier
 from tilework.backends.gpu import (
     arithmetic,
     async_copy,
@@ -77,7 +77,7 @@ class Emitter:
         self.module = Module("tilework")
         self.lines = LineTable(self.module, "DebugDirectivesOnly") if lines else None
         self.allocation = module_allocation(source, facts.capability)
-        self.barriers = barriers(source, facts.capability)
+        self.barriers = barriers(source, facts.capability, ordered_by_mbarrier)
         self.axis = axis_info(source)
         self.scratch_offsets, self.scratch_size, self.scratch_align = plan_scratch(source)
         self.descriptors: list[dict[str, Any]] = []  # what the launcher must know about those among the arguments
@@ -155,7 +155,7 @@ class Emitter:
         params = [*((param, f"a{position}") for position, param in enumerate(inputs)), *FRAME]
         function = self.module.function(
             plain_symbol(name), control.result_type(list(type.outputs)), params, linkage="internal",
-            attributes=("nounwind", "noinline"),
+            attributes=("nounwind", "noinline", "convergent"),
         )  # fmt: skip
         low = Lowering(self.module, Builder(function), self.facts)
         *flat, low.smem, low.scratch = function.args

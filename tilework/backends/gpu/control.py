@@ -17,7 +17,7 @@ from tilework.backends.llvm.module import Block as Label
 from tilework.backends.llvm.module import plain_symbol
 from tilework.backends.llvm.scalar_types import register_type
 from tilework.backends.llvm.types import Type, i64, pointer, ptr, struct, void
-from tilework.backends.llvm.values import Value
+from tilework.backends.llvm.values import Value, signed
 from tilework.ir import tt
 from tilework.ir.ttg.types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, array_values, element_type
@@ -65,12 +65,36 @@ def lower_for(low: Lowering, op: Operation) -> list[Any]:
     start, end, step = (low.scalar(operand) for operand in op.operands[:3])
     initial = [low[operand] for operand in op.operands[3:]]
     type_ = start.type
-    if step.constant != 1 and end.constant is None and type_.bits < 64:
-        start, end, step = (b.sext(value, i64) for value in (start, end, step))  # the last sum may not fit into `type_`
+    if type_.bits < 64 and may_wrap(end, step):
+        start, end, step = (b.sext(value, i64) for value in (start, end, step))
     with b.loop_carrying(start, end, step, flatten(initial), unroll=1) as loop:
         index = loop.index if loop.index.type is type_ else b.trunc(loop.index, type_)
-        loop.next(flatten(low.region(block, [(index,), *split(initial, loop.carried)])))
+        following = low.region(block, [(index,), *split(initial, loop.carried)])
+        same_origins(low, op, initial, following)
+        loop.next(flatten(following))
     return split(initial, loop.results)
+
+
+def may_wrap(end: Value, step: Value) -> bool:
+    """Whether the sum behind the last round of a loop may not fit into its type."""
+    if step.constant == 1:
+        return False
+    if end.constant is None or step.constant is None:
+        return True
+    return signed(end.type, end.constant) + signed(step.type, step.constant) >= 1 << (end.type.bits - 1)
+
+
+def same_origins(low: Lowering, op: Operation, *sides: Sequence[Any]) -> None:
+    """Refuse memory that begins at different places of its buffers, depending on the way: only addresses are carried."""
+    for values in zip(*sides, strict=True):
+        if len({value.origin for value in values if isinstance(value, Shared)}) > 1:
+            raise low.refuse(op, "memory that is one or another part of a buffer")
+
+
+def no_origins(low: Lowering, op: Operation, values: Sequence[Any]) -> None:
+    """Refuse parts of buffers where only the address of a buffer can pass."""
+    if any(isinstance(value, Shared) and value.origin for value in values):
+        raise low.refuse(op, "a part of a buffer that is passed on")
 
 
 @lowers(scf.IfOp)
@@ -84,6 +108,7 @@ def lower_if(low: Lowering, op: Operation) -> list[Any]:
 
     then, otherwise = op.regions
     made = low.builder.if_else(low.scalar(op.operands[0]), lambda: side(then), lambda: side(otherwise))
+    same_origins(low, op, *forms)
     return split(forms[0], made)
 
 
@@ -101,7 +126,9 @@ def lower_while(low: Lowering, op: Operation) -> list[Any]:
         condition, *values = low.region(before.block, split(initial, [made for made, _ in opened]))
         b.end(f"br {condition[0].typed}, label %{body.name}, label %{done.name}")
         b.resume(body)
-        following = flatten(low.region(after.block, values))
+        carried = low.region(after.block, values)
+        same_origins(low, op, initial, carried)
+        following = flatten(carried)
         latch = b.block
         b.br(header)
         for (_, close), value in zip(opened, following, strict=True):
@@ -178,7 +205,9 @@ class Branches:
 
 @lowers(cf.BranchOp)
 def lower_br(low: Lowering, op: Operation) -> None:
-    low.branches.jump(op.successors[0], [low[value] for value in op.operands])
+    values = [low[value] for value in op.operands]
+    no_origins(low, op, values)
+    low.branches.jump(op.successors[0], values)
 
 
 @lowers(cf.ConditionalBranchOp)
@@ -187,15 +216,17 @@ def lower_cond_br(low: Lowering, op: Operation) -> None:
     _, first, _ = array_values(op.properties["operandSegmentSizes"])
     values = [low[value] for value in op.operands[1:]]
     sides = [b.new_block("edge", inherit=True) for _ in range(2)]
-    b.cond_br(low.scalar(op.operands[0]), sides[0], sides[1])
+    no_origins(low, op, values)
+    # both ways even if the condition is constant: no block may be left without an edge
+    b.end(f"br {low.scalar(op.operands[0]).typed}, label %{sides[0].name}, label %{sides[1].name}")
     for side, target, carried in zip(sides, op.successors, (values[:first], values[first:]), strict=True):
-        if side.placed or low.scalar(op.operands[0]).constant is None:
-            b.enter(side)
-            low.branches.jump(target, carried)
+        b.enter(side)
+        low.branches.jump(target, carried)
 
 
 @lowers(tt.ReturnOp)
 def lower_return(low: Lowering, op: Operation) -> None:
+    no_origins(low, op, [low[operand] for operand in op.operands])
     b, values = low.builder, flatten([low[operand] for operand in op.operands])
     if len(values) > 1:
         b.ret(b.build_struct(struct(*[value.type for value in values]), values))
@@ -217,6 +248,7 @@ def lower_call(low: Lowering, op: Operation) -> list[Any]:
     b, assigned = low.builder, low.allocation
     assert assigned is not None
     frame = assigned.scratch.get(op)
+    no_origins(low, op, [low[operand] for operand in op.operands])
     args = flatten([low[operand] for operand in op.operands])
     args += [b.gep(low.smem, frame.offset if frame is not None else 0), low.scratch]
     target = Value(pointer(), f"@{plain_symbol(callee.root_reference.data)}")

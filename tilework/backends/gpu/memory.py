@@ -124,6 +124,11 @@ def pointee(type: Attribute) -> Attribute:
     return pointer.pointee
 
 
+def hints_of(op: Operation) -> str:
+    """``.cg`` or ``.L1::evict_first``: an instruction has only one, and a cache modifier says more."""
+    return CACHE[number_of(op, "cache", 1)] or EVICT[number_of(op, "evict", 1)]
+
+
 def is_volatile(op: Operation) -> bool:
     found = op.properties.get("isVolatile")
     return isinstance(found, IntegerAttr) and bool(found.value.data)
@@ -136,7 +141,7 @@ def lower_load(low: Lowering, op: Operation) -> Registers:
     element = pointee(pointers.type)
     held = held_type(element)
     width = width_of(low, pointers, mask, held.bits)
-    hints = ".volatile" if is_volatile(op) else CACHE[number_of(op, "cache", 1)] + EVICT[number_of(op, "evict", 1)]
+    hints = ".volatile" if is_volatile(op) else hints_of(op)
     addresses: Registers = low[pointers]
     masks: Registers | None = low[mask] if mask is not None else None
     others: Registers | None = low[other] if other is not None else None
@@ -184,7 +189,7 @@ def lower_store(low: Lowering, op: Operation) -> None:
     element = pointee(pointers.type)
     held = held_type(element)
     width = width_of(low, pointers, mask, held.bits)
-    hints = CACHE[number_of(op, "cache", 1)] + EVICT[number_of(op, "evict", 1)]
+    hints = hints_of(op)
     addresses, registers = low[pointers], low[values]
     masks = low[mask] if mask is not None else None
     mine = store_predicate(low, pointers.type)

@@ -162,6 +162,22 @@ def move_of(low: Lowering, memory: Shared, descriptor: Attribute, tensor: Attrib
     return Move(low, memory.base, layout, element_type(tensor), memory.origin, matrices=matrices)
 
 
+def stays_in_block(low: Lowering, op: Operation, descriptor: Attribute, tensor: Attribute) -> None:
+    """Refuse to read memory that another block of the cluster holds, and to leave parts of one's own unwritten."""
+    if low.facts.num_ctas == 1:
+        return
+    way = layout_of(tensor).invert_and_compose(layout_of(descriptor))
+    copies = [not any(vector) for vector in dict(layout_of(descriptor).bases)["block"]]
+    at, offset = way.out_names.index("block"), way.out_names.index("offset")
+    for name, vectors in way.bases:
+        for bit, place in enumerate(vectors):
+            is_own = name == "block" and not copies[bit]
+            strays = any((place[at] ^ (is_own << bit)) >> block & 1 for block, copied in enumerate(copies) if not copied)
+            lacks = name == "block" and copies[bit] and place[offset] and type(op) is not ttg.LocalLoadOp
+            if strays or lacks:
+                raise low.refuse(op, "an exchange between the blocks of a cluster")
+
+
 def has_store_matrix(low: Lowering) -> bool:
     return low.facts.capability >= 90
 
@@ -181,6 +197,7 @@ def lower_local_alloc(low: Lowering, op: Operation) -> Shared:
     made = Shared(low.builder.gep(low.smem, low.allocation.explicit[op.results[0]].offset))
     if op.operands:
         source = op.operands[0]
+        stays_in_block(low, op, op.results[0].type, source.type)
         move_of(low, made, op.results[0].type, source.type, has_store_matrix(low)).store(low[source])
     return made
 
@@ -193,12 +210,14 @@ def lower_local_dealloc(low: Lowering, op: Operation) -> None:
 @lowers(ttg.LocalLoadOp)
 def lower_local_load(low: Lowering, op: Operation) -> Registers:
     memory = op.operands[0]
+    stays_in_block(low, op, memory.type, op.results[0].type)
     return move_of(low, low[memory], memory.type, op.results[0].type, matrices=True).load()
 
 
 @lowers(ttg.LocalStoreOp)
 def lower_local_store(low: Lowering, op: Operation) -> None:
     source, memory = op.operands
+    stays_in_block(low, op, memory.type, source.type)
     move_of(low, low[memory], memory.type, source.type, has_store_matrix(low)).store(low[source])
 
 

@@ -249,6 +249,8 @@ def lower_warp_group_dot(low: Lowering, op: Operation) -> Registers:
     depth, step = shape_of(op.operands[0].type)[-1], K_BYTES * 8 // bit_width(op.operands[0].type)
     if depth < step:
         raise low.refuse(op, f"a product of {depth} elements along K, fewer than the {step} of an instruction,")
+    if not stays_in_block(op):
+        raise low.refuse(op, "a dot whose factors lie in several blocks of a cluster")
     it = product(low, op)
     given: Registers = low[op.operands[2]]
     use = low.scalar(op.operands[3]) if len(op.operands) > 3 else None
@@ -265,6 +267,18 @@ def lower_warp_group_dot(low: Lowering, op: Operation) -> Registers:
         made = it.run(sums, use, 0, depth, wait=not is_async)
     found = dict(zip(it.places, made, strict=True))
     return tuple(found[place] for place in known)
+
+
+def stays_in_block(op: Operation) -> bool:
+    """Whether each block has the rows of A and columns of B that its part of the result is made of, along all of K."""
+    wanted = dict(layout(op.results[0]).bases)["block"]
+    for axis, operand in enumerate(op.operands[:2]):
+        if is_memdesc(operand.type):
+            held = dict(layout(operand).bases)["block"]
+            parts = [vector[axis] if dim == axis else 0 for vector in wanted for dim in range(2)]
+            if [place for vector in held for place in vector] != parts:
+                return False
+    return True
 
 
 def is_zero(value: Value) -> bool:

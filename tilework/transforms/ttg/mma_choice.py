@@ -171,7 +171,7 @@ def related_dots(op: Operation) -> tuple[int, ...] | None:
                 continue
             seen.add(other)
             queue.append(other)
-            if type(other) is tt.DotOp:
+            if type(other) is tt.DotOp and len(shape_of(other.results[0].type)) == 2:  # a batched one has another grid
                 result = encoding_of(other.results[0].type)
                 if isinstance(result, NvidiaMma):
                     return result.warps_per_cta

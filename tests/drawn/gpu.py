@@ -1,0 +1,160 @@
+"""Drawn kernels as PTX in the emulator, with all its checks, against the interpreter.
+
+python -m tests.drawn.gpu --kernels 300 --arch 90      progress, then the failures, the most frequent kind first
+python -m tests.drawn.gpu --seed 17 --arch 80          one kernel: its source, and what is wrong with it
+
+The seed decides the number of warps too. Multiplications and additions are not fused, so that floats differ only by what
+elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well.
+
+Drawn kernels read and write the same global memory without barriers, in one program and in several: what the checker says about
+global memory is not looked at, and where it says so, another result is no failure. Shared memory is the compiler's own.
+Nor is there an order among the elements of one atomic operation that meet at the same address.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.backends.gpu_tiles import CPU as CHIPS
+from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.drawn.cpu import kind
+from tests.drawn.kernels import Kernel, draw_kernel
+from tests.drawn.rounding import RoundingError
+from tests.drawn.run import compile_drawn, load
+from tests.drawn.test_drawn import difference
+from tilework.backends.cuda import ptx_text
+from tilework.backends.cuda.pipeline import ttgir_pipeline
+from tilework.backends.cuda.ptx import PtxSettings, to_ptx
+from tilework.backends.gpu.codegen import emit_module
+from tilework.emulator.device import Device
+from tilework.emulator.findings import Finding
+from tilework.interpreter import InterpretedFunction
+from tilework.transforms.pipelines import ttir_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline
+
+WARPS = (1, 2, 4, 8)
+STRICTNESS = 5
+MEETING = re.compile(r"tl\.atomic_\w+\(.*// 2")  # atomics of which two elements have one address
+
+
+def warps_of(seed: int) -> int:
+    return WARPS[seed * 7 // 3 % len(WARPS)]
+
+
+def compiled(kernel: Kernel, folder: Path, warps: int) -> str:
+    """The PTX of a drawn kernel."""
+    arch = kernel.capability
+    pointers = tuple(name for name in kernel.divisible if name in kernel.inputs)  # numbers are not
+    module = compile_drawn(replace(kernel, divisible=pointers), folder)
+    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(arch))))
+    run_pipeline(module, [one for item in ttgir_pipeline(arch, warps) for one in parse_pipeline(item)])
+    return to_ptx(emit_module(module, arch, fuses=False), PtxSettings(CHIPS[arch], 88))
+
+
+def emulate(kernel: Kernel, text: str, args: dict[str, Any], warps: int) -> list[Finding]:
+    """Run the PTX on the arrays of `args`, which change; what the checker found."""
+    device = Device(check=True, collect=True)
+    addresses = {name: device.upload(value) for name, value in args.items() if isinstance(value, np.ndarray)}
+    facts = ptx_text.told(text)
+    scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * GRID[0]))
+    values = [addresses.get(name, args[name]) for name in kernel.signature]
+    function = device.load(text).function("kernel")
+    device.launch(function, GRID, 32 * warps, [*values, scratch, 0], facts.get("shared", 0))
+    device.synchronize()
+    for name, address in addresses.items():
+        args[name][...] = device.download(address, args[name])
+    assert device.checker is not None
+    return device.checker.findings
+
+
+def compare(kernel: Kernel, folder: Path, assembles: bool = False) -> str | None:
+    """What the PTX does differently, or None."""
+    warps = warps_of(kernel.seed)
+    text = compiled(kernel, folder, warps)
+    if assembles and (problem := refused(text, kernel.capability)):
+        return problem
+    got, wanted = arguments(kernel, kernel.seed), arguments(kernel, kernel.seed)
+    findings = emulate(kernel, text, got, warps)
+    if own := [finding for finding in findings if " global address " not in finding.what]:
+        return f"{own[0].kind}: {own[0].sites[0].text.split()[0]}\n{own[0]}"
+    InterpretedFunction(load(annotated(kernel), folder).fn)[GRID](**wanted)
+    if findings or MEETING.search(kernel.source):
+        return None
+    rounding = RoundingError(kernel, folder, lambda: arguments(kernel, kernel.seed), GRID)
+    for name, dtype in kernel.inputs.items():
+        found = got[name]
+        if difference(found, wanted[name], dtype, strictness=STRICTNESS):
+            found = np.where(rounding.explains(name, found, wanted[name]), wanted[name], found)
+        if problem := difference(found, wanted[name], dtype, strictness=STRICTNESS):
+            return f"{name}: {problem.replace('NumPy', 'interpreter')}"
+    return None
+
+
+def refused(text: str, arch: int) -> str | None:
+    """What ptxas says against the PTX."""
+    done = subprocess.run(
+        ["ptxas", f"-arch={CHIPS[arch]}", "-", "-o", "/dev/null"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return f"ptxas: {done.stderr.strip()[:300]}" if done.returncode else None
+
+
+def problem_of(seed: int, arch: int, folder: Path, assembles: bool = False) -> str | None:
+    """`compare` of one seed; errors of the compiler and of the emulator are problems too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return compare(draw_kernel(seed, arch), folder, assembles)
+        except Exception as error:
+            last = (str(error).strip() or "no message").splitlines()[-1]
+            return f"{type(error).__name__}: {last}\n{error}"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--kernels", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--arch", type=int, default=90, choices=sorted(CHIPS))
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--ptxas", action="store_true")
+    args = parser.parse_args(words)
+    start = time.perf_counter()
+    failures: dict[str, list[int]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if args.seed is not None:
+            source = draw_kernel(args.seed, args.arch).source
+            print(source[source.index("@jit\ndef kernel") :], f"warps = {warps_of(args.seed)}")
+            problem = problem_of(args.seed, args.arch, folder, args.ptxas)
+            print(problem or "no difference")
+            return int(problem is not None)
+        for seed in range(args.first, args.first + args.kernels):
+            if (problem := problem_of(seed, args.arch, folder, args.ptxas)) is not None:
+                failures[kind(problem)].append(seed)
+                print(f"seed {seed}: {problem}"[:400], flush=True)
+            if (count := seed - args.first + 1) % 25 == 0 or count == args.kernels:
+                bad = sum(map(len, failures.values()))
+                print(
+                    f"{count}/{args.kernels} kernels, {bad} failures, {time.perf_counter() - start:.0f} s", flush=True
+                )
+    for name, seeds in sorted(failures.items(), key=lambda item: -len(item[1])):
+        print(f"{len(seeds):5}  {name}   seeds {', '.join(map(str, seeds[:8]))}")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
