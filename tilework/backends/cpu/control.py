@@ -7,10 +7,10 @@ from math import prod
 
 from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Operation, Region, SSAValue
 
 from tilework.backends.cpu.lowering import Lowering, lowers
-from tilework.backends.llvm.module import Block as Label
+from tilework.backends.llvm.branches import Branches
 from tilework.backends.llvm.scalar_types import element_bytes, register_type
 from tilework.backends.llvm.types import array, i1, i8, i64, struct
 from tilework.backends.llvm.values import Value, constant
@@ -24,62 +24,12 @@ def lower_body(low: Lowering, region: Region) -> None:
     if len(blocks) == 1:
         low.lower_block(blocks[0])
         return
-    branches = Branches(low, blocks)
-    low.branches = branches
-    for block in branches.order():
-        branches.enter(block)
-        low.lower_block(block)
-    branches.close()
 
+    def bind(arg: SSAValue, made: list[Value]) -> None:
+        (low[arg],) = made
 
-class Branches:
-    """The blocks of a function with `cf` branches. A block argument is a phi, written when all edges are known."""
-
-    def __init__(self, low: Lowering, blocks: list[Block]) -> None:
-        self.low, self.blocks = low, blocks
-        self.labels: dict[Block, Label] = {block: low.builder.new_block("block") for block in blocks[1:]}
-        self.edges: dict[Block, list[tuple[list[Value], Label]]] = {block: [] for block in blocks}
-        self.places: dict[Block, tuple[Label, int]] = {}
-
-    def order(self) -> list[Block]:
-        """Reverse postorder: a block comes after those that dominate it."""
-        seen: set[Block] = set()
-        finished: list[Block] = []
-
-        def visit(block: Block) -> None:
-            seen.add(block)
-            last = block.last_op
-            for successor in reversed(last.successors if last is not None else ()):
-                if successor not in seen:
-                    visit(successor)
-            finished.append(block)
-
-        visit(self.blocks[0])
-        return finished[::-1]
-
-    def enter(self, block: Block) -> None:
-        if block is self.blocks[0]:
-            return
-        b = self.low.builder
-        label = self.labels[block]
-        b.enter(label)
-        self.places[block] = (label, len(label.lines))
-        for arg in block.args:
-            self.low[arg] = b.effect("", register_type(arg.type))
-
-    def jump(self, block: Block, values: list[Value]) -> None:
-        """Leave the current block for `block`."""
-        b = self.low.builder
-        self.edges[block].append((values, b.block))
-        b.br(self.labels[block])
-
-    def close(self) -> None:
-        """Write the phis."""
-        for block, (label, position) in self.places.items():
-            for number, arg in enumerate(block.args):
-                made = self.low[arg]
-                listed = ", ".join(f"[ {values[number].text}, %{origin.name} ]" for values, origin in self.edges[block])
-                label.lines[position + number] = f"  {made.text} = phi {made.type.text} {listed}"
+    low.branches = Branches(low.builder, blocks, lambda type: (register_type(type),), bind)
+    low.branches.run(low.lower_block)
 
 
 @lowers(cf.BranchOp)

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.backends.gpu.lowering import SHARED_SPACE, Lowering, lowers, register_count
 from tilework.backends.gpu.shared import Shared
-from tilework.backends.llvm.module import Block as Label
+from tilework.backends.llvm.branches import Branches
 from tilework.backends.llvm.module import plain_symbol
 from tilework.backends.llvm.scalar_types import register_type
 from tilework.backends.llvm.types import Type, i64, pointer, ptr, struct, void
@@ -137,77 +137,30 @@ def lower_while(low: Lowering, op: Operation) -> list[Any]:
     return list(values)
 
 
+def branches_of(low: Lowering, blocks: list[Block]) -> Branches:
+    """The blocks of a region; an argument has a phi per register."""
+
+    def bind(arg: SSAValue, made: list[Value]) -> None:
+        low[arg] = from_types(arg.type, made)
+
+    return Branches(low.builder, blocks, types_of, bind)
+
+
 def lower_body(low: Lowering, region: Region) -> None:
     """The body of a function, from its entry block on."""
     blocks = list(region.blocks)
     if len(blocks) == 1:
         low.lower_block(blocks[0])
         return
-    branches = Branches(low, blocks)
-    low.branches = branches
-    for block in branches.order():
-        branches.enter(block)
-        low.lower_block(block)
-    branches.close()
-
-
-class Branches:
-    """The blocks of a function with `cf` branches. A block argument is a phi per register, written when all edges are known."""
-
-    def __init__(self, low: Lowering, blocks: list[Block]) -> None:
-        self.low, self.blocks = low, blocks
-        self.labels: dict[Block, Label] = {block: low.builder.new_block("block") for block in blocks[1:]}
-        self.edges: dict[Block, list[tuple[list[Value], Label]]] = {block: [] for block in blocks}
-        self.places: dict[Block, tuple[Label, int, list[Value]]] = {}
-
-    def order(self) -> list[Block]:
-        """Reverse postorder: a block comes after those that dominate it."""
-        seen: set[Block] = set()
-        finished: list[Block] = []
-
-        def visit(block: Block) -> None:
-            seen.add(block)
-            last = block.last_op
-            for successor in reversed(last.successors if last is not None else ()):
-                if successor not in seen:
-                    visit(successor)
-            finished.append(block)
-
-        visit(self.blocks[0])
-        return finished[::-1]
-
-    def enter(self, block: Block) -> None:
-        if block is self.blocks[0]:
-            return
-        b = self.low.builder
-        label = self.labels[block]
-        b.enter(label)
-        position, phis = len(label.lines), []
-        for arg in block.args:
-            made = [b.effect("", type) for type in types_of(arg.type)]
-            phis += made
-            self.low[arg] = from_types(arg.type, made)
-        self.places[block] = (label, position, phis)
-
-    def jump(self, block: Block, values: list[Any]) -> None:
-        """Leave the current block for `block`."""
-        b = self.low.builder
-        self.edges[block].append((flatten(values), b.block))
-        b.br(self.labels[block])
-
-    def close(self) -> None:
-        """Write the phis."""
-        for block, (label, position, phis) in self.places.items():
-            for number, made in enumerate(phis):
-                listed = ", ".join(f"[ {values[number].text}, %{origin.name} ]" for values, origin in self.edges[block])
-                label.lines[position + number] = f"  {made.text} = phi {made.type.text} {listed}"
+    low.branches = branches_of(low, blocks)
+    low.branches.run(low.lower_block)
 
 
 @lowers(cf.BranchOp)
 def lower_br(low: Lowering, op: Operation) -> None:
     values = [low[value] for value in op.operands]
     no_origins(low, op, values)
-    low.branches.jump(op.successors[0], values)
+    low.branches.jump(op.successors[0], flatten(values))
 
 
 @lowers(cf.ConditionalBranchOp)
@@ -221,7 +174,7 @@ def lower_cond_br(low: Lowering, op: Operation) -> None:
     b.end(f"br {low.scalar(op.operands[0]).typed}, label %{sides[0].name}, label %{sides[1].name}")
     for side, target, carried in zip(sides, op.successors, (values[:first], values[first:]), strict=True):
         b.enter(side)
-        low.branches.jump(target, carried)
+        low.branches.jump(target, flatten(carried))
 
 
 @lowers(tt.ReturnOp)
