@@ -15,7 +15,7 @@ from tilework.backends.llvm import types
 from tilework.compiler import ASTSource, lower
 from pathlib import Path
 
-THREADS, KERNELS = 8, 2
+THREADS, KERNELS = 8, 3
 folder = Path(sys.argv[1])
 sources = []
 for seed in range(THREADS * KERNELS):

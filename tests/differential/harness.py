@@ -11,13 +11,11 @@ results are compared too. `launch` runs a whole kernel. A device is a function i
 there. Integers and data that only moves must be equal bit by bit on all of them. A test of floats says how far they may
 be apart: elementary functions of f32 are within 2 ulp of the exact value on the CPU, so within 4 of another device's.
 
-The code for GPUs runs in the PTX emulator, which is slow: a part of the functions, always the same, goes there, and with
-TILEWORK_TEST_EMULATOR=all every one does. GPUs divide and exponentiate approximately, so floats get more room there.
+The code for GPUs runs in the PTX emulator. GPUs divide and exponentiate approximately, so floats that are not exact get more
+room there.
 """
 
-import os
 import warnings
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -217,16 +215,9 @@ def gpu_code(module: ModuleOp) -> str:
     return GPU[key]
 
 
-DEVICES: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": run_cpu}
-SHARE = 8  # one of so many functions runs in the emulator too
+HOSTS: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": run_cpu}
+DEVICES = HOSTS | {"emulator": run_emulator}
 ROOM = 16  # ulps between a GPU's floats and others', at least
-
-
-def devices_for(name: str) -> dict[str, Device]:
-    """Where a function of this name runs."""
-    chosen = os.environ.get("TILEWORK_TEST_EMULATOR", "")
-    drawn = zlib.crc32(name.encode()) % SHARE == 0
-    return DEVICES | {"emulator": run_emulator} if chosen == "all" or (drawn and chosen != "none") else DEVICES
 
 
 def innermost(error: BaseException) -> str:
@@ -258,9 +249,9 @@ def launch(
     rtol: float = 0.0,
     atol: float = 0.0,
 ) -> dict[str, Any]:
-    """Run a kernel on every device and compare all arrays afterwards; the arrays of the first device."""
+    """Run a kernel on every device of the host and compare all arrays afterwards; the arrays of the first device."""
     wanted: dict[str, Any] = {}
-    for name, device in DEVICES.items():
+    for name, device in HOSTS.items():
         own = {key: copied(value) for key, value in args.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -269,7 +260,7 @@ def launch(
         for key, value in wanted.items():
             left, right = (item.base if isinstance(item, HostDescriptor) else item for item in (value, own[key]))
             if isinstance(left, np.ndarray):
-                compare(left, right, f"{key}: {next(iter(DEVICES))} and {name}", ulps, rtol, atol)
+                compare(left, right, f"{key}: {next(iter(HOSTS))} and {name}", ulps, rtol, atol)
     return wanted
 
 
@@ -353,14 +344,16 @@ def agree(
     rtol: float = 0.0,
     atol: float = 0.0,
     gpu: tuple[float, float] = (0.0, 0.0),
+    emulated: bool = True,
 ) -> list[Array]:
     """``fn(*blocks, *params)`` on every device; its results (one, or those of a tuple) as arrays.
 
     With all tolerances zero the results must be equal bit by bit (any NaN equals any NaN). `gpu` are the (relative, absolute)
-    tolerances of a GPU where it computes less exactly. If one device refuses the program, all must; then `Refused` is raised.
+    tolerances of a GPU where it computes less exactly; with `emulated` false it is left out. If one device refuses the program, all must; then `Refused` is raised.
     """
     noted = Noted()
-    outcomes = {name: outcome(device, fn, inputs, params, noted) for name, device in devices_for(fn.__name__).items()}
+    devices = DEVICES if emulated else HOSTS
+    outcomes = {name: outcome(device, fn, inputs, params, noted) for name, device in devices.items()}
     (first, wanted), *others = outcomes.items()
     for other, got in others:
         pair = f"{fn.__name__}: {first} and {other}"
@@ -371,7 +364,8 @@ def agree(
         for index, (left, right) in enumerate(zip(wanted[1], got[1], strict=True)):
             what = f"result {index} of {pair}"
             if other == "emulator":
-                compare(left, right, what, max(ulps, ROOM), max(rtol, gpu[0]), max(atol, gpu[1]))
+                room = ROOM if ulps or rtol or atol else 0  # what is exact elsewhere is exact on a GPU
+                compare(left, right, what, max(ulps, room), max(rtol, gpu[0]), max(atol, gpu[1]))
             else:
                 compare(left, right, what, ulps, rtol, atol)
     if isinstance(wanted, Refused):

@@ -366,7 +366,7 @@ def test_6_6_cells_of_a_notebook_have_no_file(tmp_path: Path) -> None:
     """Their names differ in every process, their kernels do not."""
     keys = set()
     for process in ("1", "2"):
-        text, file = "@tilework.jit\ndef k(p):\n    tl.store(p, 1)\n", f"/tmp/ipykernel_{process}/12345.py"
+        text, file = "@tilework.jit\ndef k(p):\n    tl.store(p, 1)\n", str(tmp_path / f"ipykernel_{process}" / "12345.py")
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         scope: dict[str, Any] = {"tilework": tilework, "tl": tl}
         exec(compile(text, file, "exec"), scope)
