@@ -104,7 +104,6 @@ class Emitter:
         assert isinstance(name, StringAttr) and isinstance(type, FunctionType)
         is_kernel = not (isinstance(visibility, StringAttr) and visibility.data == "private")
         low = self.kernel(name.data, op) if is_kernel else self.internal(name.data, op, type)
-        low.is_kernel = is_kernel
         low.allocation, low.barriers, low.axis = self.allocation[name.data], self.barriers, self.axis
         low.scratch_offsets = self.scratch_offsets
         if self.lines is not None:

@@ -7,7 +7,7 @@ The part of a register is a constant. Where the two can have no bit in common, x
 addresses are made of.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tilework.backends.gpu.lowering import Lowering
@@ -74,8 +74,3 @@ def offsets(low: Lowering, layout: LinearLayout, extra: int = 0) -> tuple[Spread
     own = spread_of(low, layout, "offset")
     fixed = [found["offset"] ^ extra for found in register_images(layout)]
     return own, fixed
-
-
-def at(places: Mapping[str, int], name: str) -> int:
-    """One coordinate, 0 where a layout does not have it."""
-    return places.get(name, 0)

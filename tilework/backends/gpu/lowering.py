@@ -32,7 +32,7 @@ from tilework.backends.llvm.rules import SCALARS
 from tilework.backends.llvm.types import i32, integer, pointer, void
 from tilework.backends.llvm.values import Value, constant
 from tilework.errors import LIBRARY, Diagnostic, PassError
-from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.encodings import layout_of
 from tilework.ir.locations import source_positions
 from tilework.ir.types import is_tensor
 from tilework.layouts.linear import LinearLayout
@@ -95,7 +95,6 @@ class Lowering:
         self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of each `ttg.global_scratch_alloc`
         self.branches: Any = None  # the blocks of the function, where it has `cf` branches
         self.lines: LineTable | None = None
-        self.is_kernel = True
         b = builder
         self.thread = self.special("tid.x")
         self.lane = b.and_(self.thread, WARP - 1)
@@ -259,8 +258,3 @@ class Lowering:
 def layout(value: SSAValue) -> LinearLayout:
     """The linear layout of a tensor or memory descriptor."""
     return layout_of(value.type)
-
-
-def has_layout(type: Attribute) -> bool:
-    """A tensor with an encoding."""
-    return is_tensor(type) and encoding_of(type) is not None
