@@ -177,11 +177,22 @@ def counting(x, mask, BINS: tl.constexpr):
 
 
 @drawn
-@given(st.sampled_from(INTS), st.sampled_from([1, 4, 16]), seeds)
+@given(st.sampled_from(INTS), st.sampled_from([1, 4, 16, 64]), seeds)
 def test_histogram(code: str, bins: int, seed: int) -> None:
-    values = np.random.default_rng(seed).integers(0, bins, 64).astype(NUMPY[code])
+    """Values outside the bins are not counted."""
+    values = np.random.default_rng(seed).integers(-bins, 2 * bins, 64).astype(NUMPY[code])
     counts = agree(counting, values, sample("u1", (64,), seed), params=(bins,))
-    assert counts[0].tolist() == np.bincount(values.astype(int), minlength=bins).tolist()
+    inside = values[(values >= 0) & (values < bins)]
+    assert counts[0].tolist() == np.bincount(inside.astype(int), minlength=bins).tolist()
+
+
+@pytest.mark.parametrize("bins", [128, 256, 512])
+def test_histogram_of_bytes(bins: int) -> None:
+    """A byte of 200 is 200, one of -1 is in no bin, also where the bins reach beyond the type."""
+    values, mask = np.arange(0, 256, dtype=np.uint8), np.ones(256, np.bool_)
+    counts = agree(counting, values, mask, params=(bins,))[0]
+    assert counts.tolist() == [1] * min(bins, 256) + [0] * (bins - 256)
+    assert agree(counting, values.view(np.int8), mask, params=(bins,))[0].tolist() == [1] * 128 + [0] * (bins - 128)
 
 
 @jit

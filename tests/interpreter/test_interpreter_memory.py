@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tilework.language as tl
+from tilework import jit
 from tilework.errors import InterpreterError
 from tilework.interpreter import AccessError, InterpretedFunction, register_memory
 
@@ -185,3 +186,17 @@ def test_lines_of_library_code_are_not_shown() -> None:
 def through_library(x):
     d = tl.make_tensor_descriptor(x, [8, 4], [4, 1], [8, 4])
     tl.load_tensor_descriptor(d, [0, 0])
+
+
+def test_a_histogram_leaves_out_what_is_in_no_bin() -> None:
+    def count(x, out):
+        i = tl.arange(0, 4)
+        tl.store(out + i, tl.histogram(tl.load(x + i), 4))
+
+    x, out = np.array([-1, 2, 4, 2], np.int32), np.zeros(4, np.int32)
+    jit(count, interpret=True)[(1,)](x, out)
+    assert out.tolist() == [0, 0, 2, 0]
+    with pytest.raises(InterpreterError, match="value -1 is outside the 4 bins"):
+        jit(count, interpret=True, sanitize=True)[(1,)](x, out)
+    with pytest.raises(InterpreterError, match="value -1 is outside the 4 bins"):
+        jit(count, interpret=True)[(1,)](x, out, sanitize=True)

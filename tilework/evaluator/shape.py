@@ -16,6 +16,7 @@ from tilework.evaluator.floats import (
     saturate,
     signed,
     storage,
+    unsigned,
 )
 from tilework.evaluator.memory import plain
 from tilework.evaluator.table import evaluates
@@ -79,8 +80,8 @@ def eval_gather(machine: "Machine", op: Operation, src: Array, indices: Array) -
 def eval_histogram(machine: "Machine", op: Operation, src: Array, *mask: Array) -> Array:
     """How often each of 0 .. bins-1 occurs; values outside are not counted."""
     (bins,) = shape_of(op.results[0].type)
-    counted = src[mask[0]] if mask else src
-    inside = counted[(counted >= 0) & (counted < bins)]
+    counted = unsigned(src[mask[0]] if mask else src)
+    inside = counted[counted < bins]
     return np.bincount(inside.astype(INT64), minlength=bins).astype(storage(op.results[0].type))
 
 

@@ -16,7 +16,7 @@ from tilework.evaluator.arith import constant_array
 from tilework.evaluator.combine import reduced, scanned
 from tilework.evaluator.dot import eval_dot
 from tilework.evaluator.errors import Fault
-from tilework.evaluator.floats import INT64, Array, storage
+from tilework.evaluator.floats import INT64, Array, storage, unsigned
 from tilework.evaluator.table import ELEMENTWISE, evaluates
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values
@@ -165,7 +165,7 @@ def eval_tile_gather(machine: "Machine", op: Operation, src: Array, indices: Arr
 @evaluates(ttc.HistogramOp)
 def eval_tile_histogram(machine: "Machine", op: Operation, src: Array, *rest: Array) -> tuple[()]:
     *mask, target = rest
-    counted = src[mask[0]] if mask else src.reshape(-1)
-    inside = counted[(counted >= 0) & (counted < target.size)]
+    counted = unsigned(src[mask[0]] if mask else src.reshape(-1))
+    inside = counted[counted < target.size]
     target[...] = np.bincount(inside.astype(INT64), minlength=target.size).astype(target.dtype)
     return ()

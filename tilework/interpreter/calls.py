@@ -38,6 +38,11 @@ class Helpers:
             **{min: self.smallest, max: self.largest, print: self.print},
         }
 
+    def python_names(self) -> dict[str, Callable[..., Any]]:
+        """What Python's own names mean in a kernel whose text is not known, and which can therefore not be rewritten."""
+        kept = {value.__name__: meaning for value, meaning in self.special.items() if value not in (int, float)}
+        return {**kept, "range": lambda *bounds: self.iterate(tl.range(*bounds))}
+
     # -- statements --------------------------------------------------------------------------------------------
 
     def assign(self, value: Any) -> Any:
@@ -172,10 +177,6 @@ class Helpers:
         """``x.name``, also of the value inside a constexpr."""
         if isinstance(owner, tl.constexpr) and name not in ("value", "type"):
             owner = owner.value
-        if name == "T" and isinstance(owner, tl.tensor):
-            if owner.handle.ndim != 2:
-                raise ValueError(f"`.T` needs a 2-D block, this one has shape {owner.shape}")
-            return self.semantic.permute(owner, [1, 0])
         return plain(getattr(owner, name))
 
     def item(self, owner: Any, index: Any) -> Any:

@@ -10,7 +10,7 @@ Programs run one after another, the first grid axis outermost. An exception in t
 """
 
 import bdb
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,7 +32,7 @@ from tilework.language.grid import grid_extent
 REFUSED = ("device", "device_type", "stream")
 COMPILER_OPTIONS = frozenset(
     "num_warps num_ctas num_stages maxnreg arch ptx_version ptx_options ir_override enable_fp_fusion enable_reflect_ftz"
-    " launch_cooperative_grid launch_pdl debug sanitize_overflow extern_libs supported_fp8_dtypes"
+    " launch_cooperative_grid launch_pdl debug sanitize sanitize_overflow extern_libs supported_fp8_dtypes"
     " deprecated_fp8_dot_operand_dtypes default_dot_input_precision allowed_dot_input_precisions"
     " max_num_imprecise_acc_default backend_name warp_size instrumentation_mode cluster_dims waves_per_eu"
     " matrix_instr_nonkdim kpack".split()
@@ -48,6 +48,7 @@ class Options:
     num_ctas: int = 1
     num_stages: int = 3
     debug: bool = False
+    sanitize: bool = False
     sanitize_overflow: bool = True
     arch: int | None = None
     backend_name: str = "interpreter"
@@ -95,6 +96,10 @@ class Interpreter:
         """``bool(tensor)`` in Python code that runs inside a kernel."""
         return self.helpers.truth(value)
 
+    def iterate(self, loop: Any) -> Iterator[Any]:
+        """``for i in tl.range(n)`` in such code."""
+        return self.helpers.iterate(loop)
+
     def number(self, value: tl.tensor) -> Any:
         """``int(tensor)`` and ``float(tensor)`` in such code."""
         return number_in(value)
@@ -102,9 +107,9 @@ class Interpreter:
 
 def rewritten(fn: JITCallable) -> Callable[[dict[str, Any]], Callable[..., Any]]:
     """The maker of a function's Python form, kept with it until its source changes."""
-    cached = fn.__dict__.get("_interpreted")
-    if cached is None or cached[0] != fn.src:
-        cached = fn.__dict__["_interpreted"] = (fn.src, FunctionRewriter(fn).rewrite())
+    cached, text = fn.__dict__.get("_interpreted"), fn.src if fn.has_source else None
+    if cached is None or cached[0] != text:
+        cached = fn.__dict__["_interpreted"] = (text, FunctionRewriter(fn).rewrite())
     return cached[1]
 
 
@@ -120,6 +125,9 @@ def passed(value: Any) -> Any:
 
 class InterpretedFunction(JITFunction):
     """A kernel, or a function for kernels, that runs as Python. See the module docstring."""
+
+    needs_source = False
+    sanitize: bool | None = None
 
     def __init__(self, fn: Callable[..., Any], **jit_kwargs: Any) -> None:
         super().__init__(fn, **jit_kwargs)
@@ -187,4 +195,5 @@ class InterpretedFunction(JITFunction):
         known = {name: rest[name] for name in Options.__dataclass_fields__ if rest.get(name) is not None}
         if self.debug is not None:
             known.setdefault("debug", self.debug)
+        known.setdefault("sanitize", bool(self.sanitize))
         return dict(bound.arguments), Options(**known)

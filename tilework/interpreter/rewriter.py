@@ -15,7 +15,7 @@ import ast
 import builtins
 import math
 from collections.abc import Callable
-from types import CodeType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from tilework.language import core as tl
@@ -30,10 +30,15 @@ class FunctionRewriter:
 
     def __init__(self, function: JITCallable) -> None:
         self.function = function
-        self.def_file_lineno = function.def_line
+
+    @property
+    def def_file_lineno(self) -> int:
+        return self.function.def_line
 
     def rewrite(self) -> Callable[[dict[str, Any]], Callable[..., Any]]:
         """A maker of the Python function: give it the globals it shall see."""
+        if not self.function.has_source:
+            return lambda namespace: copy_of(self.function, namespace)
         tree = ast.parse(self.function.src)
         definition = tree.body[0]
         assert isinstance(definition, ast.FunctionDef), "the source of a jit function must be one `def`"
@@ -53,8 +58,18 @@ def make_function(code: CodeType, name: str, namespace: dict[str, Any], original
     """Run the `def`, and give the function the defaults of the original, which were evaluated at its definition."""
     local: dict[str, Any] = {}
     exec(code, namespace, local)
-    made = local[name]
+    return with_defaults(local[name], original.fn)
+
+
+def copy_of(original: JITCallable, namespace: dict[str, Any]) -> Callable[..., Any]:
+    """A function without source, as it is: only its globals, and what Python's names mean, are replaced."""
     fn = original.fn
+    names = namespace[HELPERS].python_names() if HELPERS in namespace else {}
+    cells = tuple(CellType(namespace[name]) if name in namespace else CellType() for name in fn.__code__.co_freevars)
+    return with_defaults(FunctionType(fn.__code__, {**names, **namespace}, fn.__name__, None, cells), fn)
+
+
+def with_defaults(made: Any, fn: Any) -> Callable[..., Any]:
     made.__defaults__ = tuple(map(unwrapped, fn.__defaults__)) if fn.__defaults__ else None
     made.__kwdefaults__ = {key: unwrapped(value) for key, value in (fn.__kwdefaults__ or {}).items()} or None
     made.__qualname__, made.__module__ = fn.__qualname__, fn.__module__

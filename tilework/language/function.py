@@ -33,6 +33,7 @@ class JITCallable:
     """A Python function known by its source: what `@jit` and `@constexpr_function` have in common."""
 
     runs_at_compile_time = False
+    needs_source = True
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         if not inspect.isfunction(fn):
@@ -43,11 +44,11 @@ class JITCallable:
         self.signature = signature_of(fn)
         # the lines are taken now (the file may change later); the block is cut out of them at first use
         self._lines = source_lines(fn)
-        if len(self._lines) < fn.__code__.co_firstlineno:
-            raise ValueError(f"@jit functions should be defined in a Python file: no source for {fn!r}")
+        self._is_updated = False
+        if self.needs_source and not self.has_source:
+            raise no_source(fn)
         self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
         self._src: str | None = None
-        self._is_updated = False
         self._hash: str | None = None
         self._tree: ast.Module | None = None
         self._dependencies: Dependencies | None = None
@@ -71,9 +72,20 @@ class JITCallable:
         """It is pickled by its name, as functions are: the other side imports it."""
         return self.__qualname__
 
+    @property
+    def has_source(self) -> bool:
+        """Whether the text of the function is known: what `exec` makes has none."""
+        return self._is_updated or self._has_lines
+
+    @property
+    def _has_lines(self) -> bool:
+        return len(self._lines) >= self.starting_line_number
+
     @cached_property
     def raw_src(self) -> list[str]:
         """The lines of the function in its file, decorators included."""
+        if not self._has_lines:
+            raise no_source(self.fn)
         return inspect.getblock(self._lines[self.fn.__code__.co_firstlineno - 1 :])
 
     @cached_property
@@ -104,7 +116,7 @@ class JITCallable:
     @cached_property
     def def_line(self) -> int:
         """The line of the `def` in its file."""
-        return self.starting_line_number + self._definition[0]
+        return self.starting_line_number + (self._definition[0] if self._has_lines else 0)
 
     @property
     def _place(self) -> str:
@@ -125,7 +137,8 @@ class JITCallable:
     @cached_property
     def where(self) -> SourceMap:
         """Where line 1 of `src` stands in the user's file."""
-        return SourceMap(self.fn.__code__.co_filename, self.def_line, len(self._indent))
+        indent = len(self._indent) if self._has_lines else 0
+        return SourceMap(self.fn.__code__.co_filename, self.def_line, indent)
 
     def _unsafe_update_src(self, text: str) -> None:
         """Replace the source; the hash and everything derived from the text is forgotten."""
@@ -203,11 +216,17 @@ class JITCallable:
         return hash(self._fn_name)
 
 
+def no_source(fn: Callable[..., Any]) -> ValueError:
+    return ValueError(f"@jit functions should be defined in a Python file: no source for {fn!r}")
+
+
 def source_lines(fn: Callable[..., Any]) -> list[str]:
     """The lines of the function's file. Code without one ("<string>") has only what was registered under that name,
     as notebooks do, and that must be this function's: `python -c` registers its own text there too."""
     file, first = fn.__code__.co_filename, fn.__code__.co_firstlineno
     if not file.startswith("<"):
+        if not file.startswith(LIBRARY):
+            linecache.checkcache(file)  # a file that was written again since it was last read is read again
         return linecache.getlines(file, fn.__globals__)
     lines = linecache.getlines(file)
     return lines if any(f"def {fn.__name__}" in line for line in lines[first - 1 :]) else []

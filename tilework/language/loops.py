@@ -7,11 +7,13 @@
     while tl.condition(flag, disable_licm=True):
         ...
 
-They only hold their arguments; the frontend reads them. Iterating one in plain Python is a mistake.
+They only hold their arguments; the frontend reads them. Iterating one in plain Python works only while a kernel is
+interpreted.
 """
 
 from typing import Any
 
+from tilework.language.active import ACTIVE
 from tilework.language.compile_time import base_type, base_value, constexpr
 
 
@@ -37,6 +39,8 @@ class static_range(base_value):
         self.start, self.end, self.step = _bounds(arg1, arg2, step)
 
     def __iter__(self) -> Any:
+        if (active := ACTIVE.get()) is not None:
+            return active.iterate(self)
         raise RuntimeError("tl.static_range can only be used in @jit'd functions")
 
     def __next__(self) -> Any:
@@ -76,6 +80,8 @@ class range(base_value):
         self.disable_licm = disable_licm
 
     def __iter__(self) -> Any:
+        if (active := ACTIVE.get()) is not None:
+            return active.iterate(self)
         raise RuntimeError("tl.range can only be used in @jit'd functions")
 
     def __next__(self) -> Any:

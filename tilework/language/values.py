@@ -86,6 +86,8 @@ class tensor(base_value):
     @property
     def T(self) -> Any:
         """``x.T`` in a kernel is `trans(x)` of a 2-D block; the frontend builds it."""
+        if (active := ACTIVE.get()) is not None:
+            return active.semantic.transposed(self)
         raise ValueError("x.T exists only inside a function decorated with @jit")
 
     def _flatten_ir(self, handles: list[Any]) -> None:

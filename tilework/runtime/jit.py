@@ -300,9 +300,11 @@ def jit(
         if interpret or (interpret is None and knobs.runtime.interpret):
             from tilework.interpreter import InterpretedFunction
 
-            return InterpretedFunction(function, **{**settings, "debug": bool(debug) or knobs.runtime.debug})
-        made = JITFunction(function, **settings)
-        made.sanitize = sanitize
+            made = InterpretedFunction(function, **{**settings, "debug": bool(debug) or knobs.runtime.debug})
+            made.sanitize = knobs.runtime.sanitize if sanitize is None else sanitize
+        else:
+            made = JITFunction(function, **settings)
+            made.sanitize = sanitize
         return made
 
     return decorate(fn) if fn is not None else decorate

@@ -48,7 +48,8 @@ def lower_histogram(low: Lowering, op: Operation) -> None:
     b.fill(low[target], 0, size)
 
     def add(table: Value, position: Value) -> None:
-        value = b.cast(low.read(element, b.gep(low[source], b.mul(position, element_bytes(element)))), i64)
+        read = low.read(element, b.gep(low[source], b.mul(position, element_bytes(element))))
+        value = b.cast(read, i64, is_signed=False)
         inside = b.icmp("ult", value, constant(i64, bins))
         if mask:
             inside = b.and_(inside, low.read(ir.i1, b.gep(low[mask[0]], position)))

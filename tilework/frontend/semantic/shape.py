@@ -273,6 +273,8 @@ class ShapeMixin:
         assert len(shape) == 1, f"histogram only supports 1D input, got shape {list(shape)}"
         assert value.type.scalar.is_int(), f"histogram only supports integer input, got {value.type.scalar}"
         bins = check_shape(plain_shape((num_bins,)))
+        if value.type.scalar.is_int_signed() and bins[0] > value.type.scalar.get_int_max_value() + 1:
+            value = self.cast(value, int32)  # the op reads bits: -1 would be the last bin of an 8-bit type
         condition = self.optional_tensor(mask)
         if condition is not None:
             if not condition.type.scalar.is_bool():
