@@ -15,47 +15,82 @@ compare equal; only `triton.__version__` is Triton's. An installed Triton is not
 would meet. Processes that the program starts are on their own: they call `as_triton` too, or run under the command.
 
 Most of Triton's modules have the same name here. `PLACES` lists those that live elsewhere, and `EMPTY` those that exist
-only to have others inside.
+only to have others inside. What only Triton calls so is in `tilework/triton`, a folder with Triton's own tree: its modules
+stand for Triton's where tilework has none of that name, and else add the names in their `__all__` to tilework's module, each
+when it is first asked for.
 """
 
 import builtins
 import importlib
 import importlib.util
+import os
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+ROOT, OURS, MIRROR = "triton", "tilework", "tilework.triton"
 PLACES = {
-    "triton._C.libtriton": "tilework.tools.native_names",
     "triton._filecheck": "tilework.tools.filecheck",
-    "triton._internal_testing": "tilework.tools.internal_testing",
-    "triton._utils": "tilework.language.dtypes",
     "triton.compiler.code_generator": "tilework.frontend.generator",
     "triton.compiler.compiler": "tilework.compiler",
     "triton.compiler.errors": "tilework.errors",
     "triton.experimental.gluon.language._layouts": "tilework.layouts.shared",
-    "triton.experimental.gluon.nvidia.hopper": "tilework.tools.gluon_descriptor",
+    "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
     "triton.runtime.interpreter": "tilework.interpreter",
 }
+NO_GLUON = "tilework does not compile Gluon, only the tile language"
 EMPTY = {
-    "triton._C": "",
     "triton.experimental": "",
-    "triton.experimental.gluon": "tilework does not compile Gluon, only the tile language",
-    "triton.experimental.gluon.language": "tilework does not compile Gluon, only the tile language",
-    "triton.experimental.gluon.nvidia": "tilework does not compile Gluon, only the tile language",
+    "triton.experimental.gluon": NO_GLUON,
+    "triton.experimental.gluon.language": NO_GLUON,
+    "triton.experimental.gluon.nvidia": NO_GLUON,
 }
-ROOT, OURS = "triton", "tilework"
 TRITON_VERSION = "3.6.0"  # programs choose their code paths by it
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 def place_of(name: str) -> str:
     """The module that stands for one of Triton's: ``triton.knobs`` -> ``tilework.knobs``."""
-    return PLACES.get(name) or OURS + name.removeprefix(ROOT)
+    if name in PLACES:
+        return PLACES[name]
+    inner = name.removeprefix(ROOT)
+    return OURS + inner if has_source(inner) or not has_source(f".triton{inner}") else MIRROR + inner
+
+
+def has_source(inner: str) -> bool:
+    """Whether this package has a file or folder for a module: ``.runtime.jit``."""
+    path = os.path.join(PACKAGE, *inner.split("."))
+    return os.path.isfile(f"{path}.py") or os.path.isdir(path)
+
+
+@cache
+def additions() -> dict[str, list[str]]:
+    """Modules of ours that get more names as Triton's, with the modules of the mirror that have them."""
+    found: dict[str, list[str]] = {}
+    for name in mirrored():
+        place = place_of(ROOT + name)
+        if not place.startswith(MIRROR):
+            found.setdefault(place, []).append(MIRROR + name)
+    return found
+
+
+def mirrored() -> Iterator[str]:
+    """Every module of the mirror: ``.backends``, ``.runtime.jit``."""
+    root = os.path.join(PACKAGE, "triton")
+    for folder, _, files in os.walk(root):
+        inside = os.path.relpath(folder, root).split(os.sep) if folder != root else []
+        for file in sorted(files):
+            if file.endswith(".py"):
+                parts = [*inside, file.removesuffix(".py")]
+                name = "".join(f".{part}" for part in parts if part != "__init__")
+                if name:
+                    yield name
 
 
 def exists(name: str) -> bool:
@@ -87,10 +122,30 @@ class RootModule(ModuleType):
         self.__version__ = TRITON_VERSION
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(sys.modules[OURS], name)
+        value = getattr(sys.modules[OURS], name, self)
+        if isinstance(value, ModuleType) and (has_source(f".{name}") or has_source(f".triton.{name}")):
+            return importlib.import_module(f"{ROOT}.{name}")
+        return getattr(sys.modules[OURS], name) if value is self else value
 
     def __dir__(self) -> list[str]:
-        return dir(sys.modules[OURS])
+        return sorted({*dir(sys.modules[OURS]), *sys.modules[OURS].__all__})
+
+
+class ExtendedModule(ModuleType):
+    """A module of ours with what the mirror adds to it."""
+
+    def __getattr__(self, name: str) -> Any:
+        for mirror in additions()[self.__name__] if not name.startswith("__") else ():
+            added = importlib.import_module(mirror)
+            if name in added.__all__:
+                value = getattr(added, name)
+                setattr(self, name, value)
+                return value
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        added = (importlib.import_module(mirror).__all__ for mirror in additions()[self.__name__])
+        return sorted({*super().__dir__(), *(name for names in added for name in names)})
 
 
 class AliasLoader(Loader):
@@ -113,14 +168,28 @@ class AliasLoader(Loader):
 
 
 class TritonFinder(MetaPathFinder):
-    """Stands in front of all other finders, and knows every module called triton."""
+    """Stands in front of all other finders, and knows every module called triton; modules of ours get what is added to them."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if fullname.partition(".")[0] != ROOT:
-            return None
-        if fullname in EMPTY or exists(place_of(fullname)):
+        root = fullname.partition(".")[0]
+        if root == OURS and fullname in additions():
+            return extending(PathFinder.find_spec(fullname, path, target))
+        if root == ROOT and (fullname in EMPTY or exists(place_of(fullname))):
             return ModuleSpec(fullname, AliasLoader(), is_package=True)
         return None
+
+
+def extending(spec: ModuleSpec | None) -> ModuleSpec | None:
+    """The module of a spec will be an `ExtendedModule`."""
+    if spec is not None and (loader := spec.loader) is not None:
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            module.__class__ = ExtendedModule
+
+        loader.exec_module = exec_module
+    return spec
 
 
 def adopt_children(name: str, module: ModuleType) -> None:
@@ -131,14 +200,23 @@ def adopt_children(name: str, module: ModuleType) -> None:
     """
     for inner in sys.modules.copy():
         if inner.startswith(f"{module.__name__}.") and place_of(alias := name + inner[len(module.__name__) :]) == inner:
-            sys.modules.setdefault(alias, sys.modules[inner])
-    if not hasattr(module, "__path__"):
-        for inner, place in PLACES.items():
-            if inner.rpartition(".")[0] == name:
-                child = importlib.import_module(place)
-                sys.modules.setdefault(inner, child)
-                if not hasattr(module, leaf := inner.rpartition(".")[2]):
-                    setattr(module, leaf, child)
+            if alias not in sys.modules:
+                sys.modules[alias] = sys.modules[inner]
+                adopt_inside(alias, sys.modules[inner])
+    adopt_inside(name, module)
+
+
+def adopt_inside(name: str, module: ModuleType) -> None:
+    """Name what Triton has inside a module that is no package here."""
+    if hasattr(module, "__path__"):
+        return
+    inside = [f"{ROOT}{inner}" for inner in mirrored()]
+    for inner in dict.fromkeys([*PLACES, *inside]):
+        if inner.rpartition(".")[0] == name:
+            child = importlib.import_module(place_of(inner))
+            sys.modules.setdefault(inner, child)
+            if not hasattr(module, leaf := inner.rpartition(".")[2]):
+                setattr(module, leaf, child)
 
 
 def is_active() -> bool:
@@ -159,6 +237,12 @@ def as_triton() -> ModuleType:
         )
     if not is_active():
         sys.meta_path.insert(0, TritonFinder())
+        base = importlib.import_module(f"{OURS}.backends.base")
+        base.BUILTIN.update(importlib.import_module(MIRROR).BACKENDS)
+        base.backend_class.cache_clear()
+        for name in additions():
+            if name in sys.modules:
+                sys.modules[name].__class__ = ExtendedModule
     return importlib.import_module(ROOT)
 
 

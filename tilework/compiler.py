@@ -47,20 +47,12 @@ TEXT_STAGES = ("llir", "ptx")  # these are text as it is; all others are bytes
 VIEWS = {"sass": "cubin"}  # texts that show the product of a stage
 
 
-@dataclass(frozen=True)
-class AttrsDescriptor:
-    """Facts about arguments as Triton 3.0 wrote them: the numbers of those that are multiples of 16, and of those that are 1."""
-
-    divisible_by_16: Sequence[int] = ()
-    equal_to_1: Sequence[int] = ()
-
-
 class ASTSource:
     """A kernel with the types of its arguments; parameters that are not in `signature` must be constants.
 
     `constexprs` maps names or index paths to values, `attrs` index paths to [[attribute, value]]. Triton 3.0's forms are
-    accepted too: `constants=` for `constexprs=` and with it types by parameter number, types in one text
-    (``"*fp32,*fp32,i32"``, for the parameters that are no constants), and facts as an `AttrsDescriptor`.
+    accepted too: `constants=` for `constexprs=` and with it types by parameter number, and types in one text
+    (``"*fp32,*fp32,i32"``, for the parameters that are no constants).
     """
 
     ext = "ttir"
@@ -70,7 +62,7 @@ class ASTSource:
         fn: JITFunction,
         signature: Mapping[Any, Any] | str,
         constexprs: Mapping[Any, Any] | None = None,
-        attrs: Mapping[tuple[int, ...], Sequence[Sequence[Any]]] | AttrsDescriptor | None = None,
+        attrs: Mapping[tuple[int, ...], Sequence[Sequence[Any]]] | None = None,
         *,
         constants: Mapping[Any, Any] | None = None,
     ) -> None:
@@ -81,10 +73,6 @@ class ASTSource:
         for key in signature:
             if not isinstance(key, str):
                 raise TypeError("Signature keys must be string")
-        ones: Sequence[int] = ()
-        if isinstance(attrs, AttrsDescriptor):
-            ones = attrs.equal_to_1
-            attrs = {(index,): [["tt.divisibility", 16]] for index in attrs.divisible_by_16}
         self.fn = fn
         self.name = fn.__name__
         order = {name: index for index, name in enumerate(fn.arg_names)}
@@ -95,9 +83,6 @@ class ASTSource:
             for key, value in given.items()
         }
         self.attrs = dict(attrs or {})
-        for index in ones:  # such an argument is a constant
-            self.constants[(index,)] = 1
-            self.signature[fn.arg_names[index]] = "constexpr"
 
     @property
     def constexprs(self) -> dict[Any, Any]:

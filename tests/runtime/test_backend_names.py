@@ -9,12 +9,12 @@ import pytest
 
 import tilework
 from tilework import knobs
-from tilework.backends.amd.compiler import HIPBackend
-from tilework.backends.compiler import BaseBackend, GPUTarget, Language
 from tilework.backends.driver import DriverBase, GPUDriver
-from tilework.backends.nvidia.compiler import CUDABackend, CUDAOptions
 from tilework.runtime import _allocation
 from tilework.runtime._allocation import NullAllocator, set_allocator, set_profile_allocator
+from tilework.triton.backends.amd.compiler import HIPBackend
+from tilework.triton.backends.compiler import BaseBackend, GPUTarget, Language
+from tilework.triton.backends.nvidia.compiler import CUDABackend, CUDAOptions
 
 AMPERE, HOPPER = GPUTarget("cuda", 80, 32), GPUTarget("cuda", 90, 32)
 

@@ -4,10 +4,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.backends.base import GPUTarget
-from tilework.compiler import ASTSource, AttrsDescriptor, compile
-
-CUDA = GPUTarget("cuda", 90, 32)
+from tilework.compiler import ASTSource
 
 
 @tilework.jit
@@ -28,13 +25,6 @@ def test_every_form_is_the_same_kernel() -> None:
     ]
     for source in old:
         assert source.signature == today.signature and source.constants == today.constants and source.hash() == today.hash()
-
-
-def test_facts() -> None:
-    facts = AttrsDescriptor(divisible_by_16=(0, 1, 2), equal_to_1=(3,))
-    source = ASTSource(scale, "*fp32,*fp32,i32,i32", constants={"BLOCK": 64}, attrs=facts)
-    ttir = compile(source, target=CUDA).asm["ttir"]
-    assert "tt.divisibility" in ttir and "%step" not in ttir
 
 
 def test_wrong_forms() -> None:

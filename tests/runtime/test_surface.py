@@ -10,11 +10,11 @@ import pytest
 
 import tilework
 from tilework.as_triton import place_of
-from tilework.backends.compiler import GPUTarget, Language
 from tilework.compiler import CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 from tilework.layouts.shared import NVMMASharedLayout
 from tilework.runtime.errors import AutotunerError, InterpreterError, OutOfResources, PTXASError
-from tilework.tools.gluon_descriptor import TensorDescriptor
+from tilework.triton.backends.compiler import GPUTarget, Language
+from tilework.triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 NAMES = {
     "triton": """__version__ jit autotune heuristics Config JITFunction KernelInterface MockTensor TensorWrapper

@@ -9,10 +9,10 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.backends.compiler import GPUTarget
 from tilework.runtime.wrappers import TensorWrapper
-from tilework.tools import internal_testing as it
 from tilework.tools.filecheck import MatchError, filecheck_test, run_filecheck, run_filecheck_test, run_parser
+from tilework.triton import _internal_testing as it
+from tilework.triton.backends.compiler import GPUTarget
 
 
 class FakeDriver:

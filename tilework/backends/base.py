@@ -19,7 +19,7 @@ from tilework.backends.options import CompileOptions
 from tilework.backends.plugins import plugins
 
 BUILTIN = {
-    "cuda": "tilework.backends.nvidia.compiler:CUDABackend",
+    "cuda": "tilework.backends.cuda.pipeline:CudaBackend",
     "cpu": "tilework.backends.cpu.pipeline:CpuBackend",
 }
 GROUP = "tilework.backends"

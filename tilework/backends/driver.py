@@ -11,6 +11,9 @@ from typing import Any, Protocol
 
 from tilework.backends.base import GPUTarget
 
+C_TYPES = {"i1": "int8_t", "u1": "uint8_t"} | dict.fromkeys(("fp16", "bf16", "fp32", "f32", "fp64"), "double")
+C_TYPES |= {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}_t" for sign in "iu" for bits in (8, 16, 32, 64)}
+
 
 class Benchmarker(Protocol):
     """A function that times a call, in milliseconds."""

@@ -16,6 +16,7 @@ run on the real arguments: those that a kernel changes go into `reset_to_zero` o
 """
 
 import inspect
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +53,15 @@ WARMUP_MS, REP_MS = 25, 100
 SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError, CompilerDied)
 DTYPE_TEXTS: dict[Any, str] = {}  # the text of a NumPy dtype takes longer than the rest of a launch
 CONTROL = ("grid", "warmup")  # keyword arguments of `run` that are not for the kernel
+
+
+class Launch(threading.local):
+    """What a thread tunes for: the positional arguments of the launch, by name."""
+
+    named: dict[str, Any] | None = None
+
+
+LAUNCH = Launch()
 
 
 class Autotuner(KernelInterface):
@@ -113,6 +123,18 @@ class Autotuner(KernelInterface):
                 stacklevel=3,
             )
 
+    @property
+    def nargs(self) -> dict[str, Any] | None:
+        """The positional arguments by name of the launch that this thread tunes for, None outside of one.
+
+        `prune_configs` and `_bench`, which subclasses replace, find them here.
+        """
+        return LAUNCH.named
+
+    @nargs.setter
+    def nargs(self, named: dict[str, Any] | None) -> None:
+        LAUNCH.named = named
+
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]`; launches like earlier ones run no Python code, see `native_launch.py`."""
         bind = self.__dict__.get("_bind_grid")
@@ -164,7 +186,11 @@ class Autotuner(KernelInterface):
             key = self.tuning_key(named, kwargs)
             config = self.cache.get(key)
             if config is None:
-                config = self.cache[key] = self.tune(key, args, named, kwargs)
+                outside, self.nargs = self.nargs, named
+                try:
+                    config = self.cache[key] = self.tune(key, args, named, kwargs)
+                finally:
+                    self.nargs = outside
         settings = self.settings_of(config, named, kwargs)
         self.best_config = config
         if config.pre_hook is not None:
@@ -174,7 +200,11 @@ class Autotuner(KernelInterface):
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compile every configuration that pruning leaves; the compiled kernels in that order."""
         named = dict(zip(self.arg_names, args, strict=False))
-        configs = self.prune_configs(named, kwargs)
+        outside, self.nargs = self.nargs, named
+        try:
+            configs = self.prune_configs(kwargs)
+        finally:
+            self.nargs = outside
         for config in configs:
             self.settings_of(config, named, kwargs)
         died = self.compile_ahead(configs, args, kwargs)
@@ -207,7 +237,7 @@ class Autotuner(KernelInterface):
         self, key: tuple[Any, ...], args: tuple[Any, ...], named: dict[str, Any], kwargs: dict[str, Any]
     ) -> Config:
         """Measure what is left after pruning; the fastest configuration."""
-        configs = self.prune_configs(named, kwargs)
+        configs = self.prune_configs(kwargs)
         for config in configs:
             self.settings_of(config, named, kwargs)
         start = time.perf_counter()
@@ -217,7 +247,10 @@ class Autotuner(KernelInterface):
         timings = {config: known[text] for config in configs if (text := config_text(config)) in known}
         missing = [config for config in configs if config not in timings]
         died = self.compile_ahead(missing, args, kwargs)
-        measured = {config: self._bench(config, args, named, kwargs, died.get(config)) for config in missing}
+        measured = {
+            config: self.failed(config, died[config]) if config in died else self._bench(*args, config=config, **kwargs)
+            for config in missing
+        }
         if results is not None:
             new = {config_text(c): timing for c, timing in measured.items() if c not in died and is_storable(timing)}
             if new:
@@ -250,19 +283,12 @@ class Autotuner(KernelInterface):
             )
         return lost
 
-    def _bench(
-        self,
-        config: Config,
-        args: tuple[Any, ...],
-        named: dict[str, Any],
-        kwargs: dict[str, Any],
-        died: CompilerDied | None = None,
-    ) -> Any:
+    def _bench(self, *args: Any, config: Config, **meta: Any) -> Any:
         """The time of one configuration; infinite if it cannot run."""
         if knobs.autotuning.print:
             print(f"Autotuning kernel {self.__name__} with config {config}")
-        settings = {**kwargs, **config.all_kwargs()}
-        everything = {**named, **settings}
+        settings = {**meta, **config.all_kwargs()}
+        everything = {**(self.nargs or {}), **settings}
 
         def call() -> None:
             if config.pre_hook is not None:
@@ -276,14 +302,16 @@ class Autotuner(KernelInterface):
             self.post_hook(everything, exception=None)
 
         try:
-            if died is not None:
-                raise died
             return self.do_bench(call, quantiles=QUANTILES)
         except SKIPPED as error:
-            self.failures[config] = error.with_traceback(None)
-            if knobs.autotuning.print:
-                print(f"Autotuning failed with {type(error).__name__}: {error}")
-            return list(FAILED)
+            return self.failed(config, error)
+
+    def failed(self, config: Config, error: Exception) -> list[float]:
+        """The time of a configuration that cannot run."""
+        self.failures[config] = error.with_traceback(None)
+        if knobs.autotuning.print:
+            print(f"Autotuning failed with {type(error).__name__}: {error}")
+        return list(FAILED)
 
     def do_bench(self, call: Callable[[], Any], quantiles: Sequence[float]) -> Any:
         """Time a call with the user's function, the deprecated settings, or the driver's benchmarker."""
@@ -295,9 +323,9 @@ class Autotuner(KernelInterface):
             return default_do_bench(call, warmup=self.num_warmups, rep=self.num_reps, quantiles=quantiles)
         return driver.active.get_benchmarker()(call, quantiles=quantiles)
 
-    def prune_configs(self, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> list[Config]:
-        """What `prune_configs_by` leaves, best estimates first if there is a model."""
-        configs = self.configs
+    def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
+        """What `prune_configs_by` leaves for the arguments in `nargs`, best estimates first if there is a model."""
+        configs, named = self.configs, self.nargs or {}
         if self.early_config_prune is not None:
             configs = list(self.early_config_prune(self.configs, dict(named), **kwargs))
             if not configs:

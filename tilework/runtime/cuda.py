@@ -19,7 +19,7 @@ from tilework import knobs
 from tilework.backends.base import GPUTarget
 from tilework.backends.cuda import libcuda
 from tilework.backends.cuda.libcuda import library
-from tilework.backends.driver import DriverBase
+from tilework.backends.driver import C_TYPES, DriverBase
 from tilework.runtime import cuda_device
 from tilework.runtime.cuda_parameters import Parameter, parameters_of_ptx
 from tilework.runtime.launcher import refuse_negated
@@ -30,8 +30,6 @@ PLAIN_SHARED = 48 << 10  # a block has more only when it is asked for
 MAGIC = (b"\x7fELF", b"\x50\xed\x55\xba")  # how cubins and fat binaries begin
 LOG_BYTES = 8192
 BYTES_OF_A_SPILL = 4
-C_TYPES = {"i1": "int8_t", "u1": "uint8_t"} | dict.fromkeys(("fp16", "bf16", "fp32", "f32", "fp64"), "double")
-C_TYPES |= {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}_t" for sign in "iu" for bits in (8, 16, 32, 64)}
 
 
 def torch_cuda() -> Any:
@@ -167,7 +165,8 @@ class CudaDriver(DriverBase):
         return self.utils.load_binary(name, binary, shared, device)
 
     def map_python_to_cpp_type(self, ty: str) -> str:
-        return "CUdeviceptr" if ty.startswith("*") else "CUtensorMap" if ty.startswith("tensordesc") else C_TYPES[ty]
+        is_map = ty.startswith(("tensordesc", "nvTmaDesc"))
+        return "CUdeviceptr" if ty.startswith("*") else "CUtensorMap" if is_map else C_TYPES[ty]
 
     # the current device and stream
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.backends.base import GPUTarget
+from tilework.backends.driver import C_TYPES, DriverBase
 from tilework.runtime.evaluate import EvaluatorLauncher
 from tilework.runtime.launcher import HIDDEN, Extent, Launcher, Scratch, refuse_negated
 from tilework.runtime.pack import packer
@@ -88,7 +89,7 @@ def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLaunc
     return (NativeLauncher if metadata.binary_ext == "obj" else EvaluatorLauncher)(source, metadata)
 
 
-class CpuDriver:
+class CpuDriver(DriverBase):
     """Runs kernels on the host."""
 
     launcher_cls = staticmethod(make_launcher)
@@ -97,14 +98,17 @@ class CpuDriver:
         self.utils = CpuUtils()
         self._plain: set[type] = set()  # classes whose instances never live on a GPU
 
-    @staticmethod
-    def is_active() -> bool:
+    @classmethod
+    def is_active(cls) -> bool:
         """Whether kernels go to the CPU: it is asked for, or no GPU can be used."""
         from tilework.runtime.driver import ON_HOST, registered_drivers
 
         if knobs.runtime.device in ON_HOST:
             return True
         return not any(cls.is_active() for cls in registered_drivers() if cls is not CpuDriver)
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        return "void*" if ty.startswith(("*", "tensordesc")) else C_TYPES[ty]
 
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("cpu", "host", 1)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from tilework import knobs
 from tilework.backends.base import GPUTarget
-from tilework.backends.compiler import BaseBackend, Language
+from tilework.triton.backends.compiler import BaseBackend, Language
 
 LIMIT = 2**31 - 1  # a buffer instruction addresses this many bytes
 

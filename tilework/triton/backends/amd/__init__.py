@@ -1,1 +1,3 @@
 """AMD GPUs: their name and what it says about arguments. There is no compiler for them here."""
+
+__all__: list[str] = []

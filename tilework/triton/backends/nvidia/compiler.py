@@ -5,13 +5,12 @@
 """
 
 from dataclasses import dataclass, fields
-from types import ModuleType
 from typing import Any
 
 from tilework.backends.base import GPUTarget
-from tilework.backends.compiler import BaseBackend, Language
 from tilework.backends.cuda.pipeline import CudaBackend
 from tilework.backends.options import CompileOptions
+from tilework.triton.backends.listed import ListedBackend
 
 __all__ = ["CUDABackend", "CUDAOptions", "GPUTarget"]
 
@@ -26,30 +25,17 @@ class CUDAOptions(CompileOptions):
     default_dot_input_precision: str = "tf32"
 
 
-class CUDABackend(CudaBackend, BaseBackend):
+class CUDABackend(CudaBackend, ListedBackend):
     """The CUDA backend as a `BaseBackend`."""
 
     def __init__(self, target: GPUTarget) -> None:
-        BaseBackend.__init__(self, target)
+        ListedBackend.__init__(self, target)
         CudaBackend.__init__(self, target)
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
         return target.backend == "cuda"
 
-    def parse_options(self, settings: Any) -> CUDAOptions:
-        options = super().parse_options(settings)
+    def parse_options(self, opts: Any) -> CUDAOptions:
+        options = super().parse_options(opts)
         return CUDAOptions(**{field.name: getattr(options, field.name) for field in fields(options)})
-
-    def add_stages(self, stages: dict[str, Any], options: Any, language: Language = Language.TRITON) -> None:
-        if language is not Language.TRITON:
-            raise ValueError("tilework compiles kernels of the tile language, not Gluon")
-        for name, stage in self.stages(options).items():
-            stages[name] = lambda product, metadata, stage=stage: stage(product)
-
-    def load_dialects(self, context: Any) -> None:
-        """Nothing to do: a context has every dialect."""
-
-    def get_module_map(self) -> dict[str, ModuleType]:
-        """Nothing is replaced: `tl.extra.libdevice` resolves by target in the compiler."""
-        return {}

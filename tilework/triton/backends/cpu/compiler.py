@@ -1,0 +1,30 @@
+"""The compiler for the host with Triton's interface.
+
+>>> CPUBackend(GPUTarget("cpu", "host", 1)).parse_options({"num_warps": 8}).num_warps
+8
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilework.backends.base import GPUTarget
+from tilework.backends.cpu.pipeline import CpuBackend
+from tilework.backends.options import CompileOptions
+from tilework.triton.backends.listed import ListedBackend
+
+__all__ = ["CPUBackend", "GPUTarget"]
+
+
+class CPUBackend(CpuBackend, ListedBackend):
+    """The host's compiler as a `BaseBackend`."""
+
+    def __init__(self, target: GPUTarget) -> None:
+        ListedBackend.__init__(self, target)
+        CpuBackend.__init__(self, target)
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return target.backend == "cpu"
+
+    def parse_options(self, opts: Mapping[str, Any]) -> CompileOptions:
+        return super().parse_options(opts)

@@ -1,0 +1,3 @@
+"""Names of Gluon that host programs use."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Names of Gluon for NVIDIA GPUs."""
+
+__all__: list[str] = []

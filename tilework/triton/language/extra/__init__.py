@@ -1,0 +1,5 @@
+"""Functions of single devices."""
+
+from tilework.triton.language.extra import cpu
+
+__all__ = ["cpu"]

@@ -1,0 +1,3 @@
+"""What Triton's runtime has and ours does not."""
+
+__all__: list[str] = []
