@@ -29,6 +29,7 @@ ALLOWED: dict[str, list[str]] = {
     "testing": ["*"],
     "triton": ["*"],
     "as_triton": ["*"],
+    "import_path": ["as_triton"],
     "__main__": ["tools"],
     "__init__": ["language", "runtime", "errors", "knobs"],
 }

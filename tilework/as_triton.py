@@ -1,4 +1,4 @@
-"""Run programs written for Triton: `import triton` gives tilework, in this process only.
+"""Run programs written for Triton: `import triton` gives tilework, in this process and in those it starts.
 
     import tilework
     tilework.as_triton()
@@ -11,8 +11,12 @@ or, for a program that shall stay as it is:
     python -m tilework.as_triton -m pytest tests
 
 Submodules are the same objects under both names: a knob set as `triton.knobs` is set in `tilework.knobs`, and classes
-compare equal; only `triton.__version__` is Triton's. An installed Triton is not looked at; one that was already imported is an error, because objects of two compilers
-would meet. Processes that the program starts are on their own: they call `as_triton` too, or run under the command.
+compare equal; only `triton.__version__` is Triton's. An installed Triton is not looked at; one that was already imported is
+an error, because objects of two compilers would meet.
+
+Processes that the program starts (subprocess, multiprocessing, pytest's and torch's workers) find `import_path/triton` before
+any other Triton: that folder is put into this process's search path and into PYTHONPATH. A process that gets another
+environment is on its own; where real Triton is not wanted at all, `pip install ./packages/triton` is for every process.
 
 Most of Triton's modules have the same name here. `PLACES` lists those that live elsewhere, and `EMPTY` those that exist
 only to have others inside. What only Triton calls so is in `tilework/triton`, a folder with Triton's own tree: its modules
@@ -53,6 +57,7 @@ EMPTY = {
 }
 TRITON_VERSION = "3.6.0"  # programs choose their code paths by it
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
+IMPORT_PATH = os.path.join(PACKAGE, "import_path")  # where other processes find `triton`
 
 
 def place_of(name: str) -> str:
@@ -243,7 +248,27 @@ def as_triton() -> ModuleType:
         for name in additions():
             if name in sys.modules:
                 sys.modules[name].__class__ = ExtendedModule
+        reach_children()
     return importlib.import_module(ROOT)
+
+
+def reach_children() -> None:
+    """Let processes that this one starts find `import_path/triton`.
+
+    Some get this process's search path (multiprocessing, pytest-xdist, torch's compile workers), all others its environment.
+    The first place stays what it is: programs know it as the folder of the script.
+    """
+    if IMPORT_PATH not in sys.path:
+        sys.path.insert(1, IMPORT_PATH)
+    inherited = os.environ.get("PYTHONPATH")
+    if IMPORT_PATH not in (inherited or "").split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join([IMPORT_PATH, inherited] if inherited else [IMPORT_PATH])
+
+
+def replace_stand_in(name: str) -> None:
+    """For a package called `triton` that consists of this call: from here on its name means tilework."""
+    del sys.modules[name]  # the import that is under way answers with what stands there at its end
+    as_triton()
 
 
 class CallableModule(ModuleType):

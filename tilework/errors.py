@@ -109,7 +109,8 @@ class SourceMap:
 class CompilationError(TritonError):
     """A kernel that does not compile, at the `node` of the function whose text is `src`.
 
-    `error_message` is None for the call sites around the innermost error; that one is then `__cause__`.
+    `error_message` is None for the call sites around the innermost error; that one is then `__cause__`, and its text follows
+    that of the call sites: who logs an error, or gets it from another process, has only the text.
     """
 
     source_line_count_max_in_message = CONTEXT_LINES
@@ -134,10 +135,13 @@ class CompilationError(TritonError):
         super().__init__(self.message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.src, self.node, self.error_message, self.where, self.label, self.title))
+        parts = (type(self), self.src, self.node, self.error_message, self.where, self.label, self.title)
+        inner = self.__cause__
+        return (_rebuild, parts, {"__cause__": inner}) if isinstance(inner, CompilationError) else (_rebuild, parts)
 
     def __str__(self) -> str:
-        return self.message
+        inner = self.__cause__
+        return f"{self.message}\n{inner}" if self.error_message is None and isinstance(inner, CompilationError) else self.message
 
     def set_message(self, text: str) -> None:
         """Replace the text; everything else stays."""

@@ -365,7 +365,7 @@ def errors_of_the_driver_at_launch() -> str:
     launch = driver.active.launcher_cls(kernel.src, kernel.metadata._replace(num_warps=1))
     args = (ramp(), 100, 2.0)
     return expect_error(RuntimeError, "Triton Error [CUDA]: ",
-                        lambda: launch((1, 1, 1), 0, kernel.function, None, None, None, None, args))  # fmt: skip
+                        lambda: launch(1, 1, 1, 0, kernel.function, None, None, None, None, *args))  # fmt: skip
 
 
 @check

@@ -5,6 +5,7 @@
 
 import copy
 import math
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -385,3 +386,28 @@ def runtime_to_math(out, n):
 )
 def test_refused(kernel, message: str) -> None:
     assert message in message_of(error(kernel, np.zeros(1), 3))
+
+
+def doubled(x, *, _semantic=None):
+    """As other packages write builtins of their own: run while compiling, on what the kernel passes."""
+    return tl.constexpr(2 * x.value) if isinstance(x, tl.constexpr) else _semantic.add(x, x, True)
+
+
+doubled.__triton_builtin__ = True  # pyright: ignore[reportFunctionMemberAccess]
+OTHER_PACKAGE = ModuleType("other_package")
+OTHER_PACKAGE.doubled = doubled  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@tilework.jit
+def functions_of_modules(out, n):
+    wide = tl.core.get_int_dtype(64, True)
+    narrow = tl.core.get_int_dtype(bitwidth=n.dtype.primitive_bitwidth // 2, signed=True)
+    tl.store(out, (n + 2**20).to(wide) * 2**20 % 1000)
+    tl.store(out + 1, (n + 65536).to(narrow))
+    tl.store(out + 2, OTHER_PACKAGE.doubled(n) + OTHER_PACKAGE.doubled(20))
+    tl.store(out + 3, n.to(tl.core._unwrap_if_constexpr(narrow)))
+
+
+def test_plain_functions_of_the_language_and_builtins_of_others() -> None:
+    assert result(functions_of_modules, 3, size=4) == [(3 + 2**20) * 2**20 % 1000, 3, 46, 3]
+    assert functions_of_modules.cache_key  # nothing of this stands in the way of the hash

@@ -5,6 +5,7 @@
 
 import ast
 import copy
+import pickle
 import random
 import traceback
 import warnings
@@ -117,6 +118,8 @@ def test_errors_in_callees_are_a_chain() -> None:
         chain.append(chain[-1].__cause__)
     assert [str(link).split(":", 2)[:2] for link in chain] == [["at 3", "4"], ["at 2", "11"], ["at 3", "11"]]
     assert [link.error_message is None for link in chain] == [True, True, False]
+    for copied in (problem, pickle.loads(pickle.dumps(problem))):  # a worker's error has nothing but its text
+        assert str(copied).endswith(str(chain[-1])) and str(copied).startswith(problem.message)
 
 
 @tilework.jit

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -296,3 +297,48 @@ def test_dtypes_say_triton(run) -> None:
         "    assert repr(dtype).startswith('triton.language.') and eval(repr(dtype)) is dtype, repr(dtype)\n"
     )
     run("main.py", main=script)
+
+
+CHILDREN = """
+import multiprocessing, subprocess, sys
+from concurrent.futures import ProcessPoolExecutor
+
+def ask(_=0):
+    import triton.language as tl
+    import triton.compiler.compiler as compiler
+    return f"{tl.__name__} {compiler.__name__} {sys.modules['triton'].__version__}"
+
+ASK = "import triton.language as tl, triton, tilework; print(tl.__name__, tilework.__file__)"
+
+if __name__ == "__main__":
+    print(subprocess.check_output([sys.executable, "-c", ASK], text=True, cwd="/"), end="")
+    for method in ("spawn", "forkserver"):
+        with ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
+            print(pool.submit(ask).result())
+"""
+
+
+@pytest.mark.parametrize("how", ["command", "function"])
+def test_processes_that_the_program_starts(run, how: str) -> None:
+    """They get the same tilework, not one that their own search path would find, and not the installed Triton."""
+    other = {"installed/tilework/__init__.py": "raise RuntimeError('another tilework was loaded')\n"}
+    script, start = (CHILDREN, ("-m", "tilework.as_triton")) if how == "command" else (ACTIVATE + CHILDREN, ())
+    printed = run(*start, "main.py", main=script, files={**INSTALLED, **other}).splitlines()
+    assert printed == [f"tilework.language {ROOT / 'tilework' / '__init__.py'}", *["tilework.language tilework.compiler 3.6.0"] * 2]
+
+
+def test_workers_of_pytest(run) -> None:
+    """`pytest -n`, from a folder where tilework is found only because the command runs there."""
+    pytest.importorskip("xdist")
+    test = "import triton, tilework, os\ndef test():\n    assert triton.jit is tilework.jit and 'PYTEST_XDIST_WORKER' in os.environ\n"
+    arguments = ("-m", "tilework.as_triton", "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "test_it.py")
+    assert "1 passed" in run(*arguments, files={"test_it.py": test, **INSTALLED})
+
+
+def test_the_distribution_called_triton(run) -> None:
+    """`pip install ./packages/triton` puts this folder's package into an environment; programs need nothing else."""
+    package = ROOT / "packages" / "triton"
+    version = tomllib.loads((package / "pyproject.toml").read_text())["project"]["version"]
+    script = "import triton.language as tl\n" + KERNEL + "check(BLOCK=32)\nimport tilework\nprint(tilework.as_triton() is triton, triton.__version__)\n"
+    path = os.pathsep.join([str(package), str(ROOT)])
+    assert run("main.py", main=script, environment={"PYTHONPATH": path}) == f"right\nTrue {version}\n"

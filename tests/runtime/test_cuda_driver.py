@@ -349,12 +349,12 @@ def test_6_8_a_source_without_types_uses_sizes(cuda: EmulatedCuda, tmp_path: Pat
     launch = driver.active.launcher_cls(None, kernel.metadata)
     kernel._init_handles()
     for a in (2.0, np.float32(2.0), struct.pack("<f", 2.0)):
-        launch((1, 1, 1), 0, kernel.function, None, None, None, None, (x, 100, a))
+        launch(1, 1, 1, 0, kernel.function, None, None, None, None, x, 100, a)
     expect_scaled(x, 8.0)
     with pytest.raises(TypeError, match="4 bytes and unknown type takes a NumPy scalar or bytes"):
-        launch((1, 1, 1), 0, kernel.function, None, None, None, None, (x, x, 1.0))
+        launch(1, 1, 1, 0, kernel.function, None, None, None, None, x, x, 1.0)
     with pytest.raises(TypeError, match="4 bytes is given 8 bytes"):
-        launch((1, 1, 1), 0, kernel.function, None, None, None, None, (x, 100, np.float64(1.0).reshape(())[()]))
+        launch(1, 1, 1, 0, kernel.function, None, None, None, None, x, 100, np.float64(1.0).reshape(())[()])
 
 
 def test_6_8_an_old_driver_does_not_know_parameters(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,7 +366,7 @@ def test_6_8_an_old_driver_does_not_know_parameters(cuda: EmulatedCuda, monkeypa
     kernel._init_handles()
     launch = driver.active.launcher_cls(None, kernel.metadata)
     with pytest.raises(RuntimeError, match=r"CUDA 12\.4"):
-        launch((1, 1, 1), 0, kernel.function, None, None, None, None, (x, 100, 2.0))
+        launch(1, 1, 1, 0, kernel.function, None, None, None, None, x, 100, 2.0)
 
 
 @tilework.jit

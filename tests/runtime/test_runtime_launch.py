@@ -346,3 +346,19 @@ def test_constants_in_tuples_too() -> None:
 
     out = np.zeros(1, "f4")
     assert len({store[(1,)](out, value).hash for value in ((1,), (1.0,), (True,))}) == 3
+
+
+def test_launchers_are_called_as_tritons() -> None:
+    """As generated code calls them: three sizes, then the arguments one by one, constants included; hook chains as they are."""
+    p = np.zeros(40, np.float32)
+    kernel = fill.warmup(p, 1.5, 40, grid=(1,))
+    kernel._init_handles()
+    seen: list[Any] = []
+    enter, leave = knobs.HookChain(), knobs.HookChain(reversed=True)
+    launch = lambda grid: kernel.run(*grid, 0, kernel.function, kernel.packed_metadata, "facts", enter, leave, p, 1.5, 40, 16)  # noqa: E731
+    launch((2, 1, 1))
+    assert p.tolist() == [1.5] * 32 + [0] * 8
+    enter.add(lambda facts: seen.append(("enter", facts)))
+    leave.add(lambda facts: seen.append(("leave", facts)))
+    launch((3, 1, 1))
+    assert p.tolist() == [1.5] * 40 and seen == [("enter", "facts"), ("leave", "facts")]

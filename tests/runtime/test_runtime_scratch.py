@@ -102,7 +102,7 @@ def test_every_way_to_launch_asks_the_allocator(tmp_path: Path) -> None:
         kernel = touch[(1,)](x, 5)
         touch.run(x, 5, grid=(2,))
         kernel[(3, 1, 1)](x, 5)
-        kernel.run((4,), 0, kernel.function, kernel.packed_metadata, None, None, None, (x, 5))
+        kernel.run(4, 1, 1, 0, kernel.function, kernel.packed_metadata, None, None, None, x, 5)
         tuned[(5,)](x, 5)
         touch.warmup(x, 5, grid=(6,))
         touch[(0,)](x, 5)
@@ -177,5 +177,5 @@ def test_a_launcher_says_how_it_starts() -> None:
         name = "kernel"
 
     with pytest.raises(TypeError, match="Launcher has no method `start`"):
-        Launcher(None, Metadata())((1,), 0, None, None, None, None, None, ())
+        Launcher(None, Metadata())(1, 1, 1, 0, None, None, None, None, None)
     assert isinstance(_allocation._allocator.get(), NullAllocator)

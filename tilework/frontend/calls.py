@@ -126,6 +126,8 @@ def call_value(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: d
         return callee(*args, **kwargs, _semantic=gen.semantic, _generator=gen)
     if is_language_object(callee):
         return call_language_class(gen, callee, args, kwargs)
+    if is_language_function(callee):
+        return as_constexpr(callee(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()}))
     if inspect.ismethod(callee) and is_storable(callee.__self__):
         return call_python_method(gen, callee, args, kwargs)
     if inspect.isfunction(callee) and (takes_hidden(callee) or getattr(callee, "_aggregate_method", False)):
@@ -210,9 +212,18 @@ def call_compile_time(callee: Any, args: list[Any], kwargs: dict[str, Any]) -> A
 
 
 def is_language_object(callee: Any) -> bool:
-    """A class or function of the language package: `tl.tuple`, `tl.dtype`, `tl.pointer_type`, `tl.range`."""
+    """A class of the language package: `tl.tuple`, `tl.dtype`, `tl.pointer_type`, `tl.range`."""
+    return isinstance(callee, type) and is_in_language(callee)
+
+
+def is_language_function(callee: Any) -> bool:
+    """A plain function of the language package, which runs now: `tl.core.get_int_dtype`."""
+    return inspect.isfunction(callee) and not takes_hidden(callee) and is_in_language(callee)
+
+
+def is_in_language(callee: Any) -> bool:
     module = getattr(callee, "__module__", None) or ""
-    return isinstance(callee, type) and (module == LANGUAGE or module.startswith(LANGUAGE + "."))
+    return module == LANGUAGE or module.startswith(LANGUAGE + ".")
 
 
 def call_language_class(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

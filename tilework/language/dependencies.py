@@ -202,8 +202,13 @@ _MISSING = object()
 
 
 def is_language_member(value: Any) -> bool:
-    """Code of the language package (builtins, classes, library functions): part of the version, not of the user's state."""
+    """Code of the language package (builtins, classes, library functions): part of the version, not of the user's state.
+
+    So is what another package marks as a builtin, as Inductor does for functions that run while its kernels are compiled.
+    """
     if not callable(value):
         return False
+    if getattr(value, "__triton_builtin__", False):
+        return True
     module = getattr(value, "__module__", None)
     return isinstance(module, str) and module.startswith(f"{PACKAGE}.language")

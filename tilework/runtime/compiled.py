@@ -138,7 +138,7 @@ class CompiledKernel:
 
     @property
     def run(self) -> Any:
-        """The launcher: `run(grid, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, args)`."""
+        """The launcher: `run(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, *args)`."""
         if self._launch is None:
             self._init_handles()
         return self._launch
@@ -173,6 +173,5 @@ def launch_kernel(kernel: CompiledKernel, grid: Sequence[int], stream: int, args
     """One launch, with hooks."""
     metadata = kernel.launch_metadata(grid, stream, *args)
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
-    kernel.run(
-        grid, stream, kernel.function, kernel.packed_metadata, metadata, enter or None, leave or None, args
-    )
+    x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
+    kernel.run(x, y, z, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)

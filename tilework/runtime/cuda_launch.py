@@ -1,7 +1,7 @@
 """Start kernels on NVIDIA GPUs: one `cuLaunchKernelEx` per launch.
 
     launcher = CudaLauncher(utils, source, metadata)
-    launcher((4, 1, 1), stream, function, packed_metadata, None, None, None, (x, y, 1024))
+    launcher(4, 1, 1, stream, function, packed_metadata, None, None, None, x, y, 1024)
 
 The grid is counted in programs: with clusters (`num_ctas`) the first dimension has that many blocks for each. Kernels get
 their arguments and two hidden pointers, scratch and profile scratch. A kernel that its user wrote may declare fewer

@@ -21,6 +21,7 @@ from tilework.runtime import _allocation
 Extent = tuple[int, int, int]
 Scratch = tuple[_allocation.Buffer | None, _allocation.Buffer | None]
 
+NO_SCRATCH: Scratch = (None, None)
 HIDDEN = ("*i8", "*i8")  # the types of the two parameters that scratch memory arrives in
 
 
@@ -43,22 +44,26 @@ class Launcher:
 
     def __call__(
         self,
-        grid: Sequence[int],
+        x: int,
+        y: int,
+        z: int,
         stream: int,
         function: Any,
         packed_metadata: Any,
         launch_metadata: Any,
         enter_hook: Any,
         exit_hook: Any,
-        args: Sequence[Any],
+        *args: Any,
     ) -> None:
-        """One launch; `args` and the scratch memory stay alive until `start` returns."""
-        x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
-        scratch = self.allocate((x, y, z), stream) if self.needs_scratch else (None, None)
-        if enter_hook is not None:
+        """One launch, called as Triton's launchers are; `args` and the scratch memory stay alive until `start` returns.
+
+        Chains of hooks may be empty: who generates launching code, as Inductor does, passes `knobs.runtime.launch_enter_hook` as it is.
+        """
+        scratch = self.allocate((x, y, z), stream) if self.needs_scratch else NO_SCRATCH
+        if enter_hook:
             enter_hook(launch_metadata)
         self.start((x, y, z), stream, function, args, scratch)
-        if exit_hook is not None:
+        if exit_hook:
             exit_hook(launch_metadata)
 
     def allocate(self, grid: Extent, stream: int) -> Scratch:
