@@ -19,13 +19,17 @@ their tests) know: position in the function, the source up to the mistake, a car
 """
 
 import ast
+import linecache
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 CONTEXT_LINES = 12
 SHOWN_CALLS = 4  # of a long chain of calls, so many at each end
 LIBRARY = os.path.join(os.path.dirname(__file__), "language")
+PLACE = re.compile(r'"([^"]+)":(\d+):(\d+)')  # as locations print it
+WORD = re.compile(r"[\w.]+")
 
 
 class TritonError(Exception):
@@ -204,13 +208,36 @@ class UnsupportedLanguageConstruct(CompilationError):
 
 @dataclass
 class PassError(TritonError):
-    """A pass found IR that it cannot rewrite; `loc` is the text of the location of the op."""
+    """A pass found IR that it cannot rewrite; `loc` is the location of the op, whose text has the user's line."""
 
     message: str
     loc: object = field(default=None)
 
     def __str__(self) -> str:
+        if (shown := self.diagnostic()) is not None:
+            return shown.render()
         return f"{self.loc}: {self.message}" if self.loc is not None else self.message
+
+    def diagnostic(self) -> Diagnostic | None:
+        """The message at the user's line; None where the location has no line of a Python file that can be read."""
+        spans = [span_at(file, int(line), int(column)) for file, line, column in PLACE.findall(str(self.loc or ""))]
+        spans = [span for span in spans if span.text and span.file.endswith(".py")]
+        own = [span for span in spans if not span.file.startswith(LIBRARY)] or spans
+        if not own:
+            return None
+        title, advice = split_help(self.message)
+        return Diagnostic(own[0], title, help=advice, callers=tuple(own[1:]))
+
+
+class ArgumentError(TritonError, TypeError):
+    """A launch whose arguments do not fit the kernel."""
+
+
+class OptionError(TritonError, KeyError):
+    """A keyword of a launch that is neither a parameter of the kernel nor an option."""
+
+    def __str__(self) -> str:  # KeyError's own is the repr of its argument
+        return str(self.args[0]) if self.args else ""
 
 
 class SanitizerError(TritonError, RuntimeError):
@@ -277,3 +304,18 @@ def split_help(text: str) -> tuple[str, str]:
     """Separate the advice from a message: ``"bad mask\\nhelp: compare it"`` -> ``("bad mask", "compare it")``."""
     head, _, advice = text.partition("\nhelp: ")
     return head.strip(), advice.strip()
+
+
+def span_at(file: str, line: int, column: int) -> Span:
+    """A place of a location with the text of its line, if the file is there; the columns of locations count from 0."""
+    text = linecache.getline(file, line).rstrip("\n")
+    word = WORD.match(text, column)
+    return Span(file, line, column, max(column + 1, word.end() if word else 0), text)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``": did you mean 'num_warps'?"``, or nothing where no known name is like it."""
+    import difflib  # only mistakes need it
+
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f": did you mean {close[0]!r}?" if close else ""

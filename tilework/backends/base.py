@@ -39,6 +39,8 @@ class GPUTarget:
         backend, _, arch = text.partition(":")
         if backend == "cpu":
             return cls("cpu", arch or "host", 1)
+        if backend == "hip" and arch:
+            raise ValueError(f"target {text!r}: there is no compiler for AMD GPUs in tilework; it compiles for cuda:80, cuda:90 and cpu")
         if not arch.isdecimal():
             raise ValueError(f"target {text!r}: expected BACKEND:ARCH, for example cuda:90 or cpu")
         return cls(backend, int(arch), 32)

@@ -16,17 +16,13 @@ TILEWORK_PERFORMANCE_REMARKS=1 means `remarks`. Mistakes are exceptions, which h
 A diagnostic is shown once, at the user's line: for code of the library, at the line that calls it.
 """
 
-import linecache
-import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from tilework import knobs
-from tilework.errors import LIBRARY, Diagnostic, Span
-
-WORD = re.compile(r"[\w.]+")
+from tilework.errors import LIBRARY, Diagnostic, span_at
 
 
 @dataclass(frozen=True)
@@ -75,16 +71,9 @@ def render(remark: Any) -> str:
     """One remark as a diagnostic; without a place in the source, without the lines of the source."""
     from tilework.ir.locations import source_positions
 
-    spans = [span(*position) for position in source_positions(remark.location)]
+    spans = [span_at(*position) for position in source_positions(remark.location)]
     own = [found for found in spans if not found.file.startswith(LIBRARY)] or spans
     if not own:
         return "\n".join([f"{remark.severity}: {remark}", *(f"   note: {note}" for note in remark.notes)])
     shown = Diagnostic(own[0], remark.text, notes=remark.notes, callers=tuple(own[1:]), severity=remark.severity)
     return shown.render()
-
-
-def span(file: str, line: int, column: int) -> Span:
-    """The place with the text of its line, if the file is there; columns of locations count from 0."""
-    text = linecache.getline(file, line).rstrip("\n")
-    word = WORD.match(text, column)
-    return Span(file, line, column, max(column + 1, word.end() if word else 0), text)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
+from tilework.errors import OptionError, did_you_mean
 
 DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 
@@ -66,7 +67,7 @@ class CompileOptions:
         known = {option.name for option in fields(cls)}
         for name in settings:
             if name not in known:
-                raise KeyError(f"Keyword argument {name} was specified but unrecognised")
+                raise OptionError(f"Keyword argument {name} was specified but unrecognised{did_you_mean(name, known)}")
         given = {name: value for name, value in settings.items() if value is not None}
         defaults = {
             "enable_fp_fusion": knobs.language.default_fp_fusion,

@@ -13,6 +13,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"missing .*required|too many positional|unexpected keyword|multiple values|takes .* arguments?\b", "check the call against the function's signature"),
     (r"incompatible dimensions|do not broadcast|cannot broadcast", "make the sizes equal, or one of them 1 (x[:, None] adds an axis)"),
     (r"must be a power of 2", "round the size up with triton.next_power_of_2 and mask the rest"),
+    (r"arange's arguments .* got .*\d\.", "a size is an int: divide with `//`, or convert with int(...)"),
     (r"must be of type tl\.constexpr|must be a constexpr|should be a constexpr|constexpr int|constexpr\[int\]|not a constexpr", "declare the parameter `NAME: tl.constexpr`, or compute it from constexprs"),
     (r"cannot convert .* to tensor", "only numbers and tensors are run-time values; annotate compile-time ones with tl.constexpr"),
     (r"[Mm]ask .*(int1|bool)|mask must", "build the mask with a comparison, for example `mask=offsets < n`"),
@@ -68,7 +69,32 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"Expected dtype", "cast with .to(dtype)"),
 )  # fmt: skip
 
+PYTHON_WORDS = {
+    "Lambda": "lambda expressions",
+    "FunctionDef": "functions inside functions",
+    "AsyncFunctionDef": "functions inside functions",
+    "ClassDef": "classes inside functions",
+    "ImportFrom": "`import`",
+    "Dict": "dictionaries",
+    "DictComp": "dictionaries",
+    "Set": "sets",
+    "SetComp": "sets",
+    "GeneratorExp": "generator expressions",
+    "NamedExpr": "`:=`",
+    "TryStar": "`try`",
+    "YieldFrom": "`yield`",
+    "Delete": "`del`",
+    "AsyncFor": "`async for`",
+    "AsyncWith": "`async with`",
+    "TypeAlias": "`type` statements",
+}
+
 COMPILED = tuple((re.compile(pattern), advice) for pattern, advice in ADVICE)
+
+
+def python_words(kind: str) -> str:
+    """What people call a node of the syntax tree: ``Break`` is `` `break` ``."""
+    return PYTHON_WORDS.get(kind, f"`{kind.lower()}`")
 
 
 def with_advice(error: Exception, text: str | None = None) -> str:

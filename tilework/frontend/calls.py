@@ -24,6 +24,8 @@ from tilework.frontend.values import as_constexpr, describe, describe_type, is_s
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
 from tilework.language.annotations import signature_of
+from tilework.language.dependencies import array_library
+from tilework.language.extra import libdevice
 from tilework.language.function import (
     BoundConstexprFunction,
     BoundJITMethod,
@@ -35,6 +37,13 @@ from tilework.language.function import (
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
+
+
+OWN_FUNCTIONS = (("tl", language), ("tl.extra.libdevice", libdevice))
+OTHER_NAMES = {
+    "absolute": "abs", "amax": "max", "amin": "min", "matmul": "dot", "mm": "dot", "bmm": "dot", "concatenate": "cat", "true_divide": "fdiv",
+    "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "power": "pow", "transpose": "trans",
+}  # fmt: skip
 
 
 class NotInlinable(TypeError):
@@ -114,6 +123,8 @@ def call_value(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: d
     function = getattr(callee, "__func__", callee)
     if tl.is_builtin(function):
         return call_builtin(gen, callee, args, kwargs)
+    if (library := array_library(callee)) is not None:
+        raise TypeError(foreign_call(library, callee))
     if callee in COMPILE_TIME if is_hashable(callee) else False:
         plain = [unwrap(arg) for arg in args]
         return as_constexpr(callee(*plain, **{key: unwrap(value) for key, value in kwargs.items()}))
@@ -148,6 +159,15 @@ def call_advice(callee: Any, name: str) -> str:
     if hasattr(language, name):
         return f"use tl.{name}"
     return "decorate it with @jit, or with @constexpr_function to run it at compile time"
+
+
+def foreign_call(library: str, callee: Any) -> str:
+    """The message about ``np.sqrt(x)`` in a kernel."""
+    name = getattr(callee, "__name__", None) or type(callee).__name__
+    own = OTHER_NAMES.get(name, name)
+    place = next((f"{where}.{own}" for where, owner in OWN_FUNCTIONS if hasattr(owner, own)), None)
+    advice = f"use {place}" if place else "write it with tl.* functions, or compute it on the host and pass the result"
+    return f"{library}.{name} works on arrays of the host, not on the values of a kernel\nhelp: {advice}"
 
 
 def call_builtin(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

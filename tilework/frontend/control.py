@@ -440,6 +440,10 @@ def while_condition(gen: "FunctionGenerator", node: ast.While) -> tuple[Any, dic
             "\nhelp: write the condition here (there is no `break`), or use tl.static_range for a loop known at compile time"
         )
     if test.type.is_block():
-        raise TypeError(f"the condition of a while loop must be a scalar, this one is {describe_type(test.type)}")
+        raise gen.unsupported(
+            node.test,
+            f"the condition of a while loop must be a scalar, this one is {describe_type(test.type)}"
+            "\nhelp: reduce it first: `while tl.max(mask, 0):`, and mask the lanes that are done with tl.where",
+        )
     return (gen.semantic.cast(test, tl.int1, None) if test.type != tl.int1 else test), hints
 

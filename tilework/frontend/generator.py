@@ -20,9 +20,9 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Region
 
-from tilework.errors import CompilationError, UnsupportedLanguageConstruct
+from tilework.errors import CompilationError, UnsupportedLanguageConstruct, split_help
 from tilework.frontend import calls, control, expressions, statements  # noqa: F401  # they fill the table of visitors
-from tilework.frontend.advice import with_advice
+from tilework.frontend.advice import python_words, with_advice
 from tilework.frontend.kernel import KernelSignature
 from tilework.frontend.mangle import Mangler, specialization
 from tilework.frontend.misuse import shortened
@@ -188,7 +188,8 @@ class FunctionGenerator:
         """Compile one node; the value of an expression, None for a statement."""
         visitor = VISITORS.get(node.__class__)
         if visitor is None:
-            raise self.unsupported(node, f"unsupported AST node type: {type(node).__name__}")
+            kind = type(node).__name__
+            raise self.unsupported(node, f"unsupported AST node type: {kind}: kernels have no {python_words(kind)}")
         builder = self.builder
         outer = builder.loc
         builder.loc = self.location(node)
@@ -224,7 +225,7 @@ class FunctionGenerator:
 
     def unsupported(self, node: ast.AST, text: str) -> UnsupportedLanguageConstruct:
         """Python that the tile language does not have."""
-        error = UnsupportedLanguageConstruct(self.src, node, text, where=self.where)
+        error = UnsupportedLanguageConstruct(self.src, node, split_help(text)[0], where=self.where)
         error.title = with_advice(error, text)
         return error
 

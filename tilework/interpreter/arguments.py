@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tilework.errors import ArgumentError
 from tilework.interpreter.formats import bytes_in_memory, number_as
 from tilework.interpreter.memory import Memory, Region, region_of_array, strided_extent
 from tilework.interpreter.semantic import Semantic
@@ -123,7 +124,7 @@ def region_of(name: str, value: Any) -> tuple[Region, dtype, Any]:
             raise ValueError(f"{name} is on DLPack device {device}: the interpreter needs arrays of the host")
         array = np.from_dlpack(value)
         return region_of_array(name, array), element_of(name, array.dtype), array
-    raise TypeError(f"failed to specialize argument of type: {type(value).__name__} ({name})")
+    raise ArgumentError(f"failed to specialize argument of type: {type(value).__name__} ({name})")
 
 
 def element_of(name: str, array_type: Any) -> dtype:

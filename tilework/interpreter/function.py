@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.errors import InterpreterError
+from tilework.errors import ArgumentError, InterpreterError, OptionError, did_you_mean
 from tilework.interpreter.arguments import Arguments
 from tilework.interpreter.calls import Helpers, number_in
 from tilework.interpreter.memory import MARK, Memory
@@ -186,11 +186,12 @@ class InterpretedFunction(JITFunction):
         own = {name: value for name, value in kwargs.items() if name in self.signature.parameters}
         rest = {name: value for name, value in kwargs.items() if name not in own}
         if unknown := [name for name in rest if name not in COMPILER_OPTIONS]:
-            raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised")
+            near = did_you_mean(unknown[0], [*self.signature.parameters, *COMPILER_OPTIONS])
+            raise OptionError(f"Keyword argument {unknown[0]} was specified but unrecognised{near}")
         try:
             bound = self.signature.bind(*args, **own)
         except TypeError as error:
-            raise TypeError(f"{self.__name__}: {error}") from None
+            raise ArgumentError(f"{self.__name__}: {error}") from None
         bound.apply_defaults()
         known = {name: rest[name] for name in Options.__dataclass_fields__ if rest.get(name) is not None}
         if self.debug is not None:

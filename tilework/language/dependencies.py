@@ -20,6 +20,7 @@ from typing import Any
 from tilework.language.compile_time import base_type, constexpr
 
 COMPILE_TIME_MODULES = ("math", "copy")
+ARRAY_LIBRARIES = ("numpy", "torch", "cupy", "jax")
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 
 
@@ -166,7 +167,8 @@ class _Finder:
             self.record_function(inner)
             return
         module = getattr(value, "__module__", "") or ""
-        is_seen_by_compiler = name is not None and not self.function.runs_at_compile_time
+        is_named = name is not None or array_library(value) is not None
+        is_seen_by_compiler = is_named and not self.function.runs_at_compile_time
         if not is_seen_by_compiler and module.split(".")[0] not in (*COMPILE_TIME_MODULES, "builtins", "_operator"):
             raise RuntimeError(
                 f"Unsupported function referenced: {value!r}. Kernels may call @jit functions, tl.* builtins,"
@@ -182,6 +184,18 @@ class _Finder:
         key = (name, id(module) if captured is module else id(self.function))
         if key not in self.found.global_values:
             self.found.global_values[key] = (copy.deepcopy(value), captured)
+
+
+def array_library(value: Any) -> str | None:
+    """The library of host arrays that a function is from: "numpy" for np.sqrt, "torch" for torch.exp."""
+    owner = getattr(value, "__self__", None)
+    if isinstance(value, type) or not callable(value) or not (owner is None or isinstance(owner, type | ModuleType)):
+        return None  # a method of a compile-time value is Python's business
+    for place in (value, type(value), owner):
+        root = str(getattr(place, "__module__", None) or "").split(".")[0]
+        if root in ARRAY_LIBRARIES:
+            return root
+    return None
 
 
 class Closure:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.language.dtypes import type_canonicalisation_dict
+from tilework.errors import OptionError
 from tilework.language.function import (
     ConstexprFunction,
     JITCallable,
@@ -113,7 +114,12 @@ class JITFunction(KernelInterface, LanguageFunction):
         active = driver.active
         device = active.get_current_device()
         kernels, keys, target, backend, bind = self.device_caches[device]
-        values, specs, kinds, options = bind(*args, **kwargs)
+        try:
+            values, specs, kinds, options = bind(*args, **kwargs)
+        except TypeError as error:
+            from tilework.runtime.wrong_call import wrong_call  # only mistakes need it
+
+            raise wrong_call(self, error, args, kwargs) from None
         marker = (specs, kinds, tuple(options.items()) if options else (), *self.switches())
         try:
             key = keys.get(marker)
@@ -188,7 +194,12 @@ class JITFunction(KernelInterface, LanguageFunction):
         """Compile a specialisation that is not known yet."""
         from tilework.compiler import compile
 
-        options = backend.parse_options(specialization.options)
+        try:
+            options = backend.parse_options(specialization.options)
+        except OptionError as error:
+            from tilework.runtime.wrong_call import wrong_option  # only mistakes need it
+
+            raise wrong_option(self, error, list(specialization.options)) from None
         self._globals = collect_globals(self)
         if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):
             return None

@@ -13,6 +13,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
+from tilework.errors import ArgumentError
 from tilework.language import core as tl
 from tilework.language.dtypes import canonicalize_dtype
 from tilework.language.function import JITCallable
@@ -209,7 +210,7 @@ def specialize_numpy_scalar(arg: Any, is_const: bool, specialize_value: bool, al
 
 
 def refuse(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
-    raise TypeError(
+    raise ArgumentError(
         f"failed to specialize argument of type: {type(arg).__name__}: pass an array, a Python number, None, a tuple of"
         " these, or declare the parameter tl.constexpr"
     )

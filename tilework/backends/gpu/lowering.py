@@ -22,7 +22,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilework.analysis.allocation import Allocation
 from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.membar import Barriers
-from tilework.backends.diagnostics import span
 from tilework.backends.llvm import elementary, scalars
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.debug import LineTable
@@ -31,7 +30,7 @@ from tilework.backends.llvm.module import Module
 from tilework.backends.llvm.rules import SCALARS
 from tilework.backends.llvm.types import i32, integer, pointer, void
 from tilework.backends.llvm.values import Value, constant
-from tilework.errors import LIBRARY, Diagnostic, PassError
+from tilework.errors import PassError
 from tilework.ir.encodings import layout_of
 from tilework.ir.locations import source_positions
 from tilework.ir.types import is_tensor
@@ -132,10 +131,7 @@ class Lowering:
 
     def refuse(self, op: Operation, what: str) -> PassError:
         """The error about something that this target cannot do, at the user's line."""
-        text = f"{what} cannot be compiled for {self.device}"
-        spans = [span(*position) for position in source_positions(op.location)]
-        own = [found for found in spans if not found.file.startswith(LIBRARY)] or spans
-        return PassError(Diagnostic(own[0], text, callers=tuple(own[1:])).render() if own else text)
+        return PassError(f"{what} cannot be compiled for {self.device}", op.location)
 
     def describe(self, lines: LineTable, function: Operation) -> None:
         """Give every following instruction the line of its op, if `function` knows its own."""

@@ -1,0 +1,155 @@
+"""What new users type wrong, and what they are told: which word, what was meant, at which line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tilework.errors import CompilationError, PassError
+from tilework.interpreter import InterpretedFunction
+
+ROOT = Path(tilework.__file__).parent.parent
+X, OUT = np.ones(16, np.float32), np.zeros(16, np.float32)
+
+
+@tilework.jit
+def copy(x, out, BLOCK: tl.constexpr, FLAG: tl.constexpr = False):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i))
+
+
+@tilework.jit
+def half(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK / 2)
+    tl.store(out + i, tl.load(x + i))
+
+
+@tilework.jit
+def root(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, np.sqrt(tl.load(x + i)))
+
+
+@tilework.jit
+def arctan(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, np.arctan(tl.load(x + i)))
+
+
+@tilework.jit
+def wait(x, out, BLOCK: tl.constexpr):
+    v = tl.load(x + tl.arange(0, BLOCK))
+    while v < 3:
+        v += 1
+
+
+@tilework.jit
+def leave(x, out, BLOCK: tl.constexpr):
+    for j in range(BLOCK):
+        if j == 3:
+            continue
+
+
+@tilework.jit
+def assembly(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(out + i, tl.inline_asm_elementwise("ex2.approx.f32 $0, $1;", "=f,f", [v], dtype=tl.float32, is_pure=True, pack=1))
+
+
+def shown(kernel) -> str:
+    with pytest.raises(CompilationError) as caught:
+        kernel[(1,)](X, OUT, BLOCK=16)
+    return caught.value.diagnostic().render()
+
+
+@pytest.mark.parametrize("kernel", [copy, InterpretedFunction(copy.fn)], ids=["compiled", "interpreted"])
+def test_a_mistyped_keyword_is_named_with_what_was_meant(kernel) -> None:
+    with pytest.raises(KeyError) as caught:
+        kernel[(1,)](X, OUT, BLOCK=16, num_warp=8)
+    assert str(caught.value) == "Keyword argument num_warp was specified but unrecognised: did you mean 'num_warps'?"
+    with pytest.raises((TypeError, KeyError), match=r"'?BLOK'?.*did you mean 'BLOCK'\?"):
+        kernel[(1,)](X, OUT, BLOK=16)
+    with pytest.raises(KeyError, match=r"FLAGS .*did you mean 'FLAG'\?"):  # of a parameter that has a default
+        kernel[(1,)](X, OUT, BLOCK=16, FLAGS=True)
+
+
+def test_an_argument_without_a_type_names_its_parameter() -> None:
+    for wrong in ([1, 2], "abc", object()):
+        with pytest.raises(TypeError, match=rf"type: {type(wrong).__name__} \(argument 'out' of copy\): pass an array"):
+            copy[(1,)](X, wrong, BLOCK=16)
+        with pytest.raises(TypeError, match=rf"type: {type(wrong).__name__} \(argument 'out'\)"):
+            InterpretedFunction(copy.fn)[(1,)](X, wrong, BLOCK=16)
+
+
+def test_functions_of_array_libraries() -> None:
+    text = shown(root)
+    assert "error: numpy.sqrt works on arrays of the host" in text and "help: use tl.sqrt" in text and "^^^^^^^" in text
+    assert "help: use tl.extra.libdevice.atan" in shown(arctan)
+
+
+def test_functions_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setitem(root.fn.__globals__, "np", torch)
+    assert "error: torch.sqrt works on arrays of the host" in shown(tilework.jit(root.fn))
+
+
+def test_words_of_python() -> None:
+    assert "kernels have no `continue`" in shown(leave) and "help: compute a mask" in shown(leave)
+    assert "divide with `//`" in shown(half)
+    text = shown(wait)
+    assert "must be a scalar, this one is int1[16]" in text and "help: reduce it first: `while tl.max" in text
+    assert "while v < 3:\n      |           ^^^^^\n" in text
+
+
+def test_inline_assembly_on_the_cpu_has_a_caret() -> None:
+    with pytest.raises(PassError) as caught:
+        assembly[(1,)](X, OUT, BLOCK=16)
+    text = str(caught.value)
+    assert f"{__file__}:" in text and "is GPU code" in text and "^^^^^^^^^^^^^^^^^^^^^^^^^" in text
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import tilework
+import tilework.language as tl
+
+@tilework.jit
+def kernel(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, i // tl.load(x + i) + tl.arange(0, {other}))
+
+x = np.zeros({size}, "i4")
+{launch}
+"""
+RUN = "kernel[(1,)](x, BLOCK=16)"
+UNCAUGHT = {
+    "interpreter": (16, 8, RUN, {"TRITON_INTERPRET": "1"}, "i // tl.load(x + i)"),
+    "sanitizer": (12, 16, RUN, {"TRITON_SANITIZE": "1"}, "out of bounds"),
+    "option": (16, 16, "kernel[(1,)](x, BLOCK=16, num_warp=2)", {}, "did you mean 'num_warps'?"),
+    "argument": (16, 16, "kernel[(1,)]('x', BLOCK=16)", {}, "argument 'x' of kernel"),
+    "grid": (16, 16, "kernel[(1.5,)](x, BLOCK=16)", {}, "grid sizes are integers"),
+    "call": (16, 16, "kernel(x, BLOCK=16)", {}, "launch it over a grid"),
+}
+
+
+@pytest.mark.parametrize("how", UNCAUGHT)
+def test_no_line_of_ours_is_shown(tmp_path: Path, how: str) -> None:
+    size, other, launch, variables, words = UNCAUGHT[how]
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT.format(size=size, other=other, launch=launch))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache"), **variables}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 1 and words in done.stderr and launch in done.stderr
+    assert str(ROOT / "tilework") not in done.stderr and done.stderr.count("Traceback") == 1
+
+
+def test_a_target_that_is_not_there_says_so() -> None:
+    with pytest.raises(ValueError, match="hip:gfx942.*no compiler for AMD GPUs"):
+        tilework.compiler.GPUTarget.parse("hip:gfx942")
