@@ -13,8 +13,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilework import knobs
-from tilework.language.dtypes import type_canonicalisation_dict
 from tilework.errors import OptionError
+from tilework.language.dtypes import type_canonicalisation_dict
 from tilework.language.function import (
     ConstexprFunction,
     JITCallable,
