@@ -240,8 +240,15 @@ class OptionError(TritonError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+SANITIZER, SANITIZER_WARNING = "sanitizer: ", "sanitizer warning: "  # how the texts of asserts begin that the sanitizer made
+
+
 class SanitizerError(TritonError, RuntimeError):
     """A mistake that a kernel compiled with `sanitize` found while it ran."""
+
+
+class SanitizerWarning(UserWarning):
+    """What a kernel compiled with `sanitize` did that may be a mistake: it went on."""
 
 
 class InterpreterError(TritonError):

@@ -7,8 +7,9 @@ A knob has the value set in Python, else the one in the environment, else its de
 environment, so that child processes agree (`propagate_env = False` stops that); `del group.knob`, or assigning `env`,
 forgets the Python value. Nothing else in the package looks at the environment.
 
-Reading a knob costs a microsecond, because the environment may have changed. The two that every launch needs are read
-once, at import: `runtime.debug` and `compilation.instrumentation_mode`; `refresh_knobs()` reads them again.
+Reading a knob costs a microsecond, because the environment may have changed. Those that every launch needs (`READ_ONCE`) are
+read once, at import: `runtime.debug`, `runtime.sanitize` and `compilation.instrumentation_mode` among them; `refresh_knobs()`
+reads them again.
 """
 
 import os
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TRUE = frozenset({"1", "y", "yes", "on", "true"})
+SANITIZE_MODES = ("strict", "race")
 SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 propagate_env: bool = True
@@ -150,6 +152,23 @@ class env_opt_bool(env_base[bool | None]):
     """A bool, None when unset: three states."""
 
     transform = env_bool.transform
+
+
+class env_sanitize(env_base[bool | str]):
+    """Off, on, or the name of a mode: see docs/sanitizer.md."""
+
+    default = False
+
+    def transform(self, text: str) -> bool | str:
+        name = text.strip().lower()
+        return name if name in SANITIZE_MODES else name in TRUE
+
+
+def sanitize_mode(given: object) -> bool | str:
+    """The value of the option `sanitize`: False, True, "strict" or "race"."""
+    if isinstance(given, str) and given not in SANITIZE_MODES:
+        raise ValueError(f"sanitize is True, False, {' or '.join(map(repr, SANITIZE_MODES))}, not {given!r}")
+    return given if isinstance(given, str) else bool(given)
 
 
 class env_int(env_base[int]):
@@ -364,8 +383,13 @@ class runtime_knobs(base_knobs):
     device = env_opt_str("TILEWORK_DEVICE")
     native_launch = env_bool("TILEWORK_NATIVE_LAUNCH", True)
     debug: bool
-    sanitize: bool
-    READ_ONCE = {"debug": env_bool("TRITON_DEBUG"), "sanitize": env_bool("TRITON_SANITIZE")}
+    sanitize: bool | str
+    sanitize_overflow: bool
+    READ_ONCE = {
+        "debug": env_bool("TRITON_DEBUG"),
+        "sanitize": env_sanitize("TRITON_SANITIZE"),
+        "sanitize_overflow": env_bool("TRITON_SANITIZE_OVERFLOW", True),
+    }
 
     jit_cache_hook: Callable[..., Any] | None = None
     jit_post_compile_hook: Callable[..., Any] | None = None

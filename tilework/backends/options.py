@@ -38,7 +38,7 @@ class CompileOptions:
     launch_pdl: bool = False
     debug: bool = False
     sanitize_overflow: bool = True
-    sanitize: bool = False
+    sanitize: bool | str = False  # or "strict" or "race"
     extern_libs: tuple[tuple[str, str], ...] = ()
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
@@ -73,6 +73,7 @@ class CompileOptions:
             "enable_fp_fusion": knobs.language.default_fp_fusion,
             "debug": knobs.runtime.debug,
             "sanitize": knobs.runtime.sanitize,
+            "sanitize_overflow": knobs.runtime.sanitize_overflow,
         }
         return cls(**{**defaults, **derived, **given})
 

@@ -37,6 +37,7 @@ class FrontendOptions:
     num_ctas: int = 1
     num_stages: int = 3
     debug: bool = False
+    sanitize: bool | str = False
     sanitize_overflow: bool = True
     supported_fp8_dtypes: tuple[str, ...] = FP8_TYPES
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()

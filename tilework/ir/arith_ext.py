@@ -5,7 +5,7 @@ functions build any arith or math op without argument processing:
 
     binary(arith.AddiOp, a, b, loc)      cmpi("slt", a, b, loc)      convert(arith.ExtFOp, x, f32, loc)
 
-The ops have no overflow or fast-math flags.
+The ops have no overflow or fast-math flags; `NO_SIGNED_WRAP` is the one that the sanitizer uses.
 """
 
 from collections.abc import Sequence
@@ -34,6 +34,7 @@ from tilework.ir.tt.text import (
 )
 from tilework.ir.types import i1, i64, int_attr, shape_of, with_element
 
+NO_SIGNED_WRAP = arith.IntegerOverflowAttr((arith.IntegerOverflowFlag.NSW,))
 OpT = TypeVar("OpT", bound=Operation)
 
 

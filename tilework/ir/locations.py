@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from tilework.errors import LIBRARY
 from tilework.ir.types import string_attr
 
 unknown: LocationAttr = UNKNOWN_LOC
@@ -79,3 +80,19 @@ def source_positions(loc: Attribute) -> list[tuple[str, int, int]]:
             return next((found for part in parts if (found := source_positions(part))), [])
         case _:
             return []
+
+
+def location_text(location: Attribute | None) -> str | None:
+    """``file:line:column`` of the innermost source position outside of the language's own, or None if it is unknown."""
+    match location:
+        case FileLineColLoc():
+            return f"{location.filename.data}:{location.line.data}:{location.column.data}"
+        case NameLoc():
+            return location_text(location.location)
+        case CallSiteLoc():
+            inner, outer = location_text(location.callee), location_text(location.caller)
+            return outer if inner is None or (outer is not None and inner.startswith(LIBRARY)) else inner
+        case FusedLoc(locations=ArrayAttr(data=parts)):
+            return next((text for part in parts if (text := location_text(part))), None)
+        case _:
+            return None

@@ -21,8 +21,9 @@ def load(
 
         x = tl.load(ptr + offsets, mask=offsets < n, other=0.0)
 
-    Where `mask` is false nothing is read and the result is `other` (0 without it). A block pointer takes
-    `boundary_check`, the axes to check, and `padding_option` ("zero" or "nan") instead.
+    Where `mask` is false nothing is read and the result is `other`; without `other` it is undefined there. A block pointer
+    takes `boundary_check`, the axes to check, and `padding_option` ("zero" or "nan") instead; without a padding, elements
+    outside are undefined. The sanitizer warns where an undefined element is used (docs/sanitizer.md).
     """
     return _semantic.load(
         pointer,

@@ -84,7 +84,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         LanguageFunction.__init__(self, fn, *args, **kwargs)
         self.device_caches: dict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
         self._globals: Any = None
-        self.sanitize: bool | None = None
+        self.sanitize: bool | str | None = None
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]`, in machine code where that is possible: see `native_launch.py`."""
@@ -153,7 +153,8 @@ class JITFunction(KernelInterface, LanguageFunction):
     def switches(self) -> tuple[Any, ...]:
         """What changes the code of every specialisation."""
         mode = knobs.compilation.instrumentation_mode
-        return self.debug, knobs.runtime.debug, mode, self.sanitize, knobs.runtime.sanitize
+        runtime = knobs.runtime
+        return self.debug, runtime.debug, mode, self.sanitize, runtime.sanitize, runtime.sanitize_overflow
 
     def _pack_args(
         self, backend: Any, kwargs: dict[str, Any], bound_args: dict[str, Any], specialization: Sequence[Any], options: Any
@@ -172,7 +173,8 @@ class JITFunction(KernelInterface, LanguageFunction):
             sanitize = knobs.runtime.sanitize
         return {
             **{name: value for name, value in options.items() if name != "sanitize"},
-            **({"sanitize": bool(sanitize)} if sanitize or knobs.runtime.sanitize else {}),
+            **({"sanitize": knobs.sanitize_mode(sanitize)} if sanitize or knobs.runtime.sanitize else {}),
+            **({} if knobs.runtime.sanitize_overflow else {"sanitize_overflow": options.get("sanitize_overflow", False)}),
             "debug": bool(debug) or knobs.runtime.debug or knobs.compilation.instrumentation_mode == "consan",
             "instrumentation_mode": knobs.compilation.instrumentation_mode,
         }
@@ -279,7 +281,7 @@ def jit(
     debug: bool | None = None,
     noinline: bool | None = None,
     interpret: bool | None = None,
-    sanitize: bool | None = None,
+    sanitize: bool | str | None = None,
 ) -> Any:
     """Make a kernel, or a function for kernels, of a Python function.
 
@@ -290,9 +292,10 @@ def jit(
 
         add_one[(triton.cdiv(n, 64),)](x, n, BLOCK=64)
 
-    With `sanitize=True`, or TRITON_SANITIZE=1 in the environment, a kernel for the CPU checks every access to memory, the
-    arithmetic of addresses, and that no undefined value is used: see `runtime/sanitize.py`. With `interpret=True`,
-    or TRITON_INTERPRET=1 in the environment, it runs as plain Python on NumPy instead.
+    With `sanitize=True`, or TRITON_SANITIZE=1 in the environment, a kernel checks every access to memory, its arithmetic,
+    and that no undefined value is used; `sanitize="strict"` makes errors of the warnings, `sanitize="race"` looks for races
+    between programs: see docs/sanitizer.md. With `interpret=True`, or TRITON_INTERPRET=1 in the environment, it runs as
+    plain Python on NumPy instead.
     """
     settings = {
         "version": version,

@@ -299,6 +299,7 @@ def watches(
         (knobs, "runtime", knobs.runtime),
         (knobs.runtime, "debug", knobs.runtime.debug),
         (knobs.runtime, "sanitize", knobs.runtime.sanitize),
+        (knobs.runtime, "sanitize_overflow", knobs.runtime.sanitize_overflow),
         (knobs.compilation, "instrumentation_mode", knobs.compilation.instrumentation_mode),
         (knobs.runtime, "launch_enter_hook", enter),
         (knobs.runtime, "launch_exit_hook", leave),

@@ -17,20 +17,20 @@ import ctypes
 import linecache
 import re
 import struct
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tilework.backends.cpu.driver import fault_error
 from tilework.backends.cpu.interface import Interface
-from tilework.backends.cpu.table import ENTRIES, WORDS
-from tilework.errors import Diagnostic, SanitizerError, Span
+from tilework.backends.cpu.table import ENTRIES
+from tilework.errors import SANITIZER, SANITIZER_WARNING, Diagnostic, SanitizerError, SanitizerWarning, Span
 from tilework.interpreter.arguments import region_of
 from tilework.interpreter.memory import REGISTERED, AccessError, Region, is_near
 from tilework.runtime.host import NativeLauncher
 from tilework.runtime.launcher import Extent, Scratch
 from tilework.runtime.pack import Slots
 
-PREFIX = "sanitizer: "  # of the messages of asserts that the sanitizer has made
 HELP_UNKNOWN = "pass the array as an argument, or register it with tilework.interpreter.memory.register_memory"
 
 
@@ -78,10 +78,13 @@ class SanitizedLauncher(NativeLauncher):
     def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program until one fails."""
         known = Extents(self.interface, self.pointers, args)
-        table = known.table()
+        table, before = known.table(), len(self.interface.faults)
         slots = self.pack((*args, *scratch) if self.needs_scratch else args)
-        slots += struct.pack("<Q", ctypes.addressof(table))
-        self.run(function, self.interface, slots, grid, lambda *fault: known.error(table, *fault))
+        slots += struct.pack("<Q", ctypes.addressof(table) + 8 * before)
+        try:
+            self.run(function, self.interface, slots, grid, lambda *fault: known.error(table[before:], *fault))
+        finally:
+            known.warn(table[:before], grid)
 
 
 class Extents:
@@ -106,7 +109,7 @@ class Extents:
 
     def table(self) -> Any:
         """The words that machine code reads, and writes to when a check fails; see `backends/cpu/checks.py`."""
-        words = [0] * (ENTRIES - 1)
+        words = [0] * (len(self.interface.faults) + ENTRIES - 1)
         count = len(self.interface.parameters)
         words.append(count + len(self.registered))
         for slot in range(count):
@@ -114,7 +117,6 @@ class Extents:
             words += (region.start, region.end, 0) if region is not None else (0, 0, int(slot in self.addresses))
         for _, region in self.registered:
             words += (region.start, region.end, 0)
-        assert len(words) == ENTRIES + WORDS * (count + len(self.registered))
         return (ctypes.c_uint64 * len(words))(*words)
 
     def error(self, table: Any, interface: Interface, grid: Extent, code: int, linear: int) -> Exception:
@@ -124,11 +126,24 @@ class Extents:
             below = int(address) >> 63  # memory may lie so low that a wrong index reaches below address 0
             return self.access_error(int(code), int(address) - (below << 64), (x, y, z))
         message, place = interface.faults[code - 1]
-        if not message.startswith(PREFIX):
+        if not message.startswith(SANITIZER):
             return fault_error(interface, grid, code, linear)
+        return SanitizerError(self.report(message.removeprefix(SANITIZER), place, grid, linear))
+
+    def warn(self, programs: Sequence[int], grid: Extent) -> None:
+        """Tell about the warnings of a launch; `programs` is what the machine code left, the last code first."""
+        for number, (message, place) in zip(reversed(programs), self.interface.faults, strict=True):
+            if number:
+                text = self.report(message.removeprefix(SANITIZER_WARNING), place, grid, number - 1, "warning")
+                show_warning(text, place)
+
+    def report(self, message: str, place: str, grid: Extent, linear: int, severity: str = "error") -> str:
+        """What a check found in one program; the second line of its message is where the value is used."""
         program = (linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1]))
         text = re.sub(r"argument #(\d+)", lambda found: self.labels.get(int(found[1]), "memory"), message)
-        return SanitizerError(rendered(place, f"program {program}: {text.removeprefix(PREFIX)}"))
+        title, _, use = text.partition("\n")
+        notes = (f"used in {place_text(use)}",) if use else ()
+        return rendered(place, f"program {program}: {title}", notes=notes, severity=severity)
 
     def access_error(self, code: int, address: int, program: tuple[int, int, int]) -> KernelAccessError:
         """The error about one access."""
@@ -193,9 +208,32 @@ def is_packed(shape: tuple[int, ...], steps: Sequence[int], itemsize: int) -> bo
     return True
 
 
-def rendered(place: str, title: str, label: str = "", help: str = "") -> str:
-    """A message with the line of source that it is about."""
+SHOWN: dict[Any, Any] = {}  # Python shows each warning once
+
+
+def show_warning(text: str, place: str) -> None:
+    """A warning at the user's line."""
+    file, line, _ = parsed(place)
+    warnings.warn_explicit(SanitizerWarning(text), SanitizerWarning, file, line, registry=SHOWN)
+
+
+def parsed(place: str) -> tuple[str, int, int]:
+    """File, line and column of ``file:line:column``."""
     file, line, column = place.rsplit(":", 2) if place.count(":") >= 2 else (place or "<kernel>", "0", "0")
-    text = linecache.getline(file, int(line)).rstrip("\n")
-    span = Span(file, int(line), int(column), int(column) + 1, text)
-    return Diagnostic(span, title, label, help).render()
+    return file, int(line), int(column)
+
+
+def place_text(place: str) -> str:
+    """``line 41: tl.store(out + i, v)``."""
+    file, line, _ = parsed(place)
+    return f"line {line}: {linecache.getline(file, line).strip()}".rstrip(": ")
+
+
+def rendered(
+    place: str, title: str, label: str = "", help: str = "", *, notes: tuple[str, ...] = (), severity: str = "error"
+) -> str:
+    """A message with the line of source that it is about."""
+    file, line, column = parsed(place)
+    text = linecache.getline(file, line).rstrip("\n")
+    span = Span(file, line, column, column + 1, text)
+    return Diagnostic(span, title, label, help, notes, severity=severity).render()

@@ -32,10 +32,11 @@ def ttir_pipeline(capability: int | None) -> list[str]:
     ]
 
 
-def ttc_pipeline(sanitize: bool = False) -> list[str]:
+def ttc_pipeline(sanitize: bool | str = False) -> list[str]:
     """From optimised TTIR to loop nests over buffers, for the CPU; with checks of every access, if asked for."""
+    strict = str(sanitize == "strict").lower()
     return [
-        *(["triton-check-undefined"] if sanitize else []),
+        *([f"triton-check-undefined{{strict={strict}}}"] if sanitize else []),
         "triton-licm",
         "ttc-uniform-increments",
         "ttc-check-steps",

@@ -41,6 +41,7 @@ class Kernel:
     def __init__(self, *types: Any, **options: Any) -> None:
         settings = {
             "debug": False,
+            "sanitize": False,
             "sanitize_overflow": True,
             "arch": 90,
             "supported_fp8_dtypes": ("fp8e4b15", "fp8e4nv", "fp8e5"),

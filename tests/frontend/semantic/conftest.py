@@ -32,6 +32,7 @@ OPTIONS: dict[str, Any] = {
     "num_warps": 4,
     "num_stages": 3,
     "debug": False,
+    "sanitize": False,
     "sanitize_overflow": True,
     "arch": 90,
     "backend_name": "cuda",

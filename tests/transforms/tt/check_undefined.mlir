@@ -15,11 +15,12 @@ tt.func public @same_mask(%p: tensor<8x!tt.ptr<f32>>, %m: tensor<8xi1>, %n: tens
 }
 
 // CHECK-LABEL: tt.func public @stored(
-// CHECK: %[[U:.*]] = arith.xori %m, %{{.*}} : tensor<8xi1>
-// CHECK-NEXT: %[[BAD:.*]] = arith.andi %[[U]], %n : tensor<8xi1>
+// CHECK: %[[U:.*]] = arith.select %m, %{{.*}}, %{{.*}} : tensor<8xi1>, tensor<8xi8>
+// CHECK: %[[BAD:.*]] = arith.select %n, %[[U]], %{{.*}} : tensor<8xi1>, tensor<8xi8>
 // CHECK: %[[ANY:.*]] = "tt.reduce"
-// CHECK: %[[OK:.*]] = arith.xori %[[ANY]], %{{.*}} : i1
-// CHECK-NEXT: tt.assert %[[OK]], "sanitizer: what is stored is undefined: a load of argument #0 masks elements off, and gives no `other` for them" : i1
+// CHECK: arith.maxui
+// CHECK: %[[OK:.*]] = arith.cmpi ne, %[[ANY]], %{{.*}} : i8
+// CHECK-NEXT: tt.assert %[[OK]], "sanitizer warning: a load of argument #0 masks elements off and gives no `other` for them, and one is stored
 // CHECK-NEXT: tt.store
 tt.func public @stored(%p: tensor<8x!tt.ptr<f32>>, %m: tensor<8xi1>, %n: tensor<8xi1>) {
   %x = tt.load %p, %m : tensor<8x!tt.ptr<f32>>
@@ -44,10 +45,10 @@ tt.func public @defined(%p: tensor<8x!tt.ptr<f32>>, %m: tensor<8xi1>, %zero: ten
 // Loops carry the shadow of what they carry.
 
 // CHECK-LABEL: tt.func public @carried(
-// CHECK: %[[SUM:.*]]:2 = scf.for {{.*}} iter_args(%total = %zero, %[[S:.*]] = %{{.*}}) -> (tensor<8xf32>, tensor<8xi1>)
-// CHECK: %[[NEXT:.*]] = arith.ori %[[S]], %{{.*}} : tensor<8xi1>
-// CHECK-NEXT: scf.yield %next, %[[NEXT]] : tensor<8xf32>, tensor<8xi1>
-// CHECK: arith.andi %[[SUM]]#1, %k : tensor<8xi1>
+// CHECK: %[[SUM:.*]]:2 = scf.for {{.*}} iter_args(%total = %zero, %[[S:.*]] = %{{.*}}) -> (tensor<8xf32>, tensor<8xi8>)
+// CHECK: %[[NEXT:.*]] = arith.maxui %[[S]], %{{.*}} : tensor<8xi8>
+// CHECK-NEXT: scf.yield %next, %[[NEXT]] : tensor<8xf32>, tensor<8xi8>
+// CHECK: arith.select %k, %[[SUM]]#1, %{{.*}} : tensor<8xi1>, tensor<8xi8>
 // CHECK: tt.assert
 tt.func public @carried(%p: tensor<8x!tt.ptr<f32>>, %m: tensor<8xi1>, %n: i32, %zero: tensor<8xf32>, %k: tensor<8xi1>) {
   %c0 = arith.constant 0 : i32
@@ -74,5 +75,41 @@ tt.func public @exchanged(%p: tensor<8x!tt.ptr<i32>>, %q: !tt.ptr<i32>, %m: tens
     tt.reduce.return %c : i32
   }) : (tensor<8xi32>) -> i32
   tt.store %q, %s : !tt.ptr<i32>
+  tt.return
+}
+
+// The shadow of a tile that repeats a scalar is a scalar, also in loops; only where it is not 0 are lanes looked at.
+
+// CHECK-LABEL: tt.func public @divided(
+// CHECK: %[[ZERO:.*]] = arith.cmpi eq, %d, %{{.*}} : i32
+// CHECK: scf.for {{.*}} -> (tensor<8x!tt.ptr<i32>>, i8)
+// CHECK: scf.if
+// CHECK: tt.assert %{{.*}}, "sanitizer: division by zero, and the result is part of an address
+// CHECK: tt.store
+tt.func public @divided(%p: tensor<8x!tt.ptr<i32>>, %m: tensor<8xi1>, %n: i32, %d: i32, %v: tensor<8xi32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %q = arith.divui %n, %d : i32
+  %t = tt.splat %q : i32 -> tensor<8xi32>
+  %moved = tt.addptr %p, %t : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+  %end = scf.for %i = %c0 to %n step %c1 iter_args(%at = %moved) -> (tensor<8x!tt.ptr<i32>>) : i32 {
+    tt.store %at, %v, %m : tensor<8x!tt.ptr<i32>>
+    %next = tt.addptr %at, %v : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+    scf.yield %next : tensor<8x!tt.ptr<i32>>
+  }
+  tt.return
+}
+
+// A sum may overflow where it is used as an index, or masked: only numbers that are stored count.
+
+// CHECK-LABEL: tt.func public @indexed(
+// CHECK-NOT: tt.assert
+// CHECK: tt.return
+tt.func public @indexed(%p: tensor<8x!tt.ptr<i32>>, %v: tensor<8xi32>) {
+  %mask = arith.constant dense<255> : tensor<8xi32>
+  %sum = arith.addi %v, %v overflow<nsw> : tensor<8xi32>
+  %low = arith.andi %sum, %mask : tensor<8xi32>
+  %at = tt.addptr %p, %sum : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+  tt.store %at, %low : tensor<8x!tt.ptr<i32>>
   tt.return
 }

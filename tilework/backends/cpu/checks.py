@@ -3,6 +3,7 @@
 A launch of a sanitized kernel passes one slot more than the kernel has parameters: the address of the *table*, i64 words
 that `NAME_range` keeps at byte TABLE of the arena.
 
+    -code    0, or 1 + the linear id of a program in which the assert of this code, a warning, did not hold
     0        0, or 1 once a check has failed: programs that have not begun are left out then
     1        the address that must not be touched
     2        the code of the check (interface.py)
@@ -28,7 +29,7 @@ from tilework.backends.cpu.access import mask_bits, pointer_vector
 from tilework.backends.cpu.debug import code_of, stop
 from tilework.backends.cpu.lanes import Interval, Kind, Linear
 from tilework.backends.cpu.lowering import Lowering, lowers
-from tilework.backends.cpu.table import ENTRIES, WORDS
+from tilework.backends.cpu.table import ENTRIES, TABLE, WORDS
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.scalar_types import element_bytes
 from tilework.backends.llvm.types import i1, i32, i64, ptr
@@ -39,7 +40,6 @@ from tilework.ir.types import PointerType, array_values
 if TYPE_CHECKING:
     from tilework.backends.cpu.nests import Nest
 
-TABLE = 24  # where the control block of an arena has the address of the table
 STOPPED = 0
 ANYWHERE = -1  # in place of the bits of the arguments
 MOST_BITS = 63

@@ -7,21 +7,23 @@ stack:
 
 An assert that fails stores its code (interface.py: 1 + its position among the asserts of the module) as the fault of
 this thread and ends the program; the range stops after it. In a function that is not inlined it ends that function,
-which then returns zeros to the program.
+which then returns zeros to the program. A warning of the sanitizer's is recorded instead (`checks.py`).
 """
 
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 from tilework.backends.cpu.interface_of import fault_codes
 from tilework.backends.cpu.lowering import Lowering, lowers
 from tilework.backends.cpu.printing import PRINT_SYMBOL, describe, element_name
+from tilework.backends.cpu.table import TABLE
 from tilework.backends.llvm.scalar_types import memory_type
 from tilework.backends.llvm.types import i8, i64, ptr, vector, void
 from tilework.backends.llvm.values import Value, constant
+from tilework.errors import SANITIZER_WARNING
 from tilework.ir import ttc
 from tilework.ir.types import array_values
 
@@ -55,7 +57,26 @@ def lower_assert(low: Lowering, op: Operation) -> None:
     else:
         holds = condition
     with b.if_(b.not_(holds), weights=(1, 1 << 20)):
-        stop(low, code_of(low, op))
+        if is_warning(op):
+            warn(low, code_of(low, op))
+        else:
+            stop(low, code_of(low, op))
+
+
+def is_warning(op: Operation) -> bool:
+    """An assert of the sanitizer's that does not end the program."""
+    message = op.properties["message"]
+    return isinstance(message, StringAttr) and message.data.startswith(SANITIZER_WARNING)
+
+
+def warn(low: Lowering, code: int) -> None:
+    """Leave the program, plus one, in the table of a sanitized launch, and go on."""
+    b = low.builder
+    low.uses_checks = True
+    (x, y, z), (width, height, _) = ([b.zext(one, i64) for one in ids] for ids in (low.program, low.grid))
+    program = b.add(x, b.mul(width, b.add(y, b.mul(height, z))))
+    table = b.load(ptr, b.gep(low.arena, TABLE), align=8)
+    b.store(b.add(program, 1), b.gep(table, -8 * code), align=8)
 
 
 def stop(low: Lowering, code: Value | int) -> None:

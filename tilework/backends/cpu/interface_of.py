@@ -6,13 +6,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tilework.backends.cpu.interface import Interface
 from tilework.backends.cpu.stored import stored_parameters
 from tilework.backends.llvm.scalar_types import element_bytes
-from tilework.errors import LIBRARY, TritonError
+from tilework.errors import TritonError
+from tilework.ir.locations import location_text
 from tilework.ir.types import PointerType, array_values
 
 ASSERTS = ("tt.assert", "ttc.assert", "ttc.check")
@@ -65,19 +66,3 @@ def fault_codes(module: ModuleOp) -> dict[Operation, int]:
 def message_of(op: Operation) -> str:
     message: Any = op.properties.get("message")
     return message.data if message is not None else ""
-
-
-def location_text(location: Attribute | None) -> str | None:
-    """``file:line:column`` of the innermost source position outside of the language's own, or None if it is unknown."""
-    match location:
-        case FileLineColLoc():
-            return f"{location.filename.data}:{location.line.data}:{location.column.data}"
-        case NameLoc():
-            return location_text(location.location)
-        case CallSiteLoc():
-            inner, outer = location_text(location.callee), location_text(location.caller)
-            return outer if inner is None or (outer is not None and inner.startswith(LIBRARY)) else inner
-        case FusedLoc(locations=ArrayAttr(data=parts)):
-            return next((text for part in parts if (text := location_text(part))), None)
-        case _:
-            return None

@@ -81,7 +81,7 @@ def native_identity() -> str:
     return f"cpu-{platform.machine()}-llvmlite-{llvmlite.__version__}-{HostTarget.detect().identity}"
 
 
-def tile_loops(module: Any, sanitize: bool = False) -> Any:
+def tile_loops(module: Any, sanitize: bool | str = False) -> Any:
     """TTIR to loop nests."""
     from tilework.transforms.pipelines import ttc_pipeline
 

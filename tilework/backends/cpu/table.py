@@ -4,4 +4,5 @@
 13
 """
 
+TABLE = 24  # where the control block of an arena has the address of the table
 ENTRIES, WORDS = 7, 3

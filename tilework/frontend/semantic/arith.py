@@ -17,7 +17,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from tilework.ir import tt
-from tilework.ir.arith_ext import RemfOp, binary
+from tilework.ir.arith_ext import NO_SIGNED_WRAP, RemfOp, binary
 from tilework.language import core as tl
 from tilework.language.dtypes import dtype, float16, float32, int32, int64
 
@@ -73,9 +73,13 @@ class ArithMixin:
         """``+ - *``: in debug builds, narrow integers are checked for overflow first."""
         a, b = self.operands(a, b, operator)
         options = self.options
-        if sanitize and options.debug and options.sanitize_overflow and a.dtype.is_int():
+        checks = sanitize and options.sanitize_overflow and a.dtype.is_int()
+        if checks and options.debug:
             self._assert_no_overflow(ops, a, b, name)
-        return self.binary_op(ops, a, b, operator)
+        result = self.binary_op(ops, a, b, operator)
+        if checks and options.sanitize and a.dtype.is_int_signed():
+            result.handle.owner.properties["overflowFlags"] = NO_SIGNED_WRAP  # see `transforms/tt/undefined_sources.py`
+        return result
 
     def _assert_no_overflow(self: "Semantic", ops: Table, a: tl.tensor, b: tl.tensor, name: str) -> None:
         """Compute in int64 and assert that the result is in the range of the type."""

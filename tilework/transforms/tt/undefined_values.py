@@ -4,18 +4,25 @@
     %y = arith.addf %x, %b           an element of %y is undefined where that of %x is: partial
     %h = tt.histogram %x             says nothing about single elements: *murky*
 
-A murky value comes from a partial one by an op that mixes elements in a way that is not followed: exchanges by exclusive
-or (sort, flip), histograms, calls, branches between blocks. What is computed from it is murky too. Only partial values get
-a shadow (`check_undefined.py`), so that nothing is reported that might be defined.
+The other sources are listed in `undefined_sources.py`. A murky value comes from a partial one by an op that mixes elements in
+a way that is not followed: exchanges by exclusive or (sort, flip), histograms, calls, branches between blocks. What is computed
+from it is murky too. Only partial values get a shadow (`check_undefined.py`), so that nothing is reported that might be defined.
+
+A partial tile whose elements are all undefined or all defined (its source is a scalar) has a scalar for its shadow; the others
+are *varied*.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp
 from tilework.ir.effects import is_elementwise, is_terminator
+from tilework.ir.types import is_tensor
+from tilework.transforms.tt.undefined_sources import CLEANING
 
 VIEWS = frozenset(
     {
@@ -33,29 +40,74 @@ VIEWS = frozenset(
 FOLLOWED = VIEWS | {tt.LoadOp, tt.ReduceOp, tt.ScanOp, tt.DotOp, tt.GatherOp}
 CONTROL = (scf.ForOp, scf.WhileOp, scf.IfOp)
 ENDS = (scf.YieldOp, scf.ConditionOp)
+ABSORBING = (arith.AndIOp, arith.OrIOp, arith.MuliOp)  # one operand can decide alone
 SIDE_EFFECTS = (tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp)
 
 
-def is_partial_load(op: Operation) -> bool:
-    """A load with a mask and nothing in its place."""
-    return type(op) is tt.LoadOp and len(op.operands) == 2
+@dataclass(frozen=True)
+class Flow:
+    """The ops of a function, and what flows from where to where in it."""
+
+    ops: list[Operation]
+    edges: list[tuple[SSAValue, SSAValue]]
 
 
-def partial_values(function: Operation) -> set[SSAValue]:
-    """The values that may be partly undefined and are not murky."""
+def flow_of(function: Operation) -> Flow:
     ops = [op for op in function.walk() if op is not function and not in_combine(op)]
-    sources: set[SSAValue] = {op.results[0] for op in ops if is_partial_load(op)}
-    if not sources:
-        return set()
-    edges = [edge for op in ops for edge in flows(op)]
-    partial = closure(sources, edges)
+    return Flow(ops, [edge for op in ops for edge in flows(op)])
+
+
+def stored_numbers(flow: Flow) -> set[SSAValue]:
+    """The values that may be stored as numbers, without those that only decide, mask or address."""
+    numbers: set[SSAValue] = set()
+    for op in flow.ops:
+        if type(op) in SIDE_EFFECTS:
+            numbers.update(op.operands[1:])
+    back = [(target, source) for source, target in reversed(flow.edges) if not is_cleaned(target)]
+    return closure(numbers, back)
+
+
+def is_cleaned(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and type(value.op) in CLEANING
+
+
+def partial_values(flow: Flow, sources: Collection[Operation]) -> set[SSAValue]:
+    """The values that may be partly undefined and are not murky."""
+    partial = closure({op.results[0] for op in sources}, flow.edges)
     murky: set[SSAValue] = {
         result
-        for op in ops
+        for op in flow.ops
         if not is_followed(op) and any(operand in partial for operand in op.operands)
         for result in (*op.results, *(argument for block in op.successors for argument in block.args))
     }
-    return partial - closure(murky, edges)
+    return partial - closure(murky, flow.edges)
+
+
+def varied_values(flow: Flow, partial: set[SSAValue], sources: Collection[Operation]) -> set[SSAValue]:
+    """The partial tiles that may be undefined in some elements and defined in others."""
+    start = {op.results[0] for op in sources if is_tensor(op.results[0].type)}
+    start |= {op.results[0] for op in flow.ops if is_choice(op, partial)} & partial
+    return closure(start, flow.edges) & partial
+
+
+def is_choice(op: Operation, partial: set[SSAValue]) -> bool:
+    """An operand decides, element by element, whether another one matters."""
+    if type(op) in ABSORBING:
+        return any(is_tensor(value.type) and scalar_of(value) is None for value in op.operands if value not in partial)
+    return type(op) in (SelectOp, tt.LoadOp) and is_tensor(op.operands[0].type)
+
+
+def scalar_of(value: SSAValue) -> SSAValue | None:
+    """The scalar that a tile repeats, if it does; a constant is its own."""
+    while isinstance(value, OpResult):
+        if type(value.op) is arith.ConstantOp:
+            return value
+        if type(value.op) is tt.SplatOp:
+            return value.op.operands[0]
+        if type(value.op) is not tt.BroadcastOp and type(value.op) is not tt.ExpandDimsOp:
+            break
+        value = value.op.operands[0]
+    return None if is_tensor(value.type) else value
 
 
 def in_combine(op: Operation) -> bool:
@@ -74,7 +126,7 @@ def is_followed(op: Operation) -> bool:
     return kind in FOLLOWED or kind in CONTROL or is_elementwise(op)
 
 
-def closure(start: set[SSAValue], edges: list[tuple[SSAValue, SSAValue]]) -> set[SSAValue]:
+def closure(start: Collection[SSAValue], edges: list[tuple[SSAValue, SSAValue]]) -> set[SSAValue]:
     """What can be reached; edges are in program order, so that few rounds do."""
     found, size = set(start), -1
     while size != len(found):
