@@ -18,8 +18,7 @@ Processes that the program starts (subprocess, multiprocessing, pytest's and tor
 any other Triton: that folder is put into this process's search path and into PYTHONPATH. A process that gets another
 environment is on its own; where real Triton is not wanted at all, `pip install ./packages/triton` is for every process.
 
-Most of Triton's modules have the same name here. `PLACES` lists those that live elsewhere, and `EMPTY` those that exist
-only to have others inside. What only Triton calls so is in `tilework/triton`, a folder with Triton's own tree: its modules
+Most of Triton's modules have the same name here. `PLACES` lists those that live elsewhere. What only Triton calls so is in `tilework/triton`, a folder with Triton's own tree: its modules
 stand for Triton's where tilework has none of that name, and else add the names in their `__all__` to tilework's module, each
 when it is first asked for.
 """
@@ -45,16 +44,11 @@ PLACES = {
     "triton.compiler.compiler": "tilework.compiler",
     "triton.compiler.errors": "tilework.errors",
     "triton.experimental.gluon.language._layouts": "tilework.layouts.shared",
+    "triton.experimental.gluon.language.extra": "tilework.language.extra",
     "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
     "triton.runtime.interpreter": "tilework.interpreter",
 }
-NO_GLUON = "tilework does not compile Gluon, only the tile language"
-EMPTY = {
-    "triton.experimental": "",
-    "triton.experimental.gluon": NO_GLUON,
-    "triton.experimental.gluon.language": NO_GLUON,
-    "triton.experimental.gluon.nvidia": NO_GLUON,
-}
+GLUON = "triton.experimental.gluon"
 TRITON_VERSION = "3.6.0"  # programs choose their code paths by it
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 IMPORT_PATH = os.path.join(PACKAGE, "import_path")  # where other processes find `triton`
@@ -101,21 +95,14 @@ def mirrored() -> Iterator[str]:
 def exists(name: str) -> bool:
     """Whether there is such a module of ours."""
     parent = name.rpartition(".")[0]
-    if parent and not hasattr(importlib.import_module(parent), "__path__"):
+    if parent and (not exists(parent) or not hasattr(importlib.import_module(parent), "__path__")):
         return False
     return importlib.util.find_spec(name) is not None
 
 
-class EmptyModule(ModuleType):
-    """A package of Triton's that only has other modules inside; `reason` says why there is nothing else."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(name, reason or "Only its submodules exist in tilework.")
-        self.__path__: list[str] = []
-        self.reason = reason
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}. {self.reason}".rstrip(". "))
+def is_gluon_name(name: str) -> bool:
+    """Whether a module of Gluon's is here by name only."""
+    return name.startswith(f"{GLUON}.") and name in importlib.import_module(place_of(GLUON)).MODULES
 
 
 class RootModule(ModuleType):
@@ -157,8 +144,8 @@ class AliasLoader(Loader):
     """Answers an import with a module that has another name."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        if spec.name in EMPTY:
-            return EmptyModule(spec.name, EMPTY[spec.name])
+        if is_gluon_name(spec.name):
+            return importlib.import_module(place_of(GLUON)).GluonModule(spec.name)
         module = importlib.import_module(place_of(spec.name))
         if spec.name == ROOT:
             adopt_children(spec.name, module)
@@ -168,7 +155,7 @@ class AliasLoader(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        if not isinstance(module, EmptyModule | RootModule):
+        if hasattr(self, "own_spec"):
             module.__spec__ = self.own_spec  # the import machinery has just overwritten it
 
 
@@ -179,7 +166,7 @@ class TritonFinder(MetaPathFinder):
         root = fullname.partition(".")[0]
         if root == OURS and fullname in additions():
             return extending(PathFinder.find_spec(fullname, path, target))
-        if root == ROOT and (fullname in EMPTY or exists(place_of(fullname))):
+        if root == ROOT and (is_gluon_name(fullname) or exists(place_of(fullname))):
             return ModuleSpec(fullname, AliasLoader(), is_package=True)
         return None
 

@@ -3,8 +3,8 @@
     python -m tests.device.check_fla [NAME ...] [--jobs 6] [--seconds 400]
 
 Each operation runs in processes of its own (one with Triton, one under `as_triton`), so that a crash or a hang is one
-row of the table. Needs a GPU, torch, Triton and fla (pip: fla-core). Both compilers may tune to other block sizes, so
-results are compared by their relative distance, not bit by bit.
+row of the table. Needs a GPU, torch, Triton and fla (pip: fla-core). Kernels are not tuned: both compilers use the first
+configuration that fits (`--configs` more of them), or most of the time would go into tuning. Results are compared by their relative distance.
 """
 
 import argparse
@@ -87,8 +87,21 @@ def blocks() -> Any:
     return torch.minimum(torch.arange(4, device="cuda"), latest).expand(B, T, H, 4).contiguous()
 
 
-def run_case(name: str, path: str) -> None:
+def tune_less(count: int) -> None:
+    """Let every autotuner that is made from now on have its first configurations only."""
+    import triton
+
+    whole = triton.autotune
+
+    def autotune(configs: Any, *args: Any, **kwargs: Any) -> Any:
+        return whole(list(configs)[:count], *args, **kwargs)
+
+    triton.autotune = autotune
+
+
+def run_case(name: str, path: str, configs: int) -> None:
     """One operation, its results and its gradients, into a file."""
+    tune_less(configs)
     import fla.ops
     import torch
 
@@ -102,7 +115,7 @@ def run_case(name: str, path: str) -> None:
     torch.save([r.detach().cpu() for r in results] + [t.grad.cpu() for t in tensors if t.grad is not None], path)
 
 
-def compare(name: str, seconds: float) -> str:
+def compare(name: str, seconds: float, configs: int) -> str:
     """The row of one operation."""
     import torch
 
@@ -111,7 +124,7 @@ def compare(name: str, seconds: float) -> str:
         for side in ("triton", "tilework"):
             files.append(str(Path(folder) / f"{side}.pt"))
             how = ["-m", "tilework.as_triton"] if side == "tilework" else []
-            command = [sys.executable, *how, "-m", "tests.device.check_fla", "--run", name, files[-1]]
+            command = [sys.executable, *how, "-m", "tests.device.check_fla", "--configs", str(configs), "--run", name, files[-1]]
             start = time.perf_counter()
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env={**os.environ, "TRITON_CACHE_DIR": f"{folder}/{side}"})
@@ -141,14 +154,15 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--jobs", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=150)
+    parser.add_argument("--configs", type=int, default=1)
     parser.add_argument("--run", nargs=2, metavar=("NAME", "FILE"))
     options = parser.parse_args()
     if options.run:
-        return run_case(*options.run)
+        return run_case(*options.run, options.configs)
     print(f"{'operation':28} {'Triton':>7} {'ours':>7}  seconds in all; relative distance")
     with ThreadPoolExecutor(options.jobs) as pool:
         rows = []
-        for row in pool.map(lambda name: compare(name, options.seconds), options.names or CASES):
+        for row in pool.map(lambda name: compare(name, options.seconds, options.configs), options.names or CASES):
             print(row, flush=True)
             rows.append(row)
     sys.exit(any("FAILED" in row or "WRONG" in row for row in rows))

@@ -194,14 +194,34 @@ def test_what_does_not_exist(run) -> None:
         "for name in ('triton.nothing', 'triton.runtime.nothing', 'triton.language.nothing'):\n"
         "    assert importlib.util.find_spec(name) is None\n"
         "    try:\n        __import__(name)\n    except ModuleNotFoundError as error:\n        print(error)\n"
-        "from triton.experimental import gluon\n"
-        "try:\n    gluon.jit\nexcept AttributeError as error:\n    print(error)\n"
     )
     files = {**INSTALLED, "installed/triton/nothing.py": "raise RuntimeError('loaded')\n"}
     assert run("main.py", main=script, files=files) == (
         "No module named 'triton.nothing'\nNo module named 'triton.runtime.nothing'\n"
         "No module named 'triton.language.nothing'\n"
-        "module 'triton.experimental.gluon' has no attribute 'jit'. tilework does not compile Gluon, only the tile language\n"
+    )
+
+
+def test_gluon_kernels_can_be_defined_but_not_launched(run) -> None:
+    script = ACTIVATE + (
+        "import importlib.util\n"
+        "from triton.experimental import gluon\n"
+        "from triton.experimental.gluon import language as gl\n"
+        "from triton.experimental.gluon.language import extra\n"
+        "from triton.experimental.gluon.language.nvidia.hopper import tma, fence_async_shared\n"
+        "import triton\n"
+        "assert importlib.util.find_spec('triton.experimental.gluon.language.nothing') is None\n"
+        "exp, tanh = gl.exp, extra.libdevice.tanh\n"
+        "@triton.autotune([triton.Config({'B': 16}), triton.Config({'B': 32})], key=[])\n"
+        "@gluon.jit(do_not_specialize=['n'])\n"
+        "def kernel(x, n, B: gl.constexpr):\n    gl.store(x + gl.arange(0, B, gl.BlockedLayout([1], [32], [4], [0])), 1)\n"
+        "for use in (lambda: kernel.fn[(1,)](None, 3, 16), lambda: gl.BlockedLayout([1], [32], [4], [0]), lambda: tma.async_load(1)):\n"
+        "    try:\n        use()\n    except RuntimeError as error:\n        print(str(error).split(': tilework')[0].replace(__file__, 'main.py'))\n"
+    )
+    assert run("main.py", main=script) == (
+        "kernel (main.py:11) is a Gluon kernel\n"
+        "triton.experimental.gluon.language.BlockedLayout is Gluon\n"
+        "triton.experimental.gluon.language.nvidia.hopper.tma.async_load is Gluon\n"
     )
 
 
