@@ -22,6 +22,19 @@ tt.func public @add_of_dot(%a: tensor<16x16xf32>, %b: tensor<16x16xf32>, %x: ten
   tt.return %r : tensor<16x16xf32>
 }
 
+// CHECK-LABEL: tt.func public @dots_in_their_order(
+// CHECK-NEXT: %[[A:[^ :,)]+]] = arith.constant dense<0.000000e+00> : tensor<16x16xf32>
+// CHECK-NEXT: %[[B:[^ :,)]+]] = tt.dot %a, %b, %[[A]] : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+// CHECK-NEXT: %[[C:[^ :,)]+]] = tt.dot %b, %a, %[[B]] : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+// CHECK-NEXT: tt.return %[[C]] : tensor<16x16xf32>
+tt.func public @dots_in_their_order(%a: tensor<16x16xf32>, %b: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %z = arith.constant dense<0.0> : tensor<16x16xf32>
+  %d = tt.dot %a, %b, %z : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+  %e = tt.dot %b, %a, %z : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
+  %r = arith.addf %d, %e : tensor<16x16xf32>
+  tt.return %r : tensor<16x16xf32>
+}
+
 // CHECK-LABEL: tt.func public @integer_dot(
 // CHECK-NEXT: %[[A:[^ :,)]+]] = tt.dot %a, %a, %x : tensor<16x16xi8> * tensor<16x16xi8> -> tensor<16x16xi32>
 // CHECK-NEXT: tt.return %[[A]] : tensor<16x16xi32>

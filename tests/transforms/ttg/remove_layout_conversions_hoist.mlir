@@ -5,6 +5,7 @@
 // CHECK: #blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
 // CHECK-NEXT: #blocked1 = #ttg.blocked<{sizePerThread = [4, 1], threadsPerWarp = [16, 2], warpsPerCTA = [1, 4], order = [0, 1]}>
 // CHECK-NEXT: #blocked2 = #ttg.blocked<{sizePerThread = [1, 1, 8], threadsPerWarp = [1, 4, 8], warpsPerCTA = [4, 1, 1], order = [2, 1, 0]}>
+// CHECK-NEXT: #blocked3 = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 // CHECK-NEXT: #linear = #ttg.linear<{register = [[0, 1], [0, 8], [0, 16], [16, 0], [32, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[8, 0], [0, 0]], block = []}>
 // CHECK-NEXT: #mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>
 
@@ -14,6 +15,7 @@
 #ra = #ttg.slice<{dim = 1, parent = #a}>
 #da = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>
 #db = #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>
+#one = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 #h = #ttg.blocked<{sizePerThread = [1, 1, 8], threadsPerWarp = [1, 4, 8], warpsPerCTA = [4, 1, 1], order = [2, 1, 0]}>
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:80", "ttg.threads-per-warp" = 32 : i32} {
 
@@ -320,6 +322,60 @@ tt.func public @not_over_a_reduction(%n: i32, %p: tensor<64x32x64x!tt.ptr<f16>, 
   %a = ttg.convert_layout %m : tensor<64x32xf16, #ttg.slice<{dim = 2, parent = #h}>> -> tensor<64x32xf16, #da>
   %d = tt.dot %a, %b, %z : tensor<64x32xf16, #da> * tensor<32x64xf16, #db> -> tensor<64x64xf32, #mma>
   tt.store %s, %d : tensor<64x64x!tt.ptr<f32>, #mma>
+  tt.return
+}
+
+// The second dot takes an operand that the first has too: it is converted where it is loaded.
+// CHECK-LABEL: tt.func public @to_the_load_of_a_shared_operand(
+// CHECK-NEXT: %[[A:[^ :,)#]+]] = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #mma>
+// CHECK-NEXT: %[[B:[^ :,)#]+]] = tt.load %p : tensor<64x32x!tt.ptr<f16>, #blocked>
+// CHECK-NEXT: %[[C:[^ :,)#]+]] = ttg.convert_layout %[[B]] : tensor<64x32xf16, #blocked> -> tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>
+// CHECK-NEXT: tt.store %p, %[[B]] : tensor<64x32x!tt.ptr<f16>, #blocked>
+// CHECK-NEXT: %[[D:[^ :,)#]+]] = ttg.convert_layout %[[B]] : tensor<64x32xf16, #blocked> -> tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>
+// CHECK-NEXT: %[[E:[^ :,)#]+]] = tt.dot %[[D]], %b, %[[A]] : tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>> * tensor<32x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>> -> tensor<64x64xf32, #mma>
+// CHECK-NEXT: %[[F:[^ :,)#]+]] = tt.dot %[[C]], %b, %[[E]] : tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>> * tensor<32x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>> -> tensor<64x64xf32, #mma>
+// CHECK-NEXT: tt.store %s, %[[F]] : tensor<64x64x!tt.ptr<f32>, #mma>
+// CHECK-NEXT: tt.return
+// CHECK-NEXT: }
+tt.func public @to_the_load_of_a_shared_operand(%p: tensor<64x32x!tt.ptr<f16>, #a>, %b: tensor<32x64xf16, #db>, %s: tensor<64x64x!tt.ptr<f32>, #mma>) {
+  %z = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
+  %v = tt.load %p : tensor<64x32x!tt.ptr<f16>, #a>
+  tt.store %p, %v : tensor<64x32x!tt.ptr<f16>, #a>
+  %w = ttg.convert_layout %v : tensor<64x32xf16, #a> -> tensor<64x32xf16, #da>
+  %d = tt.dot %w, %b, %z : tensor<64x32xf16, #da> * tensor<32x64xf16, #db> -> tensor<64x64xf32, #mma>
+  %x = ttg.convert_layout %v : tensor<64x32xf16, #a> -> tensor<64x32xf16, #da>
+  %e = tt.dot %x, %b, %d : tensor<64x32xf16, #da> * tensor<32x64xf16, #db> -> tensor<64x64xf32, #mma>
+  tt.store %s, %e : tensor<64x64x!tt.ptr<f32>, #mma>
+  tt.return
+}
+
+// What is multiplied into an operand comes from a load of its own.
+// CHECK-LABEL: tt.func public @to_the_loads_of_scales(
+// CHECK-NEXT: %[[A:[^ :,)#]+]] = arith.constant dense<0.000000e+00> : tensor<128x64xf32, #mma>
+// CHECK-NEXT: %[[B:[^ :,)#]+]] = tt.load %q : tensor<128x!tt.ptr<f16>, #blocked3>
+// CHECK-NEXT: %[[C:[^ :,)#]+]] = ttg.convert_layout %[[B]] : tensor<128xf16, #blocked3> -> tensor<128xf16, #ttg.slice<{dim = 1, parent = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>}>>
+// CHECK-NEXT: %[[D:[^ :,)#]+]] = arith.addf %[[C]], %[[C]] : tensor<128xf16, #ttg.slice<{dim = 1, parent = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>}>>
+// CHECK-NEXT: %[[E:[^ :,)#]+]] = arith.addf %[[B]], %[[B]] : tensor<128xf16, #blocked3>
+// CHECK-NEXT: tt.store %q, %[[E]] : tensor<128x!tt.ptr<f16>, #blocked3>
+// CHECK-NEXT: %[[F:[^ :,)#]+]] = tt.expand_dims %[[D]] {axis = 1 : i32} : tensor<128xf16, #ttg.slice<{dim = 1, parent = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>}>> -> tensor<128x1xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>
+// CHECK-NEXT: %[[G:[^ :,)#]+]] = tt.broadcast %[[F]] : tensor<128x1xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>> -> tensor<128x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>
+// CHECK-NEXT: %[[H:[^ :,)#]+]] = tt.dot %[[G]], %b, %[[A]] : tensor<128x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>> * tensor<32x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>> -> tensor<128x64xf32, #mma>
+// CHECK-NEXT: %[[I:[^ :,)#]+]] = tt.splat %t : !tt.ptr<f32> -> tensor<128x64x!tt.ptr<f32>, #mma>
+// CHECK-NEXT: tt.store %[[I]], %[[H]] : tensor<128x64x!tt.ptr<f32>, #mma>
+// CHECK-NEXT: tt.return
+// CHECK-NEXT: }
+tt.func public @to_the_loads_of_scales(%q: tensor<128x!tt.ptr<f16>, #one>, %b: tensor<32x64xf16, #db>, %t: !tt.ptr<f32>) {
+  %g = tt.load %q : tensor<128x!tt.ptr<f16>, #one>
+  %h = arith.addf %g, %g : tensor<128xf16, #one>
+  tt.store %q, %h : tensor<128x!tt.ptr<f16>, #one>
+  %i = ttg.convert_layout %h : tensor<128xf16, #one> -> tensor<128xf16, #ttg.slice<{dim = 1, parent = #a}>>
+  %j = tt.expand_dims %i {axis = 1 : i32} : tensor<128xf16, #ttg.slice<{dim = 1, parent = #a}>> -> tensor<128x1xf16, #a>
+  %k = tt.broadcast %j : tensor<128x1xf16, #a> -> tensor<128x32xf16, #a>
+  %w = ttg.convert_layout %k : tensor<128x32xf16, #a> -> tensor<128x32xf16, #da>
+  %c = arith.constant dense<0.0> : tensor<128x64xf32, #mma>
+  %d = tt.dot %w, %b, %c : tensor<128x32xf16, #da> * tensor<32x64xf16, #db> -> tensor<128x64xf32, #mma>
+  %r = tt.splat %t : !tt.ptr<f32> -> tensor<128x64x!tt.ptr<f32>, #mma>
+  tt.store %r, %d : tensor<128x64x!tt.ptr<f32>, #mma>
   tt.return
 }
 }

@@ -51,8 +51,11 @@ def integer_property(op: Operation, name: str) -> int:
 
 
 def combine_dot_and_add(op: Operation, driver: Driver) -> bool:
-    """Add to the accumulator instead of to the product, if the product starts from zero and has no other use."""
-    for product, addend in (op._operands, op._operands[::-1]):
+    """Add to the accumulator instead of to the product, if the product starts from zero and has no other use.
+
+    Of two products the second takes the first, so that they are computed in the order in which they are written.
+    """
+    for product, addend in (op._operands[::-1], op._operands):
         dot = producer(product, tt.DotOp)
         if dot is None or not product.has_one_use() or not is_zero(dot._operands[2]):
             continue

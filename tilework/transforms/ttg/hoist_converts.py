@@ -6,8 +6,8 @@
     into a branch           %x = scf.if %c { yield %v } else { yield %zero }       one branch converts, the other
                             %y = convert_layout %x                                 computes in the new layout
 
-    to the load of a dot    %x = arith.addf %v, %u ; dot(convert_layout %x)        the operands of the dot are converted
-                                                                                   where they are loaded
+    to the loads            %x = arith.addf %v, %u ; dot(convert_layout %x)        what a dot follows is converted
+                                                                                   where it is loaded
 
 Each is a slice that ends where the conversion goes; what follows is computed in the new layout.
 """
@@ -31,7 +31,7 @@ LOADS = frozenset({tt.LoadOp.name, tt.DescriptorLoadOp.name})
 
 
 def hoist_converts(function: Operation) -> None:
-    """Move the conversions of `function` over extensions, into branches, and to the loads of dot operands."""
+    """Move the conversions of `function` over extensions, into branches, and to the loads in front of dots."""
     for hoist in (hoist_over_extension, hoist_into_branches, hoist_to_loads):
         remat = Rematerializer()
         for convert in conversions(function):
@@ -149,24 +149,24 @@ def converted(value: SSAValue, layout: Distributed, convert: Operation) -> ttg.C
     return ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), convert.location)
 
 
-# To the loads of dot operands
+# To the loads in front of a dot
 
 
 def hoist_to_loads(convert: Operation, remat: Rematerializer) -> bool:
-    """Convert an operand of a dot where it is loaded, so that the load can be pipelined. True if it was done."""
+    """Convert in front of a dot what was loaded right behind the load, so that it can be pipelined. True if it was done."""
+    if not feeds_dot(convert):
+        return False
     layout = target_layout(convert)
-    if not isinstance(layout, DotOperand) or not isinstance(layout.parent, NvidiaMma) or not feeds_dot(convert):
-        return False
     found = backward_slice(convert._operands[0], convert, layout, remat.known, lambda op: not moves_no_data(op))
-    if found is None or any(not isinstance(value, OpResult) for value in found.layouts):
+    if found is None or not starts_from_loads(found):
         return False
-    loads = [value for value in found.stopped if value.op.name in LOADS]
-    if len(loads) < len(found.stopped) or len(loads) == len(found.layouts) or not has_only_constants(found):
+    loads = [value for value in found.layouts if is_load(value)]
+    if len(loads) == len(found.layouts) and not found.reused:
         return False
     seeds: dict[SSAValue, SSAValue] = {}
     for value in loads:
         after = converted(value, found.layouts[value], convert)
-        insert_after(value.op, after)
+        insert_after(value.owner, after)
         seeds[value] = after.results[0]
     remat.rebuild_for(convert, found, seeds)
     return True
@@ -184,7 +184,14 @@ def feeds_dot(convert: Operation) -> bool:
     return False
 
 
-def has_only_constants(found: Slice) -> bool:
+def is_load(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and value.op.name in LOADS
+
+
+def starts_from_loads(found: Slice) -> bool:
     """What is computed again moves no data; it starts from loads and constants."""
-    stopped = {value.op for value in found.stopped}
-    return all(op in stopped or op.name == arith.ConstantOp.name or moves_no_data(op) for op in found.ops)
+    return all(
+        isinstance(value, OpResult)
+        and (value.op.name in LOADS or value.op.name == arith.ConstantOp.name or moves_no_data(value.op))
+        for value in (*found.layouts, *found.reused.values())
+    )
