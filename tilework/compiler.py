@@ -22,7 +22,8 @@ from tilework.backends.base import Backend, GPUTarget, find_backend
 from tilework.backends.options import CompileOptions, capability_of
 from tilework.errors import CompilationError, CompileTimeAssertionFailure, StageError, UnsupportedLanguageConstruct
 from tilework.frontend.options import FrontendOptions, any_dot_size, cuda_min_dot_size
-from tilework.language.function import JITCallable, JITFunction
+from tilework.language.constant_text import constant_text
+from tilework.language.function import JITFunction
 from tilework.runtime import cache
 from tilework.runtime.cache import get_cache_key
 from tilework.runtime.compiled import CompiledKernel, LazyDict
@@ -91,7 +92,7 @@ class ASTSource:
 
     def hash(self) -> str:
         """SHA-256 of the function, the types, the constants and the facts."""
-        constants = [(path, stable_text(value)) for path, value in sorted(self.constants.items(), key=str)]
+        constants = [(path, constant_text(value)) for path, value in sorted(self.constants.items(), key=str)]
         text = f"{self.fn.cache_key}-{self.attrs}-{sorted(self.signature.items(), key=str)}-{constants}"
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -142,13 +143,6 @@ def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dic
     if len(types) != len(names):
         raise TypeError(f"{fn.__name__} has {len(names)} parameters that are no constants and is given {len(types)} types: {text}")
     return {**dict(zip(names, types, strict=True)), **dict.fromkeys(sorted(fixed), "constexpr")}
-
-
-def stable_text(value: Any) -> str:
-    """A constant as text that is the same in every process; functions by their hash."""
-    if isinstance(value, JITCallable):
-        return value.cache_key
-    return repr(value)
 
 
 def make_backend(target: GPUTarget) -> Backend:

@@ -278,7 +278,7 @@ def test_caches_drivers_and_launchers_are_watched() -> None:
     driver.set_active(CpuDriver())
     assert k[(1,)](x, y, 60, 1.0, BLOCK=64) is second and k.slow == 3
     calls: list[Any] = []
-    second._launch = lambda *args: calls.append(args)
+    second._loaded.launch = lambda *args: calls.append(args)
     k[(1,)](x, y, 60, 1.0, BLOCK=64)
     assert len(calls) == 1 and k.slow == 4
 

@@ -78,6 +78,19 @@ def type_key(type: Any) -> Hashable:
     return type
 
 
+class Only:
+    """The key of an object that is equal to nothing else; it keeps the object, whose address would be used again."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Only) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 def constant_key(value: Any) -> Hashable:
     """A constant as a dictionary key; what has no hash is itself alone."""
     kind = type(value)
@@ -95,4 +108,4 @@ def constant_key(value: Any) -> Hashable:
         return kind, tuple((constant_key(key), constant_key(item)) for key, item in value.items())
     if isinstance(value, tl.base_type):
         return kind, value
-    return kind, id(value)
+    return kind, Only(value)

@@ -56,11 +56,7 @@ class constexpr_type(base_type):
         self.value = _unwrap_if_constexpr(value)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, constexpr_type) or type(self.value) is not type(other.value):
-            return False
-        if isinstance(self.value, float):  # nan is nan, but 0.0 is not -0.0
-            return repr(self.value) == repr(other.value)
-        return self.value is other.value or bool(self.value == other.value)
+        return isinstance(other, constexpr_type) and same_constant(self.value, other.value)
 
     def __hash__(self) -> int:  # a constant may be a list, which has no hash
         return hash((constexpr_type, type(self.value), self.value if isinstance(self.value, (int, str)) else None))
@@ -73,6 +69,39 @@ class constexpr_type(base_type):
 
     def _unflatten_ir(self, handles: Sequence[Any], cursor: int) -> builtins.tuple["constexpr", int]:
         return constexpr(self.value), cursor
+
+
+def same_constant(left: Any, right: Any) -> bool:
+    """Whether two constants mean the same in a kernel: 1 is neither True nor 1.0, 0.0 is not -0.0, and a NaN is one."""
+    kind = type(left)
+    if left is right or kind is not type(right):
+        return left is right
+    if issubclass(kind, float):
+        return repr(left) == repr(right)
+    if kind is constexpr:
+        return same_constant(left.value, right.value)
+    if kind is tuple:
+        return left.fields == right.fields and same_constant(left.values, right.values)
+    if issubclass(kind, (builtins.tuple, list)):
+        return len(left) == len(right) and all(map(same_constant, left, right))
+    if issubclass(kind, dict):
+        return same_constant(list(left.items()), list(right.items()))
+    if hasattr(kind, "tobytes") and hasattr(kind, "dtype"):  # NumPy's arrays and numbers
+        return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+    if hasattr(kind, "__dataclass_fields__"):
+        return all(same_constant(getattr(left, name), getattr(right, name)) for name in kind.__dataclass_fields__)
+    return bool(left == right)
+
+
+def _constant_hash(value: Any) -> int:
+    kind = type(value)
+    if issubclass(kind, float):
+        return hash((kind, repr(value)))
+    if issubclass(kind, builtins.tuple):
+        return hash((kind, *map(_constant_hash, value)))
+    if hasattr(kind, "__dataclass_fields__"):
+        return hash((kind, value, *(_constant_hash(getattr(value, name)) for name in kind.__dataclass_fields__)))
+    return hash((kind, value))
 
 
 def _binary(compute: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -144,7 +173,8 @@ class constexpr(base_value):
     logical_or = _binary(lambda left, right: left or right)
 
     def __hash__(self) -> int:
-        return hash((self.value, builtins.type(self.value)))
+        """Different for constants that are equal in Python only, so that a dictionary keeps them apart."""
+        return _constant_hash(self.value)
 
     def __repr__(self) -> str:
         return f"constexpr[{self.value}]"

@@ -11,13 +11,13 @@ global costs at most an unneeded recompile.
 
 import ast
 import builtins
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
-from tilework.language.compile_time import base_type, constexpr
+from tilework.language.compile_time import base_type, base_value, constexpr
+from tilework.language.constant_text import constant_text, is_of_language
 
 COMPILE_TIME_MODULES = ("math", "copy")
 ARRAY_LIBRARIES = ("numpy", "torch", "cupy", "jax")
@@ -29,27 +29,18 @@ class Dependencies:
     """The functions, classes and global values that one jit function uses, in order of first use."""
 
     functions: list[Any] = field(default_factory=list)
+    plain_functions: list[Any] = field(default_factory=list)
     classes: list[type] = field(default_factory=list)
-    global_values: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = field(default_factory=dict)
+    global_values: dict[tuple[str, int], tuple[Any, Any]] = field(default_factory=dict)
 
     def update(self, digest: Any) -> None:
         """Feed everything that decides the compiled code into `digest`."""
         for function in self.functions:
-            digest.update(function.cache_key.encode())
-            digest.update(str(getattr(function, "noinline", False)).encode())
-        for cls in self.classes:
-            for name, member in aggregate_members(cls):
-                digest.update(f"{name}:{member.cache_key}".encode())
+            digest.update(constant_text(function).encode())
+        for item in (*self.plain_functions, *self.classes):
+            digest.update(constant_text(item).encode())
         for (name, _), (value, _) in self.global_values.items():
-            digest.update(f"{name}={value!r}".encode())
-
-
-def aggregate_members(cls: type) -> Iterator[tuple[str, Any]]:
-    """The methods of an aggregate class that have a hash."""
-    for name, member in sorted(vars(cls).items()):
-        member = getattr(member, "__func__", member)
-        if hasattr(member, "cache_key"):
-            yield name, member
+            digest.update(f"{name}={constant_text(value)}".encode())
 
 
 def dependencies_of(tree: ast.AST, function: Any) -> Dependencies:
@@ -111,13 +102,16 @@ class _Finder:
     def record_attribute(self, node: ast.Attribute) -> None:
         """``module.f``: the member is the dependency, however long the chain."""
         owner = self.resolve(node.value)
-        if isinstance(owner, ModuleType):
-            self.record(getattr(owner, node.attr, None), None)
-        elif isinstance(owner, type):
-            self.record(owner, None)
-            self.record(getattr(owner, node.attr, None), None)
-        else:
+        if not isinstance(owner, ModuleType | type):
             self.visit(node.value)
+            return
+        if isinstance(owner, type):
+            self.record(owner, None)
+        holders = (vars(cls) for cls in owner.__mro__) if isinstance(owner, type) else (vars(owner),)
+        holder = next((members for members in holders if node.attr in members), None)
+        module = owner.__module__ if isinstance(owner, type) else owner.__name__
+        is_ours = module.split(".")[0] in (PACKAGE, *COMPILE_TIME_MODULES)
+        self.record(getattr(owner, node.attr, None), None if is_ours or holder is None else node.attr, holder)
 
     def resolve(self, node: ast.AST) -> Any:
         if isinstance(node, ast.Name) and node.id not in self.locals:
@@ -133,35 +127,43 @@ class _Finder:
             return
         self.record(self.scope[name], name)
 
-    def record(self, value: Any, name: str | None) -> None:
+    def record(self, value: Any, name: str | None, holder: Any = None) -> None:
+        """What a name means: a global or captured variable, or a member of `holder`."""
         if value is None and name is None:
             return
         if isinstance(value, constexpr):
+            for function in functions_in(value):
+                self.record_function(function)
             if name is not None:
-                self.record_value(name, value)
+                self.record_value(name, value, holder)
             return
         if isinstance(value, ModuleType) or is_language_member(value):
             if hasattr(value, "cache_key"):
                 self.record_function(value)
+            elif isinstance(value, FunctionType):
+                self.keep(value, self.found.plain_functions)
             return
         if hasattr(value, "cache_key") and callable(value):
             self.record_function(value)
         elif getattr(value, "__triton_aggregate__", False) and isinstance(value, type):
-            if id(value) not in self.seen:
-                self.seen.add(id(value))
-                self.found.classes.append(value)
+            self.keep(value, self.found.classes)
         elif callable(value) and not isinstance(value, type):
-            self.refuse_function(value, name)
+            self.record_plain_function(value, None if holder is not None else name)
         elif name is not None and not (isinstance(value, type) or hasattr(builtins, name) or callable(value)):
-            self.record_value(name, value)
+            self.record_value(name, value, holder)
 
     def record_function(self, value: Any) -> None:
-        if id(value) not in self.seen and value is not self.function:
-            self.seen.add(id(value))
-            self.found.functions.append(value)
+        if value is not self.function:
+            self.keep(value, self.found.functions)
 
-    def refuse_function(self, value: Any, name: str | None) -> None:
-        """A plain Python function has no hash: the compiler refuses its bare name in a kernel, all others are refused here."""
+    def keep(self, value: Any, found: list[Any]) -> None:
+        """Add it to one of the lists, once; what this package defines is part of every key."""
+        if id(value) not in self.seen and not (isinstance(value, FunctionType) and is_of_language(value)):
+            self.seen.add(id(value))
+            found.append(value)
+
+    def record_plain_function(self, value: Any, name: str | None) -> None:
+        """A plain Python function: the compiler refuses its bare name in a kernel, or runs it; all others are refused here."""
         inner = getattr(value, "base_fn", None) or getattr(value, "fn", None)
         if hasattr(inner, "cache_key"):
             self.record_function(inner)
@@ -174,16 +176,47 @@ class _Finder:
                 f"Unsupported function referenced: {value!r}. Kernels may call @jit functions, tl.* builtins,"
                 " @constexpr_function functions and functions of the math module"
             )
+        if isinstance(value, FunctionType) and array_library(value) is None:
+            self.keep(value, self.found.plain_functions)
 
-    def record_value(self, name: str, value: Any) -> None:
+    def record_value(self, name: str, value: Any, holder: Any = None) -> None:
         """Values that a kernel can use; an array of the same name as something in the kernel is none of its business."""
         if value is not None and not isinstance(value, constexpr | base_type | int | float | str | tuple):
             return
         module = self.function.__globals__
-        captured: Any = module if module.get(name, _MISSING) is value else Closure(self.function.fn)
-        key = (name, id(module) if captured is module else id(self.function))
+        if holder is None:
+            holder = module if module.get(name, _MISSING) is value else Closure(self.function.fn)
+        key = (name, id(self.function) if isinstance(holder, Closure) else id(holder))
         if key not in self.found.global_values:
-            self.found.global_values[key] = (copy.deepcopy(value), captured)
+            self.found.global_values[key] = (snapshot(value), holder)
+
+
+def snapshot(value: Any) -> Any:
+    """A constant as it is now; functions, classes and types are what they are."""
+    if isinstance(value, constexpr):
+        return constexpr(snapshot(value.value))
+    if type(value) in (tuple, list):
+        return type(value)(map(snapshot, value))
+    if type(value) is dict:
+        return {key: snapshot(item) for key, item in value.items()}
+    return value
+
+
+def functions_in(value: Any) -> Iterator[Any]:
+    """The functions with a hash inside a constant."""
+    value = value.value if isinstance(value, constexpr) else value
+    if hasattr(value, "cache_key") and callable(value):
+        yield value
+    elif hasattr(value, "__func__"):  # a method of an aggregate
+        yield from functions_in(value.__func__)
+        yield from functions_in(value.__self__)
+    elif isinstance(value, tuple | list | set | frozenset):
+        for item in value:
+            yield from functions_in(item)
+    elif isinstance(value, dict):
+        yield from functions_in(list(value.values()))
+    elif isinstance(value, base_value) or hasattr(type(value), "__dataclass_fields__"):
+        yield from functions_in(vars(value)) if hasattr(value, "__dict__") else ()
 
 
 def array_library(value: Any) -> str | None:

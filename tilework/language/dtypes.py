@@ -4,8 +4,9 @@
     pointer_type(float32)               # pointer<fp32>, written "*fp32" in a signature
     block_type(float16, [4, 8]).numel   # 32: a block of 4 by 8 elements
 
-Types are values: compared by content, hashable, printable. ``str`` is the short name (``fp32``); ``repr`` is the
-spelling users write (``triton.language.float32``). `mangle` gives the text used in names of specialised functions.
+Each of these types is one object, however it is made, copied or unpickled: ``x.dtype is tl.float32`` may be asked. ``str``
+is the short name (``fp32``); ``repr`` is the spelling users write (``triton.language.float32``). `mangle` gives the text
+used in names of specialised functions.
 """
 
 import builtins
@@ -40,7 +41,17 @@ FLOAT_LAYOUT = {  # name: (bits, mantissa bits, exponent bias)
 }
 
 
-class dtype(base_type):
+class Interned(type):
+    """The class of classes whose equal instances are one object; `__reduce__` says what is equal."""
+
+    made: ClassVar[dict[Any, Any]] = {}
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        new = super().__call__(*args, **kwargs)
+        return Interned.made.setdefault(new.__reduce__(), new)
+
+
+class dtype(base_type, metaclass=Interned):
     """The type of one element: ``dtype("fp32")`` is `float32`. Predicates are methods: ``x.dtype.is_floating()``."""
 
     SINT_TYPES: ClassVar = ["int8", "int16", "int32", "int64"]
@@ -216,12 +227,13 @@ class dtype(base_type):
         return element_ty
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, constexpr):
-            other = other.value
-        return type(other) is dtype and type(self) is dtype and self.name == other.name
+        return self is (other.value if isinstance(other, constexpr) else other)
 
-    def __hash__(self) -> int:
-        return hash(self.name)
+    __hash__ = object.__hash__
+
+    def __reduce__(self) -> builtins.tuple[Any, ...]:
+        """Made again from what it was made of, copies and pickles are the same object."""
+        return type(self), (self.name,)
 
     def __str__(self) -> str:
         return self.name
@@ -259,8 +271,8 @@ class pointer_type(dtype):
         if not isinstance(element_ty, dtype):
             raise TypeError(f"a pointer needs the dtype it points to, not {type(element_ty).__name__}")
         self.element_ty = element_ty
-        self.address_space: int = _unwrap_if_constexpr(address_space)
-        self.const: bool = _unwrap_if_constexpr(const)
+        self.address_space: int = int(_unwrap_if_constexpr(address_space))
+        self.const: bool = bool(_unwrap_if_constexpr(const))
         self.name = f"{'const_' if self.const else ''}pointer<{element_ty}>"
         self.primitive_bitwidth = 64
 
@@ -270,17 +282,8 @@ class pointer_type(dtype):
     def is_const(self) -> bool:
         return self.const
 
-    def __eq__(self, other: object) -> bool:
-        other = _unwrap_if_constexpr(other)
-        return (
-            isinstance(other, pointer_type)
-            and self.element_ty == other.element_ty
-            and self.address_space == other.address_space
-            and self.const == other.const
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.address_space))
+    def __reduce__(self) -> builtins.tuple[Any, ...]:
+        return type(self), (self.element_ty, self.address_space, self.const)
 
     def __repr__(self) -> str:
         return self.name
@@ -301,10 +304,10 @@ class block_type(dtype):
         sizes = _unwrap_shape(shape)
         if not sizes:
             raise TypeError("a block needs at least one dimension; a value of rank 0 has its plain dtype")
-        self.element_ty = element_ty
+        self.element_ty: dtype = _unwrap_if_constexpr(element_ty)
         self.numel = validate_block_shape(sizes)
-        self.shape = tuple(sizes)
-        self.name = f"<{self.shape}, {element_ty}>"
+        self.shape = tuple(map(int, sizes))
+        self.name = f"<{self.shape}, {self.element_ty}>"
 
     @property
     def scalar(self) -> dtype:
@@ -328,14 +331,8 @@ class block_type(dtype):
     def with_element_ty(self, element_ty: dtype) -> "block_type":
         return block_type(element_ty, self.shape)
 
-    def __eq__(self, other: object) -> bool:
-        other = _unwrap_if_constexpr(other)
-        if not isinstance(other, block_type):
-            return False
-        return self.shape.values == other.shape.values and self.element_ty == other.element_ty
-
-    def __hash__(self) -> int:
-        return hash((self.element_ty, *self.shape.values))
+    def __reduce__(self) -> builtins.tuple[Any, ...]:
+        return type(self), (self.element_ty, builtins.tuple(self.shape.values))
 
     def __repr__(self) -> str:
         return self.name
@@ -442,7 +439,7 @@ def _alias_table() -> dict[str, str]:
 
 
 type_canonicalisation_dict = _alias_table()
-DTYPE_OF_CODE = {CODE_OF.get(name, name): dtype(name) for name in sorted(ALL_NAMES)} | {"i1": int1, "B": int1}
+DTYPE_OF_CODE: dict[str, dtype] = {CODE_OF.get(name, name): dtype(name) for name in sorted(ALL_NAMES)} | {"i1": int1, "B": int1}
 
 
 def canonicalize_dtype(dtype: Any) -> str:

@@ -16,10 +16,11 @@ import inspect
 import linecache
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import CellType, ModuleType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from tilework.errors import LIBRARY, SourceMap
 from tilework.language.active import ACTIVE
@@ -27,6 +28,15 @@ from tilework.language.annotations import signature_of
 from tilework.language.dependencies import Dependencies, dependencies_of
 
 EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
+SOURCES = {"revision": 0}  # counts the functions whose source was replaced: hashes of an earlier revision are void
+HASHING = threading.RLock()  # one for all functions: those that call each other are hashed together
+BEING_HASHED: "list[JITCallable]" = []  # each because the one before refers to it
+
+# what is found again from the rest, and what only this process can use
+DERIVED = frozenset(
+    {"_lines", "_tree", "_dependencies", "_definition", "_used_global_vals", "device_caches", "_globals", "_argument_globals"}
+    | {"_compiled_as", "_bind_grid", "_hash_lock"}
+)
 
 
 class JITCallable:
@@ -34,6 +44,8 @@ class JITCallable:
 
     runs_at_compile_time = False
     needs_source = True
+    _is_in_cycle = False
+    _hash_lock: Any = HASHING
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         if not inspect.isfunction(fn):
@@ -42,6 +54,8 @@ class JITCallable:
             raise TypeError(f"{fn.__qualname__}: a function made by a plain `def` is needed")
         self.fn = fn
         self.signature = signature_of(fn)
+        self._file: str = fn.__code__.co_filename
+        self.starting_line_number: int = fn.__code__.co_firstlineno  # of `raw_src[0]`, the first decorator
         # the lines are taken now (the file may change later); the block is cut out of them at first use
         self._lines = source_lines(fn)
         self._is_updated = False
@@ -50,6 +64,7 @@ class JITCallable:
         self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
         self._src: str | None = None
         self._hash: str | None = None
+        self._hash_revision = 0
         self._tree: ast.Module | None = None
         self._dependencies: Dependencies | None = None
         self.__doc__ = fn.__doc__
@@ -60,17 +75,29 @@ class JITCallable:
 
     def __copy__(self) -> Self:
         """Another object for the same function."""
-        made, state = type(self).__new__(type(self)), cast(dict[str, Any], self.__getstate__())
-        made.__dict__.update(state)
+        made = type(self).__new__(type(self))
+        made.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_bind_grid"})
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """As for Python's functions, what it refers to is not copied."""
         return self.__copy__()
 
-    def __reduce__(self) -> str:
-        """It is pickled by its name, as functions are: the other side imports it."""
-        return self.__qualname__
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """It is pickled by its name, as functions are: the other side imports it. Without its Python function (``f.fn =
+        None``, as torch's compile workers send it) it is what is known of its text, its parameters and its hash."""
+        return self.__qualname__ if self.fn is not None else object.__reduce_ex__(self, protocol)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process can use."""
+        for name in ("src", "def_line", "where"):  # so that the lines of the file can stay behind
+            getattr(self, name)
+        return {name: value for name, value in self.__dict__.items() if name not in DERIVED and not is_method(value, self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lines, self._tree, self._dependencies = [], None, None
+        self._is_updated = True  # the text is all there is
 
     @property
     def has_source(self) -> bool:
@@ -86,7 +113,7 @@ class JITCallable:
         """The lines of the function in its file, decorators included."""
         if not self._has_lines:
             raise no_source(self.fn)
-        return inspect.getblock(self._lines[self.fn.__code__.co_firstlineno - 1 :])
+        return inspect.getblock(self._lines[self.starting_line_number - 1 :])
 
     @cached_property
     def _definition(self) -> tuple[int, ast.Module]:
@@ -108,11 +135,6 @@ class JITCallable:
         first = self.raw_src[0]
         return first[: len(first) - len(first.lstrip())]
 
-    @property
-    def starting_line_number(self) -> int:
-        """The line of `raw_src[0]` in its file: that of the first decorator."""
-        return self.fn.__code__.co_firstlineno
-
     @cached_property
     def def_line(self) -> int:
         """The line of the `def` in its file."""
@@ -122,8 +144,7 @@ class JITCallable:
     def _place(self) -> str:
         """The file, which products name in their messages; "" for a notebook's cell, whose name differs in every process,
         and for the library, which moves with the compiler."""
-        file = self.fn.__code__.co_filename
-        return file if os.path.isfile(file) and not file.startswith(LIBRARY) else ""
+        return self._file if os.path.isfile(self._file) and not self._file.startswith(LIBRARY) else ""
 
     @property
     def src(self) -> str:
@@ -138,13 +159,16 @@ class JITCallable:
     def where(self) -> SourceMap:
         """Where line 1 of `src` stands in the user's file."""
         indent = len(self._indent) if self._has_lines else 0
-        return SourceMap(self.fn.__code__.co_filename, self.def_line, indent)
+        return SourceMap(self._file, self.def_line, indent)
 
     def _unsafe_update_src(self, text: str) -> None:
         """Replace the source; the hash and everything derived from the text is forgotten."""
-        self._src = text
-        self._is_updated = True
-        self._hash = self._tree = self._dependencies = None
+        with HASHING:
+            self._src = text
+            self._is_updated = True
+            self._hash = self._tree = self._dependencies = None
+            self.__dict__.pop("_used_global_vals", None)
+            SOURCES["revision"] += 1
 
     def parse(self) -> ast.Module:
         """The syntax tree of `src`, parsed once."""
@@ -181,9 +205,14 @@ class JITCallable:
         return self._dependencies
 
     @property
-    def used_global_vals(self) -> dict[tuple[str, int], tuple[Any, dict[str, Any]]]:
+    def used_global_vals(self) -> dict[tuple[str, int], tuple[Any, Any]]:
         """(name, id of its dict) -> (value when first seen, the dict) for each plain global that is read."""
-        return self.dependencies.global_values
+        found = self.__dict__.get("_used_global_vals")
+        return self.dependencies.global_values if found is None else found
+
+    @used_global_vals.setter
+    def used_global_vals(self, values: dict[tuple[str, int], tuple[Any, Any]] | None) -> None:
+        self._used_global_vals = values
 
     @property
     def hash(self) -> str | None:
@@ -192,25 +221,42 @@ class JITCallable:
 
     @hash.setter
     def hash(self, value: str | None) -> None:
-        self._hash = value
+        self._hash, self._hash_revision = value, SOURCES["revision"]
 
     @property
     def cache_key(self) -> str:
         """SHA-256 over all that the compiled code depends on; see the module docstring."""
-        if self._hash is None:
-            # a recursive reference meets this placeholder instead of recursing for ever
-            self._hash = f"recursion:{self._fn_name}"
-            try:
-                import hashlib
+        if self._hash is not None and self._hash_revision == SOURCES["revision"]:
+            return self._hash
+        with HASHING:
+            return self._hash_now()
 
-                digest = hashlib.sha256(self.src.encode())
-                self.dependencies.update(digest)
-                digest.update(f"{self.def_line}{self._place}".encode())
-            except BaseException:
-                self._hash = None
-                raise
-            self._hash = digest.hexdigest()
-        return self._hash
+    def _hash_now(self) -> str:
+        """The key; kept unless it says of a function that is being hashed too only that it is referred to."""
+        if self in BEING_HASHED:
+            for function in BEING_HASHED[BEING_HASHED.index(self) + 1 :]:
+                function._is_in_cycle = True
+            return f"recursion:{self._fn_name}"
+        self._is_in_cycle = False
+        BEING_HASHED.append(self)
+        try:
+            key = self._digest()
+        finally:
+            BEING_HASHED.pop()
+        if not self._is_in_cycle:
+            self.hash = key
+        return key
+
+    def _digest(self) -> str:
+        import hashlib
+
+        if self.fn is None:
+            assert self._hash is not None, f"{self._fn_name} was pickled without its function before it had a key"
+            return self._hash
+        digest = hashlib.sha256(self.src.encode())
+        self.dependencies.update(digest)
+        digest.update(f"{self.def_line}{self._place}{getattr(self, 'noinline', False)}".encode())
+        return digest.hexdigest()
 
     def __hash__(self) -> int:
         return hash(self._fn_name)
@@ -218,6 +264,11 @@ class JITCallable:
 
 def no_source(fn: Callable[..., Any]) -> ValueError:
     return ValueError(f"@jit functions should be defined in a Python file: no source for {fn!r}")
+
+
+def is_method(value: Any, owner: Any) -> bool:
+    """Whether it is one of `owner`'s own methods, kept in it under another name or again."""
+    return getattr(value, "__self__", None) is owner
 
 
 def source_lines(fn: Callable[..., Any]) -> list[str]:

@@ -17,6 +17,8 @@ usual TypeError.
 from collections.abc import Callable
 from typing import Any
 
+from tilework.language import core as tl
+from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction, KernelParam
 from tilework.runtime.specialize import Spec, specialize
 
@@ -49,14 +51,19 @@ def make_binder(fn: JITFunction) -> Binder:
     return bind
 
 
+BY_EQUALITY = frozenset({int, bool, str, bytes, type(None), tl.dtype, tl.pointer_type, tl.block_type})
+
+
 def kind(value: Any) -> Any:
-    """What tells equal constants apart: their class, the sign of a float's zero, and the same for the items of a tuple."""
+    """What tells equal constants apart: their class, for floats the sign of zero, and all of what has parts."""
     cls = value.__class__
+    if cls in BY_EQUALITY or cls.__eq__ is object.__eq__:
+        return cls
     if cls is float:
         return repr(value)
     if cls is tuple:
         return tuple([kind(item) for item in value])
-    return cls
+    return constant_text(value)
 
 
 def spec_expression(param: KernelParam) -> str:

@@ -77,6 +77,18 @@ def make_metadata(data: Mapping[str, Any]) -> Any:
     return namedtuple("KernelMetadata", sorted(values))(**values)
 
 
+class Loaded:
+    """What this process has made of a kernel; it stays behind when the kernel is pickled."""
+
+    def __init__(self) -> None:
+        self.launch: Any = None
+        self.failure: Exception | None = None
+        self.process, self.lock = os.getpid(), threading.RLock()
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return Loaded, ()
+
+
 class CompiledKernel:
     """See the module docstring."""
 
@@ -95,26 +107,33 @@ class CompiledKernel:
         self.n_regs: int | None = None
         self.n_spills: int | None = None
         self.n_max_threads: Any = None
-        self._launch: Any = None
-        self._failure: Exception | None = None
-        self._loading = os.getpid(), threading.RLock()
+        self._loaded = Loaded()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The products; the next process loads them again."""
+        return {**self.__dict__, "metadata": self.metadata._asdict(), "module": None, "function": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.metadata = make_metadata(state["metadata"])
 
     def _init_handles(self) -> None:
         """Load the binary; a kernel that needs too much fails here, and again at every further launch.
 
         Threads that come at the same time load it once: the code of a second copy would be freed under the first.
         """
-        if self._loading[0] != os.getpid():  # after a fork: a thread that is not there may hold it
-            self._loading = os.getpid(), threading.RLock()
-        with self._loading[1]:
+        loaded = self._loaded
+        if loaded.process != os.getpid():  # after a fork: a thread that is not there may hold it
+            loaded.process, loaded.lock = os.getpid(), threading.RLock()
+        with loaded.lock:
             if self.module is not None:
                 return
-            if self._failure is not None:
-                raise copy(self._failure)
+            if loaded.failure is not None:
+                raise copy(loaded.failure)
             try:
                 self._load()
             except OutOfResources as error:
-                self._failure = copy(error)  # the one that is raised holds on to the frames of the caller
+                loaded.failure = copy(error)  # the one that is raised holds on to the frames of the caller
                 raise
 
     def _load(self) -> None:
@@ -133,15 +152,15 @@ class CompiledKernel:
         if self.metadata.num_warps * warp_size > self.n_max_threads:
             self.module = None
             raise OutOfResources(self.metadata.num_warps * warp_size, self.n_max_threads, "threads")
-        self._launch = active.launcher_cls(self.src, self.metadata)
+        self._loaded.launch = active.launcher_cls(self.src, self.metadata)
         knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, self.metadata_group, self.hash)
 
     @property
     def run(self) -> Any:
         """The launcher: `run(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, *args)`."""
-        if self._launch is None:
+        if self._loaded.launch is None:
             self._init_handles()
-        return self._launch
+        return self._loaded.launch
 
     def launch_metadata(self, grid: Sequence[int], stream: int, *args: Any) -> LazyDict | None:
         """What launch hooks receive; None when nobody listens."""

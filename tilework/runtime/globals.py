@@ -1,6 +1,11 @@
 """Globals that a kernel reads are fixed when it is compiled; a launch after one of them changed is an error."""
 
+from collections.abc import Iterable
 from typing import Any
+
+from tilework.language.compile_time import same_constant
+from tilework.language.constant_text import methods_of
+from tilework.language.dependencies import functions_in
 
 Captured = dict[tuple[str, int], tuple[Any, Any]]
 
@@ -21,17 +26,26 @@ def collect_globals(fn: Any, found: Captured | None = None, seen: set[int] | Non
                 "  This is not allowed."
             )
         found[key] = (value, scope)
-    for function in fn.dependencies.functions:
+    methods = (method for cls in fn.dependencies.classes for _, method in methods_of(cls))
+    for function in (*fn.dependencies.functions, *methods):
         if hasattr(function, "used_global_vals"):
             collect_globals(function, found, seen)
     return found
 
 
+def globals_of_constants(constants: Iterable[Any]) -> Captured:
+    """The globals that functions among the constants of a kernel read."""
+    found: Captured = {}
+    for function in functions_in(list(constants)):
+        if hasattr(function, "used_global_vals"):
+            collect_globals(function, found)
+    return found
+
+
 def same(old: Any, new: Any) -> bool:
-    """Equal as values; constexprs compare by what they hold."""
-    old, new = getattr(old, "value", old), getattr(new, "value", new)
+    """Equal as constants of a kernel; constexprs compare by what they hold."""
     try:
-        return bool(old == new)
+        return same_constant(getattr(old, "value", old), getattr(new, "value", new))
     except Exception:  # a user's __eq__ may do anything; unequal is the safe answer
         return False
 

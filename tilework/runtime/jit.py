@@ -16,6 +16,7 @@ from tilework import knobs
 from tilework.errors import OptionError
 from tilework.language.dtypes import type_canonicalisation_dict
 from tilework.language.function import (
+    SOURCES,
     ConstexprFunction,
     JITCallable,
     KernelParam,
@@ -27,7 +28,7 @@ from tilework.runtime import async_compile
 from tilework.runtime.binder import make_binder
 from tilework.runtime.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.driver import driver
-from tilework.runtime.globals import check_globals, collect_globals
+from tilework.runtime.globals import check_globals, collect_globals, globals_of_constants
 from tilework.runtime.key_locks import KeyLocks
 from tilework.runtime.specialization import Specialization
 from tilework.runtime.specialize import mangle_type, native_specialize_impl
@@ -84,6 +85,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         LanguageFunction.__init__(self, fn, *args, **kwargs)
         self.device_caches: dict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
         self._globals: Any = None
+        self._argument_globals: dict[str, Any] = {}
+        self._compiled_as: dict[int, str] = {}
         self.sanitize: bool | str | None = None
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
@@ -91,9 +94,10 @@ class JITFunction(KernelInterface, LanguageFunction):
         bind = self.__dict__.get("_bind_grid") or native_binder(self)
         return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What a copy gets: its launches are its own."""
-        return {name: value for name, value in self.__dict__.items() if name != "_bind_grid"}
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        LanguageFunction.__setstate__(self, state)
+        self.device_caches = defaultdict(self.create_binder)
+        self._globals, self._argument_globals, self._compiled_as = None, {}, {}
 
     def create_binder(self) -> tuple[dict[str, Any], dict[Any, str], Any, Any, Any]:
         """(kernels by key, keys by specialisation, target, backend, binder) of the current device."""
@@ -127,6 +131,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             key, marker = None, None
         kernel = kernels.get(key) if key is not None else None
         if kernel is None:
+            self.forget_old_source(kernels, keys)
             specialization = Specialization.of(self, values, specs, self.full_options(options))
             key = specialization.key
             if marker is not None:
@@ -138,6 +143,8 @@ class JITFunction(KernelInterface, LanguageFunction):
                     return None
         if self._globals:
             check_globals(self._globals)
+        if self._argument_globals and key in self._argument_globals:
+            check_globals(self._argument_globals[key])
         if warmup:
             return kernel
         if callable(grid):
@@ -150,11 +157,18 @@ class JITFunction(KernelInterface, LanguageFunction):
             launch_kernel(kernel, extent, active.get_current_stream(device), values)
         return kernel
 
+    def forget_old_source(self, kernels: dict[str, Any], keys: dict[Any, str]) -> None:
+        """Kernels are for the function as it was; a function that it calls may have been replaced."""
+        if self._compiled_as.get(id(kernels), self.cache_key) != self.cache_key:
+            kernels.clear()
+            keys.clear()
+        self._compiled_as[id(kernels)] = self.cache_key
+
     def switches(self) -> tuple[Any, ...]:
         """What changes the code of every specialisation."""
         mode = knobs.compilation.instrumentation_mode
-        runtime = knobs.runtime
-        return self.debug, runtime.debug, mode, self.sanitize, runtime.sanitize, runtime.sanitize_overflow
+        runtime, revision = knobs.runtime, SOURCES["revision"]
+        return self.debug, runtime.debug, mode, self.sanitize, runtime.sanitize, runtime.sanitize_overflow, revision
 
     def _pack_args(
         self, backend: Any, kwargs: dict[str, Any], bound_args: dict[str, Any], specialization: Sequence[Any], options: Any
@@ -203,6 +217,8 @@ class JITFunction(KernelInterface, LanguageFunction):
 
             raise wrong_option(self, error, list(specialization.options)) from None
         self._globals = collect_globals(self)
+        if captured := globals_of_constants(specialization.constants.values()):
+            self._argument_globals[specialization.key] = captured
         if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):
             return None
         source = specialization.source()
@@ -251,7 +267,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         if data["name"] not in (name, self.fn.__name__, self.fn.__qualname__):
             raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {name}")
         specialization = Specialization.from_data(self, data)
-        kernels, _, target, backend, _ = self.device_caches[driver.active.get_current_device()]
+        kernels, keys, target, backend, _ = self.device_caches[driver.active.get_current_device()]
+        self.forget_old_source(kernels, keys)
         found = kernels.get(specialization.key)
         return found if found is not None else self.compile_for(specialization, target, backend, kernels, True)
 

@@ -28,7 +28,10 @@ from typing import Any, NamedTuple
 from tilework import knobs
 from tilework.backends.cpu import launcher_layout as native
 from tilework.language import core as tl
+from tilework.language.function import SOURCES
+from tilework.runtime.compiled import CompiledKernel
 from tilework.runtime.driver import driver
+from tilework.runtime.globals import Captured
 from tilework.runtime.host import CpuDriver, NativeLauncher
 from tilework.runtime.own_code import own_object
 from tilework.runtime.tensor_places import tensor_facts, tensor_places
@@ -226,7 +229,7 @@ def describe(
     from tilework.backends.cpu.pool import POOL
 
     active = driver._active
-    run = getattr(kernel, "_launch", None)
+    run = kernel._loaded.launch if isinstance(kernel, CompiledKernel) else None
     if type(active) is not CpuDriver or type(run) is not NativeLauncher or not (callable(grid) or type(grid) is tuple):
         return None
     if run.needs_scratch:  # the allocator is asked at every launch
@@ -266,7 +269,7 @@ def describe(
         ctypes.addressof(POOL.words), tuple(g for g, _, _ in chosen), slots,
     )  # fmt: skip
     watched, hooks = watches(fn, kernel, run, active, kernels, key)
-    if any(hooks) or (captured := captured_globals(fn)) is None:
+    if any(hooks) or (captured := captured_globals({**(fn._globals or {}), **fn._argument_globals.get(key, {})})) is None:
         return None
     given = {name: None if name in names else value for name, value in zip(fn.arg_names, values, strict=True)}
     return (
@@ -310,10 +313,12 @@ def watches(
         (fn, "pre_run_hooks", fn.pre_run_hooks),
         (fn, "device_caches", fn.device_caches),
         (fn, "_globals", fn._globals),
-        (kernel, "_launch", run),
+        (kernel, "_loaded", kernel._loaded),
+        (kernel._loaded, "launch", run),
         (kernel, "function", kernel.function),
     ]
     flat: list[Any] = [fn.device_caches, 0, fn.device_caches[0], kernels, key, kernel]
+    flat += [SOURCES, "revision", SOURCES["revision"]]
     for holder, name in knobs.places(knobs.runtime, "num_threads"):
         flat += [holder, name, holder.get(name, native.MISSING)]
     for holder, name, value in members:
@@ -321,11 +326,13 @@ def watches(
     return tuple(flat), (fn.pre_run_hooks, enter.calls, leave.calls)
 
 
-def captured_globals(fn: Any) -> list[Any] | None:
+def captured_globals(found: Captured) -> list[Any] | None:
     """Watches of the globals that the kernel reads, which the launch has found unchanged; None if one can change inside."""
     flat: list[Any] = []
-    for name, scope in ((name, scope) for (name, _), (_, scope) in (fn._globals or {}).items()):
+    for name, scope in ((name, scope) for (name, _), (_, scope) in found.items()):
         value = scope.get(name)
+        if type(scope) is not dict:
+            return None
         flat += [scope, name, value]
         if isinstance(value, tl.constexpr):
             flat += [vars(value), "value", value.value]

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilework.language import core as tl
+from tilework.language.constant_text import constant_text
 from tilework.language.function import JITCallable
 from tilework.runtime.specialize import Spec, parse_attr
 
@@ -32,7 +33,7 @@ class Specialization:
         for index, (name, value, (type, key)) in enumerate(zip(fn.arg_names, values, specs, strict=True)):
             signature[name] = type
             collect(type, key, value, (index,), constants, attrs)
-        text = str([(type, key_text(key)) for type, key in specs]) + str({k: key_text(v) for k, v in options.items()})
+        text = constant_text(list(specs)) + constant_text(options)
         return cls(fn, signature, constants, attrs, options, text)
 
     def source(self) -> Any:
@@ -111,15 +112,6 @@ def collect(
         constants[path] = value.value if isinstance(value, tl.constexpr) else value
     elif facts := parse_attr(key):
         attrs[path] = facts
-
-
-def key_text(key: Any) -> Any:
-    """A key as it stands in the cache key; functions are named by their hash."""
-    if isinstance(key, JITCallable):
-        return key.cache_key
-    if isinstance(key, tuple | list):
-        return type(key)([key_text(item) for item in key]) if type(key) in (tuple, list) else tuple(map(key_text, key))
-    return key
 
 
 def encode(value: Any, is_plain: bool = False) -> Any:
