@@ -10,6 +10,7 @@ and the IR are imported where a compilation first needs them: a kernel that is f
 
 import hashlib
 import json
+import re
 import time
 import warnings
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +27,7 @@ from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
 from tilework.runtime import cache
 from tilework.runtime.cache import get_cache_key
-from tilework.runtime.compiled import CompiledKernel, LazyDict
+from tilework.runtime.compiled import CompiledKernel, LazyDict, by_stage
 from tilework.runtime.driver import driver
 
 __all__ = [
@@ -100,6 +101,14 @@ class ASTSource:
         """What the first stage starts from: the module before any pass."""
         return self.module(options)
 
+    def make_ir(self, target: GPUTarget, options: Any, codegen_fns: Any, module_map: Any, context: Any) -> Any:
+        """The module before any pass, as `context` shows modules; what the target implies is asked of its backend."""
+        return context.adopt(self.module(frontend_options(target, options)))
+
+    def parse_options(self) -> dict[str, Any]:
+        """Compile options that the source itself implies."""
+        return {}
+
     def module(self, options: FrontendOptions) -> Any:
         """The module before any pass."""
         from tilework.frontend.generator import compile_to_ttir
@@ -109,9 +118,9 @@ class ASTSource:
 
 
 class IRSource:
-    """An IR file; its extension says which stage it is the product of."""
+    """An IR file; its extension says which stage it is the product of. Nothing else is needed to read it."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, context: Any = None, backend: Any = None) -> None:
         self.path = Path(path)
         self.ext = self.path.suffix.lstrip(".")
         if self.ext not in (*IR_STAGES, *TEXT_STAGES):
@@ -127,6 +136,16 @@ class IRSource:
     def product(self, options: FrontendOptions) -> Any:
         """The product of the stage that the file names."""
         return self.module(options) if self.ext in IR_STAGES else self.text
+
+    def make_ir(self, target: GPUTarget, options: Any, codegen_fns: Any, module_map: Any, context: Any) -> Any:
+        """The product of the stage that the file names, a module as `context` shows modules."""
+        product = self.product(frontend_options(target, options))
+        return context.adopt(product) if self.ext in IR_STAGES else product
+
+    def parse_options(self) -> dict[str, Any]:
+        """Compile options that the text implies: TTGIR says for how many warps it is."""
+        found = re.search(r'"ttg\.num-warps" = (\d+) : i32', self.text)
+        return {} if found is None else {"num_warps": int(found[1])}
 
     def module(self, options: FrontendOptions) -> Any:
         """The module as it stands in the file; ops without a location, and all with USE_IR_LOC, are located there."""
@@ -266,7 +285,7 @@ def compile(
         start = time.perf_counter()
         paths = cache.store_entry(key, name, files)
         timer.store_results = microseconds(start)
-    kernel = CompiledKernel(source, by_stage(files), paths, key)
+    kernel = CompiledKernel(source, paths, key, by_stage(files))
     if (listener := knobs.compilation.listener) is not None:
         listener(src=source, metadata=kernel.metadata._asdict(), metadata_group=paths, times=timer.times(), cache_hit=hit)
     return kernel
@@ -303,12 +322,17 @@ def build(
     """Run the stages; the files of the cache entry. `given` are the options that the user named."""
     start = time.perf_counter()
     stages = remaining_stages(source, backend, options)
+    facts: dict[str, Any] = {}
     if (inspect := knobs.runtime.add_stages_inspection_hook) is not None:
-        inspect(backend, stages, options, 0, target.arch)
+        offer = getattr(backend, "offer_stages", None)
+        if offer is not None:
+            stages = offer(inspect, stages, options, facts)
+        else:
+            inspect(backend, stages, options, 0, target.arch)
     product = source.product(frontend_options(target, options))
     name = cache.file_stem(source.name)
     files = {f"{name}.source": stage_data(product)}
-    facts: dict[str, Any] = {"name": source.name if isinstance(product, str) else kernel_symbol(product)}
+    facts["name"] = source.name if isinstance(product, str) else kernel_symbol(product)
     overrides = Overrides(source, name, options, stages)
     binary = last_stage(backend, stages, overrides.last or source.ext, options)
     timer.ir_initialization += microseconds(start)
@@ -384,11 +408,6 @@ def kernel_symbol(module: Any) -> str:
         if op.name == "tt.func" and op.properties.get("sym_visibility", None) is not None
         and op.properties["sym_visibility"].data == "public"
     )  # fmt: skip
-
-
-def by_stage(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Files by their extension."""
-    return {file.rpartition(".")[2]: data for file, data in files.items() if not file.startswith("__grp__")}
 
 
 def version() -> str:

@@ -187,4 +187,4 @@ def kernel_of(
     else:
         source = SimpleNamespace(signature=dict(signature or {}))
     files = {"json": json.dumps(known | facts).encode(), known["binary_ext"]: binary}
-    return CompiledKernel(source, files, {}, "0")
+    return CompiledKernel(source, {}, "0", files)

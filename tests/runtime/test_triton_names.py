@@ -136,3 +136,237 @@ def test_small_functions() -> None:
     assert all(_utils.get_primitive_bitwidth(name) == width for name, width in bits) and len(_utils.BITWIDTH_DICT) == 48
     assert _utils.is_namedtuple(Pair) and not _utils.is_namedtuple(Pair(1, 2)) and not _utils.is_namedtuple(tuple)
     assert [n for n in range(-4, 9) if _utils.is_power_of_two(n)] == [0, 1, 2, 4, 8]
+
+
+STAGES = """
+import triton, triton.language as tl
+from triton._C.libtriton import ir, llvm, nvidia, passes
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import ASTSource, CompiledKernel, IRSource, make_backend
+
+@triton.jit
+def helper(x):
+    return tl.exp(x)
+
+@triton.jit
+def kernel(x, n, B: tl.constexpr):
+    for i in range(n):
+        p = x + i * B + tl.arange(0, B)
+        tl.store(p, helper(tl.load(p)))
+
+target = GPUTarget("cuda", 90, 32)
+backend = make_backend(target)
+options = backend.parse_options({"num_warps": 2})
+context = ir.context()
+ir.load_dialects(context)
+backend.load_dialects(context)
+source = ASTSource(kernel, {"x": "*fp32", "n": "i32", "B": "constexpr"}, {"B": 128}, {(0,): [["tt.divisibility", 16]]})
+make = lambda: source.make_ir(target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)
+module = make()
+assert isinstance(module, ir.module) and module.verify() and module.context is context
+assert module.get_entry_func_name() == "kernel" and not module.has_function("other")
+assert module.get_function_signature(module.get_function("kernel")) == ["*f32", "i32"]
+
+seen, names = {}, []
+def walk(op):
+    names.append(op.get_name())
+    seen[op.get_name()] = op
+module.walk(walk)
+assert names[-2:] == ["tt.func", "builtin.module"] and names.index("scf.yield") < names.index("scf.for")
+assert seen["tt.call"].get_flat_symbol_ref_attr("callee").startswith("__main__.helper") or "helper" in seen["tt.call"].get_flat_symbol_ref_attr("callee")
+load, store = seen["tt.load"], seen["tt.store"]
+assert load.get_bool_attr("isVolatile") is False and load.get_str_attr("absent") is None
+assert seen["tt.call"].get_operand(0).id() == load.get_result(0).id() and str(load.get_result(0).get_type()) == "tensor<128xf32>"
+body = store.get_block()
+assert body.id() == load.get_block().id() and body.has_terminator() and body.get_num_arguments() == 1
+assert body.get_parent().id() == seen["scf.for"].get_region(0).id() and seen["builtin.module"].get_block() is None
+assert "loc(" in str(module) and "loc(" not in module.str_nodebug() and "%arg0" in module.str_nodebug()
+
+metadata = {}
+ttgir = backend.make_ttgir(backend.make_ttir(module, metadata, options, 90), metadata, options, 90)
+assert ttgir.get_int_attr("ttg.num-warps") == 2 and "#blocked" in str(ttgir)
+types = []
+ttgir.walk(lambda op: types.append(str(op.get_result(0).get_type())) if op.get_name() == "tt.load" else None)
+assert types[0].startswith("tensor<128xf32, #ttg.blocked<{sizePerThread"), types
+llir = backend.make_llir(ttgir, metadata, options, 90)
+ptx = backend.make_ptx(llir, metadata, options, 90)
+assert metadata["shared"] == 0 and metadata["num_warps"] == 2 and metadata["name"] == "kernel" and ".target sm_90a" in ptx
+assert ".target sm_80" in backend.make_ptx(backend.make_llir(ttgir, {}, options, 80), {}, options, 80)
+
+other, pm = make(), ir.pass_manager(context)
+passes.common.add_inliner(pm)
+passes.ttir.add_convert_to_ttgpuir(pm, "cuda:90", 2, 32, 1)
+passes.ttgpuir.add_coalesce(pm)
+passes.ttgpuir.add_pipeline(pm, 3, False)
+pm.run(other, "mine")
+assert "#blocked" in str(other) and "tritongpu-coalesce" in pm.get_pipeline_str()
+try:
+    passes.ttgpuir.add_hoist_tmem_alloc(pm, True)
+except NotImplementedError as error:
+    assert "tritongpu-hoist-tmem-alloc" in str(error)
+
+linked = llvm.to_module(ttgir, llvm.context())
+llvm.link_extern_libs(linked, [])
+llvm.optimize_module(linked, llvm.OPTIMIZE_O3)
+assert "ptx_kernel" in str(linked)
+
+compiled = triton.compile(source, target=target)
+again = CompiledKernel(source, compiled.metadata_group, compiled.hash)
+assert again.asm["ttir"] == compiled.asm["ttir"] and again.metadata == compiled.metadata and again.name == "kernel"
+file = next(path for name, path in compiled.metadata_group.items() if name.endswith(".ttgir"))
+read = IRSource(file, context, backend)
+assert read.parse_options() == {"num_warps": 4}
+assert read.make_ir(target, options, None, None, context).get_entry_func_name() == "kernel"
+assert ir.parse_mlir_module(file, context).get_int_attr("ttg.num-warps") == 4
+assert (int(ir.MEM_SEMANTIC.ACQUIRE_RELEASE), int(ir.EVICT_LAST), ir.CACHE_MODIFIER.CG.name, ir.NONE) == (4, 3, "CG", ir.CACHE_MODIFIER.NONE)
+"""
+
+
+def test_the_compiler_driven_by_hand(run) -> None:
+    """Sources make modules, backends have their stages as methods, passes can be run one by one."""
+    run(STAGES)
+
+
+HOOK = """
+import numpy as np, triton, triton.language as tl
+from triton import knobs
+from triton.backends.compiler import GPUTarget, Language
+
+@triton.jit
+def kernel(x):
+    tl.store(x, tl.load(x) + 1)
+
+log = []
+def hook(backend, stages, options, language, capability):
+    log.append((list(stages), language is Language.TRITON, capability))
+    ttir, ptx = stages["ttir"], stages["ptx"]
+    def mine(module, metadata):
+        module = backend.make_ttir(module, metadata, options, capability)
+        log.append(type(module).__name__)
+        return module
+    stages["ttir"] = mine
+    stages["ptx"] = lambda text, metadata: log.append(sorted(metadata)) or ptx(text, metadata) + "// mine\\n"
+
+knobs.runtime.add_stages_inspection_hook = hook
+source = triton.compiler.ASTSource(kernel, {"x": "*fp32"})
+compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+assert log[0] == (["ttir", "ttgir", "llir", "ptx", "cubin"], True, 90) and log[1] == "module" and "name" in log[2]
+assert compiled.asm["ptx"].endswith("// mine\\n") and compiled.asm["cubin"]
+"""
+
+
+def test_the_stages_hook_gets_functions_of_product_and_metadata(run) -> None:
+    run(HOOK)
+
+
+def test_linear_layouts_as_tritons_class() -> None:
+    from tilework.triton.tools.linear_layout import LinearLayout
+
+    layout = LinearLayout.from_bases(
+        [("register", [[0, 1], [0, 2]]), ("lane", [[1, 0]]), ("block", [])], ["dim0", "dim1"]
+    )
+    assert (
+        str(layout)
+        == repr(layout)
+        == (
+            "\n - register=1 -> (0, 1)\n   register=2 -> (0, 2)\n - lane=1 -> (1, 0)\n - block is a size 1 dimension\n"
+            "where out dims are: [dim0 (size 2), dim1 (size 4)]"
+        )
+    )
+    assert str(LinearLayout()) == "\n(empty layout)" and LinearLayout().bases == [] and LinearLayout().apply({}) == {}
+    assert layout.bases == [("register", [[0, 1], [0, 2]]), ("lane", [[1, 0]]), ("block", [])]
+    assert layout.out_dims == [("dim0", 2), ("dim1", 4)] and (layout.num_in_dims, layout.num_out_dims) == (3, 2)
+    assert (layout.get_in_dim_names(), layout.get_out_dim_names()) == (["register", "lane", "block"], ["dim0", "dim1"])
+    assert layout.is_surjective() and layout.is_injective() and layout.is_invertible()
+    assert layout.apply({"register": 3, "lane": 1, "block": 0}) == {"dim0": 1, "dim1": 3}
+    assert layout.get_matrix_view() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
+    assert layout.invert() == layout.pseudoinvert() and layout.invert().out_dims == [
+        ("register", 4),
+        ("lane", 2),
+        ("block", 1),
+    ]
+    lanes, warps = (
+        LinearLayout.identity_1d(4, "lane", "dim0"),
+        LinearLayout.identity_1d(size=2, inDim="warp", outDim="dim0"),
+    )
+    product = lanes * warps
+    lanes *= warps
+    assert lanes == product and product != warps and product.bases == [("lane", [[1], [2]]), ("warp", [[4]])]
+    assert LinearLayout.strided_1d(4, 2, "r", "d").bases == [("r", [[2], [4]])]
+    assert LinearLayout.strided_1d(4, 2, "r", "d").out_dims == [("d", 8)] and LinearLayout.zeros_1d(
+        4, "r", "d", 8
+    ).out_dims == [("d", 8)]
+    assert LinearLayout.identity_1d(4, "r", "d").compose(LinearLayout.strided_1d(4, 2, "d", "e")).bases == [
+        ("r", [[2], [4]])
+    ]
+    assert product.invert_and_compose(product).apply({"lane": 3, "warp": 1}) == {"lane": 3, "warp": 1}
+    shared = LinearLayout.from_bases([("offset", [[0, 1], [1, 0]]), ("block", [])], ["dim0", "dim1"])
+    assert shared.get_shared_view(
+        False
+    ) == "[[(0:0),(0:1)]\n[ (1:0),(1:1)]]\n" and "Offset: 3 -> (1,1)" in shared.get_shared_view(True)
+    threads = LinearLayout.from_bases(
+        [("register", []), ("lane", [[0, 1]]), ("warp", [[1, 0]]), ("block", [])], ["dim0", "dim1"]
+    )
+    assert threads.get_distributed_view(False) == "[[T0:0, T1:0]\n[ T2:0, T3:0]]\n" and threads.get_distributed_view(
+        True
+    ).startswith("Warp0:\n")
+    wide = LinearLayout.from_bases([("r", [[1], [2]])], ["d"], [8], require_surjective=False)
+    assert not wide.is_surjective() and not LinearLayout.from_bases([("r", [[2]])], ["d"]).is_surjective()
+    for wrong, message in [
+        (lambda: LinearLayout.from_bases([("r", [[1]])], ["d"], None, False), "must be provided"),
+        (lambda: LinearLayout.from_bases([("r", [[1]])], ["d"], [2, 2]), "the same length"),
+        (lambda: LinearLayout.from_bases([("r", [[1]])], ["d"], [8]), "require_surjective"),
+        (lambda: LinearLayout.identity_1d(3, "r", "d"), "power"),
+        (lambda: layout.apply({"register": 1}), "all ins"),
+        (lambda: wide.invert(), "inverse"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            wrong()
+    for wrong in (
+        lambda: product == 3,
+        lambda: product * 3,
+        lambda: hash(product),
+        lambda: LinearLayout.from_bases({"r": [[1]]}, ["d"]),
+    ):  # pyright: ignore
+        with pytest.raises(TypeError):
+            wrong()
+
+
+SASS = """
+	code for sm_90
+		Function : loop
+	.headerflags	@"EF_CUDA_TEXMODE_UNIFIED"
+        /*0000*/                   LDC R1, c[0x0][0x28] ;                        /* 0x00000a00ff017b82 */
+                                                                                 /* 0x000fe20000000800 */
+        /*0010*/                   IADD3 R2, R2, 0x1, RZ ;                       /* 0x0000000102027810 */
+                                                                                 /* 0x004fc80007ffe0ff */
+        /*0020*/              @P0  BRA 0x10 ;                                    /* 0xfffffffc00f80947 */
+                                                                                 /* 0x000fea000383ffff */
+        /*0030*/                   EXIT ;                                        /* 0x000000000000794d */
+                                                                                 /* 0x000fea0003800000 */
+		Function : other
+        /*0000*/                   EXIT ;                                        /* 0x000000000000794d */
+                                                                                 /* 0x000fea0003800000 */
+"""
+
+
+def test_disassembly_shows_the_first_function_with_labels() -> None:
+    from tilework import knobs
+    from tilework.triton.tools import disasm
+
+    assert disasm.shown(SASS) == (
+        "Function:loop\n--:-:-:-:1\tLDC R1, c[0x0][0x28];\nLBB0:\n04:-:-:Y:4\tIADD3 R2, R2, 0x1, RZ;\n"
+        "--:-:-:-:5\t@P0  BRA LBB0;\n--:-:-:-:5\tEXIT;\n"
+    )
+    assert disasm.shown("no kernels\n") == ""
+    if knobs.nvidia.find_tool("cuobjdump") is None:
+        with pytest.raises(RuntimeError, match="Cannot find cuobjdump"):
+            disasm.path_to_cuobjdump()
+
+
+def test_cublas_says_what_is_missing() -> None:
+    torch = pytest.importorskip("torch")
+    from tilework.triton._C.libtriton.cublas import CublasLt
+
+    with pytest.raises(RuntimeError, match="a tensor on a CUDA device"):
+        CublasLt(torch.empty(16))

@@ -22,13 +22,13 @@ DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """One value per option; frozen, because its hash is part of the cache key."""
+    """One value per option, in Triton's order; frozen, because its hash is part of the cache key."""
 
     num_warps: int = 4
     num_ctas: int = 1
     num_stages: int = 3
+    warp_size: int = 1
     maxnreg: int | None = None
-    arch: str | None = None
     ptx_version: int | None = None
     ptx_options: str | None = None
     ir_override: str | None = None
@@ -36,18 +36,18 @@ class CompileOptions:
     enable_reflect_ftz: bool = True
     launch_cooperative_grid: bool = False
     launch_pdl: bool = False
-    debug: bool = False
-    sanitize_overflow: bool = True
-    sanitize: bool | str = False  # or "strict" or "race"
-    extern_libs: tuple[tuple[str, str], ...] = ()
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "ieee"
     allowed_dot_input_precisions: tuple[str, ...] = DOT_PRECISIONS
     max_num_imprecise_acc_default: int = 0
+    extern_libs: tuple[tuple[str, str], ...] = ()
+    debug: bool = False
     backend_name: str = "cpu"
-    warp_size: int = 1
+    sanitize_overflow: bool = True
+    arch: str | None = None
     instrumentation_mode: str = ""
+    sanitize: bool | str = False  # or "strict" or "race"
     cluster_dims: tuple[int, int, int] = field(default=(1, 1, 1))
 
     def __post_init__(self) -> None:

@@ -104,6 +104,13 @@ class AttributeText:
         """`attribute` without alias for itself."""
         return self._write(self, attribute)
 
+    def written_out(self, attribute: Attribute) -> str:
+        """`attribute` with every alias replaced by what it stands for."""
+        text = self.of(attribute)
+        while MARK.search(text):
+            text = re.sub(f"#{MARK.pattern}", lambda match: self._definitions[int(match[1])].text, text)
+        return text
+
     def location(self, location: LocationAttr) -> str:
         """`` loc(#loc3)``, what follows an op."""
         return f" loc(#\x00{self._alias(location, 'loc', location_definition, deferred=True)}\x01)"

@@ -286,12 +286,18 @@ def source_lines(fn: Callable[..., Any]) -> list[str]:
 class KernelParam:
     """One parameter of a jit function and how it is specialised."""
 
-    def __init__(self, num: int, param: inspect.Parameter, do_not_specialize: bool, no_alignment: bool) -> None:
+    def __init__(
+        self,
+        num: int,
+        param: inspect.Parameter,
+        do_not_specialize: bool,
+        do_not_specialize_on_alignment: bool,
+    ) -> None:
         self.num = num
         self._param = param
         self.name = param.name
         self.do_not_specialize = do_not_specialize
-        self.do_not_specialize_on_alignment = no_alignment
+        self.do_not_specialize_on_alignment = do_not_specialize_on_alignment
 
     @cached_property
     def _note(self) -> str:

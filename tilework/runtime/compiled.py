@@ -36,9 +36,9 @@ class LazyDict:
         self.extras.clear()
         return self.data
 
-    def add(self, compute: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        """Merge the result of `compute(*args)` in when the dictionary is needed."""
-        self.extras.append((compute, args))
+    def add(self, func: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Merge the result of `func(*args)` in when the dictionary is needed."""
+        self.extras.append((func, args))
 
 
 class AsmDict(Mapping[str, Any]):
@@ -89,15 +89,28 @@ class Loaded:
         return Loaded, ()
 
 
+def by_stage(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files by their extension."""
+    return {file.rpartition(".")[2]: data for file, data in files.items() if not file.startswith("__grp__")}
+
+
+def read(path: Any) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
 class CompiledKernel:
     """See the module docstring."""
 
-    def __init__(self, src: Any, files: Mapping[str, bytes], paths: Mapping[str, str], hash: str) -> None:
+    def __init__(
+        self, src: Any, metadata_group: Mapping[str, Any], hash: str, _files: Mapping[str, bytes] | None = None
+    ) -> None:
+        """`metadata_group` has the path of each file of the cache entry; `_files` their contents by stage, if they are known."""
         self.src = src
         self.hash = hash
-        data = json.loads(files["json"])
-        self.metadata = make_metadata(data)
-        self.metadata_group = dict(paths)
+        self.metadata_group = dict(metadata_group)
+        files = _files if _files is not None else by_stage({name: read(path) for name, path in metadata_group.items()})
+        self.metadata = make_metadata(json.loads(files["json"]))
         self.name: str = self.metadata.name
         self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
         self.asm = AsmDict({stage: product for stage, product in files.items() if stage != "json"})

@@ -81,8 +81,19 @@ class JITFunction(KernelInterface, LanguageFunction):
     cache_hook: Callable[..., Any] | None = None
     compiled_hook: Callable[..., Any] | None = None
 
-    def __init__(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        LanguageFunction.__init__(self, fn, *args, **kwargs)
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        version: Any = None,
+        do_not_specialize: Iterable[str | int] | None = None,
+        do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+        repr: Callable[[Any], str] | None = None,
+        launch_metadata: Callable[..., Any] | None = None,
+    ) -> None:
+        settings = (version, do_not_specialize, do_not_specialize_on_alignment, debug, noinline, repr, launch_metadata)
+        LanguageFunction.__init__(self, fn, *settings)
         self.device_caches: dict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
         self._globals: Any = None
         self._argument_globals: dict[str, Any] = {}
@@ -349,10 +360,10 @@ def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
     return base.fn.__code__.co_filename, base.def_line
 
 
-def create_function_from_signature(signature: Any, kernel_params: Sequence[KernelParam], backend: Any) -> Any:
+def create_function_from_signature(sig: Any, kparams: Sequence[KernelParam], backend: Any) -> Any:
     """The binder of a kernel, under the name Triton's tests use; returns (bound arguments, specialisation, options)."""
-    names = list(signature.parameters)
-    bind = make_binder(SimpleNamespace(params=list(kernel_params), arg_names=names, __name__="bind", __qualname__="bind"))  # pyright: ignore[reportArgumentType]
+    names = list(sig.parameters)
+    bind = make_binder(SimpleNamespace(params=list(kparams), arg_names=names, __name__="bind", __qualname__="bind"))  # pyright: ignore[reportArgumentType]
 
     def dynamic_func(*args: Any, **kwargs: Any) -> Any:
         values, specs, _, options = bind(*args, **kwargs)

@@ -1,20 +1,25 @@
-"""What Triton's native module is asked for by its tests, as far as it means something here.
-
-`ir` is our dialects, `llvm` the binding to LLVM, `nvidia` the CUDA backend; they are loaded when they are used.
-"""
+"""What programs ask of Triton's native module, as far as it means something here; each part is loaded when it is used."""
 
 from importlib import import_module
 from typing import Any
 
 from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating_env_vars
+from tilework.knobs import getenv
 from tilework.runtime.specialize import native_specialize_impl
 
-__all__ = ["get_cache_invalidating_env_vars", "native_specialize_impl"]
+PARTS = ("ir", "linear_layout", "llvm", "nvidia", "passes")
+__all__ = ["get_cache_invalidating_env_vars", "getenv", "getenv_bool", "native_specialize_impl", *PARTS]
 
-LAZY = {"ir": "tilework.ir", "llvm": "llvmlite.binding", "nvidia": "tilework.backends.cuda"}
+
+def getenv_bool(name: str, default: bool) -> bool:
+    """Whether a variable says yes; `default` if it is not set."""
+    from tilework.knobs import TRUE
+
+    text = getenv(name)
+    return default if text is None else text.lower() in TRUE
 
 
 def __getattr__(name: str) -> Any:
-    if name not in LAZY:
+    if name not in PARTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(LAZY[name])
+    return import_module(f"{__name__}.{name}")

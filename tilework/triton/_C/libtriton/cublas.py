@@ -1,0 +1,158 @@
+"""Matrix products by cuBLAS, for comparison: `CublasLt(workspace).matmul(a, b, c)` is ``c = a @ b.T``.
+
+The library is loaded with ctypes when the first `CublasLt` is made: one that the process has already, one of NVIDIA's wheels,
+or one that the system finds. Where there is none that is a RuntimeError.
+
+cuBLAS stores matrices by columns; a row-major matrix is a column-major one transposed. So the product that is asked for,
+C[m, n] = A[m, k] B[n, k]^T by rows, is C^T = B A^T by columns: the first operand is B, transposed, the second A.
+"""
+
+import ctypes
+import ctypes.util
+import glob
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+FP32, FP16, BF16, FP8E4M3 = 0, 2, 14, 28  # cudaDataType_t
+DATA_TYPES = {"float32": FP32, "float16": FP16, "bfloat16": BF16, "float8_e4m3fn": FP8E4M3}
+COMPUTE_FP32 = 68  # cublasComputeType_t
+TRANSPOSE_A, TRANSPOSE_B = 3, 4  # cublasLtMatmulDescAttributes_t
+MAX_WORKSPACE = 1  # cublasLtMatmulPreferenceAttributes_t
+NO, YES = 0, 1  # cublasOperation_t
+NAMES = ("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so")
+RESULT_BYTES = 96  # of cublasLtMatmulHeuristicResult_t; the algorithm is its first 64
+HANDLE = ctypes.c_void_p
+
+
+def candidates() -> Iterator[str]:
+    """Where the library may be: in NVIDIA's wheels, then wherever the system looks."""
+    for folder in sys.path:
+        for pattern in ("nvidia/cu*/lib/libcublasLt.so.*", "nvidia/cublas/lib/libcublasLt.so.*"):
+            yield from sorted(glob.glob(os.path.join(folder, pattern)), reverse=True)
+    yield from NAMES
+    if (found := ctypes.util.find_library("cublasLt")) is not None:
+        yield found
+
+
+@cache
+def library() -> Any:
+    """cuBLAS; a RuntimeError where it is not installed."""
+    for path in candidates():
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    raise RuntimeError("cublasLt is not on this machine: install nvidia-cublas (pip) or a CUDA toolkit")
+
+
+def check(name: str, status: int) -> None:
+    if status != 0:
+        raise RuntimeError(f"{name} failed with the cuBLAS status {status}")
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Call a function of the library; its status must be success."""
+    check(name, getattr(library(), name)(*arguments))
+
+
+class CublasLt:
+    """A handle, with memory on the GPU that products may use."""
+
+    def __init__(self, workspace: Any) -> None:
+        if getattr(workspace, "device", None) is None or workspace.device.type != "cuda":
+            raise RuntimeError("the workspace of CublasLt is a tensor on a CUDA device")
+        self.workspace = workspace
+        self.bytes = workspace.numel() * workspace.element_size()
+        self.handle = HANDLE()
+        call("cublasLtCreate", ctypes.byref(self.handle))
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", None):
+            library().cublasLtDestroy(self.handle)
+
+    def matmul(self, a: Any, b: Any, c: Any) -> None:
+        """``c = a @ b.T``."""
+        self.product(a, b, c, c, 1.0, 0.0)
+
+    def gemm(self, a: Any, b: Any, c: Any, d: Any, alpha: float, beta: float) -> None:
+        """``d = alpha * a @ b.T + beta * c``."""
+        self.product(a, b, c, d, alpha, beta)
+
+    def product(self, a: Any, b: Any, c: Any, d: Any, alpha: float, beta: float) -> None:
+        check_operands(a, b, c, d)
+        (m, k), n = a.shape, b.shape[0]
+        types = [DATA_TYPES[dtype_name(tensor)] for tensor in (b, a, c, d)]
+        if types[2] == FP8E4M3:
+            types[2] = FP16  # what is added to an fp8 result is wider; here it is nothing
+        operation = HANDLE()
+        call("cublasLtMatmulDescCreate", ctypes.byref(operation), COMPUTE_FP32, FP32)
+        layouts = [HANDLE() for _ in types]
+        preference = HANDLE()
+        try:
+            self.set(operation, TRANSPOSE_A, YES)
+            self.set(operation, TRANSPOSE_B, NO)
+            for layout, kind, (rows, columns) in zip(layouts, types, [(k, n), (k, m), (n, m), (n, m)], strict=True):
+                sizes = ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(rows)
+                call("cublasLtMatrixLayoutCreate", ctypes.byref(layout), kind, *sizes)
+            call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
+            room = ctypes.byref(ctypes.c_uint64(self.bytes)), ctypes.c_size_t(8)
+            call("cublasLtMatmulPreferenceSetAttribute", preference, MAX_WORKSPACE, *room)
+            self.run(operation, layouts, preference, (b, a, c, d), alpha, beta)
+        finally:
+            for layout in layouts:
+                library().cublasLtMatrixLayoutDestroy(layout)
+            library().cublasLtMatmulPreferenceDestroy(preference)
+            library().cublasLtMatmulDescDestroy(operation)
+
+    @staticmethod
+    def set(operation: Any, attribute: int, value: int) -> None:
+        """An attribute of 32 bits."""
+        size = ctypes.c_size_t(4)
+        call("cublasLtMatmulDescSetAttribute", operation, attribute, ctypes.byref(ctypes.c_int32(value)), size)
+
+    def run(
+        self, operation: Any, layouts: list[Any], preference: Any, tensors: tuple[Any, ...], alpha: float, beta: float
+    ) -> None:
+        """Ask for the best algorithm, and use it on the current stream."""
+        result, count = (ctypes.c_uint8 * RESULT_BYTES)(), ctypes.c_int(0)
+        found = ctypes.byref(result), ctypes.byref(count)
+        call("cublasLtMatmulAlgoGetHeuristic", self.handle, operation, *layouts, preference, 1, *found)
+        if count.value == 0:
+            raise RuntimeError("cuBLAS has no algorithm for these operands")
+        b, a, c, d = (HANDLE(tensor.data_ptr()) for tensor in tensors)
+        factor, addend = ctypes.byref(ctypes.c_float(alpha)), ctypes.byref(ctypes.c_float(beta))
+        product = factor, b, layouts[0], a, layouts[1], addend, c, layouts[2], d, layouts[3]
+        space = HANDLE(self.workspace.data_ptr()), ctypes.c_size_t(self.bytes)
+        stream = HANDLE(current_stream(self.workspace))
+        call("cublasLtMatmul", self.handle, operation, *product, ctypes.byref(result), *space, stream)
+
+
+def dtype_name(tensor: Any) -> str:
+    return str(tensor.dtype).rsplit(".", 1)[-1]
+
+
+def check_operands(a: Any, b: Any, c: Any, d: Any) -> None:
+    """What cuBLAS takes: matrices without gaps on a GPU, A and B of one type, shapes that fit."""
+    for name, tensor in (("A", a), ("B", b), ("C", c), ("D", d)):
+        if tensor.device.type != "cuda":
+            raise RuntimeError(f"{name} is not on a CUDA device")
+        if tensor.ndim != 2 or not tensor.is_contiguous():
+            raise RuntimeError(f"{name} must be a contiguous matrix, and has shape {tuple(tensor.shape)}")
+        if dtype_name(tensor) not in DATA_TYPES:
+            raise RuntimeError(f"{name} has dtype {tensor.dtype}; cuBLAS products take {', '.join(DATA_TYPES)}")
+    if a.dtype != b.dtype or c.dtype != d.dtype:
+        raise RuntimeError("A and B have one dtype, and so have C and D")
+    if c is not d and dtype_name(d).startswith("float8"):
+        raise RuntimeError("gemm cannot add to an fp8 result")
+    if a.shape[1] != b.shape[1]:
+        raise RuntimeError(f"A is {tuple(a.shape)} and B {tuple(b.shape)}: B is given transposed, both end with K")
+    if tuple(c.shape) != (a.shape[0], b.shape[0]) or c.shape != d.shape:
+        raise RuntimeError(f"C is {tuple(c.shape)}, and A @ B.T is {(a.shape[0], b.shape[0])}")
+
+
+def current_stream(tensor: Any) -> int:
+    """The stream that torch launches on, for the device of a tensor."""
+    return sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream

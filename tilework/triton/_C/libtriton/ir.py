@@ -1,0 +1,387 @@
+"""IR as Triton's native module shows it: handles to modules, operations, blocks, regions and values.
+
+    context = ir.context()
+    module = source.make_ir(target, options, backend.get_codegen_implementation(options), {}, context)
+    module.walk(lambda op: print(op.get_name(), [op.get_operand(i).id() for i in range(op.get_num_operands())]))
+
+A handle wraps an object of xDSL (`wrapped`); `id()` tells whether two handles are about the same one. There is nothing to load
+into a context: every dialect is always there. Modules come from the frontend and from files, and passes change them; there is
+no builder here.
+"""
+
+import builtins
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from xdsl.dialects.builtin import Float16Type, IntegerAttr, IntegerType, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.traits import IsTerminator
+
+from tilework.backends.base import run_passes
+from tilework.ir.attr_text import AttributeText
+from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
+from tilework.ir.snapshot import snapshot_locations
+from tilework.ir.types import PointerType
+from tilework.ir.verify import first_problem
+from tilework.triton._C.libtriton.enums import ENUMERATIONS, MEMBERS
+
+globals().update(MEMBERS | ENUMERATIONS)
+
+__all__ = [
+    "OpState",
+    "attribute",
+    "block",
+    "block_argument",
+    "context",
+    "function",
+    "load_dialects",
+    "location",
+    "module",
+    "op_result",
+    "operation",
+    "parse_mlir_module",
+    "pass_manager",
+    "region",
+    "type",
+    "value",
+    *MEMBERS,
+    *ENUMERATIONS,
+]
+
+
+class context:
+    """What modules belong to. It holds nothing: types and attributes are values here."""
+
+    def adopt(self, wrapped: ModuleOp) -> "module":
+        """The handle of a module that the frontend or the parser made."""
+        return module(wrapped, self)
+
+    def printOpOnDiagnostic(self, value: bool) -> None:
+        """Diagnostics here always show the op's text."""
+
+    def printStackTraceOnDiagnostic(self, value: bool) -> None:
+        """Diagnostics here never show the compiler's own stack."""
+
+
+def load_dialects(context: "context") -> None:
+    """Nothing to do: every dialect is there."""
+
+
+class Handle:
+    """About one object of xDSL."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Handle) and self.wrapped is other.wrapped
+
+    def __hash__(self) -> int:
+        return self.id()
+
+    def id(self) -> int:
+        """The same for every handle of one object, as long as that exists."""
+        return builtins.id(self.wrapped)
+
+
+def text_of(thing: Attribute) -> str:
+    """An attribute, a type or a location as text, all written out."""
+    return AttributeText().written_out(thing)
+
+
+class attribute(Handle):
+    """An attribute of an operation."""
+
+    def __str__(self) -> str:
+        return text_of(self.wrapped)
+
+
+class type(Handle):
+    """The type of a value; equal types are equal handles."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type) and self.wrapped == other.wrapped
+
+    def __hash__(self) -> int:
+        return hash(self.wrapped)
+
+    def __str__(self) -> str:
+        return text_of(self.wrapped)
+
+    def is_integer(self, width: int) -> bool:
+        return isinstance(self.wrapped, IntegerType) and self.wrapped.width.data == width
+
+    def is_fp16(self) -> bool:
+        return isinstance(self.wrapped, Float16Type)
+
+
+class location(Handle):
+    """Where an operation comes from."""
+
+    def __str__(self) -> str:
+        return text_of(self.wrapped)
+
+
+class value(Handle):
+    """What operations take and give."""
+
+    wrapped: SSAValue
+
+    @staticmethod
+    def of(wrapped: SSAValue) -> "value":
+        return (op_result if isinstance(wrapped, OpResult) else block_argument)(wrapped)
+
+    def get_type(self) -> type:
+        return type(self.wrapped.type)
+
+    def get_context(self) -> context:
+        return context()
+
+    def replace_all_uses_with(self, new: "value") -> None:
+        """Every operation that takes this value takes `new`."""
+        self.wrapped.replace_all_uses_with(new.wrapped)
+
+
+class op_result(value):
+    """A value that an operation gives."""
+
+    wrapped: OpResult
+
+    def get_loc(self) -> location:
+        return location(self.wrapped.op.location)
+
+
+class block_argument(value):
+    """A value that a block begins with."""
+
+    wrapped: BlockArgument
+
+
+class region(Handle):
+    """Blocks of an operation."""
+
+    wrapped: Region
+
+    def get_parent_region(self) -> "region | None":
+        outer = self.wrapped.parent.parent_region() if self.wrapped.parent is not None else None
+        return None if outer is None else region(outer)
+
+    def size(self) -> int:
+        return len(self.wrapped.blocks)
+
+    def empty(self) -> bool:
+        return not self.wrapped.blocks
+
+
+class block(Handle):
+    """Operations one after the other."""
+
+    wrapped: Block
+
+    def get_num_arguments(self) -> int:
+        return len(self.wrapped.args)
+
+    def get_argument(self, index: int) -> block_argument:
+        return block_argument(self.wrapped.args[index])
+
+    arg = get_argument
+
+    def get_parent(self) -> region | None:
+        return None if self.wrapped.parent is None else region(self.wrapped.parent)
+
+    def has_terminator(self) -> bool:
+        last = self.wrapped.last_op
+        return last is not None and last.has_trait(IsTerminator)
+
+    def has_return(self) -> bool:
+        """Whether it ends the region: with `tt.return` or a yield."""
+        return self.has_terminator() and not (self.wrapped.last_op and self.wrapped.last_op.successors)
+
+    def erase(self) -> None:
+        self.wrapped.erase()
+
+    def __str__(self) -> str:
+        return "".join(f"{print_module(op).rstrip()}\n" for op in self.wrapped.ops)
+
+    def dump(self) -> None:
+        sys.stderr.write(str(self))
+
+
+class OpState(Handle):
+    """An operation, with its text."""
+
+    wrapped: Operation
+
+    def get_operation(self) -> "operation":
+        return operation(self.wrapped)
+
+    def get_num_results(self) -> int:
+        return len(self.wrapped.results)
+
+    def get_result(self, index: int) -> value:
+        return op_result(self.wrapped.results[index])
+
+    def get_region(self, index: int) -> region:
+        return region(self.wrapped.regions[index])
+
+    def get_body(self, index: int = 0) -> block:
+        return block(self.wrapped.regions[index].block)
+
+    def set_attr(self, name: str, value: attribute) -> None:
+        self.wrapped.attributes[name] = value.wrapped
+
+    def verify(self) -> bool:
+        """Whether it is well formed; what is not goes to standard error."""
+        problem = first_problem(self.wrapped)
+        if problem is not None:
+            sys.stderr.write(f"error: '{problem[0].name}' op {problem[1]}\n{print_module(problem[0]).rstrip()}\n")
+        return problem is None
+
+    def __str__(self) -> str:
+        return print_module(self.wrapped, debuginfo=True)
+
+    def str(self) -> builtins.str:
+        """The text with locations."""
+        return str(self)
+
+    def str_nodebug(self) -> builtins.str:
+        """The text without locations, values by number."""
+        return print_module(self.wrapped, nameloc_prefix=False)
+
+    def dump(self) -> None:
+        sys.stderr.write(str(self))
+
+
+class operation(OpState):
+    """An operation, as `module.walk` gives it."""
+
+    def get_name(self) -> builtins.str:
+        return self.wrapped.name
+
+    def get_num_operands(self) -> int:
+        return len(self.wrapped.operands)
+
+    def get_operand(self, index: int) -> value:
+        return value.of(self.wrapped.operands[index])
+
+    def get_num_regions(self) -> int:
+        return len(self.wrapped.regions)
+
+    def get_block(self) -> block | None:
+        return None if self.wrapped.parent is None else block(self.wrapped.parent)
+
+    def found(self, name: builtins.str) -> Any:
+        """An attribute or property by name; None if there is none."""
+        found = self.wrapped.properties.get(name)
+        return self.wrapped.attributes.get(name) if found is None else found
+
+    def get_str_attr(self, name: builtins.str) -> builtins.str | None:
+        found = self.found(name)
+        return found.data if isinstance(found, StringAttr) else None
+
+    def get_bool_attr(self, name: builtins.str) -> bool | None:
+        found = self.found(name)
+        is_bool = isinstance(found, IntegerAttr) and found.type == IntegerType(1)
+        return bool(found.value.data) if is_bool else None
+
+    def get_flat_symbol_ref_attr(self, name: builtins.str) -> builtins.str | None:
+        found = self.found(name)
+        return found.root_reference.data if isinstance(found, SymbolRefAttr) else None
+
+
+class function(OpState):
+    """A function of a module."""
+
+    def get_num_args(self) -> int:
+        return len(self.wrapped.regions[0].block.args)
+
+    def args(self, index: int) -> block_argument:
+        return block_argument(self.wrapped.regions[0].block.args[index])
+
+
+class module(OpState):
+    """All functions of a kernel."""
+
+    wrapped: ModuleOp
+
+    def __init__(self, wrapped: ModuleOp, context: "context | None" = None) -> None:
+        super().__init__(wrapped)
+        self.context = context
+
+    def functions(self) -> dict[builtins.str, Operation]:
+        """The functions by name, in order."""
+        return {op.properties["sym_name"].data: op for op in self.wrapped.ops if "sym_name" in op.properties}  # pyright: ignore[reportAttributeAccessIssue]
+
+    def walk(self, fn: Callable[[operation], Any]) -> None:
+        """Call `fn` with every operation; those inside another come before it."""
+
+        def visit(op: Operation) -> None:
+            for inner in [inner for region in op.regions for block in region.blocks for inner in block.ops]:
+                visit(inner)
+            fn(operation(op))
+
+        visit(self.wrapped)
+
+    def has_function(self, name: builtins.str) -> bool:
+        return name in self.functions()
+
+    def get_function(self, name: builtins.str) -> function:
+        return function(self.functions()[name])
+
+    def get_entry_func_name(self) -> builtins.str:
+        """The name of the kernel: the public function."""
+        for name, op in self.functions().items():
+            visibility = op.properties.get("sym_visibility")
+            if not isinstance(visibility, StringAttr) or visibility.data == "public":
+                return name
+        return ""
+
+    def get_function_signature(self, fn: function) -> list[builtins.str]:
+        """The types of the parameters: ``["*f32", "i32"]``."""
+        return [signature_text(argument.type) for argument in fn.wrapped.regions[0].block.args]
+
+    def get_int_attr(self, name: builtins.str) -> int | None:
+        found = self.wrapped.attributes.get(name)
+        return found.value.data if isinstance(found, IntegerAttr) else None
+
+    def get_tensordesc_metadata(self) -> list[Any]:
+        """What the launcher must know about descriptors: nothing, tensor maps are made from the kernel's own metadata."""
+        return []
+
+    def create_location_snapshot(self, path: builtins.str) -> None:
+        """Locate every operation in the text of this module, which is written to `path`."""
+        Path(path).write_text(print_module(self.wrapped))
+        self.wrapped = snapshot_locations(self.wrapped, path)
+
+
+def signature_text(found: Attribute) -> str:
+    """``*f32`` for a pointer, else the text of the type."""
+    return f"*{signature_text(found.pointee)}" if isinstance(found, PointerType) else text_of(found)
+
+
+def parse_mlir_module(path: str, context: "context") -> module:
+    """The module in a file."""
+    return context.adopt(parse_module(Path(path).read_text(), str(path)))
+
+
+class pass_manager:
+    """A list of passes; the functions of `passes` append to it."""
+
+    def __init__(self, context: "context") -> None:
+        self.context = context
+        self.items: list[str] = []
+
+    def enable_debug(self) -> bool:
+        """Whether the module is shown before every pass, which MLIR_ENABLE_DUMP asks for by itself."""
+        return False
+
+    def get_pipeline_str(self) -> builtins.str:
+        """The passes as `tilework opt -p` takes them."""
+        return f"builtin.module({','.join(self.items)})"
+
+    def run(self, mod: module, name: builtins.str = "") -> None:
+        """Apply the passes, in place."""
+        run_passes(mod.wrapped, self.items)
