@@ -435,6 +435,6 @@ def test_nvdisasm_shows_the_cubin(tmp_path: Path) -> None:
     assert text.startswith("Function:add\n") and re.search(r"^[-\d:Ya-f]+\tSTG\.E", text, re.MULTILINE)
 
 
-def test_the_sanitizer_is_not_for_gpus(fake: str) -> None:
-    with pytest.raises(ValueError, match=r"sanitize=True .* not on cuda:90: set TILEWORK_DEVICE=native"):
-        compile(python_kernel(), HOPPER, {"sanitize": True})
+def test_races_are_not_looked_for_on_gpus(fake: str) -> None:
+    with pytest.raises(ValueError, match=r'sanitize="race" .* not on cuda:90: set TILEWORK_DEVICE=native'):
+        compile(python_kernel(), HOPPER, {"sanitize": "race"})

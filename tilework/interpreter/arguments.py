@@ -110,13 +110,21 @@ def is_host_descriptor(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("base", "shape", "strides", "block_shape"))
 
 
-def region_of(name: str, value: Any) -> tuple[Region, dtype, Any]:
-    """The memory of an array-like argument, its element type, and what keeps it alive."""
+def region_of(name: str, value: Any, on_host: bool = True) -> tuple[Region, dtype, Any]:
+    """The memory of an array-like argument, its element type, and what keeps it alive; that of a device, if `on_host` is false."""
     if isinstance(value, np.ndarray):
         return region_of_array(name, value), element_of(name, value.dtype), value
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
-        return region_of_tensor(name, value), element_of(name, value.dtype), value
+        return region_of_tensor(name, value, on_host), element_of(name, value.dtype), value
     if hasattr(value, "__cuda_array_interface__"):
+        if not on_host:
+            facts = value.__cuda_array_interface__
+            array_type, data, shape = np.dtype(facts["typestr"]), int(facts["data"][0]), tuple(facts["shape"])
+            steps = facts.get("strides") or [
+                array_type.itemsize * int(np.prod(shape[axis:])) for axis in range(1, len(shape) + 1)
+            ]
+            extent = strided_extent(data, shape, steps, array_type.itemsize)
+            return Region(name, *extent, data, array_type.itemsize, (name, data)), element_of(name, array_type), value
         raise ValueError(f"{name} is GPU memory ({type(value).__name__}): the interpreter needs arrays of the host")
     if hasattr(value, "__dlpack__"):
         device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else DLPACK_CPU
@@ -134,10 +142,10 @@ def element_of(name: str, array_type: Any) -> dtype:
         raise TypeError(f"{name} has elements of type {array_type}, which kernels do not know") from None
 
 
-def region_of_tensor(name: str, value: Any) -> Region:
+def region_of_tensor(name: str, value: Any, on_host: bool = True) -> Region:
     """The extent of an object with `data_ptr()`, from its sizes and strides, or the number of its bytes."""
     device = str(getattr(value, "device", "cpu"))
-    if device.split(":")[0] not in ("cpu", "None", ""):
+    if on_host and device.split(":")[0] not in ("cpu", "None", ""):
         raise ValueError(f"{name} is on {device}: the interpreter needs arrays of the host")
     data = int(value.data_ptr())
     itemsize = bytes_in_memory(element_of(name, value.dtype))

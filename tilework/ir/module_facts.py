@@ -20,6 +20,7 @@ NUM_WARPS = "ttg.num-warps"
 NUM_CTAS = "ttg.num-ctas"
 THREADS_PER_WARP = "ttg.threads-per-warp"
 TARGET = "ttg.target"
+SANITIZER_FACTS = "tilework.sanitizer"  # JSON: what the sanitizer's checks are about
 DEFAULT_THREADS_PER_WARP = 32
 
 

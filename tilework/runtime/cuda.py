@@ -157,6 +157,10 @@ class CudaDriver(DriverBase):
         return knobs.runtime.device in (None, "cuda") and libcuda.is_installed() and libcuda.why_unusable() is None
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
+        if getattr(metadata, "sanitizer", None):
+            from tilework.runtime.cuda_sanitize import SanitizedCudaLauncher
+
+            return SanitizedCudaLauncher(self.utils, source, metadata)
         from tilework.runtime.cuda_launch import CudaLauncher
 
         return CudaLauncher(self.utils, source, metadata)

@@ -19,6 +19,7 @@ import re
 import struct
 import warnings
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from tilework.backends.cpu.driver import fault_error
@@ -62,18 +63,22 @@ class PointerSlots(Slots):
         super().add_value(text)
 
 
+def pointer_arguments(source: Any, kinds: Sequence[str]) -> list[Argument]:
+    """The arguments of a kernel that are pointers; `kinds` are its parameters."""
+    known = hasattr(source, "signature")
+    names = list(source.signature) if known else [str(slot) for slot in range(len(kinds))]
+    slots = PointerSlots(kinds, names)
+    for position, type in enumerate(source.signature.values() if known else [None] * len(kinds)):
+        slots.add(type, f"args[{position}]")
+    return slots.found
+
+
 class SanitizedLauncher(NativeLauncher):
     """Runs a kernel that was compiled with the option `sanitize`."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
         super().__init__(source, metadata)
-        kinds = self.interface.parameters
-        names = list(source.signature) if self.signature is not None else [str(slot) for slot in range(len(kinds))]
-        types = self.signature if self.signature is not None else [None] * len(kinds)
-        slots = PointerSlots(kinds, names)
-        for position, type in enumerate(types):
-            slots.add(type, f"args[{position}]")
-        self.pointers = slots.found
+        self.pointers = pointer_arguments(source, self.interface.parameters)
 
     def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program until one fails."""
@@ -84,13 +89,15 @@ class SanitizedLauncher(NativeLauncher):
         try:
             self.run(function, self.interface, slots, grid, lambda *fault: known.error(table[before:], *fault))
         finally:
-            known.warn(table[:before], grid)
+            known.warn(table[:before][::-1], grid)
 
 
 class Extents:
     """The arrays of one launch."""
 
-    def __init__(self, interface: Interface, pointers: Sequence[Argument], args: Sequence[Any]) -> None:
+    def __init__(
+        self, interface: Interface, pointers: Sequence[Argument], args: Sequence[Any], on_host: bool = True
+    ) -> None:
         self.interface = interface
         self.labels = {pointer.slot: pointer.label for pointer in pointers}
         self.regions: dict[int, Region] = {}
@@ -104,7 +111,7 @@ class Extents:
             elif isinstance(value, int):
                 self.addresses.add(slot)
             else:
-                self.regions[slot], _, self.arrays[slot] = region_of(label, value)
+                self.regions[slot], _, self.arrays[slot] = region_of(label, value, on_host)
         self.registered = [(array, region) for reference, region in REGISTERED if (array := reference()) is not None]
 
     def table(self) -> Any:
@@ -131,8 +138,8 @@ class Extents:
         return SanitizerError(self.report(message.removeprefix(SANITIZER), place, grid, linear))
 
     def warn(self, programs: Sequence[int], grid: Extent) -> None:
-        """Tell about the warnings of a launch; `programs` is what the machine code left, the last code first."""
-        for number, (message, place) in zip(reversed(programs), self.interface.faults, strict=True):
+        """Tell about the warnings of a launch; `programs` is what the code left: by code, 0 or 1 + a program."""
+        for number, (message, place) in zip(programs, self.interface.faults, strict=True):
             if number:
                 text = self.report(message.removeprefix(SANITIZER_WARNING), place, grid, number - 1, "warning")
                 show_warning(text, place)
@@ -185,7 +192,7 @@ def index_text(array: Any, region: Region, address: int) -> str:
     if callable(getattr(array, "stride", None)):
         steps = [int(stride) * region.itemsize for stride in array.stride()]
     else:
-        steps = [int(stride) for stride in getattr(array, "strides", None) or ()]
+        steps = [int(stride) for stride in getattr(array, "strides", None) or packed_steps(shape, region.itemsize)]
     if not shape or len(steps) != len(shape):
         return ""
     left, index = address - region.data, [0] * len(shape)
@@ -198,14 +205,15 @@ def index_text(array: Any, region: Region, address: int) -> str:
     return f"index ({', '.join(map(str, index))}{',' if len(index) == 1 else ''}){where} of an array of shape {shape}{strided}"
 
 
+def packed_steps(shape: tuple[int, ...], itemsize: int) -> list[int]:
+    """The strides in bytes of rows that follow each other without gaps."""
+    return [itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
 def is_packed(shape: tuple[int, ...], steps: Sequence[int], itemsize: int) -> bool:
     """Rows follow each other without gaps."""
-    expected = itemsize
-    for size, step in zip(reversed(shape), reversed(steps), strict=True):
-        if size != 1 and step != expected:
-            return False
-        expected *= size
-    return True
+    expected = packed_steps(shape, itemsize)
+    return all(size == 1 or step == wanted for size, step, wanted in zip(shape, steps, expected, strict=True))
 
 
 SHOWN: dict[Any, Any] = {}  # Python shows each warning once

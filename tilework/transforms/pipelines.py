@@ -32,6 +32,12 @@ def ttir_pipeline(capability: int | None) -> list[str]:
     ]
 
 
+def checking_pipeline(sanitize: bool | str) -> list[str]:
+    """What the sanitizer adds to optimised TTIR for a GPU; descriptors and block pointers have become pointers before."""
+    strict = str(sanitize == "strict").lower()
+    return [f"triton-check-undefined{{strict={strict} tiles=true}}", "triton-check-bounds", "canonicalize", "cse"]
+
+
 def ttc_pipeline(sanitize: bool | str = False) -> list[str]:
     """From optimised TTIR to loop nests over buffers, for the CPU; with checks of every access, if asked for."""
     strict = str(sanitize == "strict").lower()

@@ -35,6 +35,7 @@ PASSES: dict[str, str] = {
     "ttc-uniform-increments": "ttc.uniform_increments:UniformIncrementsPass",
     "ttc-check-steps": "ttc.check_steps:CheckStepsPass",
     "triton-check-undefined": "tt.check_undefined:CheckUndefinedPass",
+    "triton-check-bounds": "tt.check_bounds:CheckBoundsPass",
     "ttc-sanitize": "ttc.sanitize:SanitizePass",
     "convert-triton-to-tile-loops": "ttc.tile_loops:TileLoopsPass",
     "convert-triton-to-tritongpu": "ttg.convert_triton_to_tritongpu:ConvertTritonToTritonGPUPass",

@@ -93,11 +93,8 @@ class CudaBackend:
             default_dot_input_precision="tf32",
             max_num_imprecise_acc_default=2**30 if capability == 90 else 0,
         )
-        if options.sanitize:
-            raise ValueError(
-                f"sanitize=True (TRITON_SANITIZE=1) checks kernels on the CPU, not on {self.target}: set TILEWORK_DEVICE=native,"
-                " or look at the kernel with compute-sanitizer, or `tilework emulate --check`"
-            )
+        if options.sanitize == "race":
+            raise ValueError(f'sanitize="race" looks for races on the CPU, not on {self.target}: set TILEWORK_DEVICE=native')
         if options.num_ctas > 1 and capability < 90:
             raise ValueError(
                 f"num_ctas > 1 requires NVIDIA SM90+ (Hopper). Current target is sm_{capability}."
@@ -107,12 +104,14 @@ class CudaBackend:
 
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
         """TTIR, TTGIR, LLVM text, PTX, cubin."""
-        from tilework.transforms.pipelines import ttir_pipeline
+        from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
 
         capability = capability_of(options.arch) if options.arch else self.capability
-        ttgir = ttgir_pipeline(capability, options.num_warps, options.num_stages, options.num_ctas)
+        stages = 1 if options.sanitize else options.num_stages
+        ttgir = ttgir_pipeline(capability, options.num_warps, stages, options.num_ctas)
+        ttir = [*ttir_pipeline(None), *checking_pipeline(options.sanitize)] if options.sanitize else ttir_pipeline(capability)
         return {
-            "ttir": lambda module: run_passes(module, ttir_pipeline(capability)),
+            "ttir": lambda module: run_passes(module, ttir),
             "ttgir": lambda module: reporting(module, ttgir),
             **later_stages(options, self.target),
         }

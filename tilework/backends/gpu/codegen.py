@@ -50,7 +50,7 @@ from tilework.backends.llvm.sweep import sweep
 from tilework.backends.llvm.types import Type, array, i8, i64, pointer, ptr, void
 from tilework.backends.llvm.values import Value
 from tilework.ir import tt, ttg
-from tilework.ir.module_facts import num_ctas, num_warps
+from tilework.ir.module_facts import SANITIZER_FACTS, num_ctas, num_warps
 from tilework.ir.types import TensorDescType
 
 # importing these fills the table of rules
@@ -92,6 +92,8 @@ class Emitter:
             told |= {"global_scratch_size": self.scratch_size, "global_scratch_align": self.scratch_align}
         if self.descriptors:
             told["tensordesc_meta"] = self.descriptors
+        if isinstance(facts := self.source.attributes.get(SANITIZER_FACTS), StringAttr):
+            told["sanitizer"] = json.loads(facts.data)
         return f"; tilework: {json.dumps(told)}\n{self.module.text()}"
 
     def shared_bytes(self) -> int:

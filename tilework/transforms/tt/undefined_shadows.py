@@ -19,7 +19,7 @@ from tilework.ir.create import create_op
 from tilework.ir.locations import location_text
 from tilework.ir.types import bit_width, element_type, i8, i16, is_tensor, shape_of, tensor_type, with_element
 from tilework.transforms.tt.emitter import Emitter
-from tilework.transforms.tt.undefined_sources import CONDITIONS, Source
+from tilework.transforms.tt.undefined_sources import CONDITIONS, SAFE, Source
 
 MOST_IN_BYTE = 255
 Sources = tuple[Source, ...]
@@ -125,16 +125,28 @@ class Shadows:
         return Shadow(sources, value=self.chosen(code, over, shadow.value, self.number(code, 0, type)))
 
     def with_own(self, code: Emitter, op: Operation, operands: Shadow | None) -> Shadow:
-        """What an op adds to what its operands leave undefined: only defined operands are its own mistake."""
+        """What an op adds to what its operands leave undefined: only defined operands are its own mistake.
+
+        It is given an operand that no target has trouble with: LLVM takes a divisor for a number that is not 0.
+        """
         result, mine = op.results[0], self.sources[op]
         value = zero = self.number(code, 0, result.type)
-        for condition, source in zip(CONDITIONS[type(op)](code, op), mine, strict=True):
+        safe = SAFE.get(type(op))
+        before = code if safe is None else Emitter(op.location)
+        conditions = CONDITIONS[type(op)](before, op)
+        if safe is not None:
+            operand = op.operands[1]
+            for condition in conditions:
+                operand = self.chosen(before, condition, before.constant(safe, operand.type), operand)
+            before.insert_before(op)
+            op.operands[1] = operand
+        for condition, source in zip(conditions, mine, strict=True):
             value = self.chosen(code, condition, self.number(code, source.number, result.type), value)
         if operands is None:
             return Shadow(tuple(mine), value=value)
         self.known[result] = operands
-        before = self.tile(code, result)
-        value = self.chosen(code, code.compare("eq", before, zero), value, before)
+        given = self.tile(code, result)
+        value = self.chosen(code, code.compare("eq", given, zero), value, given)
         return Shadow((*operands.sources, *mine), value=value)
 
     # Uses that must not see anything undefined.

@@ -154,3 +154,5 @@ CONDITIONS: dict[type[Operation], Callable[[Emitter, Operation], list[SSAValue]]
     **dict.fromkeys(NAMES, wrapped),
     tt.GatherOp: out_of_axis,
 }
+# What the second operand is where it would be wrong.
+SAFE: dict[type[Operation], int] = {**dict.fromkeys(DIVISIONS, 1), **dict.fromkeys(SHIFTS, 0), tt.GatherOp: 0}
