@@ -85,13 +85,14 @@ class Access(Descriptors):
         if mask is None:
             return tensor(self.memory.load(ptr.handle, None, storage(element)), element)
         check_mask(mask)
-        filler = tensor(np.zeros((), storage(element)), element)
-        if other is not None:  # a bool in memory is a byte, and so is what stands for it
-            filler = self.cast(self.as_element(other, int8 if element.is_bool() else element), element)
+        if other is None:
+            ptr, mask = self.broadcast(ptr, mask)
+            return tensor(self.memory.load(ptr.handle, mask.handle, storage(element)), element)
+        # a bool in memory is a byte, and so is what stands for it
+        filler = self.cast(self.as_element(other, int8 if element.is_bool() else element), element)
         ptr, mask, filler = self.broadcast_all((ptr, mask, filler))
         loaded = self.memory.load(ptr.handle, mask.handle, storage(element))
-        result = np.where(mask.handle, loaded, filler.handle).astype(storage(element), copy=False)
-        return tl.tensor(result, shaped(element, result.shape))
+        return tensor(np.where(mask.handle, loaded, filler.handle).astype(storage(element), copy=False), element)
 
     def store(
         self,

@@ -10,6 +10,7 @@ Programs run one after another, the first grid axis outermost. An exception in t
 """
 
 import bdb
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -170,14 +171,15 @@ class InterpretedFunction(JITFunction):
     def run_programs(self, interpreter: Interpreter, bound: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
         convert = Arguments(interpreter.semantic, interpreter.memory).convert
         values = [convert(param, bound[param.name]) for param in self.params]
-        for program in ((x, y, z) for x in range(grid[0]) for y in range(grid[1]) for z in range(grid[2])):
-            interpreter.semantic.enter_program(program)
-            try:
-                interpreter.python_function(self)(*map(passed, values))
-            except bdb.BdbQuit:
-                raise
-            except Exception as error:
-                raise InterpreterError(repr(error)) from error
+        try:
+            kernel = interpreter.python_function(self)
+            for program in itertools.product(*map(range, grid)):
+                interpreter.semantic.enter_program(program)
+                kernel(*map(passed, values))
+        except bdb.BdbQuit:
+            raise
+        except Exception as error:
+            raise InterpreterError(repr(error)) from error
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
         """The value of every parameter, and the options among the keywords."""

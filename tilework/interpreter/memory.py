@@ -36,6 +36,16 @@ class Pointers(np.ndarray):
         self.origin = getattr(source, "origin", None)
 
 
+def pointing(addresses: Any, like: Any) -> Array:
+    """Addresses that were computed from `like`: they have its origin."""
+    result = np.asarray(addresses)
+    if (origin := getattr(like, "origin", None)) is None:
+        return result
+    result = result.view(Pointers)
+    result.origin = origin
+    return result
+
+
 @dataclass(eq=False)
 class Region:
     """One array in memory: bytes `start` to `end`, of which the array's own first element is at `data`."""
@@ -125,25 +135,31 @@ class Memory:
     def load(self, addresses: Array, mask: Array | None, dtype: np.dtype[Any]) -> Array:
         """The elements at `addresses`; zero where the mask is false."""
         addresses = np.asanyarray(addresses)
-        result = np.zeros(addresses.shape, UNSIGNED[dtype.itemsize])
-        lanes = np.asarray(addresses)[...] if mask is None else np.asarray(addresses)[mask]
-        found = np.empty(lanes.size, result.dtype)
-        flat = lanes.reshape(-1)
+        if not addresses.shape and (mask is None or mask):
+            words, place = self.word(addresses, dtype.itemsize, False)
+            found = words[place : place + 1].view(dtype) if dtype != np.bool_ else words[place : place + 1] != 0
+            return found.reshape(()).copy()
+        flat = (np.asarray(addresses) if mask is None else np.asarray(addresses)[mask]).reshape(-1)
+        found = np.empty(flat.size, UNSIGNED[dtype.itemsize])
         for region, chosen in self.find(flat, dtype.itemsize, getattr(addresses, "origin", None), False):
             first, words = region.as_words(dtype.itemsize)
             found[chosen] = words[(flat[chosen] - first) // dtype.itemsize]
         if mask is None:
             result = found.reshape(addresses.shape)
         else:
+            result = np.zeros(addresses.shape, found.dtype)
             result[mask] = found
-        if dtype == np.bool_:
-            return np.asarray(result != 0)
-        return np.asarray(result).view(dtype)
+        return result != 0 if dtype == np.bool_ else result.view(dtype)
 
     def store(self, addresses: Array, values: Array, mask: Array | None) -> None:
         """Write `values` where the mask is true; of several for one address the last stays."""
         addresses = np.asanyarray(addresses)
         size = values.dtype.itemsize
+        if not addresses.shape and not values.shape:
+            if mask is None or mask:
+                words, place = self.word(addresses, size, True)
+                words[place] = values.view(UNSIGNED[size])
+            return
         bits = np.ascontiguousarray(values).view(UNSIGNED[size]).reshape(values.shape)
         lanes, bits = (np.asarray(addresses), bits) if mask is None else (np.asarray(addresses)[mask], bits[mask])
         lanes, bits = lanes.reshape(-1), bits.reshape(-1)
@@ -151,14 +167,22 @@ class Memory:
             first, words = region.as_words(size)
             words[(lanes[chosen] - first) // size] = bits[chosen]
 
+    def word(self, address: Array, size: int, writing: bool) -> tuple[Array, int]:
+        """The words of the region of one address, and which of them it is; checked as by `find`."""
+        region, place = getattr(address, "origin", None), int(address)
+        is_inside = region is not None and region.start <= place and place + size <= region.end
+        if region is None or not is_inside or place % size or (writing and not region.is_writable):
+            ((region, _),) = self.find(np.asarray(address).reshape(1), size, region, writing)
+        first, words = region.as_words(size)
+        return words, (place - first) // size
+
     def find(self, addresses: Array, size: int, origin: Region | None, writing: bool) -> list[tuple[Region, Any]]:
         """The regions that `addresses` point into, each with the lanes that do; raises AccessError about the first
         access that is misaligned, outside, or a write to read-only memory."""
         if not addresses.size:
             return []
-        misaligned = addresses % size != 0
-        if misaligned.any():
-            raise self.fault(int(addresses[misaligned][0]), size, origin, writing, "misaligned")
+        if size > 1 and int(np.bitwise_or.reduce(addresses)) & (size - 1):
+            raise self.fault(int(addresses[addresses % size != 0][0]), size, origin, writing, "misaligned")
         low, high = int(addresses.min()), int(addresses.max()) + size
         if origin is not None and origin.start <= low and high <= origin.end:
             found: list[tuple[Region, Any]] = [(origin, slice(None))]

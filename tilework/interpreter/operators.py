@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilework.interpreter.formats import UNSIGNED, Array, bits_of, bytes_in_memory, storage
+from tilework.interpreter.memory import pointing
 from tilework.interpreter.promotion import DIVISIONS, InvalidOperands
 from tilework.interpreter.values import Values, plain, shaped, tensor
 from tilework.language import core as tl
@@ -95,10 +96,10 @@ class Operators(Values):
         elif operator == "-" and not (offset.dtype.is_int_unsigned() and offset.dtype.int_bitwidth < 64):
             # as the compiler negates it: in its own type, where the most negative number has no opposite
             offset, operator = self.minus(offset), "+"
-        pointer, offset = self.broadcast(pointer, offset)
+        pointer, offset = self.fitting(pointer, offset)
         distance = offset.handle.astype(np.int64) * np.int64(bytes_in_memory(target))
         move = np.add if operator == "+" else np.subtract
-        return tensor(move(pointer.handle, distance), pointer.dtype)
+        return tensor(pointing(move(np.asarray(pointer.handle), distance), pointer.handle), pointer.dtype)
 
     def truediv(self, a: Any, b: Any) -> tl.tensor:
         """``a / b``; integers are divided as fp32."""
@@ -242,9 +243,8 @@ class Operators(Values):
         if not mask.handle.shape:
             return x if mask.handle else y
         picked = np.where(mask.handle, np.asarray(x.handle), np.asarray(y.handle))
-        if getattr(x.handle, "origin", None) is not None and x.handle.origin is getattr(y.handle, "origin", None):
-            # `x` is a block of pointers into the same array as `y`: adding to its zeros keeps that
-            picked = x.handle - np.asarray(x.handle) + picked
+        if getattr(x.handle, "origin", None) is getattr(y.handle, "origin", None):
+            picked = pointing(picked, x.handle)
         return tl.tensor(picked, shaped(x.dtype, picked.shape))
 
     def choices(self, x: Any, y: Any) -> tuple[tl.tensor, tl.tensor]:

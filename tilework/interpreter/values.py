@@ -26,10 +26,12 @@ def plain(value: Any) -> Any:
     return value.value if isinstance(value, tl.constexpr) else value
 
 
-@cache
 def shaped(element: dtype, shape: tuple[int, ...]) -> dtype:
     """The type of values of that shape: a block, or the element itself."""
-    return block_type(element, shape) if shape else element
+    return block_of(element, shape) if shape else element
+
+
+block_of = cache(block_type)
 
 
 def tensor(values: Any, element: dtype) -> tl.tensor:
@@ -85,15 +87,15 @@ class Values:
 
     def scalar_constant(self, value: Any, dtype: dtype) -> tl.tensor:
         """A number as a scalar of `dtype`: floats are rounded, integers wrap."""
-        return self.filled((), value, dtype)
+        if not isinstance(value, NUMBERS):
+            raise TypeError(f"expected a number for a constant of type {dtype}, got {value!r}")
+        if dtype.is_ptr():
+            raise TypeError(f"a number cannot become a value of type {dtype}: cast an int64 tensor to it")
+        return tl.tensor(number_as(value, dtype), dtype)
 
     def filled(self, shape: tuple[int, ...], value: Any, element: dtype) -> tl.tensor:
         """A block of one number."""
-        if not isinstance(value, NUMBERS):
-            raise TypeError(f"expected a number for a constant of type {element}, got {value!r}")
-        if element.is_ptr():
-            raise TypeError(f"a number cannot become a value of type {element}: cast an int64 tensor to it")
-        return tensor(np.broadcast_to(number_as(value, element), shape), element)
+        return self.stretch(self.scalar_constant(value, element), shape)
 
     def full(self, shape: Sequence[int], value: Any, dtype: dtype | None) -> tl.tensor:
         """A block of one number or scalar; a scalar if `shape` is empty."""
@@ -136,22 +138,28 @@ class Values:
             return x
         return tensor(np.broadcast_to(x.handle, shape, subok=True), x.dtype)
 
+    def fitting(self, a: tl.tensor, b: tl.tensor) -> tuple[tl.tensor, tl.tensor]:
+        """Both values, which NumPy brings to their common shape: a scalar stays one."""
+        if a.handle.shape and b.handle.shape:
+            return self.broadcast(a, b)
+        return a, b
+
     def nothing(self) -> tl.tensor:
         """The result of an operation done for its effect."""
         return tl.tensor(None, void)
 
     def operands(self, a: Any, b: Any, operator: str, weak: bool = True) -> tuple[tl.tensor, tl.tensor]:
-        """Both operands in the type and the shape in which ``a operator b`` is computed."""
+        """Both operands in the type in which ``a operator b`` is computed, and in its shape unless one is a scalar."""
         is_left, is_right = isinstance(a, tl.tensor), isinstance(b, tl.tensor)
         if is_left == is_right:
             a, b = self.to_tensor(a), self.to_tensor(b)
             element = common_type(a.dtype, b.dtype, operator)
-            return self.broadcast(self.cast(a, element), self.cast(b, element))
+            return self.fitting(self.cast(a, element), self.cast(b, element))
         if is_left:
             element, number = self.number_beside(a, plain(b), operator, Weak.RIGHT, weak)
-            return self.broadcast(self.cast(a, element), number)
+            return self.fitting(self.cast(a, element), number)
         element, number = self.number_beside(b, plain(a), operator, Weak.LEFT, weak)
-        return self.broadcast(number, self.cast(b, element))
+        return self.fitting(number, self.cast(b, element))
 
     def number_beside(self, x: tl.tensor, value: Any, operator: str, side: Weak, weak: bool) -> tuple[dtype, tl.tensor]:
         """The type of an operation between a tensor and a number, and the number in it."""
@@ -179,6 +187,8 @@ class Values:
     def cast(self, x: Any, dtype: dtype, fp_downcast_rounding: str | None = None) -> tl.tensor:
         """The elements converted to another type."""
         value = self.to_tensor(x)
+        if value.dtype is dtype and fp_downcast_rounding is None:
+            return value
         source, target = value.dtype, dtype.scalar
         if fp_downcast_rounding is not None:
             check_rounding(source, target, fp_downcast_rounding)

@@ -84,14 +84,10 @@ def builtin(fn: Function) -> Function:
 
     @wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("_semantic") is None:
-            return interpreted(*args, **kwargs)
-        return fn(*args, **kwargs)
-
-    def interpreted(*args: Any, **kwargs: Any) -> Any:
-        """A call from Python: it means something only while a kernel is interpreted."""
-        active = ACTIVE.get()
-        if active is None:
+        if kwargs.get("_semantic") is not None:
+            return fn(*args, **kwargs)
+        # a call from Python: it means something only while a kernel is interpreted
+        if (active := ACTIVE.get()) is None:
             text = f"{fn.__name__} can only be called inside a kernel: did you forget the @jit decorator?"
             text += " (`_semantic` argument must be provided outside of JIT functions)"
             raise RunTimeOnly(text, fn.__name__, args[0] if args else None)
