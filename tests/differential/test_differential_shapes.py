@@ -65,7 +65,8 @@ def expansion(x):
 @jit
 def scalar_expansion(x):
     s = tl.sum(x, 0)
-    return s[None], s[None, None], tl.expand_dims(s, 0), tl.expand_dims(5, (0, 1))
+    y = s[:, None] + tl.arange(0, 4)[None, :]
+    return s[None], s[None, None], tl.expand_dims(s, 0), tl.expand_dims(5, (0, 1)), s[:, None], s[None, :], s[:], y
 
 
 @drawn

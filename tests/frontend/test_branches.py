@@ -209,3 +209,37 @@ def tuple_ternary(p, n):
 )
 def test_refused(kernel, message: str) -> None:
     assert message in message_of(error(kernel, np.zeros(1, np.float32), 3))
+
+
+@tilework.jit
+def placeholder(out, n):
+    y = None
+    if n > 3:
+        y = n + 1
+        tl.store(out, y)
+    z = None
+    if n > 4:
+        z = 1
+    else:
+        z = 2.0
+    if n > 5:
+        z = 3
+    y = 7
+    tl.store(out + 1, y)
+
+
+def test_none_may_be_replaced_in_one_branch_if_nobody_reads_it_afterwards() -> None:
+    assert result(placeholder, 4, size=2) == [5, 7]
+
+
+@tilework.jit
+def placeholder_read(out, n):
+    y = None
+    if n > 3:
+        y = n + 1
+    if y is not None:
+        tl.store(out, y)
+
+
+def test_reading_it_is_an_error() -> None:
+    assert "`y` is None before an `if` that assigns it" in message_of(error(placeholder_read, np.zeros(1, np.int32), 4))

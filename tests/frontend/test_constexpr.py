@@ -218,3 +218,13 @@ def test_static_assert_takes_bools_only(value: object) -> None:
     problem = error(static_values, np.zeros(1), X=value)
     assert type(problem).__name__ == "CompilationError" and "Assertion condition could not be" in str(problem)
     assert "must be a bool" in problem.diagnostic().render()
+
+
+@tilework.jit
+def annotated_at_run_time(out, n):
+    start: tl.constexpr = n + 1
+    tl.store(out + start, tl.constexpr(start) + 2)
+
+
+def test_a_value_of_run_time_stays_so_under_the_annotation() -> None:
+    assert result(annotated_at_run_time, 1, size=3)[2] == 4

@@ -148,7 +148,6 @@ EXPLAINED = {
     'x = tl.inline_asm_elementwise("", "=r", [n], n, True, 1)': "inline assembly returns one dtype",
     "x = one_arg[(1,)](n)": "a kernel cannot launch `one_arg` on a grid\n*`one_arg(...)`",
     "x = recursive_ce(BLOCK)": "`recursive_ce` is called inside itself again and again\n*more calls",
-    "x = tl.constexpr(n)": "a constexpr cannot hold int32",
     "x = getattr(n, n)": "the attribute name for getattr must be a compile-time string, not int32",
     "x = hasattr(n, 3)": "the attribute name for hasattr must be a compile-time string, not the constexpr 3",
     "with tl.arange(0, 4):\\n    pass": "is not a context manager\n*without `with`",

@@ -2,7 +2,9 @@
 
 import bdb
 import inspect
+import linecache
 import pdb
+import pickle
 import sys
 import traceback
 import warnings
@@ -12,7 +14,12 @@ import numpy as np
 import pytest
 
 import tilework.language as tl
-from tilework.errors import InterpreterError
+from tilework.errors import (
+    CompilationError,
+    CompileTimeAssertionFailure,
+    InterpreterError,
+    UnsupportedLanguageConstruct,
+)
 from tilework.interpreter import InterpretedFunction
 from tilework.language.function import constexpr_function
 
@@ -287,3 +294,61 @@ def read_limit(x):
 def test_builtins_outside_kernels_still_fail() -> None:
     with pytest.raises(ValueError, match="did you forget the @jit decorator"):
         tl.arange(0, 4)
+
+
+@InterpretedFunction
+def constants(out, n, BLOCK: tl.constexpr):
+    start: tl.constexpr = n + BLOCK.value
+    nothing: tl.constexpr = None
+    tl.static_assert(nothing is None)
+    tl.store(out, start)
+
+
+def test_an_annotated_value_of_run_time_and_the_value_of_a_constant() -> None:
+    out = np.zeros(1, np.int32)
+    constants[(1,)](out, 3, BLOCK=4)
+    assert out.tolist() == [7]
+
+
+def kernel_of(statement: str) -> InterpretedFunction:
+    namespace = {"tl": tl}
+    source = f"def kernel(p, n, BLOCK: tl.constexpr):\n    {statement}\n"
+    exec(compile(source, name := f"<{statement}>", "exec"), namespace)
+    linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+    return InterpretedFunction(namespace["kernel"])
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("x = tl.reshape(tl.arange(0, 64), (32,))", "reshape() cannot change total number of elements"),
+        ("x = tl.arange(0, 63)", "arange's range must be a power of 2"),
+        ("x = tl.arange(0, 8) + tl.arange(0, 4)", "incompatible dimensions at index 0: 8 and 4"),
+        ("x = tl.load(n)", "Unsupported ptr type int32"),
+        ("x = tl.dot(tl.zeros((16, 16), tl.float16), tl.zeros((32, 16), tl.float16))", "not compatible for matmul"),
+        ("x = undefined", "'undefined' is not defined"),
+    ],
+)
+def test_what_does_not_compile_is_a_compilation_error(statement: str, text: str) -> None:
+    with pytest.raises(CompilationError) as caught:
+        kernel_of(statement)[(1,)](np.zeros(64, np.float32), 3, BLOCK=4)
+    error = caught.value
+    assert isinstance(error, InterpreterError) and text in str(error) and repr(error.__cause__) == str(error)
+    shown = error.diagnostic().render().splitlines()
+    assert f":2:{9 if '=' in statement else 5}: error: " in shown[0] and statement in shown[1] and "^" in shown[2]
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) and again.diagnostic().render() == error.diagnostic().render()
+
+
+def test_static_asserts_and_python_that_kernels_do_not_have() -> None:
+    with pytest.raises(CompileTimeAssertionFailure, match="hello"):
+        kernel_of("tl.static_assert(BLOCK == 3, 'hello')")[(1,)](np.zeros(1), 3, BLOCK=4)
+    with pytest.raises(UnsupportedLanguageConstruct, match="cannot be changed in place"):
+        kernel_of("p[0] = 3")[(1,)](np.zeros(1), 3, BLOCK=4)
+
+
+@pytest.mark.parametrize("statement", ["tl.store(p + 100, 1.0)", "tl.device_assert(n == 4)", "tl.assume(n == 4)"])
+def test_what_fails_at_run_time_is_not(statement: str) -> None:
+    with pytest.raises(InterpreterError) as caught:
+        kernel_of(statement)[(1,)](np.zeros(64, np.float32), 3, BLOCK=4)
+    assert not isinstance(caught.value, CompilationError)

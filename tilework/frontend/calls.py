@@ -18,7 +18,7 @@ from tilework.errors import CompilationError
 from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, check_arity
 from tilework.frontend.expressions import visit_elements
 from tilework.frontend.libdevice import resolve_stub
-from tilework.frontend.misuse import AT_COMPILE_TIME, wrong_argument
+from tilework.frontend.misuse import wrong_argument
 from tilework.frontend.scopes import LANGUAGE, compile_time_function, is_named_tuple_class
 from tilework.frontend.values import as_constexpr, describe, describe_type, is_storable, make_tuple, unwrap
 from tilework.frontend.visitors import visits
@@ -255,7 +255,7 @@ def call_language_class(gen: "FunctionGenerator", callee: Any, args: list[Any], 
         return tl.tuple([as_constexpr(item) for item in items])
     if callee is tl.constexpr:
         if isinstance(args[0], tl.tensor):
-            raise TypeError(f"a constexpr cannot hold {describe(args[0])}: it is known at run time only\nhelp: {AT_COMPILE_TIME}")
+            return args[0]  # as for an annotation, what is known at run time only stays so
         return as_constexpr(unwrap(args[0]))
     if issubclass(callee, tl.base_value):
         raise TypeError(f"{callee.__name__} cannot be made in a kernel\nhelp: use tl.full or tl.arange")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import Block
 
-from tilework.frontend.scopes import assigned_lines
+from tilework.frontend.scopes import Ambiguous, assigned_lines
 from tilework.frontend.statements import visit_body
 from tilework.frontend.values import (
     NUMBERS,
@@ -143,6 +143,8 @@ def merge_branches(gen: "FunctionGenerator", then: Branch, other: Branch) -> Mer
             merged.unchanged[name] = left
         elif isinstance(unwrap(left), NUMBERS) and isinstance(unwrap(right), NUMBERS) and name in then.before:
             merged.dropped.append(name)  # the variable of an unrolled loop, the one number that may change
+        elif name in then.before and is_nothing(then.before[name]):
+            merged.unchanged[name] = ambiguous(gen, name, then, other)
         elif name in then.before:
             check_rebound(gen, name, then, other)
             merged.add(name, left, right)
@@ -169,6 +171,19 @@ def assigned_at(gen: "FunctionGenerator", statements: Sequence[ast.stmt], name: 
     return f"\n`{name}` is assigned in line {lines[-1]}" if lines else ""
 
 
+def is_nothing(value: Any) -> bool:
+    return unwrap(value) is None or isinstance(value, Ambiguous)
+
+
+def ambiguous(gen: "FunctionGenerator", name: str, then: Branch, other: Branch) -> Ambiguous:
+    """A variable that was None before the `if`: after it no value says whether it still is."""
+    places = "".join(assigned_at(gen, branch.statements, name) for branch in (then, other))
+    return Ambiguous(
+        f"`{name}` is None before an `if` that assigns it, and whether it does is known only at run time{places}"
+        f"\nhelp: give `{name}` a run-time value before the `if`"
+    )
+
+
 def check_rebound(gen: "FunctionGenerator", name: str, then: Branch, other: Branch) -> None:
     """A variable from before the `if` keeps its type, and compile-time values cannot be rebound."""
     before = then.before[name]
@@ -177,9 +192,9 @@ def check_rebound(gen: "FunctionGenerator", name: str, then: Branch, other: Bran
         if value is before:
             continue
         if not is_storable(before):
-            kind = "None" if unwrap(before) is None else f"{unwrap(before)!r}, a compile-time value"
             raise TypeError(
-                f"`{name}` is {kind}, and cannot be re-assigned where the condition is known only at run time"
+                f"`{name}` is {unwrap(before)!r}, a compile-time value, and cannot be re-assigned where the condition is"
+                f" known only at run time"
                 f"{place}\nhelp: give `{name}` a run-time value before the `if`"
             )
         if not is_storable(value) or value.type != before.type:

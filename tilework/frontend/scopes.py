@@ -9,6 +9,7 @@ import builtins as python
 import difflib
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -31,6 +32,13 @@ NOT_JIT = (
 )
 
 
+@dataclass(frozen=True)
+class Ambiguous:
+    """What a variable is after an `if` that leaves None in it on one path only: it may be assigned, but not be read."""
+
+    text: str
+
+
 class Scope:
     """The names one function can see."""
 
@@ -43,9 +51,13 @@ class Scope:
     def lookup(self, name: str, builtins: dict[str, Any], allow_any: bool) -> Any:
         """The value of `name`, or NameError."""
         try:
-            return self.locals[name]
+            value = self.locals[name]
         except KeyError:
             pass
+        else:
+            if type(value) is Ambiguous:
+                raise TypeError(value.text)
+            return value
         if (index := self.locals.get(finished_index(name))) is not None:
             return index
         if name in self.captured:

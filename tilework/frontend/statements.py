@@ -118,7 +118,7 @@ def visit_augmented_assign(gen: "FunctionGenerator", node: ast.AugAssign) -> Non
 
 @visits(ast.AnnAssign)
 def visit_annotated_assign(gen: "FunctionGenerator", node: ast.AnnAssign) -> None:
-    """``x: tl.constexpr = value`` keeps the value at compile time; other annotations are ignored."""
+    """``x: tl.constexpr = value`` keeps the value at compile time, if it is known then; other annotations are ignored."""
     if not isinstance(node.target, ast.Name):
         raise gen.unsupported(node, f"assignment to {ast.unparse(node.target)} is not supported")
     name = node.target.id
@@ -129,12 +129,7 @@ def visit_annotated_assign(gen: "FunctionGenerator", node: ast.AnnAssign) -> Non
         return
     if name in gen.scope.locals:
         raise ValueError(f"{name} is already defined. constexpr cannot be reassigned.")
-    if is_storable(value) and not isinstance(value, tl.tuple):
-        raise TypeError(
-            f"{name} is annotated tl.constexpr, but its value is known at run time only ({describe_type(value.type)})"
-            "\nhelp: drop the annotation, or compute it from constexprs"
-        )
-    gen.scope.locals[name] = value if isinstance(value, tl.constexpr | tl.tuple) else tl.constexpr(value)
+    gen.scope.locals[name] = value if isinstance(value, tl.constexpr) or is_storable(value) else tl.constexpr(value)
 
 
 def names_constexpr(gen: "FunctionGenerator", annotation: ast.expr) -> bool:

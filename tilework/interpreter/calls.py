@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tilework.interpreter.failures import at_run_time
 from tilework.interpreter.promotion import common_integer, number_type
 from tilework.interpreter.reductions import AmbiguousTruth
 from tilework.interpreter.semantic import Semantic
@@ -65,10 +66,7 @@ class Helpers:
 
     def constant(self, value: Any) -> Any:
         """``x: tl.constexpr = value``."""
-        value = plain(value)
-        if isinstance(value, tl.tensor):
-            raise TypeError(f"a variable annotated tl.constexpr got a value known at run time only ({value.type})")
-        return value
+        return plain(value)
 
     def truth(self, value: Any) -> bool:
         """The condition of an `if` or a `while`."""
@@ -111,7 +109,7 @@ class Helpers:
             is_step = len(numbers) == 2 and not isinstance(value, tl.tensor)
             numbers.append(int(value) if is_step else int(self.semantic.cast(value, index).handle))
         if isinstance(plain(bounds[2]), tl.tensor) and numbers[2] <= 0:
-            raise ValueError(f"the step of a loop must be positive, got {numbers[2]}")
+            raise at_run_time(ValueError(f"the step of a loop must be positive, got {numbers[2]}"))
         for number in range(*numbers):
             yield self.semantic.scalar_constant(number, index)
 
@@ -177,6 +175,8 @@ class Helpers:
         """``x.name``, also of the value inside a constexpr."""
         if isinstance(owner, tl.constexpr) and name not in ("value", "type"):
             owner = owner.value
+        if name == "value" and not isinstance(owner, tl.base_value) and not hasattr(owner, "value"):
+            return owner  # of a constexpr, which is a plain value here
         return plain(getattr(owner, name))
 
     def item(self, owner: Any, index: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilework.interpreter.failures import at_run_time
 from tilework.interpreter.formats import Array, bits_of, bytes_in_memory, convert, storage
 from tilework.interpreter.memory import Memory
 from tilework.interpreter.reductions import Reductions
@@ -214,11 +215,10 @@ class Descriptors(Reductions):
         if padding == "nan" and element.is_int():
             raise ValueError(f"Padding option `nan` is not supported for integer blocks, here of {element}")
         address = int(base)
-        assert address % TMA_BYTES == 0, f"a descriptor's base must be aligned to {TMA_BYTES} bytes, is {address:#x}"
+        check_aligned(address, f"a descriptor's base must be aligned to {TMA_BYTES} bytes, is {address:#x}")
         for axis, stride in enumerate(strides[:-1]):
-            assert stride * element.itemsize % TMA_BYTES == 0, (
-                f"stride {stride} of axis {axis} is {stride * element.itemsize} bytes, not a multiple of {TMA_BYTES}"
-            )
+            step = stride * element.itemsize
+            check_aligned(step, f"stride {stride} of axis {axis} is {step} bytes, not a multiple of {TMA_BYTES}")
         window = Window(base, element, shape, strides, block, (), padding)
         sizes = tl.tuple([self.scalar_constant(size, int32) for size in shape])
         steps = tl.tuple([self.scalar_constant(stride, int64) for stride in strides])
@@ -301,9 +301,7 @@ class Descriptors(Reductions):
         )
         places = self.integers_of(items, int32, "descriptor offsets")
         start = places[-1] * window.element.itemsize
-        assert start % TMA_BYTES == 0, (
-            f"offset {places[-1]} along the last axis is {start} bytes, not a multiple of {TMA_BYTES}"
-        )
+        check_aligned(start, f"offset {places[-1]} along the last axis is {start} bytes, not a multiple of {TMA_BYTES}")
         return places
 
     def integers_of(self, values: Sequence[Any], type: dtype, what: str, narrow: bool = False) -> tuple[int, ...]:
@@ -342,3 +340,8 @@ def checked_axes(boundary_check: Any, block: tuple[int, ...]) -> tuple[int, ...]
         assert 0 <= axis < len(block), f"boundary_check {axis} is not a dimension of a block of shape {list(block)}"
     assert len(set(axes)) == len(axes), f"Duplicate dimension in `boundary_check`: {list(axes)}"
     return axes
+
+
+def check_aligned(number_of_bytes: int, text: str) -> None:
+    if number_of_bytes % TMA_BYTES:
+        raise at_run_time(AssertionError(text))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilework.interpreter import libdevice
+from tilework.interpreter.failures import at_run_time
 from tilework.interpreter.formats import Array, bits_of, storage
 from tilework.interpreter.fused import fused
 from tilework.interpreter.operators import Operators
@@ -128,10 +129,8 @@ class Elementwise(Operators):
         for text, value in REGISTERS.items():
             if text in asm and not args:
                 return [self.scalar_constant(value(), element) for element in dtypes]
-        raise RuntimeError(
-            f"inline_asm_elementwise({asm!r}) cannot be interpreted: it is assembly of a GPU; compile this kernel, or"
-            " write the function with tl operations while interpreting"
-        )
+        text = f"inline_asm_elementwise({asm!r}) cannot be interpreted: it is assembly of a GPU; compile this kernel, or"
+        raise at_run_time(RuntimeError(text + " write the function with tl operations while interpreting"))
 
     def extern_elementwise(
         self,

@@ -6,7 +6,7 @@
     add[(4,)](x, y, out, n, BLOCK=64)       # runs the Python of `add` four times, on NumPy values
 
 Programs run one after another, the first grid axis outermost. An exception in the kernel is raised as an
-`InterpreterError` whose `__cause__` is that exception, with the traceback through the lines of the kernel.
+`InterpreterError` (`failures.py`) whose `__cause__` is that exception, with the traceback through the lines of the kernel.
 """
 
 import bdb
@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from tilework.errors import ArgumentError, InterpreterError, OptionError, did_you_mean
+from tilework.errors import ArgumentError, OptionError, did_you_mean
 from tilework.interpreter.arguments import Arguments
 from tilework.interpreter.calls import Helpers, number_in
+from tilework.interpreter.failures import failure
 from tilework.interpreter.memory import MARK, Memory
 from tilework.interpreter.rewriter import HELPERS, FunctionRewriter
 from tilework.interpreter.semantic import Semantic
@@ -173,13 +174,13 @@ class InterpretedFunction(JITFunction):
         values = [convert(param, bound[param.name]) for param in self.params]
         try:
             kernel = interpreter.python_function(self)
-            for program in itertools.product(*map(range, grid)):
+            for program in itertools.product(range(grid[0]), range(grid[1]), range(grid[2])):
                 interpreter.semantic.enter_program(program)
                 kernel(*map(passed, values))
         except bdb.BdbQuit:
             raise
         except Exception as error:
-            raise InterpreterError(repr(error)) from error
+            raise failure(error) from error
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
         """The value of every parameter, and the options among the keywords."""

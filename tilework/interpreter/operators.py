@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tilework.interpreter.failures import at_run_time
 from tilework.interpreter.formats import UNSIGNED, Array, bits_of, bytes_in_memory, storage
 from tilework.interpreter.memory import pointing
 from tilework.interpreter.promotion import DIVISIONS, InvalidOperands
@@ -59,7 +60,9 @@ class Operators(Values):
             if element.int_bitwidth < 64:
                 exact = compute(a.handle.astype(np.int64), b.handle.astype(np.int64))
                 fits = (exact >= element.get_int_min_value()) & (exact <= element.get_int_max_value())
-                assert np.all(fits), f"int{element.int_bitwidth} overflow detected for operation {name}"
+                if not np.all(fits):
+                    text = f"int{element.int_bitwidth} overflow detected for operation {name}"
+                    raise at_run_time(AssertionError(text))
         return self.apply(compute, a, b, operator)
 
     def add(self, a: Any, b: Any, sanitize_overflow: bool = True) -> tl.tensor:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilework.interpreter.dots import Dots
+from tilework.interpreter.failures import at_run_time
 from tilework.interpreter.formats import bits_of
 from tilework.interpreter.values import as_array, plain
 from tilework.language import core as tl
@@ -38,7 +39,8 @@ class Program(Dots):
         condition = self.to_tensor(cond)
         if condition.type.is_block() or not condition.type.is_bool():
             raise ValueError(f"assume takes a scalar condition of type int1, got {condition.type}")
-        assert condition.handle, "tl.assume: the condition is false"
+        if not condition.handle:
+            raise at_run_time(AssertionError("tl.assume: the condition is false"))
         return self.nothing()
 
     def multiple_of(self, x: tl.tensor, values: Sequence[int]) -> tl.tensor:
@@ -78,7 +80,8 @@ class Program(Dots):
         if not np.all(condition.handle):
             failing = np.argwhere(~np.atleast_1d(condition.handle))[0].tolist()
             where = f" at index {failing}" if condition.type.is_block() else ""
-            raise AssertionError(f"device-side assert in program {self.program}{where}: {plain(msg)}")
+            text = f"device-side assert in program {self.program}{where}: {plain(msg)}"
+            raise at_run_time(AssertionError(text))
         return self.nothing()
 
 

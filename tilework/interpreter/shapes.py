@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilework.interpreter.elementwise import Elementwise
+from tilework.interpreter.failures import at_run_time
 from tilework.interpreter.values import plain, sizes_of, tensor
 from tilework.language import core as tl
 from tilework.language.dtypes import int32, validate_block_shape
@@ -113,7 +114,8 @@ class Shapes(Elementwise):
         outside = (places < 0) | (places >= shape[axis])
         if outside.any():
             first = places[outside][0]
-            raise IndexError(f"gather: index {first} is outside axis {axis}, which has {shape[axis]} elements")
+            text = f"gather: index {first} is outside axis {axis}, which has {shape[axis]} elements"
+            raise at_run_time(IndexError(text))
         return tensor(np.take_along_axis(src.handle, places, axis), src.dtype)
 
     def histogram(self, x: tl.tensor, num_bins: int, mask: Any = None) -> tl.tensor:
@@ -130,5 +132,6 @@ class Shapes(Elementwise):
             values = values[self.broadcast_to(condition, shape).handle]
         inside = (values >= 0) & (values < bins)
         if self.options.sanitize and not inside.all():
-            raise IndexError(f"histogram: value {values[~inside][0]} is outside the {bins} bins; mask it")
+            text = f"histogram: value {values[~inside][0]} is outside the {bins} bins; mask it"
+            raise at_run_time(IndexError(text))
         return tensor(np.bincount(values[inside], minlength=bins).astype(np.int32), int32)

@@ -139,11 +139,14 @@ class tensor(base_value):
     logical_and, logical_or = _operator("logical_and"), _operator("logical_or")
 
     def __getitem__(self, slices: Any, _semantic: Any = None) -> Any:
-        """``x[:, None]``: each None inserts an axis of size 1, each ``:`` keeps one. Nothing else is an index."""
-        result = self
+        """``x[:, None]``: each None inserts an axis of size 1, each ``:`` keeps one. Nothing else is an index.
+
+        A scalar has no axis to keep: ``s[:, None]`` and ``s[None, :]`` are blocks of one element, as ``s[None]`` is.
+        """
+        result, is_scalar = self, not self.type.is_block()
         for axis, index in enumerate(_index_list(slices)):
             if _unwrap_if_constexpr(index) is None:
-                result = _semantic.expand_dims(result, axis)
+                result = _semantic.expand_dims(result, 0 if is_scalar else axis)
             elif not _is_full_slice(index):
                 raise ValueError(f"unsupported tensor index: {index}; a tensor takes only `:` and None")
         return result

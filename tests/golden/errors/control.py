@@ -34,6 +34,7 @@ def none_rebound_in_branch(p, n, BLOCK: tl.constexpr):
     x = None
     if n > 2:
         x = 1.0
+    tl.store(p, x)
 
 
 @tilework.jit
