@@ -19,7 +19,7 @@ from tilework.interpreter.failures import at_run_time
 from tilework.interpreter.promotion import common_integer, number_type
 from tilework.interpreter.reductions import AmbiguousTruth
 from tilework.interpreter.semantic import Semantic
-from tilework.interpreter.values import NUMBERS, as_array, plain, sizes_of
+from tilework.interpreter.values import NUMBERS, as_array, plain
 from tilework.language import core as tl
 from tilework.language.extra.cuda import libdevice
 from tilework.language.function import JITCallable, unwrap_nested
@@ -75,7 +75,7 @@ class Helpers:
         if not isinstance(value, tl.tensor):
             return bool(value)
         if value.handle.size != 1:
-            raise AmbiguousTruth(f"the truth value of a block is ambiguous: this condition is {value.dtype}{[*sizes_of(value.shape)]}")
+            raise AmbiguousTruth(f"the truth value of a block is ambiguous: this condition is {value.dtype}{list(value.handle.shape)}")
         if value.type.is_block():
             warnings.warn(
                 "If conditional called with multidimensional Tensor instead of scalar; please use "
