@@ -37,6 +37,7 @@ from tilework.evaluator.arguments import bind
 from tilework.evaluator.background import CARRIERS, guarded, has_background_dots
 from tilework.evaluator.errors import EvaluationError, Fault, fault_at
 from tilework.evaluator.memory import Memory
+from tilework.evaluator.races import ACCESSES, RaceMemory
 from tilework.evaluator.scratch import uses_scratch, with_scratch
 from tilework.evaluator.shared import Copy, Reader, SharedMemory
 from tilework.evaluator.table import RULES, Rule
@@ -80,6 +81,7 @@ def evaluate(
     foreign: bool = False,
     barriers: bool = False,
     fences: bool = False,
+    races: RaceMemory | None = None,
 ) -> list[Any]:
     """Run the function `name` of `module` for every program of `grid`; what the last program returned.
 
@@ -89,11 +91,11 @@ def evaluate(
     `on_print` receives each line of `tt.print` instead of standard output. `truncate_tf32` cuts the operands of tf32
     dots to 10 bits, as the hardware does; without it they are exact. `foreign` lets pointers that came from integers reach
     any mapped memory of this process. `barriers` and `fences` say that the code has all it needs of them, and make a
-    missing one an error; see `evaluator/shared.py`.
+    missing one an error; see `evaluator/shared.py`. `races` is memory that finds races between programs (`races.py`).
     """
     functions = collect_functions(module)
     function = find_function(functions, name)
-    space = Memory(foreign)
+    space = races if races is not None else Memory(foreign)
     for position, array in enumerate(memory):
         space.register(f"memory[{position}]", array)
     extent = (*grid, 1, 1)[:3]
@@ -108,6 +110,8 @@ def evaluate(
             raise fault_at(fault, function, (0, 0, 0)) from None
         for program in programs(extent, program_ids):
             machine.program, machine.steps = program, 0
+            if races is not None:
+                races.begin(program[0] + extent[0] * (program[1] + extent[1] * program[2]))
             machine.values.clear()
             machine.begin(SharedMemory(shared, blocks, barriers, fences))
             returned = machine.call(function, values)
@@ -257,6 +261,8 @@ class Machine:
         """`rule` with what asynchronous ops and shared memory ask of every op."""
         if self.has_background_dots and type(op) not in CARRIERS:
             rule = guarded(rule)
+        if isinstance(self.memory, RaceMemory) and type(op) in ACCESSES:
+            rule = self.memory.watched(rule)
         return with_scratch(rule) if uses_scratch(op) else rule
 
     def spread(self, pointer: Any) -> np.ndarray[Any, Any]:

@@ -16,6 +16,10 @@ class EvaluatorLauncher(Launcher):
 
     def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program of the grid, in order."""
+        self.evaluate(grid, function, args, scratch)
+
+    def evaluate(self, grid: Extent, function: Any, args: Sequence[Any], scratch: Scratch, races: Any = None) -> None:
+        """The same; `races` is memory that looks for races."""
         from tilework.evaluator import evaluate
 
         if prod(grid) > MOST_PROGRAMS:
@@ -26,7 +30,7 @@ class EvaluatorLauncher(Launcher):
             runtime_values(type, arg, values)
         if self.needs_scratch:
             values += [buffer.data_ptr() if buffer is not None else None for buffer in scratch]
-        evaluate(function, self.name, values, grid, foreign=True)
+        evaluate(function, self.name, values, grid, foreign=True, races=races)
 
 
 def runtime_values(type: Any, arg: Any, values: list[Any]) -> None:

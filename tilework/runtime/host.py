@@ -86,6 +86,10 @@ def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLaunc
         from tilework.runtime.sanitize import SanitizedLauncher
 
         return SanitizedLauncher(source, metadata)
+    if getattr(metadata, "sanitize", False) == "race":
+        from tilework.runtime.races import RaceLauncher
+
+        return RaceLauncher(source, metadata)
     return (NativeLauncher if metadata.binary_ext == "obj" else EvaluatorLauncher)(source, metadata)
 
 

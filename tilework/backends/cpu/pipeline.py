@@ -47,6 +47,10 @@ class CpuBackend:
         """Options; those about warps and clusters are accepted and mean nothing here."""
         return CompileOptions.of(settings, backend_name="cpu", warp_size=1, arch=platform.machine())
 
+    def binary_after(self, stage: str, options: CompileOptions) -> str:
+        """The stage that the driver loads; the evaluator looks for races, in TTIR."""
+        return "ttir" if options.sanitize == "race" else self.binary_ext
+
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
         """The stages in order."""
         from tilework.transforms.pipelines import ttir_pipeline
