@@ -28,10 +28,11 @@ def eval_call(machine: "Machine", op: Operation, *args: Any) -> Any:
     name = callee.root_reference.data
     if name not in machine.functions:
         raise Fault(f"calls '{name}', which the module does not define")
-    outer = machine.shared.frame
+    outer, calls = machine.shared.frame, machine.calls
     machine.shared.frame += assigned_offset(op) or 0
+    machine.calls = (*calls, op)
     results = machine.call(machine.functions[name], args)
-    machine.shared.frame = outer
+    machine.shared.frame, machine.calls = outer, calls
     return results[0] if len(results) == 1 else results
 
 

@@ -124,11 +124,12 @@ def eval_cluster_wait(machine: "Machine", op: Operation) -> tuple[()]:
 
 @evaluates(ttg.GlobalScratchAllocOp)
 def eval_global_scratch_alloc(machine: "Machine", op: Operation) -> Array:
-    """The same memory each time the op runs in a program."""
-    if (address := machine.scratch.get(op)) is None:
+    """The same memory each time the op runs in a program, by the same way of calls."""
+    place = (*machine.calls, op)
+    if (address := machine.scratch.get(place)) is None:
         memory = np.zeros(machine.integer(op, "nbytes"), np.uint8)
         machine.scratch_memory.append(memory)
-        address = machine.scratch[op] = machine.memory.register("scratch memory", memory)
+        address = machine.scratch[place] = machine.memory.register("scratch memory", memory)
     return np.asarray(address, dtype=np.int64)
 
 

@@ -190,7 +190,8 @@ class Machine:
         self.tma_stores: list[Reader] = []
         self.mbarriers: dict[Key, Mbarrier] = {}
         self.tensormaps: dict[int, Tensormap] = {}
-        self.scratch: dict[Operation, int] = {}
+        self.calls: tuple[Operation, ...] = ()  # that are being executed, from the outside in
+        self.scratch: dict[tuple[Operation, ...], int] = {}  # by calls and allocation
         self.scratch_memory: list[np.ndarray[Any, Any]] = []
 
     def call(self, function: tt.FuncOp, args: Sequence[Any]) -> list[Any]:

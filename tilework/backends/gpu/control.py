@@ -195,7 +195,7 @@ def result_type(types: Sequence[Attribute]) -> Type:
 
 @lowers(tt.CallOp)
 def lower_call(low: Lowering, op: Operation) -> list[Any]:
-    """Functions get the start of their shared memory and the program's scratch memory behind their arguments."""
+    """Functions get the starts of their shared memory and of their scratch memory behind their arguments."""
     callee = op.properties["callee"]
     assert isinstance(callee, SymbolRefAttr) and isinstance(callee.root_reference, StringAttr)
     b, assigned = low.builder, low.allocation
@@ -203,7 +203,7 @@ def lower_call(low: Lowering, op: Operation) -> list[Any]:
     frame = assigned.scratch.get(op)
     no_origins(low, op, [low[operand] for operand in op.operands])
     args = flatten([low[operand] for operand in op.operands])
-    args += [b.gep(low.smem, frame.offset if frame is not None else 0), low.scratch]
+    args += [b.gep(low.smem, frame.offset if frame is not None else 0), b.gep(low.scratch, low.scratch_offsets.get(op, 0))]
     target = Value(pointer(), f"@{plain_symbol(callee.root_reference.data)}")
     made = b.call(target, result_type([result.type for result in op.results]), args, attributes="convergent")
     flat = [made] if made.type.kind != "struct" else [b.extract_value(made, place) for place in range(len(made.type.fields))]
