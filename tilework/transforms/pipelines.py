@@ -22,7 +22,7 @@ def ttir_pipeline(capability: int | None) -> list[str]:
     return [
         "inline",
         "triton-rewrite-tensor-pointer",
-        *([] if has_descriptors else ["triton-rewrite-tensor-descriptor-to-pointer"]),
+        "triton-remake-carried-descriptors" if has_descriptors else "triton-rewrite-tensor-descriptor-to-pointer",
         "canonicalize",
         "triton-combine",
         "triton-reorder-broadcast",

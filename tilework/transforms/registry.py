@@ -27,6 +27,7 @@ PASSES: dict[str, str] = {
     "triton-combine": "tt.combine:CombinePass",
     "triton-reorder-broadcast": "tt.reorder_broadcast:ReorderBroadcastPass",
     "triton-rewrite-tensor-pointer": "tt.rewrite_tensor_pointer:RewriteTensorPointerPass",
+    "triton-remake-carried-descriptors": "tt.remake_carried_descriptors:RemakeCarriedDescriptorsPass",
     "triton-rewrite-tensor-descriptor-to-pointer": "tt.rewrite_tensor_descriptor:RewriteTensorDescriptorToPointerPass",
     "triton-loop-unroll": "tt.loop_unroll:LoopUnrollPass",
     "triton-loop-aware-cse": "tt.loop_aware_cse:LoopAwareCSEPass",

@@ -1,0 +1,352 @@
+"""Carry what a descriptor describes to the next iteration of a loop, and make it again there.
+
+    scf.for ... iter_args(%last = %d) {              scf.for ... iter_args(%last = %d, %kind = 0, %p = ..., %m = ...) {
+      ...                                              %l = scf.if %kind == 0 { yield %last } else { make_tensor_descriptor %p, [%m] }
+      use %last                              ==>       use %l
+      %new = tt.make_tensor_descriptor %q, [%k]        %new = tt.make_tensor_descriptor %q, [%k]
+      scf.yield %new                                   scf.yield %new, 1, %q, %k
+
+The descriptor that an op of a loop makes lies in the same memory in every iteration, so it is good until the op runs again, and
+no handle of it may be kept for longer, however long that is. What was there before the loop is not touched by it: its handle is
+carried as before (kind 0). Kinds 1 and 2 are made with zeros and with NaN outside. A call in a loop that gives a descriptor which
+is carried is inlined. Descriptors that live for one iteration are left as they are.
+Stage: TTIR to TTIR, targets with TMA. Cost: one walk where no descriptor is carried.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf, ub
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.errors import PassError
+from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.enums import PaddingOption
+from tilework.ir.rewrite import erase_op, insert_after, insert_before, recreate, replace_all_uses
+from tilework.ir.types import TensorDescType, i32, i64
+from tilework.transforms.common.inline import CallSites, splice
+from tilework.transforms.common.symbol_dce import callee_of, symbol_of
+from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.tt.rewrite_tensor_descriptor import components, is_descriptor
+
+LOOPS = (scf.ForOp, scf.WhileOp)
+HANDLE = 0
+KINDS = {PaddingOption.ZERO: 1, PaddingOption.NAN: 2}
+Parts = tuple[SSAValue, ...]  # the handle, the kind, the base, the shape, the strides
+
+
+@dataclass(frozen=True)
+class RemakeCarriedDescriptorsPass(ModulePass):
+    name = "triton-remake-carried-descriptors"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        loops = [inner for inner in op.walk() if type(inner) in LOOPS and carries_descriptors(inner)]
+        if loops:
+            Rewrite(op).run(loops)
+
+
+def carries_descriptors(loop: Operation) -> bool:
+    return any(is_descriptor(operand.type) for operand in loop.operands)
+
+
+def loop_around(op: Operation | None) -> Operation | None:
+    """The innermost loop that `op` stands in."""
+    parent = op.parent_op() if op is not None else None
+    while parent is not None and type(parent) not in LOOPS:
+        parent = parent.parent_op()
+    return parent
+
+
+def owner_of(value: SSAValue) -> Operation | None:
+    """The op that computes `value`, or that has it as an argument of a region."""
+    return value.op if isinstance(value, OpResult) else value.block.parent_op() if isinstance(value, BlockArgument) else None
+
+
+class Rewrite:
+    """The functions of a module; `parts` of the descriptors that are carried in parts."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.functions = {symbol_of(function): function for function in module.ops if type(function) is tt.FuncOp}
+        self.parts: dict[SSAValue, Parts] = {}
+        self.in_parts: set[Operation] = set()  # loops and terminators that pass descriptors on in parts
+        self.call_sites = CallSites()
+        makes = [op for op in module.walk() if type(op) is tt.MakeTensorDescOp]
+        self.paddings = sorted({padding_of(make) for make in makes}, key=KINDS.__getitem__)
+
+    def run(self, loops: Sequence[Operation]) -> None:
+        """Outer loops first: what they carry is known when an inner one takes it over."""
+        bodies = [loop.regions[0].blocks[0] for loop in loops]  # loops are replaced, their blocks stay
+        for body in bodies:
+            loop = body.parent_op()
+            assert loop is not None
+            if not self.is_done(body) and any(self.is_stale(place, loop) for place in range(len(loop.operands))):
+                self.convert(loop)
+
+    def is_done(self, body: Block) -> bool:
+        return any(argument in self.parts for argument in body.args)
+
+    def is_stale(self, place: int, loop: Operation) -> bool:
+        """Whether the loop reads, as carried value number `place`, a descriptor that it made in an iteration before."""
+        if not is_descriptor(loop.operands[place].type):
+            return False
+        first = 3 if type(loop) is scf.ForOp else 0
+        argument = loop.regions[0].blocks[0].args[place - first + (first > 0)]
+        end = loop.regions[-1].blocks[0].last_op
+        assert end is not None
+        following = end.operands[place - first]
+        used = any(use.operation is not end or use.index != argument.index - (first > 0) for use in argument.uses)
+        return used and self.is_made_in(following, loop, set())
+
+    def is_made_in(self, value: SSAValue, loop: Operation, seen: set[SSAValue]) -> bool:
+        """Whether an op under `loop` may have made the descriptor `value`."""
+        owner = owner_of(value)
+        if value in seen or owner is None or not loop.is_ancestor(owner):
+            return False
+        seen.add(value)
+        if isinstance(value, BlockArgument):
+            return any(self.is_made_in(source, loop, seen) for source in sources_of_argument(value))
+        if type(owner) in LOOPS or type(owner) is scf.IfOp:
+            return any(self.is_made_in(source, loop, seen) for source in sources_of_result(value))  # pyright: ignore
+        if type(owner) is SelectOp:
+            return any(self.is_made_in(operand, loop, seen) for operand in owner.operands[1:])
+        return True
+
+    def parts_of(self, value: SSAValue) -> Parts:
+        """The parts of a descriptor, as values that are there where it is."""
+        if (known := self.parts.get(value)) is not None:
+            return known
+        owner = owner_of(value)
+        if isinstance(value, BlockArgument) or owner is None or loop_around(owner) is None:
+            return self.handle(value)
+        if isinstance(owner, tt.MakeTensorDescOp):
+            code = Emitter(owner.location)
+            parts = (value, code.constant(KINDS[padding_of(owner)], i32), owner.base, *owner.shape, *owner.strides)
+            insert_after(owner, *code.ops)
+            self.parts[value] = parts
+            return parts
+        assert isinstance(value, OpResult)
+        if type(owner) in LOOPS:
+            return self.parts[self.convert(owner).results[value.index]]
+        if type(owner) is scf.IfOp:
+            return self.parts[self.convert_branches(owner).results[value.index]]
+        if type(owner) is SelectOp:
+            return self.convert_select(owner)
+        if type(owner) is tt.CallOp:
+            return self.parts_of(self.inline(owner, value.index))
+        return self.handle(value)
+
+    def handle(self, value: SSAValue) -> Parts:
+        """A descriptor of before the loops: kind 0, and parts that nobody reads."""
+        first = value.op.next_op if isinstance(value, OpResult) else value.block.first_op  # pyright: ignore
+        assert first is not None
+        code = Emitter(first.location)
+        kind = code.constant(HANDLE, i32)
+        rest = [code.append(ub.PoisonOp.create(result_types=(type,), location=code.loc)) for type in part_types(value.type)[1:]]
+        insert_before(first, *code.ops)
+        parts = self.parts[value] = (value, kind, *rest)
+        return parts
+
+    # ops that pass descriptors on
+
+    def convert(self, loop: Operation) -> Operation:
+        """Carry every descriptor of `loop` in parts; the loop that takes its place."""
+        return self.convert_for(loop) if type(loop) is scf.ForOp else self.convert_while(loop)
+
+    def convert_for(self, loop: Operation) -> Operation:
+        body = loop.regions[0].blocks[0]
+        places = [place for place, result in enumerate(loop.results) if is_descriptor(result.type)]
+        given = [self.parts_of(loop.operands[3 + place])[1:] for place in places]
+        new = replaced(loop, given)
+        self.in_parts.add(new)
+        arguments = self.take(body, [body.args[1 + place] for place in places])
+        results = self.give(new, places, loop)
+        self.yield_parts(body, places)
+        for argument in arguments:
+            self.remake(argument, body.first_op)
+        for result in results:
+            self.remake(result, new.next_op)
+        return new
+
+    def convert_while(self, loop: Operation) -> Operation:
+        before, after = (region.blocks[0] for region in loop.regions)
+        places = [place for place, argument in enumerate(before.args) if is_descriptor(argument.type)]
+        passed = [place for place, argument in enumerate(after.args) if is_descriptor(argument.type)]
+        given = [self.parts_of(loop.operands[place])[1:] for place in places]
+        arguments = self.take(before, [before.args[place] for place in places])
+        condition = before.last_op
+        assert condition is not None
+        tested = [self.parts_of(condition.operands[1 + place]) for place in passed]
+        for place, parts in zip(passed, tested, strict=True):
+            condition.operands[1 + place] = parts[0]
+        condition.operands = (*condition.operands, *(part for parts in tested for part in parts[1:]))
+        arguments += self.take(after, [after.args[place] for place in passed])
+        new = replaced(loop, given, [part.type for parts in tested for part in parts[1:]])
+        self.in_parts |= {new, condition}
+        results = self.give(new, passed, loop)
+        self.yield_parts(after, places)
+        for argument in arguments:
+            self.remake(argument, argument.block.first_op)
+        for result in results:
+            self.remake(result, new.next_op)
+        return new
+
+    def take(self, block: Block, arguments: Sequence[BlockArgument]) -> list[BlockArgument]:
+        """Arguments for the parts of those descriptors that are arguments of `block`, behind all others."""
+        for argument in arguments:
+            types = part_types(argument.type)
+            made = [block.insert_arg(type, len(block.args), argument.location) for type in types]
+            self.parts[argument] = (argument, *made)
+        return list(arguments)
+
+    def give(self, new: Operation, places: Sequence[int], old: Operation) -> list[SSAValue]:
+        """Take the results of `new` for those of `old`; those that are descriptors."""
+        first = len(old.results)
+        for was, result in zip(old.results, new.results, strict=False):
+            replace_all_uses(was, result)
+        for place in places:
+            result = new.results[place]
+            count = len(part_types(result.type))
+            self.parts[result] = (result, *new.results[first : first + count])
+            first += count
+        erase_op(old)
+        return [new.results[place] for place in places]
+
+    def yield_parts(self, block: Block, places: Sequence[int]) -> None:
+        end = block.last_op
+        assert end is not None
+        following = [self.parts_of(end.operands[place]) for place in places]
+        self.in_parts.add(end)
+        for place, parts in zip(places, following, strict=True):
+            end.operands[place] = parts[0]
+        end.operands = (*end.operands, *(part for parts in following for part in parts[1:]))
+
+    def convert_branches(self, branch: Operation) -> Operation:
+        places = [place for place, result in enumerate(branch.results) if is_descriptor(result.type)]
+        for region in branch.regions:
+            self.yield_parts(region.blocks[0], places)
+        types = [type for place in places for type in part_types(branch.results[place].type)]
+        regions = [branch.detach_region(0) for _ in range(2)]
+        new = recreate(branch, result_types=[*(result.type for result in branch.results), *types], regions=regions)
+        insert_before(branch, new)
+        self.give(new, places, branch)
+        return new
+
+    def convert_select(self, select: Operation) -> Parts:
+        condition, *sides = select.operands
+        first, second = (self.parts_of(side) for side in sides)
+        code = Emitter(select.location)
+        pairs = zip(first[1:], second[1:], strict=True)
+        chosen = [one if one is other else code.append(SelectOp.make(condition, one, other, code.loc)) for one, other in pairs]
+        insert_after(select, *code.ops)
+        parts = self.parts[select.results[0]] = (select.results[0], *chosen)
+        return parts
+
+    def inline(self, call: Operation, place: int) -> SSAValue:
+        """What takes the place of a result of `call`, whose function is copied here."""
+        callee = self.functions.get(callee_of(call))
+        body = callee.regions[0].clone() if callee is not None else Region()
+        if len(body.blocks) != 1:
+            what = "a tensor descriptor from a noinline function with several returns cannot be carried to the next iteration"
+            raise PassError(what, call.location)
+        end = body.blocks[0].last_op
+        assert end is not None
+        found = end.operands[place]
+        if isinstance(found, BlockArgument):
+            found = call.operands[found.index]
+        self.call_sites.move(body, call.location)
+        splice(call, body)
+        return found
+
+    def remake(self, value: SSAValue, before: Operation | None) -> None:
+        """Use a descriptor made of the parts of `value` instead of it, where its handle may be of an iteration before."""
+        handle, kind, base, *rest = self.parts[value]
+        assert before is not None and isinstance(value.type, TensorDescType)
+        uses = [use for use in value.uses if use.operation not in self.in_parts]
+        if not uses:
+            return
+        block, rank, loc = value.type.block, len(rest) // 2, before.location
+
+        def make(paddings: Sequence[PaddingOption]) -> list[Operation]:
+            """Make it with the padding that `kind` says."""
+            made = tt.MakeTensorDescOp.make(base, rest[:rank], rest[rank:], block, paddings[0], loc)
+            if len(paddings) == 1:
+                return [made, scf.YieldOp.create(operands=made.results, location=loc)]
+            return choice(kind, KINDS[paddings[0]], [made, scf.YieldOp.create(operands=made.results, location=loc)], make(paddings[1:]))
+
+        kept: list[Operation] = [scf.YieldOp.create(operands=(handle,), location=loc)]
+        *code, _ = choice(kind, HANDLE, kept, make(self.paddings))
+        insert_before(before, *code)
+        outer = code[-1]
+        for use in uses:
+            use.operation.operands[use.index] = outer.results[0]
+
+
+def padding_of(make: Operation) -> PaddingOption:
+    return PaddingOption(make.properties["padding"].value.data)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def choice(kind: SSAValue, wanted: int, then: list[Operation], otherwise: list[Operation]) -> list[Operation]:
+    """``yield (kind == wanted ? then : otherwise)``, as ops."""
+    (given,) = then[-1].operands
+    code = Emitter(then[-1].location)
+    same = code.compare("eq", kind, code.constant(wanted, i32))
+    regions = (Region(Block(then)), Region(Block(otherwise)))
+    branch = scf.IfOp.create(operands=(same,), result_types=(given.type,), regions=regions, location=code.loc)
+    return [*code.ops, branch, scf.YieldOp.create(operands=branch.results, location=code.loc)]
+
+
+def part_types(type: Attribute) -> tuple[Attribute, ...]:
+    """The types of what is carried beside the handle."""
+    base, *sizes, _ = components(type)
+    rank = len(sizes) // 2
+    return (i32, base, *(i32,) * rank, *(i64,) * rank)
+
+
+def replaced(loop: Operation, given: Sequence[Parts], passed: Sequence[Attribute] | None = None) -> Operation:
+    """A new loop around the regions of `loop`, with more operands and results; the old one still has its users."""
+    parts = [part for one in given for part in one]
+    types = [*(result.type for result in loop.results), *(passed if passed is not None else [part.type for part in parts])]
+    regions = [loop.detach_region(0) for _ in range(len(loop.regions))]
+    new = recreate(loop, operands=(*loop.operands, *parts), result_types=types, regions=regions)
+    insert_before(loop, new)
+    return new
+
+
+def sources_of_argument(argument: BlockArgument) -> Iterator[SSAValue]:
+    """The values that an argument of a loop may have."""
+    loop = argument.block.parent_op()
+    if loop is None or type(loop) not in LOOPS:
+        return
+    end = loop.regions[-1].blocks[0].last_op
+    assert end is not None
+    if type(loop) is scf.ForOp:
+        if argument.index:
+            yield loop.operands[2 + argument.index]
+            yield end.operands[argument.index - 1]
+    elif argument.block is loop.regions[0].blocks[0]:
+        yield loop.operands[argument.index]
+        yield end.operands[argument.index]
+    else:
+        condition = loop.regions[0].blocks[0].last_op
+        assert condition is not None
+        yield condition.operands[1 + argument.index]
+
+
+def sources_of_result(result: OpResult) -> Iterator[SSAValue]:
+    """The values that a result of a loop or a branch may have."""
+    op = result.op
+    if type(op) is scf.WhileOp:
+        condition = op.regions[0].blocks[0].last_op
+        assert condition is not None
+        yield condition.operands[1 + result.index]
+        return
+    if type(op) is scf.ForOp:
+        yield op.operands[3 + result.index]
+    for region in op.regions:
+        end = region.blocks[0].last_op
+        assert end is not None
+        yield end.operands[result.index]
