@@ -44,6 +44,8 @@ BUGS = [
     Bug("barrier_not_reached", "error", 128, (128, 64), says="barrier 1 is not reached by all threads"),
     Bug("wgmma_too_early", "used before its wait", 128, (1024, 512)),
     Bug("missing_proxy_fence", "missing proxy fence", 64, (64, 64)),
+    Bug("missing_global_proxy_fence", "missing proxy fence", 64, (64, 64), says="reads global address"),
+    Bug("bulk_store_not_done", "used before its wait", 64, (64, 64)),
     Bug("bulk_store_reuse", "used before its wait", 64, (192,)),
     Bug("missing_mbarrier_wait", "used before its wait", 64, (64, 64)),
     Bug("wrong_parity", "race|error", 64, (32, 32)),

@@ -176,17 +176,25 @@ class Checker:
             what = f"{self.who(int(who[index]))} and {self.who(int(who[index + 1]))} write different values to {space} address {int(at[index]) + base:#x}"
             self.add(Finding("race", what, (site, site)))
 
-    def check_proxy(self, ins: Instruction, accesses: Accesses) -> None:
-        """What threads wrote to shared memory needs a fence.proxy.async before a copy or a tensor core reads it."""
-        at = accesses.at
-        agents = self.shared.agent[0, at] - 1
-        plain = (agents >= 0) & (agents < self.block.threads) & (self.shared.kind[0, at] == PLAIN) & (self.shared.step[0, at] > 0)
-        hidden = plain & (self.clocks.proxied[accesses.threads, np.maximum(agents, 0)] < self.shared.step[0, at])
-        hidden &= self.clocks.ordered(accesses.threads, self.shared.block[0, at], np.maximum(agents, 0), self.shared.step[0, at])
+    def check_proxy(self, ins: Instruction, space: str, base: int, proxy: str, accesses: Accesses, verb: str) -> None:
+        """What threads wrote needs a fence.proxy before a copy or a tensor core reads or, in global memory, writes it."""
+        shadow = self.shared if space == "shared" else self.arena
+        at = shadow.locate(accesses.at)
+        writers, steps, blocks = shadow.agent[0, at] - 1, shadow.step[0, at], shadow.block[0, at]
+        hidden = (writers >= 0) & (writers < self.block.threads) & (shadow.kind[0, at] != ASYNC) & (steps > 0)
+        if space == "shared":
+            hidden &= shadow.kind[0, at] == PLAIN
+        some = np.flatnonzero(hidden)
+        if not len(some):
+            return
+        facts = accesses.threads[some], blocks[some], writers[some], steps[some]
+        hidden[some] = ~self.clocks.visible(proxy, *facts) & self.clocks.ordered(*facts)
         if hidden.any():
             index = int(hidden.argmax())
-            other = self.instructions[int(self.shared.ins[0, at[index]])]
-            what = f"{ins.opcode} reads shared address {int(at[index]):#x}, which {self.who(int(agents[index]))} wrote, without fence.proxy.async between them"
+            other = self.instructions[int(shadow.ins[0, at[index]])]
+            fence = "fence.proxy.tensormap" if proxy == "tensormap" else "fence.proxy.async"
+            who = self.who(int(writers[index]), int(blocks[index]))
+            what = f"{ins.opcode} {verb} {space} address {int(accesses.at[index]) + base:#x}, which {who} wrote, without {fence} between them"
             self.add(Finding("missing proxy fence", what, (Site.of(ins), Site.of(other))))
 
     # asynchronous operations
@@ -230,8 +238,9 @@ class Checker:
         which = np.repeat(which, access.size)
         at = spread(addresses - np.uint64(base), access.size)
         accesses = Accesses(at, agents[which], steps[which], operation.threads[which], self.number(operation.ins), ASYNC)
-        if space == "shared" and not writes and operation.kind in ("bulk", "wgmma"):
-            self.check_proxy(operation.ins, accesses)
+        if operation.kind in ("bulk", "wgmma") and len(at) and (space == "global" or not writes):
+            proxy = "tensormap" if access.is_map else space
+            self.check_proxy(operation.ins, space, base, proxy, accesses, "writes" if writes else "reads")
         self.check(operation.ins, space, base, accesses, writes, None)
 
     # instructions

@@ -6,11 +6,12 @@ Every agent counts its own steps, and every thread keeps, for each agent, the la
 
 A barrier takes the maximum over those that arrive and gives it to those that wait. Agents 0 to threads - 1 are the threads; the
 others are copy engines and tensor cores, one per thread or warp and kind, and mbarriers, for the copies that signal them. An
-access is ordered before another exactly if the thread of the second knows its step. `proxied` is the same for what a
-`fence.proxy.async` has made visible to copies and tensor cores.
+access is ordered before another exactly if the thread of the second knows its step. `proxied` is the same for what fences have
+made visible to copies and tensor cores, one for each of `PROXIES`: shared memory, global memory (`fence.proxy.async`) and the
+tensor maps in it (`fence.proxy.tensormap`). A fence counts wherever it stands between the two accesses, in another block too.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from tilework.emulator.memory import Array
 
 Foreign = dict[int, Array]  # serial number of another block: what is known of its agents
+PROXIES = ("shared", "global", "tensormap")
 
 
 @dataclass(frozen=True)
@@ -28,21 +30,23 @@ class Stamp:
     proxied: Array
     foreign: Foreign
     block: int
+    foreign_proxied: tuple[Foreign, ...] = ({},) * len(PROXIES)
 
     def merged(self, other: "Stamp | None") -> "Stamp":
         if other is None:
             return self
         assert self.block == other.block, "stamps of two blocks are kept apart"
         foreign = join_foreign(self.foreign, other.foreign)
-        return Stamp(longest_max(self.known, other.known), longest_max(self.proxied, other.proxied), foreign, self.block)
+        proxied = join_all(self.foreign_proxied, other.foreign_proxied)
+        return Stamp(longest_max(self.known, other.known), longest_max(self.proxied, other.proxied), foreign, self.block, proxied)
 
 
 def longest_max(a: Array, b: Array) -> Array:
     """The maximum; a missing end counts as zero."""
-    if len(a) < len(b):
+    if a.shape[-1] < b.shape[-1]:
         a, b = b, a
-    found = a.copy()
-    np.maximum(found[: len(b)], b, out=found[: len(b)])
+    found, common = a.copy(), b.shape[-1]
+    np.maximum(found[..., :common], b, out=found[..., :common])
     return found
 
 
@@ -55,6 +59,10 @@ def join_foreign(a: Foreign, b: Foreign) -> Foreign:
     return found
 
 
+def join_all(a: tuple[Foreign, ...], b: tuple[Foreign, ...]) -> tuple[Foreign, ...]:
+    return tuple(join_foreign(mine, theirs) for mine, theirs in zip(a, b, strict=True))
+
+
 class Clocks:
     """The clocks of one block, whose serial number in the launch is `block`."""
 
@@ -62,10 +70,11 @@ class Clocks:
         self.threads, self.block = threads, block
         self.agents = threads
         self.known = np.zeros((threads, threads + 64), np.int32)
-        self.proxied = np.zeros_like(self.known)
+        self.proxied = np.zeros((len(PROXIES), *self.known.shape), np.int32)
         everyone = np.arange(threads)
         self.known[everyone, everyone] = 1
         self.foreign: list[Foreign] = [{}] * threads
+        self.foreign_proxied: list[tuple[Foreign, ...]] = [({},) * len(PROXIES)] * threads
         self.columns: dict[Hashable, int] = {}
         self.owners: dict[int, tuple[int, int]] = {}  # first agent of a name: (how many, threads that each one works for)
 
@@ -78,7 +87,7 @@ class Clocks:
             if self.agents > self.known.shape[1]:
                 missing = self.agents - self.known.shape[1] + 64
                 self.known = np.pad(self.known, ((0, 0), (0, missing)))
-                self.proxied = np.pad(self.proxied, ((0, 0), (0, missing)))
+                self.proxied = np.pad(self.proxied, ((0, 0), (0, 0), (0, missing)))
         return self.columns[key]
 
     def owner(self, agent: int) -> tuple[int, int] | None:
@@ -105,22 +114,46 @@ class Clocks:
         foreign: Foreign = {}
         for found in {id(self.foreign[thread]): self.foreign[thread] for thread in threads.tolist()}.values():
             foreign = join_foreign(foreign, found)
-        return Stamp(self.known[threads].max(axis=0), self.proxied[threads].max(axis=0), foreign, self.block)
+        proxied = ({},) * len(PROXIES)
+        for found in {id(self.foreign_proxied[thread]): self.foreign_proxied[thread] for thread in threads.tolist()}.values():
+            proxied = join_all(proxied, found)
+        return Stamp(self.known[threads].max(axis=0), self.proxied[:, threads].max(axis=1), foreign, self.block, proxied)
 
     def deliver(self, threads: Array, stamp: Stamp) -> None:
-        foreign = stamp.foreign
+        foreign, proxied = stamp.foreign, stamp.foreign_proxied
         if stamp.block == self.block:
-            for mine, theirs in ((self.known, stamp.known), (self.proxied, stamp.proxied)):
-                mine[threads, : len(theirs)] = np.maximum(mine[threads, : len(theirs)], theirs)
+            count = len(stamp.known)
+            self.known[threads, :count] = np.maximum(self.known[threads, :count], stamp.known)
+            count = stamp.proxied.shape[-1]
+            self.proxied[:, threads, :count] = np.maximum(self.proxied[:, threads, :count], stamp.proxied[:, None])
         else:
             foreign = join_foreign(foreign, {stamp.block: stamp.known})
+            proxied = join_all(proxied, tuple({stamp.block: row} for row in stamp.proxied))
         if foreign:
             for thread in threads.tolist():
                 self.foreign[thread] = join_foreign(self.foreign[thread], foreign)
+                self.foreign_proxied[thread] = join_all(self.foreign_proxied[thread], proxied)
 
-    def fence_proxy(self, threads: Array) -> None:
+    def fence_proxy(self, threads: Array, proxies: Sequence[str] = PROXIES[:2]) -> None:
         """What the threads know of is visible to copies and tensor cores from now on."""
-        self.proxied[threads] = np.maximum(self.proxied[threads], self.known[threads])
+        for place in map(PROXIES.index, proxies):
+            self.proxied[place, threads] = np.maximum(self.proxied[place, threads], self.known[threads])
+            for thread in threads.tolist():
+                if self.foreign[thread]:
+                    rows = list(self.foreign_proxied[thread])
+                    rows[place] = join_foreign(rows[place], self.foreign[thread])
+                    self.foreign_proxied[thread] = tuple(rows)
+
+    def visible(self, proxy: str, threads: Array, blocks: Array, agents: Array, steps: Array) -> Array:
+        """Whether a fence has made that step of that agent of that block visible to the copies that each thread starts."""
+        place = PROXIES.index(proxy)
+        here = blocks == self.block
+        found = here & (self.proxied[place, threads, np.where(here, agents, 0)] >= steps)
+        for index in np.flatnonzero(~here).tolist():
+            known = self.foreign_proxied[int(threads[index])][place].get(int(blocks[index]))
+            agent = int(agents[index])
+            found[index] = known is not None and agent < len(known) and known[agent] >= steps[index]
+        return found
 
     def ordered(self, threads: Array, blocks: Array, agents: Array, steps: Array) -> Array:
         """Whether each thread comes after that step of that agent of that block."""

@@ -3,7 +3,7 @@
     cp.async.wait_group 0            this thread knows of its copies; others learn it from the next barrier
     mbarrier.arrive, .try_wait       the arrivals of a phase are known to those who have seen its end, and so are its copies
     fence; st.relaxed [flag]         what was known at the fence goes with the flag, to whoever reads it and has a fence after that
-    fence.proxy.async                what this thread knows of is visible to copies and tensor cores
+    fence.proxy.async                what this thread knows of is visible to copies and tensor cores; with a space, in that memory
 
 `HOOKS` has for each opcode a function that gives what to do before and after the instruction, for the mask of its threads.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.emulator.clocks import Clocks, Stamp
+from tilework.emulator.clocks import PROXIES, Clocks, Stamp
 from tilework.emulator.definedness import Definedness, registers
 from tilework.emulator.memory import SHARED_BASE, WINDOW, Array
 from tilework.emulator.pending import Pending
@@ -121,10 +121,10 @@ class Ordering:
         known = np.zeros(max(len(done.known), barrier.agent + 1), np.int32)
         known[: len(done.known)] = done.known
         known[barrier.agent] = barrier.phase
-        barrier.done, barrier.gathering = Stamp(known, done.proxied, done.foreign, done.block), None
+        barrier.done, barrier.gathering = Stamp(known, done.proxied, done.foreign, done.block, done.foreign_proxied), None
 
     def empty(self) -> Stamp:
-        return Stamp(np.zeros(0, np.int32), np.zeros(0, np.int32), {}, self.clocks.block)
+        return Stamp(np.zeros(0, np.int32), np.zeros((len(PROXIES), 0), np.int32), {}, self.clocks.block)
 
     def arrive(self, address: int, threads: Array) -> None:
         barrier = self.mbarrier(address)
@@ -195,12 +195,21 @@ def nothing(mask: Mask) -> None:
 @hook("fence", "membar")
 def fence(ordering: Callable[[], Ordering], known: Definedness, ins: Instruction, t: Translator) -> tuple[Op, Op] | None:
     if "proxy" in ins.modifiers:
-        if any(modifier.startswith("async") for modifier in ins.modifiers):
-            return nothing, lambda mask: ordering().clocks.fence_proxy(np.flatnonzero(mask))
-        return None
+        proxies = proxies_of(ins)
+        return (nothing, lambda mask: ordering().clocks.fence_proxy(np.flatnonzero(mask), proxies)) if proxies else None
     if ins.modifiers[:1] == ("mbarrier_init",):
         return None
     return nothing, lambda mask: ordering().fence(np.flatnonzero(mask))
+
+
+def proxies_of(ins: Instruction) -> tuple[str, ...]:
+    """The proxies that a fence is for: ``fence.proxy.async`` is for all memory, with a space for that one."""
+    if "tensormap::generic" in ins.modifiers:
+        return ("tensormap",) if "acquire" in ins.modifiers else ()
+    if not any(modifier.startswith("async") for modifier in ins.modifiers):
+        return ()
+    spaces = {modifier.split("::")[0] for modifier in ins.modifiers}
+    return tuple(space for space in ("shared", "global") if space in spaces) or ("shared", "global")
 
 
 @hook("cp", "wgmma")

@@ -27,11 +27,12 @@ STATE = "async"
 
 @dataclass(frozen=True)
 class Access:
-    """`size` bytes at each of these addresses of a space ("shared", "global", "generic")."""
+    """`size` bytes at each of these addresses of a space ("shared", "global", "generic"); a tensor map is read by a way of its own."""
 
     space: str
     addresses: Array
     size: int
+    is_map: bool = False
 
 
 @dataclass(eq=False)

@@ -17,7 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilework.emulator.memory import Array
+from tilework.emulator.memory import GLOBAL_BASE, Array
 from tilework.emulator.pending import Access, Pending, operations
 from tilework.emulator.rules.access import space_of
 from tilework.emulator.rules.async_copy import Signal, check_multicast, combine
@@ -54,8 +54,8 @@ def tensor_copy(ins: Instruction, t: Translator) -> Op:
     raise Unsupported(ins)
 
 
-def tensor_operand(ins: Instruction, t: Translator, operand: Operand, rank: int) -> Callable[[int], tuple[TensorMap, list[int]]]:
-    """``[map, {c0, c1}]``: from a thread to its tensor map and coordinates."""
+def tensor_operand(ins: Instruction, t: Translator, operand: Operand, rank: int) -> Callable[[int], tuple[TensorMap, list[int], tuple[Access, ...]]]:
+    """``[map, {c0, c1}]``: from a thread to its tensor map, the coordinates, and where the map is read if it may change there."""
     if not isinstance(operand, Address) or len(operand.parts) != 1 or not isinstance(operand.parts[0], Vector):
         raise Unsupported(ins, "a tensor is [map, {coordinates}]")
     if len(operand.parts[0].items) != rank:
@@ -63,12 +63,14 @@ def tensor_operand(ins: Instruction, t: Translator, operand: Operand, rank: int)
     where, port = t.address(operand), t.port("generic")
     coordinates = [per_thread(t, item, dtype=np.int32) for item in operand.parts[0].items]
 
-    def read(thread: int) -> tuple[TensorMap, list[int]]:
+    def read(thread: int) -> tuple[TensorMap, list[int], tuple[Access, ...]]:
         one = np.array([thread])
-        found = decode(port.read(where(one), np.uint64, SIZE // 8, one, ins, "async load", align=64).tobytes())
+        place = where(one)
+        own = (Access("global", place, SIZE, is_map=True),) if int(place[0]) >= GLOBAL_BASE else ()
+        found = decode(port.read(place, np.uint64, SIZE // 8, one, ins, "async load", align=64).tobytes())
         if found.rank != rank:
             raise TensorMapError(f"a tensor map of {found.rank} dimensions is used with {rank}")
-        return found, [int(values[thread]) for values in coordinates]
+        return found, [int(values[thread]) for values in coordinates], own
 
     return read
 
@@ -152,10 +154,10 @@ def load(ins: Instruction, t: Translator, rank: int) -> Op:
             if multicast is not None:
                 check_multicast(int(multicast[thread]))
             one, bell = np.array([thread]), signal.address(thread)
-            box = Box(*source(thread), int(to(one)[0]), thread, ins, t)
-            issue(box, one, bell)
+            map, start, own = source(thread)
+            issue(Box(map, start, int(to(one)[0]), thread, ins, t), one, bell, own)
 
-    def issue(box: Box, one: Array, bell: int | None) -> None:
+    def issue(box: Box, one: Array, bell: int | None, own: tuple[Access, ...]) -> None:
         def store(which: Array, data: Array) -> None:
             box.put(data)
             signal.done(bell, box.thread, box.map.copy_bytes)
@@ -163,7 +165,7 @@ def load(ins: Instruction, t: Translator, rank: int) -> Op:
         read, write = box.accesses()
         groups = operations(t).group("bulk", one)
         fetch = lambda which: box.load()  # noqa: E731
-        operations(t).issue(Pending(ins, "bulk", one, groups, (read,), (write,), bell, fetch=fetch, store=store))
+        operations(t).issue(Pending(ins, "bulk", one, groups, (read, *own), (write,), bell, fetch=fetch, store=store))
 
     return op
 
@@ -179,17 +181,17 @@ def store(ins: Instruction, t: Translator, rank: int) -> Op:
     def op(mask: Mask) -> None:
         for thread in t.active(mask).tolist():
             one = np.array([thread])
-            map, start = target(thread)
+            map, start, own = target(thread)
             by_pieces = name is not None and map.type in ("f16", "bf16")
-            issue(Box(map, start, int(source(one)[0]), thread, ins, t, by_pieces), one)
+            issue(Box(map, start, int(source(one)[0]), thread, ins, t, by_pieces), one, own)
 
-    def issue(box: Box, one: Array) -> None:
+    def issue(box: Box, one: Array, own: tuple[Access, ...]) -> None:
         reduce = combine(name, NUMBERS[box.map.type]) if name is not None else None
         write, read = box.accesses()
         groups = operations(t).group("bulk", one)
         move = lambda which, rows: box.store(rows, reduce)  # noqa: E731
         fetch = lambda which: box.take()  # noqa: E731
-        operations(t).issue(Pending(ins, "bulk", one, groups, (read,), (write,), fetch=fetch, store=move))
+        operations(t).issue(Pending(ins, "bulk", one, groups, (read, *own), (write,), fetch=fetch, store=move))
 
     return op
 
