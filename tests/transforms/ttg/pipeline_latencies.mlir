@@ -30,6 +30,25 @@ tt.func public @product(%pa: !PA {tt.divisibility = dense<[16, 16]> : tensor<2xi
   tt.return %r : !C
 }
 
+// What the loop also stores to may have changed since the last iteration: it is not loaded early.
+// CHECK-LABEL: @stored
+// CHECK: tt.load %pa : tensor<64x32x!tt.ptr<f16>, #blocked>
+// CHECK: tt.load %pb {tt.latency = 2 : i32} : tensor<32x64x!tt.ptr<f16>, #blocked1>
+tt.func public @stored(%pa: !PA {tt.divisibility = dense<[16, 16]> : tensor<2xi32>, tt.contiguity = dense<[1, 32]> : tensor<2xi32>}, %pb: !PB {tt.divisibility = dense<[16, 16]> : tensor<2xi32>, tt.contiguity = dense<[1, 64]> : tensor<2xi32>}, %n: i32, %z: !C) -> !C {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %z) -> (!C) : i32 {
+    %x = tt.load %pa : !PA
+    %y = tt.load %pb : !PB
+    %xa = ttg.convert_layout %x : tensor<64x32xf16, #A> -> tensor<64x32xf16, #dA>
+    %yb = ttg.convert_layout %y : tensor<32x64xf16, #B> -> tensor<32x64xf16, #dB>
+    %d = tt.dot %xa, %yb, %acc : tensor<64x32xf16, #dA> * tensor<32x64xf16, #dB> -> !C
+    tt.store %pa, %x : !PA
+    scf.yield %d : !C
+  }
+  tt.return %r : !C
+}
+
 // A load for the address of another is one level up: each level gets one stage of two.
 // CHECK-LABEL: @indirect
 // CHECK: tt.load %{{.*}} {tt.latency = 1 : i32} : !tt.ptr<i32>

@@ -8,12 +8,14 @@
 Loads that feed a product are candidates, at a level: 0 if nothing else is loaded between them and the product, 1 if they
 load the address (or mask) of one of those, and so on. The stages are shared out over the levels. A loop with its own
 `tt.num_stages` asks for all loads that feed anything: those that no product needs are at level 0 of their first user.
-Latencies that an author has set are left alone.
-Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per product.
+Latencies that an author has set are left alone. What is loaded through a parameter of the kernel that the loop also stores
+through may be what an iteration before has stored: it is not loaded early.
+Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per product; origins where a loop stores.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -21,6 +23,7 @@ from xdsl.ir import Block, Operation, OpResult
 from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
 from tilework.transforms.ttg.pipeline.load_buffers import is_profitable
 from tilework.transforms.ttg.pipeline.loops import (
     DOTS,
@@ -46,19 +49,15 @@ class AssignLatenciesPass(ModulePass):
     num_stages: int = 3
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        facts: AxisFacts | None = None
-
-        def known() -> AxisFacts:
-            nonlocal facts
-            if facts is None:
-                facts = axis_info(op)
-            return facts
-
+        facts = cache(lambda: axis_info(op))
+        origins = cache(lambda: module_origins(op))
         for loop in loops_in(op):
-            assign(loop, self.num_stages, known)
+            assign(loop, self.num_stages, facts, origins)
 
 
-def assign(loop: Operation, default_stages: int, facts: Callable[[], AxisFacts]) -> None:
+def assign(
+    loop: Operation, default_stages: int, facts: Callable[[], AxisFacts], origins: Callable[[], Origins]
+) -> None:
     """Give the loads of `loop` that are worth it a latency."""
     ops = body_ops(loop)
     if any(LATENCY in op.attributes for op in ops) or not any(type(op) in LOADS for op in ops):
@@ -70,7 +69,7 @@ def assign(loop: Operation, default_stages: int, facts: Callable[[], AxisFacts])
     if (reason := refusal(loop)) is not None:
         remark(loop, f"the loop is not pipelined: {reason}")
         return
-    levels = load_levels(loop, NUM_STAGES in loop.attributes, facts)
+    levels = load_levels(loop, NUM_STAGES in loop.attributes, facts, origins)
     kept = {load: level for load, level in levels.items() if level < stages - 1}
     for load in levels:
         if load not in kept:
@@ -85,9 +84,11 @@ def assign(loop: Operation, default_stages: int, facts: Callable[[], AxisFacts])
             set_integer(load, LATENCY, latency)
 
 
-def load_levels(loop: Operation, every_load: bool, facts: Callable[[], AxisFacts]) -> dict[Operation, int]:
+def load_levels(
+    loop: Operation, every_load: bool, facts: Callable[[], AxisFacts], origins: Callable[[], Origins]
+) -> dict[Operation, int]:
     """For each load worth starting early, how many other such loads lie between it and what is computed."""
-    search = Search(body_of(loop), facts)
+    search = Search(body_of(loop), facts, origins)
     ops = body_ops(loop)
     seen: set[Operation] = set()
     for op in ops:
@@ -104,9 +105,11 @@ def load_levels(loop: Operation, every_load: bool, facts: Callable[[], AxisFacts
 class Search:
     """Walks from computations back to the loads they need."""
 
-    def __init__(self, body: Block, facts: Callable[[], AxisFacts]) -> None:
+    def __init__(self, body: Block, facts: Callable[[], AxisFacts], origins: Callable[[], Origins]) -> None:
         self.body = body
         self.facts = facts
+        self.origins = origins
+        self.targets = [op.operands[WRITERS[type(op)]] for op in body.walk() if type(op) in WRITERS]
         self.levels: dict[Operation, int] = {}
         self.dropped: set[Operation] = set()
         self.judged: dict[Operation, bool] = {}
@@ -136,8 +139,18 @@ class Search:
 
     def is_worth_it(self, load: Operation) -> bool:
         if load not in self.judged:
-            reason = is_profitable(load, self.facts())
+            reason = is_profitable(load, self.facts()) or self.overtaken(load)
             if reason is not None:
                 remark(load, f"the load is not pipelined: {reason}")
             self.judged[load] = reason is None
         return self.judged[load]
+
+    def overtaken(self, load: Operation) -> str | None:
+        """Why an early `load` might miss what the loop stores; parameters are taken to be different memory."""
+        if not self.targets:
+            return None
+        origins = self.origins()
+        own = {place for place in origins.get(load.operands[0], NOBODY) if place != UNKNOWN}
+        if any(own & origins.get(target, NOBODY) for target in self.targets):
+            return "the loop also stores to what it loads from"
+        return None
