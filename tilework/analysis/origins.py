@@ -8,7 +8,7 @@
     }
 
 Origins flow along edges, from operands to results, through loops, branches, buffers and calls, until nothing is new. A
-pointer that was an integer, or was loaded, has lost its origin. Works on TTIR and TTCIR.
+pointer that was an integer, or was loaded, has lost its origin. Works on TTIR, TTGIR and TTCIR.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.ir import tt
+from tilework.ir import tt, ttg, ttng
 from tilework.ir.ttc import BufferType
 from tilework.ir.types import PointerType, TensorDescType, element_type
 
@@ -77,6 +77,8 @@ def flows(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
             *zip(op.operands[1 : 1 + count], op.successors[0].args, strict=True),
             *zip(op.operands[1 + count :], op.successors[1].args, strict=True),
         ]
+    elif kind is ttng.TensormapCreateOp:
+        pairs = [(op.operands[1], op.operands[0]), *map_flows(op.operands[0], op.operands[1])]
     elif kind is scf.IfOp or kind is tt.LoadOp or kind in WRITERS:  # a pointer that was loaded is nobody's either
         pairs = ()
     else:
@@ -85,6 +87,14 @@ def flows(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
     for source, target in pairs:
         if is_address(source.type) and is_address(target.type):
             yield source, target
+
+
+def map_flows(slot: SSAValue, base: SSAValue) -> Iterator[tuple[SSAValue, SSAValue]]:
+    """To the memory that a slot for a tensor map is part of: another op may take the slot from there."""
+    owner = slot.owner
+    while isinstance(owner, tt.AddPtrOp):
+        yield base, owner.operands[0]
+        owner = owner.operands[0].owner
 
 
 def yield_flows(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
@@ -109,6 +119,35 @@ def functions_of(module: ModuleOp) -> dict[str, Operation]:
 
 def module_origins(module: ModuleOp) -> Origins:
     """The origins of every pointer of a module: positions of parameters of its public functions, or UNKNOWN."""
+    origins, edges = sources_and_edges(module)
+    spread(origins, edges)
+    return origins
+
+
+def memory_origins(module: ModuleOp) -> Origins:
+    """The same, and pointers that were loaded come from the table that they were loaded from: ``-2 - parameter``."""
+    origins, edges = sources_and_edges(module)
+    tables = {result: table for result in origins if (table := table_of(result)) is not None}
+    for result in tables:
+        del origins[result]
+    spread(origins, edges)
+    for result, table in tables.items():
+        found = origins.get(table, frozenset({UNKNOWN}))
+        origins[result] = frozenset(-2 - place if place >= 0 else UNKNOWN for place in found)
+    spread(origins, edges)
+    return origins
+
+
+def table_of(value: SSAValue) -> SSAValue | None:
+    """The pointer that `value`, a pointer, was loaded through, perhaps as an integer."""
+    op = value.owner
+    if isinstance(op, tt.IntToPtrOp):
+        op = op.operands[0].owner
+    return op.operands[0] if isinstance(op, tt.LoadOp) else None
+
+
+def sources_and_edges(module: ModuleOp) -> tuple[Origins, list[tuple[SSAValue, SSAValue]]]:
+    """The pointers whose origin is plain, and how all others get theirs."""
     functions = functions_of(module)
     origins: Origins = {}
     edges: list[tuple[SSAValue, SSAValue]] = []
@@ -124,10 +163,11 @@ def module_origins(module: ModuleOp) -> Origins:
             edges += flows(op)
             if type(op) is tt.CallOp:
                 edges += call_flows(op, functions)
+            if type(op) is ttg.GlobalScratchAllocOp:  # what it holds, a tensor map, says where the descriptor leads
+                continue
             if not op.regions and (type(op) in FORGETFUL or not any(is_address(value.type) for value in op.operands)):
                 origins.update({result: frozenset({UNKNOWN}) for result in op.results if is_address(result.type)})
-    spread(origins, edges)
-    return origins
+    return origins, edges
 
 
 FORGETFUL = (tt.LoadOp, tt.AtomicRMWOp, tt.AtomicCASOp)

@@ -4,8 +4,8 @@
     define ptx_kernel void @NAME(ARGUMENTS, ptr addrspace(1) %scratch, ptr addrspace(1) %profile)
 
 A tensor descriptor of the host is a parameter of 128 bytes by value. Shared memory is one dynamic array, planned by
-`analysis/allocation.py`; barriers are where `analysis/membar.py` wants them. Functions that are not inlined get their frame of
-shared memory and the scratch memory as further arguments.
+`analysis/allocation.py`; barriers are where `analysis/membar.py` wants them. Functions that are not inlined get their frames
+of shared memory and of the program's scratch memory as further arguments, for each call its own.
 """
 
 import json
@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
-from tilework.analysis.allocation import aligned, module_allocation
+from tilework.analysis.allocation import module_allocation
 from tilework.analysis.axis_info import axis_info
+from tilework.analysis.global_order import global_order
+from tilework.analysis.global_scratch import global_scratch, public_functions
 from tilework.analysis.membar import barriers, ordered_by_mbarrier
 from tilework.backends.gpu import (
     arithmetic,
@@ -49,7 +51,7 @@ from tilework.backends.llvm.module import Module, plain_symbol
 from tilework.backends.llvm.sweep import sweep
 from tilework.backends.llvm.types import Type, array, i8, i64, pointer, ptr, void
 from tilework.backends.llvm.values import Value
-from tilework.ir import tt, ttg
+from tilework.ir import tt
 from tilework.ir.module_facts import SANITIZER_FACTS, num_ctas, num_warps
 from tilework.ir.types import TensorDescType
 
@@ -78,8 +80,10 @@ class Emitter:
         self.lines = LineTable(self.module, "DebugDirectivesOnly") if lines else None
         self.allocation = module_allocation(source, facts.capability)
         self.barriers = barriers(source, facts.capability, ordered_by_mbarrier)
+        self.order = global_order(source)
         self.axis = axis_info(source)
-        self.scratch_offsets, self.scratch_size, self.scratch_align = plan_scratch(source)
+        self.scratch = global_scratch(source)
+        self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
         self.descriptors: list[dict[str, Any]] = []  # what the launcher must know about those among the arguments
         self.smem = self.module.global_variable(SMEM, array(i8, 0), None, space=SHARED_SPACE, align=SMEM_ALIGNMENT)
 
@@ -88,8 +92,8 @@ class Emitter:
             if isinstance(op, tt.FuncOp) and op.regions[0].blocks:
                 self.function(op)
         told: dict[str, Any] = {"fp_contract": "explicit", "shared": self.shared_bytes()}
-        if self.scratch_size:
-            told |= {"global_scratch_size": self.scratch_size, "global_scratch_align": self.scratch_align}
+        if self.program.size:
+            told |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
         if self.descriptors:
             told["tensordesc_meta"] = self.descriptors
         if isinstance(facts := self.source.attributes.get(SANITIZER_FACTS), StringAttr):
@@ -107,7 +111,8 @@ class Emitter:
         is_kernel = not (isinstance(visibility, StringAttr) and visibility.data == "private")
         low = self.kernel(name.data, op) if is_kernel else self.internal(name.data, op, type)
         low.allocation, low.barriers, low.axis = self.allocation[name.data], self.barriers, self.axis
-        low.scratch_offsets = self.scratch_offsets
+        low.order = self.order
+        low.scratch_offsets = self.scratch.offsets
         if self.lines is not None:
             low.describe(self.lines, op)
         control.lower_body(low, op.regions[0])
@@ -143,13 +148,13 @@ class Emitter:
 
     def program_scratch(self, low: Lowering, whole: Value) -> Value:
         """The part of the scratch memory that belongs to this block."""
-        if not self.scratch_size:
+        if not self.program.size:
             return whole
         b = low.builder
         x, y, z = (low.special(f"ctaid.{axis}") for axis in "xyz")
         width, height = (low.special(f"nctaid.{axis}") for axis in "xy")
         number = b.add(b.mul(b.add(b.mul(z, height), y), width), x)
-        return b.gep(whole, b.mul(b.zext(number, i64), self.scratch_size))
+        return b.gep(whole, b.mul(b.zext(number, i64), self.program.size))
 
     def internal(self, name: str, op: tt.FuncOp, type: FunctionType) -> Lowering:
         inputs = [param for input in type.inputs for param in control.types_of(input)]
@@ -179,17 +184,3 @@ def from_parameter(low: Lowering, type: Attribute, value: Value) -> Value:
         return value
     (wanted,) = control.types_of(type)
     return value if value.type is wanted else low.builder.icmp("ne", value, 0)
-
-
-def plan_scratch(module: ModuleOp) -> tuple[dict[Operation, int], int, int]:
-    """Where each `ttg.global_scratch_alloc` lies in the scratch memory of its program, and the size and alignment of that."""
-    offsets: dict[Operation, int] = {}
-    size, largest = 0, 1
-    for op in module.walk():
-        if type(op) is ttg.GlobalScratchAllocOp:
-            bytes, alignment = (op.properties[name].value.data for name in ("nbytes", "alignment"))  # pyright: ignore
-            offsets[op] = aligned(size, alignment)
-            size, largest = offsets[op] + bytes, max(largest, alignment)
-    return offsets, aligned(size, largest), largest
-
-

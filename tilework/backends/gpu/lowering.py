@@ -21,7 +21,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.allocation import Allocation
 from tilework.analysis.axis_info import AxisFacts
+from tilework.analysis.global_order import BARRIERS, GlobalOrder
 from tilework.analysis.membar import Barriers
+from tilework.backends.gpu.assembly import ptx
 from tilework.backends.llvm import elementary, scalars
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.debug import LineTable
@@ -88,10 +90,11 @@ class Lowering:
         self.words: dict[tuple[str, ...], Value] = {}  # by the names of the elements they hold (`words.py`)
         self.allocation: Allocation | None = None
         self.barriers = Barriers()
+        self.order = GlobalOrder()
         self.axis: AxisFacts | None = None
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
-        self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of each `ttg.global_scratch_alloc`
+        self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of allocations and calls
         self.branches: Any = None  # the blocks of the function, where it has `cf` branches
         self.lines: LineTable | None = None
         b = builder
@@ -158,6 +161,8 @@ class Lowering:
         self.locate(op)
         if op in self.barriers.before:
             self.barrier()
+        if self.order.touches(op):
+            self.order_before(op)
         cls, values = type(op), self.values
         rule = OWN_ELEMENTWISE.get(cls)
         if rule is None and cls not in RULES:
@@ -174,6 +179,23 @@ class Lowering:
             raise self.refuse(op, f"the op {op.name}")
         if op in self.barriers.after:
             self.barrier()
+        if op in self.order.fences and type(op) not in BARRIERS:
+            self.show_to_copies()
+            self.barrier()
+
+    def order_before(self, op: Operation) -> None:
+        """Wait for what TMA writes, and make visible to it what threads have written (`analysis/global_order.py`)."""
+        if op in self.order.waits:
+            ptx(self.builder, "cp.async.bulk.wait_group 0;", [], [], effect="write")
+            self.show_to_copies()
+            if self.order.waits[op]:
+                self.barrier()
+        elif type(op) in BARRIERS:
+            self.show_to_copies()
+
+    def show_to_copies(self) -> None:
+        """What this thread has written to global memory, or knows of, is visible to copies that start from now on."""
+        ptx(self.builder, "fence.proxy.async.global;", [], [], effect="write")
 
     def keep(self, op: Operation, made: Any) -> None:
         """Note what a rule returned."""

@@ -1,0 +1,261 @@
+"""What orders the two ways to global memory: the loads and stores of threads, and the copies of TMA.
+
+    tt.descriptor_store %d, %v          TMA writes some time later: whoever reads it waits until all of it is there
+    %x = tt.descriptor_load %d          a full wait before it, by the thread that starts the copies
+    %y = tt.load %p                     the same memory: a full wait, and a barrier for the other threads
+    tt.store %p, %z                     what threads write is hidden from TMA: behind it a proxy fence and a barrier
+    %w = tt.descriptor_load %d
+
+A pair of accesses needs this if the first may be followed by the second, in the same iteration of the loops around them or in a
+later one, and if they may touch the same memory. What is known of that is where addresses come from (`origins.py`):
+
+- the same parameter of the kernel, or the same table of pointers, or an unknown place: the same memory;
+- two different ones: not the same memory, when it comes to waits for TMA. Loads are pipelined past stores under this assumption,
+  too. A barrier (`tl.debug_barrier`) and an atomic that releases wait for all that TMA writes;
+- a fence is cheap, so it is also put behind stores through other parameters, except where the store and the copy are in the same
+  innermost loop. An atomic that acquires, and a barrier, count as stores to everything.
+
+Two stores of TMA through the same parameter are in order only if they write the same block; those of a loop that goes through
+blocks run side by side. Waits are put before the outermost loop that has the second access but not the first, fences behind the
+outermost that has the first but not the second.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilework.analysis.allocation import callee_name
+from tilework.analysis.origins import UNKNOWN, Origins, functions_of, memory_origins
+from tilework.ir import gpu, tt, ttg, ttng
+from tilework.ir.enums import MemSemantic
+from tilework.ir.rewrite import constant_value
+from tilework.ir.types import shape_of
+
+EVERYTHING = frozenset({UNKNOWN})
+COPIES_IN = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
+COPIES_OUT = frozenset({ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp, ttng.AsyncTMAScatterOp})
+LOADS = frozenset({tt.LoadOp, ttg.AsyncCopyGlobalToLocalOp})
+ATOMICS = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
+BARRIERS = frozenset({gpu.GpuBarrierOp, ttg.LocalBarrierOp})
+FOREIGN = frozenset({tt.ElementwiseInlineAsmOp, tt.ExternElementwiseOp})
+LOOPS = frozenset({scf.ForOp, scf.WhileOp})
+
+
+@dataclass
+class GlobalOrder:
+    """Ops with a full wait for TMA before them, and whether a barrier follows it; ops with a fence and a barrier behind them.
+
+    A barrier has its fence in front, and needs no other.
+    """
+
+    waits: dict[Operation, bool] = field(default_factory=dict)
+    fences: dict[Operation, None] = field(default_factory=dict)
+
+    def touches(self, op: Operation) -> bool:
+        """Whether something comes before `op`."""
+        return op in self.waits or (op in self.fences and type(op) in BARRIERS)
+
+
+@dataclass(frozen=True)
+class Access:
+    """What an op does to global memory: through TMA or not, reading or writing."""
+
+    op: Operation
+    by_tma: bool
+    writes: bool
+    origins: frozenset[int]
+
+
+def global_order(module: ModuleOp) -> GlobalOrder:
+    """The waits and fences of a module of TTGIR; none without TMA."""
+    found = GlobalOrder()
+    if not any(type(op) in COPIES_IN or type(op) in COPIES_OUT for op in module.walk()):
+        return found
+    origins, functions = memory_origins(module), functions_of(module)
+    known: dict[str, list[Access]] = {}
+    for name in functions:
+        accesses = accesses_of(name, functions, origins, known)
+        order(accesses, found)
+    return found
+
+
+def accesses_of(
+    name: str, functions: dict[str, Operation], origins: Origins, known: dict[str, list[Access]]
+) -> list[Access]:
+    """The accesses of a function in program order; a call makes those of its callee."""
+    if name in known or name not in functions:
+        return known.get(name, [])
+    own = known[name] = []
+    for op in functions[name].walk():
+        if type(op) is tt.CallOp:
+            called = accesses_of(callee_name(op), functions, origins, known)
+            own += dict.fromkeys(Access(op, one.by_tma, one.writes, one.origins) for one in called)
+        else:
+            own += access_of(op, origins)
+    return own
+
+
+def access_of(op: Operation, origins: Origins) -> Iterator[Access]:
+    kind = type(op)
+    if kind in COPIES_IN or kind in COPIES_OUT:
+        yield Access(op, True, kind in COPIES_OUT, origins.get(op.operands[0], EVERYTHING))
+    elif kind in LOADS or kind is tt.StoreOp:
+        yield Access(op, False, kind is tt.StoreOp, origins.get(op.operands[0], EVERYTHING))
+    elif kind in ATOMICS:
+        sem = MemSemantic(op.properties["sem"].value.data)  # pyright: ignore[reportAttributeAccessIssue]
+        own = origins.get(op.operands[0], EVERYTHING)
+        yield Access(op, False, False, EVERYTHING if sem in RELEASES else own)
+        yield Access(op, False, True, EVERYTHING if sem in ACQUIRES else own)
+    elif kind in BARRIERS or (kind in FOREIGN and not op.properties["pure"].value.data):  # pyright: ignore
+        yield Access(op, False, False, EVERYTHING)
+        yield Access(op, False, True, EVERYTHING)
+
+
+RELEASES = frozenset({MemSemantic.RELEASE, MemSemantic.ACQ_REL})
+ACQUIRES = frozenset({MemSemantic.ACQUIRE, MemSemantic.ACQ_REL})
+
+
+def order(accesses: Sequence[Access], found: GlobalOrder) -> None:
+    """Note what the accesses of one function need."""
+    if not any(access.by_tma for access in accesses):
+        return
+    places = {access.op: Place(access.op, number) for number, access in enumerate(accesses)}
+    for first in accesses:
+        if not first.writes:
+            continue
+        for second in accesses:
+            if not (first.by_tma or second.by_tma) or not places[first.op].reaches(places[second.op]):
+                continue
+            if first.by_tma and waits(first, second):
+                _, before = between(places[first.op], places[second.op])
+                has_barrier = not second.by_tma and type(before) not in BARRIERS
+                found.waits[before] = found.waits.get(before, False) or has_barrier
+            elif not first.by_tma and is_hidden(first, second, places):
+                behind, _ = between(places[first.op], places[second.op])
+                found.fences[behind] = None
+    drop_repeated(found, {access.op for access in accesses if access.by_tma})
+
+
+def may_meet(first: Access, second: Access) -> bool:
+    """Whether two accesses are through the same parameter, as far as is known."""
+    return UNKNOWN in first.origins or UNKNOWN in second.origins or bool(first.origins & second.origins)
+
+
+def waits(first: Access, second: Access) -> bool:
+    """Whether what TMA writes in `first` must be there before `second`."""
+    if not may_meet(first, second):
+        return False
+    if second.by_tma and second.writes:
+        return type(second.op) is tt.CallOp or type(first.op) is tt.CallOp or write_same_block(first.op, second.op)
+    return True
+
+
+def write_same_block(first: Operation, second: Operation) -> bool:
+    """Whether two copies to global memory surely meet; two reductions of the same kind may, in any order."""
+    if type(first) is type(second) is ttng.AsyncTMAReduceOp and first.properties["kind"] == second.properties["kind"]:
+        return False
+    if ttng.AsyncTMAScatterOp in (type(first), type(second)):
+        return first is second or first.operands[1:3] == second.operands[1:3]
+    places, others = first.operands[1:-1], second.operands[1:-1]
+    if len(places) != len(others):
+        return True
+    loop = loop_around(first)
+    if first is second:
+        return loop is not None and not any(is_inside(index, loop) for index in places)
+    shape = shape_of(first.operands[-1].type)
+    sizes = (1,) * (len(places) - len(shape)) + tuple(shape)
+    return all(overlap(one, other, size) for one, other, size in zip(places, others, sizes, strict=True))
+
+
+def overlap(one: SSAValue, other: SSAValue, size: int) -> bool:
+    if one is other:
+        return True
+    first, second = constant_value(one), constant_value(other)
+    return first is not None and second is not None and abs(first - second) < size
+
+
+def is_hidden(first: Access, second: Access, places: dict[Operation, "Place"]) -> bool:
+    """Whether what threads write in `first` must be made visible to the copy `second`."""
+    if not second.by_tma:
+        return False
+    if may_meet(first, second):
+        return True
+    loop = places[first.op].innermost
+    return loop is None or loop is not places[second.op].innermost or has_loops(loop)
+
+
+def has_loops(loop: Operation) -> bool:
+    return any(type(op) in LOOPS for op in loop.walk() if op is not loop)
+
+
+def is_inside(value: SSAValue, loop: Operation) -> bool:
+    owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+    return owner is not None and loop.is_ancestor(owner)
+
+
+def loop_around(op: Operation) -> Operation | None:
+    parent = op.parent_op()
+    while parent is not None and type(parent) not in LOOPS:
+        parent = parent.parent_op()
+    return parent
+
+
+class Place:
+    """Where an op stands: the blocks around it and the op in each that has it, from the function in."""
+
+    def __init__(self, op: Operation, number: int) -> None:
+        self.number = number
+        self.way: list[tuple[Block, Operation]] = []
+        at: Operation | None = op
+        while at is not None and type(at) is not tt.FuncOp:
+            assert at.parent is not None
+            self.way.append((at.parent, at))
+            at = at.parent_op()
+        self.way.reverse()
+        self.innermost = loop_around(op)
+
+    def common(self, other: "Place") -> int:
+        """How many blocks the two have in common."""
+        count = 0
+        for (mine, _), (theirs, _) in zip(self.way, other.way, strict=False):
+            if mine is not theirs:
+                break
+            count += 1
+        return count
+
+    def reaches(self, other: "Place") -> bool:
+        """Whether the other op may run after this one."""
+        count = self.common(other)
+        if not count:  # blocks of a function
+            return True
+        pairs = zip(self.way[:count], other.way, strict=False)
+        if any(mine is theirs and type(mine) in LOOPS for (_, mine), (_, theirs) in pairs):
+            return True
+        (_, mine), (_, theirs) = self.way[count - 1], other.way[count - 1]
+        if mine is theirs:  # the two sides of a branch, or one op
+            return False
+        return self.number < other.number
+
+
+def between(first: Place, second: Place) -> tuple[Operation, Operation]:
+    """(behind which op, before which op): on every way from the first to the second, in as few loops as possible."""
+    start = max(first.common(second) - 1, 0)
+    if first.way[start][1] is second.way[start][1]:
+        start += 1
+    behind = next((op for _, op in first.way[start:] if type(op) in LOOPS), first.way[-1][1])
+    before = next((op for _, op in second.way[start:] if type(op) in LOOPS), second.way[-1][1])
+    return behind, before
+
+
+def drop_repeated(found: GlobalOrder, copies: set[Operation]) -> None:
+    """Of fences in one block without a copy between them the last is enough; a barrier that is there already serves."""
+    for op in list(found.fences):
+        following = op.next_op
+        while following is not None and not any(inner in copies for inner in following.walk()):
+            if following in found.fences:
+                del found.fences[op]
+                break
+            following = following.next_op
