@@ -94,12 +94,12 @@ tt.func public @too_narrow(%pa: !PA, %pb: !PB, %n: i32, %z: !C) -> !C {
 // CHECK-LABEL: @copy
 // CHECK-NOT: tt.latency
 // CHECK: tt.return
-tt.func public @copy(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<16> : tensor<1xi32>, tt.contiguity = dense<512> : tensor<1xi32>}, %n: i32) {
+tt.func public @copy(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<16> : tensor<1xi32>, tt.contiguity = dense<512> : tensor<1xi32>}, %q: tensor<512x!tt.ptr<f32>, #V>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   scf.for %k = %c0 to %n step %c1 : i32 {
     %x = tt.load %p : tensor<512x!tt.ptr<f32>, #V>
-    tt.store %p, %x : tensor<512x!tt.ptr<f32>, #V>
+    tt.store %q, %x : tensor<512x!tt.ptr<f32>, #V>
   }
   tt.return
 }
@@ -107,12 +107,12 @@ tt.func public @copy(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<1
 // A loop that asks for stages gets them for every load.
 // CHECK-LABEL: @asked
 // CHECK: tt.load %{{.*}} {tt.latency = 3 : i32}
-tt.func public @asked(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<16> : tensor<1xi32>, tt.contiguity = dense<512> : tensor<1xi32>}, %n: i32) {
+tt.func public @asked(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<16> : tensor<1xi32>, tt.contiguity = dense<512> : tensor<1xi32>}, %q: tensor<512x!tt.ptr<f32>, #V>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   scf.for %k = %c0 to %n step %c1 : i32 {
     %x = tt.load %p : tensor<512x!tt.ptr<f32>, #V>
-    tt.store %p, %x : tensor<512x!tt.ptr<f32>, #V>
+    tt.store %q, %x : tensor<512x!tt.ptr<f32>, #V>
   } {tt.num_stages = 4 : i32}
   tt.return
 }
@@ -121,12 +121,12 @@ tt.func public @asked(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<
 // CHECK-LABEL: @one_stage
 // CHECK-NOT: tt.latency
 // CHECK: tt.return
-tt.func public @one_stage(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<16> : tensor<1xi32>, tt.contiguity = dense<512> : tensor<1xi32>}, %n: i32) {
+tt.func public @one_stage(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<16> : tensor<1xi32>, tt.contiguity = dense<512> : tensor<1xi32>}, %q: tensor<512x!tt.ptr<f32>, #V>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   scf.for %k = %c0 to %n step %c1 : i32 {
     %x = tt.load %p : tensor<512x!tt.ptr<f32>, #V>
-    tt.store %p, %x : tensor<512x!tt.ptr<f32>, #V>
+    tt.store %q, %x : tensor<512x!tt.ptr<f32>, #V>
   } {tt.num_stages = 1 : i32}
   tt.return
 }
@@ -137,14 +137,14 @@ tt.func public @one_stage(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = de
 // CHECK: tt.load
 // CHECK-NOT: tt.latency
 // CHECK: tt.return
-tt.func public @given(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<16> : tensor<1xi32>, tt.contiguity = dense<512> : tensor<1xi32>}, %n: i32) {
+tt.func public @given(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<16> : tensor<1xi32>, tt.contiguity = dense<512> : tensor<1xi32>}, %q: tensor<512x!tt.ptr<f32>, #V>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   scf.for %k = %c0 to %n step %c1 : i32 {
     %x = tt.load %p {tt.latency = 1 : i32} : tensor<512x!tt.ptr<f32>, #V>
     %y = tt.load %p : tensor<512x!tt.ptr<f32>, #V>
     %s = arith.addf %x, %y : tensor<512xf32, #V>
-    tt.store %p, %s : tensor<512x!tt.ptr<f32>, #V>
+    tt.store %q, %s : tensor<512x!tt.ptr<f32>, #V>
   } {tt.num_stages = 3 : i32}
   tt.return
 }
@@ -153,13 +153,13 @@ tt.func public @given(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<
 // CHECK-LABEL: @outer_and_distant
 // CHECK-NOT: tt.latency
 // CHECK: tt.return
-tt.func public @outer_and_distant(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<16> : tensor<1xi32>, tt.contiguity = dense<512> : tensor<1xi32>}, %n: i32, %z: tensor<512xf32, #V>) -> tensor<512xf32, #V> {
+tt.func public @outer_and_distant(%p: tensor<512x!tt.ptr<f32>, #V> {tt.divisibility = dense<16> : tensor<1xi32>, tt.contiguity = dense<512> : tensor<1xi32>}, %q: tensor<512x!tt.ptr<f32>, #V>, %n: i32, %z: tensor<512xf32, #V>) -> tensor<512xf32, #V> {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   scf.for %o = %c0 to %n step %c1 : i32 {
     %x = tt.load %p : tensor<512x!tt.ptr<f32>, #V>
     scf.for %k = %c0 to %n step %c1 : i32 {
-      tt.store %p, %x : tensor<512x!tt.ptr<f32>, #V>
+      tt.store %q, %x : tensor<512x!tt.ptr<f32>, #V>
     }
   } {tt.num_stages = 3 : i32}
   %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%a = %z, %b = %z) -> (tensor<512xf32, #V>, tensor<512xf32, #V>) : i32 {
