@@ -1,4 +1,4 @@
-// RUN: tilework opt %s -p tritongpu-test-pipeline-lower-loop
+// RUN: tilework opt %s -p tritongpu-test-pipeline-lower-loop --allow-unregistered-dialect
 
 #A = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
 #mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>
@@ -129,6 +129,38 @@ tt.func public @tma(%a: !D, %b: !D, %n: i32, %z: tensor<64x64xf32, #ttg.nvidia_m
     %yt = ttg.memdesc_trans %ym {order = array<i32: 1, 0>, loop.cluster = 0 : i32, loop.stage = 2 : i32} : !M -> !MT
     %d = ttng.warp_group_dot %xm, %yt, %z {inputPrecision = 0 : i32, loop.cluster = 0 : i32, loop.stage = 2 : i32} : !M * !MT -> tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>
   } {tt.scheduled_max_stage = 2 : i32}
+  tt.return
+}
+
+// The product is waited for, and the store, although it comes later, reads registers: one buffer is enough.
+// CHECK-LABEL: @waited_for
+// CHECK: ttg.local_alloc : () -> !ttg.memdesc<1x64x32xf16,
+tt.func public @waited_for(%a: !D, %n: i32, %b: !MT, %pa: !PA, %z: tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %k = %c0 to %n step %c1 : i32 {
+    %x = tt.descriptor_load %a[%c0, %k] {loop.cluster = 2 : i32, loop.stage = 0 : i32} : !D -> !LA
+    %xm = ttg.local_alloc %x {loop.cluster = 0 : i32, loop.stage = 1 : i32} : (!LA) -> !M
+    tt.store %pa, %x {loop.cluster = 3 : i32, loop.stage = 1 : i32} : !PA
+    %d = ttng.warp_group_dot %xm, %b, %z {inputPrecision = 0 : i32, loop.cluster = 0 : i32, loop.stage = 1 : i32} : !M * !MT -> tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>
+    "test.use"(%d) {loop.cluster = 0 : i32, loop.stage = 1 : i32} : (tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>) -> ()
+  } {tt.scheduled_max_stage = 1 : i32}
+  tt.return
+}
+
+// The product may run on while the next copy starts.
+// CHECK-LABEL: @runs_on
+// CHECK: ttg.local_alloc : () -> !ttg.memdesc<2x64x32xf16,
+tt.func public @runs_on(%a: !D, %n: i32, %b: !MT, %pa: !PA, %z: tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%s = %z) -> (tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>) : i32 {
+    %x = tt.descriptor_load %a[%c0, %k] {loop.cluster = 2 : i32, loop.stage = 0 : i32} : !D -> !LA
+    %xm = ttg.local_alloc %x {loop.cluster = 0 : i32, loop.stage = 1 : i32} : (!LA) -> !M
+    tt.store %pa, %x {loop.cluster = 3 : i32, loop.stage = 1 : i32} : !PA
+    %d = ttng.warp_group_dot %xm, %b, %s {inputPrecision = 0 : i32, loop.cluster = 0 : i32, loop.stage = 1 : i32} : !M * !MT -> tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>
+    scf.yield %d : tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>
+  } {tt.scheduled_max_stage = 1 : i32}
   tt.return
 }
 }

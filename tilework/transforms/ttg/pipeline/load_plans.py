@@ -1,7 +1,9 @@
 """What will become of each load of a scheduled loop: which buffers, how many, who reads them first.
 
 `distance` is how many iterations lie between the load and its first use: the difference of their stages, and one more if
-in an iteration of the new loop the load comes before the use, because then the buffer is not free yet.
+in an iteration of the new loop the load comes before the use, because then the buffer is not free yet. There are as many
+buffers, and more where memory is read later than that: registers are filled at the first use, but a product in a later
+cluster reads the buffer itself, and one that runs on still reads it when the next copy starts.
 """
 
 from collections.abc import Iterator
@@ -27,6 +29,7 @@ from tilework.transforms.ttg.pipeline.load_buffers import (
     shared_encoding,
 )
 from tilework.transforms.ttg.pipeline.loops import LOADS, body_of, body_ops, enclosing_op, yield_of
+from tilework.transforms.ttg.pipeline.wgmma import may_run_on
 from tilework.transforms.ttg.remarks import remark
 
 VIEWS: frozenset[type[Operation]] = frozenset(
@@ -98,9 +101,12 @@ def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisF
             return reason
     allocs = replaceable_allocs(load, encoding)
     buffers = distance
-    if allocs:
-        is_read_late = any(feeds_group_dot(alloc.results[0]) for alloc in allocs)
-        buffers = max(map(distance_to, uses)) + int(is_read_late)
+    readers = [user for alloc in allocs for user in final_users(alloc.results[0], loop)]
+    for user in readers:
+        buffers = max(buffers, distance_to(schedule.places[user]) + int(may_run_on(loop, user)))
+    is_only_copied = len(allocs) == len(list(load.results[0].uses))
+    if is_only_copied and any(feeds_group_dot(alloc.results[0]) for alloc in allocs):
+        buffers = max(buffers, distance + 1)
     first = min(uses, key=lambda use: schedule.key(*use))
     return LoadPlan(load, kind, place, first, distance, buffers, encoding, contiguity, allocs)
 

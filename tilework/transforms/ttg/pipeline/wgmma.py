@@ -81,6 +81,15 @@ def carried_position(loop: Operation, dot: Operation) -> int | None:
     return positions[0]
 
 
+def may_run_on(loop: Operation, dot: Operation) -> bool:
+    """`dot` is a product that may still run in the next iteration, as far as `loop` tells before its loads have buffers."""
+    positions: list[int] = []
+    if type(dot) is not Dot or element_type(dot.results[0].type) != f32 or not follow_result(dot.results[0], loop, positions):
+        return False
+    is_alone = sum(type(op) is Dot for op in body_ops(loop)) == 1
+    return not is_alone or all(is_only_summed(body_of(loop).args[1 + position]) for position in positions)
+
+
 def is_stable(memory: SSAValue, loop: Operation, seen: set[SSAValue]) -> bool:
     """`memory` is not written while the product runs: it is from outside the loop, or one of several buffers."""
     while isinstance(memory, OpResult) and type(memory.op) in VIEWS:
