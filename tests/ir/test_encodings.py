@@ -132,11 +132,11 @@ def test_old_spellings(text: str, encoding: Encoding) -> None:
 
 
 BAD = [
-    ("every entry must be a power of two", TILE_TEXT.replace("[4, 8]", "[4, 6]")),
+    ("Every element in threadsPerWarp must be a power of two.", TILE_TEXT.replace("[4, 8]", "[4, 6]")),
     ("must all have the same rank", TILE_TEXT.replace("[4, 8]", "[8]")),
-    ("is not a permutation", TILE_TEXT.replace("order = [1, 0]", "order = [1, 1]")),
+    ("order must be a permutation of 0..(rank-1), but was [1, 1]", TILE_TEXT.replace("order = [1, 0]", "order = [1, 1]")),
     ("this encoding needs the field order", TILE_TEXT.replace(", order = [1, 0]", "")),
-    ("this encoding has no field colour", TILE_TEXT.replace("}>", ", colour = 3}>")),
+    ("unexpected key: colour", TILE_TEXT.replace("}>", ", colour = 3}>")),
     ("a field of this encoding is given twice", TILE_TEXT.replace("}>", ", order = [1, 0]}>")),
     ("an encoding is expected here", "#ttg.slice<{dim = 1, parent = @x}>"),
     ("parent layout must have at least rank >= 2", f"#ttg.slice<{{dim = 0, parent = #ttg.slice<{{dim = 0, parent = {TILE_TEXT}}}>}}>"),

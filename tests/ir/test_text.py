@@ -22,6 +22,7 @@ from tilework.ir.locations import callsite_loc, file_loc, fused_loc, name_loc, n
 from tilework.ir.parser import IRSyntaxError, parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.types import bf16, f8E4M3FN, f8E5M2, f16, f32, f64, i32, int_attr, tensor_type
+from tilework.tools.opt import LenientParser
 
 REFERENCE = Path(__file__).parent / "reference"
 PLAIN = sorted([*REFERENCE.glob("sm_80/*.ttir"), *REFERENCE.glob("sm_90/*.ttir")])
@@ -289,7 +290,7 @@ def test_attributes_of_comparisons_and_casts_are_kept() -> None:
 # Mistakes
 
 MISTAKES = {
-    "": "1:1: error: there is no operation in this text",
+    "tt.func @f(%a: i32) {\n^bb0:\n  tt.return\n}": "2:1: error: invalid block name in region with named arguments",
     "module {": "1:9: error: an operation, a block label or '}' is expected in a region",
     "module {} }": "1:11: error: an operation is expected here, not '}'",
     "module {\n  tt.frobnicate\n}": "2:3: error: there is no operation 'tt.frobnicate'",
@@ -359,3 +360,64 @@ def test_regions_do_not_copy_the_names_around_them() -> None:
     text = print_module(module)
     assert text.count("tt.reduce.return %s : i32") == 300
     assert parse_module(text).is_structurally_equivalent(module)
+
+
+# What other tools write
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('%m = arith.cmpi "slt", %x, %x : i32', "%m = arith.cmpi slt, %x, %x : i32"),
+        ('%m = arith.cmpf "olt", %f, %f : f32', "%m = arith.cmpf olt, %f, %f : f32"),
+    ],
+)
+def test_quoted_predicates(text: str, expected: str) -> None:
+    assert printed_body(text) == expected
+
+
+def test_text_without_an_op_is_an_empty_module() -> None:
+    assert print_module(parse_module("#smem = #ttg.shared_memory\n")) == "module {\n}\n"
+
+
+EMPTY = "module {\n  tt.func @f() {\n    tt.return\n  }\n}\n"
+RESOURCES = """
+{-#
+  external_resources: {
+    mlir_reproducer: {
+      pipeline: "builtin.module(cse)",
+      verify_each: true
+    }
+  }
+#-}
+"""
+
+
+@pytest.mark.parametrize("text", [EMPTY + RESOURCES, RESOURCES + EMPTY])
+def test_resources_of_other_tools_are_skipped(text: str) -> None:
+    assert print_module(parse_module(text)) == EMPTY
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "tt.func @f() {\n^start:\n  tt.return\n}",
+        "tt.func @f(i32) {\n^start(%a: i32):\n  tt.return\n}",
+        "tt.func @f(%c: i1) {\n  scf.if %c {\n  ^start:\n    scf.yield\n  }\n  tt.return\n}",
+    ],
+)
+def test_first_blocks_with_a_label(function: str) -> None:
+    text = print_module(parse_module(function))
+    assert "^" not in text
+    assert print_module(parse_module(text)) == text
+
+
+def test_an_unknown_op_leaves_room_for_the_yield() -> None:
+    text = 'tt.func @f(%c: i1) {\n  scf.if %c {\n    "other.op"() : () -> ()\n  }\n  tt.return\n}'
+    assert '"other.op"() : () -> ()\n    }' in print_module(parse_module(text, parser_type=LenientParser))
+
+
+def test_nvmma_layouts_may_leave_fields_out() -> None:
+    text = "tt.func @f(%m: !ttg.memdesc<64x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 64}>, #ttg.shared_memory>) {}"
+    expected = "#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 0}>"
+    assert expected in print_module(parse_module(text))

@@ -246,8 +246,8 @@ def make_old_shared(fields: Fields) -> Encoding:
 
 
 def make_nvmma(fields: Fields) -> Encoding:
-    width, bits = fields.pop("swizzlingByteWidth"), fields.pop("elementBitWidth")
-    transposed, padded = fields.pop("transposed"), fields.pop("fp4Padded", False)
+    width, bits = fields.pop("swizzlingByteWidth"), fields.pop("elementBitWidth", 0)
+    transposed, padded = fields.pop("transposed", False), fields.pop("fp4Padded", False)
     rank = fields.pop("rank", len(fields.get("CTAsPerCGA", ())) or 2)
     cga = cga_of(fields, rank)
     return NvmmaShared(width, transposed, bits, padded, len(cga[0]) if cga else rank, cga)
@@ -283,7 +283,7 @@ def finish(parser: AttrParser, position: int, make: Callable[[Fields], Encoding]
     except (LayoutError, TypeError, AttributeError, IndexError) as error:
         parser.raise_error(str(error), position)
     if fields:
-        parser.raise_error(f"this encoding has no field {', '.join(fields)}", position)
+        parser.raise_error(f"unexpected key: {', '.join(fields)}", position)
     return encoding
 
 

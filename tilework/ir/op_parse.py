@@ -57,9 +57,9 @@ def read_cast(parser: Parser, op_type: type[Operation]) -> Operation:
 
 def read_comparison(predicates: tuple[str, ...]) -> Reader:
     def read(parser: Parser, op_type: type[Operation]) -> Operation:
-        """``slt, %a, %b : T``."""
+        """``slt, %a, %b : T``; the word may be quoted."""
         position = parser.pos
-        word = parser.parse_identifier()
+        word = parser.parse_optional_str_literal() or parser.parse_identifier()
         if word not in predicates:
             parser.raise_error(f"'{word}' is no comparison: {', '.join(predicates)}", position)
         parser.parse_punctuation(",")
@@ -88,7 +88,7 @@ def read_body(parser: Parser, arguments: Sequence[Parser.Argument] = ()) -> Regi
     """``{ ... }``; the yield of nothing at its end may be left out."""
     region = parser.parse_region(arguments)
     last = region.blocks[-1].last_op
-    if last is None or not last.has_trait(IsTerminator):
+    if last is None or not last.has_trait(IsTerminator, value_if_unregistered=False):
         append_op(region.blocks[-1], create_op(scf.YieldOp, (), (), unknown))
     return region
 

@@ -202,8 +202,6 @@ class IRParser(Parser):
                 self.raise_error(f"an operation is expected here, not '{self._current_token.text}'")
         for name, (span, _) in self._early_uses.items():
             self.raise_error(f"value %{name} is used but not defined", span)
-        if not ops:
-            self.raise_error("there is no operation in this text")
         module = ops[0] if len(ops) == 1 and isinstance(ops[0], ModuleOp) else ModuleOp(ops)
         if any(word in self.source for word in LEGACY_WORDS) or any(map(is_shared_tensor, self._interned)):
             translate_shared_tensors(module, self._raise_at)
@@ -211,6 +209,17 @@ class IRParser(Parser):
 
     def _raise_at(self, op: Operation, message: str) -> NoReturn:
         self.raise_error(message, self._starts[op])
+
+    def _parse_external_resources(self) -> None:
+        """``{mlir_reproducer: {pipeline: "builtin.module(cse)"}}``: what tools leave for each other says nothing here."""
+        depth = 0
+        while depth or self._current_token.kind is MLIRTokenKind.L_BRACE:
+            kind = self._consume_token().kind
+            if kind is MLIRTokenKind.EOF:
+                self.raise_error("the section of resources is not closed")
+            depth += (kind is MLIRTokenKind.L_BRACE) - (kind is MLIRTokenKind.R_BRACE)
+            if not depth:
+                return
 
     # Aliases
 
@@ -435,8 +444,9 @@ class IRParser(Parser):
         self._regions.append(self._region_count)
         self._scopes.append([])
         region = Region()
-        if arguments is not None:
-            region.add_block(self._parse_entry_block(list(arguments)))
+        named = list(arguments or ())
+        if named or (arguments is not None and self._current_token.kind is not MLIRTokenKind.CARET_IDENT):
+            region.add_block(self._parse_entry_block(named))
         elif self._current_token.kind not in (MLIRTokenKind.CARET_IDENT, MLIRTokenKind.R_BRACE):
             block = Block()
             self._parse_block_body(block)
@@ -459,7 +469,7 @@ class IRParser(Parser):
     def _parse_entry_block(self, arguments: list[Parser.Argument]) -> Block:
         """The first block of a region whose arguments were written before it, as those of functions and loops are."""
         if self._current_token.kind is MLIRTokenKind.CARET_IDENT:
-            self.raise_error("the first block has its arguments already and takes no label")
+            self.raise_error("invalid block name in region with named arguments")
         block = Block(arg_types=[argument.type for argument in arguments])
         for value, argument in zip(block.args, arguments, strict=True):
             self._register_ssa_definition(argument.name.text[1:], (value,), argument.name)

@@ -21,7 +21,7 @@ is a `LinearLayout`: `to_linear.py`. Its text is `text.py`.
 >>> Blocked((1, 3), (4, 8), (4, 1), (1, 0))
 Traceback (most recent call last):
     ...
-tilework.layouts.errors.LayoutError: sizePerThread = [1, 3]: every entry must be a power of two
+tilework.layouts.errors.LayoutError: Every element in sizePerThread must be a power of two.
 """
 
 from collections.abc import Sequence
@@ -66,13 +66,13 @@ class Value:
 def check_powers_of_two(name: str, values: Sequence[int]) -> None:
     """Refuse a field with an entry that is not a power of two."""
     if not all(map(is_power_of_two, values)):
-        raise LayoutError(f"{name} = {list(values)}: every entry must be a power of two")
+        raise LayoutError(f"Every element in {name} must be a power of two.")
 
 
 def check_order(order: Sequence[int]) -> None:
     """Refuse an order that does not name every dimension once."""
     if sorted(order) != list(range(len(order))):
-        raise LayoutError(f"order = {list(order)} is not a permutation of the {len(order)} dimensions")
+        raise LayoutError(f"order must be a permutation of 0..(rank-1), but was {list(order)}")
 
 
 def check_cga(cga: Bases, rank: int) -> None:
@@ -279,7 +279,8 @@ class SwizzledShared(Value):
 class NvmmaShared(Value):
     """A matrix as TMA writes it and `wgmma` reads it: 8-row tiles of `swizzling_byte_width` bytes a row, swizzled.
 
-    `transposed`: the first dimension is the contiguous one.
+    `transposed`: the first dimension is the contiguous one. Text may leave `element_bit_width` out: then it is 0, and the
+    layout has no elements that could be placed.
     """
 
     swizzling_byte_width: int
@@ -294,13 +295,15 @@ class NvmmaShared(Value):
     def __post_init__(self) -> None:
         if self.swizzling_byte_width not in (0, 32, 64, 128):
             raise LayoutError(f"swizzlingByteWidth = {self.swizzling_byte_width} must be 0, 32, 64 or 128")
-        if self.element_bit_width not in (8, 16, 32, 64):
+        if self.element_bit_width not in (0, 8, 16, 32, 64):
             raise LayoutError(f"elementBitWidth = {self.element_bit_width} must be 8, 16, 32 or 64")
         check_cga(self.cga, self.rank)
 
     @property
     def vec(self) -> int:
         """Elements in 16 bytes: what the swizzle moves as one piece."""
+        if not self.element_bit_width:
+            raise LayoutError("this nvmma_shared layout does not say its elementBitWidth")
         return 128 // self.element_bit_width
 
     @property

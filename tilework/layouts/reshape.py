@@ -171,7 +171,7 @@ def is_same_shared(encoding: NvmmaShared, shape: Ints, layout: LinearLayout) -> 
     if encoding.swizzling_byte_width and len(shape) < 2:
         return False
     column = order(encoding)[0]
-    width = 8 * encoding.swizzling_byte_width // encoding.element_bit_width
+    width = encoding.swizzling_byte_width * encoding.vec // 16
     outer = shape[-1] if encoding.transposed else prod(shape) // shape[column]
     if encoding.swizzling_byte_width and (shape[column] < width or outer < 8):
         return False

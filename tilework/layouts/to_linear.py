@@ -242,7 +242,7 @@ def nvmma(encoding: NvmmaShared, shape: Shape) -> LinearLayout:
     if swizzle:
         if not outer:
             raise LayoutError("a swizzled nvmma_shared layout has rank 2 or more")
-        box[column] = log2(8 * swizzle // encoding.element_bit_width) - encoding.fp4_padded
+        box[column] = log2(swizzle * encoding.vec // 16) - encoding.fp4_padded
         height = box[outer[0]] if encoding.transposed else sum(box[dim] for dim in outer)
         if bits[column] < box[column] or height < 3:
             raise LayoutError(

@@ -111,11 +111,12 @@ def parse_results(parser: Parser) -> list[tuple[Attribute, Attributes]]:
 
 
 def parse_body(parser: Parser, parameters: Sequence[Parameter]) -> Region:
-    """``{ ... }``, or nothing for a function that is only declared."""
+    """``{ ... }``, or nothing for a function that is only declared. The label of the first block may name the arguments."""
     named = [parameter.name for parameter in parameters if parameter.name is not None]
     position = parser.pos
     region = parser.parse_optional_region(named)
-    if region is not None and len(named) != len(parameters):
+    entry = None if region is None else region.first_block
+    if entry is not None and len(entry.args) != len(parameters):
         parser.raise_error("a function with a body has a name for each argument", position)
     return Region() if region is None else region
 
