@@ -20,7 +20,7 @@ import numpy as np
 from tilework.backends.cpu.dot import Product, emit_product, plan_of
 from tilework.backends.cpu.target import HostTarget
 from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, optimize, to_object
+from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, to_object
 from tilework.backends.llvm.module import Module
 from tilework.backends.llvm.types import Type, f32, f64, i64, ptr, vector, void
 from tilework.backends.llvm.values import constant
@@ -49,7 +49,7 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB
 
 def load(module: Module, name: str, arguments: int) -> Callable[..., None]:
     machine = host_target_machine(features=",".join(f"+{name}" for name in sorted(HostTarget.detect().features)))
-    library = jit_load(to_object(optimize(module.text(), 1, machine), machine), [name])
+    library = jit_load(to_object(module.text(), 1, machine), [name])
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(library[name])
     function.library = library  # type: ignore[attr-defined]
     return function

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, optimize, to_object
+from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, to_object
 from tilework.backends.llvm.math.table import FUNCTIONS
 from tilework.backends.llvm.module import Module
 from tilework.backends.llvm.types import Type, f32, f64, i32, i64, ptr, vector, void
@@ -59,7 +59,7 @@ class Compiled:
         b.ret()
         self.types, self.width, self.real = types, width, real
         started = time.perf_counter()
-        self.library = jit_load(to_object(optimize(module.text(), 1, machine), machine), ["kernel"])
+        self.library = jit_load(to_object(module.text(), 1, machine), ["kernel"])
         self.compile_ms = 1e3 * (time.perf_counter() - started)
         signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(types) + 1), ctypes.c_int64)
         self.function = signature(self.library["kernel"])

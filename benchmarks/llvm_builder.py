@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, optimize, parse, to_object
+from tilework.backends.llvm.compile import check, data_layout, host_target_machine, jit_load, to_object
 from tilework.backends.llvm.module import Module
 from tilework.backends.llvm.types import Type, f32, i32, i64, ptr, vector, void
 
@@ -99,16 +99,14 @@ def main() -> None:
     for name, type, body in (("integer", i32, integers), ("float", f32, floats), ("shared", i32, shared)):
         seconds = best(lambda type=type, body=body: written(type, body))
         print(f"{name:10s}{seconds / (4 * COUNT) * 1e6:6.2f} us per instruction")
-    machine = host_target_machine()
     text = vector_add().text()
-    optimized = optimize(text, 1, machine)
-    data = to_object(optimized, machine)
+    data = to_object(text, 1)
     steps: dict[str, Callable[[], object]] = {
         "build text": lambda: vector_add().text(),
-        "parse": lambda: parse(text),
-        "parse, optimise 1": lambda: optimize(text, 1, machine),
-        "parse, optimise 2": lambda: optimize(text, 2, machine),
-        "object": lambda: to_object(optimized, machine),
+        "parse": lambda: check(text),
+        "object": lambda: to_object(text),
+        "optimise 1, object": lambda: to_object(text, 1),
+        "optimise 2, object": lambda: to_object(text, 2),
         "load": lambda: jit_load(data, ["add"]),
     }
     for name, step in steps.items():

@@ -16,7 +16,7 @@ from tilework.backends.cpu.lowering import Lowering
 from tilework.backends.cpu.printing import PRINT_SYMBOL, print_address
 from tilework.backends.cpu.target import HostTarget
 from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, optimize, to_object
+from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, to_object
 from tilework.backends.llvm.module import Module
 from tilework.backends.llvm.types import i32, ptr, void
 from tilework.ir import tt, ttc
@@ -85,7 +85,7 @@ def run(
     target = HostTarget.detect()
     module, low = lowered(module_text(body, arrays, scalars), target)
     machine = host_target_machine(features=",".join(f"+{name}" for name in sorted(target.features)))
-    data = to_object(optimize(module.text(), 1, machine, verify=True), machine)
+    data = to_object(module.text(), 1, machine, verify=True)
     library = jit_load(data, ["f"], {PRINT_SYMBOL: print_address()})
     assert low.scratch_bytes + 64 <= ARENA
     given = [*arrays.values(), *(scalars or {}).values()]

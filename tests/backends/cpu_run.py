@@ -13,7 +13,7 @@ import numpy as np
 
 from tilework.backends.cpu.codegen import arena_size, emit_module
 from tilework.backends.cpu.target import HostTarget
-from tilework.backends.llvm.compile import host_target_machine, jit_load, optimize, to_assembly, to_object
+from tilework.backends.llvm.compile import jit_load, to_assembly, to_object
 from tilework.ir import tt
 from tilework.ir.parser import parse_module
 
@@ -57,14 +57,12 @@ class Kernel:
         self.types = [str(type) for type in kernel.function_type.inputs]
         self.text = emit_module(module, HostTarget.detect(), **options)
         self.arena_bytes = arena_size(module)
-        machine = host_target_machine()
-        self.module = optimize(self.text, 0, machine, verify=True)
         name = f"{kernel.sym_name.data}_range"
-        self.library = jit_load(to_object(self.module, machine), [name])
+        self.library = jit_load(to_object(self.text, verify=True), [name])
         self.function = RANGE(self.library[name])
 
     def assembly(self) -> str:
-        return to_assembly(optimize(self.text, 0, host_target_machine()))
+        return to_assembly(self.text)
 
     def slots(self, args: tuple[Any, ...]) -> bytes:
         packed = b""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, optimize, to_object
+from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, to_object
 from tilework.backends.llvm.math.table import FUNCTIONS
 from tilework.backends.llvm.module import Module
 from tilework.backends.llvm.types import Type, f16, f32, f64, i1, i8, i16, i32, i64, ptr, vector, void
@@ -23,8 +23,7 @@ def new_module(name: str = "test") -> Module:
 
 def load(module: Module, name: str, count: int) -> Callable[..., None]:
     """The function `name` of a module, taking `count` addresses or 64-bit integers."""
-    machine = host_target_machine()
-    library = jit_load(to_object(optimize(module.text(), 0, machine, verify=True), machine), [name])
+    library = jit_load(to_object(module.text(), verify=True), [name])
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * count)(library[name])
     function.library = library  # type: ignore[attr-defined]
     return function

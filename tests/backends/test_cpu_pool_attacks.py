@@ -279,7 +279,8 @@ start, made = threading.Thread.start, []
 def refuse(thread):
     if len(made) == 2:
         raise RuntimeError("can't start new thread")
-    made.append(thread)
+    if thread.daemon:  # a helper
+        made.append(thread)
     start(thread)
 threading.Thread.start = refuse
 check()

@@ -5,7 +5,7 @@ import pytest
 
 from tests.backends.llvm_run import evaluate, load, new_module, opaque, run
 from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.compile import parse
+from tilework.backends.llvm.compile import check
 from tilework.backends.llvm.module import Module
 from tilework.backends.llvm.types import (
     array,
@@ -72,7 +72,7 @@ def test_flags_are_printed() -> None:
     text = module.text()
     assert "add nsw i32 %x, %x" in text and "fmul contract nnan float" in text
     assert "call contract nnan float @llvm.fma.f32" in text
-    parse(text, verify=True)
+    check(text)
 
 
 def test_negation_and_unary_intrinsics() -> None:
@@ -163,7 +163,7 @@ def test_address_spaces_print() -> None:
     b.store(constant(i32, 1), generic)
     b.ret()
     assert "addrspacecast ptr addrspace(3) %s to ptr" in module.text()
-    parse(module.text(), verify=True)
+    check(module.text())
 
 
 def test_addresses_collect_constant_offsets() -> None:
@@ -199,7 +199,7 @@ def test_alias_scopes_parse() -> None:
     scopes = module.node(f"!{{{module.distinct_node(domain)}}}")
     b.store(b.load(i32, p, alias_scope=scopes), q, noalias=scopes)
     b.ret()
-    parse(module.text(), verify=True)
+    check(module.text())
 
 
 def test_masked_memory() -> None:
@@ -373,7 +373,7 @@ def test_inline_assembly_prints() -> None:
     b.ret(value)
     assert 'call i32 asm "mov \\22$0\\22, $1;", "=r,r"(i32 %x)' in module.text()
     assert 'asm sideeffect "bar;"' in module.text()
-    parse(module.text(), verify=True)
+    check(module.text())
 
 
 def test_variadic_call_parses() -> None:
@@ -382,7 +382,7 @@ def test_variadic_call_parses() -> None:
     b.call("printf", i32, [module.string("%d"), constant(i32, 1)], variadic=True)
     b.trap()
     b.unreachable()
-    parse(module.text(), verify=True)
+    check(module.text())
 
 
 def test_text_is_repeatable_and_types_are_interned() -> None:

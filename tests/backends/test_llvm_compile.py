@@ -9,15 +9,12 @@ import pytest
 from tests.backends.llvm_run import new_module
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.compile import (
+    check,
     data_layout,
-    host_target_machine,
     jit_load,
     nvptx_target_machine,
-    optimize,
-    parse,
     to_assembly,
     to_object,
-    to_ptx,
 )
 from tilework.backends.llvm.debug import LineTable
 from tilework.backends.llvm.module import Module
@@ -34,15 +31,13 @@ def adder(name: str = "add") -> Module:
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])
 def test_every_level_runs(level: int) -> None:
-    machine = host_target_machine()
-    library = jit_load(to_object(optimize(adder().text(), level, machine, verify=True), machine), ["add"])
+    library = jit_load(to_object(adder().text(), level, verify=True), ["add"])
     assert ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_int32)(library["add"])(40, 2) == 42
 
 
 def test_an_object_is_the_same_every_time_and_loads_in_another_process() -> None:
-    machine = host_target_machine()
-    data = to_object(optimize(adder().text(), 1, machine), machine)
-    assert data == to_object(optimize(adder().text(), 1, machine), machine)
+    data = to_object(adder().text(), 1)
+    assert data == to_object(adder().text(), 1)
     program = (
         "import ctypes, sys; from tilework.backends.llvm.compile import jit_load;"
         "library = jit_load(bytes.fromhex(sys.stdin.read()), ['add']);"
@@ -59,20 +54,19 @@ def test_imported_functions() -> None:
     give = ctypes.CFUNCTYPE(ctypes.c_int32)(lambda: 7)
     address = ctypes.cast(give, ctypes.c_void_p).value
     assert address is not None
-    machine = host_target_machine()
-    library = jit_load(to_object(parse(module.text()), machine), ["kernel"], {"give": address})
+    library = jit_load(to_object(module.text()), ["kernel"], {"give": address})
     assert ctypes.CFUNCTYPE(ctypes.c_int32)(library["kernel"])() == 7
 
 
 def test_a_missing_symbol_is_an_error_not_a_crash() -> None:
-    machine = host_target_machine()
+    data = to_object(adder().text())
     with pytest.raises(RuntimeError, match="nothing_here"):
-        jit_load(to_object(parse(adder().text()), machine), ["nothing_here"])
+        jit_load(data, ["nothing_here"])
 
 
 def test_bad_text_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="expected"):
-        parse("define i32 @f( {")
+        check("define i32 @f( {")
 
 
 def test_line_tables_reach_the_machine_code() -> None:
@@ -85,8 +79,7 @@ def test_line_tables_reach_the_machine_code() -> None:
     value = b.mul(function.args[0], 3)
     b.location = lines.location(function, "/elsewhere/lib.py", 99, 1)
     b.ret(value)
-    machine = host_target_machine()
-    text = to_assembly(parse(module.text(), verify=True), machine)
+    text = to_assembly(module.text(), verify=True)
     assert ".loc" in text and "kern.py" in text and "lib.py" in text
 
 
@@ -111,6 +104,6 @@ def test_ptx() -> None:
     with b.fast_math("contract"):
         b.store(b.fadd(b.fmul(b.load(f32, address), 2.0), 1.0), address)
     b.ret()
-    text = to_ptx(optimize(module.text(), 1, machine, verify=True), "sm_90a", "+ptx80")
+    text = to_assembly(module.text(), 1, machine, verify=True)
     assert ".visible .entry k(" in text and "fma.rn.f32" in text and ".reqntid 128" in text
     assert ".target sm_90a\n" in text and ".loc" in text

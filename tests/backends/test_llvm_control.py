@@ -5,7 +5,7 @@ import pytest
 
 from tests.backends.llvm_run import opaque, run
 from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.compile import parse
+from tilework.backends.llvm.compile import check
 from tilework.backends.llvm.module import Module
 from tilework.backends.llvm.types import i1, i32, i64, void
 from tilework.backends.llvm.values import Value, constant
@@ -110,4 +110,4 @@ def test_what_is_known_follows_dominance() -> None:
     b.enter(promised)
     assert b.mul(x, 3) is before
     b.ret()
-    parse(function.module.text(), verify=True)
+    check(function.module.text())

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilework.backends.llvm.compile import data_layout, nvptx_target_machine, optimize
+from tilework.backends.llvm.compile import data_layout, nvptx_target_machine, to_assembly
 from tilework.emulator.device import Device
 
 NAMES = {
@@ -28,7 +28,7 @@ def ptx_of(text: str, target: tuple[str, str, int, int] = TARGETS[2]) -> str:
     cpu, version, optimiser, level = target
     machine = nvptx_target_machine(cpu, version, level)
     head = f'target datalayout = "{data_layout(machine)}"\ntarget triple = "nvptx64-nvidia-cuda"\n'
-    return machine.emit_assembly(optimize(head + text, optimiser, machine, verify=True))
+    return to_assembly(head + text, optimiser, machine, verify=True)
 
 
 def launch(text: str, *arrays: Any, grid: Any = 1, block: Any = 64, shared: int = 0, target: Any = TARGETS[2], name: str = "k") -> list[Any]:

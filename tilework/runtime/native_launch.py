@@ -109,10 +109,9 @@ def launcher_object(clock: int) -> bytes:
 
     def make() -> bytes:
         from tilework.backends.cpu.launcher import launcher_text
-        from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
+        from tilework.backends.llvm.compile import to_object
 
-        target = host_target_machine()
-        return to_object(optimize(launcher_text(clock), 0, target), target)
+        return to_object(launcher_text(clock))
 
     return own_object(NAME, make, f"-{clock}")
 

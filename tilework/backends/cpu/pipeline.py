@@ -107,9 +107,7 @@ def llvm_text(module: Any, fuses: bool = True) -> str:
 def object_code(text: str) -> bytes:
     """LLVM text to an object file."""
     from tilework.backends.llvm import switches
-    from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
+    from tilework.backends.llvm.compile import host_target_machine, to_object
 
     machine = host_target_machine(switches.level(CODE_GENERATION))
-    module = optimize(text, switches.level(OPTIMISATION), machine)
-    with switches.watching(text):
-        return to_object(module, machine)
+    return to_object(text, switches.level(OPTIMISATION), machine, watched=True)

@@ -101,10 +101,9 @@ ARENAS = Arenas()
 
 def compile_pool() -> bytes:
     """The object file of `pool_code.py` for this machine."""
-    from tilework.backends.llvm.compile import host_target_machine, optimize, to_object
+    from tilework.backends.llvm.compile import to_object
 
-    machine = host_target_machine()
-    return to_object(optimize(pool_text(platform.machine()), 1, machine), machine)
+    return to_object(pool_text(platform.machine()), 1)
 
 
 class Pool:

@@ -16,6 +16,8 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from tilework import knobs
+from tilework.backends.llvm.apart import apart
+from tilework.backends.llvm.compile import closing, data_layout
 from tilework.errors import StageError
 
 PREFIX = "__nv_"
@@ -35,10 +37,10 @@ def link_libraries(
     linked = False
     for name, path in libraries:
         if name != "libdevice" and (wanted := set(missing(module))):
-            library = read_library(name, path, context)
-            if any(f.name in wanted for f in library.functions if not f.is_declaration):
-                link(module, library)
-                linked = True
+            with read_library(name, path, context) as library:
+                if any(f.name in wanted for f in library.functions if not f.is_declaration):
+                    link(module, library)
+                    linked = True
     if wanted := [name for name in missing(module) if name.startswith(PREFIX)]:
         path = dict(libraries).get("libdevice") or knobs.nvidia.find_libdevice()
         if path is None:
@@ -47,7 +49,8 @@ def link_libraries(
                 " install nvidia-nvvm or a CUDA toolkit, or set TRITON_LIBDEVICE_PATH to the file"
             )
         for name in wanted:
-            link(module, llvm.parse_assembly(cut_out(path, stamp(path), name, machine, flushes), context))
+            with llvm.parse_assembly(cut_out(path, stamp(path), name, machine, flushes), context) as function:
+                link(module, function)
         linked = True
     if linked:
         strip(module, machine)
@@ -82,11 +85,14 @@ def is_defined(module: Any, name: str) -> bool:
 
 def strip(module: Any, machine: Any) -> None:
     """Inline what asks for it, and drop what nobody calls."""
-    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
-    manager = llvm.create_new_module_pass_manager()
-    manager.add_always_inliner_pass()
-    manager.add_global_dead_code_eliminate_pass()
-    manager.run(module, passes)
+    with (
+        llvm.create_pipeline_tuning_options(speed_level=1) as tuning,
+        llvm.create_pass_builder(machine, tuning) as passes,
+        closing(llvm.create_new_module_pass_manager()) as manager,
+    ):
+        manager.add_always_inliner_pass()
+        manager.add_global_dead_code_eliminate_pass()
+        manager.run(module, passes)
 
 
 def stamp(path: str) -> tuple[int, int]:
@@ -101,24 +107,29 @@ def stamp(path: str) -> tuple[int, int]:
 
 
 @cache
+@apart
 def cut_out(path: str, changed: tuple[int, int], name: str, machine: Any, flushes: bool) -> str:
     """One function of libdevice with what it calls, optimised, as LLVM text.
 
     Its variants are chosen here: with `flushes` those that treat denormal numbers as zero.
     """
-    context = llvm.create_context()
-    library = read_library("libdevice", path, context)
-    library.triple, library.data_layout = machine.triple, str(machine.target_data)
-    if not is_defined(library, name):
-        raise StageError(f"libdevice ({path}) has no function {name}")
-    if flushes:
-        library.link_in(llvm.parse_assembly(FLUSHING, context))
-    for function in library.functions:
-        if not function.is_declaration:
-            function.linkage = "external" if function.name == name else "internal"
-    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    manager = llvm.create_new_module_pass_manager()
-    manager.add_global_dead_code_eliminate_pass()
-    manager.run(library, passes)
-    passes.getModulePassManager().run(library, passes)
-    return str(library)
+    with llvm.create_context() as context, read_library("libdevice", path, context) as library:
+        library.triple, library.data_layout = machine.triple, data_layout(machine)
+        if not is_defined(library, name):
+            raise StageError(f"libdevice ({path}) has no function {name}")
+        if flushes:
+            with llvm.parse_assembly(FLUSHING, context) as flags:
+                library.link_in(flags)
+        for function in library.functions:
+            if not function.is_declaration:
+                function.linkage = "external" if function.name == name else "internal"
+        with (
+            llvm.create_pipeline_tuning_options(speed_level=2) as tuning,
+            llvm.create_pass_builder(machine, tuning) as passes,
+            closing(llvm.create_new_module_pass_manager()) as manager,
+        ):
+            manager.add_global_dead_code_eliminate_pass()
+            manager.run(library, passes)
+            with closing(passes.getModulePassManager()) as pipeline:
+                pipeline.run(library, passes)
+        return str(library)

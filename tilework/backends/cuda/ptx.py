@@ -13,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -24,7 +25,8 @@ from tilework.backends.cuda import ptx_text
 from tilework.backends.cuda.libdevice import FLUSHING, link_libraries
 from tilework.backends.cuda.ptx_version import dotted, written_version
 from tilework.backends.llvm import switches
-from tilework.backends.llvm.compile import nvptx_target_machine
+from tilework.backends.llvm.apart import apart
+from tilework.backends.llvm.compile import data_layout, nvptx_target_machine
 from tilework.backends.llvm.switches import kernel_name
 from tilework.errors import StageError
 
@@ -61,19 +63,22 @@ class PtxSettings:
     libraries: tuple[tuple[str, str], ...] = ()
 
 
+@apart
 def to_ptx(text: str, settings: PtxSettings) -> str:
     """PTX from LLVM text; what LLVM does not accept is a StageError."""
     facts = ptx_text.told(text)
     if facts.get("fp_contract") != "explicit":
         text = with_fusion(text, settings.fuses)
     machine = nvptx_target_machine(settings.cpu, f"+ptx{written_version(settings.version)}", switches.level(LEVEL))
-    context = llvm.create_context()
-    module = parse(text, context, machine)
-    link_libraries(module, context, machine, settings.libraries, settings.flushes)
-    if settings.flushes and "__nvvm_reflect" in text and "nvvm-reflect-ftz" not in text:
-        module.link_in(llvm.parse_assembly(FLUSHING, context))
-    with switches.watching(text):
-        ptx = machine.emit_assembly(module)
+    with ExitStack() as owner:
+        context = owner.enter_context(llvm.create_context())
+        module = parse(text, context, machine, owner)
+        link_libraries(module, context, machine, settings.libraries, settings.flushes)
+        if settings.flushes and "__nvvm_reflect" in text and "nvvm-reflect-ftz" not in text:
+            with llvm.parse_assembly(FLUSHING, context) as flags:
+                module.link_in(flags)
+        with switches.watching(text):
+            ptx = machine.emit_assembly(module)
     ptx = ptx_text.with_version(ptx, dotted(settings.version))
     if not settings.keeps_debug:
         ptx = ptx_text.without_debug(ptx)
@@ -82,14 +87,14 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
     return ptx_text.with_told(ptx, {name: fact for name, fact in facts.items() if name != "fp_contract"})
 
 
-def parse(text: str, context: Any, machine: Any) -> Any:
-    """The text as a verified module for this target."""
+def parse(text: str, context: Any, machine: Any, owner: ExitStack) -> Any:
+    """The text as a verified module for this target, which `owner` closes."""
     try:
-        module = llvm.parse_assembly(text, context)
+        module = owner.enter_context(llvm.parse_assembly(text, context))
         module.verify()
     except RuntimeError as error:
         raise StageError(f"LLVM does not accept the text of {kernel_name(text)}: {error}") from None
-    layout = str(machine.target_data)
+    layout = data_layout(machine)
     if module.triple and not module.triple.startswith("nvptx"):
         raise StageError(f"the LLVM text of {kernel_name(text)} is for {module.triple}, not for {TRIPLE}")
     if module.data_layout and SHORT.sub("", module.data_layout) != SHORT.sub("", layout):
