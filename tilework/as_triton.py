@@ -45,6 +45,7 @@ PLACES = {
     "triton.compiler.errors": "tilework.errors",
     "triton.experimental.gluon.language._layouts": "tilework.layouts.shared",
     "triton.experimental.gluon.language.extra": "tilework.language.extra",
+    "triton.language.extra.cuda.utils": "tilework.language.extra.cuda",
     "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
     "triton.runtime.interpreter": "tilework.interpreter",
 }

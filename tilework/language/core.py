@@ -112,17 +112,17 @@ def extern(fn: Function) -> Function:
     return builtin(fn)
 
 
-def must_use_result(fn: Any, message: str | bool = True) -> Any:
+def must_use_result(x: Any, s: str | bool = True) -> Any:
     """Make it an error to call a function and drop its result; with a text, the text is part of the error.
 
     @must_use_result("Nothing changes in place.")
     @jit
     def cube(x): ...
     """
-    if isinstance(fn, str):
-        return lambda function: must_use_result(function, fn)
-    fn._must_use_result = message
-    return fn
+    if isinstance(x, str):
+        return lambda function: must_use_result(function, x)
+    x._must_use_result = s
+    return x
 
 
 def tensor_method(fn: Any) -> Any:
@@ -137,7 +137,9 @@ def _method_of_jit_function(fn: Any) -> Any:
         return _generator.call_JitFunction(fn, (self, *args), kwargs)
 
     method.__name__, method.__doc__, method.__qualname__ = fn.__name__, fn.__doc__, f"tensor.{fn.__name__}"
-    return builtin(method)
+    made: Any = builtin(method)
+    made.__wrapped__ = fn  # so that `inspect.signature` shows its parameters
+    return made
 
 
 assume = builtin(program.assume)

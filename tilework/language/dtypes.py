@@ -99,9 +99,9 @@ class dtype(base_type, metaclass=Interned):
             self.int_bitwidth = self.primitive_bitwidth = int(name.split("int")[-1])
 
     @staticmethod
-    def is_dtype(name: str) -> bool:
-        """True if `name` is the short name of an element type."""
-        return name in ALL_NAMES
+    def is_dtype(type_str: str) -> bool:
+        """True if `type_str` is the short name of an element type."""
+        return type_str in ALL_NAMES
 
     @property
     def itemsize(self) -> int:
@@ -222,9 +222,9 @@ class dtype(base_type, metaclass=Interned):
         assert self.is_int(), f"{self} is not an integer type"
         return -(2 ** (self.int_bitwidth - 1)) if self.is_int_signed() else 0
 
-    def with_element_ty(self, element_ty: "dtype") -> "dtype":
+    def with_element_ty(self, scalar_ty: "dtype") -> "dtype":
         """The same shape with another element type; for a scalar, just that type."""
-        return element_ty
+        return scalar_ty
 
     def __eq__(self, other: object) -> bool:
         return self is (other.value if isinstance(other, constexpr) else other)
@@ -328,8 +328,8 @@ class block_type(dtype):
     def is_block(self) -> bool:
         return True
 
-    def with_element_ty(self, element_ty: dtype) -> "block_type":
-        return block_type(element_ty, self.shape)
+    def with_element_ty(self, scalar_ty: dtype) -> "block_type":
+        return block_type(scalar_ty, self.shape)
 
     def __reduce__(self) -> builtins.tuple[Any, ...]:
         return type(self), (self.element_ty, builtins.tuple(self.shape.values))

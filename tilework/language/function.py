@@ -39,6 +39,15 @@ DERIVED = frozenset(
 )
 
 
+class FunctionSignature:
+    """What `inspect.signature` finds at a kernel: the parameters of its Python function. Classes keep their own."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> inspect.Signature:
+        if instance is None:
+            raise AttributeError("__signature__")
+        return instance.signature
+
+
 class JITCallable:
     """A Python function known by its source: what `@jit` and `@constexpr_function` have in common."""
 
@@ -46,6 +55,7 @@ class JITCallable:
     needs_source = True
     _is_in_cycle = False
     _hash_lock: Any = HASHING
+    __signature__ = FunctionSignature()
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         if not inspect.isfunction(fn):
@@ -161,10 +171,10 @@ class JITCallable:
         indent = len(self._indent) if self._has_lines else 0
         return SourceMap(self._file, self.def_line, indent)
 
-    def _unsafe_update_src(self, text: str) -> None:
+    def _unsafe_update_src(self, new_src: str) -> None:
         """Replace the source; the hash and everything derived from the text is forgotten."""
         with HASHING:
-            self._src = text
+            self._src = new_src
             self._is_updated = True
             self._hash = self._tree = self._dependencies = None
             self.__dict__.pop("_used_global_vals", None)
@@ -190,6 +200,13 @@ class JITCallable:
         """Globals, overlaid with the values of closure variables."""
         closure = zip(self.fn.__code__.co_freevars, self.fn.__closure__ or (), strict=True)
         return {**self.__globals__, **{name: cell.cell_contents for name, cell in closure if cell != EMPTY_CELL}}
+
+    @property
+    def type(self) -> Any:
+        """The type of the function as a value in a kernel: a constant."""
+        from tilework.language.compile_time import constexpr_type
+
+        return constexpr_type(self)
 
     @cached_property
     def is_positional(self) -> bool:
@@ -413,6 +430,10 @@ class JITFunction(JITCallable):
     def constexprs(self) -> list[int]:
         """Indices of the compile-time parameters."""
         return [param.num for param in self.params if param.is_constexpr]
+
+    def is_gluon(self) -> bool:
+        """Whether the function is written in Gluon."""
+        return False
 
     def repr(self, specialization: Any) -> str:
         """The symbol of this kernel for one specialisation."""

@@ -93,8 +93,8 @@ class condition(base_value):
 
     type = iterator_type()
 
-    def __init__(self, expr: Any, disable_licm: Any = False, _semantic: Any = None, _generator: Any = None) -> None:
-        self.condition = expr
+    def __init__(self, arg1: Any, disable_licm: Any = False, _semantic: Any = None, _generator: Any = None) -> None:
+        self.condition = arg1
         self.disable_licm = disable_licm
 
 

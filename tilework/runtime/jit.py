@@ -283,8 +283,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         found = kernels.get(specialization.key)
         return found if found is not None else self.compile_for(specialization, target, backend, kernels, True)
 
-    def _unsafe_update_src(self, text: str) -> None:
-        super()._unsafe_update_src(text)
+    def _unsafe_update_src(self, new_src: str) -> None:
+        super()._unsafe_update_src(new_src)
         self.device_caches.clear()
 
     __call__ = LanguageFunction.__call__

@@ -228,9 +228,14 @@ def native_specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_va
     return (type, key)
 
 
-def mangle_type(arg: Any, specialize_value: bool = False) -> Any:
+def type_and_key(arg: Any, specialize_value: bool) -> Spec:
+    """As `specialize`, which `mangle_type` has a parameter of the same name for."""
+    return specialize(arg, False, specialize_value, True)
+
+
+def mangle_type(arg: Any, specialize: bool = False) -> Any:
     """The type alone: ``mangle_type(1.5) == "fp32"``."""
-    return specialize(arg, False, specialize_value, True)[0]
+    return type_and_key(arg, specialize)[0]
 
 
 def parse_attr(key: Any) -> list[list[Any]]:

@@ -10,7 +10,7 @@ the compiler which one, also if the kernel imported it under another name.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from tilework.language.core import extern
 from tilework.language.extra.cuda.libdevice import TABLE, documentation
@@ -19,9 +19,23 @@ ONLY_NEUTRAL = {"fast_tanhf": "libdevice fast_tanhf: the hyperbolic tangent of f
 
 
 def _placeholder(name: str) -> Callable[..., Any]:
-    def function(*args: Any, _semantic: Any = None) -> Any:
+    def refuse() -> NoReturn:
         raise ValueError(f"libdevice.{name} does not exist on the device this kernel is compiled for")
 
+    def unary(arg0: Any, _semantic: Any = None) -> Any:
+        refuse()
+
+    def binary(arg0: Any, arg1: Any, _semantic: Any = None) -> Any:
+        refuse()
+
+    def ternary(arg0: Any, arg1: Any, arg2: Any, _semantic: Any = None) -> Any:
+        refuse()
+
+    def quaternary(arg0: Any, arg1: Any, arg2: Any, arg3: Any, _semantic: Any = None) -> Any:
+        refuse()
+
+    arity = len(next(iter(TABLE[name]))) if name in TABLE else 1
+    function: Any = (unary, binary, ternary, quaternary)[arity - 1]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = ONLY_NEUTRAL.get(name) or documentation(name)
     placeholder = extern(function)

@@ -38,7 +38,8 @@ MODULES = frozenset(
 class GluonJITFunction(JITFunction):
     """A kernel or function in Gluon."""
 
-    is_gluon = True
+    def is_gluon(self) -> bool:
+        return True
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         code = self.fn.__code__
@@ -65,7 +66,9 @@ class NotCompiled:
         raise StageError(f"{self.__name__} is Gluon: {WHY}")
 
     def __getattr__(self, name: str) -> "NotCompiled":
-        return NotCompiled(f"{self.__name__}.{name}") if not name.startswith("_") else object.__getattribute__(self, name)
+        return (
+            NotCompiled(f"{self.__name__}.{name}") if not name.startswith("_") else object.__getattribute__(self, name)
+        )
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, which tilework cannot compile>"

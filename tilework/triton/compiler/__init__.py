@@ -1,0 +1,3 @@
+"""Names of Triton's compiler."""
+
+__all__: list[str] = []

@@ -1,0 +1,93 @@
+"""What Triton's compiler module has beside what `tilework.compiler` has."""
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from tilework.errors import OutOfResources
+from tilework.hooks import CompileTimes
+from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating_env_vars
+from tilework.runtime.cache import get_cache_manager, get_dump_manager, get_override_manager
+from tilework.runtime.compiled import AsmDict
+from tilework.runtime.driver import driver
+from tilework.triton.backends import backends
+from tilework.triton.backends.compiler import BaseBackend, Language
+from tilework.triton.tools.disasm import get_sass
+
+__all__ = [
+    "AsmDict",
+    "BaseBackend",
+    "CompileTimer",
+    "Language",
+    "OutOfResources",
+    "arg_type_pattern",
+    "backends",
+    "convert_type_repr",
+    "filter_traceback",
+    "get_cache_invalidating_env_vars",
+    "get_cache_manager",
+    "get_dump_manager",
+    "get_override_manager",
+    "get_sass",
+    "max_shared_mem",
+    "parse",
+    "prototype_pattern",
+    "ptx_arg_type_pattern",
+    "ptx_prototype_pattern",
+]
+
+ptx_prototype_pattern = r"\.(?:visible|extern)\s+\.(?:entry|func)\s+(\w+)\s*\(([^)]*)\)"
+ptx_arg_type_pattern = r"\.param\s+\.(\w+)"
+prototype_pattern = {"ptx": ptx_prototype_pattern}
+arg_type_pattern = {"ptx": ptx_arg_type_pattern}
+
+
+class CompileTimer:
+    """A clock for the parts of a compilation: what `compilation.listener` receives."""
+
+    def __init__(self) -> None:
+        self.start = self.last = time.perf_counter()
+        self.ir_initialization: int | None = None
+        self.lowering_stages: list[tuple[str, int]] = []
+
+    def lap(self) -> int:
+        """Microseconds since the last call."""
+        before, self.last = self.last, time.perf_counter()
+        return int((self.last - before) * 1e6)
+
+    def finished_ir_initialization(self) -> None:
+        self.ir_initialization = self.lap()
+
+    def stage_finished(self, stage_name: str) -> None:
+        self.lowering_stages.append((stage_name, self.lap()))
+
+    def end(self) -> CompileTimes:
+        """All times; what has passed since the last stage was storing the results."""
+        if self.ir_initialization is None:
+            return CompileTimes(self.lap(), [], 0)
+        return CompileTimes(self.ir_initialization, self.lowering_stages, self.lap())
+
+
+def convert_type_repr(x: str) -> str:
+    """``!tt.ptr<f32>`` as the signature writes it: ``*f32``."""
+    found = re.search(r"!tt\.ptr<(.*?)(?:, \d+)?>", x)
+    return f"*{convert_type_repr(found[1])}" if found is not None else x
+
+
+def max_shared_mem(device: int) -> int:
+    """The bytes of shared memory that a program can have."""
+    return driver.active.utils.get_device_properties(device)["max_shared_mem"]
+
+
+def parse(full_name: str, ext: str, context: Any) -> Any:
+    """The product of a stage from its file: a module, text, or bytes."""
+    if ext in ("ttir", "ttgir", "ttcir"):
+        from tilework.triton._C.libtriton.ir import parse_mlir_module
+
+        return parse_mlir_module(full_name, context)
+    return Path(full_name).read_bytes() if ext in ("cubin", "hsaco", "obj") else Path(full_name).read_text()
+
+
+def filter_traceback(e: BaseException) -> None:
+    """Triton removes its own frames from errors here; ours have none when they reach the user."""
