@@ -47,6 +47,7 @@ PLACES = {
     "triton.experimental.gluon.language.extra": "tilework.language.extra",
     "triton.language.extra.cuda.utils": "tilework.language.extra.cuda",
     "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
+    "triton.tools.compile": "tilework.triton.tools.compile",
     "triton.runtime.interpreter": "tilework.interpreter",
 }
 GLUON = "triton.experimental.gluon"
@@ -159,6 +160,12 @@ class AliasLoader(Loader):
         if hasattr(self, "own_spec"):
             module.__spec__ = self.own_spec  # the import machinery has just overwritten it
 
+    def get_code(self, fullname: str) -> Any:
+        """The code of a module that is run as a program: ``python -m triton.tools.compile``."""
+        place = place_of(fullname)
+        spec = importlib.util.find_spec(place)
+        return None if spec is None or spec.loader is None else spec.loader.get_code(place)  # pyright: ignore[reportAttributeAccessIssue]
+
 
 class TritonFinder(MetaPathFinder):
     """Stands in front of all other finders, and knows every module called triton; modules of ours get what is added to them."""
@@ -168,8 +175,16 @@ class TritonFinder(MetaPathFinder):
         if root == OURS and fullname in additions():
             return extending(PathFinder.find_spec(fullname, path, target))
         if root == ROOT and (is_gluon_name(fullname) or exists(place_of(fullname))):
-            return ModuleSpec(fullname, AliasLoader(), is_package=True)
+            file = os.path.join(PACKAGE, *place_of(fullname).split(".")[1:]) + ".py"
+            return ModuleSpec(fullname, AliasLoader(), origin=file, is_package=has_inside(fullname))
         return None
+
+
+def has_inside(name: str) -> bool:
+    """Whether Triton's module has others inside; one that has none can be run as a program."""
+    place = place_of(name)
+    is_folder = os.path.isdir(os.path.join(PACKAGE, *place.split(".")[1:]))
+    return is_folder or is_gluon_name(name) or any(f"{ROOT}{inner}".startswith(f"{name}.") for inner in mirrored())
 
 
 def extending(spec: ModuleSpec | None) -> ModuleSpec | None:

@@ -114,7 +114,7 @@ assert seen == [(["n", "x"], ["grid", "warmup"] if "warmup" in seen[0][1] else [
 
 def test_an_autotuner_of_ones_own(run) -> None:
     """Inductor's pruning: `prune_configs(kwargs)` finds the positional arguments in `nargs`."""
-    run(PRUNING)
+    run(PRUNING, TILEWORK_COMPILE_WORKERS="1")
 
 
 def test_small_functions() -> None:

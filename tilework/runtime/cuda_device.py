@@ -216,6 +216,14 @@ class DeviceArray:
         made.copy_from(array)
         return made
 
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one index to the next, as NumPy counts: there are no gaps."""
+        found = [self.dtype.itemsize]
+        for size in self.shape[:0:-1]:
+            found.insert(0, found[0] * size)
+        return tuple(found[: len(self.shape)])
+
     def data_ptr(self) -> int:
         """The address on the device."""
         return self._address

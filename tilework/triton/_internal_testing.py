@@ -31,7 +31,7 @@ dtypes_with_bfloat16 = integral_dtypes + float_dtypes_with_bfloat16
 torch_float8_dtypes = ["float8_e4m3fn", "float8_e5m2"]
 torch_dtypes = ["bool", *int_dtypes, "uint8", *float_dtypes, "bfloat16"]
 tma_dtypes = sorted({*dtypes_with_bfloat16} - {"int64", "uint64", "float64"})
-tma_skip_msg = "Requires TMA, NVIDIA Hopper or higher"
+HIP_LDS_SIZES = {"gfx950": 163840, "gfx1250": 327680}  # bytes; of all others 64 KiB
 
 GROUPS = ("build", "redis", "cache", "compilation", "autotuning", "runtime", "language", "nvidia", "amd", "proton")
 
@@ -76,6 +76,23 @@ def is_hip_cdna() -> bool:
     return is_hip_cdna2() or is_hip_cdna3() or is_hip_cdna4()
 
 
+def is_hip_gfx11() -> bool:
+    return is_hip() and get_arch().startswith("gfx11")
+
+
+def is_hip_gfx12() -> bool:
+    return is_hip() and get_arch().startswith("gfx12")
+
+
+def is_hip_gfx1250() -> bool:
+    return is_hip() and get_arch() == "gfx1250"
+
+
+def get_hip_lds_size() -> int:
+    """The bytes of local memory that a program can have on an AMD GPU."""
+    return HIP_LDS_SIZES.get(get_arch(), 65536)
+
+
 def cuda_capability() -> int:
     """80, 90 ...; 0 when the target is no NVIDIA GPU."""
     target = get_current_target()
@@ -111,6 +128,21 @@ def get_arch() -> str:
 def supports_tma(byval_only: bool = False) -> bool:
     """Whether descriptors work: the interpreter and every target here have them, in hardware or not."""
     return is_interpreter() or get_current_target() is not None
+
+
+def tma_skip_msg(byval_only: bool = False) -> str:
+    """Why a test of descriptors is skipped."""
+    return (
+        "Requires __grid_constant__ TMA support (NVIDIA Hopper or higher, CUDA 12.0 or higher)"
+        if byval_only
+        else ("Requires advanced TMA support (NVIDIA Hopper or higher, CUDA 12.3 or higher)")
+    )
+
+
+def __getattr__(name: str) -> Any:
+    if name != "requires_tma":  # a mark that asks for the target, which importing this does not
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("pytest").mark.skipif(not supports_tma(), reason=tma_skip_msg())
 
 
 def supports_ws() -> bool:
