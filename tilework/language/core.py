@@ -137,9 +137,8 @@ def _method_of_jit_function(fn: Any) -> Any:
         return _generator.call_JitFunction(fn, (self, *args), kwargs)
 
     method.__name__, method.__doc__, method.__qualname__ = fn.__name__, fn.__doc__, f"tensor.{fn.__name__}"
-    made: Any = builtin(method)
-    made.__wrapped__ = fn  # so that `inspect.signature` shows its parameters
-    return made
+    method.__wrapped__ = fn  # pyright: ignore[reportFunctionMemberAccess]  # `inspect.signature` shows its parameters
+    return builtin(method)
 
 
 assume = builtin(program.assume)
