@@ -12,7 +12,7 @@ BAD = [
         r'must be power-of-two, but %.* = "tt.splat".*doesn.t follow the rule \(3\) elements',
     ),
     ("tt.splat %x : f32 -> tensor<2097152xf32>", "Maximum allowed number of elements is 1048576, but"),
-    ("tt.splat %x : f32 -> tensor<8xi32>", "tt.splat of f32 cannot fill a tensor of i32"),
+    ("tt.splat %x : f32 -> tensor<8xi32>", "requires the same element type for all operands and results"),
     ("tt.unsplat %t : tensor<64xf32>", "exactly one element"),
     ("tt.expand_dims %t {axis = 2 : i32} : tensor<64xf32> -> tensor<64x1xf32>", "axis 2 is out of range"),
     ("tt.expand_dims %t {axis = 1 : i32} : tensor<64xf32> -> tensor<1x64xf32>", "at axis 1 cannot give"),
@@ -29,7 +29,7 @@ BAD = [
         "16, must match size of range .0, 8., which has 8",
     ),
     ("tt.make_range {end = 0 : i32, start = 8 : i32} : tensor<8xi32>", "must be less than"),
-    ("tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi64>", "1-D tensor of i32"),
+    ("tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi64>", "returned tensor must have i32 elements"),
     ("tt.addptr %p, %ti : !tt.ptr<f32>, tensor<64xi32>", "same shape"),
     ("tt.addptr %x, %n : f32, i32", "must be a pointer or a tensor of a pointer, but got f32"),
     ("tt.bitcast %x : f32 -> i64", "Cannot bitcast data-type of size 32 to data-type of size 64"),
@@ -39,7 +39,7 @@ BAD = [
     (
         'tt.elementwise_inline_asm "" {constraints = "", packed_element = 3 : i32, pure = true} '
         "%t : tensor<64xf32> -> tensor<64xf32>",
-        "must be a multiple of packed_element, 3",
+        "must be a multiple of the op's packed_element attribute, 3",
     ),
     ("tt.load %p {boundaryCheck = array<i32: 0>} : !tt.ptr<f32>", "boundaryCheck is for block pointers"),
     ("tt.load %bp {boundaryCheck = array<i32: 2>} : !tt.ptr<tensor<64x32xf32>>", "is out of range"),
@@ -51,7 +51,7 @@ BAD = [
     (
         '"tt.load"(%tp, %tb, %x) <{operandSegmentSizes = array<i32: 1, 1, 1>}> '
         ": (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, f32) -> tensor<64xf32>",
-        "cannot take f32 as other",
+        "cannot take f32",
     ),
     ('"tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tt.ptr<f32>) -> i32', "gives f32, not i32"),
     ("tt.atomic_rmw add, relaxed, cta, %p, %n : (!tt.ptr<f32>, i32) -> i32", "takes and gives f32, not i32 and i32"),
@@ -62,20 +62,20 @@ BAD = [
     ("tt.make_tensor_descriptor %p, [%n], [%l] : <f32>, <tensor<8x8xf32>>", "rank 2 has 1 sizes"),
     ("tt.make_tensor_descriptor %p, [%n], [%l] : <f32>, <tensor<8xi32>>", "cannot give"),
     ("tt.descriptor_load %d[%n] : !tt.tensordesc<tensor<1x32xf32>> -> tensor<1x32xf32>", "needs 2 indices"),
-    ("tt.descriptor_load %d[%n, %n] : !tt.tensordesc<tensor<1x32xf32>> -> tensor<1x64xf32>", "does not fit"),
+    ("tt.descriptor_load %d[%n, %n] : !tt.tensordesc<tensor<1x32xf32>> -> tensor<1x64xf32>", "block and tensor types must match"),
     (
         "tt.descriptor_gather %d[%ti, %n] : "
         "(!tt.tensordesc<tensor<1x32xf32>>, tensor<64xi32>, i32) -> tensor<32x32xf32>",
-        "of 64 rows of tensor<1x32xf32> does not fit tensor<32x32xf32>",
+        "result tensor must have as many rows as indices .64.",
     ),
     ("tt.dot %ma, %m, %m : tensor<16x32xf16> * tensor<16x16xf32> -> tensor<16x16xf32>", "must have same bit width"),
-    ("tt.dot %ma, %ma, %m : tensor<16x32xf16> * tensor<16x32xf16> -> tensor<16x16xf32>", "last dimension of A, 32"),
+    ("tt.dot %ma, %ma, %m : tensor<16x32xf16> * tensor<16x32xf16> -> tensor<16x16xf32>", "last dimension of the first operand to be equal to the second-to-last dimension of the second operand: 32"),
     ("tt.dot %ma, %mb, %rows : tensor<16x32xf16> * tensor<32x16xf16> -> tensor<64x32xf32>", "cannot give"),
     ("tt.dot %t, %t, %t : tensor<64xf32> * tensor<64xf32> -> tensor<64xf32>", "rank 2 or 3"),
     (
         "tt.dot_scaled %q scale %s, %w, %m lhs = e4m3 rhs = e4m3 {fastMath = false} : "
         "tensor<16x64xi8>, tensor<16x4xi8> * tensor<128x16xf8E4M3FN> -> tensor<16x16xf32>",
-        "last dimension of A, 64",
+        "last dimension of the first operand to be equal to the second-to-last dimension of the second operand: 64",
     ),
     (
         "tt.dot_scaled %q scale %q, %w, %m lhs = e2m1 rhs = e4m3 {fastMath = false} : "
@@ -97,13 +97,13 @@ BAD = [
         "  tt.map_elementwise.return %i : f32\n}) : (tensor<64xf32>) -> tensor<64xf32>",
         "Stores are not supported inside map_elementwise",
     ),
-    ("tt.gather %t[%ti] {axis = 1 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<64xf32>", "gather dimension 1"),
+    ("tt.gather %t[%ti] {axis = 1 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<64xf32>", "gather dimension must be less than the input rank"),
     ("tt.gather %t[%ti] {axis = 0 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<32xf32>", "shapes must match"),
     ("tt.gather %m[%ti] {axis = 0 : i32} : (tensor<16x16xf32>, tensor<64xi32>) -> tensor<64xf32>", "ranks must match"),
-    ("tt.gather %t[%ti] {axis = 0 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<64xi32>", "cannot give"),
+    ("tt.gather %t[%ti] {axis = 0 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<64xi32>", "input and output element types must match"),
     ('"tt.histogram"(%ti, %b) : (tensor<64xi32>, i1) -> tensor<16xi32>', "must be a ranked tensor"),
     ("tt.call @nobody(%x) : (f32) -> f32", "'nobody' does not reference a valid function"),
-    ("tt.call @k(%x) : (f32) -> ()", "@k takes .* but is called with .f32."),
+    ("tt.call @k(%x) : (f32) -> ()", "incorrect number of operands for callee"),
     ("arith.select %tb, %m, %m : tensor<64xi1>, tensor<16x16xf32>", "cannot have a condition of tensor<64xi1>"),
     (
         '"tt.reduce"(%t) <{axis = 1 : i32}> ({\n^bb0(%i: f32, %j: f32):\n  tt.reduce.return %i : f32\n}) '
@@ -112,7 +112,7 @@ BAD = [
     ),
     (
         '"tt.reduce"(%t) <{axis = 0 : i32}> ({\n^bb0(%i: f32):\n  tt.reduce.return %i : f32\n}) : (tensor<64xf32>) -> f32',
-        r"region arguments must be \(f32, f32\), got \(f32\)",
+        r"nested block must take 2 arguments, but given block with 1 arguments",
     ),
     (
         '"tt.reduce"(%t) <{axis = 0 : i32}> ({\n^bb0(%i: f32, %j: f32):\n  tt.scan.return %i : f32\n}) '
@@ -144,8 +144,8 @@ BAD_STATEMENTS = [
     ('"tt.store"(%p, %n) : (!tt.ptr<f32>, i32) -> ()', "takes f32, not i32"),
     ('tt.assert %n, "m" : i32', "must be an i1 or a tensor of an i1, but got i32"),
     ('tt.print "x" {hex = false, isSigned = array<i32>} : %n : i32', "isSigned has 0 entries for 1 values"),
-    ("tt.descriptor_store %d[%n, %n], %m : !tt.tensordesc<tensor<1x32xf32>>, tensor<16x16xf32>", "does not fit"),
-    ("%l2, %r2 = tt.split %t : tensor<64xf32> -> tensor<64xf32>", "last dimension of size 2"),
+    ("tt.descriptor_store %d[%n, %n], %m : !tt.tensordesc<tensor<1x32xf32>>, tensor<16x16xf32>", "block and tensor types must match"),
+    ("%l2, %r2 = tt.split %t : tensor<64xf32> -> tensor<64xf32>", "last dimension of input tensor must be 2"),
 ]
 
 

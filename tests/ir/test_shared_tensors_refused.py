@@ -92,7 +92,7 @@ BAD = {
     "'tt.dot' needs a result in a blocked or mma encoding, not tensor<64x64xf32>": (
         "%a: S<64x64xf16>, %c: tensor<64x64xf32>",
         "%d = @tt.dot %a, %a, %c : S<64x64xf16> * S<64x64xf16> -> tensor<64x64xf32>"),
-    "'tt.dot': ttg.dot_op opIdx parameter must be 0 for Hopper parent": (
+    "'tt.dot': ttg.dot_op opIdx parameter must be 0 for Hopper MMA parent": (
         "%a: tensor<64x64xf16, #blocked>, %c: tensor<64x64xf32, #mma3>",
         "%d = @tt.dot %a, %a, %c {transB = true} : tensor<64x64xf16, #blocked> * tensor<64x64xf16, #blocked> -> tensor<64x64xf32, #mma3>"),
     "'tt.cat' of a tensor in shared memory has no form today": (

@@ -418,6 +418,8 @@ def test_an_unknown_op_leaves_room_for_the_yield() -> None:
 
 
 def test_nvmma_layouts_may_leave_fields_out() -> None:
-    text = "tt.func @f(%m: !ttg.memdesc<64x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 64}>, #ttg.shared_memory>) {}"
+    text = (
+        "tt.func @f(%m: !ttg.memdesc<64x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 64}>, #ttg.shared_memory>) {}"
+    )
     expected = "#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 0}>"
     assert expected in print_module(parse_module(text))

@@ -86,7 +86,7 @@ BAD = {
         '%b = ttc.alloc : !ttc.buf<4xf32>\n"ttc.scan"(%b, %b) <{axis = 0 : i32, reverse = false, '
         "operandSegmentSizes = array<i32: 1, 1>}> ({}) : (!ttc.buf<4xf32>, !ttc.buf<4xf32>) -> ()"
     ),
-    "region arguments must be": (
+    "nested block must take": (
         "%b = ttc.alloc : !ttc.buf<4xf32>\nttc.scan %b into %b {axis = 0 : i32, reverse = false} {\n"
         "^bb0(%u: f32):\nttc.yield %u : f32\n} : !ttc.buf<4xf32>"
     ),

@@ -117,7 +117,7 @@ BAD = [
     ("WGMMA result M dimension must be divisible by 64",
      "%a: !ttg.memdesc<32x64xf16, #nv, #smem>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<32x64xf32, #mma3>",
      "%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<32x64xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<32x64xf32, #mma3>"),
-    ("the last dimension of A, 32, must be equal to the first of B, 64",
+    ("the last dimension of the first operand to be equal to the second-to-last dimension of the second operand: 32, 64",
      "%a: !ttg.memdesc<64x32xf16, #nv, #smem>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3>",
      "%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x32xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<64x64xf32, #mma3>"),
     ("in-register LHS operand must have a kWidth of 2 but got 4",

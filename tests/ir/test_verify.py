@@ -87,7 +87,7 @@ FLOW = [
         '%r = "scf.for"(%n, %n, %n, %n) ({ ^bb0(%i: i32, %a: i32): scf.yield %a : i32 }) : (i32, i32, i32, i32) -> f32',
         "carries (i32), but gives (f32)",
     ),
-    ("%r = scf.if %c -> i32 { scf.yield %n : i32 }", "gives (i32), so it needs an else"),
+    ("%r = scf.if %c -> i32 { scf.yield %n : i32 }", "must have an else block if defining values: (i32)"),
     ("%r = scf.if %c -> i32 { } else { scf.yield %n : i32 }", "passes on (), not (i32)"),
     ("%r = scf.if %c -> i32 { scf.yield %n : i32 } else { scf.yield %f : f32 }", "passes on (f32), not (i32)"),
     ("%r = scf.execute_region -> i32 { scf.yield %f : f32 }", "passes on (f32), not (i32)"),
@@ -123,4 +123,13 @@ def test_a_use_above_the_definition() -> None:
     op = ops["arith.extui"]
     op.detach()
     ops["tt.func"].regions[0].blocks[0].insert_op_after(op, ops["arith.trunci"])
-    assert first_problem(module) == (ops["arith.trunci"], "uses operand 0 where it is not defined")
+    assert first_problem(module) == (ops["arith.trunci"], "operand #0 does not dominate this use")
+
+
+def test_layouts_are_checked_where_they_are_chosen() -> None:
+    """Arithmetic takes the layout of its operands, also in modules that do not say for how many warps they are."""
+    layout = "#ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [8], order = [0]}>"
+    text = (
+        f"tt.func @f(%x: tensor<64xf16, {layout}>) {{ %r = arith.addf %x, %x : tensor<64xf16, {layout}>\n tt.return }}"
+    )
+    assert first_problem(parse_module(f'module attributes {{"ttg.num-warps" = 4 : i32}} {{ {text} }}')) is None

@@ -25,7 +25,7 @@ CASES = [
      '%r = "tt.make_tensor_ptr"(%p, %n, %n, %o) <{order = array<i32: 0>}> : (!tt.ptr<f32>, i64, i64, i32) -> !tt.ptr<tensor<8xf16>>'),
     ("tt.advance of", "%p: !tt.ptr<tensor<8xf16>>, %o: i32",
      '%r = "tt.advance"(%p, %o) : (!tt.ptr<tensor<8xf16>>, i32) -> !tt.ptr<tensor<4xf16>>'),
-    ("needs blocks of one row", *gather("tensor<2x32xf16>", I8, "tensor<8x32xf16>")),
+    ("block must have exactly 1 row", *gather("tensor<2x32xf16>", I8, "tensor<8x32xf16>")),
     ("needs a 1-D tensor of offsets", *gather("tensor<1x32xf16>", "tensor<8x1xi32>", "tensor<8x32xf16>")),
     ("must have at least 8 rows", *gather("tensor<1x32xf16>", "tensor<4xi32>", "tensor<4x32xf16>")),
     ("at most 32 bits", *gather("tensor<1x32xf64>", I8, "tensor<8x32xf64>")),
@@ -59,7 +59,7 @@ CASES = [
     ("tt.split of", "%x: tensor<4x2xf32>", f'%r:2 = "tt.split"(%x) : (tensor<4x2xf32>) -> ({F8}, {F8})'),
     ("same encoding", f"%x: {F8}", f'%r = "tt.broadcast"(%x) : ({F8}) -> tensor<8xf32, "b">\n'
      '%s = "tt.broadcast"(%r) : (tensor<8xf32, "b">) -> tensor<8xf32, "c">'),
-    ("both have an encoding or both have none", f"%x: {F8}", f'%r = tt.reshape %x : {F8} -> tensor<8xf32, "b">'),
+    ("either (a) src and dst both have encodings, or (b) neither does", f"%x: {F8}", f'%r = tt.reshape %x : {F8} -> tensor<8xf32, "b">'),
     ("known shape", "%x: f32", "%r = tt.splat %x : f32 -> tensor<?xf32>"),
     ("operand 'src' must be a float, integer or pointer, but got ui8", "%x: ui8", "%r = tt.splat %x : ui8 -> tensor<8xui8>"),
     ("operand 'src' must be a float, integer or pointer, but got i7", "%x: i7", "%r = tt.splat %x : i7 -> tensor<8xi7>"),
@@ -114,7 +114,7 @@ FUNCTIONS = [
     ("but its entry block has", '"tt.func"() <{sym_name = "f", function_type = (i32) -> ()}> ({^bb0(%a: f32): "tt.return"() : () -> () }) : () -> ()'),
     ("has attributes for 1 of 2", '"tt.func"() <{sym_name = "f", function_type = (i32, i32) -> (), arg_attrs = [{}]}> '
      '({^bb0(%a: i32, %b: i32): "tt.return"() : () -> () }) : () -> ()'),
-    ("but is called for", 'tt.func private @g() -> i32 { %c = arith.constant 1 : i32 tt.return %c : i32 } '
+    ("expected result type 'i32', but provided 'f32'", 'tt.func private @g() -> i32 { %c = arith.constant 1 : i32 tt.return %c : i32 } '
      'tt.func @f() { %r = "tt.call"() <{callee = @g}> : () -> f32 tt.return }'),
     ("has attributes for 1 of 0 results", '"tt.func"() <{sym_name = "f", function_type = () -> (), res_attrs = [{}]}> '
      '({^bb0: "tt.return"() : () -> () }) : () -> ()'),

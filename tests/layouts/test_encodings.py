@@ -42,7 +42,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: DotOperand(2, TILE), "can be 0 or 1, got: 2"),
     (lambda: DotOperand(0, AMPERE), "kWidth parameter is mandatory"),
     (lambda: DotOperand(0, TILE, 2), "kWidth parameter is not supported"),
-    (lambda: DotOperand(1, HOPPER, 2), "must be 0 for Hopper parent"),
+    (lambda: DotOperand(1, HOPPER, 2), "must be 0 for Hopper MMA parent"),
     (lambda: DotOperand(0, Slice(0, TILE)), "unexpected parent layout"),
     (lambda: NvidiaMma(4, 0, (1, 1), (16, 8)), "versionMajor = 4"),
     (lambda: NvidiaMma(2, 0, (1,), (16, 8)), "rank 2 or 3, not 1"),

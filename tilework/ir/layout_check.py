@@ -18,9 +18,13 @@ from tilework.ir.types import shape_of
 from tilework.layouts import queries
 from tilework.layouts.encodings import DISTRIBUTED
 
+UNCHECKED = ("arith.", "math.", "scf.", "cf.")
+
 
 def layout_problem(op: Operation) -> str | None:
-    """The first operand, result or block argument of `op` whose encoding does not fit."""
+    """The first operand or result of `op` whose encoding does not fit; arithmetic takes any that its operands have."""
+    if op.name.startswith(UNCHECKED):
+        return None
     machine = None
     for place, type in encoded_values(op):
         if machine is None:

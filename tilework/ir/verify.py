@@ -117,7 +117,7 @@ def use_problem(op: Operation, positions: dict[Operation, int]) -> str | None:
     """An operand that is not visible where `op` stands."""
     for number, operand in enumerate(op.operands):
         if not is_visible(operand, op, positions):
-            return f"uses operand {number} where it is not defined"
+            return f"operand #{number} does not dominate this use"
     return None
 
 

@@ -32,7 +32,7 @@ def if_problem(op: Operation) -> str | None:
     results = types_of(op.results)
     then, other = op.regions
     if results and not other.blocks:
-        return f"gives {names(results)}, so it needs an else"
+        return f"must have an else block if defining values: {names(results)}"
     return end_problem(then, scf.YieldOp, 0, results) or end_problem(other, scf.YieldOp, 0, results)
 
 

@@ -194,10 +194,10 @@ class DotOperand(Value):
             raise LayoutError(f"ttg.dot_op opIdx parameter can be 0 or 1, got: {self.op_idx}")
         if isinstance(self.parent, NvidiaMma):
             if self.k_width == 0:
-                raise LayoutError("ttg.dot_op kWidth parameter is mandatory for Ampere or Hopper parent")
+                raise LayoutError("ttg.dot_op kWidth parameter is mandatory for Ampere or Hopper MMA parent")
             if self.op_idx != 0 and self.parent.is_hopper:
                 raise LayoutError(
-                    "ttg.dot_op opIdx parameter must be 0 for Hopper parent, since Hopper WGMMA only "
+                    "ttg.dot_op opIdx parameter must be 0 for Hopper MMA parent, since Hopper WGMMA only "
                     "allows first operand to be in registers"
                 )
             check_powers_of_two("kWidth", (self.k_width,))

@@ -73,7 +73,9 @@ def verify_atomic(op: IRDLOperation, ptr: Attribute, value: Attribute, result: A
     if (space := element.address_space.value.data) != GLOBAL_ADDRESS_SPACE:
         raise VerifyException(f"{op.name} needs pointers of address space {GLOBAL_ADDRESS_SPACE}, not {space}")
     if loaded_type(ptr) != value or result != value:
-        raise VerifyException(f"{op.name} on {ptr} takes and gives {loaded_type(ptr)}, not {value} and {result}")
+        operand = "cmp" if op.name == AtomicCASOp.name else "value"
+        detail = f"{op.name} on {ptr} takes and gives {loaded_type(ptr)}, not {value} and {result}"
+        raise VerifyException(f"failed to verify that ptr type matches {operand} type: {detail}")
 
 
 @cache

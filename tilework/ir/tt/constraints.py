@@ -198,7 +198,7 @@ class SameEncoding(OpTrait):
     def verify(self, op: Operation) -> None:
         if len(found := encodings(types_of(op))) > 1:
             names = ", ".join(sorted(str(encoding) for encoding in found))
-            raise VerifyException(f"{op.name} requires the same encoding for all operands and results, got {names}")
+            raise VerifyException(f"requires the same encoding for all operands and results, got {names}")
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def require_equal(op: Operation, what: str, facts: Iterable[object]) -> None:
     distinct = list(dict.fromkeys(facts))
     if len(distinct) > 1:
         names = ", ".join(str(fact) for fact in distinct)
-        raise VerifyException(f"{op.name} requires the same {what} for all operands and results, got {names}")
+        raise VerifyException(f"requires the same {what} for all operands and results, got {names}")
 
 
 def verify_returns(op: Operation, elements: Sequence[Attribute], terminator: type[Operation]) -> None:
@@ -232,6 +232,11 @@ def verify_returns(op: Operation, elements: Sequence[Attribute], terminator: typ
             other = "nothing" if last is None else last.name
             raise VerifyException(f"{op.name} region must end with {terminator.name}, not {other}")
         if isinstance(last, terminator) and (found := [value.type for value in last.operands]) != list(elements):
+            if len(found) != len(elements):
+                raise VerifyException(
+                    f"expected combine operation to return {len(elements)} values but got {len(found)}: {op.name}"
+                    f" region must return {names(elements)}, got {names(found)}"
+                )
             raise VerifyException(f"{op.name} region must return {names(elements)}, got {names(found)}")
 
 

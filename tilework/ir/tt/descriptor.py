@@ -165,7 +165,7 @@ def verify_access(op: IRDLOperation, descriptor: Attribute, value: Attribute, in
     dropped = len(whole) - len(part)
     fits = dropped >= 0 and whole[dropped:] == part and all(size == 1 for size in whole[:dropped])
     if not fits or element_type(block) != element_type(value):
-        raise VerifyException(f"{op.name} on blocks of {block} does not fit {value}")
+        raise VerifyException(f"tensor descriptor block and tensor types must match: {block}, {value}")
 
 
 # From the operand, the type written for it and the type of the block: the type of a descriptor.
@@ -335,19 +335,25 @@ def verify_rows(op: IRDLOperation, descriptor: Attribute, x_offsets: Attribute, 
     block = block_type(descriptor)
     width, offsets = shape_of(block), shape_of(x_offsets)
     if len(width) != 2 or width[0] != 1:
-        raise VerifyException(f"{op.name} needs blocks of one row, but got {block}")
+        raise VerifyException(f"block must have exactly 1 row, but got '{block}'")
     if len(offsets) != 1:
         raise VerifyException(f"{op.name} needs a 1-D tensor of offsets, but got {x_offsets}")
-    bits, needed = bit_width(block), (offsets[0], width[1])
-    if shape_of(rows) != needed or element_type(rows) != element_type(block):
-        raise VerifyException(f"{op.name} of {offsets[0]} rows of {block} does not fit {rows}")
+    bits, word = bit_width(block), op.name.removeprefix("tt.descriptor_")
+    if len(shape_of(rows)) != 2 or shape_of(rows)[0] != offsets[0]:
+        raise VerifyException(f"result tensor must have as many rows as indices ({offsets[0]}), but got '{rows}'")
+    if shape_of(rows)[1] != width[1]:
+        raise VerifyException(f"result tensor number of columns must match block ({width[1]}), but got '{rows}'")
+    if element_type(rows) != element_type(block):
+        raise VerifyException(
+            f"result tensor element type must match block ('{element_type(block)}'), but got '{rows}'"
+        )
     if offsets[0] < 8:
-        raise VerifyException(f"{op.name} must have at least 8 rows, but got {offsets[0]}")
+        raise VerifyException(f"{word} must have at least 8 rows, but got {offsets[0]}")
     if bits > 32:
         raise VerifyException(f"{op.name} must have elements of at most 32 bits, but got {element_type(block)}")
     if width[1] < 32 // bits * 8:
         raise VerifyException(
-            f"{op.name} of {element_type(block)} must have at least {32 // bits * 8} columns, got {width[1]}"
+            f"{word} of '{element_type(block)}' must have at least {32 // bits * 8} columns, but got {width[1]}"
         )
 
 

@@ -178,9 +178,15 @@ def verify_product(op: IRDLOperation, a: Sequence[int], b: Sequence[int], d: Seq
     if len(a) not in (2, 3) or len(a) != len(b) or len(a) != len(d):
         raise VerifyException(f"{op.name} needs operands of rank 2 or 3, but got {a}, {b} and {d}")
     if a[-1] != b[-2]:
-        raise VerifyException(f"{op.name}: the last dimension of A, {a[-1]}, must be equal to the first of B, {b[-2]}")
+        raise VerifyException(
+            "expected the last dimension of the first operand to be equal to the second-to-last dimension of the "
+            f"second operand: {a[-1]}, {b[-2]}"
+        )
     if tuple(d) != (*a[:-1], b[-1]) or a[:-2] != b[:-2]:
-        raise VerifyException(f"{op.name} of shapes {a} and {b} cannot give {d}")
+        raise VerifyException(
+            "expected the output shape to be the concatenation of the last dimension of the first operand and the last "
+            f"dimension of the second : {op.name} of shapes {a} and {b} cannot give {d}"
+        )
 
 
 @cache

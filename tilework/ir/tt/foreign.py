@@ -165,7 +165,7 @@ class ElementwiseInlineAsmOp(IRDLOperation):
         if self.operands and (shape := shape_of(self.operands[0].type)):
             if (count := prod(shape)) % packed:
                 raise VerifyException(
-                    f"number of input elements, {count}, must be a multiple of packed_element, {packed}"
+                    f"number of input elements {count} must be a multiple of the op's packed_element attribute, {packed}"
                 )
 
 

@@ -256,10 +256,21 @@ class CallOp(SignatureForm):
         if not isinstance(function, FuncOp):
             raise VerifyException(f"'{symbol}' does not reference a valid function")
         inputs, outputs = list(function.function_type.inputs), list(function.function_type.outputs)
-        if (found := [value.type for value in self.operands]) != inputs:
-            raise VerifyException(f"@{symbol} takes {names(inputs)}, but is called with {names(found)}")
-        if (found := [value.type for value in self.results]) != outputs:
-            raise VerifyException(f"@{symbol} gives {names(outputs)}, but is called for {names(found)}")
+        verify_types(symbol, "operand", [value.type for value in self.operands], inputs)
+        verify_types(symbol, "result", [value.type for value in self.results], outputs)
+
+
+def verify_types(symbol: str, what: str, found: Sequence[Attribute], declared: Sequence[Attribute]) -> None:
+    """The operands (results) of a call are what the function takes (gives)."""
+    if len(found) != len(declared):
+        raise VerifyException(
+            f"incorrect number of {what}s for callee: @{symbol} has {names(declared)}, not {names(found)}"
+        )
+    for index, (type, other) in enumerate(zip(declared, found, strict=True)):
+        if type != other:
+            raise VerifyException(
+                f"{what} type mismatch: expected {what} type '{type}', but provided '{other}' for {what} number {index}"
+            )
 
 
 @irdl_op_definition
@@ -276,5 +287,14 @@ class ReturnOp(ReturnForm):
             other = "stands alone" if function is None else f"stands in {function.name}"
             raise VerifyException(f"tt.return expects parent op 'tt.func', but {other}")
         declared, found = list(function.function_type.outputs), [value.type for value in self.operands]
-        if declared != found:
-            raise VerifyException(f"@{function.sym_name.data} gives {names(declared)}, but returns {names(found)}")
+        symbol = function.sym_name.data
+        if len(declared) != len(found):
+            raise VerifyException(
+                f"has {len(found)} operands, but enclosing function (@{symbol}) returns {len(declared)}"
+            )
+        for index, (type, other) in enumerate(zip(declared, found, strict=True)):
+            if type != other:
+                raise VerifyException(
+                    f"type of return operand {index} ('{other}') doesn't match function result type ('{type}') "
+                    f"in function @{symbol}"
+                )

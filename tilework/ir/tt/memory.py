@@ -203,12 +203,17 @@ class LoadOp(IRDLOperation):
     def verify_(self) -> None:
         loaded = loaded_type(self.ptr.type)
         if self.result.type != loaded:
-            raise VerifyException(f"tt.load from {self.ptr.type} gives {loaded}, not {self.result.type}")
+            raise VerifyException(
+                f"failed to verify that result matches ptr type: tt.load from {self.ptr.type} gives {loaded}, "
+                f"not {self.result.type}"
+            )
         verify_mask(self, self.mask, loaded)
         if self.other is not None and self.mask is None:
             raise VerifyException("tt.load with other needs a mask")
         if self.other is not None and self.other.type != loaded:
-            raise VerifyException(f"tt.load of {loaded} cannot take {self.other.type} as other")
+            raise VerifyException(
+                f"failed to verify that other matches ptr type: tt.load of {loaded} cannot take {self.other.type}"
+            )
         verify_boundary(self)
 
 
@@ -223,7 +228,10 @@ def resolve_pointer(parser: Parser, ptr: object) -> tuple[SSAValue, Attribute]:
 def verify_mask(op: IRDLOperation, mask: SSAValue | None, value: Attribute) -> None:
     """The mask has an i1 for each element of `value`."""
     if mask is not None and mask.type != mask_type(value):
-        raise VerifyException(f"{op.name} of {value} needs a mask of {mask_type(value)}, but got {mask.type}")
+        raise VerifyException(
+            f"failed to verify that mask type matches ptr type: {op.name} of {value} needs a mask of {mask_type(value)}, "
+            f"but got {mask.type}"
+        )
 
 
 def verify_boundary(op: IRDLOperation) -> None:
@@ -298,6 +306,9 @@ class StoreOp(IRDLOperation):
     def verify_(self) -> None:
         stored = loaded_type(self.ptr.type)
         if self.value.type != stored:
-            raise VerifyException(f"tt.store to {self.ptr.type} takes {stored}, not {self.value.type}")
+            raise VerifyException(
+                f"failed to verify that value type matches ptr type: tt.store to {self.ptr.type} takes {stored}, "
+                f"not {self.value.type}"
+            )
         verify_mask(self, self.mask, stored)
         verify_boundary(self)

@@ -95,8 +95,17 @@ def verify_combine(op: IRDLOperation, elements: list[Attribute], terminator: typ
     entry = op.regions[0].blocks.first
     if entry is None:
         raise VerifyException(f"{op.name} needs a region with a block")
-    if (found := [arg.type for arg in entry.args]) != elements * 2:
-        raise VerifyException(f"{op.name} region arguments must be {names(elements * 2)}, got {names(found)}")
+    needed = elements * 2
+    if len(entry.args) != len(needed):
+        raise VerifyException(
+            f"nested block must take {len(needed)} arguments, but given block with {len(entry.args)} arguments"
+        )
+    for index, (argument, type) in enumerate(zip(entry.args, needed, strict=True)):
+        if argument.type != type:
+            raise VerifyException(
+                f"type mismatch on combine operation. Expected argument {index} to have type '{type}' "
+                f"but got '{argument.type}'"
+            )
     verify_returns(op, elements, terminator)
 
 
@@ -135,7 +144,9 @@ class ReduceOp(IRDLOperation):
             if shape_of(result.type) != (*shape[:axis], *shape[axis + 1 :]):
                 raise VerifyException(f"tt.reduce of {source.type} along axis {axis} cannot give {result.type}")
             if element_type(result.type) != element_type(source.type):
-                raise VerifyException(f"tt.reduce of {source.type} cannot give {result.type}")
+                raise VerifyException(
+                    f"operand types and result types must agree: tt.reduce of {source.type} cannot give {result.type}"
+                )
             verify_result(result.type, reduced_type, source.type, axis)
 
 
@@ -239,11 +250,11 @@ class GatherOp(PickForm):
         if shape_of(self.result.type) != indices:
             raise VerifyException(f"indices and output shapes must match: {self.indices.type}, {self.result.type}")
         if element_type(self.result.type) != element_type(self.src.type):
-            raise VerifyException(f"tt.gather from {self.src.type} cannot give {self.result.type}")
+            raise VerifyException(f"input and output element types must match: {self.src.type}, {self.result.type}")
         if len(source) != len(indices):
             raise VerifyException(f"input and indices ranks must match: {self.src.type}, {self.indices.type}")
         if not 0 <= axis < len(source):
-            raise VerifyException(f"gather dimension {axis} must be less than the rank of {self.src.type}")
+            raise VerifyException(f"gather dimension must be less than the input rank: {axis}, {self.src.type}")
         for dimension, (have, want) in enumerate(zip(source, indices, strict=True)):
             if dimension != axis and have != want:
                 raise VerifyException(

@@ -68,7 +68,9 @@ class SplatOp(ConversionOp):
     def verify_(self) -> None:
         scalar, element = self.src.type, element_type(self.result.type)
         if scalar != element:
-            raise VerifyException(f"tt.splat of {scalar} cannot fill a tensor of {element}")
+            raise VerifyException(
+                f"requires the same element type for all operands and results, got {scalar}, {element}"
+            )
 
 
 @irdl_op_definition
@@ -206,7 +208,8 @@ class ReshapeOp(IRDLOperation):
             raise VerifyException(f"number of src and dst elements of reshape must be the same: {source}, {result}")
         if isinstance(source.encoding, NoneAttr) != isinstance(result.encoding, NoneAttr):
             raise VerifyException(
-                f"src and dst of reshape must both have an encoding or both have none: {source}, {result}"
+                "Op requires that either (a) src and dst both have encodings, or (b) neither does.  "
+                f"Got {source} and {result}"
             )
         if self.allow_reorder is None:
             verify_reshaped(source, result)
@@ -228,8 +231,8 @@ class BroadcastOp(ConversionOp):
         for axis, (before, after) in enumerate(zip(source, result, strict=True)):
             if before not in (1, after):
                 raise VerifyException(
-                    f"Different dimensions at index {axis} between source and result: {before} and {after}. "
-                    "Broadcast requires the source dimension to be 1."
+                    f"Different dimensions at index {axis} between source and result.  "
+                    f"Broadcast requires the source dimension to be 1. Got {before} and {after}"
                 )
 
 
@@ -294,7 +297,7 @@ class SplitOp(ConversionForm):
     def verify_(self) -> None:
         source = shape_of(self.src.type)
         if not source or source[-1] != 2:
-            raise VerifyException(f"tt.split needs a last dimension of size 2, but got {self.src.type}")
+            raise VerifyException(f"last dimension of input tensor must be 2: {self.src.type}")
         if self.out_lhs.type != self.out_rhs.type or shape_of(self.out_lhs.type) != source[:-1]:
             raise VerifyException(
                 f"tt.split of {self.src.type} cannot give {self.out_lhs.type} and {self.out_rhs.type}"
@@ -328,10 +331,15 @@ class TransOp(ConversionForm):
 
     def verify_(self) -> None:
         order, shape = array_values(self.order), shape_of(self.src.type)
+        if len(order) != len(shape):
+            raise VerifyException(f"order must have the same size as the rank of the operand and result: {list(order)}")
         if sorted(order) != list(range(len(shape))):
             raise VerifyException(f"order must be a permutation of [0, ..., rank - 1], got {list(order)}")
         if shape_of(self.result.type) != tuple(shape[axis] for axis in order):
-            raise VerifyException(f"tt.trans of {self.src.type} by {list(order)} cannot give {self.result.type}")
+            raise VerifyException(
+                "result shape must match the permutation of the source shape: "
+                f"tt.trans of {self.src.type} by {list(order)} cannot give {self.result.type}"
+            )
         verify_result(self.result.type, transposed_type, self.src.type, order)
 
 
@@ -368,10 +376,12 @@ class MakeRangeOp(IRDLOperation):
     def verify_(self) -> None:
         start, end = self.start.value.data, self.end.value.data
         shape = shape_of(self.result.type)
-        if len(shape) != 1 or element_type(self.result.type) != i32:
-            raise VerifyException(f"tt.make_range gives a 1-D tensor of i32, but got {self.result.type}")
         if start >= end:
-            raise VerifyException(f"start of the range, {start}, must be less than its end, {end}")
+            raise VerifyException(f"start must be less than end: {start}, {end}")
+        if len(shape) != 1:
+            raise VerifyException(f"return type must be a 1D tensor: {self.result.type}")
+        if element_type(self.result.type) != i32:
+            raise VerifyException(f"returned tensor must have i32 elements: {self.result.type}")
         if shape[0] != end - start:
             raise VerifyException(
                 f"number of elements in returned tensor, {shape[0]}, must match size of range [{start}, {end}), "

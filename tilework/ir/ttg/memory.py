@@ -49,7 +49,7 @@ def verify_copy(source: Attribute, target: Attribute) -> None:
     tensor = target if memory is source else source
     if (element := element_type(tensor)) != memory.element_type:
         pair = (memory.element_type, element) if memory is source else (element, memory.element_type)
-        raise VerifyException(f"source element type {pair[0]} must match destination element type {pair[1]}")
+        raise VerifyException(f"source element type '{pair[0]}' must match destination element type '{pair[1]}'")
     encoding = encoding_of(memory)
     if encoding is not None and encoding.rank != len(before):
         raise VerifyException(f"source has rank {len(before)} but memdesc encoding has rank {encoding.rank}")

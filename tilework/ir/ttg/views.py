@@ -214,10 +214,15 @@ class MemDescTransOp(ConversionForm):
     def verify_(self) -> None:
         source, result = view_types(self)
         order = array_values(self.order)
+        if len(order) != len(source.dims):
+            raise VerifyException(f"order must have the same size as the rank of the operand and result: {list(order)}")
         if sorted(order) != list(range(len(source.dims))):
             raise VerifyException(f"order must be a permutation of [0, ..., rank - 1], got {list(order)}")
         if result.dims != tuple(source.dims[axis] for axis in order):
-            raise VerifyException(f"ttg.memdesc_trans of {source} by {list(order)} cannot give {result}")
+            raise VerifyException(
+                "result shape must match the permutation of the source shape: "
+                f"ttg.memdesc_trans of {source} by {list(order)} cannot give {result}"
+            )
         verify_layout(lambda: infer_memdesc_trans(shared_encoding(source), order, source.dims), result)
 
 
