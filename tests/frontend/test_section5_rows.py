@@ -202,7 +202,7 @@ ROWS = {
     "5.6 pointer": ("if p:\n    tl.store(out, 1)", [1]),
     "5.6 item": ("if tl.full((1,), n, tl.int32).item() > 2:\n    tl.store(out, 1)", [1]),
     "5.6 rebound type": ("y = n\nif n > 2:\n    y = x", Refused(TypeError, "`y` is of type int32")),
-    "5.6 None rebound": ("y = None\nif n > 2:\n    y = x", Refused(TypeError, "`y` is None")),
+    "5.6 None rebound": ("y = None\nif n > 2:\n    y = x\ntl.store(out, y)", Refused(TypeError, "`y` is None")),
     "5.6 dtype rebound": ("y = tl.int8\nif n > 2:\n    y = tl.int16", Refused(TypeError, "compile-time value")),
     "5.6 function rebound": ("y = increment\nif n > 2:\n    y = far", Refused(TypeError, "compile-time value")),
     "5.6 new in both": ("if n > 2:\n    y = 1\nelse:\n    y = 2\ntl.store(out, y)", [1]),
