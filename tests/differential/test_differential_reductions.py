@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilework.language as tl
-from tests.differential.harness import FLOATS, INTS, Refused, agree, sample
+from tests.differential.harness import FLOATS, INTS, NUMPY, Refused, agree, sample
 from tests.differential.settings import drawn, seeds, shapes
 from tilework.language.function import jit
 
@@ -74,6 +74,56 @@ def test_argmax_and_argmin(code: str, shape: tuple[int, ...], seed: int) -> None
     values = sample(code, shape, seed, special=False)
     agree(places, values, params=(seed % len(shape),))
     agree(values_and_places, values, params=(seed % len(shape),))
+
+
+@jit
+def loudest(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@jit
+def quietest(a, b):
+    return tl.minimum(a, b)
+
+
+@jit
+def with_nan(x, AXIS: tl.constexpr):
+    top, where = tl.max(x, AXIS, return_indices=True)
+    low, place = tl.min(x, AXIS, return_indices=True)
+    highest, _ = tl.max(x, AXIS, return_indices=True, return_indices_tie_break_left=False)
+    lowest, _ = tl.min(x, AXIS, return_indices=True, return_indices_tie_break_left=False)
+    best, worst = tl.max(x, AXIS), tl.min(x, AXIS)
+    return top, where, low, place, tl.argmax(x, AXIS), tl.argmin(x, AXIS), highest, lowest, best, worst, tl.sort(x)
+
+
+@jit
+def folds_with_nan(x, AXIS: tl.constexpr):
+    rising, falling = tl.associative_scan(x, AXIS, loudest), tl.associative_scan(x, AXIS, quietest, reverse=True)
+    return tl.reduce(x, AXIS, loudest), rising, falling, tl.cumsum(x, AXIS), tl.sum(x, AXIS), tl.topk(x, 4)
+
+
+@pytest.mark.parametrize(
+    ("code", "shape", "axis"), [("fp32", (8, 32), 1), ("fp16", (32, 8), 0), ("bf16", (4, 4, 8), 2), ("fp64", (128,), 0)]
+)
+def test_nan_in_every_reduction(code: str, shape: tuple[int, ...], axis: int) -> None:
+    """NaN counts only if there is nothing else, whatever the order in which a target combines elements."""
+    random = np.random.default_rng([*map(ord, code)])
+    values = random.choice([-np.inf, -3, -2, -1, 1, 2, 3, np.inf], shape)
+    share = np.linspace(0, 1.2, shape[0]).reshape(-1, *[1] * (len(shape) - 1))  # the last rows have nothing else
+    values = np.where(random.random(shape) < (share if axis else share.T if len(shape) == 1 else 0.8), np.nan, values)
+    block = values.astype(NUMPY[code])
+    top, where, low, place, *others = agree(with_nan, block, params=(axis,))
+    is_silent = np.isnan(values).all(axis, keepdims=True)
+    for found, at, again, worst, best in ((top, where, others[0], -np.inf, np.max), (low, place, others[1], np.inf, np.min)):
+        wanted = best(np.where(np.isnan(values), worst, values), axis, keepdims=True)
+        assert np.array_equal(at, np.argmax((values == wanted) | is_silent, axis)) and np.array_equal(at, again)
+        wanted = np.where(is_silent, np.nan, wanted).squeeze(axis)
+        assert np.array_equal(found.astype(np.float64), wanted, equal_nan=True)
+    for found, wanted in zip(others[2:6], (top, low, top, low), strict=True):
+        assert np.array_equal(found.astype(np.float64), wanted.astype(np.float64), equal_nan=True)
+    assert np.array_equal(others[6].astype(np.float64), np.sort(values, axis=-1), equal_nan=True)
+    if code != "bf16":
+        agree(folds_with_nan, block, params=(axis,))
 
 
 @drawn

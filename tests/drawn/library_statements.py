@@ -5,7 +5,7 @@ builtins: masks and orders of atomics, gathers of another size, dots of every ty
 from collections.abc import Sequence
 from math import prod
 
-from tests.drawn.expressions import Value, clamped, unknown
+from tests.drawn.expressions import Shape, Value, clamped, unknown
 from tests.drawn.kernels import CPU
 from tests.drawn.memory_statements import ATOMIC, MemoryStatements
 from tests.drawn.rules import (
@@ -55,6 +55,40 @@ class LibraryStatements(MemoryStatements):
         x = self.orderable(16, (INT32, UINT32, INT64, FP32))  # the result of narrow integers is wider for some k
         k = 1 << self.random.randrange(x.shape[-1].bit_length())
         self.assign(Value(f"tl.topk({x.text}, {k})", x.dtype, (*x.shape[:-1], k), unknown))
+
+    def reduced_with_nan(self) -> None:
+        """NaN among numbers: what it does must not depend on the order in which a target combines elements.
+
+        The block itself stays out of the pool: other statements compare, and with NaN their order would show.
+        """
+        x, noisy = self.orderable(16, (FP32, FP16)), self.fresh("q")
+        axis = self.random.randrange(len(x.shape))
+        mask = self.boolean(x.shape, 1)
+        self.line(f'{noisy} = tl.where({mask.text}, float("nan"), {x.text})')
+        shape = tuple(s for d, s in enumerate(x.shape) if d != axis)
+        wide = FP32 if x.dtype is FP16 else x.dtype
+        name = self.random.choice(("max", "min"))
+        match self.random.randrange(5):
+            case 0:
+                value, index = self.fresh(), self.fresh()
+                self.line(f"{value}, {index} = tl.{name}({noisy}, {axis}, return_indices=True)")
+                self.define(index, INT32, shape)
+                self.without_nan(value, x.dtype, shape)
+            case 1:
+                self.assign(Value(f"tl.arg{name}({noisy}, {axis})", INT32, shape, unknown))
+            case 2:
+                self.without_nan(f"tl.{name}({noisy}, {axis})", wide, shape)
+            case 3:
+                self.without_nan(f"tl.sort({noisy}, descending={self.random.random() < 0.5})", x.dtype, x.shape)
+            case _:
+                loud = self.random.choice(("", ", propagate_nan=tl.PropagateNan.ALL"))
+                self.without_nan(f"tl.{name}imum({noisy}, {x.text}{loud})", x.dtype, x.shape)
+
+    def without_nan(self, text: str, dtype: DType, shape: Shape) -> None:
+        """A value with a number for each NaN."""
+        name = self.fresh("q")
+        self.line(f"{name} = {text}")
+        self.assign(Value(f"tl.where({name} == {name}, {name}, -7.0)", dtype, shape, unknown))
 
     def random_numbers(self) -> None:
         shape = self.shape(limit=256)
@@ -141,7 +175,8 @@ class LibraryStatements(MemoryStatements):
         shape = self.shape(1)
         x, bins = self.assign(self.typed(shape, self.random.choice((INT32, UINT32)), 1)), 1 << self.random.randrange(1, 7)
         mask = f", mask={self.offsets(shape)} < n" if self.random.random() < 0.7 else ""
-        self.assign(Value(f"tl.histogram({x.text} & {bins - 1}, {bins}{mask})", INT32, (bins,), unknown))
+        wider = self.random.choice((1, 1, 4))  # what is outside the bins is not counted
+        self.assign(Value(f"tl.histogram({x.text} & {wider * bins - 1}, {bins}{mask})", INT32, (bins,), unknown))
 
     def product_of_types(self) -> None:
         """Dots of small whole numbers in every type, with transposed operands; they are exact in any order."""

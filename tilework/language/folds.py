@@ -87,13 +87,13 @@ def _elementwise_min(a: Any, b: Any) -> Any:
 
 @jit
 def _argmax_combine_fast(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
-    first = value1 > value2
+    first = (value1 > value2) | (value2 != value2)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @jit
 def _argmin_combine_fast(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
-    first = value1 < value2
+    first = (value1 < value2) | (value2 != value2)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
@@ -110,6 +110,32 @@ def _argmin_combine_left(value1: Any, index1: Any, value2: Any, index2: Any) -> 
 
 
 @jit
+def _nan_behind_all(values: Any, axis: core.constexpr, worst: core.constexpr) -> Any:
+    """Values and their indices along `axis`, where NaN is the `worst` value with an index behind all others.
+
+    So NaN loses whatever the order of the combinations is, which differs from target to target: with comparisons alone, the
+    right one of two operands wins if one is NaN.
+    """
+    index = _index_along(axis, values.shape)
+    if values.dtype.is_floating():
+        is_nan = values != values
+        return core.where(is_nan, worst, values), core.where(is_nan, index + values.shape[axis], index)
+    else:
+        return values, index
+
+
+@jit
+def _nan_again(found: Any, size: core.constexpr) -> Any:
+    """The (value, index) of a reduction of `_nan_behind_all`: NaN and its index if there was nothing else."""
+    value, index = found
+    if value.dtype.is_floating():
+        is_nan = index >= size
+        return core.where(is_nan, float("nan"), value), core.where(is_nan, index - size, index)
+    else:
+        return value, index
+
+
+@jit
 def max(
     input: Any,
     axis: core.constexpr = None,
@@ -117,7 +143,7 @@ def max(
     return_indices_tie_break_left: core.constexpr = True,
     keep_dims: core.constexpr = False,
 ) -> Any:
-    """The largest element along `axis`, or of all; NaN counts only if there is nothing else.
+    """The largest element along `axis`, or of all; NaN counts only if there is nothing else, with and without indices.
 
         top, where = tl.max(x, 0, return_indices=True)
 
@@ -127,10 +153,11 @@ def max(
     if return_indices:
         core.static_assert(axis is not None, "max with indices needs an axis")
         values = core.cast(input, _without_bfloat16(input.dtype))
-        pair = (values, _index_along(axis, values.shape))
         if return_indices_tie_break_left:
-            return core.reduce(pair, axis, _argmax_combine_left, keep_dims=keep_dims)
+            pair = _nan_behind_all(values, axis, float("-inf"))
+            return _nan_again(core.reduce(pair, axis, _argmax_combine_left, keep_dims=keep_dims), values.shape[axis])
         else:
+            pair = (values, _index_along(axis, values.shape))
             return core.reduce(pair, axis, _argmax_combine_fast, keep_dims=keep_dims)
     else:
         values = core.cast(input, _extremum_dtype(input.dtype))
@@ -149,10 +176,11 @@ def min(
     if return_indices:
         core.static_assert(axis is not None, "min with indices needs an axis")
         values = core.cast(input, _without_bfloat16(input.dtype))
-        pair = (values, _index_along(axis, values.shape))
         if return_indices_tie_break_left:
-            return core.reduce(pair, axis, _argmin_combine_left, keep_dims=keep_dims)
+            pair = _nan_behind_all(values, axis, float("inf"))
+            return _nan_again(core.reduce(pair, axis, _argmin_combine_left, keep_dims=keep_dims), values.shape[axis])
         else:
+            pair = (values, _index_along(axis, values.shape))
             return core.reduce(pair, axis, _argmin_combine_fast, keep_dims=keep_dims)
     else:
         values = core.cast(input, _extremum_dtype(input.dtype))
