@@ -85,52 +85,40 @@ def _elementwise_min(a: Any, b: Any) -> Any:
     return core.minimum(a, b)
 
 
+# Of a number and NaN the number wins, on whichever side it is: with `value1 > value2` alone it would be the right one, and the
+# result would depend on the order of combinations, which differs from target to target. Two NaN: see `_first_of_nan`.
+
+
 @jit
 def _argmax_combine_fast(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
-    first = (value1 > value2) | (value2 != value2)
+    first = ~(value1 <= value2) & (value1 == value1)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @jit
 def _argmin_combine_fast(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
-    first = (value1 < value2) | (value2 != value2)
+    first = ~(value1 >= value2) & (value1 == value1)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @jit
 def _argmax_combine_left(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
-    first = (value1 > value2) | ((value1 == value2) & (index1 < index2))
+    first = core.where(value1 == value2, index1 < index2, ~(value1 < value2)) & (value1 == value1)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @jit
 def _argmin_combine_left(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
-    first = (value1 < value2) | ((value1 == value2) & (index1 < index2))
+    first = core.where(value1 == value2, index1 < index2, ~(value1 > value2)) & (value1 == value1)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @jit
-def _nan_behind_all(values: Any, axis: core.constexpr, worst: core.constexpr) -> Any:
-    """Values and their indices along `axis`, where NaN is the `worst` value with an index behind all others.
-
-    So NaN loses whatever the order of the combinations is, which differs from target to target: with comparisons alone, the
-    right one of two operands wins if one is NaN.
-    """
-    index = _index_along(axis, values.shape)
-    if values.dtype.is_floating():
-        is_nan = values != values
-        return core.where(is_nan, worst, values), core.where(is_nan, index + values.shape[axis], index)
-    else:
-        return values, index
-
-
-@jit
-def _nan_again(found: Any, size: core.constexpr) -> Any:
-    """The (value, index) of a reduction of `_nan_behind_all`: NaN and its index if there was nothing else."""
+def _first_of_nan(found: Any) -> Any:
+    """The (value, index) of a reduction: if it is NaN there was nothing else, and the first index is 0."""
     value, index = found
     if value.dtype.is_floating():
-        is_nan = index >= size
-        return core.where(is_nan, float("nan"), value), core.where(is_nan, index - size, index)
+        return value, core.where(value == value, index, 0)
     else:
         return value, index
 
@@ -153,12 +141,11 @@ def max(
     if return_indices:
         core.static_assert(axis is not None, "max with indices needs an axis")
         values = core.cast(input, _without_bfloat16(input.dtype))
+        pair = (values, _index_along(axis, values.shape))
         if return_indices_tie_break_left:
-            pair = _nan_behind_all(values, axis, float("-inf"))
-            return _nan_again(core.reduce(pair, axis, _argmax_combine_left, keep_dims=keep_dims), values.shape[axis])
+            return _first_of_nan(core.reduce(pair, axis, _argmax_combine_left, keep_dims=keep_dims))
         else:
-            pair = (values, _index_along(axis, values.shape))
-            return core.reduce(pair, axis, _argmax_combine_fast, keep_dims=keep_dims)
+            return _first_of_nan(core.reduce(pair, axis, _argmax_combine_fast, keep_dims=keep_dims))
     else:
         values = core.cast(input, _extremum_dtype(input.dtype))
         return core.reduce(values, axis, _elementwise_max, keep_dims=keep_dims)
@@ -176,12 +163,11 @@ def min(
     if return_indices:
         core.static_assert(axis is not None, "min with indices needs an axis")
         values = core.cast(input, _without_bfloat16(input.dtype))
+        pair = (values, _index_along(axis, values.shape))
         if return_indices_tie_break_left:
-            pair = _nan_behind_all(values, axis, float("inf"))
-            return _nan_again(core.reduce(pair, axis, _argmin_combine_left, keep_dims=keep_dims), values.shape[axis])
+            return _first_of_nan(core.reduce(pair, axis, _argmin_combine_left, keep_dims=keep_dims))
         else:
-            pair = (values, _index_along(axis, values.shape))
-            return core.reduce(pair, axis, _argmin_combine_fast, keep_dims=keep_dims)
+            return _first_of_nan(core.reduce(pair, axis, _argmin_combine_fast, keep_dims=keep_dims))
     else:
         values = core.cast(input, _extremum_dtype(input.dtype))
         return core.reduce(values, axis, _elementwise_min, keep_dims=keep_dims)
