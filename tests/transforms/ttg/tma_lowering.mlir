@@ -9,6 +9,7 @@
 #s8 = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}>
 #st = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 16}>
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
+#sw = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #smem = #ttg.shared_memory
 
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
@@ -229,5 +230,19 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       scf.yield %5 : !ttg.memdesc<64x64xf16, #s, #smem>
     }
     tt.return
+  }
+  // Stores, scatters and gathers through a descriptor with another layout of shared memory.
+// CHECK-LABEL: @swizzled(
+// CHECK: ttg.local_alloc %v : (tensor<64x64xf16, #blocked{{.*}}>) -> !ttg.memdesc<64x64xf16, #[[S:.*]], #smem>
+// CHECK: ttng.async_tma_copy_local_to_global %d[%y, %y] %{{.*}} : !tt.tensordesc<tensor<64x64xf16, #[[S]]>>
+// CHECK: ttng.async_tma_reduce add, %d[%y, %y]
+// CHECK: ttng.async_tma_scatter %e[%x, %y]
+// CHECK: ttng.async_tma_gather %e[%x, %y]
+  tt.func public @swizzled(%d: !tt.tensordesc<tensor<64x64xf16, #sw>>, %e: !tt.tensordesc<tensor<1x64xf16, #sw>>, %x: tensor<32xi32, #off>, %y: i32, %v: tensor<64x64xf16, #bl>, %w: tensor<32x64xf16, #bl>) -> tensor<32x64xf16, #bl> {
+    tt.descriptor_store %d[%y, %y], %v : !tt.tensordesc<tensor<64x64xf16, #sw>>, tensor<64x64xf16, #bl>
+    tt.descriptor_reduce add, %d[%y, %y], %v : !tt.tensordesc<tensor<64x64xf16, #sw>>, tensor<64x64xf16, #bl>
+    tt.descriptor_scatter %e[%x, %y], %w : !tt.tensordesc<tensor<1x64xf16, #sw>>, tensor<32xi32, #off>, i32, tensor<32x64xf16, #bl>
+    %1 = tt.descriptor_gather %e[%x, %y] : (!tt.tensordesc<tensor<1x64xf16, #sw>>, tensor<32xi32, #off>, i32) -> tensor<32x64xf16, #bl>
+    tt.return %1 : tensor<32x64xf16, #bl>
   }
 }

@@ -13,8 +13,8 @@
 
 Gathers, scatters and reductions go the same ways. A `ttg.local_alloc` of a loaded block in the layout in which TMA
 wrote it is that memory. A descriptor made in the kernel is written to scratch memory (`tensormap.py`). Loads in
-pipelined loops were lowered before, in `pipeline/`. An op whose descriptor has no layout that TMA can write is left as
-it is.
+pipelined loops were lowered before, in `pipeline/`. Stores, scatters and gathers take a `swizzled_shared` descriptor, too;
+a load needs `nvmma_shared`. An op whose descriptor has no layout is left as it is.
 Stage: TTGIR to TTGIR, sm_90 and later. Cost: one walk.
 """
 
@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from tilework.errors import PassError
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_terminator
 from tilework.ir.encodings import encoding_of
@@ -87,21 +88,28 @@ def emitter(op: Operation) -> EntryEmitter:
     return EntryEmitter(op.location, function.regions[0].blocks[0])
 
 
-def block_layout(descriptor: SSAValue, tensor: Attribute) -> NvmmaShared | None:
+Layout = NvmmaShared | SwizzledShared
+
+
+def block_layout(descriptor: SSAValue, tensor: Attribute) -> Layout | None:
     """How TMA lays out a block of `descriptor` used as `tensor`, which may lack leading dimensions of size 1."""
     encoding, rank = encoding_of(descriptor.type), len(shape_of(tensor))
-    if not isinstance(encoding, NvmmaShared):
+    if not isinstance(encoding, Layout):
         return None
-    if encoding.rank == rank:
+    dropped = encoding.rank - rank
+    if not dropped:
         return encoding
-    return replace(encoding, rank=rank, cga=tuple(basis[encoding.rank - rank :] for basis in encoding.cga))
+    cga = tuple(basis[dropped:] for basis in encoding.cga)
+    if isinstance(encoding, SwizzledShared):
+        return replace(encoding, order=tuple(dim - dropped for dim in encoding.order if dim >= dropped), cga=cga)
+    return replace(encoding, rank=rank, cga=cga)
 
 
-def memory_type(tensor: Attribute, encoding: NvmmaShared, mutable: bool) -> MemDescType:
+def memory_type(tensor: Attribute, encoding: Layout, mutable: bool) -> MemDescType:
     return memdesc_type(shape_of(tensor), element_type(tensor), encoding, mutable)
 
 
-def barrier_type(encoding: NvmmaShared) -> MemDescType:
+def barrier_type(encoding: Layout) -> MemDescType:
     """One barrier in each block of threads."""
     ctas = num_ctas(encoding)
     cga = ((0,),) * (ctas.bit_length() - 1)
@@ -115,6 +123,8 @@ def lower_load(load: Operation, made: set[SSAValue]) -> None:
     encoding = block_layout(descriptor, tensor)
     if encoding is None:
         return
+    if type(load) is tt.DescriptorLoadOp and not isinstance(encoding, NvmmaShared):
+        raise PassError("'ttng.async_tma_copy_global_to_local' op TMA result must have NVMMA shared layout", load.location)
     code = emitter(load)
     always, zero = code.constant(1, i1), code.constant(0, i32)
     memory = code.append(ttg.LocalAllocOp.make(None, memory_type(tensor, encoding, True), code.loc))

@@ -19,7 +19,7 @@ from tilework.ir.rewrite import insert_after, insert_before, replace_op
 from tilework.ir.tt.descriptor import block_type
 from tilework.ir.ttg.types import MemDescType, memdesc_type
 from tilework.ir.types import element_type, shape_of
-from tilework.layouts.encodings import NvmmaShared
+from tilework.layouts.encodings import NvmmaShared, SwizzledShared
 from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, descriptors_made_in
 from tilework.transforms.ttg.pipeline.loops import LOOPS, body_of, loops_in, num_stages
 
@@ -57,7 +57,7 @@ def buffer_type(store: Operation) -> MemDescType | None:
     """The memory that TMA reads; None if the descriptor says nothing that fits."""
     encoding, value = encoding_of(block_type(store.operands[0].type)), stored_value(store)
     shape = shape_of(value.type)
-    if not isinstance(encoding, NvmmaShared) or encoding.rank != len(shape):
+    if not isinstance(encoding, NvmmaShared | SwizzledShared) or encoding.rank != len(shape):
         return None
     return memdesc_type(shape, element_type(value.type), encoding, True)
 
