@@ -186,6 +186,15 @@ tt.func @fp8_upcast(%a: tensor<64x32xf8E5M2, #d0>, %b: tensor<32x64xf8E5M2, #d1>
   %d = tt.dot %a, %b, %c : tensor<64x32xf8E5M2, #d0> * tensor<32x64xf8E5M2, #d1> -> tensor<64x64xf32, #blocked>
   tt.return %d : tensor<64x64xf32, #blocked>
 }
+
+// The FNUZ kinds stay what they are.
+// CHECK-LABEL: tt.func @fnuz(
+// CHECK-NOT: tt.fp_to_fp
+// CHECK: tt.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<64x32xf8E4M3FNUZ, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 4}>> * tensor<32x64xf8E5M2FNUZ, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 4}>> -> tensor<64x64xf32, #mma>
+tt.func @fnuz(%a: tensor<64x32xf8E4M3FNUZ, #d0>, %b: tensor<32x64xf8E5M2FNUZ, #d1>, %c: tensor<64x64xf32, #blocked>) -> tensor<64x64xf32, #blocked> {
+  %d = tt.dot %a, %b, %c : tensor<64x32xf8E4M3FNUZ, #d0> * tensor<32x64xf8E5M2FNUZ, #d1> -> tensor<64x64xf32, #blocked>
+  tt.return %d : tensor<64x64xf32, #blocked>
+}
 }
 
 // -----

@@ -18,11 +18,26 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import InputPrecision
 from tilework.ir.module_facts import num_warps
-from tilework.ir.types import bf16, bit_width, element_type, f8E4M3FN, f8E5M2, f16, f32, f64, i8, i32, shape_of
+from tilework.ir.types import (
+    bf16,
+    bit_width,
+    element_type,
+    f8E4M3FN,
+    f8E4M3FNUZ,
+    f8E5M2,
+    f8E5M2FNUZ,
+    f16,
+    f32,
+    f64,
+    i8,
+    i32,
+    shape_of,
+)
 from tilework.layouts.encodings import Blocked, NvidiaMma
 from tilework.layouts.queries import shape_per_cta
 
 FP8 = (f8E4M3FN, f8E5M2)
+FNUZ = (f8E4M3FNUZ, f8E5M2FNUZ)  # laid out for mma.sync like the others, but no NVIDIA GPU multiplies them
 # What each version multiplies, and the accumulators it has for that.
 ACCUMULATORS: dict[int, dict[Attribute, tuple[Attribute, ...]]] = {
     2: {
@@ -33,6 +48,8 @@ ACCUMULATORS: dict[int, dict[Attribute, tuple[Attribute, ...]]] = {
         i8: (i32,),
         f8E4M3FN: (f16, f32),
         f8E5M2: (f16, f32),
+        f8E4M3FNUZ: (f16, f32),
+        f8E5M2FNUZ: (f16, f32),
     },
     3: {f16: (f16, f32), bf16: (f32,), f32: (f32,), i8: (i32,), f8E4M3FN: (f16, f32), f8E5M2: (f16, f32)},
 }
@@ -88,7 +105,7 @@ def reason_against(version: int, dot: Dot) -> str | None:
     known = ACCUMULATORS[version]
     if a not in known or b not in known:
         return f"it does not multiply {a} and {b}"
-    if a is not b and a != b and not (a in FP8 and b in FP8):
+    if a is not b and a != b and not (a in FP8 and b in FP8) and not (a in FNUZ and b in FNUZ):
         return f"it does not multiply {a} with {b}"
     if d not in known[a]:
         return f"it does not accumulate {a} in {d}"
