@@ -72,10 +72,15 @@ def number(op: Operation, name: str) -> int:
     return op.properties[name].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def is_kernel(function: Operation) -> bool:
+    """Whether programs start with `function`; others are called."""
+    return getattr(function.properties.get("sym_visibility"), "data", "public") == "public"
+
+
 def public_functions(module: ModuleOp) -> list[str]:
     """The names of the kernels."""
     return [
         name
         for name, function in functions_of(module).items()
-        if getattr(function.properties.get("sym_visibility"), "data", "public") == "public"
+        if is_kernel(function)
     ]

@@ -89,9 +89,9 @@ class Walk:
         """The state behind `op`, which holds no region that runs on its own."""
         raise AssertionError(f"{type(self).__name__} does not say what {op.name} does")
 
-    def run(self) -> Pending:
+    def run(self, entered: Pending = CLEAN) -> Pending:
         """Visit the whole function; what is pending where it returns."""
-        self.region(self.allocation.function.regions[0], CLEAN)
+        self.region(self.allocation.function.regions[0], entered)
         return self.returned
 
     def region(self, region: Region, state: Pending) -> Pending:

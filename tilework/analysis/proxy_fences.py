@@ -13,7 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.analysis.allocation import Allocation, module_allocation
-from tilework.analysis.pending import CLEAN, Pending, Walk
+from tilework.analysis.global_scratch import is_kernel
+from tilework.analysis.pending import CLEAN, EVERYTHING, Accesses, Pending, Walk
 from tilework.ir import ttng
 
 ASYNC_WRITES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
@@ -22,8 +23,12 @@ ASYNC_WRITES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherO
 def proxy_fences(module: ModuleOp, capability: int) -> list[Operation]:
     """The ops that need a fence in front of them, in program order."""
     found: dict[Operation, None] = {}
+    if not any(type(op) in ASYNC_WRITES for op in module.walk()):
+        return []
     for allocation in module_allocation(module, capability).values():
-        FenceWalk(allocation, found).run()
+        # a function that is called finds memory that its callers have used
+        everything: Accesses = frozenset({(EVERYTHING, allocation.function)})
+        FenceWalk(allocation, found).run(CLEAN if is_kernel(allocation.function) else Pending(everything, everything))
     return [op for op in module.walk() if op in found] if found else []
 
 

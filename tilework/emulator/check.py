@@ -177,25 +177,28 @@ class Checker:
             self.add(Finding("race", what, (site, site)))
 
     def check_proxy(self, ins: Instruction, space: str, base: int, proxy: str, accesses: Accesses, verb: str) -> None:
-        """What threads wrote needs a fence.proxy before a copy or a tensor core reads or, in global memory, writes it."""
+        """What threads wrote needs a fence.proxy before a copy or a tensor core reads or writes it, and in shared memory so does what they
+        read before it is overwritten."""
         shadow = self.shared if space == "shared" else self.arena
         at = shadow.locate(accesses.at)
-        writers, steps, blocks = shadow.agent[0, at] - 1, shadow.step[0, at], shadow.block[0, at]
-        hidden = (writers >= 0) & (writers < self.block.threads) & (shadow.kind[0, at] != ASYNC) & (steps > 0)
-        if space == "shared":
-            hidden &= shadow.kind[0, at] == PLAIN
-        some = np.flatnonzero(hidden)
-        if not len(some):
-            return
-        facts = accesses.threads[some], blocks[some], writers[some], steps[some]
-        hidden[some] = ~self.clocks.visible(proxy, *facts) & self.clocks.ordered(*facts)
-        if hidden.any():
-            index = int(hidden.argmax())
-            other = self.instructions[int(shadow.ins[0, at[index]])]
-            fence = "fence.proxy.tensormap" if proxy == "tensormap" else "fence.proxy.async"
-            who = self.who(int(writers[index]), int(blocks[index]))
-            what = f"{ins.opcode} {verb} {space} address {int(accesses.at[index]) + base:#x}, which {who} wrote, without {fence} between them"
-            self.add(Finding("missing proxy fence", what, (Site.of(ins), Site.of(other))))
+        cells = range(1 + 2 * shadow.slots) if space == "shared" and verb == "writes" else (0,)
+        for cell in cells:
+            agents, steps, blocks, kinds = (field[cell, at] for field in (shadow.agent, shadow.step, shadow.block, shadow.kind))
+            hidden = (agents > 0) & (agents <= self.block.threads) & (steps > 0)
+            hidden &= kinds == PLAIN if space == "shared" else kinds != ASYNC
+            some = np.flatnonzero(hidden)
+            if not len(some):
+                continue
+            facts = accesses.threads[some], blocks[some], agents[some] - 1, steps[some]
+            hidden[some] = ~self.clocks.visible(proxy, *facts) & self.clocks.ordered(*facts)
+            if hidden.any():
+                index = int(hidden.argmax())
+                other = self.instructions[int(shadow.ins[cell, at[index]])]
+                fence = "fence.proxy.tensormap" if proxy == "tensormap" else "fence.proxy.async"
+                did = f"{self.who(int(agents[index]) - 1, int(blocks[index]))} {'read' if cell else 'wrote'}"
+                what = f"{ins.opcode} {verb} {space} address {int(accesses.at[index]) + base:#x}, which {did}, without {fence} between them"
+                self.add(Finding("missing proxy fence", what, (Site.of(ins), Site.of(other))))
+                return
 
     # asynchronous operations
 
@@ -238,7 +241,7 @@ class Checker:
         which = np.repeat(which, access.size)
         at = spread(addresses - np.uint64(base), access.size)
         accesses = Accesses(at, agents[which], steps[which], operation.threads[which], self.number(operation.ins), ASYNC)
-        if operation.kind in ("bulk", "wgmma") and len(at) and (space == "global" or not writes):
+        if operation.kind in ("bulk", "wgmma") and len(at):
             proxy = "tensormap" if access.is_map else space
             self.check_proxy(operation.ins, space, base, proxy, accesses, "writes" if writes else "reads")
         self.check(operation.ins, space, base, accesses, writes, None)

@@ -7,6 +7,7 @@ __device__ void run(const float* x, float* out) {
   __shared__ __align__(8) uint64_t full;
   int t = threadIdx.x;
   words[t] = 0.0f;
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   if (t == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\nfence.mbarrier_init.release.cluster;" ::"r"(address(&full)) : "memory");
   __syncthreads();
   if (t == 0) {

@@ -20,6 +20,7 @@ from tilework.analysis.axis_info import axis_info
 from tilework.analysis.global_order import global_order
 from tilework.analysis.global_scratch import global_scratch, public_functions
 from tilework.analysis.membar import barriers, ordered_by_mbarrier
+from tilework.analysis.proxy_fences import proxy_fences
 from tilework.backends.gpu import (
     arithmetic,
     async_copy,
@@ -81,6 +82,7 @@ class Emitter:
         self.allocation = module_allocation(source, facts.capability)
         self.barriers = barriers(source, facts.capability, ordered_by_mbarrier)
         self.order = global_order(source)
+        self.fences = set(proxy_fences(source, facts.capability)) if facts.capability >= 90 else set()
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
@@ -111,7 +113,7 @@ class Emitter:
         is_kernel = not (isinstance(visibility, StringAttr) and visibility.data == "private")
         low = self.kernel(name.data, op) if is_kernel else self.internal(name.data, op, type)
         low.allocation, low.barriers, low.axis = self.allocation[name.data], self.barriers, self.axis
-        low.order = self.order
+        low.order, low.fences = self.order, self.fences
         low.scratch_offsets = self.scratch.offsets
         if self.lines is not None:
             low.describe(self.lines, op)

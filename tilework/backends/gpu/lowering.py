@@ -91,6 +91,7 @@ class Lowering:
         self.allocation: Allocation | None = None
         self.barriers = Barriers()
         self.order = GlobalOrder()
+        self.fences: set[Operation] = set()  # ops by which TMA writes shared memory that threads have used
         self.axis: AxisFacts | None = None
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
@@ -163,6 +164,8 @@ class Lowering:
             self.barrier()
         if self.order.touches(op):
             self.order_before(op)
+        if op in self.fences:
+            ptx(self.builder, "fence.proxy.async.shared::cta;", [], [], effect="write")
         cls, values = type(op), self.values
         rule = OWN_ELEMENTWISE.get(cls)
         if rule is None and cls not in RULES:
