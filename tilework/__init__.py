@@ -19,7 +19,7 @@ from tilework import errors, knobs, language
 from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
 from tilework.language.core import must_use_result
 from tilework.language.host import cdiv, next_power_of_2
-from tilework.runtime.async_compile import AsyncCompileMode, FutureKernel
+from tilework.runtime._async_compile import AsyncCompileMode, FutureKernel
 from tilework.runtime.jit import (
     JITFunction,
     KernelInterface,

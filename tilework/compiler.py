@@ -261,8 +261,12 @@ def compile(
     src: ASTSource | IRSource | str | Path,
     target: GPUTarget | None = None,
     options: Mapping[str, Any] | None = None,
+    _env_vars: Mapping[str, str] | None = None,
 ) -> CompiledKernel:
-    """Compile for `target` (default: the current device), or take the result from the disk cache."""
+    """Compile for `target` (default: the current device), or take the result from the disk cache.
+
+    `_env_vars` are the settings that the key contains, if they were taken earlier than now.
+    """
     start = time.perf_counter()
     source = IRSource(src) if isinstance(src, str | Path) else src
     chosen: GPUTarget = target or driver.active.get_current_target()
@@ -270,7 +274,7 @@ def compile(
     parsed = backend.parse_options(dict(options or {}))
     if knobs.compilation.enable_asan:
         raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
-    environment = knobs.cache_invalidating_env_vars()
+    environment = knobs.cache_invalidating_env_vars() if _env_vars is None else _env_vars
     key = cache.get_cache_key(source, backend, parsed, environment)
     name = cache.file_stem(source.name)
     files = None if knobs.compilation.always_compile else cache.load_entry(key, name)

@@ -229,6 +229,14 @@ def test_rounding_modes(source: str, target: str, rounding: str) -> None:
     both(rounded, values, params=(tl.str_to_ty(target), rounding))
 
 
+@pytest.mark.parametrize("rounding", ["rtne", "rtz"])
+def test_a_rounding_mode_means_nothing_where_nothing_is_converted(rounding: str) -> None:
+    for name in (*STANDARD, *FP8):
+        values = sample(name, (64,), 3)
+        (found,) = agree(rounded, values, params=(tl.str_to_ty(name), rounding))
+        assert found.tobytes() == values.tobytes(), name
+
+
 @pytest.mark.parametrize(("a", "b"), [("fp8e5", "fp16"), ("fp8e4nv", "fp16"), ("fp8e4nv", "bf16"), ("fp8e5", "fp32")])
 def test_every_fp8_value_widens_exactly(a: str, b: str) -> None:
     patterns = np.arange(256, dtype=np.uint8)

@@ -187,13 +187,11 @@ class Values:
     def cast(self, x: Any, dtype: dtype, fp_downcast_rounding: str | None = None) -> tl.tensor:
         """The elements converted to another type."""
         value = self.to_tensor(x)
-        if value.dtype is dtype and fp_downcast_rounding is None:
-            return value
         source, target = value.dtype, dtype.scalar
+        if source is target:
+            return value
         if fp_downcast_rounding is not None:
             check_rounding(source, target, fp_downcast_rounding)
-        if source == target:
-            return value
         if source.is_ptr() or target.is_ptr():
             return self.cast_pointer(value, target)
         if not is_castable(source, target):

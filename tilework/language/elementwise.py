@@ -37,7 +37,7 @@ def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any 
     """Convert to another dtype: ``tl.cast(x, tl.float16)``, also spelled ``x.to(tl.float16)``.
 
     Floats become integers by dropping the fraction. `fp_downcast_rounding` is "rtne" (to nearest even, default) or
-    "rtz" (towards zero). `bitcast` keeps the bits and changes only the type.
+    "rtz" (towards zero); it belongs to casts to a narrower float, and means nothing where nothing is converted. `bitcast` keeps the bits and changes only the type.
     """
     input, dtype = _semantic.to_tensor(input), _unwrap_if_constexpr(dtype)
     if _unwrap_if_constexpr(bitcast):

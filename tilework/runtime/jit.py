@@ -24,8 +24,9 @@ from tilework.language.function import (
 )
 from tilework.language.function import JITFunction as LanguageFunction
 from tilework.language.grid import grid_extent
-from tilework.runtime import async_compile
+from tilework.runtime import _async_compile
 from tilework.runtime.binder import make_binder
+from tilework.runtime.cache_key import get_cache_key
 from tilework.runtime.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.driver import driver
 from tilework.runtime.globals import check_globals, collect_globals, globals_of_constants
@@ -161,8 +162,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         if callable(grid):
             grid = grid(dict(zip(self.arg_names, values, strict=True)))
         extent = grid_extent(grid)
-        if isinstance(kernel, async_compile.FutureKernel):
-            kernel = kernels[key] = kernel.result()
+        if isinstance(kernel, _async_compile.FutureKernel):
+            kernel = kernel.result()
         if 0 not in extent:
             active.check_arguments(values)
             launch_kernel(kernel, extent, active.get_current_stream(device), values)
@@ -232,20 +233,19 @@ class JITFunction(KernelInterface, LanguageFunction):
             self._argument_globals[specialization.key] = captured
         if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):
             return None
-        source = specialization.source()
+        source, environment = specialization.source(), knobs.cache_invalidating_env_vars()
 
         def finish() -> CompiledKernel:
-            return compile(source, target, specialization.options)
+            return compile(source, target, specialization.options, _env_vars=environment)
 
         def finalize(kernel: CompiledKernel) -> None:
             kernels[specialization.key] = kernel
             hook = knobs.runtime.jit_post_compile_hook or self.compiled_hook
             self.call_hook(hook, specialization, options, warmup, True)
 
-        mode = async_compile.active_mode.get()
+        mode = _async_compile.active_mode.get()
         if mode is not None:
-            kernels[specialization.key] = mode.submit(specialization.disk_key(target, backend, options), finish, finalize)
-            return kernels[specialization.key]
+            return mode.submit(get_cache_key(source, backend, options, environment), finish, finalize)
         kernel = finish()
         finalize(kernel)
         return kernel

@@ -42,10 +42,6 @@ class Specialization:
 
         return ASTSource(self.fn, self.signature, self.constants, self.attrs)
 
-    def disk_key(self, target: Any, backend: Any, options: Any) -> str:
-        """What tells this compilation from every other: the source's hash, the target and the options."""
-        return f"{self.source().hash()}-{target}-{options.hash()}"
-
     def text(self, options: Any) -> str:
         """``add[num_warps=4, ...](x: *fp32, n: i32)``, for people."""
         arguments = ", ".join(f"{name}: {type}" for name, type in self.signature.items())

@@ -46,10 +46,10 @@ class CastMixin:
         """The elements of `x` converted to `dtype`; see the table in the module docstring."""
         value = self.to_tensor(x)
         source, target = value.dtype, dtype.scalar
-        if fp_downcast_rounding is not None:
-            check_rounding(source, target, fp_downcast_rounding)
         if source == target:
             return value
+        if fp_downcast_rounding is not None:
+            check_rounding(source, target, fp_downcast_rounding)
         if source.is_ptr() or target.is_ptr():
             return self._cast_pointer(value, target)
         if target.is_int():

@@ -1,0 +1,207 @@
+"""AsyncCompileMode: what a kernel is while it is compiled, who finishes it, and what errors and exceptions do."""
+
+import threading
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tilework import knobs
+from tilework.errors import CompilationError
+from tilework.runtime import _async_compile
+from tilework.runtime.compiled import CompiledKernel
+
+OUT = np.zeros(4, np.int32)
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache(tmp_path: Path) -> Any:
+    with knobs.cache.scope(), knobs.runtime.scope():
+        knobs.cache.dir = str(tmp_path / "cache")
+        yield
+
+
+def kernel_of() -> Any:
+    @tilework.jit
+    def fill(out, X: tl.constexpr):
+        tl.store(out + tl.arange(0, 4), X)
+
+    return fill
+
+
+def wrong_of() -> Any:
+    @tilework.jit
+    def wrong(out, X: tl.constexpr):
+        tl.store(out, tl.arange(0, X))
+
+    return wrong
+
+
+def kernels(fn: Any) -> list[Any]:
+    return [kernel for entry in fn.device_caches.values() for kernel in entry[0].values()]
+
+
+class Held(Executor):
+    """Runs what was submitted when the test says so, in the order it says."""
+
+    def __init__(self) -> None:
+        self.work: list[tuple[Future[Any], Any]] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.work.append((future, lambda: fn(*args, **kwargs)))
+        return future
+
+    def run(self, *order: int) -> None:
+        for index in order:
+            future, call = self.work[index]
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except Exception as error:
+                    future.set_exception(error)
+
+    def run_all(self) -> None:
+        self.run(*range(len(self.work)))
+
+
+def test_nothing_unfinished_is_in_the_cache() -> None:
+    fill, pool = kernel_of(), Held()
+    with tilework.AsyncCompileMode(pool) as mode:
+        first, second = fill.warmup(OUT, 1, grid=(1,)), fill.warmup(OUT, 1, grid=(1,))
+        other = fill.warmup(OUT, 2, grid=(1,))
+        assert type(first) is tilework.FutureKernel and first is second and other is not first
+        assert first.kernel is None and kernels(fill) == [] and len(pool.work) == 2
+        assert mode.raw_futures == [first.future, other.future]
+        assert list(mode.future_kernels.values()) == [first, other] and mode.executor is pool
+        pool.run_all()
+        assert kernels(fill) == []  # done, but nobody has asked for it
+        made = first.result()
+        assert type(made) is CompiledKernel and kernels(fill) == [made] and first.result() is made is first.kernel
+        assert fill.warmup(OUT, 1, grid=(1,)) is made
+    assert kernels(fill) == [made, other.kernel]
+    assert first.name == made.name  # an attribute of the kernel
+
+
+def test_an_exception_leaves_the_block_at_once() -> None:
+    fill, pool = kernel_of(), Held()
+    with pytest.raises(ZeroDivisionError), tilework.AsyncCompileMode(pool):
+        future = fill.warmup(OUT, 1, grid=(1,))
+        raise ZeroDivisionError
+    assert _async_compile.active_mode.get() is None and kernels(fill) == []
+    with pytest.raises(CancelledError):
+        future.result()
+    fill[(1,)](OUT, 1)
+    assert OUT.tolist() == [1] * 4 and all(type(kernel) is CompiledKernel for kernel in kernels(fill))
+
+
+def test_an_exception_waits_for_no_other_thread() -> None:
+    fill, gate = kernel_of(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(gate.wait)
+        with pytest.raises(ZeroDivisionError), tilework.AsyncCompileMode(pool):
+            fill.warmup(OUT, 1, grid=(1,))
+            raise ZeroDivisionError
+        gate.set()
+
+
+def test_a_launch_waits_for_its_own() -> None:
+    fill = kernel_of()
+    with ThreadPoolExecutor(2) as pool, tilework.AsyncCompileMode(pool):
+        pending = fill.warmup(OUT, 6, grid=(1,))
+        made = fill[(1,)](OUT, 5)
+        assert type(made) is CompiledKernel and OUT.tolist() == [5] * 4 and made in kernels(fill)
+        assert fill[(1,)](OUT, 6) is pending.result() and OUT.tolist() == [6] * 4
+
+
+def test_hooks() -> None:
+    """The cache hook when it is submitted, the other one when it is finished, in the thread of the one who asks."""
+    fill, pool, calls = kernel_of(), Held(), []
+    knobs.runtime.jit_cache_hook = lambda **event: calls.append("submit")
+    knobs.runtime.jit_post_compile_hook = lambda **event: calls.append(threading.current_thread())
+    with tilework.AsyncCompileMode(pool):
+        future = fill.warmup(OUT, 1, grid=(1,))
+        pool.run_all()
+        assert calls == ["submit"]
+        future.result()
+        future.result()
+        assert calls == ["submit", threading.current_thread()]
+    assert len(calls) == 2
+    knobs.runtime.jit_cache_hook = lambda **event: True
+    with tilework.AsyncCompileMode(pool):
+        assert fill.warmup(OUT, 3, grid=(1,)) is None
+    assert len(pool.work) == 1
+
+
+def test_the_first_that_fails_raises() -> None:
+    fill, wrong, pool = kernel_of(), wrong_of(), Held()
+    finished: list[Any] = []
+    knobs.runtime.jit_post_compile_hook = lambda **event: finished.append(event["compile"]["constants"][1,])
+    with pytest.raises(CompilationError, match="power of 2"), tilework.AsyncCompileMode(pool):
+        last, bad, good = fill.warmup(OUT, 1, grid=(1,)), wrong.warmup(OUT, 3, grid=(1,)), fill.warmup(OUT, 2, grid=(1,))
+        pool.run(2, 1)
+    assert _async_compile.active_mode.get() is None  # and it did not wait for the one that has not begun
+    for _ in range(2):
+        with pytest.raises(CompilationError, match="power of 2"):
+            bad.result()
+        assert bad.result(ignore_errors=True) is None
+    pool.run(0)
+    assert type(last.result()) is type(good.result()) is CompiledKernel and sorted(finished) == [1, 2]
+    assert kernels(wrong) == []
+
+
+def test_errors_can_be_ignored() -> None:
+    fill, wrong = kernel_of(), wrong_of()
+    with ThreadPoolExecutor(2) as pool, tilework.AsyncCompileMode(pool, ignore_errors=True) as mode:
+        assert mode.ignore_errors
+        bad, good = wrong.warmup(OUT, 3, grid=(1,)), fill.warmup(OUT, 2, grid=(1,))
+    assert bad.kernel is None and type(good.kernel) is CompiledKernel
+
+
+def test_one_mode_at_a_time() -> None:
+    with ThreadPoolExecutor(1) as pool, tilework.AsyncCompileMode(pool) as mode:
+        assert _async_compile.active_mode.get() is mode
+        with pytest.raises(RuntimeError, match="Another AsyncCompileMode is already active"), tilework.AsyncCompileMode(pool):
+            pass
+        assert _async_compile.active_mode.get() is mode
+    assert _async_compile.active_mode.get() is None
+
+
+def test_settings_are_those_of_the_submission(monkeypatch: pytest.MonkeyPatch) -> None:
+    fill, pool = kernel_of(), Held()
+    variable = "DISABLE_LLVM_OPT"
+    with tilework.AsyncCompileMode(pool) as mode:
+        future = fill.warmup(OUT, 1, grid=(1,))
+        (key,) = mode.future_kernels
+        monkeypatch.setenv(variable, "1")
+        knobs.refresh_knobs()
+        other = fill.warmup(OUT, 1, grid=(1,))
+        assert other is not future and len(mode.future_kernels) == 2
+        monkeypatch.delenv(variable)
+        knobs.refresh_knobs()
+        pool.run_all()
+        assert future.result().hash == key
+
+
+def test_submit_and_future_kernel() -> None:
+    pool, done = Held(), []
+    mode = tilework.AsyncCompileMode(pool)
+    made = mode.submit(key="a", compile_fn=lambda: 5, finalize_fn=done.append)
+    assert mode.submit("a", lambda: 6, done.append) is made and list(mode.future_kernels) == ["a"]
+    pool.run_all()
+    assert made.result() == 5 == made.kernel and done == [5]
+    future: Future[int] = Future()
+    future.set_result(7)
+    assert tilework.FutureKernel(finalize_compile=done.append, future=future).result() == 7 and done == [5, 7]
+
+
+def test_threads_that_ask_for_the_same_kernel() -> None:
+    fill, calls = kernel_of(), []
+    knobs.runtime.jit_post_compile_hook = lambda **event: calls.append(1)
+    with ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(4) as askers, tilework.AsyncCompileMode(pool):
+        future = fill.warmup(OUT, 1, grid=(1,))
+        assert len({id(made) for made in askers.map(lambda _: future.result(), range(8))}) == 1 and calls == [1]
