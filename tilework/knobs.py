@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TRUE = frozenset({"1", "y", "yes", "on", "true"})
+FALSE = frozenset({"", "0", "n", "no", "off", "false"})
 SANITIZE_MODES = ("strict", "race")
 SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -161,6 +162,8 @@ class env_sanitize(env_base[bool | str]):
 
     def transform(self, text: str) -> bool | str:
         name = text.strip().lower()
+        if name not in (*SANITIZE_MODES, *TRUE, *FALSE):
+            raise ValueError(f"{self.key} is 0, 1, {' or '.join(SANITIZE_MODES)}, not {text!r}")
         return name if name in SANITIZE_MODES else name in TRUE
 
 

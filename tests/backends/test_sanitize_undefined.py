@@ -13,6 +13,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tilework import knobs
 from tilework.errors import SanitizerError, SanitizerWarning
 from tilework.runtime import sanitize
 
@@ -273,3 +274,8 @@ def test_modes() -> None:
     x, out = floats(16), np.zeros(16, np.float32)
     with pytest.raises(ValueError, match="sanitize is True, False, 'strict' or 'race', not 'hard'"):
         store_under[(1,)](x, out, 5, 6, KIND="copy", sanitize="hard")
+    knob = knobs.env_sanitize("TRITON_SANITIZE")
+    texts = ("1", "on", "Strict", "race", "0", "", "off")
+    assert [knob.transform(text) for text in texts] == [True, True, "strict", "race", False, False, False]
+    with pytest.raises(ValueError, match="TRITON_SANITIZE is 0, 1, strict or race, not 'hard'"):
+        knob.transform("hard")

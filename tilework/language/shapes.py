@@ -102,12 +102,18 @@ def split(a: Any, _semantic: Any = None) -> Any:
 
 
 def gather(src: Any, index: Any, axis: Any, _semantic: Any = None) -> Any:
-    """Pick elements along an axis: ``out[i, j] = src[i, index[i, j]]`` for axis 1."""
+    """Pick elements along an axis: ``out[i, j] = src[i, index[i, j]]`` for axis 1.
+
+    An index outside of the axis gives some number; the sanitizer reports where it is used (docs/sanitizer.md).
+    """
     return _semantic.gather(src, index, _unwrap_if_constexpr(axis))
 
 
 def histogram(input: Any, num_bins: Any, mask: Any = None, _semantic: Any = None) -> Any:
-    """Count the values 0 .. num_bins - 1 of a 1-D integer block: ``tl.histogram(x, 256, mask=x < 256)``."""
+    """Count the values 0 .. num_bins - 1 of a 1-D integer block: ``tl.histogram(x, 256, mask=x < 256)``.
+
+    Other values are left out; under the sanitizer they are an error (docs/sanitizer.md).
+    """
     return _semantic.histogram(input, _unwrap_if_constexpr(num_bins), _none_or(mask))
 
 
