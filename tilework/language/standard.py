@@ -15,6 +15,7 @@ from typing import Any
 from tilework.language import core
 from tilework.language.folds import argmax, argmin, cumprod, cumsum, max, min, reduce_or, sum, xor_sum
 from tilework.language.function import jit
+from tilework.language.sorting import _log2 as _log2  # torch's kernels call it
 from tilework.language.sorting import bitonic_merge, flip, sort, topk
 
 __all__ = [

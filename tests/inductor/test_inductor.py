@@ -1,0 +1,62 @@
+"""`torch.compile` with tilework as its Triton, on the CPU and without a C++ compiler. `python -m tests.inductor.sweep` has more."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """Run a module of tests/inductor under as_triton, with caches of its own, and return what it printed."""
+
+    def runner(module: str, *arguments: str, **environment: str) -> str:
+        tools = tmp_path / "tools"
+        tools.mkdir(exist_ok=True)
+        for tool in ("env", "ldconfig", "uname"):  # no compiler among them
+            if (found := shutil.which(tool)) and not (tools / tool).exists():
+                (tools / tool).symlink_to(found)
+        settings = {
+            **{name: value for name, value in os.environ.items() if name != "TRITON_CACHE_DIR"},
+            "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            "CXX": "/nonexistent", "PATH": str(tools), **environment,
+        }  # fmt: skip
+        command = [sys.executable, "-m", "tilework.as_triton", "-m", f"tests.inductor.{module}", *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-3000:]}"
+        return done.stdout
+
+    return runner
+
+
+def test_models_agree_with_eager(run) -> None:
+    names = ("pointwise", "softmax", "long_reduction", "cooperative_reductions", "scans", "long_scan", "scatters")
+    names += ("random_numbers", "dynamic_shapes", "a_kernel_of_the_users")
+    assert run("sweep", *names).count("  ok\n") == len(names)
+
+
+def test_a_transformer_trains_as_in_eager(run) -> None:
+    assert "training " in (printed := run("sweep", "training")) and "  ok\n" in printed
+
+
+@pytest.mark.parametrize("method", ["subprocess", "fork", "spawn"])
+def test_compile_workers_see_tilework(run, method: str) -> None:
+    assert "compiled here: 0" in run("processes", "workers", method)
+
+
+def test_warm_starts_compile_nothing(run, tmp_path: Path) -> None:
+    """From the folders of another process, from torch's cache without ours, and from one file on an empty machine."""
+    file = str(tmp_path / "artifacts")
+    assert re.search(r"compiled here: [1-9]", run("processes", "save", file))
+    assert "compiled here: 0" in run("processes", "warm")
+    shutil.rmtree(tmp_path / "cache" / "triton")
+    assert "compiled here: 0" in run("processes", "warm")
+    shutil.rmtree(tmp_path / "cache")
+    assert "compiled here: 0" in run("processes", "load", file)
