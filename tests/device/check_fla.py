@@ -89,14 +89,14 @@ def blocks() -> Any:
 
 def tune_less(count: int) -> None:
     """Let every autotuner that is made from now on have its first configurations only."""
-    import triton
+    from triton.runtime.autotuner import Autotuner
 
-    whole = triton.autotune
+    whole = Autotuner.__init__
 
-    def autotune(configs: Any, *args: Any, **kwargs: Any) -> Any:
-        return whole(list(configs)[:count], *args, **kwargs)
+    def begin(self: Any, fn: Any, arg_names: Any, configs: Any, *args: Any, **kwargs: Any) -> None:
+        whole(self, fn, arg_names, list(configs)[:count], *args, **kwargs)
 
-    triton.autotune = autotune
+    Autotuner.__init__ = begin
 
 
 def run_case(name: str, path: str, configs: int) -> None:

@@ -123,6 +123,8 @@ class CublasLt:
         if count.value == 0:
             raise RuntimeError("cuBLAS has no algorithm for these operands")
         b, a, c, d = (HANDLE(tensor.data_ptr()) for tensor in tensors)
+        if dtype_name(tensors[2]).startswith("float8"):
+            c = HANDLE()  # its layout is not that of the result, so it may not be the same memory
         factor, addend = ctypes.byref(ctypes.c_float(alpha)), ctypes.byref(ctypes.c_float(beta))
         product = factor, b, layouts[0], a, layouts[1], addend, c, layouts[2], d, layouts[3]
         space = HANDLE(self.workspace.data_ptr()), ctypes.c_size_t(self.bytes)
