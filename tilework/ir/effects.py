@@ -129,10 +129,15 @@ def reads(op: Operation) -> bool:
 
 
 def writes(op: Operation) -> bool:
-    """`op` may write memory, or do something else that must not be lost; unknown ops do."""
+    """`op` may write memory, or do something else that must not be lost; unknown ops do.
+
+    A `while` that reads may wait until another program has written: it must not be lost, and memory is different after it.
+    """
     kind = type(op)
     if kind in PURE:
         return False
+    if kind is scf.WhileOp and reads(op):
+        return True
     if kind is ttg.LocalAllocOp:
         return "allocation.offset" in op.attributes
     if kind in READ_ONLY:

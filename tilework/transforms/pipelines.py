@@ -16,11 +16,12 @@ def ttir_pipeline(capability: int | None) -> list[str]:
     """The passes over TTIR for a GPU of compute `capability` (90 for sm_90), or None for a target without TMA.
 
     >>> ttir_pipeline(90)[:3]
-    ['inline', 'triton-rewrite-tensor-pointer', 'canonicalize']
+    ['inline', 'tt-spin-loads', 'triton-rewrite-tensor-pointer']
     """
     has_descriptors = capability is not None and capability // 10 >= 9
     return [
         "inline",
+        "tt-spin-loads",
         "triton-rewrite-tensor-pointer",
         "triton-remake-carried-descriptors" if has_descriptors else "triton-rewrite-tensor-descriptor-to-pointer",
         "canonicalize",

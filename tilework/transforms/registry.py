@@ -29,6 +29,7 @@ PASSES: dict[str, str] = {
     "triton-rewrite-tensor-pointer": "tt.rewrite_tensor_pointer:RewriteTensorPointerPass",
     "triton-remake-carried-descriptors": "tt.remake_carried_descriptors:RemakeCarriedDescriptorsPass",
     "triton-rewrite-tensor-descriptor-to-pointer": "tt.rewrite_tensor_descriptor:RewriteTensorDescriptorToPointerPass",
+    "tt-spin-loads": "tt.spin_loads:SpinLoadsPass",
     "triton-loop-unroll": "tt.loop_unroll:LoopUnrollPass",
     "triton-loop-aware-cse": "tt.loop_aware_cse:LoopAwareCSEPass",
     "triton-licm": "tt.licm:LicmPass",

@@ -150,7 +150,7 @@ def load(
     def part() -> Value:
         return some_lanes(nest, element, address, mask, default)
 
-    return chosen(nest, mask, lambda: all_lanes(nest, element, address), part, default)
+    return chosen(nest, mask, lambda: all_lanes(nest, element, address, volatile), part, default)
 
 
 def chosen(
@@ -247,19 +247,19 @@ def step_of(address: Kind) -> int | None:
     return None
 
 
-def all_lanes(nest: "Nest", element: Attribute, address: Kind) -> Value:
+def all_lanes(nest: "Nest", element: Attribute, address: Kind, volatile: bool) -> Value:
     """Every lane is on."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     size, step = element_bytes(element), step_of(address)
     if step == size:
         assert isinstance(address, Linear)
-        return low.read(element, nest.base(address), lanes)
+        return low.read(element, nest.base(address), lanes, volatile=volatile)
     if step == -size:
         assert isinstance(address, Linear)
-        loaded = low.read(element, b.gep(nest.base(address), -size * (lanes - 1)), lanes)
+        loaded = low.read(element, b.gep(nest.base(address), -size * (lanes - 1)), lanes, volatile=volatile)
         return b.shuffle(loaded, None, range(lanes - 1, -1, -1))
     held = memory_type(element)
-    found = [b.load(held, place, align=size) for place in lane_addresses(nest, address)]
+    found = [b.load(held, place, align=size, volatile=volatile) for place in lane_addresses(nest, address)]
     return low.from_memory(element, b.build_vector(found))
 
 

@@ -3,11 +3,14 @@
 Integers use the processor's instruction. Floats (addition, minimum, maximum, in any format) read the old value, compute,
 and try to exchange until nobody came between. Comparison in `tt.atomic_cas` is of bits: NaN equals itself. A masked-off
 atomic touches nothing and gives 0. All programs run in one process, so every scope is the whole of it.
+
+Order. A single atomic is acquire and release, whatever its `sem`: users build locks of relaxed ones too, which hold on GPUs
+because threads there do not run ahead. Those of a tile are relaxed, with a fence before and one after the nest (`fork.py`),
+unless they only count (hazards.py, which keeps everything else out of a nest that fences surround).
 """
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.backends.cpu.lowering import Lowering, lowers
@@ -15,17 +18,11 @@ from tilework.backends.llvm.conversions import INTEGER_OF, narrow, widen
 from tilework.backends.llvm.scalar_types import element_bytes, register_type
 from tilework.backends.llvm.types import Type, i8, i64, integer
 from tilework.backends.llvm.values import Value, constant
-from tilework.ir import tt
-from tilework.ir.enums import MemSemantic, RMWOp
+from tilework.ir import tt, ttc
+from tilework.ir.enums import RMWOp
 from tilework.ir.types import is_float
+from tilework.transforms.ttc.hazards import ATOMICS, number, only_counts
 
-ORDERINGS = {
-    MemSemantic.RELAXED: "monotonic",
-    MemSemantic.ACQUIRE: "acquire",
-    MemSemantic.RELEASE: "release",
-    MemSemantic.ACQ_REL: "acq_rel",
-}
-FAILURES = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
 INTEGER_OPS = {
     RMWOp.AND: "and",
     RMWOp.OR: "or",
@@ -40,14 +37,13 @@ INTEGER_OPS = {
 FLOAT_OPS = {RMWOp.FADD: "fadd", RMWOp.ADD: "fadd", RMWOp.MAX: "maximum", RMWOp.MIN: "minimum"}
 
 
-def number(op: Operation, name: str) -> int:
-    attribute = op.properties[name]
-    assert isinstance(attribute, IntegerAttr)
-    return attribute.value.data
-
-
 def ordering_of(op: Operation) -> str:
-    return ORDERINGS[MemSemantic(number(op, "sem"))]
+    return "monotonic" if type(op.parent_op()) is ttc.NestOp else "acq_rel"
+
+
+def orders(op: Operation) -> bool:
+    """An atomic of a tile that fences surround."""
+    return type(op) in ATOMICS and not only_counts(op)
 
 
 @lowers(tt.AtomicRMWOp)
@@ -77,7 +73,7 @@ def lower_atomic_cas(low: Lowering, op: Operation) -> Value:
         to_word(low, expected, type_),
         to_word(low, value, type_),
         ordering=ordering,
-        failure=FAILURES[ordering],
+        failure="acquire" if ordering == "acq_rel" else ordering,
         align=element_bytes(type_),
     )
     return from_word(low, old, type_)

@@ -9,6 +9,7 @@ from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation, Region, SSAValue
 
+from tilework.backends.cpu.access import is_volatile
 from tilework.backends.cpu.lowering import Lowering, lowers
 from tilework.backends.llvm.branches import Branches
 from tilework.backends.llvm.scalar_types import element_bytes, register_type
@@ -150,10 +151,14 @@ def lower_load(low: Lowering, op: Operation) -> Value:
     """Outside of a nest: one scalar; masked off without `other`, it is 0."""
     type_ = op.results[0].type
     address, *rest = (low[operand] for operand in op.operands)
+
+    def read() -> Value:
+        return low.read(type_, address, volatile=is_volatile(op))
+
     if not rest:
-        return low.read(type_, address)
+        return read()
     other = rest[1] if len(rest) > 1 else constant(register_type(type_), 0)
-    (value,) = low.builder.if_else(rest[0], lambda: [low.read(type_, address)], lambda: [other])
+    (value,) = low.builder.if_else(rest[0], lambda: [read()], lambda: [other])
     return value
 
 

@@ -33,7 +33,7 @@ def run(
     total = grid[0] * grid[1] * grid[2]
     if total < 1:
         return
-    if is_short(kernel, total) or (total == 1 and not is_worth_sharing(kernel)):
+    if (is_short(kernel, total) and not interface.waits) or (total == 1 and not is_worth_sharing(kernel)):
         failure = run_inline(kernel, slots, grid, total, interface.arena)
     elif total > MOST_PROGRAMS:
         raise ValueError(f"a grid of {' x '.join(map(str, grid))} has {total} programs; at most {MOST_PROGRAMS} can be run")

@@ -20,6 +20,7 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from tilework.backends.cpu.access import access_stride, is_volatile
+from tilework.backends.cpu.atomics import orders
 from tilework.backends.cpu.grouped import nest_of
 from tilework.backends.cpu.interface import FORK
 from tilework.backends.cpu.library import FORK_SYMBOL
@@ -40,8 +41,18 @@ def lower_nest(low: Lowering, op: Operation) -> None:
     nest = nest_of(low, op)
     if is_shareable(nest):
         share(low, op, nest)
-    else:
-        nest.emit()
+        return
+    releases, acquires = any(map(orders, nest.ops)), any(map(is_ordered, nest.ops))
+    if releases:
+        low.builder.fence("release")
+    nest.emit()
+    if acquires:
+        low.builder.fence("acq_rel" if releases else "acquire")
+
+
+def is_ordered(op: Operation) -> bool:
+    """What follows must be done after it."""
+    return orders(op) or (type(op) is tt.LoadOp and is_volatile(op))
 
 
 def is_shareable(nest: Nest) -> bool:

@@ -34,6 +34,7 @@ class Interface:
     """See the module docstring; `faults` are (message, file:line:column) by code - 1, `alignments` those of `stored`.
 
     `checks` are (code, "reads" or "writes" or "updates", bytes, parameters) of the sanitizer's checks (checks.py).
+    `waits` says that a program may wait for another one, or for another thread of the process.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Interface:
     faults: tuple[tuple[str, str], ...] = field(default=())
     alignments: tuple[int, ...] = ()
     checks: tuple[tuple[int, str, int, tuple[int, ...]], ...] = ()
+    waits: bool = False
 
     def line(self) -> str:
         """The first line of the `llir` text."""
@@ -63,7 +65,8 @@ class Interface:
         alignments = tuple(facts.get("alignments", ()))
         checks = tuple((code, verb, size, tuple(slots)) for code, verb, size, slots in facts.get("checks", ()))
         names, stored = tuple(facts["parameters"]), tuple(facts["stored"])
-        return cls(facts["name"], names, stored, facts["arena"], faults, alignments, checks)
+        waits = facts.get("waits", False)
+        return cls(facts["name"], names, stored, facts["arena"], faults, alignments, checks, waits)
 
 
 def work_function(name: str) -> str:

@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -13,9 +14,12 @@ from tilework.backends.cpu.interface import Interface
 from tilework.backends.cpu.stored import stored_parameters
 from tilework.backends.llvm.scalar_types import element_bytes
 from tilework.errors import TritonError
+from tilework.ir import tt
 from tilework.ir.locations import location_text
+from tilework.ir.tt.text import is_true
 from tilework.ir.types import PointerType, array_values
 
+LOOKS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.CallOp)
 ASSERTS = ("tt.assert", "ttc.assert", "ttc.check")
 
 
@@ -33,6 +37,14 @@ def interface_of(module: ModuleOp, arena: int) -> Interface:
         tuple((message_of(op), location_text(op.location) or "") for op in asserts(module)),
         tuple(alignment for _, alignment in stored),
         tuple(check_facts(op, code) for op, code in fault_codes(module).items() if op.name == "ttc.check"),
+        any(may_wait(op) for op in module.walk()),
+    )
+
+
+def may_wait(loop: Operation) -> bool:
+    """A `while` with a look at what others may change: a volatile load, an atomic, or a function that may have one."""
+    return type(loop) is scf.WhileOp and any(
+        type(op) in LOOKS or (type(op) is tt.LoadOp and is_true(op.properties.get("isVolatile"))) for op in loop.walk()
     )
 
 

@@ -40,6 +40,7 @@ from tilework.backends.cpu.launcher_layout import (
     THREADS,
     TYPES,
     WATCHED,
+    WAITS,
     WORK,
 )
 from tilework.backends.cpu.pool import CHUNKS, FORK_NS, WAKE_NS
@@ -224,6 +225,7 @@ def write_inline(module: Module) -> None:
     programs = b.sitofp(total, f64)
     # a cost of 0 is an unknown one
     short = b.and_(b.fcmp("ogt", known, 0.0), b.fcmp("olt", b.fmul(known, programs), HOLD_NS))
+    short = b.and_(short, b.icmp("eq", b.at(record, WAITS), 0))
     (thread,) = b.if_else(short, lambda: [NULL], lambda: [b.api("PyEval_SaveThread")])
     b.store(constant(i32, 0), b.gep(scratch.arena, FAULT))
     b.store(NULL, b.gep(scratch.arena, FORK))
@@ -382,7 +384,7 @@ def write_launch(module: Module) -> None:
     known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", b.fmul(cost, b.sitofp(total, f64)), float(WAKE_NS)))
     whole = b.or_(b.fcmp("olt", cost, float(FORK_NS)), b.icmp("eq", b.at(record, FORKS), 0))
     alone = b.or_(b.and_(b.icmp("eq", total, 1), whole), b.icmp("eq", b.at(record, THREADS), 1))
-    here = b.or_(alone, known_short)
+    here = b.or_(alone, b.and_(known_short, b.icmp("eq", b.at(record, WAITS), 0)))
 
     def run() -> list[Value]:
         return list(

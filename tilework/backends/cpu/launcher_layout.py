@@ -26,9 +26,9 @@ KERNEL, KEYWORDS, WATCHED, CONTENTS, TYPES, EXPECTED, RECORD, FAULT_CALL, SHARED
 
 MOST_SLOTS = 64
 
-# positional, keywords, slots, code, arena, cost, offset of the slots; code of a thread, threads, shared nests, pool
-HEADER = struct.Struct("<11q")
-WORK, THREADS, FORKS, POOL = 56, 64, 72, 80  # places of the last four
+# positional, keywords, slots, code, arena, cost, offset of the slots; code of a thread, threads, shared nests, pool, waits
+HEADER = struct.Struct("<12q")
+WORK, THREADS, FORKS, POOL, WAITS = 56, 64, 72, 80, 88  # places of the last five
 MISSING = ...  # what is watched instead of a value: that a dictionary does not have the key
 GUARD = struct.Struct("<qqqiiii")  # function, low, high, mode, slot, stored, alignment mask
 
@@ -53,7 +53,7 @@ class Record(NamedTuple):
 
     `work` is the code that each thread of a large grid runs, `forks` whether its nests can be shared (`fork.py`), and
     `pool` the address of two words: that of `pool_launch`, or 0 before the pool is there, and how many helpers it was
-    asked for.
+    asked for. Programs that may wait for each other (`waits`) run in threads of their own, and never with the GIL.
     """
 
     positional: int
@@ -65,6 +65,7 @@ class Record(NamedTuple):
     threads: int
     forks: bool
     pool: int
+    waits: bool
     guards: tuple[Guard, ...]
     slots: bytes  # of arguments that are not given: the rest is overwritten
 
@@ -72,6 +73,6 @@ class Record(NamedTuple):
         """As the machine code reads it."""
         offset = HEADER.size + GUARD.size * len(self.guards)
         numbers = (self.positional, self.keywords, len(self.slots) // 8, self.code, self.arena, self.cost, offset)
-        numbers += (self.work, self.threads, int(self.forks), self.pool)
+        numbers += (self.work, self.threads, int(self.forks), self.pool, int(self.waits))
         guards = [GUARD.pack(*guard[:5], int(guard.stored), guard.mask) for guard in self.guards]
         return HEADER.pack(*numbers) + b"".join(guards) + self.slots

@@ -164,9 +164,15 @@ class Lowering:
     # Memory
 
     def read(self, element: Attribute, address: Value, lanes: int = 1, align: int = 0, volatile: bool = False) -> Value:
-        """`lanes` neighbours of an IR element type from memory, in their register type."""
-        held = memory_type(element)
-        loaded = self.builder.load(shaped(held, lanes), address, align=align or held.bits // 8, volatile=volatile)
+        """`lanes` neighbours of an IR element type from memory, in their register type.
+
+        What is read after a volatile element is as new as that element: who waits for a flag finds what was written before it.
+        """
+        held, size = memory_type(element), memory_type(element).bits // 8
+        ordering = "acquire" if volatile and lanes == 1 and size <= 8 else ""
+        loaded = self.builder.load(
+            shaped(held, lanes), address, align=align or size, volatile=volatile, ordering=ordering
+        )
         return self.from_memory(element, loaded)
 
     def write(self, element: Attribute, value: Value, address: Value, align: int = 0) -> None:

@@ -26,6 +26,12 @@ def axis_of(op: Operation) -> int:
     return axis.value.data
 
 
-@lowers(GpuBarrierOp, AssumeOp)
+@lowers(GpuBarrierOp)
+def lower_barrier(low: Lowering, op: Operation) -> None:
+    """One thread runs a program, so there is nobody to wait for; but other programs see what is before it first."""
+    low.builder.fence("seq_cst")
+
+
+@lowers(AssumeOp)
 def lower_nothing(low: Lowering, op: Operation) -> None:
-    """One thread runs a program, so there is nothing to wait for; assumptions are for the passes before."""
+    """Assumptions are for the passes before."""

@@ -2,7 +2,7 @@
 
 Two accesses may be swapped, or run element by element together, when
 
-    both only read,
+    both only read, and neither is volatile,
     their pointers come from different arguments of the kernel (arguments are taken not to overlap), or
     they use the same tile of pointers, which are all different: then each element meets only itself.
 
@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.enums import MemSemantic
+from tilework.ir.enums import MemSemantic, RMWOp
 from tilework.ir.tt.text import is_true
 from tilework.ir.types import is_tensor, shape_of
 from tilework.transforms.ttc.index_maps import Bits, is_lazy, sources, tile_bits, whole
@@ -25,7 +26,8 @@ from tilework.transforms.ttc.index_maps import Bits, is_lazy, sources, tile_bits
 THROUGH = frozenset(
     {tt.AddPtrOp, tt.BitcastOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplatOp, tt.TransOp, tt.SplitOp}
 )
-MEMORY = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp})
+ATOMICS = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
+MEMORY = frozenset({tt.LoadOp, tt.StoreOp, *ATOMICS})
 # Ops that keep different pointers different, given operands that do.
 SPREADING = frozenset({tt.AddPtrOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ExtSIOp, arith.ExtUIOp})
 VIEWS = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplatOp, tt.TransOp, tt.MakeRangeOp})
@@ -38,7 +40,7 @@ class Access:
     pointer: SSAValue | None
     base: SSAValue | None
     writes: bool
-    orders: bool = False  # an atomic that makes other writes visible, or a volatile load
+    orders: bool = False  # nothing moves across it: an atomic that may be a lock or a signal, or a volatile load
 
 
 class Bases:
@@ -130,13 +132,26 @@ def access_of(op: Operation, bases: Bases) -> Access:
         return Access(pointer, bases.of(pointer), False, is_true(op.properties.get("isVolatile")))
     if kind is tt.StoreOp:
         return Access(pointer, bases.of(pointer), True)
-    ordered = op.properties["sem"].value.data != MemSemantic.RELAXED  # pyright: ignore[reportAttributeAccessIssue]
-    return Access(pointer, bases.of(pointer), True, ordered)
+    return Access(pointer, bases.of(pointer), True, not is_tensor(pointer.type) or not only_counts(op))
+
+
+def only_counts(op: Operation) -> bool:
+    """A relaxed sum, maximum ...: a tile of them says nothing about other memory. A single one may be part of a lock."""
+    if type(op) is tt.AtomicCASOp or number(op, "atomic_rmw_op") == RMWOp.EXCH:
+        return False
+    return number(op, "sem") == MemSemantic.RELAXED
+
+
+def number(op: Operation, name: str) -> int:
+    """A property that is a number, or an enum's."""
+    attribute = op.properties[name]
+    assert isinstance(attribute, IntegerAttr)
+    return attribute.value.data
 
 
 def conflict(first: Access, second: Access, bases: Bases) -> bool:
     """Whether `second` must wait until all elements of `first` are done."""
-    if first.orders or (second.orders and (first.writes or second.pointer is None)):
+    if first.orders or second.orders:
         return True
     if not first.writes and not second.writes:
         return False

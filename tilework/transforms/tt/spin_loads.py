@@ -1,0 +1,106 @@
+"""A load that a `while` waits for is read again in every round.
+
+    scf.while : () -> () {                               scf.while : () -> () {
+      %v = tt.load %flag                                   %v = tt.load %flag {isVolatile = true}
+      %go = arith.cmpi eq, %v, %zero          ==>          %go = arith.cmpi eq, %v, %zero
+      scf.condition(%go)                                   scf.condition(%go)
+    } do { scf.yield }                                   } do { scf.yield }
+
+As a plain load it would see the same memory every time: the loop has no effect and is deleted, or the load is hoisted and the
+loop never ends. A load waits if its address is the same in every round and its value decides whether there is another one;
+no other load is touched, so that loops which work on memory stay as fast as they are. What volatile means every later pass and
+code generator knows already. Calls must have been inlined.
+Stage: TTIR to TTIR. Cost: one walk, and one over each `scf.while`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt
+from tilework.ir.types import i1, int_attr
+
+VOLATILE = int_attr(1, i1)
+
+
+@dataclass(frozen=True)
+class SpinLoadsPass(ModulePass):
+    name = "tt-spin-loads"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in [inner for inner in op.walk() if type(inner) is scf.WhileOp]:
+            inside = set(blocks_of(loop))
+            for load in deciding_loads(loop, inside):
+                if is_same_every_round(load.operands[0], inside):
+                    load.properties["isVolatile"] = VOLATILE
+
+
+def blocks_of(op: Operation) -> Iterator[Block]:
+    """The blocks of `op` and of the ops in them."""
+    for region in op.regions:
+        for block in region.blocks:
+            yield block
+            for inner in block.ops:
+                yield from blocks_of(inner)
+
+
+def deciding_loads(loop: Operation, inside: set[Block]) -> list[Operation]:
+    """The loads in `loop` that its condition depends on, through any number of rounds."""
+    condition = loop.regions[0].block.last_op
+    assert type(condition) is scf.ConditionOp, "the first region of a while ends with its condition"
+    loads: list[Operation] = []
+    waiting, seen = [condition.operands[0]], set[SSAValue]()
+    while waiting:
+        value = waiting.pop()
+        block = value.op.parent if isinstance(value, OpResult) else value.owner
+        if value in seen or block not in inside:
+            continue
+        seen.add(value)
+        if isinstance(value, OpResult):
+            if type(value.op) is tt.LoadOp:
+                loads.append(value.op)
+            waiting += inputs(value.op)
+        elif isinstance(value, BlockArgument):
+            waiting += incoming(value)
+    return loads
+
+
+def inputs(op: Operation) -> Iterator[SSAValue]:
+    """What the results of `op` depend on: its operands, and those of the ops in it."""
+    yield from op.operands
+    for block in blocks_of(op):
+        for inner in block.ops:
+            yield from inner.operands
+
+
+def incoming(argument: BlockArgument) -> list[SSAValue]:
+    """What an argument of a block of a loop may be."""
+    parent = argument.block.parent_op()
+    if type(parent) is scf.WhileOp:
+        other = parent.regions[argument.block.parent is parent.regions[0]].block.last_op
+        assert other is not None, "a region ends with a terminator"
+        return [other.operands[argument.index + (type(other) is scf.ConditionOp)]]
+    return list(inputs(parent)) if parent is not None else []
+
+
+def is_same_every_round(value: SSAValue, inside: set[Block]) -> bool:
+    """Nothing that `value` is computed from changes in the loop."""
+    waiting, seen = [value], set[SSAValue]()
+    while waiting:
+        value = waiting.pop()
+        block = value.op.parent if isinstance(value, OpResult) else value.owner
+        if value in seen or block not in inside:
+            continue
+        if not isinstance(value, OpResult) or value.op.regions or type(value.op) in CHANGING:
+            return False
+        seen.add(value)
+        waiting += value.op.operands
+    return True
+
+
+CHANGING = (tt.LoadOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.CallOp)
