@@ -82,7 +82,7 @@ def test_a_flag_is_read_again(kernel: Any) -> None:
 @pytest.mark.parametrize("kernel", WAITING, ids=lambda kernel: kernel.__name__)
 def test_a_gpu_reads_the_flag_again(kernel: Any) -> None:
     """The load is in the loop: behind the label that its branch goes back to."""
-    signature = {name: "*i32" for name in kernel.arg_names}
+    signature = dict.fromkeys(kernel.arg_names, "*i32")
     ptx = compile(ASTSource(kernel, signature=signature), target=GPUTarget("cuda", 90, 32)).asm["ptx"]
     before, _, loop = ptx.partition("$L__BB0_1:")
     assert "ld.global.volatile" not in before

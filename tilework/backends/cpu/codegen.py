@@ -19,6 +19,7 @@ from tilework.backends.cpu import atomics, checks, control, debug, dot, fork, ga
 from tilework.backends.cpu.arena import aligned, plan
 from tilework.backends.cpu.interface import PROGRAM
 from tilework.backends.cpu.lowering import FAULT_BYTES, Lowering, lowers
+from tilework.backends.cpu.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
 from tilework.backends.cpu.target import HostTarget
 from tilework.backends.llvm.builder import Builder
 from tilework.backends.llvm.compile import data_layout, host_target_machine
@@ -64,8 +65,8 @@ def emit_module(module: ModuleOp, target: HostTarget, *, fuses: bool = True, lin
     emitter = Emitter(target, fuses, lines)
     emitter.sanitizes = SANITIZED in module.attributes
     functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
-    for name, slots in [kernel for op in functions for kernel in emitter.function(op)]:
-        emitter.range(name, slots)
+    for name, slots, cost in [kernel for op in functions for kernel in emitter.function(op)]:
+        emitter.range(name, slots, cost)
     module.attributes[ARENA_BYTES] = int_attr(emitter.arena_bytes, i64_type)
     text = emitter.module.text() + (checks.FUNCTION if emitter.uses_checks else "")
     return text + (ROUND_TO_BFLOAT if target.arch == "x86_64" and " bfloat" in text else "")
@@ -89,8 +90,8 @@ class Emitter:
         self.uses_faults = False
         self.sanitizes = self.uses_checks = False
 
-    def function(self, op: tt.FuncOp) -> list[tuple[str, int]]:
-        """One function; its name and the number of its parameters, if it is a kernel."""
+    def function(self, op: tt.FuncOp) -> list[tuple[str, int, float]]:
+        """One function; its name, the number of its parameters and what it may take, if it is a kernel."""
         name, type_ = op.properties["sym_name"], op.properties["function_type"]
         visibility = op.properties.get("sym_visibility")
         assert isinstance(name, StringAttr) and isinstance(type_, FunctionType)
@@ -105,7 +106,8 @@ class Emitter:
         self.arena_bytes = placed.end + aligned(low.scratch_bytes)
         self.uses_faults |= low.uses_faults
         self.uses_checks |= low.uses_checks
-        return [(name.data, len(type_.inputs))] if is_kernel else []
+        cost = sum(cost_of(block.ops) for block in op.regions[0].blocks)
+        return [(name.data, len(type_.inputs), cost)] if is_kernel else []
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
         """The head of a kernel: parameters are read from their slots."""
@@ -136,27 +138,36 @@ class Emitter:
         x, y, z, width, height, depth, low.arena = context
         low.program, low.grid = (x, y, z), (width, height, depth)
 
-    def range(self, name: str, slots: int) -> None:
-        """Programs one after the other."""
+    def range(self, name: str, slots: int, cost: float) -> None:
+        """Programs one after the other; each may be the last."""
         params = [(ptr, "args"), (i64, "first"), (i64, "last"), *CONTEXT[3:]]
         function = self.module.function(f"{name}_range", i32, params, attributes=("nounwind",))
         b = Builder(function)
         args, first, last, width, height, depth, arena = function.args
-        if self.uses_faults:
-            b.store(constant(i32, 0), arena, align=4)
+        b.store(constant(i32, 0), arena, align=4)
         table = checks.begin_range(b, args, slots, arena) if self.uses_checks else None
-        with b.loop(first, last) as program:
-            if table is not None:
-                checks.leave_if_stopped(b, table)
-            row, x = split(b, program, width)
-            z, y = split(b, row, height)
-            ids = [b.trunc(value, i32) for value in (x, y, z)]
-            b.call(name, void, [args, *ids, width, height, depth, arena])
-            if self.uses_faults:
-                code = b.load(i32, arena, align=4)
-                with b.if_(b.icmp("ne", code, 0), weights=(1, 1000)):
-                    b.store(program, b.gep(arena, PROGRAM), align=8)
-                    b.ret(code)
+
+        def leave_if_over(program: Value) -> None:
+            code = b.load(i32, arena, align=4)
+            with b.if_(b.icmp("ne", code, 0), weights=RARE):
+                b.store(program, b.gep(arena, PROGRAM), align=8)
+                b.ret(code)
+
+        at_once = 1 if cost >= COSTLY else PROGRAMS
+        with b.loop(first, last, at_once) as portion:
+            with b.if_(is_empty(b, arena, fuel_of(max(LEAST, cost) * at_once)), weights=RARE):
+                call_poll(b, self.module, arena)
+                leave_if_over(portion)
+            behind = b.smin(b.add(portion, at_once), last)
+            with b.loop_carrying(portion, behind, 1, [], runs=True) as loop:
+                if table is not None:
+                    checks.leave_if_stopped(b, table)
+                row, x = split(b, loop.index, width)
+                z, y = split(b, row, height)
+                ids = [b.trunc(value, i32) for value in (x, y, z)]
+                b.call(name, void, [args, *ids, width, height, depth, arena])
+                if self.uses_faults:
+                    leave_if_over(loop.index)
         b.ret(constant(i32, 0))
 
 
@@ -183,8 +194,7 @@ def lower_call(low: Lowering, op: Operation) -> tuple[Value, ...]:
     b = low.builder
     target = Value(ptr, f"@{plain_symbol(callee.root_reference.data)}")  # defined in this module, maybe further down
     result = b.call(target, type_, args)
-    if low.sanitizes:
-        checks.stop_with_callee(low)
+    checks.stop_with_callee(low)
     if len(made) > 1:
         return tuple(b.extract_value(result, position) for position in range(len(made)))
     return (result,) if made else ()

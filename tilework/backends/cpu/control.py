@@ -7,13 +7,15 @@ from math import prod
 
 from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.backends.cpu.access import is_volatile
+from tilework.backends.cpu.interface_of import may_wait
 from tilework.backends.cpu.lowering import Lowering, lowers
+from tilework.backends.cpu.poll import SHORT, Counted, burn, cost_of, rounds_at_once, trip_count
 from tilework.backends.llvm.branches import Branches
 from tilework.backends.llvm.scalar_types import element_bytes, register_type
-from tilework.backends.llvm.types import array, i1, i8, i64, struct
+from tilework.backends.llvm.types import array, i1, i8, i32, i64, struct
 from tilework.backends.llvm.values import Value, constant
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values
@@ -63,12 +65,47 @@ def lower_return(low: Lowering, op: Operation) -> None:
 def lower_for(low: Lowering, op: Operation) -> tuple[Value, ...]:
     start, end, step, *carried = (low[operand] for operand in op.operands)
     b, block, type_ = low.builder, op.regions[0].block, start.type
+    cost = 1 + cost_of(block.ops)
+    trips = trip_count(op)
+    if trips is None or trips * cost > SHORT:
+        return lower_long_for(low, block, cost, start, end, step, carried)
     if step.constant != 1 and end.constant is None and type_.bits < 64:
         start, end, step = (b.sext(value, i64) for value in (start, end, step))  # the last sum may not fit into `type_`
     with b.loop_carrying(start, end, step, carried) as loop:
         index = loop.index if loop.index.type is type_ else b.trunc(loop.index, type_)
         loop.next(low.region(block, [index, *loop.carried]))
     return loop.results
+
+
+def lower_long_for(
+    low: Lowering, block: Block, cost: float, start: Value, end: Value, step: Value, carried: list[Value]
+) -> tuple[Value, ...]:
+    """A loop that looks up now and then; a cheap one runs in portions (`poll.py`)."""
+    b, type_ = low.builder, start.type
+    rounds = rounds_at_once(cost)
+    if rounds > 1 and type_.bits < 64:
+        first, last, wide = (b.sext(value, i64) for value in (start, end, step))
+        stride = b.mul(wide, rounds)
+        with b.loop_carrying(first, last, stride, carried) as outer:
+            burn(low, cost * rounds)
+            bound = b.smin(b.add(outer.index, stride), last)
+            begin, limit, by = outer.index, bound, wide
+            if step.constant == 1:  # the last sum fits
+                begin, limit, by = b.trunc(begin, type_), b.trunc(limit, type_), step
+            with b.loop_carrying(begin, limit, by, outer.carried, runs=True) as loop:
+                index = loop.index if loop.index.type is type_ else b.trunc(loop.index, type_)
+                loop.next(low.region(block, [index, *loop.carried]))
+            outer.next(loop.results)
+        return outer.results
+    if step.constant != 1 and type_.bits < 64:
+        start, end, step = (b.sext(value, i64) for value in (start, end, step))
+    counted = Counted(low, cost)
+    with b.loop_carrying(start, end, step, [counted.start, *carried]) as loop:
+        index = loop.index if loop.index.type is type_ else b.trunc(loop.index, type_)
+        left, *values = loop.carried
+        following = low.region(block, [index, *values])
+        loop.next([counted.next(left), *following])
+    return loop.results[1:]
 
 
 @lowers(scf.IfOp)
@@ -86,16 +123,20 @@ def lower_while(low: Lowering, op: Operation) -> tuple[Value, ...]:
     before, after = op.regions
     origin = b.block
     header, body, done = (b.function.block(name) for name in ("while", "do", "done"))
+    counted = Counted(low, 1 + cost_of([*before.block.ops, *after.block.ops]), may_wait(op))
     b.br(header)
     with b.scope():
         b.resume(header)
+        left, close_left = b.open_phi(i32, counted.start, origin)
         opened = [b.open_phi(low[operand].type, low[operand], origin) for operand in op.operands]
         condition, *values = low.region(before.block, [made for made, _ in opened])
         b.end(f"br {condition.typed}, label %{body.name}, label %{done.name}")  # both blocks are placed in any case
         b.resume(body)
         following = low.region(after.block, values)
+        left = counted.next(left)
         latch = b.block
         b.br(header)
+        close_left(left, latch)
         for (_, close), value in zip(opened, following, strict=True):
             close(value, latch)
     b.resume(done)

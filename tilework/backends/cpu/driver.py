@@ -9,8 +9,9 @@
 from collections.abc import Callable
 
 from tilework import knobs
-from tilework.backends.cpu.interface import Interface
+from tilework.backends.cpu.interface import STARVED, Interface
 from tilework.backends.cpu.library import NativeKernel
+from tilework.backends.cpu.poll_code import MOST_EXTRA
 from tilework.backends.cpu.pool import (
     Grid,
     default_threads,
@@ -37,12 +38,22 @@ def run(
         failure = run_inline(kernel, slots, grid, total, interface.arena)
     elif total > MOST_PROGRAMS:
         raise ValueError(f"a grid of {' x '.join(map(str, grid))} has {total} programs; at most {MOST_PROGRAMS} can be run")
-    elif (threads := thread_count()) == 1:
+    elif (threads := thread_count()) == 1 and not interface.waits:
         failure = run_inline(kernel, slots, grid, total, interface.arena)
     else:
-        failure = run_shared(kernel, slots, grid, total, interface.arena, threads)
+        failure = run_shared(kernel, slots, grid, total, interface.arena, threads, interface.waits)
     if failure is not None:
-        raise (error_of or fault_error)(interface, grid, *failure)
+        error = fault_error if failure[0] < 0 else error_of or fault_error
+        raise error(interface, grid, *failure)
+
+
+def starved_error(interface: Interface, total: int, begun: int) -> RuntimeError:
+    """Programs that wait for others for which there is no thread."""
+    return RuntimeError(
+        f"kernel {interface.name}: {begun} of {total} programs have begun and wait, and no thread can be started for another."
+        f" Programs that wait for each other need a thread each: launch fewer of them at a time (at most"
+        f" {MOST_EXTRA} are certain to run, if the system allows that many threads), or let each do more of the work"
+    )
 
 
 def thread_count() -> int:
@@ -57,6 +68,8 @@ def thread_count() -> int:
 
 def fault_error(interface: Interface, grid: Grid, code: int, linear: int) -> RuntimeError:
     """The error of a failed assert."""
+    if code == STARVED:
+        return starved_error(interface, grid[0] * grid[1] * grid[2], linear)
     faults = interface.faults
     message, place = faults[code - 1] if 0 < code <= len(faults) else (f"fault {code}", "")
     program = (linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1]))

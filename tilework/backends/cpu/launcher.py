@@ -19,7 +19,17 @@ the user of this module verifies first. `launch.context` holds the addresses tha
 
 from typing import NamedTuple
 
-from tilework.backends.cpu.interface import FAULT, FORK, PROGRAM
+from tilework.backends.cpu.interface import (
+    FAULT,
+    FORK,
+    FUEL,
+    FULL,
+    INTERRUPTED,
+    LAUNCHED,
+    NO_MEMORY,
+    POLL,
+    PROGRAM,
+)
 from tilework.backends.cpu.launcher_guards import NULL, WRITERS, YES, Writer, is_class, num, read_int
 from tilework.backends.cpu.launcher_layout import (
     CONTENTS,
@@ -39,12 +49,13 @@ from tilework.backends.cpu.launcher_layout import (
     SHARED,
     THREADS,
     TYPES,
-    WATCHED,
     WAITS,
+    WATCHED,
     WORK,
 )
+from tilework.backends.cpu.poll_code import EXCEPTION, OWNER
 from tilework.backends.cpu.pool import CHUNKS, FORK_NS, WAKE_NS
-from tilework.backends.cpu.pool_code import LAUNCH, LAUNCH_PLACES, NO_MEMORY
+from tilework.backends.cpu.pool_code import LAUNCH, LAUNCH_PLACES
 from tilework.backends.llvm.module import Block, Module
 from tilework.backends.llvm.types import array, f64, i8, i32, i64, ptr, void
 from tilework.backends.llvm.values import Value, constant
@@ -229,6 +240,13 @@ def write_inline(module: Module) -> None:
     (thread,) = b.if_else(short, lambda: [NULL], lambda: [b.api("PyEval_SaveThread")])
     b.store(constant(i32, 0), b.gep(scratch.arena, FAULT))
     b.store(NULL, b.gep(scratch.arena, FORK))
+    launch = b.alloca(i8, LAUNCH.size, align=16)
+    b.fill(launch, 0, LAUNCH.size)
+    b.store(num(1), b.gep(launch, LAUNCH_PLACES["next"]))  # nobody is to begin
+    b.store(scratch.arena, b.gep(launch, OWNER))
+    b.store(constant(i32, FULL), b.gep(scratch.arena, FUEL))
+    b.store(b.at(b.at(record, POOL, ptr), 16, ptr), b.gep(scratch.arena, POLL))
+    b.store(launch, b.gep(scratch.arena, LAUNCHED))
     start = b.call("now", i64, [])
     extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
     code = b.call(b.at(record, 24, ptr), i32, [slots, num(0), total, *extent, scratch.arena])
@@ -238,7 +256,7 @@ def write_inline(module: Module) -> None:
     with b.if_(b.is_object(thread)):
         b.api("PyEval_RestoreThread", thread, result=void)
     give_scratch(b, scratch)
-    report_fault(b, entry, sizes, code, program)
+    report_fault(b, entry, sizes, code, program, launch)
     b.finish(YES)
 
 
@@ -269,9 +287,13 @@ def give_scratch(b: Writer, scratch: Scratch) -> None:
         b.call("give", void, [scratch.memory, scratch.size])
 
 
-def report_fault(b: Writer, entry: Value, sizes: Value, code: Value, program: Value) -> None:
-    """Leave with the exception of a program that failed."""
+def report_fault(b: Writer, entry: Value, sizes: Value, code: Value, program: Value, launch: Value) -> None:
+    """Leave with the exception of a program that failed, or of a signal handler."""
     with b.if_(b.icmp("ne", code, 0)):
+        with b.if_(b.icmp("eq", code, INTERRUPTED)):
+            kept = [b.at(launch, EXCEPTION + 8 * index, ptr) for index in range(3)]
+            b.api("PyErr_Restore", *kept, result=void)
+            b.ret(constant(i32, 0))
         numbers = [b.sext(code, i64), program, *(b.at(sizes, 8 * axis) for axis in range(3))]
         call_with(b, b.item(entry, FAULT_CALL), [b.api("PyLong_FromLongLong", number) for number in numbers])
         b.ret(constant(i32, 0))
@@ -312,8 +334,10 @@ def write_shared(module: Module) -> None:
     long = b.fcmp("oge", b.load(f64, cost), float(FORK_NS))
     forks = b.and_(b.icmp("ne", b.at(record, FORKS), 0), b.and_(few, long))
     parties = b.smin(threads, total)
-    chunk = b.smax(b.udiv(total, b.mul(parties, CHUNKS)), num(1))
+    several = b.smax(b.udiv(total, b.mul(parties, CHUNKS)), num(1))
+    chunk = b.select(b.icmp("ne", b.at(record, WAITS), 0), num(1), several)
     launch, worker = b.alloca(i8, LAUNCH.size, align=16), b.alloca(i64, 3, align=16)
+    b.fill(launch, 0, LAUNCH.size)
     extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
     values = [b.at(record, WORK, ptr), slots, num(0), total, chunk, *extent, constant(i32, 0), scratch.size]
     values += [b.select(forks, threads, num(1)), num(0), num(0)]
@@ -334,7 +358,7 @@ def write_shared(module: Module) -> None:
     with b.if_(b.icmp("eq", fault, NO_MEMORY)):
         b.api("PyErr_NoMemory")
         b.ret(constant(i32, 0))
-    report_fault(b, entry, sizes, fault, b.at(launch, LAUNCH_PLACES["program"]))
+    report_fault(b, entry, sizes, fault, b.at(launch, LAUNCH_PLACES["program"]), launch)
     b.finish(YES)
 
 
@@ -383,8 +407,9 @@ def write_launch(module: Module) -> None:
     cost = b.load(f64, b.at(record, 40, ptr))
     known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", b.fmul(cost, b.sitofp(total, f64)), float(WAKE_NS)))
     whole = b.or_(b.fcmp("olt", cost, float(FORK_NS)), b.icmp("eq", b.at(record, FORKS), 0))
-    alone = b.or_(b.and_(b.icmp("eq", total, 1), whole), b.icmp("eq", b.at(record, THREADS), 1))
-    here = b.or_(alone, b.and_(known_short, b.icmp("eq", b.at(record, WAITS), 0)))
+    one_thread = b.or_(known_short, b.icmp("eq", b.at(record, THREADS), 1))
+    alone = b.and_(b.icmp("eq", total, 1), whole)
+    here = b.or_(alone, b.and_(one_thread, b.icmp("eq", b.at(record, WAITS), 0)))
 
     def run() -> list[Value]:
         return list(

@@ -73,7 +73,7 @@ class Lowering:
         self.offsets: dict[SSAValue, int] = {}
         self.branches: Any = None  # the blocks of the function, where it has `cf` branches
         self.is_kernel = True
-        self.uses_faults = False
+        self.uses_faults = False  # whether it may end before its end
         self.sanitizes = False  # a function that is called may have to end its caller, see `checks.py`
         self.uses_checks = False
         self.codes: dict[Operation, int] = {}  # of the ops that can fail

@@ -21,9 +21,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tilework.backends.cpu.interface import CONTROL, COUNT, FAULT, FORK, PROGRAM
+from tilework.backends.cpu.interface import (
+    CONTROL,
+    COUNT,
+    FAULT,
+    FORK,
+    FUEL,
+    FULL,
+    INTERRUPTED,
+    NO_MEMORY,
+    POLL,
+    PROGRAM,
+)
 from tilework.backends.cpu.library import NativeKernel
-from tilework.backends.cpu.pool_code import EXPORTS, LAUNCH, LAUNCH_PLACES, NO_MEMORY, WORKER, pool_text
+from tilework.backends.cpu.poll_code import EXCEPTION
+from tilework.backends.cpu.pool_code import EXPORTS, LAUNCH, LAUNCH_PLACES, WORKER, pool_text
 from tilework.backends.cpu.target import HostTarget
 
 WAKE_NS = 30_000  # a grid that takes less is done before a helper would have started
@@ -65,14 +77,17 @@ class Arena:
         self.program = ctypes.c_int64.from_address(self.address + PROGRAM)
         self.count = ctypes.c_int64.from_address(self.address + COUNT)
         self.fork = ctypes.c_void_p.from_address(self.address + FORK)
+        self.poll = ctypes.c_void_p.from_address(self.address + POLL)
+        self.fuel = ctypes.c_int32.from_address(self.address + FUEL)
         WORKER.pack_into(self.worker, 0, self.address, self.size, 0)
 
     def at_least(self, size: int) -> int:
-        """The address of `size` bytes, whose content is undefined but for a cleared fault code and nobody to share nests."""
+        """The address of `size` bytes, whose content is undefined but for the control block: no fault, and nobody to ask."""
         if size > self.size:
             self.grow(size)
         self.fault.value = 0
-        self.fork.value = None
+        self.fork.value = self.poll.value = None
+        self.fuel.value = FULL
         return self.address
 
 
@@ -116,7 +131,8 @@ class Pool:
         self.source: Callable[[], bytes] = compile_pool
         self.lock = threading.Lock()
         self.count = 0
-        self.words = (ctypes.c_int64 * 2)()  # for machine code: the address of `pool_launch`, and the helpers asked for
+        # for machine code: the address of `pool_launch`, the helpers asked for, and the address of `pool_poll`
+        self.words = (ctypes.c_int64 * 3)()
         self.library: Any = None
         self.launch: Callable[..., None] | None = None
 
@@ -126,6 +142,7 @@ class Pool:
         self.count = self.words[1] = 0
         if self.launch is not None:
             self.reset()
+            self.main(main_thread())
 
     def load(self) -> None:
         """Put the machine code into memory."""
@@ -133,11 +150,13 @@ class Pool:
 
         library = jit_load(self.source(), EXPORTS)
         self.reset = ctypes.CFUNCTYPE(None)(library["pool_reset"])
+        self.main = ctypes.CFUNCTYPE(None, ctypes.c_int64)(library["pool_main"])
         self.serve = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library["pool_serve"])
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
         self.reset()
+        self.main(main_thread())
         self.library, self.launch = library, kind(library["pool_launch"])
-        self.words[0] = library["pool_launch"]
+        self.words[0], self.words[2] = library["pool_launch"], library["pool_poll"]
 
     def start(self, helpers: int) -> Callable[..., None] | None:
         """Have at least so many helpers; the function that launches.
@@ -167,6 +186,13 @@ class Pool:
         return True
 
 
+def main_thread() -> int:
+    """The thread that runs signal handlers; 0 in a subinterpreter, which does not."""
+    get, get_id = ctypes.pythonapi.PyInterpreterState_Get, ctypes.pythonapi.PyInterpreterState_GetID
+    get.restype, get_id.argtypes, get_id.restype = ctypes.c_void_p, [ctypes.c_void_p], ctypes.c_int64
+    return (threading.main_thread().ident or 0) if get_id(get()) == 0 else 0
+
+
 POOL = Pool()
 
 if hasattr(os, "register_at_fork"):
@@ -186,10 +212,10 @@ def is_short(kernel: NativeKernel, total: int) -> bool:
 
 def run_inline(kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int) -> tuple[int, int] | None:
     """Run every program in this thread; (fault code, linear program id) if one failed."""
+    if POOL.start(0) is not None:
+        return run_launch(kernel, slots, grid, total, arena, helpers=0, chunk=total, sharers=1)
     with ARENAS.at_least(arena) as memory:
-        start = time.perf_counter_ns()
         code = kernel.range(slots, 0, total, *grid, memory.address)
-        kernel.program_ns = (time.perf_counter_ns() - start) / total
         return (code, memory.program.value) if code else None
 
 
@@ -199,32 +225,49 @@ def is_worth_sharing(kernel: NativeKernel) -> bool:
 
 
 def run_shared(
-    kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, threads: int
+    kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, threads: int, waits: bool = False
 ) -> tuple[int, int] | None:
     """Run every program, with helpers; (fault code, linear program id) if one failed.
 
-    With fewer programs than threads the nests of each are shared too; what a program takes without help then stays as it
-    was known, so that the next launch decides the same.
+    With fewer programs than threads the nests of each are shared too. Programs that may wait for each other are not taken
+    several at once, since those of one thread run one after the other.
     """
     sharers = threads if total < threads and is_worth_sharing(kernel) else 1
     helpers = min(threads, total) - 1
-    chunk = max(1, total // ((helpers + 1) * CHUNKS))
+    chunk = 1 if waits else max(1, total // ((helpers + 1) * CHUNKS))
+    if POOL.start(threads - 1) is None:
+        return run_inline(kernel, slots, grid, total, arena)
+    return run_launch(kernel, slots, grid, total, arena, helpers, chunk, sharers)
+
+
+def run_launch(
+    kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, helpers: int, chunk: int, sharers: int
+) -> tuple[int, int] | None:
+    """The same, in the pool's machine code. What a program takes stays as it was known if its nests were shared, so that the
+    next launch decides the same."""
     code = ctypes.cast(kernel.work, ctypes.c_void_p).value  # pyright: ignore[reportArgumentType]
     place = ctypes.cast(ctypes.c_char_p(slots), ctypes.c_void_p).value
     launch = ctypes.create_string_buffer(LAUNCH.pack(code, place, 0, total, chunk, *grid, 0, arena, sharers, 0, 0))
-    start_launch = POOL.start(threads - 1)
-    if start_launch is None:
-        return run_inline(kernel, slots, grid, total, arena)
+    assert POOL.launch is not None, "the pool has been started"
     with ARENAS.at_least(arena) as memory:
         start = time.perf_counter_ns()
-        start_launch(launch, helpers, memory.worker)
+        POOL.launch(launch, helpers, memory.worker)
         took = time.perf_counter_ns() - start
     fault, program, ran = (kind.from_buffer(launch, LAUNCH_PLACES[name]).value for name, kind in RESULTS)
+    if fault == INTERRUPTED:
+        raise_kept(launch)
     if ran and sharers == 1:
         kernel.program_ns = took / ran
     if fault == NO_MEMORY:
         raise no_memory(arena)
     return (fault, program) if fault else None
+
+
+def raise_kept(launch: Any) -> None:
+    """Raise what a signal handler has raised during a launch (`poll_code.py`)."""
+    restore = ctypes.pythonapi.PyErr_Restore
+    restore.argtypes, restore.restype = [ctypes.c_void_p] * 3, None
+    restore(*(ctypes.c_void_p.from_buffer(launch, EXCEPTION + 8 * index).value for index in range(3)))
 
 
 RESULTS = (("fault", ctypes.c_int32), ("program", ctypes.c_int64), ("count", ctypes.c_int64))

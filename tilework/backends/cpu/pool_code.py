@@ -4,6 +4,7 @@
     pool_share(nest, slots, size, step, arena)     the same for a nest of a running program; called by kernels (fork.py)
     pool_serve(worker)                       the life of a helper; never returns
     pool_reset()                             forget everybody, at the start and in a forked child
+    pool_poll(arena, waits), pool_main(thread)     see `poll_code.py`
 
 Work on offer stands in one of JOBS places: a function, its two arguments, and a word with the tickets that are left (high
 half) and the helpers at work (low half). Helpers take a ticket with one compare-and-swap; the owner takes the tickets away
@@ -19,23 +20,34 @@ import struct
 import sys
 
 from tilework.backends.cpu.cores import LINUX_CORES, OTHER_CORES
-from tilework.backends.cpu.interface import COUNT, FAULT, FORK, PROGRAM, SHARERS
+from tilework.backends.cpu.interface import (
+    COUNT,
+    FAULT,
+    FORK,
+    FUEL,
+    FULL,
+    LAUNCHED,
+    NO_MEMORY,
+    POLL,
+    PROGRAM,
+    SHARERS,
+)
+from tilework.backends.cpu.poll_code import OWNER, POLL_CODE, WINDOWS_POLL, posix_poll
 
 JOBS = 32  # launches and nests that can be on offer at the same time
 SPINS = 2000  # looks at a word before a thread sleeps: some ten microseconds
 NEST_CHUNKS = 4  # per thread
-NO_MEMORY = -1  # a fault code: there was none for an arena
 
 LINE = 64  # bytes of a job: its word, the function, two arguments, the owner's core
 CLAIMED, WAITING, ACTIVE, TICKET = 1 << 31, 1 << 30, (1 << 30) - 1, 1 << 32  # parts of a job's word
 
 # code, slots, next program, programs, programs of a chunk, grid, fault, arena bytes, threads that share nests, failed program,
-# programs that the owner ran
-LAUNCH = struct.Struct("<QQqqqiiiiqqqq")
+# programs that the owner ran; then what `poll_code.py` needs
+LAUNCH = struct.Struct("<QQqqqiiiiqqqq80x")
 LAUNCH_PLACES = {"next": 16, "fault": 52, "program": 72, "count": 80}
 WORKER = struct.Struct("<QQQ")  # the arena, its bytes, the block it lies in
 
-EXPORTS = ("pool_launch", "pool_share", "pool_serve", "pool_reset")
+EXPORTS = ("pool_launch", "pool_share", "pool_serve", "pool_reset", "pool_poll", "pool_main")
 # a short wait of the processor: (declaration, call)
 X86_PAUSE = ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()")
 ARM_PAUSE = ("declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)")
@@ -190,7 +202,7 @@ alone:
 """
 
 CLOSE = f"""
-define internal void @close(ptr %job) {{
+define internal void @close(ptr %job, ptr %launch) {{
 entry:
   %nobody = icmp eq ptr %job, null
   br i1 %nobody, label %out, label %withdraw
@@ -221,7 +233,10 @@ check:
   %over = icmp eq i64 %left, 0
   br i1 %over, label %unlock, label %wait
 wait:
-  call void @sleep(ptr @done)
+  call void @sleep_some(ptr @done)
+  call void @give_lock()
+  call i32 @check_signals(ptr %launch)
+  call void @take_lock()
   br label %check
 unlock:
   call void @give_lock()
@@ -380,6 +395,12 @@ work:
   %arena.sharers = getelementptr i8, ptr %arena, i64 {SHARERS}
   %arena.program = getelementptr i8, ptr %arena, i64 {PROGRAM}
   store i32 0, ptr %arena.fault
+  %arena.fuel = getelementptr i8, ptr %arena, i64 {FUEL}
+  %arena.poll = getelementptr i8, ptr %arena, i64 {POLL}
+  %arena.launch = getelementptr i8, ptr %arena, i64 {LAUNCHED}
+  store i32 {FULL}, ptr %arena.fuel
+  store ptr @pool_poll, ptr %arena.poll
+  store ptr %launch, ptr %arena.launch
   %several = icmp sgt i64 %sharers, 1
   %helper = select i1 %several, ptr @pool_share, ptr null
   store ptr %helper, ptr %arena.fork
@@ -400,6 +421,11 @@ out:
 }}
 
 define void @pool_launch(ptr %launch, i64 %helpers, ptr %worker) {{
+  %bytes.at = getelementptr i8, ptr %launch, i64 56
+  %bytes = load i64, ptr %bytes.at
+  %own = call ptr @arena_of(ptr %worker, i64 %bytes)
+  %owner.at = getelementptr i8, ptr %launch, i64 {OWNER}
+  store ptr %own, ptr %owner.at
   %job = call ptr @open(ptr @run_launch, ptr %launch, i64 0, i64 %helpers)
   call void @run_launch(ptr %launch, i64 0, ptr %worker)
   %arena = load ptr, ptr %worker
@@ -407,7 +433,8 @@ define void @pool_launch(ptr %launch, i64 %helpers, ptr %worker) {{
   %count = load i64, ptr %count.at
   %ran.at = getelementptr i8, ptr %launch, i64 80
   store i64 %count, ptr %ran.at
-  call void @close(ptr %job)
+  call void @close(ptr %job, ptr %launch)
+  call void @wait_for_extra(ptr %launch)
   ret void
 }}
 
@@ -423,7 +450,9 @@ define void @pool_share(ptr %nest, ptr %slots, i64 %size, i64 %step, ptr %arena)
   %helpers = sub i64 %threads, 1
   %job = call ptr @open(ptr %nest, ptr %slots, i64 %chunk, i64 %helpers)
   call void %nest(ptr %slots, i64 %chunk, ptr null)
-  call void @close(ptr %job)
+  %launch.at = getelementptr i8, ptr %arena, i64 {LAUNCHED}
+  %launch = load ptr, ptr %launch.at
+  call void @close(ptr %job, ptr %launch)
   ret void
 }}
 """
@@ -432,7 +461,7 @@ define void @pool_share(ptr %nest, ptr %slots, i64 %size, i64 %step, ptr %arena)
 def pool_text(architecture: str, platform: str = sys.platform) -> str:
     """The whole module for a machine; `architecture` is what `platform.machine()` calls it."""
     declaration, pause = PAUSE.get(architecture.lower(), ("", ""))
-    system = WINDOWS if platform == "win32" else POSIX
+    system = WINDOWS + WINDOWS_POLL if platform == "win32" else POSIX + posix_poll(platform)
     cores = LINUX_CORES if platform.startswith("linux") else OTHER_CORES
-    text = declaration + STATE + system + cores + WAKE + OPEN + CLOSE + SERVE + ARENA + RUN
+    text = declaration + STATE + system + cores + WAKE + OPEN + CLOSE + SERVE + ARENA + RUN + POLL_CODE
     return text.replace("$PAUSE", pause)

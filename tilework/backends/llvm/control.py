@@ -108,14 +108,24 @@ class Control:
 
     @contextmanager
     def loop_carrying(
-        self: "Builder", start: Any, end: Any, step: Any, initial: Sequence[Value], *, unroll: int | None = None
+        self: "Builder",
+        start: Any,
+        end: Any,
+        step: Any,
+        initial: Sequence[Value],
+        *,
+        unroll: int | None = None,
+        runs: bool = False,
     ) -> Iterator[Loop]:
-        """A loop with values carried from round to round; `unroll` 1 forbids unrolling, n asks for it."""
+        """A loop with values carried from round to round; `unroll` 1 forbids unrolling, n asks for it.
+
+        `runs` says that there is a first round.
+        """
         if start.__class__ is int and end.__class__ is int:
             start = constant(i64, start)
         start, end = self.pair(start, end)
         step = step if step.__class__ is Value else constant(start.type, step)
-        at_least_once = (
+        at_least_once = runs or (
             start.constant is not None
             and end.constant is not None
             and signed(start.type, start.constant) < signed(end.type, end.constant)
