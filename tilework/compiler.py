@@ -29,6 +29,7 @@ from tilework.runtime import cache
 from tilework.runtime.cache import get_cache_key
 from tilework.runtime.compiled import CompiledKernel, LazyDict, by_stage
 from tilework.runtime.driver import driver
+from tilework.runtime.specialize import python_number
 
 __all__ = [
     "ASTSource",
@@ -81,7 +82,7 @@ class ASTSource:
         self.signature = dict(sorted(signature.items(), key=lambda item: order.get(item[0], len(order))))
         given = constexprs if constexprs is not None else constants or {}
         self.constants = {
-            (order.get(key, key),) if isinstance(key, str) else key if isinstance(key, tuple) else (key,): value
+            (order.get(key, key),) if isinstance(key, str) else key if isinstance(key, tuple) else (key,): python_number(value)
             for key, value in given.items()
         }
         self.attrs = dict(attrs or {})

@@ -1,8 +1,11 @@
 """Launches that take long, or wait: signals, threads for programs that wait for each other, and messages."""
 
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -232,3 +235,31 @@ def test_loops_burn_fuel_in_portions() -> None:
         for n in (0, 1, 9, 20_000):
             kernel(out, n)
             assert out[0] == np.arange(n if looks else 9, dtype=np.float32).cumsum(dtype=np.float32)[-1:].sum()
+
+
+WILD = """
+import sys
+import numpy as np
+import tilework as tw, tilework.language as tl
+
+@tw.jit
+def wild(out, n):
+    tl.store(out + n, 1.0)
+
+out = np.zeros(16, np.float32)
+for _ in range(3):
+    wild[(int(sys.argv[2]),)](out, 3)
+print("ready", flush=True)
+for place in (2**30, 2**31 - 1, -(2**30)):
+    wild[(int(sys.argv[2]),)](out, place)
+"""
+
+
+@pytest.mark.parametrize("grid", ["1", "100"])
+def test_a_wild_store_leaves_a_line(grid: str, tmp_path: Path) -> None:
+    """In a program of its own, since it dies; one program goes through the launcher's machine code, many through the pool."""
+    file = tmp_path / "wild.py"
+    file.write_text(WILD)
+    done = subprocess.run([sys.executable, file, "-", grid], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout == "ready\n" and done.returncode < 0
+    assert done.stderr.startswith("tilework: the kernel wild ") and "TRITON_SANITIZE=1" in done.stderr

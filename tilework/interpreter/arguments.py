@@ -43,7 +43,9 @@ class Arguments:
         self.semantic, self.memory = semantic, memory
 
     def convert(self, param: KernelParam, value: Any) -> Any:
-        """The value of one parameter."""
+        """The value of one parameter; a NumPy scalar is the Python number that it equals."""
+        if isinstance(value, np.generic):
+            value = number if isinstance(number := value.item(), bool | int | float) else value
         if param.is_constexpr:
             return plain(value)
         name = f"argument {param.name!r}"

@@ -265,7 +265,7 @@ def describe(
     code, work = (ctypes.cast(part, ctypes.c_void_p).value or 0 for part in (function.range, function.work))
     record = native.Record(
         len(args), len(kwargs), code, run.interface.arena, ctypes.addressof(cost), work, threads, function.has_forks,
-        ctypes.addressof(POOL.words), run.interface.waits, tuple(g for g, _, _ in chosen), slots,
+        ctypes.addressof(POOL.words), run.interface.waits, function.name_address, tuple(g for g, _, _ in chosen), slots,
     )  # fmt: skip
     watched, hooks = watches(fn, kernel, run, active, kernels, key)
     if any(hooks) or (captured := captured_globals({**(fn._globals or {}), **fn._argument_globals.get(key, {})})) is None:

@@ -188,6 +188,8 @@ def address_rule(arg: Any) -> Callable[[Any], int]:
         return tensor_address
     if specialize.is_array(arg) and specialize.array_rule(arg) is specialize.specialize_ndarray:
         return specialize.fast_array_address
+    if specialize.python_number(arg) is not arg:
+        return int
     if hasattr(arg, "__array_interface__"):
         return specialize.array_address
     return lambda arg: specialize.array_address(as_array(arg))

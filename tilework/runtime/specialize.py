@@ -205,8 +205,18 @@ def specialize_dlpack(arg: Any, is_const: bool, specialize_value: bool, align: b
 
 
 def specialize_numpy_scalar(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
-    """NumPy scalars are not Python numbers; float64 is one (a subclass of float) and never comes here."""
-    return refuse(arg, is_const, specialize_value, align)
+    """A NumPy number is the Python number that it equals, as float64 (a subclass of float, which never comes here) is."""
+    number = python_number(arg)
+    rule = refuse if number is arg else specialize
+    return rule(number, is_const, specialize_value, align)
+
+
+def python_number(value: Any) -> Any:
+    """The Python number that a NumPy scalar equals; anything else as it is."""
+    if not hasattr(value, "__array_interface__") or not hasattr(value, "item") or is_array(value):
+        return value
+    number = value.item()
+    return number if isinstance(number, bool | int | float) else value
 
 
 def refuse(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:

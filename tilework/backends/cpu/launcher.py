@@ -40,6 +40,7 @@ from tilework.backends.cpu.launcher_layout import (
     GUARD,
     HEADER,
     KERNEL,
+    KERNEL_NAME,
     KEYWORDS,
     META,
     MOST_SLOTS,
@@ -245,7 +246,12 @@ def write_inline(module: Module) -> None:
     b.store(num(1), b.gep(launch, LAUNCH_PLACES["next"]))  # nobody is to begin
     b.store(scratch.arena, b.gep(launch, OWNER))
     b.store(constant(i32, FULL), b.gep(scratch.arena, FUEL))
-    b.store(b.at(b.at(record, POOL, ptr), 16, ptr), b.gep(scratch.arena, POLL))
+    pool = b.at(record, POOL, ptr)
+    b.store(b.at(pool, 16, ptr), b.gep(scratch.arena, POLL))
+    running = b.at(pool, 24, ptr)
+    has_pool = b.is_object(running)
+    with b.if_(has_pool):
+        b.store(b.at(record, KERNEL_NAME, ptr), running)
     b.store(launch, b.gep(scratch.arena, LAUNCHED))
     start = b.call("now", i64, [])
     extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
@@ -253,6 +259,8 @@ def write_inline(module: Module) -> None:
     took = b.sub(b.call("now", i64, []), start)
     b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), programs), cost)
     program = b.at(scratch.arena, PROGRAM)
+    with b.if_(has_pool):
+        b.store(NULL, running)
     with b.if_(b.is_object(thread)):
         b.api("PyEval_RestoreThread", thread, result=void)
     give_scratch(b, scratch)
@@ -340,8 +348,9 @@ def write_shared(module: Module) -> None:
     b.fill(launch, 0, LAUNCH.size)
     extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
     values = [b.at(record, WORK, ptr), slots, num(0), total, chunk, *extent, constant(i32, 0), scratch.size]
-    values += [b.select(forks, threads, num(1)), num(0), num(0)]
-    for place, value in zip((0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 64, 72, 80), values, strict=True):
+    values += [b.select(forks, threads, num(1)), num(0), num(0), b.at(record, KERNEL_NAME)]
+    places = (0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 64, 72, 80, LAUNCH_PLACES["name"])
+    for place, value in zip(places, values, strict=True):
         b.store(value, b.gep(launch, place))
     for place, value in enumerate((scratch.arena, scratch.size, num(0))):
         b.store(value, b.gep(worker, 8 * place))

@@ -26,9 +26,9 @@ KERNEL, KEYWORDS, WATCHED, CONTENTS, TYPES, EXPECTED, RECORD, FAULT_CALL, SHARED
 
 MOST_SLOTS = 64
 
-# positional, keywords, slots, code, arena, cost, offset of the slots; code of a thread, threads, shared nests, pool, waits
-HEADER = struct.Struct("<12q")
-WORK, THREADS, FORKS, POOL, WAITS = 56, 64, 72, 80, 88  # places of the last five
+# positional, keywords, slots, code, arena, cost, offset of the slots; code of a thread, threads, shared nests, pool, waits, name
+HEADER = struct.Struct("<13q")
+WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = 56, 64, 72, 80, 88, 96  # places of the last six
 MISSING = ...  # what is watched instead of a value: that a dictionary does not have the key
 GUARD = struct.Struct("<qqqiiii")  # function, low, high, mode, slot, stored, alignment mask
 
@@ -52,8 +52,8 @@ class Record(NamedTuple):
     """The numbers of an entry. `cost` is the address of a double, the nanoseconds that one program took last time.
 
     `work` is the code that each thread of a large grid runs, `forks` whether its nests can be shared (`fork.py`), and
-    `pool` the address of two words: that of `pool_launch`, or 0 before the pool is there, and how many helpers it was
-    asked for. Programs that may wait for each other (`waits`) run in threads of their own, and never with the GIL.
+    `pool` the address of words: that of `pool_launch`, or 0 before the pool is there, how many helpers it was asked for, the
+    addresses of `pool_poll` and of the word that holds the `name` of the kernel that is running. Programs that may wait for each other (`waits`) run in threads of their own, and never with the GIL.
     """
 
     positional: int
@@ -66,6 +66,7 @@ class Record(NamedTuple):
     forks: bool
     pool: int
     waits: bool
+    name: int
     guards: tuple[Guard, ...]
     slots: bytes  # of arguments that are not given: the rest is overwritten
 
@@ -73,6 +74,6 @@ class Record(NamedTuple):
         """As the machine code reads it."""
         offset = HEADER.size + GUARD.size * len(self.guards)
         numbers = (self.positional, self.keywords, len(self.slots) // 8, self.code, self.arena, self.cost, offset)
-        numbers += (self.work, self.threads, int(self.forks), self.pool, int(self.waits))
+        numbers += (self.work, self.threads, int(self.forks), self.pool, int(self.waits), self.name)
         guards = [GUARD.pack(*guard[:5], int(guard.stored), guard.mask) for guard in self.guards]
         return HEADER.pack(*numbers) + b"".join(guards) + self.slots

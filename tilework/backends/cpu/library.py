@@ -29,6 +29,11 @@ class NativeKernel:
     work: Callable[..., int]
     has_forks: bool = False  # whether it has nests that threads can share, see `fork.py`
     program_ns: float | None = None  # what one program took last time; None before the first launch
+    name: Any = None  # a C string
+
+    @property
+    def name_address(self) -> int:
+        return ctypes.addressof(self.name) if self.name is not None else 0
 
 
 def load(data: bytes, name: str) -> NativeKernel:
@@ -38,4 +43,5 @@ def load(data: bytes, name: str) -> NativeKernel:
     imports = {PRINT_SYMBOL: print_address()} if PRINT_SYMBOL.encode() in data else {}
     library = jit_load(data, (f"{name}_range", f"{name}_work"), imports)
     has_forks = FORK_SYMBOL.encode() in data
-    return NativeKernel(library, RANGE(library[f"{name}_range"]), WORK(library[f"{name}_work"]), has_forks)
+    code, work = RANGE(library[f"{name}_range"]), WORK(library[f"{name}_work"])
+    return NativeKernel(library, code, work, has_forks, name=ctypes.create_string_buffer(name.encode()))

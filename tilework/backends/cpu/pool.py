@@ -131,8 +131,9 @@ class Pool:
         self.source: Callable[[], bytes] = compile_pool
         self.lock = threading.Lock()
         self.count = 0
-        # for machine code: the address of `pool_launch`, the helpers asked for, and the address of `pool_poll`
-        self.words = (ctypes.c_int64 * 3)()
+        # for machine code: the address of `pool_launch`, the helpers asked for, the address of `pool_poll`, and that of the
+        # word that names the kernel that is running
+        self.words = (ctypes.c_int64 * 4)()
         self.library: Any = None
         self.launch: Callable[..., None] | None = None
 
@@ -156,7 +157,9 @@ class Pool:
         self.reset()
         self.main(main_thread())
         self.library, self.launch = library, kind(library["pool_launch"])
-        self.words[0], self.words[2] = library["pool_launch"], library["pool_poll"]
+        self.words[3], self.words[2] = library["running"], library["pool_poll"]
+        self.words[0] = library["pool_launch"]
+        ctypes.CFUNCTYPE(None)(library["pool_watch"])()
 
     def start(self, helpers: int) -> Callable[..., None] | None:
         """Have at least so many helpers; the function that launches.
@@ -248,6 +251,7 @@ def run_launch(
     code = ctypes.cast(kernel.work, ctypes.c_void_p).value  # pyright: ignore[reportArgumentType]
     place = ctypes.cast(ctypes.c_char_p(slots), ctypes.c_void_p).value
     launch = ctypes.create_string_buffer(LAUNCH.pack(code, place, 0, total, chunk, *grid, 0, arena, sharers, 0, 0))
+    ctypes.c_void_p.from_buffer(launch, LAUNCH_PLACES["name"]).value = kernel.name_address
     assert POOL.launch is not None, "the pool has been started"
     with ARENAS.at_least(arena) as memory:
         start = time.perf_counter_ns()

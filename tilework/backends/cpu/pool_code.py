@@ -5,6 +5,7 @@
     pool_serve(worker)                       the life of a helper; never returns
     pool_reset()                             forget everybody, at the start and in a forked child
     pool_poll(arena, waits), pool_main(thread)     see `poll_code.py`
+    pool_watch()                             see `crash_code.py`
 
 Work on offer stands in one of JOBS places: a function, its two arguments, and a word with the tickets that are left (high
 half) and the helpers at work (low half). Helpers take a ticket with one compare-and-swap; the owner takes the tickets away
@@ -20,6 +21,7 @@ import struct
 import sys
 
 from tilework.backends.cpu.cores import LINUX_CORES, OTHER_CORES
+from tilework.backends.cpu.crash_code import NO_WATCH, RUNNING, WATCH
 from tilework.backends.cpu.interface import (
     COUNT,
     FAULT,
@@ -43,11 +45,11 @@ CLAIMED, WAITING, ACTIVE, TICKET = 1 << 31, 1 << 30, (1 << 30) - 1, 1 << 32  # p
 
 # code, slots, next program, programs, programs of a chunk, grid, fault, arena bytes, threads that share nests, failed program,
 # programs that the owner ran; then what `poll_code.py` needs
-LAUNCH = struct.Struct("<QQqqqiiiiqqqq80x")
-LAUNCH_PLACES = {"next": 16, "fault": 52, "program": 72, "count": 80}
+LAUNCH = struct.Struct("<QQqqqiiiiqqqq88x")
+LAUNCH_PLACES = {"next": 16, "fault": 52, "program": 72, "count": 80, "name": 168}
 WORKER = struct.Struct("<QQQ")  # the arena, its bytes, the block it lies in
 
-EXPORTS = ("pool_launch", "pool_share", "pool_serve", "pool_reset", "pool_poll", "pool_main")
+EXPORTS = ("pool_launch", "pool_share", "pool_serve", "pool_reset", "pool_poll", "pool_main", "pool_watch", "running")
 # a short wait of the processor: (declaration, call)
 X86_PAUSE = ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()")
 ARM_PAUSE = ("declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)")
@@ -426,6 +428,10 @@ define void @pool_launch(ptr %launch, i64 %helpers, ptr %worker) {{
   %own = call ptr @arena_of(ptr %worker, i64 %bytes)
   %owner.at = getelementptr i8, ptr %launch, i64 {OWNER}
   store ptr %own, ptr %owner.at
+  %name.at = getelementptr i8, ptr %launch, i64 {LAUNCH_PLACES["name"]}
+  %name = load ptr, ptr %name.at
+  %outer = load atomic ptr, ptr @running monotonic, align 8
+  store atomic ptr %name, ptr @running monotonic, align 8
   %job = call ptr @open(ptr @run_launch, ptr %launch, i64 0, i64 %helpers)
   call void @run_launch(ptr %launch, i64 0, ptr %worker)
   %arena = load ptr, ptr %worker
@@ -435,6 +441,7 @@ define void @pool_launch(ptr %launch, i64 %helpers, ptr %worker) {{
   store i64 %count, ptr %ran.at
   call void @close(ptr %job, ptr %launch)
   call void @wait_for_extra(ptr %launch)
+  store atomic ptr %outer, ptr @running monotonic, align 8
   ret void
 }}
 
@@ -463,5 +470,6 @@ def pool_text(architecture: str, platform: str = sys.platform) -> str:
     declaration, pause = PAUSE.get(architecture.lower(), ("", ""))
     system = WINDOWS + WINDOWS_POLL if platform == "win32" else POSIX + posix_poll(platform)
     cores = LINUX_CORES if platform.startswith("linux") else OTHER_CORES
-    text = declaration + STATE + system + cores + WAKE + OPEN + CLOSE + SERVE + ARENA + RUN + POLL_CODE
+    crash = RUNNING + (NO_WATCH if platform == "win32" else WATCH)
+    text = declaration + STATE + system + cores + WAKE + OPEN + CLOSE + SERVE + ARENA + RUN + POLL_CODE + crash
     return text.replace("$PAUSE", pause)
