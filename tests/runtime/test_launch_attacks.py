@@ -226,7 +226,7 @@ BAD_INPUTS: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
     "a list": (lambda x: [1.0], TypeError, "failed to specialize argument of type: list"),
     "bytes": (lambda x: b"abc", TypeError, "failed to specialize argument of type: bytes"),
     "a string": (lambda x: "abc", TypeError, "failed to specialize argument of type: str"),
-    "a NumPy integer": (lambda x: np.int32(1), TypeError, "failed to specialize argument of type: int32"),
+    "a NumPy number that Python compares with nothing": (lambda x: np.complex64(1), TypeError, "argument of type: complex64"),
     "a complex number": (lambda x: 1j, TypeError, "failed to specialize argument of type: complex"),
     "a class": (lambda x: np.float32, TypeError, "failed to specialize argument of type: type"),
     "a list in a tuple": (lambda x: ((1, [2]),), TypeError, "failed to specialize argument of type: list"),

@@ -99,7 +99,7 @@ def test_constexpr_and_functions_are_constants() -> None:
     assert specialize(helper) == ("constexpr", helper.cache_key)
 
 
-@pytest.mark.parametrize("value", ["text", [1, 2], np.int32(3), np.float32(3), object()])
+@pytest.mark.parametrize("value", ["text", [1, 2], np.complex64(3), np.datetime64("2000"), object()])
 def test_other_objects_are_refused(value: object) -> None:
     with pytest.raises(TypeError, match="failed to specialize argument of type"):
         specialize(value)

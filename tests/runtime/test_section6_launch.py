@@ -331,7 +331,7 @@ def test_6_4_integers_that_no_type_holds(value: int) -> None:
         fill[(1,)](np.zeros(4, "f4"), 1.0, value)
 
 
-@pytest.mark.parametrize("value", ["text", [1], {}, np.int32(3), object()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("value", ["text", [1], {}, np.complex64(3), object()], ids=lambda value: type(value).__name__)
 def test_6_4_what_has_no_type(value: Any) -> None:
     name = type(value).__name__
     with pytest.raises(TypeError, match=rf"failed to specialize argument of type.*{name}"):

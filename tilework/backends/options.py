@@ -8,6 +8,7 @@ target reads those that mean something to it.
 
 import hashlib
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from operator import index
@@ -65,6 +66,7 @@ class CompileOptions:
     def of(cls, settings: Mapping[str, Any], **derived: Any) -> "CompileOptions":
         """Options from launch keywords; None means not given, an unknown name is a KeyError."""
         known = {option.name for option in fields(cls)}
+        settings = without_foreign(settings, derived.get("backend_name", cls.backend_name))
         for name in settings:
             if name not in known:
                 raise OptionError(f"Keyword argument {name} was specified but unrecognised{did_you_mean(name, known)}")
@@ -85,6 +87,29 @@ class CompileOptions:
             if path is not None and Path(path).is_file():
                 digest.update(Path(path).read_bytes())
         return digest.hexdigest()
+
+
+AMD_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm", "schedule_hint")
+_warned: set[str] = set()
+
+
+def without_foreign(settings: Mapping[str, Any], backend: str) -> Mapping[str, Any]:
+    """Options that only other devices have are left out, with one warning each; autotuned kernels often name them.
+
+    A number of blocks that work together stays, and means nothing on the CPU.
+    """
+    ignored = {name: "AMD GPUs" for name in AMD_OPTIONS if name in settings}
+    blocks = settings.get("num_ctas")
+    if backend == "cpu" and isinstance(blocks, int) and blocks != 1:
+        ignored["num_ctas"] = "NVIDIA GPUs"
+    if not ignored:
+        return settings
+    for name, owner in ignored.items():
+        if name not in _warned:
+            _warned.add(name)
+            text = f"the option {name}={settings[name]!r} is for {owner}: the target {backend} ignores it"
+            warnings.warn(text, stacklevel=2)
+    return {name: value for name, value in settings.items() if name not in AMD_OPTIONS}
 
 
 def capability_of(arch: str) -> int:

@@ -15,6 +15,9 @@ from tilework.runtime.launcher import HIDDEN, Extent, Launcher, Scratch, refuse_
 from tilework.runtime.pack import packer
 
 
+REGISTERS = 32  # of a kernel, for programs that compute from it how many of them run at once
+
+
 class CpuUtils:
     """What the runtime asks a driver about devices and binaries."""
 
@@ -38,11 +41,11 @@ class CpuUtils:
             from tilework.backends.cpu.library import load
 
             kernel = load(binary, name)
-            return kernel, kernel, 0, 0, 1 << 30
+            return kernel, kernel, REGISTERS, 0, 1 << 30
         from tilework.ir.parser import parse_module
 
         module = parse_module(binary, f"{name}.ttir")
-        return module, module, 0, 0, 1 << 30
+        return module, module, REGISTERS, 0, 1 << 30
 
     def set_printf_fifo_size(self, size: int) -> None:
         """Nothing to do: what kernels print on the host is written when they print it, and never lost."""

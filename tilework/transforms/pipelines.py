@@ -12,8 +12,10 @@ LEGACY_TTIR_PIPELINE: list[str] = [  # Triton 3.0, for walk-through documents
 ]
 
 
-def ttir_pipeline(capability: int | None) -> list[str]:
+def ttir_pipeline(capability: int | None, finds_races: bool = False) -> list[str]:
     """The passes over TTIR for a GPU of compute `capability` (90 for sm_90), or None for a target without TMA.
+
+    Who looks for races must see which loads the user has made volatile.
 
     >>> ttir_pipeline(90)[:3]
     ['inline', 'tt-spin-loads', 'triton-rewrite-tensor-pointer']
@@ -21,7 +23,7 @@ def ttir_pipeline(capability: int | None) -> list[str]:
     has_descriptors = capability is not None and capability // 10 >= 9
     return [
         "inline",
-        "tt-spin-loads",
+        *([] if finds_races else ["tt-spin-loads"]),
         "triton-rewrite-tensor-pointer",
         "triton-remake-carried-descriptors" if has_descriptors else "triton-rewrite-tensor-descriptor-to-pointer",
         "canonicalize",

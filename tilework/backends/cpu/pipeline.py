@@ -44,7 +44,7 @@ class CpuBackend:
         self.binary_ext = "obj" if device() == "native" else "ttir"
 
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
-        """Options; those about warps and clusters are accepted and mean nothing here."""
+        """Options; those about warps are accepted and mean nothing here, a cluster is ignored with a warning."""
         return CompileOptions.of(settings, backend_name="cpu", warp_size=1, arch=platform.machine())
 
     def binary_after(self, stage: str, options: CompileOptions) -> str:
@@ -56,20 +56,23 @@ class CpuBackend:
         from tilework.transforms.pipelines import ttir_pipeline
 
         return {
-            "ttir": lambda module: run_passes(module, ttir_pipeline(None)),
+            "ttir": lambda module: run_passes(module, ttir_pipeline(None, options.sanitize == "race")),
             "ttcir": lambda module: tile_loops(module, options.sanitize),
             "llir": lambda module: llvm_text(module, options.enable_fp_fusion),
             "obj": object_code,
         }
 
     def metadata(self, stage: str, text: str) -> dict[str, Any]:
-        """What the launcher must know about a kernel, from the text of a stage."""
+        """What the launcher must know about a kernel, from the text of a stage.
+
+        There is no shared memory; programs that divide by the bytes of it, as by `n_regs`, find a number to divide by.
+        """
         if stage != "llir":
-            return {}
+            return {"shared": 1}
         from tilework.backends.cpu.interface import Interface
 
         interface = Interface.read(text)
-        return {"name": interface.name, "interface": asdict(interface)}
+        return {"name": interface.name, "interface": asdict(interface), "shared": 1}
 
     def hash(self) -> str:
         """The compiler behind the stages, and the machine that object code is for."""

@@ -1,0 +1,105 @@
+"""Programs written for other devices run unchanged: NumPy numbers as arguments, options of other backends, occupancy."""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework as tw
+import tilework.language as tl
+from tests.runtime.emulated_cuda import emulated_cuda
+from tilework import cuda_tools
+from tilework.backends import options
+from tilework.runtime.cuda_device import DeviceArray
+from tilework.runtime.driver import driver
+from tilework.runtime.specialize import specialize
+
+
+def line(out, n, s, b, wide: tl.int64, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.where(b, i * n + s + wide, -1.0))
+
+
+compiled = tw.jit(line)
+NUMBERS = [np.int32(4), np.int32(16), np.int32(1), np.int64(-(2**40)), np.uint8(3), np.int16(-5)]
+FLOATS = [np.float32(0.5), np.float16(0.25), np.float64(3)]
+
+
+def check(kernel: Any, out: Any, read: Any = np.asarray) -> None:
+    for n in (*NUMBERS, 7):
+        for s in FLOATS:
+            flag = np.bool_(n > 2)
+            kernel[(1,)](out, n, s, flag, np.int8(2), BLOCK=np.int64(16))
+            wanted = np.where(flag, np.arange(16) * float(n) + float(s) + 2, -1.0)
+            np.testing.assert_allclose(read(out), wanted.astype(np.float32))
+
+
+def test_numpy_numbers_are_python_numbers() -> None:
+    """On the CPU: again and again, so that the machine code of the launcher sees Python's numbers and NumPy's in turn."""
+    for _ in range(2):
+        check(compiled, np.zeros(16, np.float32))
+        compiled[(1,)](np.zeros(16, np.float32), 4, 0.5, True, 2, BLOCK=16)
+
+
+def test_numpy_numbers_in_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    check(tw.jit(line), np.zeros(16, np.float32))
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(cuda_tools, "find_tool", lambda *args: None)  # no ptxas: the driver gets PTX
+    with emulated_cuda():
+        yield
+
+
+@pytest.mark.usefixtures("cuda")
+def test_numpy_numbers_on_a_gpu() -> None:
+    check(tw.jit(line), DeviceArray.of(np.zeros(16, np.float32)), lambda out: out.numpy())
+
+
+def test_numpy_numbers_are_specialised() -> None:
+    for number in (*NUMBERS, *FLOATS, np.bool_(True), np.uint64(2**63)):
+        assert specialize(number) == specialize(number.item())
+    assert specialize(np.array(3, np.int32))[0] == "*i32"
+    with pytest.raises(TypeError, match="complex64"):
+        specialize(np.complex64(1))
+
+
+def test_options_of_other_devices_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one warning per option; an option that nobody has is an error."""
+    monkeypatch.setattr(options, "_warned", set())
+    out = np.zeros(16, np.float32)
+    with pytest.warns(UserWarning) as seen:
+        for scale in (1.0, 2.0):
+            compiled[(1,)](out, 3, scale, True, 0, BLOCK=16, matrix_instr_nonkdim=16, waves_per_eu=2, num_ctas=2)
+            compiled[(1,)](out, 3, scale, True, 0, BLOCK=8, kpack=1, waves_per_eu=3)
+    texts = [str(warning.message) for warning in seen]
+    for name in ("matrix_instr_nonkdim", "waves_per_eu", "num_ctas", "kpack"):
+        assert sum(f"option {name}=" in text for text in texts) == 1
+    assert out[3] == 11
+    with pytest.raises(KeyError, match="waves_per_ue"):
+        compiled[(1,)](out, 3, 1.0, True, 0, BLOCK=16, waves_per_ue=2)
+
+
+@pytest.mark.usefixtures("cuda")
+def test_options_of_amd_on_nvidia(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "_warned", set())
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        out = DeviceArray.of(np.zeros(16, np.float32))
+        tw.jit(line)[(1,)](out, 3, 1.0, True, 0, BLOCK=16, kpack=2)
+    assert any("option kpack=2 is for AMD GPUs" in str(warning.message) for warning in seen)
+    assert out.numpy()[3] == 10
+
+
+def test_occupancy_can_be_computed() -> None:
+    """As the tutorials do it."""
+    kernel = compiled.warmup(np.zeros(16, np.float32), 3, 1.0, True, 0, BLOCK=16, grid=(1,))
+    kernel._init_handles()
+    facts = driver.active.utils.get_device_properties(0)
+    by_registers = facts["max_num_regs"] // (kernel.n_regs * facts["warpSize"] * kernel.metadata.num_warps)
+    assert min(by_registers, facts["max_shared_mem"] // kernel.metadata.shared) >= 1
+    assert kernel.n_spills == 0
