@@ -7,7 +7,8 @@ from math import prod
 
 from tests.drawn.expressions import Shape, Value, clamped, unknown
 from tests.drawn.kernels import CPU
-from tests.drawn.memory_statements import ATOMIC, MemoryStatements
+from tests.drawn.memory_statements import ATOMIC
+from tests.drawn.order_statements import OrderStatements
 from tests.drawn.rules import (
     BF16,
     FP8E4B8,
@@ -29,7 +30,7 @@ from tests.drawn.rules import (
 DOTS = ((FP16, FP32), (FP16, FP16), (BF16, FP32), (FP32, FP32), (FP64, FP64), (INT8, INT32))
 
 
-class LibraryStatements(MemoryStatements):
+class LibraryStatements(OrderStatements):
     """See the module docstring."""
 
     @property

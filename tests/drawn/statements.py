@@ -13,6 +13,7 @@ STRAIGHT = (
     *(("sorted_values", 1), ("largest_values", 1), ("random_numbers", 1), ("softmaxed", 1), ("whole_reduction", 1)),
     *(("running_first", 1), ("call_apart_on_memory", 1), ("mapped", 1), ("masked_atomic", 2), ("swap_tiles", 1)),
     *(("gathered_elsewhere", 1), ("counted_with_mask", 1), ("reduced_with_nan", 2), ("product_of_types", 2)),
+    *(("barrier", 1), ("volatile_read", 2), ("locked", 2), ("awaited", 2)),
 )
 NESTED = (("branch", 6), ("counted_loop", 6), ("unrolled_loop", 2), ("bounded_while", 4), ("memory_loop", 2), ("twins", 3))
 
