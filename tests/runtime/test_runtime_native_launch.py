@@ -412,10 +412,10 @@ def test_it_can_be_turned_off(tmp_path: Path) -> None:
 
 
 def test_the_record_is_what_the_machine_code_reads() -> None:
-    assert launcher_layout.HEADER.size == 88 and launcher_layout.GUARD.size == 40
+    assert launcher_layout.HEADER.size == 104 and launcher_layout.GUARD.size == 40
     record = launcher_layout.Record(
-        1, 0, 11, 64, 22, 44, 2, True, 55, (launcher_layout.Guard(33, -1, 1, 2, 0, True),), b"12345678"
+        1, 0, 11, 64, 22, 44, 2, True, 55, False, 66, (launcher_layout.Guard(33, -1, 1, 2, 0, True),), b"12345678"
     )
     data = record.pack()
-    assert launcher_layout.HEADER.unpack_from(data) == (1, 0, 1, 11, 64, 22, 128, 44, 2, 1, 55)
-    assert launcher_layout.GUARD.unpack_from(data, 88) == (33, -1, 1, 2, 0, 1, 0) and data[128:] == b"12345678"
+    assert launcher_layout.HEADER.unpack_from(data) == (1, 0, 1, 11, 64, 22, 144, 44, 2, 1, 55, 0, 66)
+    assert launcher_layout.GUARD.unpack_from(data, 104) == (33, -1, 1, 2, 0, 1, 0) and data[144:] == b"12345678"
