@@ -14,7 +14,6 @@ from tilework.runtime.evaluate import EvaluatorLauncher
 from tilework.runtime.launcher import HIDDEN, Extent, Launcher, Scratch, refuse_negated
 from tilework.runtime.pack import packer
 
-
 REGISTERS = 32  # of a kernel, for programs that compute from it how many of them run at once
 
 
