@@ -35,3 +35,9 @@ def turned(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     for k in range(0, n):
         x = tl.load(x_ptr + k * BLOCK * BLOCK + rows * BLOCK + columns)
         tl.store(y_ptr + k * BLOCK * BLOCK + columns * BLOCK + rows, x)
+
+
+@tilework.jit
+def masked(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, offsets < n).to(tl.int8), offsets < n)

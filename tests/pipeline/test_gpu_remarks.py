@@ -40,7 +40,7 @@ def test_an_access_with_a_stride(capsys: pytest.CaptureFixture[str]) -> None:
     (found,) = remarks("strided", {"x_ptr": "*fp32", "y_ptr": "*fp32", "stride": "i32"}, capsys)
     number = line_of("offsets * stride")
     assert found[0].startswith(f"{slow_kernels.__file__}:{number}:")
-    assert "remark: this load is not coalesced: a warp reads 4 bytes in a row, a memory sector has 32" in found[0]
+    assert "this load is not coalesced: a warp reads 4 bytes in a row, a memory sector has 32" in found[0]
     assert "Neighbouring elements are not known to be next to each other in memory" in found[0]
     assert found[1].endswith(f"| {LINES[number - 1]}") and found[2].rstrip().endswith("^")
 
@@ -80,7 +80,10 @@ def test_nothing_is_said_about_good_code_or_without_the_knob(capsys: pytest.Capt
     lower(source, GPUTarget("cuda", 90, 32), ["ttgir"])
     assert capsys.readouterr().err == ""
     good = ASTSource(
-        slow_kernels.unaligned, {**types, "BLOCK": "constexpr", "start": "constexpr"}, {"BLOCK": 1024, "start": 0}
+        slow_kernels.unaligned,
+        {**types, "BLOCK": "constexpr", "start": "constexpr"},
+        {"BLOCK": 1024, "start": 0},
+        {(index,): [["tt.divisibility", 16]] for index in range(2)},
     )
     del good.signature["stride"]
     with knobs.compilation.scope():
@@ -103,3 +106,11 @@ def test_opt_prints_remarks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     )
     assert main(command) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_an_access_that_is_not_vectorized(capsys: pytest.CaptureFixture[str]) -> None:
+    """The numbers are those of the reference compiler: what the pointers allow, and what the mask leaves."""
+    found = remarks("masked", {"x_ptr": "*fp32", "y_ptr": "*i8", "n": "i32"}, capsys, num_warps=1)
+    texts = [remark[0].partition(": remark: ")[2] for remark in found]
+    assert texts[0] == "Warning: vectorization fails vec = 1 origin vec = 4 numElems = 32 mask is 1"
+    assert texts[1].startswith("Warning: vectorization fails vec = 1 origin vec = 16 elemsPerThread = 32 mask is 1. ")

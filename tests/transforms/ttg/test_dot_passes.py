@@ -73,7 +73,7 @@ def remarks_of(text: str) -> list[str]:
         (dot(90, 4, 64, 64, 32, "f16", "f32"), []),
         (
             dot(90, 4, 64, 64, 32, "f64", "f64"),
-            ["MMA version 3 (wgmma) cannot be used for this dot: it does not multiply f64 and f64"],
+            ["wgmma cannot be used for this dot: it does not multiply f64 and f64"],
         ),
         (dot(90, 2, 64, 64, 32, "f16", "f32"), ["groups of 4 warps, but num_warps is 2"]),
         (dot(90, 4, 32, 64, 32, "f16", "f32"), ["M must be a multiple of 64, but is 32"]),
@@ -83,7 +83,7 @@ def remarks_of(text: str) -> list[str]:
         (dot(90, 4, 64, 64, 32, "f8E5M2", "f16"), ["the right operand is not contiguous along K"]),
         (
             dot(90, 4, 64, 64, 32, "f32", "f32"),
-            ["(wgmma) cannot be used for this dot: f32 needs", "(mma.sync) cannot be used", "does not use tensor cores"],
+            ["wgmma cannot be used for this dot: f32 needs", "mma.sync cannot be used", "does not use tensor cores"],
         ),
         (dot(80, 4, 64, 64, 32, "i64", "i64"), ["it does not multiply i64 and i64", "does not use tensor cores"]),
         (dot(80, 4, 64, 64, 32, "f16", "f64"), ["it does not accumulate f16 in f64", "does not use tensor cores"]),

@@ -49,7 +49,7 @@ from tilework.transforms.ttg.mma_choice import (
 from tilework.transforms.ttg.operand_width import k_width
 from tilework.transforms.ttg.remarks import remark, warning
 
-INSTRUCTIONS = {3: "MMA version 3 (wgmma)", 2: "MMA version 2 (mma.sync)"}
+INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
 DOTS = (tt.DotOp, tt.DotScaledOp)
 WITH_FP8 = (89, 120)  # capabilities whose mma.sync multiplies fp8
 
@@ -86,7 +86,12 @@ def accelerate(op: Operation, target: int, allowed: Sequence[int]) -> None:
             mma = encoding(version, dot)
             (to_group_dot if version == 3 else to_warp_dot)(dot, mma)
             return
-        remark(op, f"{INSTRUCTIONS[version]} cannot be used for this dot: {reason}")
+        remark(
+            op,
+            f"MMA version {version} acceleration not applied due to unsupported shapes or data types. "
+            f"{INSTRUCTIONS[version]} cannot be used for this dot: {reason}",
+            f"Target compute capability ({target}) supports MMA v{version}.",
+        )
     remark(op, f"this dot does not use tensor cores{'' if target >= 80 else f': sm_{target} has none that are known'}")
 
 

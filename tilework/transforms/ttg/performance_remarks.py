@@ -4,13 +4,16 @@
                     elements are not known to be next to each other in memory
 
     access not coalesced      the threads of a warp touch runs of bytes shorter than a sector
-    narrow access             a thread has several elements and reads them one by one, less than 4 bytes at a time
+    vectorization fails       a thread has several elements and reads them one by one: the pointers would allow `origin vec`
+                              at a time, the mask `mask` (-1 without a mask)
+    narrow access             what a thread reads at a time is less than 4 bytes
     conversion in a loop      a change of layout that goes through shared memory, in every iteration
 
 Dots that do not use tensor cores and loops that are not pipelined are told by the passes that decide it. All go through
 `remarks.remark`: nothing is computed unless somebody listens. Stage: TTGIR. Cost: AxisInfo, and one walk.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -24,14 +27,16 @@ from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
-from tilework.layouts.encodings import Blocked, DotOperand, Linear, NvidiaMma, Slice
+from tilework.layouts.encodings import DISTRIBUTED, Blocked, DotOperand, Linear, NvidiaMma, Slice
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import elems_per_thread
+from tilework.layouts.queries import contig_per_thread, elems_per_thread, order, total_elems_per_thread
 from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_access
 from tilework.transforms.ttg.remarks import is_heard, remark
 
 SECTOR_BYTES = 32
 WORD_BYTES = 4
+WIDEST_BITS = 128
+COUNTED: dict[type[Operation], str] = {tt.LoadOp: "numElems", tt.StoreOp: "elemsPerThread"}
 VERBS: dict[type[Operation], tuple[str, str]] = {
     tt.LoadOp: ("load", "reads"),
     tt.StoreOp: ("store", "writes"),
@@ -53,12 +58,30 @@ class PerformanceRemarksPass(ModulePass):
         facts = axis_info(op)
         for inner in op.walk():
             if (access := pointer_access(inner)) is not None:
-                remark_access(access, facts)
+                reasons = [*scalar_access(access, facts), *slow_access(access, facts)]
+                if reasons:
+                    remark(inner, ". ".join(reasons))
             elif type(inner) is ttg.ConvertLayoutOp:
                 remark_conversion(inner)
 
 
-def remark_access(access: Access, facts: AxisFacts) -> None:
+def scalar_access(access: Access, facts: AxisFacts) -> Iterator[str]:
+    """Whether a thread moves its elements one by one, in the words and numbers of code generation."""
+    encoding = encoding_of(access.type)
+    if type(access.op) not in COUNTED or not isinstance(encoding, DISTRIBUTED):
+        return
+    shape = shape_of(access.type)
+    dims, count = order(encoding, shape), total_elems_per_thread(encoding, shape)
+    width = facts.contiguity(access.pointers, dims, contig_per_thread(encoding, shape))
+    origin = min(WIDEST_BITS // access.bits, width)
+    mask = access_mask(access.op)
+    masked = -1 if mask is None else facts.mask_alignment(mask, dims)
+    if count > 1 and (origin == 1 or masked == 1):
+        numbers = f"vec = 1 origin vec = {origin} {COUNTED[type(access.op)]} = {count} mask is {masked}"
+        yield f"Warning: vectorization fails {numbers}"
+
+
+def slow_access(access: Access, facts: AxisFacts) -> Iterator[str]:
     """Compare what a warp touches at once with what memory moves at once."""
     noun, verb = VERBS[type(access.op)]
     dim, size = contiguity_order(facts, access)[0], max(access.bits // 8, 1)
@@ -75,10 +98,10 @@ def remark_access(access: Access, facts: AxisFacts) -> None:
             else f"The tile has only {shape_of(access.type)[dim]} elements along dimension {dim}"
         )
         text = f"a warp {verb} {run} bytes in a row, a memory sector has {SECTOR_BYTES}. {reason}"
-        remark(access.op, f"this {noun} is not coalesced: {text}")
+        yield f"this {noun} is not coalesced: {text}"
     elif (found := narrow_reason(access, facts, dim, size)) is not None:
         width, reason = found
-        remark(access.op, f"this {noun} is narrow: a thread {verb} {width * size} bytes at a time. {reason}")
+        yield f"this {noun} is narrow: a thread {verb} {width * size} bytes at a time. {reason}"
 
 
 def warp_run(layout: LinearLayout, dim: int) -> int:

@@ -49,9 +49,9 @@ class Listener:
 LISTENER: ContextVar[Listener | None] = ContextVar("remarks", default=None)
 
 
-def remark(op: Operation, text: str) -> None:
+def remark(op: Operation, text: str, *notes: str) -> None:
     """Tell whoever listens that `text` is so for `op`."""
-    tell(op, text, "remark")
+    tell(op, text, "remark", notes)
 
 
 def warning(op: Operation, text: str) -> None:
@@ -59,14 +59,14 @@ def warning(op: Operation, text: str) -> None:
     tell(op, text, "warning")
 
 
-def tell(op: Operation, text: str, severity: str) -> None:
+def tell(op: Operation, text: str, severity: str, more: tuple[str, ...] = ()) -> None:
     if (listener := LISTENER.get()) is None:
         return
     notes = [f"see current operation: {operation_text(op)}"] if listener.operations else []
     if listener.stacktraces:
         stack = "".join(traceback.format_stack()[:-2])  # without this function and the one that calls it
         notes.append(f"diagnostic emitted with trace:\n{stack.rstrip()}")
-    listener.heard.append(Remark(op.name, text, op.location, severity, tuple(notes)))
+    listener.heard.append(Remark(op.name, text, op.location, severity, (*notes, *more)))
 
 
 def operation_text(op: Operation) -> str:
