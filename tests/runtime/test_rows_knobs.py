@@ -199,17 +199,22 @@ def test_6_14_mlir_enable_timing(monkeypatch: pytest.MonkeyPatch, capfd: pytest.
 
 
 def test_6_14_reproducers_can_be_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One file for each stage, as Triton names them; each repeats its stage."""
     from tilework.tools.cli import main
 
     monkeypatch.setenv("TRITON_REPRODUCER_PATH", str(tmp_path / "crash"))
-    wanted = lower(source(), HOPPER)["ttir"]
+    stages = lower(source(), HOPPER, ["ttir", "ttgir", "llir"])
     monkeypatch.delenv("TRITON_REPRODUCER_PATH")
-    (path,) = tmp_path.glob("crash.fill.*.repro.mlir")
-    command = path.read_text().splitlines()[0].removeprefix("// tilework ")
-    tool, file, flag, passes = command.replace("'", "").split(" ", 3)
-    out = tmp_path / "out.mlir"
-    assert main([tool, file, flag, passes, "-o", str(out)]) == 0
-    assert out.read_text().count("tt.store") == wanted.count("tt.store") == 1
+    texts = {tag: (tmp_path / f"crash.{tag}.repro.mlir").read_text() for tag in ("make_ttir", "make_ttgir", "make_llir")}
+    named = {"make_ttir": "triton-combine", "make_ttgir": "tritongpu-coalesce", "make_llir": "convert-triton-gpu-to-llvm"}
+    for tag, text in texts.items():
+        (pipeline,) = re.findall(r'mlir_reproducer: {\n      pipeline: "builtin.module\(any\((.*)\)\)",$', text, re.MULTILINE)
+        assert named[tag] in pipeline
+    for stage in ("ttir", "ttgir"):
+        command = texts[f"make_{stage}"].splitlines()[0].removeprefix("// tilework ").split()
+        out = tmp_path / "out.mlir"
+        assert main([*command, "--mlir-print-debuginfo", "-o", str(out)]) == 0
+        assert out.read_text() == stages[stage]
 
 
 def test_6_14_llvm_variables(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

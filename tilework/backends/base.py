@@ -106,9 +106,9 @@ def pass_of(item: str) -> Any:
     return found
 
 
-def run_passes(module: Any, names: list[str]) -> Any:
-    """Run passes, written as in a pipeline (``name{option=value}``), in order, in place."""
-    if (watching := observer(module, names)) is None:
+def run_passes(module: Any, names: list[str], tag: str = "passes") -> Any:
+    """Run passes, written as in a pipeline (``name{option=value}``), in order, in place; `tag` names them to observers."""
+    if (watching := observer(module, names, tag)) is None:
         for name in names:
             pass_of(name).apply(None, module)
         return module

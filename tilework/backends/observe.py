@@ -4,7 +4,8 @@
     MLIR_DUMP_PATH=FILE          appended to a file instead
     MLIR_ENABLE_TIMING=1         how long each pass took, on standard error
     MLIR_ENABLE_DIAGNOSTICS=...  what passes have to say, see `diagnostics.py`
-    TRITON_REPRODUCER_PATH=BASE  for each stage BASE.KERNEL.N.repro.mlir: the module, and the command for its passes
+    TRITON_REPRODUCER_PATH=BASE  BASE.make_ttir.repro.mlir and so on: the module that a stage got, and its passes; the next
+                                 kernel overwrites them. `tilework opt FILE --run-reproducer` repeats the stage
 
 Nothing is asked for most of the time, and then there is no observer. Some of Triton's variables are about things that
 tilework does not have. They change the cache key, as in Triton, and nothing else:
@@ -24,7 +25,6 @@ from tilework import knobs
 from tilework.backends.diagnostics import Wanted, wanted
 
 OFF = ("", "0", "off", "false", "no")
-_stages: dict[str, int] = {}  # how many stages of a kernel have been written down
 
 
 class Observer:
@@ -72,15 +72,13 @@ class Observer:
             sys.stderr.write("\n".join([head, *lines, ""]))
 
 
-def observer(module: Any, names: list[str]) -> Observer | None:
+def observer(module: Any, names: list[str], tag: str) -> Observer | None:
     """The observer of one stage, if somebody wants to look."""
     dump, timing, diagnostics = is_on("MLIR_ENABLE_DUMP"), is_on("MLIR_ENABLE_TIMING"), wanted()
-    reproducer = knobs.getenv("TRITON_REPRODUCER_PATH")
-    if not dump and not timing and not reproducer and diagnostics is None:
+    write_reproducer(tag, module, names)
+    if not dump and not timing and diagnostics is None:
         return None
     kernel = kernel_of(module)
-    if reproducer:
-        write_reproducer(reproducer, kernel, module, names)
     text = knobs.getenv("MLIR_ENABLE_DUMP") or ""
     shown = dump and (text.lower() in ("1", "on", "true", "y", "yes") or text == kernel)
     return Observer(kernel, shown, knobs.getenv("MLIR_DUMP_PATH"), timing, diagnostics)
@@ -100,11 +98,30 @@ def kernel_of(module: Any) -> str:
     return "module"
 
 
-def write_reproducer(base: str, kernel: str, module: Any, names: list[str]) -> None:
-    """A file from which `tilework opt` repeats the stage."""
+REPRODUCER = """
+{-#
+  external_resources: {
+    mlir_reproducer: {
+      pipeline: "builtin.module(any(%s))",
+      disable_threading: false,
+      verify_each: false
+    }
+  }
+#-}
+"""
+
+
+def write_reproducer(tag: str, module: Any, names: list[str]) -> None:
+    """Write down what a stage got and which passes it runs, if somebody wants to repeat it."""
+    base = knobs.getenv("TRITON_REPRODUCER_PATH")
+    if not base:
+        return
     from tilework.ir.printer import print_module
 
-    number = _stages[kernel] = _stages.get(kernel, -1) + 1
-    path = f"{base}.{kernel}.{number}.repro.mlir"
+    path = base if base == "-" else f"{base}.{tag}.repro.mlir"
+    text = print_module(module, debuginfo=True) + REPRODUCER % ",".join(names)
+    if path == "-":
+        sys.stdout.write(text)
+        return
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"// tilework opt {path} -p '{','.join(names)}'\n{print_module(module, debuginfo=True)}")
+        file.write(f"// tilework opt {path} --run-reproducer\n{text}")

@@ -34,6 +34,7 @@ from tilework.transforms.registry import PASSES, get_pass, parse_pipeline
 from tilework.transforms.tt.print_alignment import PrintAlignmentPass, alignment_remarks
 
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
+REPRODUCED = re.compile(r'^ *pipeline: "([^"]*)"', re.MULTILINE)
 IGNORED = ("--mlir-disable-threading", "-mlir-disable-threading", "-reconcile-unrealized-casts")
 
 
@@ -63,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", nargs="?", default="-", help="the file to read; - for standard input")
     add("-p", dest="pipeline", action="append", default=[], metavar="PASS,PASS{o=v}", help="passes to run")
+    add("--run-reproducer", action="store_true", help="run the passes that a reproducer names behind its module")
     add("-o", dest="output", default="-", metavar="FILE", help="where to write; standard output by default")
     add("--list-passes", action="store_true", help="list the passes and end")
     add("--print-before-all", action="store_true", help="print the module before each pass, on stderr")
@@ -100,7 +102,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     try:
         text = sys.stdin.read() if args.file == "-" else read(args.file)
-        passes = [one for pipeline in args.pipeline for one in parse_pipeline(pipeline)]
+        pipelines = [*args.pipeline, *(REPRODUCED.findall(text) if args.run_reproducer else ())]
+        passes = [one for pipeline in pipelines for one in parse_pipeline(pipeline)]
         given = dict(given_value(entry) for entry in args.given)
     except (OSError, ValueError, KeyError, DiagnosticException) as error:
         print(f"tilework opt: error: {first_line(error)}", file=sys.stderr)

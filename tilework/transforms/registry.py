@@ -123,12 +123,12 @@ def get_pass(name: str) -> type[ModulePass]:
 
 
 ITEM = re.compile(r"\s*([\w.-]+)\s*(?:\{([^}]*)\})?\s*(?:,|$)")
-WRAPPED = re.compile(r"\s*builtin\.module\s*\((.*)\)\s*", re.DOTALL)
+WRAPPED = re.compile(r"\s*(?:builtin\.module|any)\s*\((.*)\)\s*", re.DOTALL)
 
 
 def parse_pipeline(text: str) -> list[ModulePass]:
-    """The passes of ``a,b{o=v o2=v}``, optionally inside ``builtin.module(...)``."""
-    if (wrapped := WRAPPED.fullmatch(text)) is not None:
+    """The passes of ``a,b{o=v o2=v}``, optionally inside ``builtin.module(...)`` and ``any(...)``."""
+    while (wrapped := WRAPPED.fullmatch(text)) is not None:
         text = wrapped[1]
     passes: list[ModulePass] = []
     position = 0

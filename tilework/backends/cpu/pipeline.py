@@ -56,7 +56,7 @@ class CpuBackend:
         from tilework.transforms.pipelines import ttir_pipeline
 
         return {
-            "ttir": lambda module: run_passes(module, ttir_pipeline(None, options.sanitize == "race")),
+            "ttir": lambda module: run_passes(module, ttir_pipeline(None, options.sanitize == "race"), "make_ttir"),
             "ttcir": lambda module: tile_loops(module, options.sanitize),
             "llir": lambda module: llvm_text(module, options.enable_fp_fusion),
             "obj": object_code,
@@ -92,7 +92,7 @@ def tile_loops(module: Any, sanitize: bool | str = False) -> Any:
     """TTIR to loop nests."""
     from tilework.transforms.pipelines import ttc_pipeline
 
-    return run_passes(module, ttc_pipeline(sanitize))
+    return run_passes(module, ttc_pipeline(sanitize), "make_ttcir")
 
 
 def llvm_text(module: Any, fuses: bool = True) -> str:

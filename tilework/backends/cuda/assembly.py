@@ -15,10 +15,12 @@ from tilework import knobs
 from tilework.backends.base import GPUTarget, Stage
 from tilework.backends.cuda import ptx_text
 from tilework.backends.cuda.cubin import CubinSettings, assembler, required_assembler, to_cubin
+from tilework.backends.observe import write_reproducer
 from tilework.backends.options import CompileOptions, capability_of
 from tilework.errors import StageError
 
 NO_KERNEL = "no kernel: in PTX it is an .entry, in LLVM text a function with the calling convention ptx_kernel"
+LOWERING = ("allocate-shared-memory-nv", "triton-nvidia-gpu-proxy-fence-insertion", "convert-triton-gpu-to-llvm")
 BANNER = "// -----// NVPTX Dump //----- //"
 
 
@@ -29,6 +31,8 @@ def later_stages(options: CompileOptions, target: GPUTarget) -> dict[str, Stage]
         from tilework.backends.gpu.codegen import emit_module
 
         capability = capability_of(options.arch) if options.arch else int(target.arch)
+        given = f"{{compute-capability={capability}}}"
+        write_reproducer("make_llir", module, [f"{name}{given}" for name in LOWERING])
         lines = not knobs.compilation.disable_line_info
         return emit_module(module, capability, fuses=options.enable_fp_fusion, lines=lines, options=options)
 

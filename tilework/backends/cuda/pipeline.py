@@ -111,8 +111,8 @@ class CudaBackend:
         ttgir = ttgir_pipeline(capability, options.num_warps, stages, options.num_ctas)
         ttir = [*ttir_pipeline(None), *checking_pipeline(options.sanitize)] if options.sanitize else ttir_pipeline(capability)
         return {
-            "ttir": lambda module: run_passes(module, ttir),
-            "ttgir": lambda module: reporting(module, ttgir),
+            "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
+            "ttgir": lambda module: reporting(module, ttgir, "make_ttgir"),
             **later_stages(options, self.target),
         }
 

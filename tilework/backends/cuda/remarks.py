@@ -8,6 +8,6 @@ from tilework.backends.diagnostics import wants_remarks
 LAST = "tritongpu-performance-remarks"
 
 
-def reporting(module: Any, names: list[str]) -> Any:
+def reporting(module: Any, names: list[str], tag: str) -> Any:
     """Run passes, and look at the finished module too when remarks are wanted."""
-    return run_passes(module, [*names, LAST] if wants_remarks() else names)
+    return run_passes(module, [*names, LAST] if wants_remarks() else names, tag)

@@ -384,4 +384,4 @@ class pass_manager:
 
     def run(self, mod: module, name: builtins.str = "") -> None:
         """Apply the passes, in place."""
-        run_passes(mod.wrapped, self.items)
+        run_passes(mod.wrapped, self.items, name or "passes")

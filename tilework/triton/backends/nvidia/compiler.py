@@ -105,13 +105,13 @@ class CUDABackend(CudaBackend, ListedBackend):
     @staticmethod
     def make_ttir(mod: Any, metadata: dict[str, Any], opt: Any, capability: int) -> Any:
         """TTIR as the frontend writes it, to optimised TTIR, in place."""
-        run_passes(plain(mod), ttir_pipeline(capability))
+        run_passes(plain(mod), ttir_pipeline(capability), "make_ttir")
         return mod
 
     @staticmethod
     def make_ttgir(mod: Any, metadata: dict[str, Any], opt: Any, capability: int) -> Any:
         """TTIR to TTGIR, in place."""
-        reporting(plain(mod), ttgir_pipeline(capability, opt.num_warps, opt.num_stages, opt.num_ctas))
+        reporting(plain(mod), ttgir_pipeline(capability, opt.num_warps, opt.num_stages, opt.num_ctas), "make_ttgir")
         metadata["tensordesc_meta"] = []
         return mod
 
