@@ -48,7 +48,6 @@ PLACES = {
     "triton.language.extra.cuda.utils": "tilework.language.extra.cuda",
     "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
     "triton.tools.compile": "tilework.triton.tools.compile",
-    "triton.runtime.interpreter": "tilework.interpreter",
 }
 GLUON = "triton.experimental.gluon"
 TRITON_VERSION = "3.6.0"  # programs choose their code paths by it

@@ -119,8 +119,12 @@ class Access(Descriptors):
             )
         element = pointee(ptr)
         values, condition = self.fitted(ptr, value, self.optional(mask), int8 if element.is_bool() else element)
-        self.memory.store(ptr.handle, values.handle, None if condition is None else condition.handle)
+        self.store_pointers(ptr, values, condition)
         return self.nothing()
+
+    def store_pointers(self, ptr: tl.tensor, value: tl.tensor, mask: tl.tensor | None) -> None:
+        """Write elements that have the shape of the pointers, in the type of memory."""
+        self.memory.store(ptr.handle, value.handle, None if mask is None else mask.handle)
 
     def fitted(
         self, ptr: tl.tensor, value: Any, mask: tl.tensor | None, element: dtype

@@ -11,10 +11,11 @@ Programs run one after another, the first grid axis outermost. An exception in t
 
 import bdb
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -63,9 +64,11 @@ class Interpreter:
     It is the `_generator` of builtins too: `call_JitFunction` and `call` are what they ask for.
     """
 
+    semantic_class: Callable[..., Semantic] = Semantic  # tools for Triton put another one here
+
     def __init__(self, options: Options, grid: tuple[int, int, int]) -> None:
         self.memory = Memory()
-        self.semantic = Semantic(options, self.memory, grid)
+        self.semantic = self.semantic_class(options, self.memory, grid)
         self.options = options
         self.helpers = Helpers(self.semantic, self)
         self.functions: dict[int, Callable[..., Any]] = {}
@@ -129,6 +132,7 @@ class InterpretedFunction(JITFunction):
     """A kernel, or a function for kernels, that runs as Python. See the module docstring."""
 
     needs_source = False
+    rewritten_fn: ClassVar[MutableMapping[Any, Callable[..., Any]]] = WeakKeyDictionary()
     sanitize: bool | None = None
 
     def __init__(self, fn: Callable[..., Any], **jit_kwargs: Any) -> None:
@@ -139,7 +143,8 @@ class InterpretedFunction(JITFunction):
     def rewrite(self) -> Callable[..., Any]:
         """The Python function that a launch would run; its operations need a launch around it."""
         namespace = {name: plain(value) for name, value in self.get_capture_scope().items()}
-        return rewritten(self)(namespace | {MARK: self})
+        made = self.rewritten_fn[self.fn] = rewritten(self)(namespace | {MARK: self})
+        return made
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         return partial(self.run, grid=grid, warmup=False)
@@ -171,16 +176,20 @@ class InterpretedFunction(JITFunction):
 
     def run_programs(self, interpreter: Interpreter, bound: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
         convert = Arguments(interpreter.semantic, interpreter.memory).convert
-        values = [convert(param, bound[param.name]) for param in self.params]
+        values = {param.name: convert(param, bound[param.name]) for param in self.params}
         try:
-            kernel = interpreter.python_function(self)
-            for program in itertools.product(range(grid[0]), range(grid[1]), range(grid[2])):
-                interpreter.semantic.enter_program(program)
-                kernel(*map(passed, values))
+            self.execute(interpreter, values, grid)
         except bdb.BdbQuit:
             raise
         except Exception as error:
             raise failure(error) from error
+
+    def execute(self, interpreter: Interpreter, values: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
+        """One call for each program; tools for Triton put their own loop here."""
+        kernel = interpreter.python_function(self)
+        for program in itertools.product(range(grid[0]), range(grid[1]), range(grid[2])):
+            interpreter.semantic.enter_program(program)
+            kernel(*map(passed, values.values()))
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
         """The value of every parameter, and the options among the keywords."""
