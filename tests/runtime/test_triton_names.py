@@ -206,9 +206,14 @@ except NotImplementedError as error:
     assert "tritongpu-hoist-tmem-alloc" in str(error)
 
 linked = llvm.to_module(ttgir, llvm.context())
-llvm.link_extern_libs(linked, [])
+linked.text += "declare i32 @answer()\\n"
+assert nvidia.has_extern_deps(linked)
+linked.text = linked.text.replace("ret void", "%a = call i32 @answer()\\n  store volatile i32 %a, ptr null\\n  ret void", 1)
+open("library.ll", "w").write("define i32 @answer() { ret i32 42 }\\n")
+llvm.link_extern_libs(linked, ["library.ll"])
 llvm.optimize_module(linked, llvm.OPTIMIZE_O3)
-assert "ptx_kernel" in str(linked)
+assert "ptx_kernel" in str(linked) and "store volatile i32 42" in str(linked) and not nvidia.has_extern_deps(linked), str(linked)
+assert ".visible .entry kernel" in llvm.translate_to_asm(str(linked), "nvptx64-nvidia-cuda", "sm_90", "+ptx80", [], True, False)
 
 compiled = triton.compile(source, target=target)
 again = CompiledKernel(source, compiled.metadata_group, compiled.hash)

@@ -5,20 +5,26 @@
     llvm.optimize_module(module, llvm.OPTIMIZE_O3)
     print(module)
 
-Code generation from TTGIR is one step here, so `to_module` takes TTGIR, where Triton's takes MLIR's LLVM dialect.
+Code generation from TTGIR is one step here, so `to_module` takes TTGIR, where Triton's takes MLIR's LLVM dialect. A module is its
+text: objects of LLVM live only inside of a function (`backends/llvm/apart.py` tells why).
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from enum import IntEnum
 from typing import Any
 
 import llvmlite.binding as binding
 
 from tilework.backends.cuda.libdevice import link_libraries
-from tilework.backends.llvm.compile import initialize_all, nvptx_target_machine
+from tilework.backends.llvm.apart import apart
+from tilework.backends.llvm.compile import data_layout, initialize_all, nvptx_target_machine, optimize
 from tilework.ir.module_facts import capability
 
 TRIPLE = "nvptx64-nvidia-cuda"
+NAME_OF_FUNCTION = re.compile(r'^(define|declare)\b[^@\n]*@"?([\w.$]+)', re.MULTILINE)
+TOLD = re.compile(r"\A(?:;[^\n]*\n)*")  # comments at the head of a text, which LLVM does not keep
 
 
 class optimization_level(IntEnum):
@@ -41,26 +47,43 @@ def init_targets() -> None:
 
 
 class context:
-    """What a module lives in."""
+    """What a module lives in; there is nothing in it."""
 
-    def __init__(self) -> None:
-        self.wrapped = binding.create_context()
+
+class function:
+    """A function of a module."""
+
+    def __init__(self, name: str, is_declared: bool) -> None:
+        self.name, self.is_declared = name, is_declared
+
+    def is_declaration(self) -> bool:
+        """Whether the module only calls it."""
+        return self.is_declared
 
 
 class module:
-    """An LLVM module; `str` is its text."""
+    """An LLVM module for an NVIDIA GPU; `str` is its text."""
 
-    def __init__(self, text: str, context: "context", machine: Any) -> None:
-        self.context, self.machine = context, machine
-        self.wrapped = binding.parse_assembly(text, context.wrapped)
-        self.wrapped.triple, self.wrapped.data_layout = machine.triple, str(machine.target_data)
+    def __init__(self, text: str, cpu: str) -> None:
+        self.text, self.cpu = text, cpu
 
-    def get_functions(self) -> list[Any]:
-        """Its functions: `name`, `is_declaration`."""
-        return list(self.wrapped.functions)
+    def get_functions(self) -> list[function]:
+        return [function(name, kind == "declare") for kind, name in NAME_OF_FUNCTION.findall(self.text)]
 
     def __str__(self) -> str:
-        return str(self.wrapped)
+        return self.text
+
+    @apart
+    def change(self, work: Callable[[Any, Any, Any], Any]) -> None:
+        """Let `work(module, context, machine)` change LLVM's module, and keep its text."""
+        machine = nvptx_target_machine(self.cpu, "+ptx86")
+        with ExitStack() as owner:
+            own = owner.enter_context(binding.create_context())
+            parsed = owner.enter_context(binding.parse_assembly(self.text, own))
+            parsed.triple, parsed.data_layout = TRIPLE, data_layout(machine)
+            work(parsed, own, machine)
+            told = TOLD.match(self.text)
+            self.text = (told[0] if told else "") + str(parsed)
 
 
 def to_module(mod: Any, ctx: context) -> module:
@@ -69,14 +92,13 @@ def to_module(mod: Any, ctx: context) -> module:
     from tilework.backends.gpu.codegen import emit_module
 
     number = capability(mod.wrapped)
-    text = emit_module(mod.wrapped, number)
-    return module(text, ctx, nvptx_target_machine(cpu_name(f"sm{number}"), "+ptx80"))
+    return module(emit_module(mod.wrapped, number), cpu_name(f"sm{number}"))
 
 
 def link_extern_libs(mod: module, paths: Sequence[str]) -> None:
     """Link what the module calls of bitcode libraries; a file called libdevice... is NVIDIA's."""
     libraries = [("libdevice" if "libdevice" in path else path, path) for path in paths]
-    link_libraries(mod.wrapped, mod.context.wrapped, mod.machine, libraries, flushes=True)
+    mod.change(lambda parsed, own, machine: link_libraries(parsed, own, machine, libraries, flushes=True))
 
 
 def optimize_module(
@@ -88,17 +110,18 @@ def optimize_module(
     enable_fp_fusion: bool = False,
 ) -> None:
     """Run LLVM's pipeline of a level."""
-    tuning = binding.create_pipeline_tuning_options(speed_level=min(int(opt), 3))
-    passes = binding.create_pass_builder(mod.machine, tuning)
-    passes.getModulePassManager().run(mod.wrapped, passes)
+    mod.change(lambda parsed, own, machine: optimize(parsed, min(int(opt), 3), machine))
 
 
+@apart
 def translate_to_asm(
     llvm_ir: str, triple: str, proc: str, features: str, flags: Sequence[str], enable_fp_fusion: bool, is_object: bool
 ) -> str | bytes:
     """Machine code of LLVM text, for any target of this LLVM: as assembly, or as an object file."""
     initialize_all()
     machine = binding.Target.from_triple(triple).create_target_machine(cpu=proc, features=features, opt=3)
-    with binding.parse_assembly(llvm_ir, binding.create_context()) as parsed:
-        parsed.triple, parsed.data_layout = triple, str(machine.target_data)
+    with ExitStack() as owner:
+        own = owner.enter_context(binding.create_context())
+        parsed = owner.enter_context(binding.parse_assembly(llvm_ir, own))
+        parsed.triple, parsed.data_layout = triple, data_layout(machine)
         return machine.emit_object(parsed) if is_object else machine.emit_assembly(parsed)

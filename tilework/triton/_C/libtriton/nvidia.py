@@ -7,7 +7,6 @@ cublas.CublasLt(workspace).matmul(a, b, c)             # c = a @ b.T
 from types import SimpleNamespace
 from typing import Any
 
-from tilework.backends.cuda.libdevice import missing
 from tilework.triton._C.libtriton import cublas
 from tilework.triton._C.libtriton import passes as table
 
@@ -24,4 +23,4 @@ def load_dialects(context: Any) -> None:
 
 def has_extern_deps(mod: Any) -> bool:
     """Whether an LLVM module calls functions that it does not have."""
-    return bool(missing(mod.wrapped))
+    return any(each.is_declaration() and not each.name.startswith("llvm.") for each in mod.get_functions())
