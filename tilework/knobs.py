@@ -64,11 +64,11 @@ def setenv(key: str, value: str | None) -> None:
         os.environ.pop(key, None) if value is None else os.environ.update({key: value})
 
 
-def toenv(value: Any) -> str | None:
+def toenv(val: Any) -> str | None:
     """The text for the environment: True is "1", a tool its path; None and classes have none."""
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    return None if value is None or isinstance(value, type) else str(getattr(value, "path", value))
+    if isinstance(val, bool):
+        return "1" if val else "0"
+    return None if val is None or isinstance(val, type) else str(getattr(val, "path", val))
 
 
 class env_base(Generic[T]):

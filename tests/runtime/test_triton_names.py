@@ -375,3 +375,97 @@ def test_cublas_says_what_is_missing() -> None:
 
     with pytest.raises(RuntimeError, match="a tensor on a CUDA device"):
         CublasLt(torch.empty(16))
+
+
+KERNEL_NAMES = """
+import inspect, numpy as np, triton, triton.language as tl
+from triton.language.standard import _compare_and_swap, _bitonic_merge, sort_impl
+from triton.language.extra import libdevice
+
+@triton.jit
+def kernel(x, out, n, WHICH: tl.constexpr, BLOCK: tl.constexpr = 16):
+    v = tl.load(x + tl.arange(0, BLOCK))
+    if WHICH == 0:
+        bits: tl.constexpr = tl.standard._log2(BLOCK)
+        r = v + bits + tl.core.CONSTEXPR_0
+    elif WHICH == 1:
+        r = tl.reshape(_compare_and_swap(tl.reshape(v, [2, 2, 2, 2]), 1, 3), [BLOCK])
+    elif WHICH == 2:
+        r = _bitonic_merge(v, 3, 2, 4)
+    elif WHICH == 3:
+        r = sort_impl(v, None, None, 1)
+    elif WHICH == 4:
+        r = tl.reduce(v, 0, tl.standard._elementwise_max) + tl.zeros([BLOCK], tl.float32)
+    elif WHICH == 5:
+        r = libdevice.abs(arg0=libdevice.pow(v, arg1=v * 0 + 1))
+    else:
+        r = v * 0 + tl.core.builtin_max(n, 3)
+    tl.store(out + tl.arange(0, BLOCK), r)
+
+x = np.array([2, 11, 10, 3, 0, 4, 7, 5, 12, 14, 9, 6, 8, 13, 15, 1], np.float32)
+expected = [
+    x + 4,
+    np.concatenate([np.maximum(x[:8], x[8:]), np.minimum(x[:8], x[8:])]),
+    [0, 3, 4, 7, 2, 5, 10, 11, 15, 14, 12, 6, 13, 9, 8, 1],  # as Triton's interpreter
+    np.sort(x)[::-1],
+    [15] * 16,
+    x,
+    [5] * 16,
+]
+for which, wanted in enumerate(expected):
+    out = np.zeros(16, np.float32)
+    kernel[(1,)](x, out, 5, which)
+    assert np.array_equal(out, np.asarray(wanted, np.float32)), (which, out)
+assert list(inspect.signature(kernel).parameters) == ["x", "out", "n", "WHICH", "BLOCK"]
+assert inspect.signature(tl.sum).parameters["axis"].default is None and "dtype" in inspect.signature(tl.tensor.sum).parameters
+assert str(inspect.signature(triton.JITFunction)).startswith("(fn: ") and str(inspect.signature(libdevice.fma)).count("arg") == 3
+assert isinstance(tl.core.tensor_descriptor_base, type) and tl.float32.codegen_name() == "float32" and not tl.core.dtype.is_ptr()
+from triton._internal_testing import get_hip_lds_size, is_hip_gfx11, is_hip_gfx12, requires_tma, tma_skip_msg
+assert requires_tma.args == (False,) and not is_hip_gfx11() and not is_hip_gfx12() and get_hip_lds_size() == 65536 and "TMA" in tma_skip_msg()
+from triton.backends.nvidia.driver import include_dirs, library_dirs, ty_to_cpp
+assert isinstance(include_dirs, list) and callable(library_dirs) and ty_to_cpp("*fp32") == "CUdeviceptr"
+from triton.runtime.jit import convert_to_tuple_if_list, get_full_name, serialize_specialization_data
+assert get_full_name(kernel) == "__main__.kernel" and convert_to_tuple_if_list([1, [2, (3, [4])]]) == (1, (2, (3, [4])))
+"""
+
+
+@pytest.mark.parametrize("interpret", ["0", "1"])
+def test_private_helpers_work_in_kernels(run, interpret: str) -> None:
+    script = KERNEL_NAMES
+    if interpret == "1":  # functions of the library are then interpreted, and have no signature of their own
+        script = script.partition("assert list(inspect")[0]
+    run(script, TRITON_INTERPRET=interpret, TILEWORK_DEVICE="native")
+
+
+def test_arity_of_libdevice_is_checked(run) -> None:
+    run(
+        "import triton, triton.language as tl\n"
+        "from triton.language.extra import libdevice\n"
+        "from triton.backends.compiler import GPUTarget\n"
+        "@triton.jit\ndef kernel(x):\n    tl.store(x, libdevice.exp(tl.load(x), 1.0))\n"
+        "try:\n    triton.compile(triton.compiler.ASTSource(kernel, {'x': '*fp32'}), target=GPUTarget('cuda', 90, 32))\n"
+        "    raise SystemExit('compiled')\n"
+        "except triton.CompilationError as error:\n    assert 'exp() takes at most 1 argument' in str(error), error\n"
+    )
+
+
+def test_torch_finds_what_a_kernel_writes(run) -> None:
+    """What torch.compile asks about kernels of the user's own, through make_ir and the walk over the module."""
+    pytest.importorskip("torch")
+    printed = run(
+        "import torch, triton, triton.language as tl\n"
+        "from torch._higher_order_ops import triton_kernel_wrap as wrap\n"
+        "@triton.jit\n"
+        "def kernel(x, y, out, n, BLOCK: tl.constexpr):\n"
+        "    for j in range(2):\n"
+        "        i = tl.arange(0, BLOCK)\n"
+        "        if n > 3:\n"
+        "            tl.store(out + i, tl.load(x + i) + tl.load(y + i), mask=i < n)\n"
+        "a = torch.ones(16)\n"
+        "given = {'x': a, 'y': a, 'out': a, 'n': 4, 'BLOCK': 16}\n"
+        "module, names = wrap.generate_ttir(kernel, dict(given), {})\n"
+        "assert names == ['x', 'y', 'out', 'n'] and list(wrap.ttir_to_functions(module)) == ['kernel']\n"
+        "found = wrap.identify_accessed_tensors(kernel, dict(given), {}).read_writes\n"
+        "print(sorted(dep.name for dep in found.writes), sorted(dep.name for dep in found.reads))\n"
+    )
+    assert printed == "['out'] ['x', 'y']\n"

@@ -50,6 +50,14 @@ class Interned(type):
         new = super().__call__(*args, **kwargs)
         return Interned.made.setdefault(new.__reduce__(), new)
 
+    @property
+    def __signature__(cls) -> Any:
+        """What `inspect.signature` shows of the class: how an instance is made."""
+        from inspect import signature
+
+        made = signature(cls.__init__)
+        return made.replace(parameters=list(made.parameters.values())[1:])
+
 
 class dtype(base_type, metaclass=Interned):
     """The type of one element: ``dtype("fp32")`` is `float32`. Predicates are methods: ``x.dtype.is_floating()``."""
@@ -194,14 +202,21 @@ class dtype(base_type, metaclass=Interned):
     def is_void(self) -> bool:
         return self.name == "void"
 
-    def is_block(self) -> bool:
+    @staticmethod
+    def is_block() -> bool:
         return False
 
-    def is_ptr(self) -> bool:
+    @staticmethod
+    def is_ptr() -> bool:
         return False
 
-    def is_const(self) -> bool:
+    @staticmethod
+    def is_const() -> bool:
         return False
+
+    def codegen_name(self) -> str:
+        """The name in `tl`: ``float32``."""
+        return repr(self).rpartition(".")[2]
 
     def kind(self) -> "dtype.KIND":
         """BOOLEAN < INTEGRAL < FLOATING."""
@@ -222,9 +237,9 @@ class dtype(base_type, metaclass=Interned):
         assert self.is_int(), f"{self} is not an integer type"
         return -(2 ** (self.int_bitwidth - 1)) if self.is_int_signed() else 0
 
-    def with_element_ty(self, scalar_ty: "dtype") -> "dtype":
+    def with_element_ty(self, element_ty: "dtype") -> "dtype":
         """The same shape with another element type; for a scalar, just that type."""
-        return scalar_ty
+        return element_ty
 
     def __eq__(self, other: object) -> bool:
         return self is (other.value if isinstance(other, constexpr) else other)
@@ -276,10 +291,11 @@ class pointer_type(dtype):
         self.name = f"{'const_' if self.const else ''}pointer<{element_ty}>"
         self.primitive_bitwidth = 64
 
-    def is_ptr(self) -> bool:
+    @staticmethod
+    def is_ptr() -> bool:
         return True
 
-    def is_const(self) -> bool:
+    def is_const(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.const
 
     def __reduce__(self) -> builtins.tuple[Any, ...]:
@@ -325,10 +341,11 @@ class block_type(dtype):
     def get_block_shapes(self) -> tuple:
         return self.shape
 
-    def is_block(self) -> bool:
+    @staticmethod
+    def is_block() -> bool:
         return True
 
-    def with_element_ty(self, scalar_ty: dtype) -> "block_type":
+    def with_element_ty(self, scalar_ty: dtype) -> "block_type":  # pyright: ignore[reportIncompatibleMethodOverride]
         return block_type(scalar_ty, self.shape)
 
     def __reduce__(self) -> builtins.tuple[Any, ...]:

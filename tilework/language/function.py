@@ -383,9 +383,9 @@ def normalize_annotation(note: Any) -> str:
 class BoundJITMethod:
     """A jit method taken from an aggregate: calling it passes the aggregate first."""
 
-    def __init__(self, instance: Any, function: "JITFunction") -> None:
-        self.__self__ = instance
-        self.__func__ = function
+    def __init__(self, __self__: Any, __func__: "JITFunction") -> None:
+        self.__self__ = __self__
+        self.__func__ = __func__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__func__(self.__self__, *args, **kwargs)
@@ -492,9 +492,9 @@ class ConstexprFunction(JITCallable):
 class BoundConstexprFunction:
     """A constexpr_function taken from an aggregate."""
 
-    def __init__(self, instance: Any, function: ConstexprFunction) -> None:
+    def __init__(self, instance: Any, fn: ConstexprFunction) -> None:
         self.__self__ = instance
-        self.__func__ = function
+        self.__func__ = fn
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__func__(self.__self__, *args, **kwargs)

@@ -6,7 +6,6 @@ It is called at every launch of a kernel that needs scratch memory, with the byt
 functions live in context variables, so that each thread and each task can have its own.
 """
 
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -17,7 +16,10 @@ class Buffer(Protocol):
     def data_ptr(self) -> int: ...
 
 
-Allocator = Callable[[int, int, int | None], Buffer]
+class Allocator(Protocol):
+    """Memory of `size` bytes for work on a stream."""
+
+    def __call__(self, size: int, alignment: int, stream: int | None) -> Buffer: ...
 
 
 class NullAllocator:

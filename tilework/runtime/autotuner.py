@@ -270,6 +270,23 @@ class Autotuner(KernelInterface):
             return False
         return jit_function(self.fn) is not None and not any(config.pre_hook for config in configs)
 
+    def check_disk_cache(
+        self, tuning_key: tuple[Any, ...], configs: Sequence[Config], bench_fn: Callable[[], Any]
+    ) -> bool:
+        """Whether all timings for a key are on disk; the best is chosen then. Else `bench_fn` measures, and they are stored."""
+        results = TuningResults.of(jit_function(self.fn), tuning_key) if self.keeps_results(configs) else None
+        known = results.load() if results is not None else {}
+        if results is None or any(config_text(config) not in known for config in configs):
+            bench_fn()
+            if results is not None:
+                new = {config_text(c): timing for c, timing in self.configs_timings.items() if is_storable(timing)}
+                results.store(new)
+            return False
+        self.configs_timings = {config: known[config_text(config)] for config in configs}
+        self.cache[tuning_key] = min(configs, key=lambda config: order(self.configs_timings[config]))
+        self.bench_time = 0.0
+        return True
+
     def compile_ahead(
         self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> dict[Config, CompilerDied]:

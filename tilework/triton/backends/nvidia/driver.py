@@ -7,6 +7,7 @@
 import os
 import subprocess
 from functools import cache
+from typing import Any
 
 from tilework import knobs
 from tilework.backends.base import GPUTarget
@@ -14,7 +15,7 @@ from tilework.backends.driver import C_TYPES, GPUDriver
 from tilework.cuda_tools import TOOLKIT, in_wheels
 from tilework.runtime.build import compile_module_from_src
 from tilework.runtime.cuda import CudaDriver, CudaUtils
-from tilework.runtime.cuda_launch import CudaLauncher
+from tilework.runtime.driver import driver
 
 __all__ = [
     "CudaDriver",
@@ -63,6 +64,11 @@ def libcuda_dirs() -> list[str]:
 def library_dirs() -> list[str]:
     """The folders that a program which uses the driver is linked with."""
     return [*([libdevice_dir] if libdevice_dir else []), *libcuda_dirs()]
+
+
+def CudaLauncher(src: Any, metadata: Any) -> Any:
+    """What launches a compiled kernel on the active device."""
+    return driver.active.launcher_cls(src, metadata)
 
 
 def ty_to_cpp(ty: str) -> str:

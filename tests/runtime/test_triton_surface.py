@@ -1,0 +1,66 @@
+"""Every name and signature of `triton_surface.txt` is there under `as_triton`.
+
+The table is what Triton 3.6.0 has (as `inspect.signature` shows it, parameters with a leading underscore left out, ``name=`` for one
+with a default) and programs may use. A call that fits Triton's signature fits ours: the same names in the same order, and what
+is more here has a default.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CHECK = """
+import inspect, sys
+from importlib import import_module
+
+def parameters(thing):
+    return [p for p in inspect.signature(thing).parameters.values() if not p.name.startswith("_") and p.name != "self"]
+
+def problem(wanted, thing):
+    found = [p for p in parameters(thing) if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    wanted = [name for name in wanted if name and not name.startswith("*") and name != "self"]
+    names = [name.rstrip("=") for name in wanted]
+    if [p.name for p in found[: len(names)]] != names:
+        return f"takes {[p.name for p in found]}"
+    for text, p in zip(wanted, found):
+        if text.endswith("=") and p.default is p.empty:
+            return f"needs {p.name}"
+    needed = [p.name for p in found[len(names) :] if p.default is p.empty]
+    return f"needs {needed}" if needed else None
+
+module, wrong = None, []
+for line in open(sys.argv[1]):
+    if not line.startswith(" "):
+        name = line.strip()
+        exec(f"import {name}")
+        module = sys.modules[name]
+        continue
+    for entry in line.split():
+        path, _, rest = entry.partition("(")
+        thing = module
+        try:
+            for part in path.split("."):
+                thing = getattr(thing, part)
+        except AttributeError as error:
+            wrong.append(f"{name}.{path}: {error}")
+            continue
+        if rest and (text := problem(rest.rstrip(")").split(","), thing)):
+            wrong.append(f"{name}.{entry} {text}")
+print("\\n".join(wrong))
+"""
+
+
+def test_names_and_signatures(tmp_path: Path) -> None:
+    (tmp_path / "check.py").write_text(CHECK)
+    settings = {
+        **os.environ,
+        "PYTHONPATH": str(HERE.parent.parent),
+        "TRITON_INTERPRET": "0",
+        "TRITON_CACHE_DIR": str(tmp_path),
+    }
+    command = [sys.executable, "-m", "tilework.as_triton", str(tmp_path / "check.py"), str(HERE / "triton_surface.txt")]
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [], done.stdout
