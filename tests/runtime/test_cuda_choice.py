@@ -1,7 +1,9 @@
 """Which driver is active: the host's, a GPU's; what TILEWORK_DEVICE asks for; and libcuda being absent or broken."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,3 +104,14 @@ def test_structures_have_the_layout_of_the_driver() -> None:
         0, 12, 24, 32, 40, 48,
     ]  # fmt: skip
     assert (attribute.id.offset, attribute.value.offset) == (0, 8)
+
+
+def test_a_fork_of_a_process_that_used_cuda_compiles_for_the_gpu(gpu: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torch's compile workers do; CUDA itself says there that it is not initialised."""
+    monkeypatch.setattr(type(gpu), "cuDeviceGetCount", lambda self, count: 3)
+    forked = [True]
+    cuda = SimpleNamespace(is_available=lambda: True, _is_in_bad_fork=lambda: forked[0])
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, version=SimpleNamespace(hip=None)))
+    assert CudaDriver.is_active() and type(default_driver()) is CudaDriver
+    forked[0] = False
+    assert not CudaDriver.is_active() and type(default_driver()) is CpuDriver

@@ -39,6 +39,12 @@ def torch_cuda() -> Any:
     return usable if usable is not None and usable.is_available() else None
 
 
+def is_fork_of_cuda_user() -> bool:
+    """Whether torch used an NVIDIA GPU in the process that this one was forked from."""
+    used = torch_cuda()
+    return used is not None and used._is_in_bad_fork() and sys.modules["torch"].version.hip is None
+
+
 class CudaUtils:
     """What the runtime asks a driver about devices and binaries."""
 
@@ -153,8 +159,13 @@ class CudaDriver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether kernels go to a GPU: there is one that can be used, and nobody asks for the CPU."""
-        return knobs.runtime.device in (None, "cuda") and libcuda.is_installed() and libcuda.why_unusable() is None
+        """Whether kernels go to a GPU: there is one that can be used, and nobody asks for the CPU.
+
+        A process forked from one that used CUDA cannot use it, but compiles for the GPU, as torch's compile workers do.
+        """
+        if knobs.runtime.device not in (None, "cuda") or not libcuda.is_installed():
+            return False
+        return libcuda.why_unusable() is None or is_fork_of_cuda_user()
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
         if getattr(metadata, "sanitizer", None):
