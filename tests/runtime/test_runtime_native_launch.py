@@ -289,7 +289,7 @@ def test_scratch_memory_from_the_heap() -> None:
         out[:] = 0
         kernel = k[(1,)](x, out, N=4096)
         np.testing.assert_array_equal(out, np.cumsum(x, dtype=np.float64).astype(np.float32))
-    assert kernel.run.interface.arena > launcher.STACK_ARENA and k.slow == 1
+    assert kernel.launcher.interface.arena > launcher.STACK_ARENA and k.slow == 1
 
 
 def test_torch_tensors() -> None:

@@ -146,7 +146,7 @@ def test_the_native_launcher_leaves_such_kernels_to_python(tmp_path: Path) -> No
     set_allocator(lambda size, alignment, stream: given.append(size) or Memory())
     x = np.zeros(4, "i4")
     kernel = touch[(1,)](x, 5)
-    launcher = kernel.run
+    launcher = kernel.launcher
     if type(launcher) is not NativeLauncher:  # the evaluator: there is nothing native
         return
     launcher.scratch_size, launcher.needs_scratch = 8, True

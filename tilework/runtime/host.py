@@ -4,7 +4,7 @@ What a kernel was compiled to decides: an object file is loaded, TTIR is evaluat
 between them, by TILEWORK_DEVICE. Launches are synchronous, there is one device (0) and one stream (0).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilework import knobs
@@ -75,6 +75,12 @@ class NativeLauncher(Launcher):
             signature = [*signature, *HIDDEN]
         self.pack = packer(interface.parameters, signature, interface.stored, metadata.name, interface.alignments)
         self.run = run
+
+    def repeated(self, function: Any) -> Callable[..., None]:
+        """In machine code, if it can be: see `native_run.py`."""
+        from tilework.runtime.native_run import repeated
+
+        return repeated(self, function) if type(self) is NativeLauncher else self
 
     def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program of the grid, in any order, on several threads."""

@@ -12,7 +12,7 @@ the allocator of the user (`set_allocator`) at every launch, one buffer for all 
 kernels comes from `set_profile_allocator`. `scratch` holds both buffers, None for the one that is not needed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -65,6 +65,10 @@ class Launcher:
         self.start((x, y, z), stream, function, args, scratch)
         if exit_hook:
             exit_hook(launch_metadata)
+
+    def repeated(self, function: Any) -> Callable[..., None]:
+        """What to call instead of this launcher, in the same way, for many launches of one function."""
+        return self
 
     def allocate(self, grid: Extent, stream: int) -> Scratch:
         """The buffers for all programs of a grid."""

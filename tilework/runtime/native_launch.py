@@ -20,7 +20,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -179,14 +179,20 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[
 
     `fn` is a kernel, or an autotuner whose `tuned` says what a launch with such arguments adds; None: that cannot be said.
     """
-    if type(driver.active) is not CpuDriver or not runs_natively() or (loaded := machine()) is None:
+    if type(driver.active) is not CpuDriver or not runs_natively() or machine() is None:
         return None
     state: list[Any] = []
     state.append(python_path(fn, tuned, state))
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    bind = fn.__dict__["_bind_grid"] = make(ctypes.addressof(loaded.bind), state, None)
+    bind = fn.__dict__["_bind_grid"] = make_binder(state)
     return bind
+
+
+def make_binder(state: list[Any]) -> Callable[[Any], Callable[..., Any]]:
+    """The function that makes a launch of a grid: `state` is what to call where nothing fits, and the entries."""
+    loaded, make = machine(), ctypes.pythonapi.PyCFunction_NewEx
+    assert loaded is not None, "who asks has seen that there is a launcher"
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return make(ctypes.addressof(loaded.bind), state, None)
 
 
 def runs_natively() -> bool:
@@ -224,9 +230,6 @@ def describe(
     """The entry for launches like one that has just been done; None if it is not of a kind that can be described."""
     if tuned is not PLAIN:
         fn = fn.fn
-    from tilework.backends.cpu.driver import thread_count
-    from tilework.backends.cpu.pool import POOL
-
     active = driver._active
     run = kernel._loaded.launch if isinstance(kernel, CompiledKernel) else None
     if type(active) is not CpuDriver or type(run) is not NativeLauncher or not (callable(grid) or type(grid) is tuple):
@@ -244,7 +247,7 @@ def describe(
         values, specs, kinds, options = bind(*args, **kwargs, **tuned.settings)
         marker = (specs, kinds, tuple(options.items()) if options else (), *fn.switches())
         key = keys.get(marker)
-        slots, threads = run.pack(values), thread_count()
+        slots = run.pack(values)
     except (TypeError, ValueError, OverflowError, KeyError):  # something changed since the launch
         return None
     if key is None or kernels.get(key) is not kernel:
@@ -258,31 +261,54 @@ def describe(
         constant_guard(bound[name]) if name in options or name in tuned.exact else guards[fn.arg_names.index(name)]
         for name in names
     ]
-    if any(found is None for found in chosen):
+    chosen = [found for found in chosen if found is not None]
+    if len(chosen) < len(names):
         return None
-    function = kernel.function
-    cost = ctypes.c_double(function.program_ns or 0.0)
-    code, work = (ctypes.cast(part, ctypes.c_void_p).value or 0 for part in (function.range, function.work))
-    record = native.Record(
-        len(args), len(kwargs), code, run.interface.arena, ctypes.addressof(cost), work, threads, function.has_forks,
-        ctypes.addressof(POOL.words), run.interface.waits, function.name_address, tuple(g for g, _, _ in chosen), slots,
-    )  # fmt: skip
     watched, hooks = watches(fn, kernel, run, active, kernels, key)
     if any(hooks) or (captured := captured_globals({**(fn._globals or {}), **fn._argument_globals.get(key, {})})) is None:
         return None
     given = {name: None if name in names else value for name, value in zip(fn.arg_names, values, strict=True)}
+    contents = (*(part for hook in hooks for part in (hook, ())), *tuned.contents)
+    watched = (*watched, *captured, *tuned.watched)
+    shown = tuple(name if name not in options else None for name in names)
+    return entry_of(run, kernel.function, kernel, len(args), tuple(kwargs), chosen, slots, watched, contents, shown, given)
+
+
+def entry_of(
+    run: NativeLauncher,
+    function: Any,
+    result: Any,
+    positional: int,
+    keywords: tuple[str, ...],
+    chosen: "Sequence[Chosen]",
+    slots: bytes,
+    watched: tuple[Any, ...],
+    contents: tuple[Any, ...],
+    names: tuple[str | None, ...],
+    meta: dict[str, Any],
+) -> tuple[Any, ...]:
+    """An entry as `backends/cpu/launcher.py` reads it; a launch that fits it runs `function` and gives `result`."""
+    from tilework.backends.cpu.driver import thread_count
+    from tilework.backends.cpu.pool import POOL
+
+    interface, cost = run.interface, ctypes.c_double(function.program_ns or 0.0)
+    code, work = (ctypes.cast(part, ctypes.c_void_p).value or 0 for part in (function.range, function.work))
+    record = native.Record(
+        positional, len(keywords), code, interface.arena, ctypes.addressof(cost), work, thread_count(), function.has_forks,
+        ctypes.addressof(POOL.words), interface.waits, function.name_address, tuple(guard for guard, _, _ in chosen), slots,
+    )  # fmt: skip
     return (
-        kernel,
-        tuple(kwargs),
-        (*watched, *captured, *tuned.watched),
-        (*(part for hook in hooks for part in (hook, ())), *tuned.contents),
+        result,
+        keywords,
+        watched,
+        contents,
         tuple(cls for _, cls, _ in chosen),
         tuple(expected for _, _, expected in chosen),
         record.pack(),
-        fault_raiser(run.interface),
-        shared_runner(kernel, run, cost),
-        tuple(name if name not in options else None for name in names),
-        given,
+        fault_raiser(interface),
+        shared_runner(function, run, cost),
+        names,
+        meta,
     )
 
 
@@ -437,9 +463,9 @@ def fault_raiser(interface: Any) -> Callable[..., None]:
     return fail
 
 
-def shared_runner(kernel: Any, run: Any, cost: Any) -> Callable[..., None]:
+def shared_runner(function: Any, run: Any, cost: Any) -> Callable[..., None]:
     """What the machine code calls for a grid that may need several threads."""
-    function, interface, launch = kernel.function, run.interface, run.run
+    interface, launch = run.interface, run.run
 
     def share(slots: bytes, x: int, y: int, z: int) -> None:
         function.program_ns = cost.value or None
