@@ -32,6 +32,7 @@ from tilework.backends.llvm.rules import SCALARS
 from tilework.backends.llvm.scalar_types import LoweringError, memory_type, register_type
 from tilework.backends.llvm.types import Type, i1, integer, ptr, vector
 from tilework.backends.llvm.values import Value, constant
+from tilework.ir.locations import name_of
 
 Rule = Callable[..., Any]
 
@@ -114,6 +115,7 @@ class Lowering:
             self.locate(op)
         if (rule := ELEMENTWISE.get(cls)) is not None:
             values[op.results[0]] = rule(self, op, *[values[operand] for operand in op.operands])
+            self.name_result(op, values[op.results[0]])
             return
         rule = RULES.get(cls)
         if rule is None:
@@ -128,6 +130,16 @@ class Lowering:
         else:
             for result, value in zip(op.results, made, strict=True):
                 values[result] = value
+        if op.results:
+            self.name_result(op, values[op.results[0]])
+
+    def name_result(self, op: Operation, made: Value) -> None:
+        """Tell debuggers, if they are told, that `made` is the variable to which the user assigned the result of `op`."""
+        if self.lines is None or not self.lines.has_variables:
+            return
+        name, place = name_of(op.location), source_position(op.location)
+        if name is not None and place is not None:
+            self.lines.variable(self.builder, name, made, place[0], place[1])
 
     def region(self, block: Block, args: Sequence[Value] | Mapping[SSAValue, Value]) -> list[Value]:
         """Emit the ops of a block on the given arguments, and give the operands of its terminator.

@@ -277,6 +277,10 @@ class Nest:
             self.kinds[result] = self.interval(op)
         else:
             self.kinds[result] = self.apply(op)
+        made = self.kinds[result]
+        if isinstance(made, Interval):
+            made = Value(i1, "poison", None)  # no register holds it
+        self.low.name_result(op, made.start if isinstance(made, Linear) else made)
 
     def apply(self, op: Operation) -> Value:
         """The elementwise rule on vectors, or on scalars if all operands are."""

@@ -102,7 +102,8 @@ def llvm_text(module: Any, fuses: bool = True) -> str:
     from tilework.backends.cpu.interface_of import interface_of
     from tilework.backends.cpu.target import HostTarget
 
-    text = emit_module(module, HostTarget.detect(), fuses=fuses)
+    lines = knobs.compilation.dump_ir_extract_di_local_variables
+    text = emit_module(module, HostTarget.detect(), fuses=fuses, lines=lines)
     interface = interface_of(module, arena_size(module))
     return interface.line() + text + work_function(interface.name)
 

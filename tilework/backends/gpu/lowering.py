@@ -34,7 +34,7 @@ from tilework.backends.llvm.types import i32, integer, pointer, void
 from tilework.backends.llvm.values import Value, constant
 from tilework.errors import PassError
 from tilework.ir.encodings import layout_of
-from tilework.ir.locations import source_positions
+from tilework.ir.locations import name_of, source_positions
 from tilework.ir.types import is_tensor
 from tilework.layouts.linear import LinearLayout
 
@@ -150,6 +150,15 @@ class Lowering:
         if self.lines is not None and (places := source_positions(op.location)):
             self.builder.location = self.lines.location(self.builder.function, *places[0])
 
+    def name_result(self, lines: LineTable, op: Operation) -> None:
+        """Tell debuggers which of the user's variables the result of `op` is."""
+        name, places = name_of(op.location), source_positions(op.location)
+        if name is None or not places or not op.results:
+            return
+        made = self.values.get(op.results[0])
+        if made.__class__ is tuple and made and isinstance(made[0], Value):
+            lines.variable(self.builder, name, made[0], *places[0][:2])
+
     # Ops and regions
 
     def lower_block(self, block: Block) -> None:
@@ -180,6 +189,8 @@ class Lowering:
             self.keep(op, RULES[cls](self, op))
         elif op.name not in REGION_ENDS:
             raise self.refuse(op, f"the op {op.name}")
+        if self.lines is not None and self.lines.has_variables:
+            self.name_result(self.lines, op)
         if op in self.barriers.after:
             self.barrier()
         if op in self.order.fences and type(op) not in BARRIERS:
