@@ -67,7 +67,12 @@ class SanitizedCudaLauncher(CudaLauncher):
         message, place = self.interface.faults[code - 1]
         if message:
             raise SanitizerError(known.report(message.removeprefix(SANITIZER), place, grid, linear(program, grid)))
-        raise known.access_error(code, address, program_of(program))
+        raise known.access_error(code, unmarked(address), program_of(program))
+
+
+def unmarked(word: int) -> int:
+    """The address in a word of the table; one below 0 is negative."""
+    return (~word & (1 << 63) - 1) - ((~word >> 62 & 1) << 63)
 
 
 def program_of(word: int) -> tuple[int, int, int]:

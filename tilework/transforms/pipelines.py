@@ -38,7 +38,7 @@ def ttir_pipeline(capability: int | None, finds_races: bool = False) -> list[str
 def checking_pipeline(sanitize: bool | str) -> list[str]:
     """What the sanitizer adds to optimised TTIR for a GPU; descriptors and block pointers have become pointers before."""
     strict = str(sanitize == "strict").lower()
-    return [f"triton-check-undefined{{strict={strict} tiles=true}}", "triton-check-bounds", "canonicalize", "cse"]
+    return [f"triton-check-undefined{{strict={strict}}}", "triton-check-bounds", "canonicalize", "cse"]
 
 
 def ttc_pipeline(sanitize: bool | str = False) -> list[str]:

@@ -9,6 +9,8 @@
 // CHECK: %[[OFF:.*]] = arith.subi %[[A]], %{{.*}} : tensor<8xi64>
 // CHECK: %[[IN:.*]] = arith.cmpi ult, %[[OFF]], %{{.*}} : tensor<8xi64>
 // CHECK: %[[GOOD:.*]] = arith.andi %[[IN]], %{{.*}} : tensor<8xi1>
+// CHECK: "tt.reduce"
+// CHECK: scf.if
 // CHECK: tt.atomic_rmw add, relaxed, gpu
 // CHECK: %[[M:.*]] = arith.andi %[[GOOD]], %m : tensor<8xi1>
 // CHECK-NEXT: tt.store %p, %v, %[[M]] : tensor<8x!tt.ptr<f32>>

@@ -8,22 +8,22 @@
 The kernel, and every function that it calls, gets one parameter more: the address of the *table*, i64 words in memory of the
 device.
 
-    0              how many lanes have failed
+    0              how many checks have failed
     1              a word that nobody reads: atomics without a mask go there instead of memory that they must not touch
-    2 ..           the first `RECORDS` of them, three words each: the address, the code of the check, the program (x + (y << 32) + (z << 48))
+    2 3 4          of the first one: the lowest address, inverted and bit 63 set; the code; the program (x + (y << 32) + (z << 48))
     CODES ..       one word per code: 0, or 1 + a program in which the assert of this code, a warning, did not hold
     then           the number of entries, and per entry the first byte and the byte behind the last: those of the parameters, then
                    those of arrays that were registered
 
-A lane that fails draws a number from word 0, and writes its record if that is small enough: records of several programs do not
-mix. The asserts that `check_undefined.py` made become such records too; asserts of the user's stay. The program goes on, without
+A program that fails counts word 0 up, and writes its record if it is the first: records of several programs do not mix. The
+asserts that `check_undefined.py` made become such records too; asserts of the user's stay. The program goes on, without
 the accesses that must not be: a GPU survives that, and so does the process, which a trap would leave without its context.
 
 What the codes mean is an attribute of the module, in JSON: `parameters`, `faults` and `checks` as in `backends/cpu/interface.py`,
 and where the parts of the table begin.
 Where a pointer may come from is a fact of the whole module (`analysis/origins.py`). On the CPU, `transforms/ttc/sanitize.py` checks
 vectors of a nest by their first and last address instead, and can stop a program.
-Stage: TTIR to TTIR. Cost: one walk, and about 25 ops per access.
+Stage: TTIR to TTIR. Cost: one walk, and about 25 ops per access, one of them a reduction.
 """
 
 import json
@@ -45,12 +45,13 @@ from tilework.ir.create import create_op
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.locations import location_text
 from tilework.ir.module_facts import SANITIZER_FACTS
-from tilework.ir.rewrite import erase_op, insert_before, replace_op
+from tilework.ir.rewrite import erase_op, replace_op
 from tilework.ir.types import (
     PointerType,
     bit_width,
     element_type,
     i1,
+    i8,
     i64,
     is_tensor,
     pointer_type,
@@ -59,9 +60,11 @@ from tilework.ir.types import (
     with_element,
 )
 from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.tt.undefined_shadows import create_if, folded_bits, folded_tile
 
-RECORDS, RECORD_WORDS, FIRST = 64, 3, 2
-CODES = FIRST + RECORDS * RECORD_WORDS
+FIRST = 2
+CODES = FIRST + 3
+MARK = -(1 << 63)  # what is recorded about an address is not 0
 VERBS: dict[type[Operation], str] = {
     tt.LoadOp: "reads",
     tt.StoreOp: "writes",
@@ -236,6 +239,9 @@ class Lanes:
     def both(self, a: SSAValue, b: SSAValue | None) -> SSAValue:
         return a if b is None else self.code.binary(arith.AndIOp, a, self.spread(b))
 
+    def inverted(self, bits: SSAValue) -> SSAValue:
+        return self.code.binary(arith.XOrIOp, bits, self.number(-1, bits))
+
     def negated(self, condition: SSAValue) -> SSAValue:
         return self.code.binary(arith.XOrIOp, condition, self.number(1, condition))
 
@@ -259,7 +265,10 @@ def guard(access: Operation, table: Table, code: int, check: tuple[str, int, lis
         good = lanes.both(good, emit.compare("eq", rest, lanes.number(0, rest)))
     position = MASKS.get(type(access))
     mask = access.operands[position] if position is not None and len(access.operands) > position else None
-    record(lanes, table, lanes.both(lanes.negated(good), mask), address, code)
+    bad = lanes.both(lanes.negated(good), mask)
+    marked = emit.binary(arith.OrIOp, lanes.inverted(address), lanes.number(MARK, address))
+    key = folded_tile(emit, emit.append(SelectOp.make(bad, marked, lanes.number(0, address), loc)))
+    record(emit, table, emit.compare("ne", key, emit.constant(0, i64)), key, code)
     allowed = lanes.both(good, mask)
     if position is None:
         nowhere = emit.append(convert(tt.BitcastOp, table.place(1), element_type(pointer.type), loc))
@@ -307,31 +316,32 @@ def is_anywhere(lanes: Lanes, address: SSAValue, table: Table, size: int) -> SSA
     return code.append(loop)
 
 
-def record(lanes: Lanes, table: Table, bad: SSAValue, address: SSAValue | None, code: int) -> None:
-    """Write a record for each lane that is `bad`, as long as there is room."""
-    emit, loc = lanes.code, lanes.code.loc
-    one = emit.constant(1, with_element(bad.type, i64))
-    counter = lanes.spread(table.place(0))
-    ticket = emit.append(tt.AtomicRMWOp.make(RMWOp.ADD, counter, one, bad, MemSemantic.RELAXED, MemSyncScope.GPU, loc))
-    fits = lanes.both(bad, emit.compare("ult", ticket, lanes.number(RECORDS, ticket)))
-    offset = emit.binary(arith.MuliOp, ticket, lanes.number(RECORD_WORDS, ticket))
-    program, number = lanes.spread(table.program()), lanes.number(code, ticket)
-    values = (address if address is not None else lanes.number(0, ticket), number, program)
+def record(emit: Emitter, table: Table, bad: SSAValue, address: SSAValue | None, code: int) -> None:
+    """If `bad`, count it, and write a record if it is the first."""
+    loc = emit.loc
+    inner = Emitter(loc)
+    one = inner.constant(1, i64)
+    ticket = inner.append(
+        tt.AtomicRMWOp.make(RMWOp.ADD, table.place(0), one, None, MemSemantic.RELAXED, MemSyncScope.GPU, loc)
+    )
+    first = inner.compare("eq", ticket, inner.constant(0, i64))
+    values = (address if address is not None else inner.constant(0, i64), inner.constant(code, i64), table.program())
     for word, value in enumerate(values, FIRST):
-        place = emit.append(tt.AddPtrOp.make(lanes.spread(table.place(word)), offset, loc))
-        emit.ops.append(tt.StoreOp.make(place, value, fits, loc))
+        inner.ops.append(tt.StoreOp.make(table.place(word), value, first, loc))
+    inner.ops.append(create_op(scf.YieldOp, (), (), loc))
+    emit.ops.append(create_if(bad, inner.ops, loc))
 
 
 def tell(check: Operation, table: Table, code: int) -> None:
     """A record, or a warning, in place of an assert."""
-    holds = check.operands[0]
-    lanes = Lanes(Emitter(check.location), holds.type)
-    bad = lanes.negated(holds)
+    lanes = Lanes(Emitter(check.location), check.operands[0].type)
+    emit, bad = lanes.code, lanes.negated(check.operands[0])
+    if is_tensor(bad.type):
+        bad = emit.compare("ne", folded_bits(emit, bad), emit.constant(0, i8))
     if message_of(check).startswith(SANITIZER_WARNING):
         seen = table.once("seen", lambda: table.code.binary(arith.AddiOp, table.program(), table.code.constant(1, i64)))
-        place = lanes.spread(table.place(CODES + code - 1))
-        lanes.code.ops.append(tt.StoreOp.make(place, lanes.spread(seen), bad, check.location))
+        emit.ops.append(tt.StoreOp.make(table.place(CODES + code - 1), seen, bad, check.location))
     else:
-        record(lanes, table, bad, None, code)
-    insert_before(check, *lanes.code.ops)
+        record(emit, table, bad, None, code)
+    emit.insert_before(check)
     erase_op(check)

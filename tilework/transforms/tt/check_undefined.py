@@ -17,8 +17,8 @@ costs nothing: that is seen while compiling.
 A report is about the line of the source; the second line of its text is where the element is used. What a load leaves undefined
 is a warning unless the option `strict` is set. Numbers outside of the bins of a histogram are an error where they are counted.
 
-Not followed (`undefined_values.py`): what goes through memory, calls and sorting. With the option `tiles` conditions are asserted
-on tiles, for targets on which each thread looks at its own elements. Stage: TTIR to TTIR. Cost: one walk; ops for the shadows.
+Not followed (`undefined_values.py`): what goes through memory, calls and sorting. Stage: TTIR to TTIR. Cost: one walk; ops for
+the shadows.
 """
 
 from collections.abc import Callable
@@ -33,13 +33,12 @@ from xdsl.passes import ModulePass
 from tilework.analysis.origins import Origins, module_origins
 from tilework.errors import SANITIZER
 from tilework.ir import tt
-from tilework.ir.arith_ext import convert
 from tilework.ir.effects import is_elementwise
-from tilework.ir.types import bit_width, element_type, i8, shape_of, with_element
+from tilework.ir.types import bit_width, element_type, i8, shape_of
 from tilework.transforms.tt.emitter import Emitter
 from tilework.transforms.tt.undefined_control import CONTROL
 from tilework.transforms.tt.undefined_rules import RULES, follow_elements, follow_view
-from tilework.transforms.tt.undefined_shadows import Shadows, code_folded, negated
+from tilework.transforms.tt.undefined_shadows import Shadows, folded_bits, negated
 from tilework.transforms.tt.undefined_sources import CLEANING, find_sources, is_partial_load
 from tilework.transforms.tt.undefined_values import VIEWS, flow_of, partial_values, stored_numbers, varied_values
 
@@ -50,22 +49,21 @@ BINS = "tl.histogram counts a number that is outside of its {count} bins"
 class CheckUndefinedPass(ModulePass):
     name = "triton-check-undefined"
     strict: bool = False
-    tiles: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         origins = module_origins(op)
         for function in op.ops:
             if isinstance(function, tt.FuncOp) and function.body.blocks:
-                check_function(function, origins, self.strict, self.tiles)
+                check_function(function, origins, self.strict)
 
 
-def check_function(function: tt.FuncOp, origins: Origins, strict: bool, tiles: bool) -> None:
+def check_function(function: tt.FuncOp, origins: Origins, strict: bool) -> None:
     flow = flow_of(function)
     sources = find_sources(flow.ops, stored_numbers(flow), strict)
     if not sources and not any(type(op) is tt.HistogramOp for op in flow.ops):
         return
     partial = partial_values(flow, sources)
-    shadows = Visitor(sources, partial, varied_values(flow, partial, sources), origins, tiles)
+    shadows = Visitor(sources, partial, varied_values(flow, partial, sources), origins)
     for block in tuple(function.body.blocks):
         shadows.visit_block(block)
 
@@ -136,11 +134,7 @@ def use_histogram(shadows: Shadows, op: Operation) -> None:
     if shadows.of(numbers) is not None:
         undefined = shadows.tile(code, numbers)
         good = code.binary(arith.OrIOp, good, code.compare("ne", undefined, shadows.number(code, 0, undefined.type)))
-    if not shadows.tiles:
-        wrong = code_folded(
-            code, code.append(convert(arith.ExtUIOp, negated(code, good), with_element(good.type, i8), op.location))
-        )
-        good = code.compare("eq", wrong, code.constant(0, i8))
+    good = code.compare("eq", folded_bits(code, negated(code, good)), code.constant(0, i8))
     code.ops.append(tt.AssertOp.make(good, SANITIZER + BINS.format(count=count), op.location))
     code.insert_before(op)
 

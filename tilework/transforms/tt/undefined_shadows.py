@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from tilework.analysis.origins import Origins
 from tilework.errors import SANITIZER, SANITIZER_WARNING
 from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.create import create_op
 from tilework.ir.locations import location_text
 from tilework.ir.types import bit_width, element_type, i8, i16, is_tensor, shape_of, tensor_type, with_element
@@ -43,9 +43,8 @@ class Shadows:
         partial: set[SSAValue],
         varied: set[SSAValue],
         origins: Origins,
-        tiles: bool,
     ) -> None:
-        self.sources, self.partial, self.varied, self.origins, self.tiles = sources, partial, varied, origins, tiles
+        self.sources, self.partial, self.varied, self.origins = sources, partial, varied, origins
         everything = [source for made in sources.values() for source in made]
         self.element = i8 if len(everything) <= MOST_IN_BYTE else i16
         self.last_overflow = max((source.number for source in everything if source.is_overflow), default=0)
@@ -165,7 +164,7 @@ class Shadows:
         whole = shadow.value if shadow.value is not None and not is_tensor(shadow.value.type) else None
         if whole is not None and active is None:
             self.assert_not(code, whole, sources, use, op)
-        elif whole is not None and not self.tiles:
+        elif whole is not None:
             inner = Emitter(op.location)
             self.assert_not(inner, self.among(inner, whole, active), sources, use, op)
             inner.ops.append(create_op(scf.YieldOp, (), (), op.location))
@@ -176,14 +175,14 @@ class Shadows:
         code.insert_before(op)
 
     def among(self, code: Emitter, bad: SSAValue, active: SSAValue | None) -> SSAValue:
-        """The highest number in lanes that are active; with the option `tiles` that of each lane."""
+        """The highest number in lanes that are active."""
         if active is not None:
             shape = shape_of(bad.type) or shape_of(active.type)
             active, bad = (
                 code.splat(one, shape) if shape and not is_tensor(one.type) else one for one in (active, bad)
             )
             bad = self.chosen(code, active, bad, self.number(code, 0, bad.type))
-        return bad if self.tiles else code_folded(code, bad)
+        return folded_tile(code, bad)
 
     def assert_not(self, code: Emitter, bad: SSAValue, sources: Sequence[Source], use: str, op: Operation) -> None:
         """One assert per source, at its place."""
@@ -244,14 +243,20 @@ def folded(code: Emitter, shadow: SSAValue, axis: int) -> SSAValue:
     return code.append(tt.ReduceOp.make([shadow], axis, region, code.loc))
 
 
-def code_folded(code: Emitter, bad: SSAValue) -> SSAValue:
+def folded_bits(code: Emitter, bits: SSAValue) -> SSAValue:
+    """1 if one of a tile of i1 is set, else 0, as an i8."""
+    return folded_tile(code, code.append(convert(arith.ExtUIOp, bits, with_element(bits.type, i8), code.loc)))
+
+
+def folded_tile(code: Emitter, bad: SSAValue) -> SSAValue:
     """The highest number of a tile, as a scalar."""
     if not is_tensor(bad.type):
         return bad
     count = 1
     for size in shape_of(bad.type):
         count *= size
-    return folded(code, code.append(tt.ReshapeOp.make(bad, tensor_type((count,), element_type(bad.type)), code.loc)), 0)
+    flat = tensor_type((count,), element_type(bad.type))
+    return folded(code, code.append(tt.ReshapeOp.make(bad, flat, code.loc, allow_reorder=True)), 0)
 
 
 def implies_all(condition: SSAValue, masks: Sequence[tuple[SSAValue, Source]]) -> bool:
