@@ -80,6 +80,29 @@ def apart_memory(p, n):
     return tl.max(x, 0).to(x.dtype), n + 1
 
 
+PASSED = tl.constexpr(early)
+
+
+@jit
+def passed(x, n, F: tl.constexpr):
+    return F(x, n)
+
+
+@jit
+def passed_item(x, n, F: tl.constexpr):
+    return F[1](x, n)
+
+
+@jit
+def by_type(x, F: tl.constexpr, G: tl.constexpr):
+    if x.dtype is tl.float32:
+        return F(x, x)
+    elif x.dtype is tl.int32 or x.dtype is tl.float16:
+        return G(x, x)
+    else:
+        return x
+
+
 @jit
 def scalar_choice(x, y):
     if x > y:
@@ -148,7 +171,7 @@ class Writer(Expressions):
 
     def define(self, name: str, dtype: DType, shape: Shape, value: Value | None = None) -> Value:
         """A variable that the line above has bound."""
-        self.line(f"tl.static_assert({name}.dtype == tl.{dtype.tl})")
+        self.line(f"tl.static_assert({name}.dtype is tl.{dtype.tl})")
         if shape:
             self.line(f"tl.static_assert({name}.shape == {list(shape)})")
         compute = once(name, value.compute) if value is not None else unknown

@@ -89,7 +89,7 @@ class MemoryStatements(ValueStatements):
         forms = (call, f"{call} + {addend.text}", f"{addend.text} + {call}", f"{call} * 2")
         accumulated = f"tl.dot({a}, {b}, {addend.text}, input_precision='ieee', out_dtype=tl.{out.tl})"
         self.line(f"{c} = {self.random.choice((*forms, accumulated))}")
-        self.line(f"tl.static_assert({c}.dtype == tl.{out.tl})")
+        self.line(f"tl.static_assert({c}.dtype is tl.{out.tl})")
         self.store(Value(c, out, shape, unknown))
 
     def product_by_sum(self) -> None:

@@ -209,6 +209,16 @@ class ValueStatements(Writer):
         x = self.typed((), self.random.choice((INT32, INT64, FP32)), 1)
         self.assign(Value(f"apart({x.text}, n)", x.dtype, (), unknown))
 
+    def call_passed(self) -> None:
+        """A function that is a constant: an argument, an item of one, a global; or one that the type decides about."""
+        x = self.leaf(self.target_shape())
+        if x.dtype.is_bool:
+            return
+        n = self.typed((), INT32, 1).text
+        ways = f"passed({x.text}, {n}, early)", f"passed({x.text}, {n}, PASSED)", f"PASSED({x.text}, {n})"
+        items = f"passed_item({x.text}, {n}, (combine_add, early))", f"by_type({x.text}, combine_add, combine_max)"
+        self.assign(Value(self.random.choice((*ways, *items)), x.dtype, x.shape, unknown))
+
     def rounded_function(self) -> None:
         """Functions of fp32 that are correctly rounded, and the fused product."""
         shape = self.target_shape()
