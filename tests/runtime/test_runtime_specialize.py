@@ -1,5 +1,6 @@
 """Section 6.4's table, row by row."""
 
+import json
 from typing import NamedTuple
 
 import ml_dtypes
@@ -169,3 +170,25 @@ def test_facts() -> None:
 def test_arrays_without_an_element_type(dtype: str) -> None:
     with pytest.raises(TypeError, match="kernels have no element type"):
         specialize(np.zeros(2, dtype))
+
+
+def test_a_constant_inside_nested_tuples_through_a_hook_and_preload(monkeypatch):
+    @tilework.jit
+    def kernel(out, pair):
+        for i in range(2):
+            tl.static_assert(pair[1][0] == 2)
+            tl.store(out + i, pair[0][0] + pair[1][0])
+
+    told = []
+    monkeypatch.setattr(tilework.knobs.runtime, "jit_cache_hook", lambda **details: told.append(details))
+    out = np.zeros(2, np.int32)
+    argument = ((3,), (tl.constexpr(2),))
+    first = kernel.warmup(out, argument, grid=(1,))
+    details = told.pop()["compile"]
+    assert details["constants"] == {(1, 1, 0): tl.constexpr(2)} and "constexpr[2]" in details["key"]
+    assert json.loads(details["specialization_data"])["constant_vals"] == [{"constexpr": 2}]
+    kernel.device_caches.clear()
+    again = kernel.preload(details["specialization_data"])
+    assert again.hash == first.hash and told.pop()["key"] == details["key"]
+    assert kernel[(1,)](out, argument) is again and not told
+    assert out.tolist() == [5, 5]

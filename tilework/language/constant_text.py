@@ -139,7 +139,7 @@ class _Writer:
 
 
 RULES: dict[type, Callable[[_Writer, Any], str]] = {
-    constexpr: lambda self, value: f"constexpr({self.text(value.value)})",
+    constexpr: lambda self, value: f"constexpr[{self.text(value.value)}]",
     kernel_tuple: lambda self, value: f"tuple({self.items(value.values)}){value.fields or ''}",
     base_type: _Writer.kernel_type,
     Enum: lambda self, value: f"{name_of(type(value))}.{value.name}={self.text(value.value)}",

@@ -31,7 +31,7 @@ from tilework.runtime.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.driver import driver
 from tilework.runtime.globals import check_globals, collect_globals, globals_of_constants
 from tilework.runtime.key_locks import KeyLocks
-from tilework.runtime.specialization import Specialization
+from tilework.runtime.specialization import Specialization, unwrapped
 from tilework.runtime.specialize import mangle_type, native_specialize_impl
 from tilework.runtime.wrappers import MockTensor, TensorWrapper, reinterpret
 
@@ -229,7 +229,7 @@ class JITFunction(KernelInterface, LanguageFunction):
 
             raise wrong_option(self, error, list(specialization.options)) from None
         self._globals = collect_globals(self)
-        if captured := globals_of_constants(specialization.constants.values()):
+        if captured := globals_of_constants(map(unwrapped, specialization.constants.values())):
             self._argument_globals[specialization.key] = captured
         if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):
             return None

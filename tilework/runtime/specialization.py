@@ -40,7 +40,8 @@ class Specialization:
         """The source to compile."""
         from tilework.compiler import ASTSource
 
-        return ASTSource(self.fn, self.signature, self.constants, self.attrs)
+        constants = {path: unwrapped(value) for path, value in self.constants.items()}
+        return ASTSource(self.fn, self.signature, constants, self.attrs)
 
     def text(self, options: Any) -> str:
         """``add[num_warps=4, ...](x: *fp32, n: i32)``, for people."""
@@ -97,6 +98,10 @@ class Specialization:
         return cls(fn, signature, constants, attrs, options, data["key"])
 
 
+def unwrapped(value: Any) -> Any:
+    return value.value if isinstance(value, tl.constexpr) else value
+
+
 def collect(
     type: Any, key: Any, value: Any, path: Path, constants: dict[Path, Any], attrs: dict[Path, list[list[Any]]]
 ) -> None:
@@ -105,7 +110,7 @@ def collect(
         for index, (inner, inner_key, item) in enumerate(zip(type, key, value, strict=True)):
             collect(inner, inner_key, item, (*path, index), constants, attrs)
     elif type == "constexpr":
-        constants[path] = value.value if isinstance(value, tl.constexpr) else value
+        constants[path] = value if len(path) > 1 else unwrapped(value)
     elif facts := parse_attr(key):
         attrs[path] = facts
 
