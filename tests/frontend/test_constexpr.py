@@ -228,3 +228,22 @@ def annotated_at_run_time(out, n):
 
 def test_a_value_of_run_time_stays_so_under_the_annotation() -> None:
     assert result(annotated_at_run_time, 1, size=3)[2] == 4
+
+
+@tilework.jit
+def assigned_literals(out, GIVEN: tl.constexpr, NOTHING: tl.constexpr):
+    written: tl.constexpr = (5, 6, 7)
+    tl.static_assert(written.type == tl.constexpr_type((5, 6, 7)))
+    tl.static_assert(GIVEN.type == tl.constexpr_type((5, 6, 7)))
+    tl.static_assert(GIVEN.type != tl.constexpr_type((5, 6, 8)))
+    again: tl.constexpr = GIVEN
+    tl.static_assert(again.type == tl.constexpr_type((5, 6, 7)) and again == written)
+    nothing: tl.constexpr = NOTHING
+    tl.static_assert(nothing.type == tl.constexpr_type(None) and nothing is None)
+    plain = nothing
+    tl.static_assert(plain is None)
+    tl.store(out, again[2])
+
+
+def test_a_constant_tuple_and_none_keep_their_type_when_assigned() -> None:
+    assert result(assigned_literals, GIVEN=(5, 6, 7), NOTHING=None) == [7]

@@ -56,6 +56,8 @@ class constexpr_type(base_type):
         self.value = _unwrap_if_constexpr(value)
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, tuple_type):
+            return other == self
         return isinstance(other, constexpr_type) and same_constant(self.value, other.value)
 
     def __hash__(self) -> int:  # a constant may be a list, which has no hash
@@ -270,6 +272,9 @@ class tuple_type(base_type):
         return self.types[_plain_index(index)]
 
     def __eq__(self, other: object) -> bool:
+        """A tuple of constants has the type of a constant tuple too."""
+        if isinstance(other, constexpr_type) and isinstance(other.value, (tuple, builtins.tuple)):
+            other = tuple(other.value).type
         return isinstance(other, tuple_type) and self.types == other.types and self.fields == other.fields
 
     def __hash__(self) -> int:
