@@ -262,9 +262,10 @@ def reach_children() -> None:
     """
     if IMPORT_PATH not in sys.path:
         sys.path.insert(1, IMPORT_PATH)
-    inherited = os.environ.get("PYTHONPATH")
+    knobs = importlib.import_module(f"{OURS}.knobs")
+    inherited = knobs.getenv("PYTHONPATH")
     if IMPORT_PATH not in (inherited or "").split(os.pathsep):
-        os.environ["PYTHONPATH"] = os.pathsep.join([IMPORT_PATH, inherited] if inherited else [IMPORT_PATH])
+        knobs.setenv("PYTHONPATH", os.pathsep.join([IMPORT_PATH, inherited] if inherited else [IMPORT_PATH]))
 
 
 def replace_stand_in(name: str) -> None:
