@@ -4,6 +4,7 @@ import math
 from functools import reduce
 from typing import Any
 
+from tilework import knobs
 from tilework.language import core
 from tilework.language.compile_time import constexpr
 from tilework.language.function import JITCallable
@@ -18,6 +19,8 @@ __all__ = [
     "check_bit_width",
     "get_primitive_bitwidth",
     "is_negative_zero",
+    "item",
+    "knobs",
     "tensor_descriptor_base",
     "tensor_descriptor_base_type",
 ]
@@ -25,6 +28,7 @@ __all__ = [
 CONSTEXPR_0 = constexpr(0)
 tensor_descriptor_base = core.tensor_descriptor  # there is one kind here, and `isinstance` is what they are used for
 tensor_descriptor_base_type = core.tensor_descriptor_type
+item = core.tensor.item
 
 
 def is_negative_zero(x: Any) -> bool:

@@ -225,7 +225,9 @@ class ExtraFunctions:
         return _semantic.cast(input, dst_ty, fp_downcast_rounding)
 
 
-def execute_with_tools(self: Any, interpreter: Interpreter, values: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
+def execute_with_tools(
+    self: Any, interpreter: Interpreter, values: Mapping[str, Any], grid: tuple[int, int, int]
+) -> None:
     """A launch through what tools may have replaced; it is `InterpretedFunction.execute` once this module is imported."""
     names = globals()
     scope = names["_patch_lang"](self.fn)

@@ -202,7 +202,13 @@ class InterpreterBuilder:
         return our(Semantic.bitcast, src, dst_type)
 
     def create_tensor_pointer_load(
-        self, ptr: Any, boundary_check: Any, padding_option: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
+        self,
+        ptr: Any,
+        boundary_check: Any,
+        padding_option: Any,
+        cache_modifier: Any,
+        eviction_policy: Any,
+        is_volatile: Any,
     ) -> TensorHandle:
         return our(Semantic.load_block, ptr, boundary_check, padding_option)
 
@@ -264,7 +270,9 @@ for _name in MATH:
 
 interpreter_builder = InterpreterBuilder()
 OWN = {
-    name: method for name, method in vars(InterpreterBuilder).items() if name.startswith("create_") or name == "cast_impl"
+    name: method
+    for name, method in vars(InterpreterBuilder).items()
+    if name.startswith("create_") or name == "cast_impl"
 }
 
 
@@ -353,7 +361,9 @@ class ToolSemantic(Semantic):
     def reshape(self, x: Any, shape: Sequence[int], can_reorder: bool = False) -> tl.tensor:
         if not self.routes("create_reshape"):
             return super().reshape(x, shape, can_reorder)
-        return unwrapped(interpreter_builder.create_reshape(wrapped(self.to_tensor(x)), tuple(map(plain, shape)), can_reorder))
+        return unwrapped(
+            interpreter_builder.create_reshape(wrapped(self.to_tensor(x)), tuple(map(plain, shape)), can_reorder)
+        )
 
     def permute(self, x: tl.tensor, dims: Sequence[int]) -> tl.tensor:
         if not self.routes("create_trans"):
@@ -407,7 +417,9 @@ class ToolSemantic(Semantic):
         if not self.routes("create_tensor_pointer_store"):
             return super().store_block(ptr, value, boundary_check)
         handle = TensorHandle(ptr.handle, ptr.type)
-        interpreter_builder.create_tensor_pointer_store(handle, wrapped(self.to_tensor(value)), boundary_check, None, None)
+        interpreter_builder.create_tensor_pointer_store(
+            handle, wrapped(self.to_tensor(value)), boundary_check, None, None
+        )
         return self.nothing()
 
     def math_op(self, name: str, x: Any) -> tl.tensor:
@@ -428,7 +440,16 @@ class ToolSemantic(Semantic):
             return super().compare(compute, a, b, operator)
         return unwrapped(getattr(interpreter_builder, name)(wrapped(a), wrapped(b)))
 
-    def dot(self, lhs: Any, rhs: Any, acc: Any, input_precision: Any, allow_tf32: Any, max_num_imprecise_acc: Any, out_dtype: Any) -> tl.tensor:
+    def dot(
+        self,
+        lhs: Any,
+        rhs: Any,
+        acc: Any,
+        input_precision: Any,
+        allow_tf32: Any,
+        max_num_imprecise_acc: Any,
+        out_dtype: Any,
+    ) -> tl.tensor:
         if not self.routes("create_dot"):
             return super().dot(lhs, rhs, acc, input_precision, allow_tf32, max_num_imprecise_acc, out_dtype)
         shape = (*lhs.handle.shape[:-1], rhs.handle.shape[-1])

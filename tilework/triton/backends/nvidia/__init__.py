@@ -1,3 +1,12 @@
 """NVIDIA GPUs under the name Triton gives them; the backend itself is `tilework.backends.cuda`."""
 
-__all__: list[str] = []
+from importlib import import_module
+from typing import Any
+
+__all__ = ["compiler", "driver"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")
