@@ -386,7 +386,7 @@ print(len(failed))
     assert run(text) == "160\n"
 
 
-@pytest.mark.parametrize("place", ["llvm", "jit", "loading", "launcher"])
+@pytest.mark.parametrize("place", ["llvm", "jit", "loading", "launcher", "hashing"])
 def test_a_fork_while_another_thread_compiles(run: Run, place: str) -> None:
     """The child finds no lock taken by a thread that it does not have."""
     text = f"""
@@ -415,6 +415,10 @@ elif place == "jit":
     compile.llvm.create_lljit_compiler = lambda *a: (wait(), create(*a))[1]
 elif place == "loading":
     knobs.runtime.kernel_load_start_hook.add(wait)
+elif place == "hashing":
+    from tilework.language.function import JITCallable
+    digest = JITCallable._digest
+    JITCallable._digest = lambda fn: (wait(), digest(fn))[1]
 elif place == "launcher":
     plain = native_launch.is_plain_python
     native_launch.is_plain_python = lambda: (wait(), plain())[1]

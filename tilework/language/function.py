@@ -32,6 +32,9 @@ SOURCES = {"revision": 0}  # counts the functions whose source was replaced: has
 HASHING = threading.RLock()  # one for all functions: those that call each other are hashed together
 BEING_HASHED: "list[JITCallable]" = []  # each because the one before refers to it
 
+if hasattr(os, "register_at_fork"):  # a child has no thread that would release the lock
+    os.register_at_fork(before=HASHING.acquire, after_in_parent=HASHING.release, after_in_child=HASHING.release)
+
 # what is found again from the rest, and what only this process can use
 DERIVED = frozenset(
     {"_lines", "_tree", "_dependencies", "_definition", "_used_global_vals", "device_caches", "_globals", "_argument_globals"}
