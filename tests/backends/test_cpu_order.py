@@ -59,6 +59,18 @@ def wait_called(flag, out):
     tl.store(out, tl.load(flag) + 6)
 
 
+@tw.jit(noinline=True)
+def is_unset_apart(flag):
+    return tl.load(flag) == 0
+
+
+@tw.jit
+def wait_apart(flag, out):
+    while is_unset_apart(flag):
+        pass
+    tl.store(out, tl.load(flag) + 6)
+
+
 @tw.jit
 def wait_tile(flag, out):
     places = tl.arange(0, 16)
@@ -67,7 +79,7 @@ def wait_tile(flag, out):
     tl.store(out, tl.load(flag) + 6)
 
 
-WAITING = [wait_plain, wait_volatile, wait_later, wait_called, wait_tile]
+WAITING = [wait_plain, wait_volatile, wait_later, wait_called, wait_apart, wait_tile]
 
 
 @pytest.mark.parametrize("kernel", WAITING, ids=lambda kernel: kernel.__name__)
@@ -86,7 +98,9 @@ def test_a_gpu_reads_the_flag_again(kernel: Any) -> None:
     ptx = compile(ASTSource(kernel, signature=signature), target=GPUTarget("cuda", 90, 32)).asm["ptx"]
     before, _, loop = ptx.partition("$L__BB0_1:")
     assert "ld.global.volatile" not in before
-    assert "ld.global.volatile" in loop[: loop.rindex("$L__BB0_1")]
+    body, _, behind = loop.rpartition("$L__BB0_1")
+    assert "ld.global.volatile" in (behind if kernel is wait_apart else body)
+    assert kernel is not wait_apart or "call.uni" in body
 
 
 @tw.jit

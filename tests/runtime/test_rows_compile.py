@@ -174,7 +174,7 @@ def test_6_8_members() -> None:
         assert hasattr(kernel.metadata, name), name
     assert isinstance(kernel.metadata.target, GPUTarget) and kernel.metadata.triton_version == tilework.__version__
     assert all(Path(path).is_file() for path in kernel.metadata_group.values()) and "fill.json" in kernel.metadata_group
-    assert kernel.packed_metadata == (4, 1, 0) and kernel.metadata.hash == kernel.hash and len(kernel.hash) == 64
+    assert kernel.packed_metadata == (4, 1, 1) and kernel.metadata.hash == kernel.hash and len(kernel.hash) == 64
     assert (kernel.module, kernel.function, kernel.n_regs, kernel.n_spills) == (None, None, None, None)
     assert kernel.src.fn is fill and kernel.kernel == kernel.asm[kernel.metadata.binary_ext]
     assert callable(kernel.run)  # loads the binary

@@ -9,11 +9,11 @@
 As a plain load it would see the same memory every time: the loop has no effect and is deleted, or the load is hoisted and the
 loop never ends. A load waits if its address is the same in every round and its value decides whether there is another one;
 no other load is touched, so that loops which work on memory stay as fast as they are. What volatile means every later pass and
-code generator knows already. Calls must have been inlined.
+code generator knows already. Calls have been inlined; in a function that is not, what it reads for such a loop is treated alike.
 Stage: TTIR to TTIR. Cost: one walk, and one over each `scf.while`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -24,7 +24,9 @@ from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.types import i1, int_attr
+from tilework.transforms.common.symbol_dce import callee_of, symbol_of
 
+LOOPS = (scf.ForOp, scf.WhileOp)
 VOLATILE = int_attr(1, i1)
 
 
@@ -33,11 +35,30 @@ class SpinLoadsPass(ModulePass):
     name = "tt-spin-loads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = {symbol_of(function): function for function in op.ops if type(function) is tt.FuncOp}
+        called: set[str] = set()
         for loop in [inner for inner in op.walk() if type(inner) is scf.WhileOp]:
             inside = set(blocks_of(loop))
-            for load in deciding_loads(loop, inside):
-                if is_same_every_round(load.operands[0], inside):
-                    load.properties["isVolatile"] = VOLATILE
+            called |= make_volatile(deciding_ops(loop, inside), inside)
+        waiting = list(called)
+        while waiting:
+            if (function := functions.get(waiting.pop())) is None:
+                continue
+            loops = set[Block]().union(*(blocks_of(inner) for inner in function.walk() if type(inner) in LOOPS))
+            further = make_volatile(function.walk(), loops) - called
+            called |= further
+            waiting += further
+
+
+def make_volatile(ops: Iterable[Operation], inside: set[Block]) -> set[str]:
+    """Read again what is at the same address in every round; gives the functions that are called, which may read too."""
+    called: set[str] = set()
+    for op in ops:
+        if type(op) is tt.CallOp:
+            called.add(callee_of(op))
+        elif type(op) is tt.LoadOp and is_same_every_round(op.operands[0], inside):
+            op.properties["isVolatile"] = VOLATILE
+    return called
 
 
 def blocks_of(op: Operation) -> Iterator[Block]:
@@ -49,11 +70,11 @@ def blocks_of(op: Operation) -> Iterator[Block]:
                 yield from blocks_of(inner)
 
 
-def deciding_loads(loop: Operation, inside: set[Block]) -> list[Operation]:
-    """The loads in `loop` that its condition depends on, through any number of rounds."""
+def deciding_ops(loop: Operation, inside: set[Block]) -> list[Operation]:
+    """The loads and calls in `loop` that its condition depends on, through any number of rounds."""
     condition = loop.regions[0].block.last_op
     assert type(condition) is scf.ConditionOp, "the first region of a while ends with its condition"
-    loads: list[Operation] = []
+    found: list[Operation] = []
     waiting, seen = [condition.operands[0]], set[SSAValue]()
     while waiting:
         value = waiting.pop()
@@ -62,12 +83,12 @@ def deciding_loads(loop: Operation, inside: set[Block]) -> list[Operation]:
             continue
         seen.add(value)
         if isinstance(value, OpResult):
-            if type(value.op) is tt.LoadOp:
-                loads.append(value.op)
+            if type(value.op) is tt.LoadOp or type(value.op) is tt.CallOp:
+                found.append(value.op)
             waiting += inputs(value.op)
         elif isinstance(value, BlockArgument):
             waiting += incoming(value)
-    return loads
+    return found
 
 
 def inputs(op: Operation) -> Iterator[SSAValue]:
