@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.attention.flex_attention import flex_attention
 
 from tests.inductor.models import CASES, floats, leaves
 from tests.inductor.without_gpu import EmulatedKernel, generate, run_emulated
@@ -35,14 +36,20 @@ def templates() -> dict[str, Made]:
         "matmul": (lambda a, b: (torch.mm(a, b).relu(),), (half(128, 64), half(64, 64, seed=2))),
         "bmm": (lambda a, b: (torch.bmm(a, b) + 1,), (half(2, 64, 32), half(2, 32, 64, seed=2))),
         "convolution": (lambda x, w: (torch.conv2d(x, w, padding=1),), (half(1, 16, 8, 8), half(16, 16, 3, 3, seed=2))),
+        "flex_attention": (causal, tuple(half(1, 2, 128, 32, seed=seed) for seed in (1, 2, 3))),
     }
+
+
+def causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+    return (flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: torch.where(i >= j, score, float("-inf"))),)
 
 
 def compare(name: str, folder: Path) -> str:
     """Generate, compile, run and compare; what was compiled."""
     if name in (made := templates()):
         function, args = made[name]
-        program = generate(function, args, choice=1, **TEMPLATES)
+        traced = torch._dynamo.export(function)(*args).graph_module if function is causal else function
+        program = generate(traced, args, choice=0 if function is causal else 1, **TEMPLATES)
         expected, tolerance = [one.half() for one in function(*(arg.float() for arg in args))], 1e-2
     else:
         chosen = CASES[name]
