@@ -191,6 +191,24 @@ def test_flags_that_volatile_loads_wait_for() -> None:
 
 
 @tilework.jit(sanitize="race")
+def waiting(flag, ATOMIC: tl.constexpr):
+    if tl.program_id(0) == 1:
+        tl.atomic_xchg(flag, 1)
+    elif ATOMIC:
+        while tl.atomic_cas(flag, 1, 2) == 0:
+            pass
+    else:
+        while tl.load(flag, volatile=True) == 0:
+            pass
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_program_that_waits_for_a_later_one_is_told_so(atomic: bool) -> None:
+    text = report(waiting, 2, np.zeros(1, np.int32), ATOMIC=atomic)
+    assert "program (0, 0, 0) waits for another program" in text and "programs run one after another here" in text
+
+
+@tilework.jit(sanitize="race")
 def bytes_and_words(x, y):
     pid = tl.program_id(0)
     tl.store(x + pid, pid.to(tl.int8))

@@ -145,6 +145,7 @@ def test_overflow_that_a_loop_carries() -> None:
     text = report(lambda: counted[(1,)](np.ones(1, np.int32), out, 40))
     assert "int32 overflow detected for operation" in text and "total = total * 3 + tl.load(x)" in text
     assert "used in line" in text and "tl.store(out, total)" in text
+    assert "help: to wrap around on purpose, use tl." in text
 
 
 @tilework.jit(sanitize=True)

@@ -29,11 +29,13 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
+from tilework.evaluator.errors import Fault
 from tilework.evaluator.floats import Array, memory_bytes
 from tilework.evaluator.memory import Extent, Memory
 from tilework.ir import tt
 from tilework.ir.types import PointerType, element_type
 
+MOST_LOOKS = 2000  # of a program that waits
 SYNCHRONISING = 32  # lanes of an atomic that orders programs
 ATOMIC = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.DescriptorReduceOp)
 ACCESSES = (
@@ -99,6 +101,7 @@ class RaceMemory(Memory):
         self.cells: list[Cells] = []
         self.of_extent: dict[int, Cells] = {}
         self.program, self.segment = 0, 0
+        self.idle, self.looked_at = 0, 0
         self.owners = np.full(1024, -1, np.int32)  # the program of each segment
         self.known = np.zeros(programs, np.int32)
         self.left: dict[int, Array] = {}  # by address, what programs have left there
@@ -111,6 +114,7 @@ class RaceMemory(Memory):
         """Another program starts, and knows nothing of the others."""
         self.program = program
         self.known[:] = 0
+        self.idle = self.looked_at = 0
         self.new_segment()
 
     def new_segment(self) -> None:
@@ -135,7 +139,10 @@ class RaceMemory(Memory):
         words = super().gather(pointer, size)
         if self.op is not None and type(self.op) not in ATOMIC:
             volatile: Any = self.op.properties.get("isVolatile")
-            look = self.acquire if volatile is not None and volatile.value.data else self.read
+            look = self.read
+            if volatile is not None and volatile.value.data:
+                look = self.acquire
+                self.wait(pointer)
             for extent, cells, index, _ in self.cells_of(pointer, size, READS):
                 look(extent, cells, index)
         return words
@@ -145,6 +152,8 @@ class RaceMemory(Memory):
             return super().scatter(pointer, words, size)
         places = self.cells_of(pointer, size, WRITES)
         if type(self.op) in ATOMIC:
+            if pointer.size == 1 and bool((super().gather(pointer, size) == words).all()):
+                self.wait(pointer)
             for extent, cells, index, _ in places:
                 self.update(extent, cells, index)
             return super().scatter(pointer, words, size)
@@ -156,6 +165,14 @@ class RaceMemory(Memory):
             else:
                 self.write(extent, cells, index, np.repeat(changed[lanes], max(1, size // self.granule)))
         super().scatter(pointer, words, size)
+
+    def wait(self, pointer: Array) -> None:
+        """The same look at the same place: while programs run one after another, nobody else changes what is there."""
+        place = int(pointer.reshape(-1)[0]) if pointer.size == 1 else 0
+        self.idle = self.idle + 1 if place == self.looked_at else 0
+        self.looked_at = place
+        if place and self.idle > MOST_LOOKS:
+            raise Fault(f"waits for another program: it has looked {MOST_LOOKS} times at what does not change")
 
     def cells_of(self, pointer: Array, size: int, verb: str) -> list[tuple[Extent, Cells, Array, Any]]:
         """The cells of an access, those of one lane next to each other; scratch memory of a program is its own."""

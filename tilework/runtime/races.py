@@ -46,7 +46,7 @@ def translated(error: Any) -> Exception:
     """What stopped the evaluator, as the sanitizer says it."""
     if error.op == "tt.assert":
         return RuntimeError(f"{error.location}: device-side assert triggered: {error.reason} [program {error.program}]")
-    help = ENDLESS if "did not end" in error.reason else ""
+    help = ENDLESS if error.reason.startswith(("did not end", "waits")) else ""
     kind = KernelAccessError if error.reason.startswith(("reads", "writes")) else SanitizerError
     return kind(rendered(error.location, f"program {error.program} {error.reason}", help=help))
 

@@ -32,6 +32,13 @@ from tilework.runtime.host import NativeLauncher
 from tilework.runtime.launcher import Extent, Scratch
 from tilework.runtime.pack import Slots
 
+HELPS = {  # by words of a report
+    "masks elements off": "give the load an `other`, or use what it gives under the same mask",
+    "operation add, and": "to wrap around on purpose, use tl.add(a, b, sanitize_overflow=False)",
+    "operation sub, and": "to wrap around on purpose, use tl.sub(a, b, sanitize_overflow=False)",
+    "operation mul, and": "to wrap around on purpose, use tl.mul(a, b, sanitize_overflow=False)",
+    "outside of its": "mask such numbers: tl.histogram(x, bins, mask=...)",
+}
 HELP_UNKNOWN = "pass the array as an argument, or register it with tilework.interpreter.memory.register_memory"
 
 
@@ -150,7 +157,8 @@ class Extents:
         text = re.sub(r"argument #(\d+)", lambda found: self.labels.get(int(found[1]), "memory"), message)
         title, _, use = text.partition("\n")
         notes = (f"used in {place_text(use)}",) if use else ()
-        return rendered(place, f"program {program}: {title}", notes=notes, severity=severity)
+        help = next((text for words, text in HELPS.items() if words in title), "")
+        return rendered(place, f"program {program}: {title}", help=help, notes=notes, severity=severity)
 
     def access_error(self, code: int, address: int, program: tuple[int, int, int]) -> KernelAccessError:
         """The error about one access."""
