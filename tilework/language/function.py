@@ -29,6 +29,7 @@ from tilework.language.dependencies import Dependencies, dependencies_of
 
 EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
 SOURCES = {"revision": 0}  # counts the functions whose source was replaced: hashes of an earlier revision are void
+ON_CHANGE: list[Callable[[], None]] = []  # called after each of these
 HASHING = threading.RLock()  # one for all functions: those that call each other are hashed together
 BEING_HASHED: "list[JITCallable]" = []  # each because the one before refers to it
 
@@ -182,6 +183,8 @@ class JITCallable:
             self._hash = self._tree = self._dependencies = None
             self.__dict__.pop("_used_global_vals", None)
             SOURCES["revision"] += 1
+        for tell in ON_CHANGE:
+            tell()
 
     def parse(self) -> ast.Module:
         """The syntax tree of `src`, parsed once."""

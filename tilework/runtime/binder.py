@@ -57,13 +57,13 @@ BY_EQUALITY = frozenset({int, bool, str, bytes, type(None), tl.dtype, tl.pointer
 def kind(value: Any) -> Any:
     """What tells equal constants apart: their class, for floats the sign of zero, and all of what has parts."""
     cls = value.__class__
-    if cls in BY_EQUALITY or cls.__eq__ is object.__eq__:
-        return cls
     if cls is float:
         return repr(value)
+    if cls in BY_EQUALITY:
+        return cls
     if cls is tuple:
         return tuple([kind(item) for item in value])
-    return constant_text(value)
+    return cls if cls.__eq__ is object.__eq__ else constant_text(value)
 
 
 def spec_expression(param: KernelParam) -> str:

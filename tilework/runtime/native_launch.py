@@ -24,11 +24,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import zip_longest
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from tilework import knobs
 from tilework.backends.cpu import launcher_layout as native
 from tilework.language import core as tl
-from tilework.language.function import SOURCES
+from tilework.language.function import ON_CHANGE
 from tilework.runtime.compiled import CompiledKernel
 from tilework.runtime.driver import driver
 from tilework.runtime.globals import Captured
@@ -264,6 +265,7 @@ def describe(
     chosen = [found for found in chosen if found is not None]
     if len(chosen) < len(names):
         return None
+    DESCRIBED.add(fn)
     watched, hooks = watches(fn, kernel, run, active, kernels, key)
     if any(hooks) or (captured := captured_globals({**(fn._globals or {}), **fn._argument_globals.get(key, {})})) is None:
         return None
@@ -317,6 +319,18 @@ def is_describable(value: Any) -> bool:
     return type(value) in CONSTANTS or is_array_class(type(value)) or is_tensor(value)
 
 
+DESCRIBED: "WeakSet[Any]" = WeakSet()  # the functions that have entries
+
+
+def forget_sources() -> None:
+    """The source of a function was replaced: what entries watch changes, so that the Python path looks at all hashes."""
+    for fn in list(DESCRIBED):
+        fn._globals = dict(fn._globals or {})
+
+
+ON_CHANGE.append(forget_sources)
+
+
 def watches(
     fn: Any, kernel: Any, run: Any, active: Any, kernels: dict[str, Any], key: str
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -338,12 +352,10 @@ def watches(
         (fn, "pre_run_hooks", fn.pre_run_hooks),
         (fn, "device_caches", fn.device_caches),
         (fn, "_globals", fn._globals),
-        (kernel, "_loaded", kernel._loaded),
         (kernel._loaded, "launch", run),
         (kernel, "function", kernel.function),
     ]
     flat: list[Any] = [fn.device_caches, 0, fn.device_caches[0], kernels, key, kernel]
-    flat += [SOURCES, "revision", SOURCES["revision"]]
     for holder, name in knobs.places(knobs.runtime, "num_threads"):
         flat += [holder, name, holder.get(name, native.MISSING)]
     for holder, name, value in members:
