@@ -49,15 +49,17 @@ class Decisions:
     converts_in_loops: int
 
 
-def decisions(module: ModuleOp) -> Decisions:
-    """Read them off the TTGIR."""
-    allocated = module.clone()
-    run_pipeline(allocated, parse_pipeline(f"allocate-shared-memory-nv{{compute-capability={CAPABILITY}}}"))
+def decisions(module: ModuleOp, capability: int = CAPABILITY, shared_memory: int | None = None) -> Decisions:
+    """Read them off the TTGIR; shared memory is allocated by our pass unless it is known."""
+    if shared_memory is None:
+        allocated = module.clone()
+        run_pipeline(allocated, parse_pipeline(f"allocate-shared-memory-nv{{compute-capability={capability}}}"))
+        shared_memory = integer(allocated.attributes, "ttg.shared") or 0
     return Decisions(
         tuple(widths(module)),
         tuple(instructions(module)),
         tuple(buffers(module)),
-        integer(allocated.attributes, "ttg.shared") or 0,
+        shared_memory,
         sum(type(op) is ttg.ConvertLayoutOp and is_in_loop(op) for op in module.walk()),
     )
 
