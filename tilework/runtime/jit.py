@@ -343,7 +343,7 @@ def jit(
             from tilework.interpreter import InterpretedFunction
 
             made = InterpretedFunction(function, **{**settings, "debug": bool(debug) or knobs.runtime.debug})
-            made.sanitize = knobs.runtime.sanitize if sanitize is None else sanitize
+            made.sanitize = bool(knobs.runtime.sanitize if sanitize is None else sanitize)
         else:
             made = JITFunction(function, **settings)
             made.sanitize = sanitize
