@@ -106,39 +106,43 @@ def is_gluon_name(name: str) -> bool:
     return name.startswith(f"{GLUON}.") and name in importlib.import_module(place_of(GLUON)).MODULES
 
 
-class RootModule(ModuleType):
-    """`triton` itself: tilework under Triton's name, and with the version of Triton whose language it speaks."""
+def root_module() -> ModuleType:
+    """`triton` itself: tilework under Triton's name, and with the version of Triton whose language it speaks.
 
-    def __init__(self) -> None:
-        super().__init__(ROOT, sys.modules[OURS].__doc__)
-        self.__path__: list[str] = []
-        self.__version__ = TRITON_VERSION
+    It is a plain module, and so are those that `extend` changes: torch takes nothing else for one.
+    """
+    module, ours = ModuleType(ROOT, sys.modules[OURS].__doc__), sys.modules[OURS]
 
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(sys.modules[OURS], name, self)
+    def find(name: str) -> Any:
+        value = getattr(ours, name, module)
         if isinstance(value, ModuleType) and (has_source(f".{name}") or has_source(f".triton.{name}")):
             return importlib.import_module(f"{ROOT}.{name}")
-        return getattr(sys.modules[OURS], name) if value is self else value
+        return getattr(ours, name) if value is module else value
 
-    def __dir__(self) -> list[str]:
-        return sorted({*dir(sys.modules[OURS]), *sys.modules[OURS].__all__})
+    vars(module).update(__path__=[], __version__=TRITON_VERSION, __getattr__=find, __tilework__=True)
+    vars(module)["__dir__"] = lambda: sorted({*dir(ours), *ours.__all__})
+    return module
 
 
-class ExtendedModule(ModuleType):
-    """A module of ours with what the mirror adds to it."""
+def extend(module: ModuleType) -> None:
+    """Let a module of ours have what the mirror adds to it."""
+    names, own = vars(module), vars(module).get("__getattr__")
 
-    def __getattr__(self, name: str) -> Any:
-        for mirror in additions()[self.__name__] if not name.startswith("__") else ():
+    def find(name: str) -> Any:
+        for mirror in additions()[module.__name__] if not name.startswith("__") else ():
             added = importlib.import_module(mirror)
             if name in added.__all__:
-                value = getattr(added, name)
-                setattr(self, name, value)
-                return value
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+                return names.setdefault(name, getattr(added, name))
+        if own is not None:
+            return own(name)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
-    def __dir__(self) -> list[str]:
-        added = (importlib.import_module(mirror).__all__ for mirror in additions()[self.__name__])
-        return sorted({*super().__dir__(), *(name for names in added for name in names)})
+    def listed() -> list[str]:
+        added = (importlib.import_module(mirror).__all__ for mirror in additions()[module.__name__])
+        return sorted({*names, *(name for found in added for name in found)})
+
+    if getattr(own, "__module__", None) != __name__:
+        names.update(__getattr__=find, __dir__=listed)
 
 
 class AliasLoader(Loader):
@@ -150,7 +154,7 @@ class AliasLoader(Loader):
         module = importlib.import_module(place_of(spec.name))
         if spec.name == ROOT:
             adopt_children(spec.name, module)
-            return RootModule()
+            return root_module()
         self.own_spec = module.__spec__
         adopt_children(spec.name, module)
         return module
@@ -187,13 +191,13 @@ def has_inside(name: str) -> bool:
 
 
 def extending(spec: ModuleSpec | None) -> ModuleSpec | None:
-    """The module of a spec will be an `ExtendedModule`."""
+    """The module of a spec will have what the mirror adds to it."""
     if spec is not None and (loader := spec.loader) is not None:
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
-            module.__class__ = ExtendedModule
+            extend(module)
 
         loader.exec_module = exec_module
     return spec
@@ -235,7 +239,7 @@ def as_triton() -> ModuleType:
     """Make `import triton` mean tilework from now on; returns what it gives. Calling it again does nothing."""
     importlib.import_module(OURS)
     present = sys.modules.get(ROOT)
-    if present is not None and type(present).__name__ != RootModule.__name__:
+    if present is not None and not hasattr(present, "__tilework__"):
         where = getattr(present, "__file__", None) or "an unknown place"
         raise RuntimeError(
             f"Triton is already imported, from {where}. Call tilework.as_triton() before the first `import triton`"
@@ -249,7 +253,7 @@ def as_triton() -> ModuleType:
         base.backend_class.cache_clear()
         for name in additions():
             if name in sys.modules:
-                sys.modules[name].__class__ = ExtendedModule
+                extend(sys.modules[name])
         reach_children()
     return importlib.import_module(ROOT)
 

@@ -202,6 +202,16 @@ def test_what_does_not_exist(run) -> None:
     )
 
 
+def test_modules_are_plain_modules(run) -> None:
+    """torch.compile follows an import inside of a function only where it gives exactly a module."""
+    script = ACTIVATE + (
+        "import sys, triton, triton.language.core, triton.runtime.cache, triton.backends\n"
+        "assert triton.runtime.cache._base32 and 'CONSTEXPR_0' in dir(triton.language.core)\n"
+        "print({type(module).__name__ for name, module in sys.modules.items() if name.split('.')[0] == 'triton' and name != 'triton.as_triton'})\n"
+    )
+    assert run("main.py", main=script) == "{'module'}\n"
+
+
 def test_gluon_kernels_can_be_defined_but_not_launched(run) -> None:
     script = ACTIVATE + (
         "import importlib.util\n"
