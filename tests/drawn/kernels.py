@@ -103,6 +103,18 @@ def by_type(x, F: tl.constexpr, G: tl.constexpr):
         return x
 
 
+@jit(noinline=True)
+def described(p, ROWS: tl.constexpr, WIDTH: tl.constexpr, SHAPE: tl.constexpr):
+    return tl.make_tensor_descriptor(p, [ROWS, WIDTH], [WIDTH, 1], SHAPE)
+
+
+@jit(noinline=True)
+def copied_rows(p, q, WIDTH: tl.constexpr, SHAPE: tl.constexpr):
+    source, target = described(p, 16, WIDTH, SHAPE), described(q, 16, WIDTH, SHAPE)
+    target.store([0, 0], source.load([0, 0]))
+    return source
+
+
 @jit
 def scalar_choice(x, y):
     if x > y:

@@ -5,6 +5,7 @@ builtins: masks and orders of atomics, gathers of another size, dots of every ty
 from collections.abc import Sequence
 from math import prod
 
+from tests.drawn.descriptor_statements import DescriptorStatements
 from tests.drawn.expressions import Shape, Value, clamped, unknown
 from tests.drawn.kernels import CPU
 from tests.drawn.memory_statements import ATOMIC
@@ -30,7 +31,7 @@ from tests.drawn.rules import (
 DOTS = ((FP16, FP32), (FP16, FP16), (BF16, FP32), (FP32, FP32), (FP64, FP64), (INT8, INT32))
 
 
-class LibraryStatements(OrderStatements):
+class LibraryStatements(OrderStatements, DescriptorStatements):
     """See the module docstring."""
 
     @property

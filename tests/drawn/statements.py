@@ -14,6 +14,7 @@ STRAIGHT = (
     *(("running_first", 1), ("call_apart_on_memory", 1), ("mapped", 1), ("masked_atomic", 2), ("swap_tiles", 1)),
     *(("gathered_elsewhere", 1), ("counted_with_mask", 1), ("reduced_with_nan", 2), ("product_of_types", 2)),
     *(("barrier", 1), ("volatile_read", 2), ("locked", 2), ("awaited", 2)),
+    *(("descriptors_of_calls", 1), ("carried_descriptors", 1), ("one_way_or_the_other", 1)),
 )
 NESTED = (("branch", 6), ("counted_loop", 6), ("unrolled_loop", 2), ("bounded_while", 4), ("memory_loop", 2), ("twins", 3))
 

@@ -25,7 +25,7 @@ from tilework.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped, 
 from tilework.emulator.memory import GLOBAL_BASE, SHARED_BASE, WINDOW, Array, Memory, MemoryFault
 from tilework.emulator.ordering import Ordering
 from tilework.emulator.pending import STATE, Access, Pending
-from tilework.emulator.shadow import ASYNC, PLAIN, STRONG, Accesses, Conflict, PagedShadow, Shadow
+from tilework.emulator.shadow import ASYNC, COMBINED, PLAIN, STRONG, Accesses, Conflict, PagedShadow, Shadow
 from tilework.emulator.syntax import EmulatorError, Instruction
 from tilework.emulator.translate import WARP, Block, Mask, Op, Translator, Unsupported
 
@@ -95,7 +95,7 @@ class Checker:
         was = self.agent(conflict.agent, conflict.block, conflict.was_write, other)
         kind = "used before its wait" if conflict.agent >= self.block.threads else "race"
         subject = self.who(thread)
-        if accesses.kind == ASYNC:
+        if accesses.kind >= ASYNC:
             subject = f"{ins.opcode}.{ins.modifiers[0]} of {subject}"
         what = f"{subject} {verb} {space} address {address:#x}, which {was}, and nothing orders the two"
         self.add(Finding(kind, what, (Site.of(ins), Site.of(other))))
@@ -185,7 +185,7 @@ class Checker:
         for cell in cells:
             agents, steps, blocks, kinds = (field[cell, at] for field in (shadow.agent, shadow.step, shadow.block, shadow.kind))
             hidden = (agents > 0) & (agents <= self.block.threads) & (steps > 0)
-            hidden &= kinds == PLAIN if space == "shared" else kinds != ASYNC
+            hidden &= kinds == PLAIN if space == "shared" else kinds < ASYNC
             some = np.flatnonzero(hidden)
             if not len(some):
                 continue
@@ -240,7 +240,8 @@ class Checker:
                 addresses, which = addresses[valid], which[valid]
         which = np.repeat(which, access.size)
         at = spread(addresses - np.uint64(base), access.size)
-        accesses = Accesses(at, agents[which], steps[which], operation.threads[which], self.number(operation.ins), ASYNC)
+        kind = COMBINED if writes and "reduce" in operation.ins.modifiers else ASYNC
+        accesses = Accesses(at, agents[which], steps[which], operation.threads[which], self.number(operation.ins), kind)
         if operation.kind in ("bulk", "wgmma") and len(at):
             proxy = "tensormap" if access.is_map else space
             self.check_proxy(operation.ins, space, base, proxy, accesses, "writes" if writes else "reads")

@@ -14,7 +14,8 @@ import numpy as np
 from tilework.emulator.clocks import Clocks
 from tilework.emulator.memory import Array
 
-PLAIN, STRONG, ASYNC = 0, 1, 2  # STRONG: atomic, volatile, relaxed and so on; two such accesses never race
+PLAIN, STRONG, ASYNC, COMBINED = 0, 1, 2, 3  # STRONG: atomic, volatile, relaxed and so on; COMBINED: by copies that add or the like
+NEVER_RACE = (STRONG, COMBINED)  # two of the same
 WARP = 32
 PAGE = 4096
 
@@ -28,7 +29,7 @@ class Accesses:
     steps: Array
     threads: Array
     ins: int  # number of the instruction
-    kind: int  # PLAIN, STRONG or ASYNC
+    kind: int  # PLAIN, STRONG, ASYNC or COMBINED
 
     def __len__(self) -> int:
         return len(self.at)
@@ -82,8 +83,8 @@ class Shadow:
         at = accesses.at
         there = self.agent[cell, at]
         suspects = there > 0
-        if accesses.kind == STRONG:
-            suspects &= self.kind[cell, at] != STRONG
+        if accesses.kind in NEVER_RACE:
+            suspects &= self.kind[cell, at] != accesses.kind
         if not suspects.any():
             return suspects
         some = np.flatnonzero(suspects)
@@ -119,7 +120,7 @@ class Shadow:
         found = None
         racing = self.conflicts(0, accesses, clocks)
         if harmless is not None:
-            racing &= ~(harmless & (self.kind[0, accesses.at] != ASYNC))
+            racing &= ~(harmless & (self.kind[0, accesses.at] < ASYNC))
         if racing.any():
             found = self.conflict(int(racing.argmax()), 0, accesses)
         for cell in range(1, 1 + 2 * self.slots):

@@ -19,11 +19,11 @@ tt.func public @carried(%p: !tt.ptr<f32>, %d: !tt.tensordesc<tensor<8x32xf32>>, 
 }
 // CHECK-LABEL: @carried
 // CHECK: %[[R:.*]]:7 = scf.for %[[I:.*]] = {{.*}} iter_args(%[[LAST:.*]] = %d, %[[KIND:.*]] = %c0_i32, %[[BASE:.*]] = %0, %[[M:.*]] = %1, %[[N:.*]] = %2, %[[S:.*]] = %3, %[[T:.*]] = %4)
-// CHECK: %[[OLD:.*]] = arith.cmpi eq, %[[KIND]]
-// CHECK: %[[D:.*]] = scf.if %[[OLD]]
-// CHECK-NEXT: scf.yield %[[LAST]]
-// CHECK: %[[AGAIN:.*]] = tt.make_tensor_descriptor %[[BASE]], [%[[M]], %[[N]]], [%[[S]], %[[T]]]
+// CHECK: %[[NEW:.*]] = arith.cmpi ne, %[[KIND]]
+// CHECK: %[[D:.*]] = scf.if %[[NEW]]
+// CHECK-NEXT: %[[AGAIN:.*]] = tt.make_tensor_descriptor %[[BASE]], [%[[M]], %[[N]]], [%[[S]], %[[T]]]
 // CHECK-NEXT: scf.yield %[[AGAIN]]
+// CHECK: scf.yield %[[LAST]]
 // CHECK: tt.descriptor_load %[[D]]
 // CHECK: tt.descriptor_store %d
 // CHECK: %[[Q:.*]] = tt.addptr %p, %[[I]]

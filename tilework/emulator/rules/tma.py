@@ -221,7 +221,7 @@ def replace(ins: Instruction, t: Translator) -> Op:
         for thread in t.active(mask).tolist():
             one = np.array([thread])
             old = port.read(where(one), np.uint64, SIZE // 8, one, ins, align=64).tobytes()
-            new = np.frombuffer(replace_field(old, field, int(values[thread]), ordinal), np.uint64)[None]
+            new = np.frombuffer(replace_field(old, field, int(values[thread]) % (1 << 8 * values.dtype.itemsize), ordinal), np.uint64)[None]
             port.write(where(one), new, one, ins, align=64)
 
     return op

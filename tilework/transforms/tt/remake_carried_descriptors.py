@@ -1,15 +1,15 @@
 """Carry what a descriptor describes to the next iteration of a loop, and make it again there.
 
     scf.for ... iter_args(%last = %d) {              scf.for ... iter_args(%last = %d, %kind = 0, %p = ..., %m = ...) {
-      ...                                              %l = scf.if %kind == 0 { yield %last } else { make_tensor_descriptor %p, [%m] }
+      ...                                              %l = scf.if %kind != 0 { make_tensor_descriptor %p, [%m] } else { yield %last }
       use %last                              ==>       use %l
       %new = tt.make_tensor_descriptor %q, [%k]        %new = tt.make_tensor_descriptor %q, [%k]
       scf.yield %new                                   scf.yield %new, 1, %q, %k
 
 The descriptor that an op of a loop makes lies in the same memory in every iteration, so it is good until the op runs again, and
 no handle of it may be kept for longer, however long that is. What was there before the loop is not touched by it: its handle is
-carried as before (kind 0). Kinds 1 and 2 are made with zeros and with NaN outside. A call in a loop that gives a descriptor which
-is carried is inlined. Descriptors that live for one iteration are left as they are.
+carried as before (kind 0). Kinds 1 and 2 are made with zeros and with NaN outside. Descriptors that live for one iteration are
+left as they are. A call in a loop that gives a descriptor is inlined, so that the loop makes it.
 Stage: TTIR to TTIR, targets with TMA. Cost: one walk where no descriptor is carried.
 """
 
@@ -44,9 +44,16 @@ class RemakeCarriedDescriptorsPass(ModulePass):
     name = "triton-remake-carried-descriptors"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        loops = [inner for inner in op.walk() if type(inner) in LOOPS and carries_descriptors(inner)]
-        if loops:
-            Rewrite(op).run(loops)
+        ops = list(op.walk())
+        loops = [inner for inner in ops if type(inner) in LOOPS and carries_descriptors(inner)]
+        calls = [inner for inner in ops if type(inner) is tt.CallOp and makes_descriptor(inner)]
+        if loops or calls:
+            Rewrite(op).run(loops, calls)
+
+
+def makes_descriptor(call: Operation) -> bool:
+    """Whether `call` gives a descriptor in each iteration of a loop."""
+    return any(is_descriptor(result.type) for result in call.results) and loop_around(call) is not None
 
 
 def carries_descriptors(loop: Operation) -> bool:
@@ -77,8 +84,11 @@ class Rewrite:
         makes = [op for op in module.walk() if type(op) is tt.MakeTensorDescOp]
         self.paddings = sorted({padding_of(make) for make in makes}, key=KINDS.__getitem__)
 
-    def run(self, loops: Sequence[Operation]) -> None:
+    def run(self, loops: Sequence[Operation], calls: Sequence[Operation]) -> None:
         """Outer loops first: what they carry is known when an inner one takes it over."""
+        for call in calls:
+            if self.is_of_one_block(call):
+                self.inline(call)
         bodies = [loop.regions[0].blocks[0] for loop in loops]  # loops are replaced, their blocks stay
         for body in bodies:
             loop = body.parent_op()
@@ -136,7 +146,8 @@ class Rewrite:
         if type(owner) is SelectOp:
             return self.convert_select(owner)
         if type(owner) is tt.CallOp:
-            return self.parts_of(self.inline(owner, value.index))
+            what = "a tensor descriptor from a noinline function with several returns cannot be carried to the next iteration"
+            raise PassError(what, owner.location)
         return self.handle(value)
 
     def handle(self, value: SSAValue) -> Parts:
@@ -245,21 +256,19 @@ class Rewrite:
         parts = self.parts[select.results[0]] = (select.results[0], *chosen)
         return parts
 
-    def inline(self, call: Operation, place: int) -> SSAValue:
-        """What takes the place of a result of `call`, whose function is copied here."""
+    def is_of_one_block(self, call: Operation) -> bool:
         callee = self.functions.get(callee_of(call))
-        body = callee.regions[0].clone() if callee is not None else Region()
-        if len(body.blocks) != 1:
-            what = "a tensor descriptor from a noinline function with several returns cannot be carried to the next iteration"
-            raise PassError(what, call.location)
-        end = body.blocks[0].last_op
-        assert end is not None
-        found = end.operands[place]
-        if isinstance(found, BlockArgument):
-            found = call.operands[found.index]
+        return callee is not None and len(callee.regions[0].blocks) == 1
+
+    def inline(self, call: Operation) -> None:
+        """Copy the function here: a loop that runs ahead gives each descriptor it makes several places, in turn."""
+        body = self.functions[callee_of(call)].regions[0].clone()
+        calls = [op for op in body.walk() if type(op) is tt.CallOp]
         self.call_sites.move(body, call.location)
         splice(call, body)
-        return found
+        for op in calls:
+            if makes_descriptor(op) and self.is_of_one_block(op):
+                self.inline(op)
 
     def remake(self, value: SSAValue, before: Operation | None) -> None:
         """Use a descriptor made of the parts of `value` instead of it, where its handle may be of an iteration before."""
@@ -290,12 +299,12 @@ def padding_of(make: Operation) -> PaddingOption:
 
 
 def choice(kind: SSAValue, wanted: int, then: list[Operation], otherwise: list[Operation]) -> list[Operation]:
-    """``yield (kind == wanted ? then : otherwise)``, as ops."""
+    """``yield (kind == wanted ? then : otherwise)``, as ops; `then` in the branch that a pipeline may run for no iteration."""
     (given,) = then[-1].operands
     code = Emitter(then[-1].location)
-    same = code.compare("eq", kind, code.constant(wanted, i32))
-    regions = (Region(Block(then)), Region(Block(otherwise)))
-    branch = scf.IfOp.create(operands=(same,), result_types=(given.type,), regions=regions, location=code.loc)
+    other = code.compare("ne", kind, code.constant(wanted, i32))
+    regions = (Region(Block(otherwise)), Region(Block(then)))
+    branch = scf.IfOp.create(operands=(other,), result_types=(given.type,), regions=regions, location=code.loc)
     return [*code.ops, branch, scf.YieldOp.create(operands=branch.results, location=code.loc)]
 
 

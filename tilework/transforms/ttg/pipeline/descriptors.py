@@ -14,10 +14,11 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttg
+from tilework.ir.arith_ext import SelectOp
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
-from tilework.ir.types import i32
+from tilework.ir.types import TensorDescType, i32
 from tilework.transforms.tt.emitter import Emitter
-from tilework.transforms.ttg.pipeline.loops import LOOPS, body_of
+from tilework.transforms.ttg.pipeline.loops import LOOPS, body_of, enclosing_op
 from tilework.transforms.ttg.pipeline.lowering import also_yield, next_in_turn, with_carried
 from tilework.transforms.ttg.tensormap import TENSORMAP_BYTES, write_tensormap
 
@@ -33,6 +34,23 @@ def descriptors_made_in(block: Block) -> Iterator[Operation]:
             for region in op.regions:
                 for inner in region.blocks:
                     yield from descriptors_made_in(inner)
+
+
+def called_for(value: SSAValue, body: Block) -> bool:
+    """Whether a call under `body` may have made the descriptor `value`: it lies where that of the iteration before was."""
+    op = value.owner
+    if not isinstance(op, Operation) or enclosing_op(op, body) is None:
+        return False
+    if type(op) is tt.CallOp:
+        return is_descriptor(value)
+    if type(op) is scf.IfOp and is_descriptor(value):
+        ends = [region.blocks[0].last_op for region in op.regions]
+        return any(end is not None and called_for(end.operands[value.index], body) for end in ends)  # pyright: ignore
+    return type(op) is SelectOp and any(called_for(operand, body) for operand in op.operands[1:])
+
+
+def is_descriptor(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorDescType)
 
 
 def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> Operation:

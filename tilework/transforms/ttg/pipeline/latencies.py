@@ -24,6 +24,7 @@ from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.transforms.ttg.pipeline.descriptors import called_for
 from tilework.transforms.ttg.pipeline.load_buffers import is_profitable
 from tilework.transforms.ttg.pipeline.loops import (
     DOTS,
@@ -140,6 +141,8 @@ class Search:
     def is_worth_it(self, load: Operation) -> bool:
         if load not in self.judged:
             reason = is_profitable(load, self.facts()) or self.overtaken(load)
+            if called_for(load.operands[0], self.body):
+                reason = "its descriptor is made by a call, in the same memory each time"
             if reason is not None:
                 remark(load, f"the load is not pipelined: {reason}")
             self.judged[load] = reason is None

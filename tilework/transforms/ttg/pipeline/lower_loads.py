@@ -24,9 +24,9 @@ from tilework.ir.rewrite import insert_after
 from tilework.ir.ttg.types import memdesc_type
 from tilework.ir.types import element_type, shape_of
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule
-from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors
+from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, descriptors_made_in
 from tilework.transforms.ttg.pipeline.load_plans import Kind, LoadPlan, plan_loads
-from tilework.transforms.ttg.pipeline.loops import body_ops
+from tilework.transforms.ttg.pipeline.loops import body_of, body_ops, enclosing_op
 from tilework.transforms.ttg.pipeline.lower_copies import lower_copy
 from tilework.transforms.ttg.pipeline.lower_tma import groups_of, lower_group
 from tilework.transforms.ttg.pipeline.lowering import Lowering, carry_counters
@@ -38,10 +38,26 @@ def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> Operat
     if plans := plan_loads(loop, schedule, facts):
         lower_plans(low, plans)
     has_group_dot = any(type(op) is ttng.WarpGroupDotOp for op in body_ops(low.loop))
-    slots = max(2, schedule.last_stage + int(has_group_dot))
+    slots = max(2, schedule.last_stage + int(has_group_dot), iterations_of_maps(low, plans))
     low.loop = buffer_descriptors(low.loop, slots, low.replaced)
     schedule.place_all_dependencies(low.loop)
     return low.loop
+
+
+def iterations_of_maps(low: Lowering, plans: list[LoadPlan]) -> int:
+    """For how many iterations a descriptor is read that the loop makes: until the copies of its iteration have been waited for."""
+    schedule, body = low.schedule, body_of(low.loop)
+    makers = {enclosing_op(make, body) for make in descriptors_made_in(body)}
+    made = [schedule.places[maker] for maker in makers if maker in schedule.places]
+    waited = [plan.first_use for plan in plans if plan.kind is Kind.TMA]
+    return max(
+        (
+            stage + int(schedule.position(cluster) > schedule.position(first)) - start
+            for start, first in made
+            for stage, cluster in waited
+        ),
+        default=0,
+    )
 
 
 def lower_plans(low: Lowering, plans: list[LoadPlan]) -> None:

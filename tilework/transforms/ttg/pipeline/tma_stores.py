@@ -20,7 +20,7 @@ from tilework.ir.tt.descriptor import block_type
 from tilework.ir.ttg.types import MemDescType, memdesc_type
 from tilework.ir.types import element_type, shape_of
 from tilework.layouts.encodings import NvmmaShared, SwizzledShared
-from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, descriptors_made_in
+from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, called_for, descriptors_made_in
 from tilework.transforms.ttg.pipeline.loops import LOOPS, body_of, loops_in, num_stages
 
 STORES: frozenset[type[Operation]] = frozenset({tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp})
@@ -31,7 +31,8 @@ def pipeline_stores(root: Operation, default_stages: int) -> None:
     """Let the stores by descriptor in the loops under `root` run on."""
     for loop in loops_in(root):
         if num_stages(loop, default_stages) > 1:
-            stores = [store for store in stores_in(body_of(loop)) if buffer_type(store) is not None]
+            body = body_of(loop)
+            stores = [store for store in stores_in(body) if buffer_type(store) is not None and not called_for(store.operands[0], body)]
             if stores:
                 pipeline_loop(loop, stores)
 
