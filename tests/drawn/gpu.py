@@ -4,7 +4,8 @@ python -m tests.drawn.gpu --kernels 300 --arch 90      progress, then the failur
 python -m tests.drawn.gpu --seed 17 --arch 80          one kernel: its source, and what is wrong with it
 
 The seed decides the number of warps too. Multiplications and additions are not fused, so that floats differ only by what
-elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well.
+elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors` draws kernels that
+make, carry and share descriptors and the memory behind them.
 
 Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in global
 memory are not looked at, and where there are some, another result is no failure. Shared memory is the compiler's own, and so is
@@ -122,12 +123,14 @@ def refused(text: str, arch: int) -> str | None:
     return f"ptxas: {done.stderr.strip()[:300]}" if done.returncode else None
 
 
-def problem_of(seed: int, arch: int, folder: Path, assembles: bool = False) -> str | None:
+def problem_of(
+    seed: int, arch: int, folder: Path, assembles: bool = False, about_descriptors: bool = False
+) -> str | None:
     """`compare` of one seed; errors of the compiler and of the emulator are problems too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return compare(draw_kernel(seed, arch), folder, assembles)
+            return compare(draw_kernel(seed, arch, about_descriptors), folder, assembles)
         except Exception as error:
             last = (str(error).strip() or "no message").splitlines()[-1]
             return f"{type(error).__name__}: {last}\n{error}"
@@ -140,19 +143,20 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--arch", type=int, default=90, choices=sorted(CHIPS))
     parser.add_argument("--seed", type=int)
     parser.add_argument("--ptxas", action="store_true")
+    parser.add_argument("--descriptors", action="store_true", help="mostly statements about descriptors")
     args = parser.parse_args(words)
     start = time.perf_counter()
     failures: dict[str, list[int]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if args.seed is not None:
-            source = draw_kernel(args.seed, args.arch).source
+            source = draw_kernel(args.seed, args.arch, args.descriptors).source
             print(source[source.index("@jit\ndef kernel") :], f"warps = {warps_of(args.seed)}")
-            problem = problem_of(args.seed, args.arch, folder, args.ptxas)
+            problem = problem_of(args.seed, args.arch, folder, args.ptxas, args.descriptors)
             print(problem or "no difference")
             return int(problem is not None)
         for seed in range(args.first, args.first + args.kernels):
-            if (problem := problem_of(seed, args.arch, folder, args.ptxas)) is not None:
+            if (problem := problem_of(seed, args.arch, folder, args.ptxas, args.descriptors)) is not None:
                 failures[kind(problem)].append(seed)
                 print(f"seed {seed}: {problem}"[:400], flush=True)
             if (count := seed - args.first + 1) % 25 == 0 or count == args.kernels:

@@ -307,11 +307,11 @@ def draw_elementwise(seed: int) -> Kernel:
     return writer.finish()
 
 
-def draw_kernel(seed: int, capability: int = 90) -> Kernel:
-    """A kernel with everything in it."""
+def draw_kernel(seed: int, capability: int = 90, about_descriptors: bool = False) -> Kernel:
+    """A kernel with everything in it, or mostly with descriptors."""
     from tests.drawn.statements import Statements
 
-    writer = Statements(seed, capability)
+    writer = Statements(seed, capability, about_descriptors)
     writer.prologue()
     if writer.random.random() < 0.1:
         with writer.block(f"if n > {writer.random.randrange(30, 70)}:"):

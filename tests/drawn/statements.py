@@ -14,7 +14,10 @@ STRAIGHT = (
     *(("running_first", 1), ("call_apart_on_memory", 1), ("mapped", 1), ("masked_atomic", 2), ("swap_tiles", 1)),
     *(("gathered_elsewhere", 1), ("counted_with_mask", 1), ("reduced_with_nan", 2), ("product_of_types", 2)),
     *(("barrier", 1), ("volatile_read", 2), ("locked", 2), ("awaited", 2)),
-    *(("descriptors_of_calls", 1), ("carried_descriptors", 1), ("one_way_or_the_other", 1)),
+)
+DESCRIPTORS = (
+    *(("descriptors_of_calls", 3), ("carried_descriptors", 3), ("one_way_or_the_other", 3), ("descriptor", 1)),
+    *(("compute", 1), ("read", 1)),
 )
 NESTED = (("branch", 6), ("counted_loop", 6), ("unrolled_loop", 2), ("bounded_while", 4), ("memory_loop", 2), ("twins", 3))
 
@@ -22,9 +25,10 @@ NESTED = (("branch", 6), ("counted_loop", 6), ("unrolled_loop", 2), ("bounded_wh
 class Statements(LibraryStatements):
     """Draws statements; the budget bounds the nesting."""
 
-    def __init__(self, seed: int, capability: int) -> None:
+    def __init__(self, seed: int, capability: int, about_descriptors: bool = False) -> None:
         super().__init__(seed, capability)
-        self.straight, self.nested = self.uneven(dict(STRAIGHT)), self.uneven(dict(NESTED))
+        straight = DESCRIPTORS if about_descriptors else STRAIGHT
+        self.straight, self.nested = self.uneven(dict(straight)), self.uneven(dict(NESTED))
 
     def statement(self, budget: int) -> None:
         weights = {**self.straight, **(self.nested if budget > 0 else {})}
