@@ -37,7 +37,9 @@ class Entry:
         return decisions(module, self.capability)
 
     def theirs(self) -> Decisions:
-        return decisions(parse_module(self.path.with_suffix(".ttgir").read_text()), self.capability, self.facts["shared"])
+        return decisions(
+            parse_module(self.path.with_suffix(".ttgir").read_text()), self.capability, self.facts["shared"]
+        )
 
 
 def entries(cache: Path, words: Sequence[str]) -> Iterator[Entry]:
