@@ -77,6 +77,8 @@ def test_without_its_python_function() -> None:
     assert made.__name__ == "scaled" and made.__doc__ == "Doc." and str(made.signature) == str(scaled.signature)
     assert [param.annotation for param in made.params] == [param.annotation for param in scaled.params]
     assert b"def restore" not in data  # nor any other line of the file
+    assert strip(made)[:3] == [None, None, None]  # torch pickles what came from a worker once more, for its cache
+    assert pickle.loads(pickle.dumps(made)).src == scaled.src
     made._hash_lock = threading.RLock()
     restore(made, [scaled.fn, scaled.__globals__, scaled.used_global_vals, scaled.repr, threading.RLock()])
     check_launch(made)

@@ -228,10 +228,10 @@ class JITCallable:
         return self._dependencies
 
     @property
-    def used_global_vals(self) -> dict[tuple[str, int], tuple[Any, Any]]:
-        """(name, id of its dict) -> (value when first seen, the dict) for each plain global that is read."""
+    def used_global_vals(self) -> Any:
+        """(name, id of its dict) -> (value when first seen, the dict) for each plain global that is read; what was set otherwise."""
         found = self.__dict__.get("_used_global_vals")
-        return self.dependencies.global_values if found is None else found
+        return self.dependencies.global_values if found is None and self.fn is not None else found
 
     @used_global_vals.setter
     def used_global_vals(self, values: dict[tuple[str, int], tuple[Any, Any]] | None) -> None:
