@@ -99,7 +99,6 @@ def body(text: str) -> str:
 
 
 ODD = {
-    "nothing": "",
     "a NUL byte": "\0",
     "a NUL byte inside": "module {\0}",
     "a byte order mark": "\ufeffmodule {}",

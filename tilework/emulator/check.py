@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.emulator.clocks import Clocks, Stamp
+from tilework.emulator.clocks import HANDED, Clocks, Stamp
 from tilework.emulator.definedness import Definedness, registers
 from tilework.emulator.findings import CheckFailed, Finding, Site
 from tilework.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped, is_aligned_barrier
@@ -178,7 +178,7 @@ class Checker:
 
     def check_proxy(self, ins: Instruction, space: str, base: int, proxy: str, accesses: Accesses, verb: str) -> None:
         """What threads wrote needs a fence.proxy before a copy or a tensor core reads or writes it, and in shared memory so does what they
-        read before it is overwritten."""
+        read before it is overwritten, unless they gave it away by arriving at an mbarrier, as producers and consumers do."""
         shadow = self.shared if space == "shared" else self.arena
         at = shadow.locate(accesses.at)
         cells = range(1 + 2 * shadow.slots) if space == "shared" and verb == "writes" else (0,)
@@ -191,6 +191,8 @@ class Checker:
                 continue
             facts = accesses.threads[some], blocks[some], agents[some] - 1, steps[some]
             hidden[some] = ~self.clocks.visible(proxy, *facts) & self.clocks.ordered(*facts)
+            if cell:
+                hidden[some] &= ~self.clocks.visible(HANDED, *facts)
             if hidden.any():
                 index = int(hidden.argmax())
                 other = self.instructions[int(shadow.ins[cell, at[index]])]

@@ -19,7 +19,8 @@ import numpy as np
 from tilework.emulator.memory import Array
 
 Foreign = dict[int, Array]  # serial number of another block: what is known of its agents
-PROXIES = ("shared", "global", "tensormap")
+HANDED = "handed"  # not a proxy: what threads had read when they arrived at an mbarrier, and need not be fenced before it is overwritten
+PROXIES = ("shared", "global", "tensormap", HANDED)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.emulator.clocks import PROXIES, Clocks, Stamp
+from tilework.emulator.clocks import HANDED, PROXIES, Clocks, Stamp
 from tilework.emulator.definedness import Definedness, registers
 from tilework.emulator.memory import SHARED_BASE, WINDOW, Array
 from tilework.emulator.pending import Pending
@@ -128,6 +128,7 @@ class Ordering:
 
     def arrive(self, address: int, threads: Array) -> None:
         barrier = self.mbarrier(address)
+        self.clocks.fence_proxy(threads, (HANDED,))
         barrier.gathering = self.clocks.collect(threads).merged(barrier.gathering)
         self.clocks.tick(threads)
 

@@ -13,6 +13,7 @@ The loader resolves PRINT_SYMBOL to `print_address()`. Nothing of the compiler i
 import _thread
 import ctypes
 import json
+import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -114,8 +115,13 @@ def print_lines(description: bytes, x: int, y: int, z: int, addresses: Any) -> N
 
 
 def interrupt_again() -> None:
+    """A real signal where there are such: it also ends what the main thread waits for, `time.sleep` for example."""
     INTERRUPTS.clear()
-    _thread.interrupt_main()
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 CALLBACK = SIGNATURE(print_lines)  # machine code holds its address

@@ -66,8 +66,8 @@ TMA_DEFAULTS = tma_properties(CacheModifier.NONE, EvictionPolicy.NORMAL, False)
 
 
 def verify_memory(op: IRDLOperation, memory: Attribute) -> None:
-    """What TMA reads and writes is laid out by its own swizzle."""
-    if not isinstance(encoding_of(memory), NvmmaShared):
+    """What a load writes is laid out by TMA's own swizzle; Triton asks nothing of the other copies."""
+    if op.name == "ttng.async_tma_copy_global_to_local" and not isinstance(encoding_of(memory), NvmmaShared):
         raise VerifyException(f"TMA result must have NVMMA shared layout: {memory}")
 
 
@@ -308,7 +308,6 @@ class AsyncTMAGatherOp(RowsForm):
     def verify_(self) -> None:
         verify_barrier(self.barrier.type)
         require_mutable("cannot store into immutable memory", self.dst.type)
-        verify_memory(self, self.dst.type)
         verify_rows(self, self.desc.type, self.x_offsets.type, contents(self.dst.type))
 
 
@@ -329,7 +328,6 @@ class AsyncTMAScatterOp(RowsForm):
         return create_op(cls, (desc, x_offsets, y_offset, src), (), loc)
 
     def verify_(self) -> None:
-        verify_memory(self, self.src.type)
         verify_rows(self, self.desc.type, self.x_offsets.type, contents(self.src.type))
 
 
