@@ -166,7 +166,8 @@ def hoist_to_loads(convert: Operation, remat: Rematerializer) -> bool:
     seeds: dict[SSAValue, SSAValue] = {}
     for value in loads:
         after = converted(value, found.layouts[value], convert)
-        insert_after(value.owner, after)
+        assert isinstance(value, OpResult), "a load is an op"
+        insert_after(value.op, after)
         seeds[value] = after.results[0]
     remat.rebuild_for(convert, found, seeds)
     return True

@@ -48,7 +48,7 @@ def iterations_of_maps(low: Lowering, plans: list[LoadPlan]) -> int:
     """For how many iterations a descriptor is read that the loop makes: until the copies of its iteration have been waited for."""
     schedule, body = low.schedule, body_of(low.loop)
     makers = {enclosing_op(make, body) for make in descriptors_made_in(body)}
-    made = [schedule.places[maker] for maker in makers if maker in schedule.places]
+    made = [schedule.places[maker] for maker in makers if maker is not None and maker in schedule.places]
     waited = [plan.first_use for plan in plans if plan.kind is Kind.TMA]
     return max(
         (
