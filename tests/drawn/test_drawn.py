@@ -18,7 +18,7 @@ from tilework.ir.printer import print_module
 from tilework.tools.check_each import RTOL
 from tilework.transforms.registry import run_pipeline
 
-KERNELS, CHUNK = 300, 10
+KERNELS, CHUNK = 180, 10
 ELEMENTWISE, READ_BACK = 120, 20
 SCALARS = {"n": 37, "m": 6, "big": 11, "real": 0.75, "flag": True}
 
