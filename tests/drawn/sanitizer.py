@@ -31,6 +31,7 @@ from tests.drawn.statements import Statements
 from tests.drawn.test_drawn import difference
 from tilework import cuda_tools, knobs
 from tilework.errors import SanitizerError, SanitizerWarning
+from tilework.runtime._allocation import NullAllocator
 
 MARK = "# the suspect"
 
@@ -199,6 +200,7 @@ def target(gpu: bool) -> Iterator[None]:
                 yield
         finally:
             cuda_tools.find_tool = tools
+            tilework.set_allocator(NullAllocator())
 
 
 def problem_of(seed: int, folder: Path, gpu: bool = False) -> str | None:

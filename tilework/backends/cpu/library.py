@@ -9,6 +9,7 @@ Calls go through ctypes, which releases the GIL while they run. The code stays i
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tilework.backends.cpu.printing import PRINT_SYMBOL, print_address
@@ -31,9 +32,13 @@ class NativeKernel:
     program_ns: float | None = None  # what one program took last time; None before the first launch
     name: Any = None  # a C string
 
-    @property
+    @cached_property
     def name_address(self) -> int:
         return ctypes.addressof(self.name) if self.name is not None else 0
+
+    @cached_property
+    def work_address(self) -> int:
+        return ctypes.cast(self.work, ctypes.c_void_p).value or 0  # pyright: ignore[reportArgumentType]
 
 
 def load(data: bytes, name: str) -> NativeKernel:

@@ -14,6 +14,7 @@ import ctypes
 import mmap
 import os
 import platform
+import struct
 import sys
 import threading
 import time
@@ -65,6 +66,7 @@ class Arena:
     def __init__(self) -> None:
         self.size = 0
         self.worker = ctypes.create_string_buffer(WORKER.size)  # the same, as machine code sees it
+        self.launch = ctypes.create_string_buffer(LAUNCH.size)
         self.grow(PAGE)
 
     def grow(self, size: int) -> None:
@@ -248,18 +250,18 @@ def run_launch(
 ) -> tuple[int, int] | None:
     """The same, in the pool's machine code. What a program takes stays as it was known if its nests were shared, so that the
     next launch decides the same."""
-    code = ctypes.cast(kernel.work, ctypes.c_void_p).value  # pyright: ignore[reportArgumentType]
     place = ctypes.cast(ctypes.c_char_p(slots), ctypes.c_void_p).value
-    launch = ctypes.create_string_buffer(LAUNCH.pack(code, place, 0, total, chunk, *grid, 0, arena, sharers, 0, 0))
-    ctypes.c_void_p.from_buffer(launch, LAUNCH_PLACES["name"]).value = kernel.name_address
     assert POOL.launch is not None, "the pool has been started"
     with ARENAS.at_least(arena) as memory:
+        launch = memory.launch
+        LAUNCH.pack_into(launch, 0, kernel.work_address, place, 0, total, chunk, *grid, 0, arena, sharers, 0, 0)
+        NAME.pack_into(launch, LAUNCH_PLACES["name"], kernel.name_address)
         start = time.perf_counter_ns()
         POOL.launch(launch, helpers, memory.worker)
         took = time.perf_counter_ns() - start
-    fault, program, ran = (kind.from_buffer(launch, LAUNCH_PLACES[name]).value for name, kind in RESULTS)
-    if fault == INTERRUPTED:
-        raise_kept(launch)
+        (fault,), (program, ran) = FAULT_CODE.unpack_from(launch, LAUNCH_PLACES["fault"]), ENDED.unpack_from(launch, LAUNCH_PLACES["program"])
+        if fault == INTERRUPTED:
+            raise_kept(launch)
     if ran and sharers == 1:
         kernel.program_ns = took / ran
     if fault == NO_MEMORY:
@@ -274,4 +276,4 @@ def raise_kept(launch: Any) -> None:
     restore(*(ctypes.c_void_p.from_buffer(launch, EXCEPTION + 8 * index).value for index in range(3)))
 
 
-RESULTS = (("fault", ctypes.c_int32), ("program", ctypes.c_int64), ("count", ctypes.c_int64))
+NAME, FAULT_CODE, ENDED = struct.Struct("<Q"), struct.Struct("<i"), struct.Struct("<qq")  # `program` and `count` are neighbours
