@@ -8,6 +8,7 @@ it. After the line, whoever was to handle the signal before does (Python's fault
 
 import signal
 
+PATIENCE_US = 200_000  # of a thread that dies while another one tells why
 SAVED = 256  # bytes of a struct sigaction, or more
 BEFORE = b"tilework: the kernel "
 BEHIND = (
@@ -27,6 +28,7 @@ WATCH = f"""
 @before = internal constant [{len(BEFORE)} x i8] c"{text_of(BEFORE)}"
 @behind = internal constant [{len(BEHIND)} x i8] c"{text_of(BEHIND)}"
 @saved = internal global [{SAVED * 64} x i8] zeroinitializer, align 16
+@telling = internal global i32 0, align 4
 declare i64 @write(i32, ptr, i64)
 declare i64 @strlen(ptr)
 declare ptr @signal(i32, ptr)
@@ -36,12 +38,20 @@ define internal void @crashed(i32 %signal) {{
 entry:
   %name = load atomic ptr, ptr @running monotonic, align 8
   %some = icmp ne ptr %name, null
-  br i1 %some, label %tell, label %leave
+  br i1 %some, label %ask, label %leave
+ask:
+  %telling = atomicrmw xchg ptr @telling, i32 1 acq_rel
+  %alone = icmp eq i32 %telling, 0
+  br i1 %alone, label %tell, label %wait
+wait:
+  call i32 @usleep(i32 {PATIENCE_US})
+  br label %leave
 tell:
   call i64 @write(i32 2, ptr @before, i64 {len(BEFORE)})
   %length = call i64 @strlen(ptr %name)
   call i64 @write(i32 2, ptr %name, i64 %length)
   call i64 @write(i32 2, ptr @behind, i64 {len(BEHIND)})
+  store atomic i32 0, ptr @telling release, align 4
   br label %leave
 leave:
   %wide = zext i32 %signal to i64
