@@ -6,8 +6,9 @@ A rule of the evaluator raises `Fault` with the words alone; the machine, which 
 was running, turns it into an `EvaluationError`.
 """
 
-from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
+
+from tilework.ir.locations import location_text
 
 
 class Fault(Exception):
@@ -22,21 +23,6 @@ class EvaluationError(Exception):
         self.reason, self.op, self.location, self.program = reason, op, location, program
 
 
-def location_text(location: Attribute | None) -> str | None:
-    """`file:line:col` of the innermost source position, or None when it is unknown."""
-    match location:
-        case FileLineColLoc():
-            return f"{location.filename.data}:{location.line.data}:{location.column.data}"
-        case NameLoc():
-            return location_text(location.location)
-        case CallSiteLoc():
-            return location_text(location.callee) or location_text(location.caller)
-        case FusedLoc(locations=ArrayAttr(data=parts)):
-            return next((text for part in parts if (text := location_text(part))), None)
-        case _:
-            return None
-
-
 def fault_at(fault: Fault, op: Operation, program: tuple[int, int, int]) -> EvaluationError:
     """The error that `fault` is when `op` of `program` raised it."""
-    return EvaluationError(str(fault), op.name, location_text(op.location) or "<unknown>", program)
+    return EvaluationError(str(fault), op.name, location_text(op.location, innermost=True) or "<unknown>", program)

@@ -23,9 +23,10 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from tilework.evaluator.errors import Fault, location_text
+from tilework.evaluator.errors import Fault
 from tilework.evaluator.floats import BOOL, UNSIGNED, Array, memory_bytes, storage
 from tilework.ir.encodings import encoding_of
+from tilework.ir.locations import location_text
 from tilework.ir.ttg.types import MemDescType
 from tilework.ir.types import i8
 from tilework.layouts.encodings import SHARED
@@ -287,5 +288,5 @@ def overlap(a: MemView, b: MemView) -> bool:
 
 def described(op: Operation) -> str:
     """An op in a message: its name and its line."""
-    place = location_text(op.location)
+    place = location_text(op.location, innermost=True)
     return f"{op.name} of {place}" if place else op.name

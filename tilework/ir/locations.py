@@ -82,17 +82,10 @@ def source_positions(loc: Attribute) -> list[tuple[str, int, int]]:
             return []
 
 
-def location_text(location: Attribute | None) -> str | None:
-    """``file:line:column`` of the innermost source position outside of the language's own, or None if it is unknown."""
-    match location:
-        case FileLineColLoc():
-            return f"{location.filename.data}:{location.line.data}:{location.column.data}"
-        case NameLoc():
-            return location_text(location.location)
-        case CallSiteLoc():
-            inner, outer = location_text(location.callee), location_text(location.caller)
-            return outer if inner is None or (outer is not None and inner.startswith(LIBRARY)) else inner
-        case FusedLoc(locations=ArrayAttr(data=parts)):
-            return next((text for part in parts if (text := location_text(part))), None)
-        case _:
-            return None
+def location_text(location: Attribute | None, *, innermost: bool = False) -> str | None:
+    """``file:line:column`` of the first source position outside of the language's own, or None if it is unknown; `innermost`: of
+    the first one of all."""
+    positions = source_positions(location) if location is not None else []
+    own = [position for position in positions if innermost or not position[0].startswith(LIBRARY)]
+    found = own[:1] or positions[-1:]
+    return ":".join(map(str, found[0])) if found else None

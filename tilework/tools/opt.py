@@ -23,8 +23,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from tilework.backends.diagnostics import wanted
 from tilework.errors import PassError
-from tilework.evaluator.errors import location_text
-from tilework.ir.locations import file_loc, unknown
+from tilework.ir.locations import file_loc, location_text, unknown
 from tilework.ir.parser import LEGACY_OPS, IRParser, IRSyntaxError, modern_name, parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
@@ -277,7 +276,7 @@ def position_of(job: Job, op: Operation) -> Position:
 
 def place(job: Job, location: object) -> Position:
     """The position that a location attribute names; the whole file when it names none."""
-    text = location_text(location) if isinstance(location, Attribute) else None
+    text = location_text(location, innermost=True) if isinstance(location, Attribute) else None
     file, line, column = (text or f"{job.file}:0:0").rsplit(":", 2)
     return Position(file, int(line), int(column))
 

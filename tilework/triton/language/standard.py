@@ -25,6 +25,7 @@ from tilework.language.folds import (
     _or_combine,
     _prod_combine,
     _sum_combine,
+    _sum_dtype,
     _xor_combine,
 )
 from tilework.language.function import constexpr_function, jit
@@ -68,11 +69,8 @@ def _is_power_of_two(i: int) -> bool:
 @constexpr_function
 def _pick_sum_dtype(in_dtype: Any, dtype: Any) -> Any:
     """The dtype that `sum` works in: the requested one, 32 bits for small integers, or None for that of the values."""
-    if dtype is not None:
-        return dtype
-    if in_dtype.is_int() and in_dtype.primitive_bitwidth < 32:
-        return core.int32 if in_dtype.is_int_signed() else core.uint32
-    return None
+    found = _sum_dtype.fn(in_dtype, dtype)
+    return None if dtype is None and found == in_dtype else found
 
 
 @constexpr_function
