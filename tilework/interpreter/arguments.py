@@ -30,7 +30,8 @@ from tilework.language.dtypes import (
     str_to_ty,
     uint64,
 )
-from tilework.language.function import JITCallable, KernelParam
+from tilework.language.function import JITCallable
+from tilework.language.parameters import KernelParam
 
 DLPACK_CPU, DLPACK_CUDA_HOST = 1, 3
 INTEGER_TYPES = ((int32, -(2**31), 2**31), (int64, -(2**63), 2**63), (uint64, 2**63, 2**64))

@@ -15,7 +15,6 @@ import ast
 import inspect
 import linecache
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -26,6 +25,7 @@ from tilework.errors import LIBRARY, SourceMap
 from tilework.language.active import ACTIVE
 from tilework.language.annotations import signature_of
 from tilework.language.dependencies import Dependencies, dependencies_of
+from tilework.language.parameters import KernelParam
 
 EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
 SOURCES = {"revision": 0}  # counts the functions whose source was replaced: hashes of an earlier revision are void
@@ -304,86 +304,6 @@ def source_lines(fn: Callable[..., Any]) -> list[str]:
         return linecache.getlines(file, fn.__globals__)
     lines = linecache.getlines(file)
     return lines if any(f"def {fn.__name__}" in line for line in lines[first - 1 :]) else []
-
-
-class KernelParam:
-    """One parameter of a jit function and how it is specialised."""
-
-    def __init__(
-        self,
-        num: int,
-        param: inspect.Parameter,
-        do_not_specialize: bool,
-        do_not_specialize_on_alignment: bool,
-    ) -> None:
-        self.num = num
-        self._param = param
-        self.name = param.name
-        self.do_not_specialize = do_not_specialize
-        self.do_not_specialize_on_alignment = do_not_specialize_on_alignment
-
-    @cached_property
-    def _note(self) -> str:
-        """The annotation as text, prefix `tl.` removed: ``constexpr``, ``*kfloat``, ``int64``; "" without one."""
-        note = self._param.annotation
-        if note is inspect.Parameter.empty:
-            return ""
-        return normalize_annotation(note)
-
-    @cached_property
-    def annotation(self) -> str:
-        """The annotation as text, types under one name each: ``constexpr``, ``*kfp32``, ``i64``; "" without one."""
-        return self.annotation_type or self._note
-
-    @cached_property
-    def annotation_type(self) -> str:
-        """The signature code that the annotation forces (``i64``, ``*fp32``), or ""."""
-        from tilework.language.dtypes import type_canonicalisation_dict
-
-        note = self._note
-        stars = note[: len(note) - len(note.lstrip("*"))]
-        rest = note[len(stars) :]
-        const = "k" if stars and rest.startswith("k") and rest not in type_canonicalisation_dict else ""
-        code = type_canonicalisation_dict.get(rest[len(const) :])
-        return f"{stars}{const}{code}" if code else ""
-
-    @cached_property
-    def is_constexpr(self) -> bool:
-        """A compile-time parameter."""
-        return "constexpr" in self._note
-
-    @cached_property
-    def is_const(self) -> bool:
-        """A pointer to read-only data."""
-        return self._note == "const" or self._note.startswith("*k")
-
-    @property
-    def default(self) -> Any:
-        return self._param.default
-
-    @property
-    def has_default(self) -> bool:
-        return self._param.default is not inspect.Parameter.empty
-
-
-def normalize_annotation(note: Any) -> str:
-    """Text of an annotation in signature form: ``tl.int64`` -> ``int64``, ``const int*`` -> ``*kint``."""
-    if isinstance(note, type):
-        return note.__name__
-    if isinstance(note, str):
-        text = note.strip().strip("'\"").strip()
-    elif hasattr(note, "is_ptr") and note.is_ptr():
-        return ("*k" if note.const else "*") + normalize_annotation(note.element_ty)
-    elif hasattr(note, "name") and isinstance(note.name, str):
-        return note.name
-    else:
-        text = str(note)
-    text = re.sub(r"\b(tl|triton\.language|tilework\.language)\.", "", text)
-    if text.endswith("*"):
-        text = "*" + text[:-1].strip()
-    if match := re.fullmatch(r"\*const (.*)", text):
-        text = "*k" + match.group(1)
-    return text
 
 
 class BoundJITMethod:

@@ -19,7 +19,8 @@ from typing import Any
 
 from tilework.language import core as tl
 from tilework.language.constant_text import constant_text
-from tilework.language.function import JITFunction, KernelParam
+from tilework.language.function import JITFunction
+from tilework.language.parameters import KernelParam
 from tilework.runtime.specialize import Spec, specialize
 
 Binder = Callable[..., tuple[tuple[Any, ...], tuple[Spec, ...], tuple[Any, ...], dict[str, Any]]]

@@ -19,11 +19,11 @@ from tilework.language.function import (
     SOURCES,
     ConstexprFunction,
     JITCallable,
-    KernelParam,
     constexpr_function,
 )
 from tilework.language.function import JITFunction as LanguageFunction
 from tilework.language.grid import grid_extent
+from tilework.language.parameters import KernelParam
 from tilework.runtime import _async_compile
 from tilework.runtime.binder import make_binder
 from tilework.runtime.cache_key import get_cache_key

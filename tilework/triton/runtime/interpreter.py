@@ -26,7 +26,7 @@ from tilework.interpreter.rewriter import FunctionRewriter
 from tilework.interpreter.rewriter import Rewriter as ASTTransformer
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
-from tilework.language.function import KernelParam
+from tilework.language.parameters import KernelParam
 from tilework.language.semantic import Semantic as TritonSemantic
 from tilework.runtime.jit import KernelInterface
 from tilework.tools.tensor_descriptor import TensorDescriptor

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.language.dtypes import type_canonicalisation_dict
-from tilework.language.function import BoundConstexprFunction, JITFunction, normalize_annotation
+from tilework.language.function import BoundConstexprFunction, JITFunction
+from tilework.language.parameters import normalize_annotation
 from tilework.runtime.cache import get_cache_key
 from tilework.runtime.specialization import encode
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple
