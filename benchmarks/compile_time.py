@@ -33,8 +33,8 @@ SIZES = {
 
 def ours(case: Case, rounds: int = ROUNDS) -> tuple[float, float, dict[str, float]]:
     """Median milliseconds in the frontend, in the passes, and in each pass."""
-    from tilework.backends.base import GPUTarget
     from tilework.compiler import ASTSource, frontend_options
+    from tilework.targets.base import GPUTarget
     from tilework.transforms.pipelines import ttir_pipeline
     from tilework.transforms.registry import get_pass
 
@@ -78,9 +78,7 @@ def triton_times(python: str) -> dict[str, float]:
         }
         for case in all_cases()
     ]
-    done = subprocess.run(
-        [python, str(script)], input=json.dumps(request), capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([python, str(script)], input=json.dumps(request), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         print(done.stderr[-2000:], file=sys.stderr)
         return {}

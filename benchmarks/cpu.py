@@ -23,7 +23,7 @@ os.environ.setdefault("TILEWORK_DEVICE", "native")
 
 from benchmarks import cpu_kernels as kernels
 from tilework import cdiv, knobs
-from tilework.backends.cpu.target import HostTarget
+from tilework.targets.cpu.target import HostTarget
 
 try:
     import torch
@@ -100,7 +100,9 @@ def elementwise_rows() -> Iterator[Row]:
 
     expected = np.array([x.sum(dtype="f8")])
     torch_sum = torch_call(lambda x: lambda: torch.sum(x), x)
-    yield Row("sum 16M", kernels.sum_all, sum_all, lambda: np.sum(x), torch_sum, expected, total, 4 * n, "GB/s", 1.0, 1.0)
+    yield Row(
+        "sum 16M", kernels.sum_all, sum_all, lambda: np.sum(x), torch_sum, expected, total, 4 * n, "GB/s", 1.0, 1.0
+    )
 
 
 def one_program_rows() -> Iterator[Row]:
@@ -185,8 +187,17 @@ def row_rows() -> Iterator[Row]:
 
 
 def matrix_rows() -> Iterator[Row]:
-    for size, dtype, name in ((512, "f4", "f32"), (1024, "f4", "f32"), (2048, "f4", "f32"), (1024, ml_dtypes.bfloat16, "bf16")):
-        a, b, c = random(size, size, dtype=dtype), random(size, size, seed=1, dtype=dtype), np.empty((size, size), dtype)
+    for size, dtype, name in (
+        (512, "f4", "f32"),
+        (1024, "f4", "f32"),
+        (2048, "f4", "f32"),
+        (1024, ml_dtypes.bfloat16, "bf16"),
+    ):
+        a, b, c = (
+            random(size, size, dtype=dtype),
+            random(size, size, seed=1, dtype=dtype),
+            np.empty((size, size), dtype),
+        )
         grid = lambda meta, size=size: (size // meta["BM"], size // meta["BN"])
         call = lambda a=a, b=b, c=c, grid=grid, size=size: kernels.matmul[grid](c, a, b, size, size, size)
         numpy = (lambda a=a, b=b, c=c: np.matmul(a, b, out=c)) if name == "f32" else None

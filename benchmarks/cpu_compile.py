@@ -15,8 +15,8 @@ from benchmarks import cpu_kernels
 from examples import add, attention, matmul, softmax
 from examples.case import Case
 from tilework import knobs
-from tilework.backends.base import GPUTarget
 from tilework.compiler import ASTSource, compile
+from tilework.targets.base import GPUTarget
 
 ROUNDS = 7
 
@@ -60,7 +60,12 @@ ROWS = [
     example(softmax.CASES[0], {"BLOCK": 1024}, {"BLOCK": 4096}, 120.0),
     example(matmul.CASES[0], {"BM": 64, "BN": 64, "BK": 64}, {"BM": 128, "BN": 128, "BK": 64}, 350.0),
     example(attention.CASES[0], {"BM": 64, "BN": 64, "D": 64}, {"BM": 128, "BN": 128, "D": 64}, 500.0),
-    plain(cpu_kernels.layernorm, "*fp32 *fp32 *fp32 *fp32 i32 fp32", {"ROWS": 4, "BLOCK": 1024}, {"ROWS": 4, "BLOCK": 4096}),
+    plain(
+        cpu_kernels.layernorm,
+        "*fp32 *fp32 *fp32 *fp32 i32 fp32",
+        {"ROWS": 4, "BLOCK": 1024},
+        {"ROWS": 4, "BLOCK": 4096},
+    ),
     plain(cpu_kernels.cumsum, "*fp32 *fp32 i32", {"ROWS": 8, "BLOCK": 1024}, {"ROWS": 8, "BLOCK": 4096}),
     plain(cpu_kernels.transpose, "*fp32 *fp32 i32 i32", {"BM": 32, "BN": 32}, {"BM": 64, "BN": 64}),
     plain(histogram, "*i32 *i32", {"BLOCK": 1024}, {"BLOCK": 4096}),
@@ -76,7 +81,11 @@ def stage_times(*sources: ASTSource) -> list[dict[str, float]]:
     current = 0
 
     def listen(*, times: knobs.CompileTimes, **event: Any) -> None:
-        for name, time in (("frontend", times.ir_initialization), *times.lowering_stages, ("store", times.store_results)):
+        for name, time in (
+            ("frontend", times.ir_initialization),
+            *times.lowering_stages,
+            ("store", times.store_results),
+        ):
             found[current].setdefault(name, []).append(time / 1e3)
 
     with knobs.compilation.scope():
@@ -105,7 +114,9 @@ def main() -> None:
             total, grown = sum(times.values()), sum(larger.values())
             cells = "".join(f"{times.get(name, 0.0):7.1f} ms" for name in columns)
             budget = f"{row.budget:7.0f} ms" if row.budget else f"{'':10}"
-            print(f"{row.name:24}{cells}{total:7.1f} ms{budget}{grown / total - 1:+8.0%}   {sizes(row.tile, row.larger)}")
+            print(
+                f"{row.name:24}{cells}{total:7.1f} ms{budget}{grown / total - 1:+8.0%}   {sizes(row.tile, row.larger)}"
+            )
 
 
 if __name__ == "__main__":

@@ -104,7 +104,9 @@ def sort_rows(out_ptr, in_ptr, n_rows, ROWS: tl.constexpr, COLS: tl.constexpr):
     tl.store(out_ptr + rows * COLS + cols, tl.sort(x))
 
 
-@tilework.autotune(configs=configs(*({"BM": m, "BN": n} for m, n in ((16, 16), (32, 32), (64, 64), (16, 128)))), key=["M", "N"])
+@tilework.autotune(
+    configs=configs(*({"BM": m, "BN": n} for m, n in ((16, 16), (32, 32), (64, 64), (16, 128)))), key=["M", "N"]
+)
 @tilework.jit
 def transpose(out_ptr, in_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
     rm = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -134,7 +136,9 @@ def matmul(c_ptr, a_ptr, b_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
     tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc.to(c_ptr.dtype.element_ty))
 
 
-@tilework.autotune(configs=configs(*({"BM": m, "BN": n} for m, n in ((32, 64), (64, 64), (64, 128), (128, 128)))), key=["n"])
+@tilework.autotune(
+    configs=configs(*({"BM": m, "BN": n} for m, n in ((32, 64), (64, 64), (64, 128), (128, 128)))), key=["n"]
+)
 @tilework.jit
 def attention(out_ptr, q_ptr, k_ptr, v_ptr, scale, n, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
     base = tl.program_id(1) * n * D

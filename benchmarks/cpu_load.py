@@ -74,12 +74,18 @@ def main() -> None:
         environment["PYTHONPATH"] = os.pathsep.join((str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")))
         compiled = run(path, environment)
         loaded = [run(path, environment) for _ in range(PROCESSES)]
-    print(f"{KERNELS} kernels in a new process{'import numpy':>15}{'import tilework':>17}{'once':>10}{'per kernel':>12}{'most':>9}{'CPU time':>11}")
+    print(
+        f"{KERNELS} kernels in a new process{'import numpy':>15}{'import tilework':>17}{'once':>10}{'per kernel':>12}{'most':>9}{'CPU time':>11}"
+    )
     for name, runs in (("compiled", [compiled]), ("from the disk cache", loaded)):
         cells = [statistics.median(figures(run)[column] for run in runs) for column in range(6)]
-        print(f"{name:28}{cells[0]:12.1f} ms{cells[1]:14.1f} ms{cells[2]:7.1f} ms{cells[3]:9.1f} ms{cells[4]:6.1f} ms{cells[5]:8.1f} ms")
+        print(
+            f"{name:28}{cells[0]:12.1f} ms{cells[1]:14.1f} ms{cells[2]:7.1f} ms{cells[3]:9.1f} ms{cells[4]:6.1f} ms{cells[5]:8.1f} ms"
+        )
     there = [name for name, is_there in loaded[0]["modules"].items() if is_there]  # type: ignore[attr-defined]
-    print(f"budget {BUDGET_MS:.0f} ms per kernel; medians of {PROCESSES} processes; loaded with the kernels: {', '.join(there)}")
+    print(
+        f"budget {BUDGET_MS:.0f} ms per kernel; medians of {PROCESSES} processes; loaded with the kernels: {', '.join(there)}"
+    )
 
 
 def figures(run: dict[str, object]) -> tuple[float, ...]:

@@ -17,14 +17,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilework.backends.cpu.dot import Product, emit_product, plan_of
-from tilework.backends.cpu.target import HostTarget
-from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, to_object
-from tilework.backends.llvm.module import Module
-from tilework.backends.llvm.types import Type, f32, f64, i64, ptr, vector, void
-from tilework.backends.llvm.values import constant
 from tilework.ir import types as ir
+from tilework.targets.cpu.lower.dot_rules import Product, emit_product, plan_of
+from tilework.targets.cpu.target import HostTarget
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, to_object
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.types import Type, f32, f64, i64, ptr, vector, void
+from tilework.targets.llvm.values import constant
 
 SIZES = [
     (16, 16, 16),

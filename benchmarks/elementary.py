@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.compile import data_layout, host_target_machine, jit_load, to_object
-from tilework.backends.llvm.math.table import FUNCTIONS
-from tilework.backends.llvm.module import Module
-from tilework.backends.llvm.types import Type, f32, f64, i32, i64, ptr, vector, void
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, to_object
+from tilework.targets.llvm.math.table import FUNCTIONS
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.types import Type, f32, f64, i32, i64, ptr, vector, void
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "backends" / "elementary_reference.txt"
 NUMPY: dict[str, Callable[..., Any]] = {

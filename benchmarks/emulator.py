@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.emulator.device import Device
+from tilework.oracles.emulator.device import Device
 
 THREADS = 128
 LOOP = """.version 8.0
@@ -118,7 +118,9 @@ def tile_ptx() -> str:
             body.append(f"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{{registers}}}, [%r4+{m * 16 * 64 + k * 32}];")
         for n in range(4):
             registers = ", ".join(f"%b{n * 4 + i}" for i in range(4))
-            body.append(f"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{{registers}}}, [%r5+{k * 16 * 256 + n * 32}];")
+            body.append(
+                f"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{{registers}}}, [%r5+{k * 16 * 256 + n * 32}];"
+            )
         for m in range(4):
             a = ", ".join(f"%a{m * 4 + i}" for i in range(4))
             for n in range(8):
@@ -177,7 +179,10 @@ def tile() -> None:
     device.launch(kernel, 1, THREADS, [*places, 1], shared=16384)
     found = device.copy_out(places[2], 4 * 128 * 128).view(np.float32).reshape(128, 128)
     assert np.allclose(found, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
-    few, many = (best(lambda steps=steps: device.launch(kernel, 1, THREADS, [*places, steps], shared=16384), 3) for steps in (1, 6))
+    few, many = (
+        best(lambda steps=steps: device.launch(kernel, 1, THREADS, [*places, steps], shared=16384), 3)
+        for steps in (1, 6)
+    )
     print(f"{'128 x 128 x 32 f16 tile step':<38}{(many - few) / 5 * 1e3:8.1f} ms                         goal 20")
 
 

@@ -1,7 +1,7 @@
-"""Make tilework/backends/llvm/math/coefficients.py: polynomials for the elementary functions.
+"""Make tilework/targets/llvm/math/coefficients.py: polynomials for the elementary functions.
 
     python -m venv fit-env && fit-env/bin/pip install mpmath
-    fit-env/bin/python benchmarks/fit_polynomials.py > tilework/backends/llvm/math/coefficients.py
+    fit-env/bin/python benchmarks/fit_polynomials.py > tilework/targets/llvm/math/coefficients.py
 
 Each polynomial interpolates its function at the Chebyshev nodes of the interval (within a factor of two or so of the
 minimax error), or has the smallest weighted squares of errors where the weight varies much; in 60 digits, then rounded

@@ -1,7 +1,7 @@
-"""Make tilework/backends/llvm/math/zeros.py: where Bessel functions and lgamma are zero, and expansions around it.
+"""Make tilework/targets/llvm/math/zeros.py: where Bessel functions and lgamma are zero, and expansions around it.
 
     python -m venv fit-env && fit-env/bin/pip install mpmath
-    fit-env/bin/python benchmarks/fit_zeros.py > tilework/backends/llvm/math/zeros.py
+    fit-env/bin/python benchmarks/fit_zeros.py > tilework/targets/llvm/math/zeros.py
 
 A function is as exact near a zero z as the difference x - z is, so each zero is a sum of three floats. Polynomials
 interpolate at Chebyshev nodes in 80 digits. mpmath is not a dependency of tilework: the result is checked in.

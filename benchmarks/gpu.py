@@ -61,7 +61,12 @@ def add_row() -> Row:
     x, y = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
     out = torch.empty_like(x)
     return Row(
-        lambda k: k.add[(n // 1024,)](x, y, out, n, BLOCK=1024), out, x + y, lambda: torch.add(x, y, out=out), 12 * n, "GB/s"
+        lambda k: k.add[(n // 1024,)](x, y, out, n, BLOCK=1024),
+        out,
+        x + y,
+        lambda: torch.add(x, y, out=out),
+        12 * n,
+        "GB/s",
     )
 
 
@@ -82,7 +87,13 @@ def layernorm_row() -> Row:
     w, v = (torch.randn(c, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     norm = lambda: torch.nn.functional.layer_norm(h, (c,), w, v)  # noqa: E731
     return Row(
-        lambda k: k.layernorm[(m,)](g, h, w, v, c, 1e-5, BLOCK=4096, num_warps=8), g, norm(), norm, 4 * m * c, "GB/s", 5e-2
+        lambda k: k.layernorm[(m,)](g, h, w, v, c, 1e-5, BLOCK=4096, num_warps=8),
+        g,
+        norm(),
+        norm,
+        4 * m * c,
+        "GB/s",
+        5e-2,
     )
 
 
@@ -173,7 +184,10 @@ def main() -> None:
         show(given.names[0])
         return
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    print(f"{'':30}{'ours':>10}{'Triton':>10}{'torch':>10}{'':>14}{'ratio':>8}{'compile':>11}{'Triton':>10}   registers", flush=True)
+    print(
+        f"{'':30}{'ours':>10}{'Triton':>10}{'torch':>10}{'':>14}{'ratio':>8}{'compile':>11}{'Triton':>10}   registers",
+        flush=True,
+    )
     for name in ROWS:
         if not given.names or any(word in name for word in given.names):
             subprocess.run([sys.executable, "-m", "benchmarks.gpu", name], check=False)

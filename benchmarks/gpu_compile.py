@@ -26,9 +26,9 @@ STAGES, ROUNDS = 3, 9
 
 def pass_times(kernel: str, rounds: int = ROUNDS) -> list[tuple[str, float]]:
     """Median milliseconds of each pass, in order."""
-    from tilework.backends.base import pass_of
-    from tilework.backends.cuda.pipeline import ttgir_pipeline
     from tilework.ir.parser import parse_module
+    from tilework.targets.base import pass_of
+    from tilework.targets.nvidia.pipeline import ttgir_pipeline
 
     module = parse_module((REFERENCE / f"{kernel}.ttir").read_text())
     items = ttgir_pipeline(90, KERNELS[kernel][0], STAGES)

@@ -16,7 +16,7 @@ import numpy as np
 
 import tilework
 import tilework.language as tl
-from tilework.backends.cpu.pipeline import device
+from tilework.targets.cpu.pipeline import device
 
 ROUNDS, CALLS = 15, 2000
 BUDGET_US, NATIVE_BUDGET_US = 15.0, 3.0

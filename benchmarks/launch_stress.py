@@ -32,7 +32,9 @@ def run_on_a_copy() -> int:
     root = Path(tilework.__file__).parent.parent
     with tempfile.TemporaryDirectory(prefix="tilework-stress-") as top:
         for package in PACKAGES:
-            shutil.copytree(root / package, Path(top) / package, ignore=shutil.ignore_patterns("__pycache__", "results"))
+            shutil.copytree(
+                root / package, Path(top) / package, ignore=shutil.ignore_patterns("__pycache__", "results")
+            )
         environment = {**os.environ, COPIED: top, "PYTHONPATH": top}
         command = [sys.executable, "-m", "benchmarks.launch_stress", *sys.argv[1:]]
         return subprocess.run(command, cwd=top, env=environment).returncode
@@ -64,7 +66,9 @@ def work(folder: str, kernels: int, seconds: float, seed: int, launches: Any, er
             launches.value += 1
 
 
-def start(context: Any, folder: str, options: argparse.Namespace, seed: int, launches: Any, errors: Any) -> SpawnProcess:
+def start(
+    context: Any, folder: str, options: argparse.Namespace, seed: int, launches: Any, errors: Any
+) -> SpawnProcess:
     process = context.Process(target=work, args=(folder, options.kernels, options.seconds, seed, launches, errors))
     process.start()
     return process
@@ -107,8 +111,8 @@ def main() -> int:
     options = parser.parse_args()
     if COPIED not in os.environ:
         return run_on_a_copy()
-    from tilework.runtime.cache_entry import EntryStore
-    from tilework.runtime.cache_evict import entries_of, verify
+    from tilework.runtime.cache.entry import EntryStore
+    from tilework.runtime.cache.evict import entries_of, verify
 
     with tempfile.TemporaryDirectory(prefix="tilework-stress-") as top:
         folder = str(Path(top) / "cache")

@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 
-from tilework.backends.llvm.builder import Builder
-from tilework.backends.llvm.compile import check, data_layout, host_target_machine, jit_load, to_object
-from tilework.backends.llvm.module import Module
-from tilework.backends.llvm.types import Type, f32, i32, i64, ptr, vector, void
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.compile import check, data_layout, host_target_machine, jit_load, to_object
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.types import Type, f32, i32, i64, ptr, vector, void
 
 COUNT = 2500
 
@@ -85,7 +85,7 @@ data = bytes.fromhex(sys.stdin.read())
 a = time.perf_counter()
 import llvmlite.binding
 b = time.perf_counter()
-from tilework.backends.llvm.compile import jit_load, host_jit
+from tilework.targets.llvm.compile import jit_load, host_jit
 c = time.perf_counter()
 host_jit()
 d = time.perf_counter()

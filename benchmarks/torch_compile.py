@@ -55,7 +55,11 @@ def cases(device: str) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], d
     }
     if device == "cuda":
         a, b = (torch.randn(2048, 2048, device=device, dtype=torch.float16) for _ in range(2))
-        found["matmul 2048 f16, templates"] = (lambda a, b: (a @ b).relu(), (a, b), {"mode": "max-autotune-no-cudagraphs"})
+        found["matmul 2048 f16, templates"] = (
+            lambda a, b: (a @ b).relu(),
+            (a, b),
+            {"mode": "max-autotune-no-cudagraphs"},
+        )
         found["softmax 64x256, CUDA graph"] = (lambda x: x.softmax(-1), (small,), {"mode": "reduce-overhead"})
     return found
 
@@ -112,7 +116,17 @@ def child(compiler: str, device: str, words: list[str]) -> None:
 def measure(compiler: str, device: str, words: list[str]) -> dict[str, dict[str, Any]]:
     """The rows of one compiler, by name; empty with a note if it cannot be used."""
     under = ["-m", "tilework.as_triton"] if compiler == "tilework" else []
-    command = [sys.executable, *under, "-m", "benchmarks.torch_compile", "--child", compiler, "--device", device, *words]
+    command = [
+        sys.executable,
+        *under,
+        "-m",
+        "benchmarks.torch_compile",
+        "--child",
+        compiler,
+        "--device",
+        device,
+        *words,
+    ]
     with tempfile.TemporaryDirectory() as folder:
         settings = {name: value for name, value in os.environ.items() if name != "TRITON_CACHE_DIR"}
         settings["TORCHINDUCTOR_CACHE_DIR"] = folder

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ttgir_decisions import Decisions, decisions, is_as_good, shown
-from tilework.backends.cuda.pipeline import ttgir_pipeline
 from tilework.ir.parser import parse_module
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 

@@ -21,13 +21,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.analysis.axis_info import axis_info
-from tilework.backends.cuda.pipeline import ttgir_pipeline
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import integer
 from tilework.ir.parser import parse_module
 from tilework.ir.types import shape_of
 from tilework.layouts.queries import contig_per_thread, order
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 from tilework.transforms.ttg.coalesce import pointer_access
 

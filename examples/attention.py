@@ -65,8 +65,14 @@ CASES = [
         name="attention_causal" if causal else "attention",
         kernel=attention,
         signature={
-            "q_ptr": "*fp16", "k_ptr": "*fp16", "v_ptr": "*fp16", "out_ptr": "*fp16",
-            "scale_log2e": "fp32", "stride_head": "i32", "stride_row": "i32", "n": "i32",
+            "q_ptr": "*fp16",
+            "k_ptr": "*fp16",
+            "v_ptr": "*fp16",
+            "out_ptr": "*fp16",
+            "scale_log2e": "fp32",
+            "stride_head": "i32",
+            "stride_row": "i32",
+            "n": "i32",
         },  # fmt: skip
         constexprs={"BM": 32, "BN": 16, "D": 32, "CAUSAL": causal},
         grid=(2, 2),

@@ -23,7 +23,7 @@ def all_cases() -> list[Case]:
 
 def run_case(case: Case, module: Any, seed: int = 0) -> float:
     """Evaluate a compiled module on drawn inputs; the largest difference from NumPy."""
-    from tilework.evaluator import evaluate
+    from tilework.oracles.evaluator import evaluate
 
     arrays = case.arguments(np.random.default_rng(seed))
     expected = case.expected(copy.deepcopy(arrays))
@@ -44,8 +44,8 @@ def largest_error(arrays: dict[str, Any], expected: dict[str, Any]) -> float:
 
 def compile_case(case: Case, capability: int = 90) -> tuple[Any, int, float]:
     """The optimised module of a case, its number of ops before the passes, and the seconds it took."""
-    from tilework.backends.base import GPUTarget, find_backend
     from tilework.compiler import ASTSource, frontend_options
+    from tilework.targets.base import GPUTarget, find_backend
 
     target = GPUTarget("cuda", capability, 32)
     start = time.perf_counter()
@@ -90,7 +90,9 @@ def time_of_torch(case: Case, inputs: dict[str, Any]) -> float | None:
     if work is None or importlib.util.find_spec("torch") is None:
         return None
     torch = importlib.import_module("torch")
-    tensors = {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in inputs.items()}
+    tensors = {
+        name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in inputs.items()
+    }
     return time_of(lambda: work(torch, tensors))
 
 

@@ -33,8 +33,12 @@ def grouped_gemm(
             acc = tl.zeros((BM, BN), dtype=tl.float32)
             for start in range(0, k, BK):
                 inner = start + rk
-                x = tl.load(a + rm[:, None] * k + inner[None, :], mask=(rm[:, None] < m) & (inner[None, :] < k), other=0.0)
-                y = tl.load(b + inner[:, None] * n + rn[None, :], mask=(inner[:, None] < k) & (rn[None, :] < n), other=0.0)
+                x = tl.load(
+                    a + rm[:, None] * k + inner[None, :], mask=(rm[:, None] < m) & (inner[None, :] < k), other=0.0
+                )
+                y = tl.load(
+                    b + inner[:, None] * n + rn[None, :], mask=(inner[:, None] < k) & (rn[None, :] < n), other=0.0
+                )
                 acc = tl.dot(x, y, acc)
             tl.store(c + rm[:, None] * n + rn[None, :], acc.to(tl.float16), mask=(rm[:, None] < m) & (rn[None, :] < n))
             tile += PROGRAMS
@@ -57,7 +61,9 @@ def inputs(rng: np.random.Generator) -> Arrays:
 
 
 def reference(arrays: Arrays) -> Arrays:
-    return {"c": [(x.astype("f4") @ y.astype("f4")).astype("f2") for x, y in zip(arrays["a"], arrays["b"], strict=True)]}
+    return {
+        "c": [(x.astype("f4") @ y.astype("f4")).astype("f2") for x, y in zip(arrays["a"], arrays["b"], strict=True)]
+    }
 
 
 CASES = [

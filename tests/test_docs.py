@@ -19,7 +19,9 @@ def test_every_folder_is_on_the_map() -> None:
 
 def parent_row(folder: str) -> str | None:
     """Sub-packages of `extra`, and of Triton's tree, are described by its row."""
-    return next((parent for parent in ("tilework/language/extra/", "tilework/triton/") if folder.startswith(parent)), None)
+    return next(
+        (parent for parent in ("tilework/language/extra/", "tilework/triton/") if folder.startswith(parent)), None
+    )
 
 
 def test_the_map_shows_only_what_exists() -> None:

@@ -1,6 +1,7 @@
 """Who may import whom: the table of the architecture, checked against every import in the package."""
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,11 @@ ALLOWED: dict[str, list[str]] = {
     "frontend": ["language", "ir", "layouts", "errors"],
     "analysis": ["ir", "layouts", "errors"],
     "transforms": ["analysis", "ir", "layouts", "errors"],
-    "backends": ["transforms", "analysis", "ir", "layouts", "errors", "knobs"],
-    "interpreter": ["language", "layouts", "errors"],
-    "emulator": ["errors"],
-    "evaluator": ["ir", "layouts", "errors"],
+    "targets": ["transforms", "analysis", "ir", "layouts", "errors", "knobs"],
+    "oracles.interpreter": ["language", "layouts", "errors"],
+    "oracles.emulator": ["errors"],
+    "oracles.evaluator": ["ir", "layouts", "errors"],
+    "oracles": [],
     "runtime": ["*"],
     "tools": ["*"],
     "compiler": ["*"],
@@ -38,8 +40,13 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 
 def owner_of(path: Path) -> str:
     """The row of the table that a file belongs to."""
-    first = path.relative_to(PACKAGE).parts[0]
-    return first.removesuffix(".py")
+    return row_of(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def row_of(parts: Sequence[str]) -> str:
+    """Oracles share nothing, so each has a row: ``("oracles", "emulator", "ports")`` -> ``oracles.emulator``."""
+    is_inside = parts[0] == "oracles" and len(parts) > 1 and parts[1] != "__init__"
+    return ".".join(parts[: 1 + is_inside])
 
 
 def imports_of(path: Path) -> list[tuple[int, str]]:
@@ -59,7 +66,7 @@ def imports_of(path: Path) -> list[tuple[int, str]]:
         for name in names:
             parts = name.split(".")
             if parts[0] == "tilework" and len(parts) > 1 and parts[1]:
-                found.append((node.lineno, parts[1]))
+                found.append((node.lineno, row_of(parts[1:])))
     return found
 
 
@@ -83,14 +90,14 @@ def test_no_file_of_loose_ends() -> None:
     assert not [path for path in FILES if path.stem in {"utils", "helpers", "misc_utils"}]
 
 
-def test_backends_do_not_import_each_other() -> None:
+def test_targets_do_not_import_each_other() -> None:
     shared = {"base", "diagnostics", "observe", "options", "plugins", "llvm", "gpu"}
-    for path in (PACKAGE / "backends").rglob("*.py"):
-        own = path.relative_to(PACKAGE / "backends").parts[0].removesuffix(".py")
+    for path in (PACKAGE / "targets").rglob("*.py"):
+        own = path.relative_to(PACKAGE / "targets").parts[0].removesuffix(".py")
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tilework.backends."):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tilework.targets."):
                 other = (node.module or "").split(".")[2]
-                assert other == own or other in shared, f"{path}: backend {own} imports backend {other}"
+                assert other == own or other in shared, f"{path}: target {own} imports target {other}"
 
 
 def test_only_as_triton_knows_the_mirror_of_triton() -> None:

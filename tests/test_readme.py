@@ -20,7 +20,12 @@ def blocks(language: str) -> list[str]:
 def test_the_example_runs(tmp_path: Path, interpret: str) -> None:
     script = tmp_path / "example.py"
     script.write_text(blocks("python")[0] + "\nassert np.allclose(out, x + y)\nprint('right')\n")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_INTERPRET": interpret, "TRITON_CACHE_DIR": str(tmp_path)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TRITON_INTERPRET": interpret,
+        "TRITON_CACHE_DIR": str(tmp_path),
+    }
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "right\n", done.stderr[-2000:]
 

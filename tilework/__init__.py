@@ -19,8 +19,7 @@ from tilework import errors, knobs, language
 from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
 from tilework.language.core import must_use_result
 from tilework.language.host import cdiv, next_power_of_2
-from tilework.runtime._async_compile import AsyncCompileMode, FutureKernel
-from tilework.runtime.jit import (
+from tilework.runtime.launch.jit import (
     JITFunction,
     KernelInterface,
     MockTensor,
@@ -29,21 +28,22 @@ from tilework.runtime.jit import (
     jit,
     reinterpret,
 )
-from tilework.runtime.uncaught import show_diagnostics
+from tilework.runtime.launch.uncaught import show_diagnostics
+from tilework.runtime.workers._async_compile import AsyncCompileMode, FutureKernel
 
 __version__ = "0.1.0"
 
 LAZY = {
     "ASTSource": "tilework.compiler",
-    "Autotuner": "tilework.runtime.autotuner",
-    "Config": "tilework.runtime.autotuner",
-    "Heuristics": "tilework.runtime.autotuner",
-    "autotune": "tilework.runtime.autotuner",
+    "Autotuner": "tilework.runtime.tuning.autotuner",
+    "Config": "tilework.runtime.tuning.autotuner",
+    "Heuristics": "tilework.runtime.tuning.autotuner",
+    "autotune": "tilework.runtime.tuning.autotuner",
     "compile": "tilework.compiler",
-    "heuristics": "tilework.runtime.autotuner",
-    "set_allocator": "tilework.runtime._allocation",
+    "heuristics": "tilework.runtime.tuning.autotuner",
+    "set_allocator": "tilework.runtime.devices._allocation",
 }
-SUBMODULES = ("as_triton", "backends", "compiler", "runtime", "testing", "tools")
+SUBMODULES = ("as_triton", "compiler", "runtime", "targets", "testing", "tools")
 
 __all__ = [
     "AsyncCompileMode",

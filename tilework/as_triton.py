@@ -47,6 +47,14 @@ PLACES = {
     "triton.experimental.gluon.language.extra": "tilework.language.extra",
     "triton.language.extra.cuda.utils": "tilework.language.extra.cuda",
     "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
+    "triton.backends.driver": "tilework.targets.driver",
+    "triton.runtime._allocation": "tilework.runtime.devices._allocation",
+    "triton.runtime._async_compile": "tilework.runtime.workers._async_compile",
+    "triton.runtime.autotuner": "tilework.runtime.tuning.autotuner",
+    "triton.runtime.build": "tilework.runtime.devices.build",
+    "triton.runtime.cache": "tilework.runtime.cache.managers",
+    "triton.runtime.driver": "tilework.runtime.devices.active_driver",
+    "triton.runtime.jit": "tilework.runtime.launch.jit",
     "triton.tools.compile": "tilework.triton.tools.compile",
 }
 GLUON = "triton.experimental.gluon"
@@ -248,7 +256,7 @@ def as_triton() -> ModuleType:
         )
     if not is_active():
         sys.meta_path.insert(0, TritonFinder())
-        base = importlib.import_module(f"{OURS}.backends.base")
+        base = importlib.import_module(f"{OURS}.targets.base")
         base.BUILTIN.update(importlib.import_module(MIRROR).BACKENDS)
         base.backend_class.cache_clear()
         for name in additions():

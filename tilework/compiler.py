@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.backends.base import Backend, GPUTarget, find_backend
-from tilework.backends.options import CompileOptions, capability_of
 from tilework.errors import CompilationError, CompileTimeAssertionFailure, StageError, UnsupportedLanguageConstruct
 from tilework.frontend.options import FrontendOptions, any_dot_size, cuda_min_dot_size
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
-from tilework.runtime import cache
-from tilework.runtime.cache import get_cache_key
-from tilework.runtime.compiled import CompiledKernel, LazyDict, by_stage
-from tilework.runtime.driver import driver
-from tilework.runtime.specialize import python_number
+from tilework.runtime.cache import managers as cache
+from tilework.runtime.cache.managers import get_cache_key
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.compiled import CompiledKernel, LazyDict, by_stage
+from tilework.runtime.launch.specialize import python_number
+from tilework.targets.base import Backend, GPUTarget, find_backend
+from tilework.targets.options import CompileOptions, capability_of
 
 __all__ = [
     "ASTSource",
@@ -82,7 +82,11 @@ class ASTSource:
         self.signature = dict(sorted(signature.items(), key=lambda item: order.get(item[0], len(order))))
         given = constexprs if constexprs is not None else constants or {}
         self.constants = {
-            (order.get(key, key),) if isinstance(key, str) else key if isinstance(key, tuple) else (key,): python_number(value)
+            (order.get(key, key),)
+            if isinstance(key, str)
+            else key
+            if isinstance(key, tuple)
+            else (key,): python_number(value)
             for key, value in given.items()
         }
         self.attrs = dict(attrs or {})
@@ -157,11 +161,15 @@ class IRSource:
 
 def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dict[str, str]:
     """``"*fp32,i32"`` by the names of the parameters that are no constants."""
-    fixed = {key if isinstance(key, str) else fn.arg_names[key[0] if isinstance(key, tuple) else key] for key in constants}
+    fixed = {
+        key if isinstance(key, str) else fn.arg_names[key[0] if isinstance(key, tuple) else key] for key in constants
+    }
     names = [name for name in fn.arg_names if name not in fixed]
     types = [type.strip() for type in text.split(",")]
     if len(types) != len(names):
-        raise TypeError(f"{fn.__name__} has {len(names)} parameters that are no constants and is given {len(types)} types: {text}")
+        raise TypeError(
+            f"{fn.__name__} has {len(names)} parameters that are no constants and is given {len(types)} types: {text}"
+        )
     return {**dict(zip(names, types, strict=True)), **dict.fromkeys(sorted(fixed), "constexpr")}
 
 
@@ -233,7 +241,7 @@ def entry_of(backend: Backend, options: CompileOptions, stage: str) -> Any:
 
 def disassembled(cubin: bytes) -> str:
     """The instructions in a cubin, as text."""
-    from tilework.backends.cuda.sass import disassemble
+    from tilework.targets.nvidia.sass import disassemble
 
     return disassemble(cubin)
 
@@ -292,7 +300,9 @@ def compile(
         timer.store_results = microseconds(start)
     kernel = CompiledKernel(source, paths, key, by_stage(files))
     if (listener := knobs.compilation.listener) is not None:
-        listener(src=source, metadata=kernel.metadata._asdict(), metadata_group=paths, times=timer.times(), cache_hit=hit)
+        listener(
+            src=source, metadata=kernel.metadata._asdict(), metadata_group=paths, times=timer.times(), cache_hit=hit
+        )
     return kernel
 
 

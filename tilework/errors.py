@@ -145,7 +145,11 @@ class CompilationError(TritonError):
 
     def __str__(self) -> str:
         inner = self.__cause__
-        return f"{self.message}\n{inner}" if self.error_message is None and isinstance(inner, CompilationError) else self.message
+        return (
+            f"{self.message}\n{inner}"
+            if self.error_message is None and isinstance(inner, CompilationError)
+            else self.message
+        )
 
     def set_message(self, text: str) -> None:
         """Replace the text; everything else stays."""
@@ -240,7 +244,10 @@ class OptionError(TritonError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
-SANITIZER, SANITIZER_WARNING = "sanitizer: ", "sanitizer warning: "  # how the texts of asserts begin that the sanitizer made
+SANITIZER, SANITIZER_WARNING = (
+    "sanitizer: ",
+    "sanitizer warning: ",
+)  # how the texts of asserts begin that the sanitizer made
 
 
 class SanitizerError(TritonError, RuntimeError):

@@ -1,8 +1,8 @@
 """What users hang into launches and compilations; the knobs hold them (`knobs.runtime.launch_enter_hook`, `compilation.listener`).
 
-    chain = HookChain()
-    chain.add(print)
-    chain("launched")
+chain = HookChain()
+chain.add(print)
+chain("launched")
 """
 
 from collections.abc import Callable

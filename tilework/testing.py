@@ -3,7 +3,7 @@
     ms = do_bench(lambda: add[grid](x, y, out, n, BLOCK=1024))
     assert_close(out, x + y)
 
-`do_bench` is explained in `runtime/benchmark.py`, `perf_report` in `runtime/perf_report.py`. The rest is here:
+`do_bench` is explained in `runtime/tuning/benchmark.py`, `perf_report` in `runtime/tuning/perf_report.py`. The rest is here:
 comparing arrays, and what a GPU could reach at best. The peak rates multiply units by clocks; see the tables.
 """
 
@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tilework.runtime.benchmark import do_bench, do_bench_cudagraph
-from tilework.runtime.driver import driver
-from tilework.runtime.perf_report import Benchmark, Mark, perf_report
-from tilework.runtime.specialize import dtype_code
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.specialize import dtype_code
+from tilework.runtime.tuning.benchmark import do_bench, do_bench_cudagraph
+from tilework.runtime.tuning.perf_report import Benchmark, Mark, perf_report
 
 __all__ = [
     "Benchmark",

@@ -18,10 +18,10 @@ import numpy as np
 
 import tilework
 from examples.case import Case
-from tests.backends.gpu_run import flat, with_addresses
 from tests.pipeline.gpu import CASES, contents
-from tilework.runtime.cuda_device import DeviceArray
-from tilework.runtime.driver import driver
+from tests.targets.gpu_run import flat, with_addresses
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.cuda_device import DeviceArray
 
 
 def run(case: Case, warps: int, stages: int) -> tuple[str | None, Any]:
@@ -34,9 +34,7 @@ def run(case: Case, warps: int, stages: int) -> tuple[str | None, Any]:
     for value in arrays.values():
         for array in flat(value):
             placed.setdefault(id(array), DeviceArray.of(with_addresses(array, moved)))
-    args = [
-        placed.get(id(arrays[name]), arrays[name]) for name in case.kernel.arg_names if name in case.signature
-    ]
+    args = [placed.get(id(arrays[name]), arrays[name]) for name in case.kernel.arg_names if name in case.signature]
     kernel = case.kernel[case.grid](*args, **case.constexprs, num_warps=warps, num_stages=stages)
     driver.active.get_device_interface().synchronize()
     for value in arrays.values():

@@ -15,7 +15,7 @@ import numpy as np
 import tilework
 from tests.device.check_cuda_kernels import KEPT, allocate
 from tests.device.descriptor_kernels import CASES, Case
-from tilework.runtime.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda_device import DeviceArray
 
 
 def failed_rounds(case: Case, rounds: int, programs: int, warps: int) -> tuple[int, int]:
@@ -26,7 +26,9 @@ def failed_rounds(case: Case, rounds: int, programs: int, warps: int) -> tuple[i
         arrays = case.arrays(programs, rng)
         x, y = (DeviceArray.of(array) for array in arrays)
         case.kernel[(programs,)](x, y, **case.constants, num_warps=warps)
-        wrong = sum(int((got.numpy() != wanted).sum()) for got, wanted in zip((x, y), case.wanted(*arrays), strict=True))
+        wrong = sum(
+            int((got.numpy() != wanted).sum()) for got, wanted in zip((x, y), case.wanted(*arrays), strict=True)
+        )
         bad, elements = bad + (wrong > 0), elements + wrong
         KEPT.clear()
     return bad, elements

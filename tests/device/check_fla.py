@@ -28,7 +28,12 @@ def draw(*shape: int, kind: str = "normal") -> Any:
     from torch.nn.functional import logsigmoid, normalize
 
     x = torch.randn(*shape, device="cuda")
-    x = {"normal": lambda: x, "decay": lambda: logsigmoid(x) / 4, "rate": lambda: x.sigmoid(), "unit": lambda: normalize(x, dim=-1)}[kind]()
+    x = {
+        "normal": lambda: x,
+        "decay": lambda: logsigmoid(x) / 4,
+        "rate": lambda: x.sigmoid(),
+        "unit": lambda: normalize(x, dim=-1),
+    }[kind]()
     return x.to(torch.float32 if kind == "decay" else torch.bfloat16).requires_grad_()
 
 
@@ -71,7 +76,10 @@ CASES: dict[str, Callable[[], tuple[list[Any], dict[str, Any]]]] = {
     "parallel_attn": lambda: (qkv(), {}),
     "parallel_based": lambda: ([draw(B, 256, H, 16), draw(B, 256, H, 16), draw(B, 256, H, D)], {}),
     "parallel_forgetting_attn": lambda: ([*qkv(), each("decay")], {}),
-    "parallel_nsa": lambda: ([draw(B, T, 64, D), heads(), heads()], {"block_indices": blocks(), "block_size": 32, "block_counts": 4}),
+    "parallel_nsa": lambda: (
+        [draw(B, T, 64, D), heads(), heads()],
+        {"block_indices": blocks(), "block_size": 32, "block_counts": 4},
+    ),
     "parallel_path_attn": lambda: ([*qkv(), heads("unit"), each("rate"), each("decay")], {}),
     "parallel_retention": lambda: (qkv(), {}),
     "parallel_simple_gla": lambda: ([*qkv(), each("decay")], {}),
@@ -124,10 +132,26 @@ def compare(name: str, seconds: float, configs: int) -> str:
         for side in ("triton", "tilework"):
             files.append(str(Path(folder) / f"{side}.pt"))
             how = ["-m", "tilework.as_triton"] if side == "tilework" else []
-            command = [sys.executable, *how, "-m", "tests.device.check_fla", "--configs", str(configs), "--run", name, files[-1]]
+            command = [
+                sys.executable,
+                *how,
+                "-m",
+                "tests.device.check_fla",
+                "--configs",
+                str(configs),
+                "--run",
+                name,
+                files[-1],
+            ]
             start = time.perf_counter()
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env={**os.environ, "TRITON_CACHE_DIR": f"{folder}/{side}"})
+                done = subprocess.run(
+                    command,
+                    capture_output=True,
+                    text=True,
+                    timeout=seconds,
+                    env={**os.environ, "TRITON_CACHE_DIR": f"{folder}/{side}"},
+                )
                 bad = "" if done.returncode == 0 else reason(done.stdout + done.stderr)
             except subprocess.TimeoutExpired:
                 bad = f"not ready after {seconds:.0f} s"
@@ -138,7 +162,10 @@ def compare(name: str, seconds: float, configs: int) -> str:
         if texts[1][1]:
             return row + f"FAILED: {texts[1][1]}"
         theirs, ours = (torch.load(file) for file in files)
-        worst = max(float((a.double() - b.double()).norm() / (a.double().norm() + 1e-9)) for a, b in zip(theirs, ours, strict=True))
+        worst = max(
+            float((a.double() - b.double()).norm() / (a.double().norm() + 1e-9))
+            for a, b in zip(theirs, ours, strict=True)
+        )
         return row + (f"{worst:.1e} equal" if worst <= LIMIT else f"{worst:.1e} WRONG")
 
 

@@ -50,7 +50,14 @@ def trains() -> dict[str, Callable[[], None]]:
     }
 
 
-def same(function: Callable[..., Any], args: tuple[Any, ...], tolerance: float, needs: str = "", calls: int = 1, **options: Any) -> None:
+def same(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    tolerance: float,
+    needs: str = "",
+    calls: int = 1,
+    **options: Any,
+) -> None:
     """Compare with eager; the program that Inductor writes must contain `needs`."""
     import torch
     from torch._inductor.utils import run_and_get_code
@@ -94,8 +101,12 @@ def templates() -> dict[str, Callable[[], None]]:
     images = half(4, 32, 28, 28).to(memory_format=torch.channels_last)
     return {
         "matmul f16": checked(lambda a, b: (a @ b).relu(), half(512, 256), half(256, 512, seed=2)),
-        "matmul bf16": checked(lambda a, b: a @ b, half(300, 200).bfloat16(), half(200, 100, seed=2).bfloat16(), tolerance=5e-2),
-        "addmm": checked(lambda a, b, c: F.gelu(torch.addmm(c, a, b)), half(256, 128), half(128, 256, seed=2), half(256, seed=3)),
+        "matmul bf16": checked(
+            lambda a, b: a @ b, half(300, 200).bfloat16(), half(200, 100, seed=2).bfloat16(), tolerance=5e-2
+        ),
+        "addmm": checked(
+            lambda a, b, c: F.gelu(torch.addmm(c, a, b)), half(256, 128), half(128, 256, seed=2), half(256, seed=3)
+        ),
         "bmm": checked(torch.bmm, half(4, 128, 64), half(4, 64, 128, seed=2)),
         "convolution": checked(lambda x, w: F.conv2d(x, w, padding=1).relu(), images, half(64, 32, 3, 3, seed=2) / 4),
         "matmul f32": checked(lambda a, b: a @ b + 1, *wide, tolerance=1e-4),

@@ -24,9 +24,9 @@ from tests.pipeline.gpu import CASES
 from tests.runtime import test_cuda_sanitize as tests
 from tilework import knobs, set_allocator
 from tilework.errors import SanitizerError, SanitizerWarning
-from tilework.interpreter.memory import register_memory
-from tilework.runtime.cuda_device import DeviceArray
-from tilework.runtime.driver import driver
+from tilework.oracles.interpreter.allowed_memory import register_memory
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.cuda_device import DeviceArray
 
 
 class Registered(DeviceArray):

@@ -17,15 +17,15 @@ from tests.device.table import check, expect, expect_error
 from tests.runtime import cuda_programs as programs
 from tests.runtime.cuda_programs import kernel_of
 from tilework import knobs
-from tilework.backends.base import GPUTarget
-from tilework.backends.cuda import libcuda
 from tilework.compiler import compile
 from tilework.errors import OutOfResources
-from tilework.runtime import _allocation, cuda_device
-from tilework.runtime.cuda import CudaDriver
-from tilework.runtime.cuda_device import DeviceArray
-from tilework.runtime.driver import default_driver, driver
-from tilework.runtime.host import CpuDriver
+from tilework.runtime.devices import _allocation, cuda_device
+from tilework.runtime.devices.active_driver import default_driver, driver
+from tilework.runtime.devices.cuda import CudaDriver
+from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.host import CpuDriver
+from tilework.targets.base import GPUTarget
+from tilework.targets.nvidia import libcuda
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 # -- the device ----------------------------------------------------------------------------------------------------

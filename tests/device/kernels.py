@@ -7,9 +7,9 @@ import numpy as np
 
 from tests.runtime import cuda_programs as programs
 from tests.runtime.cuda_programs import kernel_of
-from tilework.backends.cuda import libcuda
-from tilework.runtime import cuda_device
-from tilework.runtime.cuda_device import DeviceArray
+from tilework.runtime.devices import cuda_device
+from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.targets.nvidia import libcuda
 
 LARGE = 1 << 22  # elements for checks that keep the device busy
 SCALE = {"p": "*fp32", "n": "i32", "a": "fp32"}

@@ -26,23 +26,23 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 import tilework.language as tl
-from tilework.backends.cpu import driver
-from tilework.backends.cpu.interface import Interface
-from tilework.backends.cpu.library import NativeKernel, load
-from tilework.backends.cpu.pipeline import llvm_text, object_code, tile_loops
-from tilework.backends.cuda import ptx_text
-from tilework.backends.cuda.pipeline import ttgir_pipeline
-from tilework.backends.cuda.ptx import PtxSettings, to_ptx
-from tilework.backends.gpu.codegen import emit_module
-from tilework.emulator.device import Device as GpuDevice
 from tilework.errors import CompilationError, InterpreterError, PassError
-from tilework.evaluator import evaluate
 from tilework.frontend.generator import compile_to_ttir
 from tilework.frontend.options import FrontendOptions
-from tilework.interpreter import InterpretedFunction
 from tilework.ir.printer import print_module
 from tilework.language.function import JITFunction, jit
-from tilework.runtime.pack import Packer, packer
+from tilework.oracles.emulator.device import Device as GpuDevice
+from tilework.oracles.evaluator import evaluate
+from tilework.oracles.interpreter import InterpretedFunction
+from tilework.runtime.launch.pack import Packer, packer
+from tilework.targets.cpu.pipeline import llvm_text, object_code, tile_loops
+from tilework.targets.cpu.run import run_grid as driver
+from tilework.targets.cpu.run.interface import Interface
+from tilework.targets.cpu.run.library import NativeKernel, load
+from tilework.targets.gpu.codegen import emit_module
+from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
+from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 

@@ -11,8 +11,8 @@ import pytest
 from tests.drawn.kernels import Kernel, draw_kernel
 from tests.drawn.run import capability, compile_drawn, load
 from tests.drawn.test_drawn import SCALARS, difference, draw_array, explain
-from tilework.evaluator import evaluate
-from tilework.interpreter import InterpretedFunction
+from tilework.oracles.evaluator import evaluate
+from tilework.oracles.interpreter import InterpretedFunction
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 

@@ -47,7 +47,9 @@ def fused(x, y, z):
 @given(WIDE, seeds)
 def test_elementary(code: str, seed: int) -> None:
     values = np.clip(sample(code, (64,), seed), -1e4, 1e4)
-    agree(elementary, values, ulps=4, atol=1e-12, gpu=(1e-5, 1e-12))  # GPUs round the exponent before they take the power
+    agree(
+        elementary, values, ulps=4, atol=1e-12, gpu=(1e-5, 1e-12)
+    )  # GPUs round the exponent before they take the power
     agree(roots, values, ulps=2, emulated=False)
     normal = np.where(np.abs(values) < np.finfo(np.float32).tiny, values.dtype.type(0), values)
     agree(roots, normal, ulps=2, gpu=(1e-5, 0.0))  # GPUs take subnormal numbers for 0 here

@@ -12,9 +12,9 @@ import tilework.language as tl
 from tests.differential.harness import FLOATS, FP8, INTS, Refused, agree, nonzero, sample
 from tests.differential.settings import drawn, seeds, shapes
 from tilework.frontend.semantic import promotion as compiled
-from tilework.interpreter import promotion as interpreted
 from tilework.language.dtypes import dtype
 from tilework.language.function import jit
+from tilework.oracles.interpreter import promotion as interpreted
 
 BOOL = ("u1",)
 STANDARD = (*BOOL, *INTS, *FLOATS)

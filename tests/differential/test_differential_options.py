@@ -47,7 +47,9 @@ def bit_casts(x, UNSIGNED: tl.constexpr):
 
 
 @drawn
-@given(st.sampled_from([("fp32", tl.uint32), ("i16", tl.float16), ("fp64", tl.int64), ("u8", tl.int8)]), shapes(), seeds)
+@given(
+    st.sampled_from([("fp32", tl.uint32), ("i16", tl.float16), ("fp64", tl.int64), ("u8", tl.int8)]), shapes(), seeds
+)
 def test_cast_bitcast(types: Any, shape: tuple[int, ...], seed: int) -> None:
     agree(bit_casts, sample(types[0], shape, seed), params=(types[1],))
 
@@ -303,7 +305,9 @@ def test_inline_assembly_is_for_gpus(name: str) -> None:
     except Exception as error:
         result = error
     assert isinstance(result, Exception)
-    assert "assembly" in f"{result} {harness.innermost(result)}" or "inline_asm" in f"{result} {harness.innermost(result)}"
+    assert (
+        "assembly" in f"{result} {harness.innermost(result)}" or "inline_asm" in f"{result} {harness.innermost(result)}"
+    )
 
 
 @jit

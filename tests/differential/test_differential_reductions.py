@@ -114,7 +114,10 @@ def test_nan_in_every_reduction(code: str, shape: tuple[int, ...], axis: int) ->
     block = values.astype(NUMPY[code])
     top, where, low, place, *others = agree(with_nan, block, params=(axis,))
     is_silent = np.isnan(values).all(axis, keepdims=True)
-    for found, at, again, worst, best in ((top, where, others[0], -np.inf, np.max), (low, place, others[1], np.inf, np.min)):
+    for found, at, again, worst, best in (
+        (top, where, others[0], -np.inf, np.max),
+        (low, place, others[1], np.inf, np.min),
+    ):
         wanted = best(np.where(np.isnan(values), worst, values), axis, keepdims=True)
         assert np.array_equal(at, np.argmax((values == wanted) | is_silent, axis)) and np.array_equal(at, again)
         wanted = np.where(is_silent, np.nan, wanted).squeeze(axis)

@@ -30,14 +30,16 @@ from tests.drawn.rounding import RoundingError
 from tests.drawn.run import compile_drawn, load
 from tests.drawn.test_drawn import difference
 from tilework import knobs
-from tilework.backends.cpu import driver
-from tilework.interpreter import InterpretedFunction
+from tilework.oracles.interpreter import InterpretedFunction
+from tilework.targets.cpu.run import run_grid as driver
 
 
 def compare(kernel: Kernel, folder: Path) -> str | None:
     """What the machine code does differently, or None."""
     is_shifted = kernel.seed % 3 == 1
-    pointers = () if is_shifted else tuple(name for name in kernel.divisible if name in kernel.inputs)  # numbers are not
+    pointers = (
+        () if is_shifted else tuple(name for name in kernel.divisible if name in kernel.inputs)
+    )  # numbers are not
     module = compile_drawn(replace(kernel, divisible=pointers), folder)
     code, interface, pack = machine_code(module, tuple(kernel.signature.values()), fuses=False)
     NATIVE.clear()

@@ -86,7 +86,11 @@ class Expressions:
             if not value.shape
             or (len(value.shape) == len(shape) and all(a in (1, b) for a, b in zip(value.shape, shape, strict=True)))
         ]
-        return self.random.choice(fitting) if fitting else Value("tl.full([], 3, tl.int32)", INT32, (), lambda e: np.int32(3))
+        return (
+            self.random.choice(fitting)
+            if fitting
+            else Value("tl.full([], 3, tl.int32)", INT32, (), lambda e: np.int32(3))
+        )
 
     def expression(self, shape: Shape, depth: int = 2) -> Value:
         """Any expression of exactly `shape`."""
@@ -160,9 +164,7 @@ class Expressions:
 
     def extremum(self, shape: Shape, depth: int) -> Value:
         x, y = self.any(shape, depth), self.any(shape, depth)
-        name, function, loud = self.random.choice(
-            (("minimum", np.fmin, np.minimum), ("maximum", np.fmax, np.maximum))
-        )
+        name, function, loud = self.random.choice((("minimum", np.fmin, np.minimum), ("maximum", np.fmax, np.maximum)))
         dtype = promote(FP32 if x.dtype is BF16 else x.dtype, FP32 if y.dtype is BF16 else y.dtype)
         assert dtype is not None
         option = ""

@@ -28,20 +28,20 @@ from typing import Any
 
 import numpy as np
 
-from tests.backends.gpu_tiles import CPU as CHIPS
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
 from tests.drawn.cpu import kind
 from tests.drawn.kernels import Kernel, draw_kernel
 from tests.drawn.rounding import RoundingError
 from tests.drawn.run import compile_drawn, load
 from tests.drawn.test_drawn import difference
-from tilework.backends.cuda import ptx_text
-from tilework.backends.cuda.pipeline import ttgir_pipeline
-from tilework.backends.cuda.ptx import PtxSettings, to_ptx
-from tilework.backends.gpu.codegen import emit_module
-from tilework.emulator.device import Device
-from tilework.emulator.findings import Finding
-from tilework.interpreter import InterpretedFunction
+from tests.targets.gpu_tiles import CPU as CHIPS
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.findings import Finding
+from tilework.oracles.interpreter import InterpretedFunction
+from tilework.targets.gpu.codegen import emit_module
+from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
+from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 

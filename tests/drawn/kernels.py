@@ -19,7 +19,7 @@ from tests.drawn.rules import ARITHMETIC, BOOL, FP32, INT32, INT64, DType, conve
 ELEMENTS = 8192  # of every array
 CPU = 0  # the capability that stands for the host
 SCALARS = {"n": INT32, "m": INT32, "big": INT64, "real": FP32, "flag": BOOL}
-HEADER = '''import tilework.language as tl
+HEADER = """import tilework.language as tl
 from tilework import jit
 
 
@@ -125,7 +125,7 @@ def scalar_choice(x, y):
     return z
 
 
-'''
+"""
 
 
 @dataclass
@@ -324,4 +324,3 @@ def draw_kernel(seed: int, capability: int = 90, about_descriptors: bool = False
     for value in writer.random.sample(drawn, min(9, len(drawn))):
         writer.store(value)
     return writer.finish()
-

@@ -123,7 +123,9 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
         axis, reverse = self.random.randrange(len(x.shape)), self.random.random() < 0.5
         position = f"tl.broadcast_to({self.iota(x.shape, axis)}, {list(x.shape)})"
         left, right = self.fresh(), self.fresh()
-        self.line(f"{left}, {right} = tl.associative_scan(({x.text}, {position}), {axis}, combine_first, reverse={reverse})")
+        self.line(
+            f"{left}, {right} = tl.associative_scan(({x.text}, {position}), {axis}, combine_first, reverse={reverse})"
+        )
         self.define(left, x.dtype, x.shape)
         self.define(right, INT32, x.shape)
 
@@ -131,7 +133,9 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
         """A function that is not inlined reads and writes tiles, and gives back two numbers."""
         dtype = self.random.choice((*INTS, FP32))
         pointer, left, right = self.pointer(dtype, "io"), self.fresh(), self.fresh()
-        self.line(f"{left}, {right} = apart_memory({pointer} + {self.random.randrange(100)}, {self.typed((), INT32, 1).text})")
+        self.line(
+            f"{left}, {right} = apart_memory({pointer} + {self.random.randrange(100)}, {self.typed((), INT32, 1).text})"
+        )
         self.define(left, dtype, ())
         self.define(right, INT32, ())
 
@@ -152,8 +156,13 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
         mask = self.boolean(shape, 1)
         if mask.shape != shape:
             mask = Value(f"({self.offsets(shape)} < n)", mask.dtype, shape, unknown)
-        sem, scope = self.random.choice(("relaxed", "acquire", "release", "acq_rel")), self.random.choice(("cta", "gpu", "sys"))
-        call = f"tl.atomic_{self.random.choice(names)}({pointer} + {self.offsets(shape)}, {value.text}, mask={mask.text}"
+        sem, scope = (
+            self.random.choice(("relaxed", "acquire", "release", "acq_rel")),
+            self.random.choice(("cta", "gpu", "sys")),
+        )
+        call = (
+            f"tl.atomic_{self.random.choice(names)}({pointer} + {self.offsets(shape)}, {value.text}, mask={mask.text}"
+        )
         self.line(f'{call}, sem="{sem}", scope="{scope}")')
 
     def swap_tiles(self) -> None:
@@ -175,7 +184,10 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
 
     def counted_with_mask(self) -> None:
         shape = self.shape(1)
-        x, bins = self.assign(self.typed(shape, self.random.choice((INT32, UINT32)), 1)), 1 << self.random.randrange(1, 7)
+        x, bins = (
+            self.assign(self.typed(shape, self.random.choice((INT32, UINT32)), 1)),
+            1 << self.random.randrange(1, 7),
+        )
         mask = f", mask={self.offsets(shape)} < n" if self.random.random() < 0.7 else ""
         wider = self.random.choice((1, 1, 4))  # what is outside the bins is not counted
         self.assign(Value(f"tl.histogram({x.text} & {wider * bins - 1}, {bins}{mask})", INT32, (bins,), unknown))

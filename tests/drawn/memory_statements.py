@@ -125,7 +125,9 @@ class MemoryStatements(ValueStatements):
         self.define(total, dtype, shape)
         if self.random.random() < 0.5:
             target = self.pointer(dtype, "io")
-            self.line(f"{block} = tl.make_block_ptr({target}, (n, {COLUMNS}), ({COLUMNS}, 1), (m & 7, 4), {shape}, (1, 0))")
+            self.line(
+                f"{block} = tl.make_block_ptr({target}, (n, {COLUMNS}), ({COLUMNS}, 1), (m & 7, 4), {shape}, (1, 0))"
+            )
             self.line(f"tl.store({block}, {total}, boundary_check=(0, 1))")
 
     def descriptor(self) -> None:
@@ -134,7 +136,9 @@ class MemoryStatements(ValueStatements):
         shape = (rows, columns)
         pointer, desc = self.pointer(dtype, "io"), self.fresh("d")
         padding = ', padding_option="nan"' if dtype.is_float and self.random.random() < 0.3 else ""
-        self.line(f"{desc} = tl.make_tensor_descriptor({pointer}, [n, {COLUMNS}], [{COLUMNS}, 1], {list(shape)}{padding})")
+        self.line(
+            f"{desc} = tl.make_tensor_descriptor({pointer}, [n, {COLUMNS}], [{COLUMNS}, 1], {list(shape)}{padding})"
+        )
         value = self.assign(Value(f"{desc}.load([pid * 2, {columns}])", dtype, shape, unknown))
         if self.random.random() < 0.5:
             name = self.assign(self.typed(shape, dtype, 1)).text

@@ -25,9 +25,9 @@ from xdsl.ir import Operation
 
 from tests.drawn.kernels import Kernel
 from tests.drawn.run import compile_drawn
-from tilework.evaluator import evaluate
-from tilework.evaluator.table import RULES, Rule
 from tilework.ir import tt
+from tilework.oracles.evaluator import evaluate
+from tilework.oracles.evaluator.table import RULES, Rule
 
 RUNS, SAFETY, FUNCTION_ULPS = 8, 4.0, 2.0  # random signs give less than the worst case, hence the factor
 EXACT = (math.AbsFOp, math.AbsIOp, math.CeilOp, math.FloorOp, math.TruncOp, math.FmaOp, math.CopySignOp)

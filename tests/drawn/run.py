@@ -18,15 +18,15 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from tests.drawn.kernels import CPU, Kernel, draw_kernel
-from tilework.backends.base import GPUTarget
 from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir import tt
 from tilework.ir.printer import print_module
 from tilework.ir.stages import check_stage
 from tilework.ir.verify import op_problem, use_problem
+from tilework.targets.base import GPUTarget
 from tilework.tools.check_each import Report, check_each
-from tilework.transforms.common.interning import identity
+from tilework.transforms.folding.interning import identity
 from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
 from tilework.transforms.registry import make_pass
 

@@ -5,10 +5,27 @@ from tests.drawn.library_statements import LibraryStatements
 from tests.drawn.rules import BOOL, FP32, INT8, INT32, INT64, INTS, DType
 
 STRAIGHT = (
-    *(("compute", 10), ("compute_scalar", 3), ("literal", 2), ("constants", 3), ("stale_load", 2), ("turned", 2), ("filled", 2), ("read", 4), ("read_fp8", 1)),
+    *(
+        ("compute", 10),
+        ("compute_scalar", 3),
+        ("literal", 2),
+        ("constants", 3),
+        ("stale_load", 2),
+        ("turned", 2),
+        ("filled", 2),
+        ("read", 4),
+        ("read_fp8", 1),
+    ),
     *(("masked_copy", 1), ("selected_load", 2), ("update_in_place", 2), ("atomic", 2), ("swap", 1), ("reduction", 5)),
     *(("scan", 2), ("reshaped", 2), ("permuted", 2), ("expanded", 3), ("joined", 2), ("gathered", 1), ("flipped", 1)),
-    *(("counted", 1), ("call_early", 2), ("call_recursive", 1), ("call_apart", 1), ("call_passed", 1), ("rounded_function", 1)),
+    *(
+        ("counted", 1),
+        ("call_early", 2),
+        ("call_recursive", 1),
+        ("call_apart", 1),
+        ("call_passed", 1),
+        ("rounded_function", 1),
+    ),
     *(("hinted", 1), ("ternary", 2), ("product", 2), ("product_by_sum", 1), ("block_pointer", 2), ("descriptor", 2)),
     *(("sorted_values", 1), ("largest_values", 1), ("random_numbers", 1), ("softmaxed", 1), ("whole_reduction", 1)),
     *(("running_first", 1), ("call_apart_on_memory", 1), ("mapped", 1), ("masked_atomic", 2), ("swap_tiles", 1)),
@@ -19,7 +36,14 @@ DESCRIPTORS = (
     *(("descriptors_of_calls", 3), ("carried_descriptors", 3), ("one_way_or_the_other", 3), ("descriptor", 1)),
     *(("compute", 1), ("read", 1)),
 )
-NESTED = (("branch", 6), ("counted_loop", 6), ("unrolled_loop", 2), ("bounded_while", 4), ("memory_loop", 2), ("twins", 3))
+NESTED = (
+    ("branch", 6),
+    ("counted_loop", 6),
+    ("unrolled_loop", 2),
+    ("bounded_while", 4),
+    ("memory_loop", 2),
+    ("twins", 3),
+)
 
 
 class Statements(LibraryStatements):

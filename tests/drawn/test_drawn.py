@@ -12,9 +12,9 @@ from tests.drawn.rounding import RoundingError
 from tests.drawn.rules import DType
 from tests.drawn.run import capability, compile_drawn, pipelines, prove
 from tests.pipeline.compiled import first_difference, location_difference
-from tilework.evaluator import evaluate
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
+from tilework.oracles.evaluator import evaluate
 from tilework.tools.check_each import RTOL
 from tilework.transforms.registry import run_pipeline
 
@@ -66,7 +66,9 @@ def test_elementwise_kernels_agree_with_numpy(first: int, tmp_path: Path) -> Non
         arguments = [arrays.get(name, SCALARS.get(name)) for name in kernel.signature]
         evaluate(module, "kernel", arguments, (2,))
         names = list(kernel.signature)
-        fresh = lambda: dict(zip(names, [inputs[n].copy() if n in inputs else SCALARS.get(n) for n in names], strict=True))  # noqa: E731, B023
+        fresh = lambda names=names, inputs=inputs: dict(
+            zip(names, [inputs[n].copy() if n in inputs else SCALARS.get(n) for n in names], strict=True)
+        )
         rounding = RoundingError(kernel, tmp_path, fresh, (2,))
         for pid in range(2):
             environment = {**SCALARS, **inputs, "pid": pid}
@@ -80,7 +82,9 @@ def test_elementwise_kernels_agree_with_numpy(first: int, tmp_path: Path) -> Non
                 if difference(got, wanted, value.dtype):  # libm differs between machines, and % makes much of it
                     got[:] = wanted
                     explained = rounding.explains(pointer, arrays[pointer], whole)
-                    got[:] = np.where(explained[start : start + wanted.size], got, arrays[pointer][start : start + wanted.size])
+                    got[:] = np.where(
+                        explained[start : start + wanted.size], got, arrays[pointer][start : start + wanted.size]
+                    )
                 problem = difference(got, wanted, value.dtype)
                 assert problem is None, explain(kernel, f"{value.text}: {problem}")
 

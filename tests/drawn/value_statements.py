@@ -68,7 +68,9 @@ class ValueStatements(Writer):
             shape = tuple(shape[d] for d in order)
             x = self.assign(Value(f"tl.permute({x.text}, {order})", x.dtype, shape, unknown))
         if self.random.random() < 0.5:
-            self.assign(Value(f"tl.reshape(tl.reshape({x.text}, [{prod(shape)}]), {list(shape)})", x.dtype, shape, unknown))
+            self.assign(
+                Value(f"tl.reshape(tl.reshape({x.text}, [{prod(shape)}]), {list(shape)})", x.dtype, shape, unknown)
+            )
 
     def reduction(self) -> None:
         x = self.block_value()
@@ -90,7 +92,9 @@ class ValueStatements(Writer):
             case "argmax" | "argmin":
                 self.assign(Value(f"tl.{name}({x.text}, {options})", INT32, shape, unknown))
             case "reduce":
-                combine = self.random.choice(("combine_add", "combine_max") if x.dtype is not BOOL else ("combine_max",))
+                combine = self.random.choice(
+                    ("combine_add", "combine_max") if x.dtype is not BOOL else ("combine_max",)
+                )
                 self.assign(Value(f"tl.reduce({x.text}, {axis}, {combine}, keep_dims={keep})", x.dtype, shape, unknown))
             case "first":
                 position = f"tl.broadcast_to({self.iota(x.shape, axis)}, {list(x.shape)})"

@@ -11,8 +11,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilework.backends.llvm.compile import data_layout, nvptx_target_machine, to_assembly
-from tilework.emulator.device import Device
+from tilework.oracles.emulator.device import Device
+from tilework.targets.llvm.compile import data_layout, nvptx_target_machine, to_assembly
 
 NAMES = {
     "bool": "i8", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64",
@@ -31,12 +31,18 @@ def ptx_of(text: str, target: tuple[str, str, int, int] = TARGETS[2]) -> str:
     return to_assembly(head + text, optimiser, machine, verify=True)
 
 
-def launch(text: str, *arrays: Any, grid: Any = 1, block: Any = 64, shared: int = 0, target: Any = TARGETS[2], name: str = "k") -> list[Any]:
+def launch(
+    text: str, *arrays: Any, grid: Any = 1, block: Any = 64, shared: int = 0, target: Any = TARGETS[2], name: str = "k"
+) -> list[Any]:
     """Run the kernel with arrays (passed by address) and other values (passed as they are); what the arrays hold afterwards."""
     device = Device(1 << 24)
     args = [device.upload(value) if isinstance(value, np.ndarray) and value.ndim else value for value in arrays]
     device.launch(device.load(ptx_of(text, target)).function(name), grid, block, args, shared)
-    return [device.download(address, value) for address, value in zip(args, arrays, strict=True) if isinstance(value, np.ndarray) and value.ndim]
+    return [
+        device.download(address, value)
+        for address, value in zip(args, arrays, strict=True)
+        if isinstance(value, np.ndarray) and value.ndim
+    ]
 
 
 def each(body: str, *inputs: Any, out: Any, declare: str = "", targets: Any = TARGETS) -> Any:
@@ -49,7 +55,9 @@ def each(body: str, *inputs: Any, out: Any, declare: str = "", targets: Any = TA
     loads = []
     for index, value in enumerate(inputs):
         name, type = "abcefgh"[index], NAMES[value.dtype.name]
-        loads.append(f"%at{index} = getelementptr {type}, ptr addrspace(1) %p{index}, i32 %i\n  %{name} = load {type}, ptr addrspace(1) %at{index}")
+        loads.append(
+            f"%at{index} = getelementptr {type}, ptr addrspace(1) %p{index}, i32 %i\n  %{name} = load {type}, ptr addrspace(1) %at{index}"
+        )
     text = f"""
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 {declare}
@@ -67,8 +75,13 @@ work:
 """
     results = []
     for target in targets:
-        arrays = [np.resize(value, count).astype(np.uint8) if value.dtype.kind == "b" else np.resize(value, count) for value in inputs]
-        results.append(launch(text, *arrays, np.zeros(count, np.uint8 if out.kind == "b" else out), block=count, target=target)[-1])
+        arrays = [
+            np.resize(value, count).astype(np.uint8) if value.dtype.kind == "b" else np.resize(value, count)
+            for value in inputs
+        ]
+        results.append(
+            launch(text, *arrays, np.zeros(count, np.uint8 if out.kind == "b" else out), block=count, target=target)[-1]
+        )
     for other in results[1:]:
         assert other.tobytes() == results[0].tobytes(), (other, results[0])
     return results[0].astype(bool) if out.kind == "b" else results[0]

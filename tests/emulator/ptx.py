@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.emulator.device import Device
+from tilework.oracles.emulator.device import Device
 
 HEAD = ".version 8.5\n.target sm_90a\n.address_size 64\n"
 WIDTHS = {1: "b16", 2: "b16", 4: "b32", 8: "b64"}

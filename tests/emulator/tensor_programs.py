@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from tilework.emulator.device import Device
+from tilework.oracles.emulator.device import Device
 
 HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 WARP = 32
 Array = np.ndarray[Any, Any]
 
 
-def registers_in_and_out(body: str, inputs: int, outputs: int, bits: int = 32, shared: int = 0, declarations: str = "") -> str:
+def registers_in_and_out(
+    body: str, inputs: int, outputs: int, bits: int = 32, shared: int = 0, declarations: str = ""
+) -> str:
     """Every thread loads %i0.. from its row of the first array, runs `body`, and stores %o0.. to its row of the second. The shared bytes
     are at `smem`; %t is the thread in the block and %lane its lane."""
     size = bits // 8
@@ -41,7 +43,9 @@ def run_registers(text: str, values: Array, outputs: int, threads: int = WARP) -
     return device.download(into, target)
 
 
-def run(text: str, threads: int, arguments: Sequence[Any], out: Array, grid: int = 1, device: Device | None = None) -> Array:
+def run(
+    text: str, threads: int, arguments: Sequence[Any], out: Array, grid: int = 1, device: Device | None = None
+) -> Array:
     """Run `kernel(arguments..., out)`: arrays are uploaded, the rest is passed as it is."""
     device = device or Device(1 << 30)
     passed = [device.upload(value) if isinstance(value, np.ndarray) and value.ndim else value for value in arguments]
@@ -80,7 +84,9 @@ def matrix_of(place: Callable[[int, int], tuple[int, int]], fragments: Array, sh
     return found
 
 
-def wgmma_text(modifiers: str, d: int, shared: int, constants: str = "", a_registers: bool = False, scale: str = "%p") -> str:
+def wgmma_text(
+    modifiers: str, d: int, shared: int, constants: str = "", a_registers: bool = False, scale: str = "%p"
+) -> str:
     """One wgmma by every warpgroup. kernel(image of shared memory, registers, descriptor of A, of B, scale-d, target): descriptors are relative to
     the image; a thread's row of registers is D's old content and, where A is in registers, four more."""
     extra = 4 if a_registers else 0

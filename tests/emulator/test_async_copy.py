@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from tests.emulator.tensor_programs import HEADER, registers_in_and_out, run, run_registers
-from tilework.emulator.machine import Stuck
-from tilework.emulator.memory import MemoryFault
-from tilework.emulator.syntax import EmulatorError
-from tilework.emulator.translate import Unsupported
+from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.machine import Stuck
+from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.translate import Unsupported
 
 RNG = np.random.default_rng(0)
 DATA = RNG.integers(0, 1 << 32, (64, 4)).astype(np.uint32)
@@ -23,7 +23,9 @@ def copies(instructions: str, outputs: int = 4, threads: int = 32, shared: int =
     return run_registers(registers_in_and_out(body, 4, outputs, shared=shared), DATA[:threads], outputs, threads)
 
 
-@pytest.mark.parametrize(("kind", "size"), [("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16), ("ca.shared::cta.global.L2::128B", 16)])
+@pytest.mark.parametrize(
+    ("kind", "size"), [("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16), ("ca.shared::cta.global.L2::128B", 16)]
+)
 def test_sizes(kind: str, size: int) -> None:
     space = "" if "::" in kind else ".shared.global"
     found = copies(f"cp.async.{kind}{space} [%s], [%in], {size}; cp.async.commit_group; cp.async.wait_group 0;")
@@ -34,7 +36,9 @@ def test_sizes(kind: str, size: int) -> None:
 
 @pytest.mark.parametrize("length", [0, 1, 6, 15, 16])
 def test_the_rest_is_filled_with_zeros(length: int) -> None:
-    found = copies(f"st.shared.v4.b32 [%s], {{%i3, %i3, %i3, %i3}}; mov.u32 %n, {length}; cp.async.cg.shared.global [%s], [%in], 16, %n; cp.async.wait_all;")
+    found = copies(
+        f"st.shared.v4.b32 [%s], {{%i3, %i3, %i3, %i3}}; mov.u32 %n, {length}; cp.async.cg.shared.global [%s], [%in], 16, %n; cp.async.wait_all;"
+    )
     expected = DATA[:32].copy().view(np.uint8)
     expected[:, length:] = 0
     np.testing.assert_array_equal(found, expected.view(np.uint32))
@@ -53,13 +57,17 @@ def test_a_predicate_ignores_the_source(sign: str) -> None:
 
 
 def test_a_cache_policy_follows_the_size() -> None:
-    found = copies(".reg .b64 %c; createpolicy.fractional.L2::evict_last.b64 %c, 1.0; cp.async.cg.shared.global.L2::cache_hint [%s], [%in], 16, 8, %c; cp.async.wait_all;")
+    found = copies(
+        ".reg .b64 %c; createpolicy.fractional.L2::evict_last.b64 %c, 1.0; cp.async.cg.shared.global.L2::cache_hint [%s], [%in], 16, 8, %c; cp.async.wait_all;"
+    )
     np.testing.assert_array_equal(found[:, :2], DATA[:32, :2])
     assert (found[:, 2:] == 0).all()
 
 
 def test_some_threads_only() -> None:
-    found = copies("setp.lt.u32 %p, %t, 7; @%p cp.async.cg.shared.global [%s], [%in], 16; cp.async.commit_group; cp.async.wait_group 0;")
+    found = copies(
+        "setp.lt.u32 %p, %t, 7; @%p cp.async.cg.shared.global [%s], [%in], 16; cp.async.commit_group; cp.async.wait_group 0;"
+    )
     np.testing.assert_array_equal(found, np.where(np.arange(32)[:, None] < 7, DATA[:32], 0))
 
 
@@ -114,7 +122,11 @@ def test_an_mbarrier_learns_of_copies(noinc: str) -> None:
 @pytest.mark.parametrize(
     ("instruction", "error", "why"),
     [
-        ("add.u32 %s, %s, 4; cp.async.cg.shared.global [%s], [%in], 16", MemoryFault, "shared address 0x4 is not a multiple of 16"),
+        (
+            "add.u32 %s, %s, 4; cp.async.cg.shared.global [%s], [%in], 16",
+            MemoryFault,
+            "shared address 0x4 is not a multiple of 16",
+        ),
         ("cp.async.ca.shared.global [%s], [%in+4], 8", MemoryFault, "is not a multiple of 8"),
         ("cp.async.cg.shared.global [%s+8192], [%in], 16", MemoryFault, "outside of its 4096 bytes"),
         ("cp.async.cg.shared.global [%s], [%in+4096], 16", MemoryFault, "not allocated|after an allocation"),
@@ -154,12 +166,20 @@ LOAD = "@%p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%
 
 
 def test_bulk_load() -> None:
-    text = bulk("", f"@%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512; {LOAD}", f"{WAIT} ld.shared.b32 %w, [%at]; st.global.b32 [%to], %w;")
+    text = bulk(
+        "",
+        f"@%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512; {LOAD}",
+        f"{WAIT} ld.shared.b32 %w, [%at]; st.global.b32 [%to], %w;",
+    )
     np.testing.assert_array_equal(run(text, 128, [WORDS], np.zeros_like(WORDS)), WORDS)
 
 
 def test_a_bulk_load_is_not_there_before_the_wait() -> None:
-    text = bulk("", f"@%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512; {LOAD}", f"ld.shared.b32 %w, [%at]; st.global.b32 [%to], %w; {WAIT}")
+    text = bulk(
+        "",
+        f"@%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512; {LOAD}",
+        f"ld.shared.b32 %w, [%at]; st.global.b32 [%to], %w; {WAIT}",
+    )
     assert (run(text, 128, [WORDS], np.ones_like(WORDS)) == 0).all()
 
 
@@ -190,9 +210,17 @@ def test_bulk_store(wait: str) -> None:
 
 def test_a_source_may_be_overwritten_after_it_was_read() -> None:
     overwrite = "bar.sync 0; st.shared.b32 [%at], 7;"
-    found = run(bulk("FILL", STORE, f"@%p cp.async.bulk.wait_group.read 0; {overwrite} @%p cp.async.bulk.wait_group 0;"), 128, [WORDS], np.zeros_like(WORDS))
+    found = run(
+        bulk("FILL", STORE, f"@%p cp.async.bulk.wait_group.read 0; {overwrite} @%p cp.async.bulk.wait_group 0;"),
+        128,
+        [WORDS],
+        np.zeros_like(WORDS),
+    )
     np.testing.assert_array_equal(found, WORDS)
-    assert (run(bulk("FILL", STORE, f"{overwrite} @%p cp.async.bulk.wait_group 0;"), 128, [WORDS], np.zeros_like(WORDS)) == 7).all()
+    assert (
+        run(bulk("FILL", STORE, f"{overwrite} @%p cp.async.bulk.wait_group 0;"), 128, [WORDS], np.zeros_like(WORDS))
+        == 7
+    ).all()
 
 
 def test_prefetch_of_rows_does_nothing() -> None:
@@ -216,15 +244,28 @@ def test_bulk_reductions(operation: str, dtype: object, function: object) -> Non
     kind = np.dtype(dtype)
     make = lambda: RNG.integers(0, 100, 512 // kind.itemsize).astype(kind)  # noqa: E731
     old, new = make(), make()
-    text = bulk("FILL", f"@%p cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation} [%out], [%s], %n; @%p cp.async.bulk.commit_group;", "@%p cp.async.bulk.wait_group 0;")
+    text = bulk(
+        "FILL",
+        f"@%p cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation} [%out], [%s], %n; @%p cp.async.bulk.commit_group;",
+        "@%p cp.async.bulk.wait_group 0;",
+    )
     found = run(text, 128, [new.view(np.uint32)], old)
-    np.testing.assert_array_equal(found.view(f"u{kind.itemsize}"), function(old, new).astype(kind).view(f"u{kind.itemsize}"))  # type: ignore[operator]
+    np.testing.assert_array_equal(
+        found.view(f"u{kind.itemsize}"), function(old, new).astype(kind).view(f"u{kind.itemsize}")
+    )  # type: ignore[operator]
 
 
 def test_counting_reductions_wrap_at_their_limit() -> None:
     old, new = np.arange(128, dtype=np.uint32), np.full(128, 60, np.uint32)
-    for name, expected in (("inc", np.where(old >= 60, 0, old + 1)), ("dec", np.where((old == 0) | (old > 60), 60, old - 1))):
-        text = bulk("FILL", f"@%p cp.reduce.async.bulk.global.shared::cta.bulk_group.{name}.u32 [%out], [%s], %n; @%p cp.async.bulk.commit_group;", "")
+    for name, expected in (
+        ("inc", np.where(old >= 60, 0, old + 1)),
+        ("dec", np.where((old == 0) | (old > 60), 60, old - 1)),
+    ):
+        text = bulk(
+            "FILL",
+            f"@%p cp.reduce.async.bulk.global.shared::cta.bulk_group.{name}.u32 [%out], [%s], %n; @%p cp.async.bulk.commit_group;",
+            "",
+        )
         np.testing.assert_array_equal(run(text, 128, [new], old), expected)
 
 

@@ -4,17 +4,24 @@ import numpy as np
 import pytest
 
 from tests.emulator.tensor_programs import HEADER, registers_in_and_out, run_registers
-from tilework.emulator.device import Device
-from tilework.emulator.machine import Stuck
-from tilework.emulator.memory import MemoryFault
-from tilework.emulator.rules.barriers import LARGEST, Phase
-from tilework.emulator.syntax import EmulatorError
-from tilework.emulator.translate import Unsupported
+from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.machine import Stuck
+from tilework.oracles.emulator.rules.barriers import LARGEST, Phase
+from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.translate import Unsupported
 
 DECLARED = ".reg .b32 %b, %s, %x, %y; .reg .b64 %st<6>; .reg .pred %p, %q, %z; mov.u32 %b, smem; setp.eq.u32 %z, %t, 0;"
 
 
-def barriers(body: str, outputs: int = 1, threads: int = 32, shared: int = 1024, inputs: int = 1, values: np.ndarray | None = None) -> np.ndarray:
+def barriers(
+    body: str,
+    outputs: int = 1,
+    threads: int = 32,
+    shared: int = 1024,
+    inputs: int = 1,
+    values: np.ndarray | None = None,
+) -> np.ndarray:
     """%b is the address of a barrier, %z says that this is thread 0."""
     text = registers_in_and_out(f"{DECLARED}\n{body}", inputs, outputs, shared=shared)
     given = np.zeros((threads, inputs), np.uint32) if values is None else values
@@ -81,7 +88,14 @@ def test_arrive_without_completing() -> None:
         alone(body.replace("[%b], 2", "[%b], 3"), 1)
 
 
-@pytest.mark.parametrize("question", ["try_wait.parity.shared::cta.b64 %p, [%b], 0", "try_wait.parity.acquire.cta.shared::cta.b64 %p, [%b], 0, 1000", "test_wait.parity.b64 %p, [%g], 0"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "try_wait.parity.shared::cta.b64 %p, [%b], 0",
+        "try_wait.parity.acquire.cta.shared::cta.b64 %p, [%b], 0, 1000",
+        "test_wait.parity.b64 %p, [%g], 0",
+    ],
+)
 def test_threads_wait_for_each_other(question: str) -> None:
     """Warp 1 writes after a while, arrives; warp 0 waits and reads."""
     found = barriers(
@@ -128,10 +142,18 @@ def test_a_ring_of_stages() -> None:
     np.testing.assert_array_equal(found[32:, 0], expected)
 
 
-@pytest.mark.parametrize("loop", ["W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0; @!%p bra W;", "W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0; @%p bra D; bra W; D:"])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0; @!%p bra W;",
+        "W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0; @%p bra D; bra W; D:",
+    ],
+)
 def test_a_phase_that_never_ends_is_an_error(loop: str) -> None:
     with pytest.raises(Stuck, match=r"wait for something that does not happen(.|\n)*PTX line"):
-        barriers(f"@%z mbarrier.init.shared::cta.b64 [%b], 33; bar.sync 0; mbarrier.arrive.shared::cta.b64 _, [%b]; {loop}")
+        barriers(
+            f"@%z mbarrier.init.shared::cta.b64 [%b], 33; bar.sync 0; mbarrier.arrive.shared::cta.b64 _, [%b]; {loop}"
+        )
 
 
 def test_a_barrier_and_an_mbarrier_that_wait_for_each_other() -> None:
@@ -207,7 +229,10 @@ def test_the_barrier_of_a_cluster_holds_all_threads() -> None:
 
 def test_a_cluster_barrier_that_some_do_not_reach() -> None:
     with pytest.raises(Stuck, match="not reached by all"):
-        barriers("setp.lt.u32 %q, %t, 32; @%q bra WAIT; bar.sync 0; WAIT: barrier.cluster.arrive; barrier.cluster.wait; bar.sync 1;", threads=64)
+        barriers(
+            "setp.lt.u32 %q, %t, 32; @%q bra WAIT; bar.sync 0; WAIT: barrier.cluster.arrive; barrier.cluster.wait; bar.sync 1;",
+            threads=64,
+        )
 
 
 # what does nothing here
@@ -225,7 +250,16 @@ def test_fences_and_hints(instruction: str) -> None:
     assert barriers(f"mov.u32 %o0, 3; {instruction};")[0, 0] == 3
 
 
-@pytest.mark.parametrize("instruction", ["fence.nonsense", "fence.proxy.nonsense", "membar.proxy.nonsense", "griddepcontrol.nonsense", "setmaxnreg.inc.sync.aligned.u32 20"])
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "fence.nonsense",
+        "fence.proxy.nonsense",
+        "membar.proxy.nonsense",
+        "griddepcontrol.nonsense",
+        "setmaxnreg.inc.sync.aligned.u32 20",
+    ],
+)
 def test_unknown_fences_and_hints(instruction: str) -> None:
     with pytest.raises(Unsupported, match=instruction.split()[0]):
         barriers(f"{instruction};")

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tilework.emulator.check import Checker
-from tilework.emulator.clocks import Clocks
-from tilework.emulator.device import Device
-from tilework.emulator.findings import CheckFailed, Finding
-from tilework.emulator.shadow import PAGE, PLAIN, STRONG, Accesses, PagedShadow, Shadow
+from tilework.oracles.emulator.check import Checker
+from tilework.oracles.emulator.clocks import Clocks
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.findings import CheckFailed, Finding
+from tilework.oracles.emulator.shadow import PAGE, PLAIN, STRONG, Accesses, PagedShadow, Shadow
 
 HEAD = """.version 8.6
 .target sm_90a
@@ -74,7 +74,9 @@ def test_lanes_of_a_warp_need_bar_warp_sync() -> None:
 def test_atomic_accesses_do_not_race_with_one_another() -> None:
     first = "@%p1 st.shared.u32 [words], 0; bar.sync 0;"
     assert kinds(first + "atom.shared.add.u32 %r5, [words], 1; ld.volatile.shared.u32 %r6, [words];") == set()
-    assert "race" in {f.kind for f in findings(first + "atom.shared.add.u32 %r5, [words], 1; ld.shared.u32 %r6, [words];")}
+    assert "race" in {
+        f.kind for f in findings(first + "atom.shared.add.u32 %r5, [words], 1; ld.shared.u32 %r6, [words];")
+    }
 
 
 def test_writing_the_same_value_is_no_race() -> None:
@@ -98,9 +100,17 @@ done:
     ("release", "acquire", "ordered"),
     [
         ("@%p1 st.release.gpu.global.u32 [%rd1+64], 1;", "ld.acquire.gpu.global.u32 %r5, [%rd1+64];", True),
-        ("fence.acq_rel.gpu; @%p1 st.relaxed.gpu.global.u32 [%rd1+64], 1;", "ld.relaxed.gpu.global.u32 %r5, [%rd1+64]; fence.acq_rel.gpu;", True),
+        (
+            "fence.acq_rel.gpu; @%p1 st.relaxed.gpu.global.u32 [%rd1+64], 1;",
+            "ld.relaxed.gpu.global.u32 %r5, [%rd1+64]; fence.acq_rel.gpu;",
+            True,
+        ),
         ("membar.gl; @%p1 red.global.add.u32 [%rd1+64], 1;", "atom.global.add.u32 %r5, [%rd1+64], 1; membar.gl;", True),
-        ("@%p1 atom.release.gpu.global.add.u32 %r7, [%rd1+64], 1;", "atom.acquire.gpu.global.add.u32 %r5, [%rd1+64], 1;", True),
+        (
+            "@%p1 atom.release.gpu.global.add.u32 %r7, [%rd1+64], 1;",
+            "atom.acquire.gpu.global.add.u32 %r5, [%rd1+64], 1;",
+            True,
+        ),
         ("@%p1 st.relaxed.gpu.global.u32 [%rd1+64], 1;", "ld.acquire.gpu.global.u32 %r5, [%rd1+64];", False),
         ("@%p1 st.release.gpu.global.u32 [%rd1+64], 1;", "ld.relaxed.gpu.global.u32 %r5, [%rd1+64];", False),
         ("@%p1 st.release.gpu.global.u32 [%rd1+64], 1;", "ld.acquire.gpu.global.u32 %r5, [%rd1+128];", False),
@@ -113,15 +123,25 @@ def test_blocks_are_ordered_by_fences_and_flags_only(release: str, acquire: str,
 
 
 def test_what_a_flag_carries_goes_on_through_a_barrier() -> None:
-    body = FLAG.format(release="bar.sync 0; @%p1 st.release.gpu.global.u32 [%rd1+64], 1;", acquire="@%p1 ld.acquire.gpu.global.u32 %r5, [%rd1+64]; bar.sync 0;")
-    body = body.replace("@%p1 st.global.u32 [%rd1], 5;", "mad.wide.u32 %rd3, %r1, 4, %rd1; st.global.u32 [%rd3+256], %r1;")
-    body = body.replace("@%p1 ld.global.u32 %r6, [%rd1];", "xor.b32 %r8, %r1, 63; mad.wide.u32 %rd3, %r8, 4, %rd1; ld.global.u32 %r6, [%rd3+256];")
+    body = FLAG.format(
+        release="bar.sync 0; @%p1 st.release.gpu.global.u32 [%rd1+64], 1;",
+        acquire="@%p1 ld.acquire.gpu.global.u32 %r5, [%rd1+64]; bar.sync 0;",
+    )
+    body = body.replace(
+        "@%p1 st.global.u32 [%rd1], 5;", "mad.wide.u32 %rd3, %r1, 4, %rd1; st.global.u32 [%rd3+256], %r1;"
+    )
+    body = body.replace(
+        "@%p1 ld.global.u32 %r6, [%rd1];",
+        "xor.b32 %r8, %r1, 63; mad.wide.u32 %rd3, %r8, 4, %rd1; ld.global.u32 %r6, [%rd3+256];",
+    )
     assert kinds(body, grid=2) == set()
 
 
 def test_a_launch_orders_everything() -> None:
     device = Device(check=True)
-    kernel = device.load(HEAD + "mad.wide.u32 %rd2, %r1, 4, %rd1; xor.b32 %r5, %r1, 63; st.global.u32 [%rd2], %r5; ret; }").function("k")
+    kernel = device.load(
+        HEAD + "mad.wide.u32 %rd2, %r1, 4, %rd1; xor.b32 %r5, %r1, 63; st.global.u32 [%rd2], %r5; ret; }"
+    ).function("k")
     place = device.allocate(1024)
     for _ in range(2):
         device.launch(kernel, 1, 64, [place])
@@ -150,7 +170,10 @@ def test_a_register_may_be_undefined_as_long_as_it_does_not_matter() -> None:
 
 def test_findings_are_told_once_and_can_be_collected() -> None:
     device = Device(check=True, collect=True)
-    kernel = device.load(HEAD + "{ .reg .b32 i; mov.u32 i, 0; again: st.shared.u32 [words], %r1; add.u32 i, i, 1; setp.lt.u32 %p5, i, 9; @%p5 bra again; } ret; }").function("k")
+    kernel = device.load(
+        HEAD
+        + "{ .reg .b32 i; mov.u32 i, 0; again: st.shared.u32 [words], %r1; add.u32 i, i, 1; setp.lt.u32 %p5, i, 9; @%p5 bra again; } ret; }"
+    ).function("k")
     device.launch(kernel, 2, 64, [device.allocate(64)])
     assert isinstance(device.checker, Checker) and len(device.checker.findings) == 1
     (finding,) = device.checker.findings
@@ -161,7 +184,10 @@ def test_the_order_of_warps_follows_the_seed() -> None:
     def order(seed: int) -> list[str]:
         lines: list[str] = []
         device = Device(check=True, seed=seed, collect=True)
-        kernel = device.load(HEAD + "atom.global.add.u32 %r5, [%rd1], 1; mad.wide.u32 %rd2, %r1, 4, %rd1; st.global.u32 [%rd2+4], %r5; ret; }").function("k")
+        kernel = device.load(
+            HEAD
+            + "atom.global.add.u32 %r5, [%rd1], 1; mad.wide.u32 %rd2, %r1, 4, %rd1; st.global.u32 [%rd2+4], %r5; ret; }"
+        ).function("k")
         place = device.upload(np.zeros(2048, np.uint8))
         device.launch(kernel, 1, 256, [place])
         lines += [str(value) for value in device.copy_out(place, 1028).view(np.uint32)[1::32]]
@@ -208,6 +234,9 @@ def test_clocks_learn_from_one_another() -> None:
     clocks.deliver(second, clocks.collect(first))
     clocks.tick(first)
     zero = np.array([0])
-    assert clocks.ordered(second, zero, np.array([0]), np.array([1])).all() and not clocks.ordered(second, zero, np.array([0]), np.array([2])).any()
+    assert (
+        clocks.ordered(second, zero, np.array([0]), np.array([1])).all()
+        and not clocks.ordered(second, zero, np.array([0]), np.array([2])).any()
+    )
     assert clocks.ordered(second, zero, np.array([engine]), np.array([3])).all() and clocks.owner(engine + 2) == (2, 2)
     assert not clocks.ordered(second, np.array([5]), np.array([0]), np.array([1])).any()

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tests.emulator.ptx import HEAD, kernel, run
-from tilework.emulator.device import Device
-from tilework.emulator.machine import Stuck, Trapped
-from tilework.emulator.memory import MemoryFault
-from tilework.emulator.parser import parse_ptx
-from tilework.emulator.syntax import EmulatorError, PtxSyntaxError
+from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.machine import Stuck, Trapped
+from tilework.oracles.emulator.parser import parse_ptx
+from tilework.oracles.emulator.syntax import EmulatorError, PtxSyntaxError
 
 N = np.arange(64, dtype=np.uint32)
 
@@ -38,7 +38,9 @@ def test_some_threads_leave_early() -> None:
     assert run(text, N, out=np.uint32, scope=".reg .pred %p;").tolist() == [0] * 40 + [2] * 24
 
 
-CALLS = HEAD + """
+CALLS = (
+    HEAD
+    + """
 .func (.param .b32 r) square(.param .b32 x) {
   .reg .b32 %a, %b;
   ld.param.b32 %a, [x];
@@ -80,6 +82,7 @@ JOIN:
   ret;
 }
 """
+)
 
 
 def test_calls_recursion_and_function_pointers() -> None:
@@ -113,7 +116,9 @@ def test_votes_at_a_barrier() -> None:
 
 def test_a_barrier_that_not_all_reach() -> None:
     text = "setp.lt.u32 %p, a, 32; @%p bar.sync 0; @!%p bar.sync 1; mov.u32 d, 0;"
-    with pytest.raises(Stuck, match=r"barrier 0 is not reached by all threads: 32 have arrived, threads 32-63 have not"):
+    with pytest.raises(
+        Stuck, match=r"barrier 0 is not reached by all threads: 32 have arrived, threads 32-63 have not"
+    ):
         run(text, N, out=np.uint32, scope=".reg .pred %p;")
 
 

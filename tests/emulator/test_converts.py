@@ -20,13 +20,21 @@ def dtype_of(type: str) -> np.dtype:
 def integers(type: str) -> np.ndarray:
     dtype = dtype_of(type)
     raw = np.random.default_rng(1).integers(0, 2**64, 40, dtype=np.uint64)
-    edges = np.array([0, 1, 2**7, 2**8 - 1, 2**15, 2**16 - 1, 2**24 + 1, 2**31, 2**32 - 1, 2**53 + 1, 2**63, 2**64 - 1], np.uint64)
+    edges = np.array(
+        [0, 1, 2**7, 2**8 - 1, 2**15, 2**16 - 1, 2**24 + 1, 2**31, 2**32 - 1, 2**53 + 1, 2**63, 2**64 - 1], np.uint64
+    )
     return np.concatenate([edges, raw]).astype(f"u{dtype.itemsize}").view(dtype)
 
 
 def register(array: np.ndarray) -> np.ndarray:
     """8-bit values live in 16-bit registers."""
-    return array.astype(np.int16 if array.dtype.kind == "i" else np.uint16) if array.dtype.itemsize == 1 else bits(array) if array.dtype.kind not in "iu" else array
+    return (
+        array.astype(np.int16 if array.dtype.kind == "i" else np.uint16)
+        if array.dtype.itemsize == 1
+        else bits(array)
+        if array.dtype.kind not in "iu"
+        else array
+    )
 
 
 @pytest.mark.parametrize("source", INTEGERS)
@@ -35,7 +43,9 @@ def test_between_integers(result: str, source: str) -> None:
     a = integers(source)
     wide = dtype_of(result)
     holder = np.dtype(f"{wide.kind}{max(2, wide.itemsize)}")
-    np.testing.assert_array_equal(run(f"cvt.{result}.{source} d, a;", register(a), out=holder), a.astype(wide).astype(holder))
+    np.testing.assert_array_equal(
+        run(f"cvt.{result}.{source} d, a;", register(a), out=holder), a.astype(wide).astype(holder)
+    )
     info = np.iinfo(wide)
     cut = np.array([max(info.min, min(info.max, int(x))) for x in a], wide)
     np.testing.assert_array_equal(run(f"cvt.sat.{result}.{source} d, a;", register(a), out=holder), cut.astype(holder))
@@ -46,7 +56,9 @@ def test_between_integers(result: str, source: str) -> None:
 @pytest.mark.parametrize("source", INTEGERS)
 def test_integers_to_floats(result: str, source: str, mode: str) -> None:
     a = integers(source)
-    got = run(f"cvt.{mode}.{result}.{source} d, a;", register(a), out=f"u{DTYPES[result].itemsize}").view(DTYPES[result])
+    got = run(f"cvt.{mode}.{result}.{source} d, a;", register(a), out=f"u{DTYPES[result].itemsize}").view(
+        DTYPES[result]
+    )
     assert got.astype(np.float64).tolist() == [rounded(Fraction(int(x)), result, mode) for x in a]
 
 
@@ -70,7 +82,9 @@ def test_floats_to_integers(result: str, source: str, mode: str) -> None:
 def test_narrowing(result: str, source: str, mode: str) -> None:
     a = numbers(source, 3)
     got = run(f"cvt.{mode}.{result}.{source} d, a;", bits(a), out=f"u{DTYPES[result].itemsize}").view(DTYPES[result])
-    assert got.astype(np.float64).tolist() == [rounded(Fraction(x), result, mode) for x in a.astype(np.float64).tolist()]
+    assert got.astype(np.float64).tolist() == [
+        rounded(Fraction(x), result, mode) for x in a.astype(np.float64).tolist()
+    ]
 
 
 @pytest.mark.parametrize(("result", "source"), (("f32", "f16"), ("f64", "f32"), ("f32", "bf16"), ("f64", "f16")))
@@ -90,7 +104,9 @@ def test_whole_floats(mode: str) -> None:
 
 def test_saturating_to_one() -> None:
     a = np.float32([-1, 0.5, 2, np.nan])
-    np.testing.assert_array_equal(run("cvt.sat.f32.f32 d, a;", bits(a), out=np.uint32).view(np.float32), np.float32([0, 0.5, 1, 0]))
+    np.testing.assert_array_equal(
+        run("cvt.sat.f32.f32 d, a;", bits(a), out=np.uint32).view(np.float32), np.float32([0, 0.5, 1, 0])
+    )
 
 
 @pytest.mark.parametrize("type", ("f16", "bf16"))
@@ -112,7 +128,9 @@ TINY = {"e4m3": (np.dtype(ml_dtypes.float8_e4m3fn), 448.0), "e5m2": (np.dtype(ml
 @pytest.mark.parametrize("type", TINY)
 def test_fp8(type: str) -> None:
     dtype, limit = TINY[type]
-    a = np.concatenate([numbers("f32", 5, 200), np.float32([limit, 2 * limit, -1e9, np.inf, -np.inf, 2.0**-10, 2.0**-9 * 1.5])])
+    a = np.concatenate(
+        [numbers("f32", 5, 200), np.float32([limit, 2 * limit, -1e9, np.inf, -np.inf, 2.0**-10, 2.0**-9 * 1.5])]
+    )
     b = a[::-1].copy()
     got = run(f"cvt.rn.satfinite.{type}x2.f32 d, a, b;", bits(a), bits(b), out=np.uint16).view(np.uint8).reshape(-1, 2)
     expected = np.clip(a, -limit, limit).astype(dtype).view(np.uint8)
@@ -121,8 +139,12 @@ def test_fp8(type: str) -> None:
     codes = np.arange(0, 256, 2, dtype=np.uint8)
     words = np.ascontiguousarray(np.stack([codes, codes + 1], 1)).view(np.uint16)[:, 0]
     halves = run(f"cvt.rn.f16x2.{type}x2 d, a;", words, out=np.uint32).view(np.float16).reshape(-1, 2)
-    np.testing.assert_array_equal(halves.astype(np.float32).ravel(), np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32))
-    back = run(f"cvt.rn.satfinite.{type}x2.f16x2 d, a;", np.ascontiguousarray(halves).view(np.uint32)[:, 0], out=np.uint16)
+    np.testing.assert_array_equal(
+        halves.astype(np.float32).ravel(), np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
+    )
+    back = run(
+        f"cvt.rn.satfinite.{type}x2.f16x2 d, a;", np.ascontiguousarray(halves).view(np.uint32)[:, 0], out=np.uint16
+    )
     finite = np.isfinite(halves.astype(np.float32)).all(axis=1)
     np.testing.assert_array_equal(back[finite], words[finite])
 

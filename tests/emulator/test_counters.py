@@ -7,8 +7,8 @@ import pytest
 
 from tests.emulator.programs.table import BY_NAME
 from tests.emulator.test_programs import run
-from tilework.emulator.counters import Counts, sectors_of, turns_of
-from tilework.emulator.device import Device
+from tilework.oracles.emulator.counters import Counts, sectors_of, turns_of
+from tilework.oracles.emulator.device import Device
 
 LANES = np.arange(32)
 

@@ -5,10 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilework.emulator import dots
-from tilework.emulator.rules.matrix import halves, small_floats
+from tilework.oracles.emulator import dots
+from tilework.oracles.emulator.rules.matrix import halves, small_floats
 
-MEASURED = [line.split() for line in (Path(__file__).parent / "h200_dots.txt").read_text().splitlines() if not line.startswith("#")]
+MEASURED = [
+    line.split()
+    for line in (Path(__file__).parent / "h200_dots.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
 BITS = {"f32": np.uint32, "f16": np.uint16}
 
 
@@ -44,7 +48,16 @@ def test_a_deep_product_is_a_chain_of_steps() -> None:
     assert one.item() == 1  # both are cut, though together they would count
 
 
-@pytest.mark.parametrize(("type", "word", "expected"), [("s4", 0x1F, [-1, 1]), ("u4", 0x1F, [15, 1]), ("b1", 0x81, [1, 0, 0, 0, 0, 0, 0, 1]), ("s8", 0xFF, [-1]), ("u8", 0xFF, [255])])
+@pytest.mark.parametrize(
+    ("type", "word", "expected"),
+    [
+        ("s4", 0x1F, [-1, 1]),
+        ("u4", 0x1F, [15, 1]),
+        ("b1", 0x81, [1, 0, 0, 0, 0, 0, 0, 1]),
+        ("s8", 0xFF, [-1]),
+        ("u8", 0xFF, [255]),
+    ],
+)
 def test_low_bits_come_first(type: str, word: int, expected: list[int]) -> None:
     assert dots.numbers(np.array([[word]], np.uint8), type).tolist() == [expected]
 

@@ -32,7 +32,11 @@ def rounded(exact: Fraction, type: str, mode: str) -> float:
         return 0.0
     digits, least, top = SHAPES[type]
     size = abs(exact)
-    exponent = math.floor(math.log2(size.numerator) - math.log2(size.denominator)) if size.numerator.bit_length() < 900 else size.numerator.bit_length() - size.denominator.bit_length()
+    exponent = (
+        math.floor(math.log2(size.numerator) - math.log2(size.denominator))
+        if size.numerator.bit_length() < 900
+        else size.numerator.bit_length() - size.denominator.bit_length()
+    )
     while Fraction(2) ** exponent > size:
         exponent -= 1
     while Fraction(2) ** (exponent + 1) <= size:
@@ -40,7 +44,12 @@ def rounded(exact: Fraction, type: str, mode: str) -> float:
     unit = Fraction(2) ** max(exponent - digits + 1, least)
     low = size // unit
     rest = size / unit - low
-    away = {"rn": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and low % 2 == 1), "rz": False, "rp": rest > 0 and exact > 0, "rm": rest > 0 and exact < 0}[mode]
+    away = {
+        "rn": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and low % 2 == 1),
+        "rz": False,
+        "rp": rest > 0 and exact > 0,
+        "rm": rest > 0 and exact < 0,
+    }[mode]
     value = (low + away) * unit
     limit = (Fraction(2) ** digits - 1) * Fraction(2) ** (top - digits + 1)
     if value > limit:
@@ -54,7 +63,11 @@ def bits(array: np.ndarray) -> np.ndarray:
 
 
 def check(text: str, function: Callable[..., Fraction], type: str, mode: str, *inputs: np.ndarray) -> None:
-    got = run(text, *(bits(x) for x in inputs), out=f"u{inputs[0].dtype.itemsize}").view(inputs[0].dtype).astype(np.float64)
+    got = (
+        run(text, *(bits(x) for x in inputs), out=f"u{inputs[0].dtype.itemsize}")
+        .view(inputs[0].dtype)
+        .astype(np.float64)
+    )
     rows = list(zip(*(x.astype(np.float64).tolist() for x in inputs), strict=True))
     for row, value in zip(rows, got.tolist(), strict=True):
         exact = function(*(Fraction(x) for x in row))
@@ -105,7 +118,9 @@ def test_halves(type: str) -> None:
         check(f"{name}.rn.{type} d, a, b;", function, type, "rn", a, b)
     check(f"fma.rn.{type} d, a, b, c;", lambda x, y, z: x * y + z, type, "rn", a, b, c)
     packed = lambda x: np.ascontiguousarray(np.stack([x, x[::-1]], 1)).view(np.uint32)[:, 0]  # noqa: E731
-    got = run(f"fma.rn.{type}x2 d, a, b, c;", packed(a), packed(b), packed(c), out=np.uint32).view(a.dtype).reshape(-1, 2)
+    got = (
+        run(f"fma.rn.{type}x2 d, a, b, c;", packed(a), packed(b), packed(c), out=np.uint32).view(a.dtype).reshape(-1, 2)
+    )
     single = run(f"fma.rn.{type} d, a, b, c;", bits(a), bits(b), bits(c), out=np.uint16).view(a.dtype)
     np.testing.assert_array_equal(bits(np.ascontiguousarray(got[:, 0])), bits(single))
     np.testing.assert_array_equal(bits(np.ascontiguousarray(got[:, 1])), bits(np.ascontiguousarray(single[::-1])))
@@ -164,7 +179,12 @@ def test_signs_and_classes() -> None:
     np.testing.assert_array_equal(bits(float32("neg.f32 d, a;", a)), bits(a) ^ np.uint32(1 << 31))
     np.testing.assert_array_equal(bits(float32("abs.f32 d, a;", a)), bits(a) & np.uint32(0x7FFFFFFF))
     np.testing.assert_array_equal(bits(float32("copysign.f32 d, a, b;", a, b)), bits(np.copysign(b, a)))
-    for name, expected in (("finite", np.isfinite(a)), ("infinite", np.isinf(a)), ("number", ~np.isnan(a)), ("notanumber", np.isnan(a))):
+    for name, expected in (
+        ("finite", np.isfinite(a)),
+        ("infinite", np.isinf(a)),
+        ("number", ~np.isnan(a)),
+        ("notanumber", np.isnan(a)),
+    ):
         assert (run(f"testp.{name}.f32 d, a;", bits(a), out=bool) == expected).all()
     assert (run("testp.subnormal.f32 d, a;", bits(a), out=bool) == ((a != 0) & (np.abs(a) < 2.0**-126))).all()
 
@@ -172,7 +192,14 @@ def test_signs_and_classes() -> None:
 def test_comparisons() -> None:
     a, b = grid()
     missing = np.isnan(a) | np.isnan(b)
-    for name, expected in (("eq", a == b), ("ne", (a != b) & ~missing), ("lt", a < b), ("le", a <= b), ("gt", a > b), ("ge", a >= b)):
+    for name, expected in (
+        ("eq", a == b),
+        ("ne", (a != b) & ~missing),
+        ("lt", a < b),
+        ("le", a <= b),
+        ("gt", a > b),
+        ("ge", a >= b),
+    ):
         assert (run(f"setp.{name}.f32 d, a, b;", bits(a), bits(b), out=bool) == expected).all()
         assert (run(f"setp.{name}u.f32 d, a, b;", bits(a), bits(b), out=bool) == (expected | missing)).all()
     assert (run("setp.num.f32 d, a, b;", bits(a), bits(b), out=bool) == ~missing).all()
@@ -198,9 +225,13 @@ def test_approximations(name: str) -> None:
 def test_limits_of_approximations() -> None:
     a = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], np.float32)
     np.testing.assert_array_equal(float32("ex2.approx.f32 d, a;", a), np.float32([1, 1, np.inf, 0, np.nan]))
-    np.testing.assert_array_equal(float32("lg2.approx.f32 d, a;", a), np.float32([-np.inf, -np.inf, np.inf, np.nan, np.nan]))
+    np.testing.assert_array_equal(
+        float32("lg2.approx.f32 d, a;", a), np.float32([-np.inf, -np.inf, np.inf, np.nan, np.nan])
+    )
     np.testing.assert_array_equal(float32("rcp.approx.f32 d, a;", a), np.float32([np.inf, -np.inf, 0, -0.0, np.nan]))
     np.testing.assert_array_equal(float32("sin.approx.f32 d, a;", a), np.float32([0, -0.0, np.nan, np.nan, np.nan]))
     x, y = np.float32([1, np.inf, 2]), np.float32([2.0**127, 2.0**127, 3])
-    np.testing.assert_array_equal(float32("div.approx.f32 d, a, b;", x, y), np.float32([0, np.nan, np.float32(2) / np.float32(3)]))
+    np.testing.assert_array_equal(
+        float32("div.approx.f32 d, a, b;", x, y), np.float32([0, np.nan, np.float32(2) / np.float32(3)])
+    )
     np.testing.assert_array_equal(float32("div.full.f32 d, a, b;", x[2:], y[2:]), x[2:] / y[2:])

@@ -7,9 +7,35 @@ import numpy as np
 import pytest
 
 from tests.emulator.ptx import run
-from tilework.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.syntax import EmulatorError
 
-EDGES = [0, 1, 2, 3, 5, 7, 31, 32, 33, 63, 64, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1]
+EDGES = [
+    0,
+    1,
+    2,
+    3,
+    5,
+    7,
+    31,
+    32,
+    33,
+    63,
+    64,
+    127,
+    128,
+    255,
+    256,
+    1000,
+    32767,
+    32768,
+    65535,
+    2**31 - 1,
+    2**31,
+    2**32 - 1,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+]
 
 
 def numbers(type: str, seed: int = 0, count: int = 24) -> np.ndarray:
@@ -135,7 +161,9 @@ def test_signs(type: str) -> None:
 @pytest.mark.parametrize("type", TYPES)
 def test_shifts(type: str) -> None:
     a = np.repeat(numbers(type, 3, 2), 16)
-    count = np.resize(np.array([0, 1, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 200, 2**31, 2**32 - 1, 7], np.uint32), len(a))
+    count = np.resize(
+        np.array([0, 1, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 200, 2**31, 2**32 - 1, 7], np.uint32), len(a)
+    )
     bits = 8 * a.dtype.itemsize
     check(f"shl.b{bits} d, a, b;", lambda x, n: x << min(n, bits), a, count, out=a.dtype)
     check(f"shr.{type} d, a, b;", lambda x, n: x >> min(n, bits), a, count, out=a.dtype)
@@ -180,7 +208,16 @@ def test_bit_fields(type: str) -> None:
 
     if type[0] == "u":
         b = np.resize(values[::-1], len(a))
-        check(f"bfi.b{bits} d, a, b, c, e;", lambda x, y, s, _, n: insert(x, y, s, n), a, b, start, np.zeros(len(a), np.uint32), length, out=a.dtype)
+        check(
+            f"bfi.b{bits} d, a, b, c, e;",
+            lambda x, y, s, _, n: insert(x, y, s, n),
+            a,
+            b,
+            start,
+            np.zeros(len(a), np.uint32),
+            length,
+            out=a.dtype,
+        )
 
 
 @pytest.mark.parametrize("type", ("s32", "u32", "s64", "u64"))
@@ -188,7 +225,12 @@ def test_counting_bits(type: str) -> None:
     a = numbers(type)
     bits, word = 8 * a.dtype.itemsize, np.dtype(np.uint32)
     check(f"bfind.{type} d, a;", lambda x: (x if x >= 0 else ~x).bit_length() - 1, a, out=word)
-    check(f"bfind.shiftamt.{type} d, a;", lambda x: bits - y if (y := (x if x >= 0 else ~x).bit_length()) else -1, a, out=word)
+    check(
+        f"bfind.shiftamt.{type} d, a;",
+        lambda x: bits - y if (y := (x if x >= 0 else ~x).bit_length()) else -1,
+        a,
+        out=word,
+    )
     if type[0] == "u":
         check(f"clz.b{bits} d, a;", lambda x: bits - x.bit_length(), a, out=word)
         check(f"popc.b{bits} d, a;", lambda x: x.bit_count(), a, out=word)
@@ -198,7 +240,9 @@ def test_counting_bits(type: str) -> None:
 def test_lop3() -> None:
     a, b, c = (np.resize(numbers("u32", seed), 32) for seed in range(3))
     for table in (0x00, 0x80, 0x96, 0xE8, 0xF8, 0x1B, 0xFF):
-        value = lambda x, y, z: sum((table >> (4 * (x >> i & 1) + 2 * (y >> i & 1) + (z >> i & 1)) & 1) << i for i in range(32))  # noqa: E731, B023
+        value = lambda x, y, z, table=table: sum(
+            (table >> (4 * (x >> i & 1) + 2 * (y >> i & 1) + (z >> i & 1)) & 1) << i for i in range(32)
+        )
         check(f"lop3.b32 d, a, b, c, {table};", value, a, b, c, out=a.dtype)
 
 
@@ -239,7 +283,14 @@ def test_dots_of_bytes(first: str, second: str) -> None:
         value = x >> bits * index & (1 << bits) - 1
         return as_signed(value, bits) if type == "s32" else value
 
-    check(f"dp4a.{first}.{second} d, a, b, c;", lambda x, y, z: z + sum(part(x, first, i, 8) * part(y, second, i, 8) for i in range(4)), a, b, c, out=whole)
+    check(
+        f"dp4a.{first}.{second} d, a, b, c;",
+        lambda x, y, z: z + sum(part(x, first, i, 8) * part(y, second, i, 8) for i in range(4)),
+        a,
+        b,
+        c,
+        out=whole,
+    )
     for half, at in (("lo", 0), ("hi", 2)):
         check(
             f"dp2a.{half}.{first}.{second} d, a, b, c;",
@@ -282,15 +333,32 @@ def test_predicates() -> None:
     assert (run("not.pred d, a;", p, out=bool) == ~p).all()
     assert (run("mov.pred d, a;", p, out=bool) == p).all()
     x = np.arange(4, dtype=np.uint32)
-    assert run("mov.u32 d, 9; @a add.u32 d, b, 100; @!a add.u32 d, b, 200;", p, x, out=np.uint32).tolist() == [200, 201, 102, 103]
+    assert run("mov.u32 d, 9; @a add.u32 d, b, 100; @!a add.u32 d, b, 200;", p, x, out=np.uint32).tolist() == [
+        200,
+        201,
+        102,
+        103,
+    ]
 
 
 def test_masks_and_extensions() -> None:
     a, b = np.resize(np.arange(0, 40, dtype=np.uint32), 80), np.repeat(np.array([0, 5], np.uint32), 40)
     check("bmsk.clamp.b32 d, a, b;", lambda x, n: ((1 << min(n, 32)) - 1) << min(x, 32), a, b, out=a.dtype)
     values, size = numbers("s32"), np.resize(np.array([1, 4, 8, 31, 32, 40], np.uint32), len(numbers("s32")))
-    check("szext.clamp.s32 d, a, b;", lambda x, n: as_signed(x % 2 ** min(n, 32), min(n, 32)), values, size, out=values.dtype)
-    check("szext.clamp.u32 d, a, b;", lambda x, n: x % 2 ** min(n, 32), values.view(np.uint32), size, out=np.dtype(np.uint32))
+    check(
+        "szext.clamp.s32 d, a, b;",
+        lambda x, n: as_signed(x % 2 ** min(n, 32), min(n, 32)),
+        values,
+        size,
+        out=values.dtype,
+    )
+    check(
+        "szext.clamp.u32 d, a, b;",
+        lambda x, n: x % 2 ** min(n, 32),
+        values.view(np.uint32),
+        size,
+        out=np.dtype(np.uint32),
+    )
 
 
 def test_unknown_instructions_are_named() -> None:

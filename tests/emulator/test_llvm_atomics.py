@@ -28,7 +28,15 @@ def test_atomics_on_integers(target: Any, space: int) -> None:
             values = RANDOM.integers(-1000, 1000, 64).astype(dtype)
             if name in ("uinc_wrap", "udec_wrap", "nand"):
                 values[:] = 9
-            got = atomic(f"atomicrmw {name} ptr{SPACES[space]} PLACE, i{bits} %v monotonic", f"i{bits}", dtype, start, values, space, target)
+            got = atomic(
+                f"atomicrmw {name} ptr{SPACES[space]} PLACE, i{bits} %v monotonic",
+                f"i{bits}",
+                dtype,
+                start,
+                values,
+                space,
+                target,
+            )
             if function is not None:
                 assert got == int(dtype.type(function(start, values.tolist()))), name
             elif name == "nand":
@@ -50,7 +58,10 @@ def atomic(update: str, type: str, dtype: Any, start: Any, values: Any, space: i
     """Run an update in every thread on one place that starts as `start`; what is there at the end."""
     number = start if not isinstance(start, float) else repr(start)
     place = {1: "%out", 3: "@place", 0: "%generic"}[space]
-    text = TID + BARRIER + f"""
+    text = (
+        TID
+        + BARRIER
+        + f"""
 @place = internal addrspace(3) global {type} undef, align 8
 define ptx_kernel void @k(ptr addrspace(1) %out, ptr addrspace(1) %x) {{
   %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -75,6 +86,7 @@ finish:
 end:
   ret void
 }}"""
+    )
     return launch(text, np.zeros(1, dtype), values, target=target)[0][0]
 
 
@@ -84,15 +96,30 @@ def test_atomics_on_floats(target: Any, space: int) -> None:
     for type, dtype in (("float", np.float32), ("double", np.float64), ("half", np.float16), ("bfloat", BF16)):
         values = RANDOM.integers(-8, 8, 64).astype(dtype)
         exact = values.astype(np.float64)
-        for name, expected in (("fadd", 3 + exact.sum()), ("fsub", 3 - exact.sum()), ("fmax", max(3, exact.max())), ("fmin", min(3, exact.min()))):
-            got = atomic(f"atomicrmw {name} ptr{SPACES[space]} PLACE, {type} %v monotonic", type, values.dtype, 3.0, values, space, target)
+        for name, expected in (
+            ("fadd", 3 + exact.sum()),
+            ("fsub", 3 - exact.sum()),
+            ("fmax", max(3, exact.max())),
+            ("fmin", min(3, exact.min())),
+        ):
+            got = atomic(
+                f"atomicrmw {name} ptr{SPACES[space]} PLACE, {type} %v monotonic",
+                type,
+                values.dtype,
+                3.0,
+                values,
+                space,
+                target,
+            )
             assert got == expected, (type, name)
 
 
 @all_targets
 def test_compare_and_exchange(target: Any) -> None:
     for type, dtype in (("i32", np.int32), ("i64", np.int64), ("i16", np.int16), ("i8", np.int8)):
-        text = TID + f"""
+        text = (
+            TID
+            + f"""
 define ptx_kernel void @k(ptr addrspace(1) %sum, ptr addrspace(1) %winners) {{
 entry:
   %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -110,6 +137,7 @@ end:
   store {type} %old, ptr addrspace(1) %p
   ret void
 }}"""
+        )
         total, winners = launch(text, np.zeros(8, dtype), np.zeros(64, dtype), target=target)
         assert total[0] == 64 and not total[1:].any() and sorted(winners.tolist()) == list(range(64))
         swap = f"atomicrmw xchg ptr addrspace(1) PLACE, {type} %v seq_cst"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.emulator.llvm import TARGETS, each, launch, ptx_of
-from tilework.emulator.device import Device
-from tilework.emulator.memory import MemoryFault
-from tilework.emulator.parser import parse_ptx
-from tilework.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.parser import parse_ptx
+from tilework.oracles.emulator.syntax import EmulatorError
 
 RANDOM = np.random.default_rng(7)
 N = np.arange(64, dtype=np.int32)
@@ -137,7 +137,9 @@ end:
 def test_vectors_in_memory(target: Any) -> None:
     x = RANDOM.normal(size=(64, 4)).astype(np.float32)
     h = RANDOM.normal(size=(64, 2)).astype(np.float16)
-    text = TID + """
+    text = (
+        TID
+        + """
 define ptx_kernel void @k(ptr addrspace(1) align 16 %x, ptr addrspace(1) align 16 %h, ptr addrspace(1) %bytes) {
   %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %p = getelementptr <4 x float>, ptr addrspace(1) %x, i32 %i
@@ -156,6 +158,7 @@ define ptx_kernel void @k(ptr addrspace(1) align 16 %x, ptr addrspace(1) align 1
   store <4 x i8> %e, ptr addrspace(1) %b
   ret void
 }"""
+    )
     data = RANDOM.integers(0, 255, (64, 4), np.uint8)
     got = launch(text, x, h, data, target=target)
     np.testing.assert_array_equal(got[0], x + x[:, ::-1])
@@ -165,7 +168,10 @@ define ptx_kernel void @k(ptr addrspace(1) align 16 %x, ptr addrspace(1) align 1
 
 @all_targets
 def test_static_and_dynamic_shared_memory(target: Any) -> None:
-    text = TID + BARRIER + """
+    text = (
+        TID
+        + BARRIER
+        + """
 @static = internal addrspace(3) global [64 x i32] undef, align 16
 @dynamic = external addrspace(3) global [0 x i8], align 1024
 define ptx_kernel void @k(ptr addrspace(1) %x) {
@@ -194,6 +200,7 @@ define ptx_kernel void @k(ptr addrspace(1) %x) {
   store i32 %r, ptr addrspace(1) %p
   ret void
 }"""
+    )
     x = RANDOM.integers(-100, 100, 64).astype(np.int32)
     got = launch(text, x, shared=64 * 8, target=target)[0]
     np.testing.assert_array_equal(got, x.reshape(-1, 2)[:, ::-1].reshape(-1) * 1000 + x[::-1])
@@ -203,7 +210,9 @@ define ptx_kernel void @k(ptr addrspace(1) %x) {
 
 @all_targets
 def test_structures_by_value(target: Any) -> None:
-    text = TID + """
+    text = (
+        TID
+        + """
 %S = type { i32, double, [3 x i16], <2 x float> }
 define ptx_kernel void @k(ptr addrspace(1) %out, ptr byval(%S) align 8 "nvvm.grid_constant" %s, i8 %small, half %h, i1 %flag, ptr byval(%S) align 8 %copy, i128 %wide, bfloat %bf) {
   %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -236,11 +245,21 @@ define ptx_kernel void @k(ptr addrspace(1) %out, ptr byval(%S) align 8 "nvvm.gri
   store double %t6, ptr addrspace(1) %o
   ret void
 }"""
-    kind = np.dtype({"names": ["a", "b", "c", "d"], "formats": ["i4", "f8", ("i2", 3), ("f4", 2)], "offsets": [0, 8, 16, 24], "itemsize": 32})
+    )
+    kind = np.dtype(
+        {
+            "names": ["a", "b", "c", "d"],
+            "formats": ["i4", "f8", ("i2", 3), ("f4", 2)],
+            "offsets": [0, 8, 16, 24],
+            "itemsize": 32,
+        }
+    )
     value = np.zeros((), kind)
     value["a"], value["b"], value["c"], value["d"] = 5, 0.25, (10, 20, 30), (1, 2)
     wide = (9 << 100).to_bytes(16, "little")
-    got = launch(text, np.zeros(64), value.tobytes(), -3, np.float16(1.5), 1, value.tobytes(), wide, b"\x80\x3f", target=target)[0]
+    got = launch(
+        text, np.zeros(64), value.tobytes(), -3, np.float16(1.5), 1, value.tobytes(), wide, b"\x80\x3f", target=target
+    )[0]
     expected = 5 + 0.25 + np.where(N % 3 == 1, 77, 20) - 3 + 1.5 + 1 + 9 + 1
     np.testing.assert_array_equal(got, expected)
 
@@ -270,7 +289,11 @@ pick:
 @numbers = internal addrspace(1) global [2 x i32] [i32 1000000, i32 2000000]
 @pointer = internal addrspace(1) global ptr addrspace(1) getelementptr ([2 x i32], ptr addrspace(1) @numbers, i32 0, i32 1)
 """
-    text = text.replace("%array = alloca", "%w4 = and i32 %a, 3\n  %array = alloca").replace("%to =", "%px =").replace("ptr %to\n", "ptr %px\n")
+    text = (
+        text.replace("%array = alloca", "%w4 = and i32 %a, 3\n  %array = alloca")
+        .replace("%to =", "%px =")
+        .replace("ptr %to\n", "ptr %px\n")
+    )
     expected = (N & 15) * N + 100 * (1 + (N & 3)) + 2_000_000
     np.testing.assert_array_equal(each(text, N, out=np.int32, declare=declare), expected)
 
@@ -437,7 +460,9 @@ def test_assembly_with_scopes() -> None:
 
 # line information
 
-DEBUG = TID + """
+DEBUG = (
+    TID
+    + """
 define internal i32 @inner(ptr addrspace(1) %p) alwaysinline !dbg !7 {
   %v = load i32, ptr addrspace(1) %p, !dbg !9
   ret i32 %v, !dbg !9
@@ -464,6 +489,7 @@ define ptx_kernel void @k(ptr addrspace(1) %x) !dbg !3 {
 !9 = !DILocation(line: 21, column: 5, scope: !7)
 !10 = distinct !DILocation(line: 21, column: 9, scope: !7, inlinedAt: !6)
 """
+)
 
 
 @all_targets
@@ -480,6 +506,8 @@ def test_line_information(target: Any, kind: str) -> None:
 
 
 def test_recursion_without_end_is_an_error() -> None:
-    text = "%top = alloca i32\n  store i32 9, ptr %top\n  %n = add i32 %a, 1000\n  %d = call i32 @depth(i32 %n, ptr %top)"
+    text = (
+        "%top = alloca i32\n  store i32 9, ptr %top\n  %n = add i32 %a, 1000\n  %d = call i32 @depth(i32 %n, ptr %top)"
+    )
     with pytest.raises(EmulatorError, match=r"calls are nested more than \d+ deep"):
         each(text, N, out=np.int32, declare=CALLEES)

@@ -63,7 +63,14 @@ def test_comparisons_and_booleans(predicate: str) -> None:
         a = integers(dtype)
         b = np.where(RANDOM.random(64) < 0.3, a, RANDOM.permutation(a))
         text = f"%p = icmp {predicate} i{bits} %a, %b\n%q = icmp ne i{bits} %a, 3\n%r = xor i1 %p, true\n%s = and i1 %p, %q\n%t = select i1 %s, i1 true, i1 %r\n%d = zext i1 %t to i8"
-        function = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}[predicate[-2:]]
+        function = {
+            "eq": np.equal,
+            "ne": np.not_equal,
+            "lt": np.less,
+            "le": np.less_equal,
+            "gt": np.greater,
+            "ge": np.greater_equal,
+        }[predicate[-2:]]
         p = function(a, b)
         np.testing.assert_array_equal(each(text, a, b, out=bool), (p & (a != 3)) | ~p)
 
@@ -78,14 +85,26 @@ def test_128_bits() -> None:
         value &= (1 << 128) - 1
         return value - (1 << 128) if value >> 127 else value
 
-    for name, function in (("add", lambda x, y: x + y), ("sub", lambda x, y: x - y), ("mul", lambda x, y: x * y), ("or", lambda x, y: x | y)):
+    for name, function in (
+        ("add", lambda x, y: x + y),
+        ("sub", lambda x, y: x - y),
+        ("mul", lambda x, y: x * y),
+        ("or", lambda x, y: x | y),
+    ):
         for part in (0, 64):
-            text = wide + f"%v = sext i64 %b to i128\n%m = {name} i128 %w, %v\n%h = lshr i128 %m, {part}\n%d = trunc i128 %h to i64"
+            text = (
+                wide
+                + f"%v = sext i64 %b to i128\n%m = {name} i128 %w, %v\n%h = lshr i128 %m, {part}\n%d = trunc i128 %h to i64"
+            )
             expected = [signed(function(x, y)) >> part & (1 << 64) - 1 for x, y in zip(values, second, strict=True)]
             np.testing.assert_array_equal(each(text, a, b, out=np.uint64), np.array(expected, np.uint64))
     shift = "%n = and i64 %b, 127\n%c = zext i64 %n to i128\n"
     for name in ("shl", "lshr", "ashr"):
-        text = wide + shift + f"%m = {name} i128 %w, %c\n%h = lshr i128 %m, 64\n%l = trunc i128 %m to i64\n%u = trunc i128 %h to i64\n%d = xor i64 %l, %u"
+        text = (
+            wide
+            + shift
+            + f"%m = {name} i128 %w, %c\n%h = lshr i128 %m, 64\n%l = trunc i128 %m to i64\n%u = trunc i128 %h to i64\n%d = xor i64 %l, %u"
+        )
         expected = []
         for x, y in zip(values, second, strict=True):
             n, x = y & 127, signed(x)
@@ -101,7 +120,9 @@ def test_conversions_between_integers() -> None:
         signed = np.where(cut >> (a - 1), cut - (1 << a), cut) if a < 64 else cut
         text = f"%x = trunc i{b} %a to i{a}\n%d = "
         np.testing.assert_array_equal(each(text + f"zext i{a} %x to i{b}", wide, out=wide.dtype), cut)
-        np.testing.assert_array_equal(each(text + f"sext i{a} %x to i{b}", wide, out=wide.dtype), signed.astype(wide.dtype))
+        np.testing.assert_array_equal(
+            each(text + f"sext i{a} %x to i{b}", wide, out=wide.dtype), signed.astype(wide.dtype)
+        )
 
 
 def test_bits() -> None:
@@ -135,7 +156,10 @@ def test_minimum_maximum_absolute_and_overflow() -> None:
         dtype, type = np.dtype(f"i{bits // 8}"), f"i{bits}"
         a, b = integers(dtype), integers(dtype)[::-1].copy()
         unsigned = np.dtype(f"u{bits // 8}")
-        declare = "\n".join(f"declare {type} @llvm.{name}.{type}({type}, {type})" for name in ("smin", "smax", "umin", "umax", "sadd.sat", "uadd.sat", "usub.sat"))
+        declare = "\n".join(
+            f"declare {type} @llvm.{name}.{type}({type}, {type})"
+            for name in ("smin", "smax", "umin", "umax", "sadd.sat", "uadd.sat", "usub.sat")
+        )
         declare += f"\ndeclare {type} @llvm.abs.{type}({type}, i1)\ndeclare {{{type}, i1}} @llvm.uadd.with.overflow.{type}({type}, {type})"
         declare += f"\ndeclare {{{type}, i1}} @llvm.smul.with.overflow.{type}({type}, {type})"
         ua, ub = a.view(unsigned), b.view(unsigned)
@@ -145,8 +169,14 @@ def test_minimum_maximum_absolute_and_overflow() -> None:
             ("uadd.sat", np.array([min(int(x) + int(y), (1 << bits) - 1) for x, y in zip(ua, ub, strict=True)], unsigned).view(dtype)),
             ("usub.sat", np.array([max(int(x) - int(y), 0) for x, y in zip(ua, ub, strict=True)], unsigned).view(dtype)),
         ):  # fmt: skip
-            np.testing.assert_array_equal(each(f"%d = call {type} @llvm.{name}.{type}({type} %a, {type} %b)", a, b, out=dtype, declare=declare), expected, name)
-        np.testing.assert_array_equal(each(f"%d = call {type} @llvm.abs.{type}({type} %a, i1 false)", a, out=dtype, declare=declare), np.abs(a))
+            np.testing.assert_array_equal(
+                each(f"%d = call {type} @llvm.{name}.{type}({type} %a, {type} %b)", a, b, out=dtype, declare=declare),
+                expected,
+                name,
+            )
+        np.testing.assert_array_equal(
+            each(f"%d = call {type} @llvm.abs.{type}({type} %a, i1 false)", a, out=dtype, declare=declare), np.abs(a)
+        )
         text = f"%s = call {{{type}, i1}} @llvm.NAME.with.overflow.{type}({type} %a, {type} %b)\n%o = extractvalue {{{type}, i1}} %s, 1\n%d = zext i1 %o to i8"
         over = [int(x) + int(y) >= 1 << bits for x, y in zip(ua, ub, strict=True)]
         np.testing.assert_array_equal(each(text.replace("NAME", "uadd"), a, b, out=bool, declare=declare), over)
@@ -169,20 +199,43 @@ def test_float_arithmetic(dtype: Any) -> None:
     declare = f"declare {type} @llvm.fma.{kind}({type}, {type}, {type})\n"
     unary = {"fabs": np.abs, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint, "sqrt": np.sqrt}
     declare += "\n".join(f"declare {type} @llvm.{name}.{kind}({type})" for name in unary) + "\n"
-    binary = {"minnum": np.fmin, "maxnum": np.fmax, "minimum": np.minimum, "maximum": np.maximum, "copysign": np.copysign}
+    binary = {
+        "minnum": np.fmin,
+        "maxnum": np.fmax,
+        "minimum": np.minimum,
+        "maximum": np.maximum,
+        "copysign": np.copysign,
+    }
     declare += "\n".join(f"declare {type} @llvm.{name}.{kind}({type}, {type})" for name in binary)
     if dtype.itemsize < 8:
         exact = (a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)).astype(dtype)
-        np.testing.assert_array_equal(each(f"%d = call {type} @llvm.fma.{kind}({type} %a, {type} %b, {type} %c)", a, b, c, out=dtype, declare=declare), exact)
+        np.testing.assert_array_equal(
+            each(
+                f"%d = call {type} @llvm.fma.{kind}({type} %a, {type} %b, {type} %c)",
+                a,
+                b,
+                c,
+                out=dtype,
+                declare=declare,
+            ),
+            exact,
+        )
     for name, function in unary.items():
         value = np.abs(a) if name == "sqrt" else a
-        np.testing.assert_array_equal(each(f"%d = call {type} @llvm.{name}.{kind}({type} %a)", value, out=dtype, declare=declare), function(value), name)
+        np.testing.assert_array_equal(
+            each(f"%d = call {type} @llvm.{name}.{kind}({type} %a)", value, out=dtype, declare=declare),
+            function(value),
+            name,
+        )
     special = a.copy()
     special[::5] = np.nan
     absent = np.isnan(special)
     for name, function in binary.items():
-        got = each(f"%d = call {type} @llvm.{name}.{kind}({type} %a, {type} %b)", special, b, out=dtype, declare=declare)
+        got = each(
+            f"%d = call {type} @llvm.{name}.{kind}({type} %a, {type} %b)", special, b, out=dtype, declare=declare
+        )
         missing = b[absent] if name.endswith("num") else special[absent]
         np.testing.assert_array_equal(got[~absent], function(a[~absent], b[~absent]), name)
-        assert (np.isnan(got[absent]) == np.isnan(missing)).all() and (np.abs(got[absent]) == np.abs(missing))[~np.isnan(missing)].all(), name
-
+        assert (np.isnan(got[absent]) == np.isnan(missing)).all() and (np.abs(got[absent]) == np.abs(missing))[
+            ~np.isnan(missing)
+        ].all(), name

@@ -14,9 +14,9 @@ from tests.emulator.tensor_programs import (
     registers_in_and_out,
     run_registers,
 )
-from tilework.emulator.memory import MemoryFault
-from tilework.emulator.syntax import EmulatorError
-from tilework.emulator.translate import Unsupported
+from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.translate import Unsupported
 
 BF16, E4M3, E5M2 = (np.dtype(t) for t in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2))
 
@@ -46,7 +46,18 @@ def place_b(bits: int):
     return lambda lane, i: (lane % 4 * per + i % per + 4 * per * (i // per), lane // 4)
 
 
-TYPES = {"f16": np.float16, "bf16": BF16, "tf32": np.float32, "f32": np.float32, "e4m3": E4M3, "e5m2": E5M2, "s8": np.int8, "u8": np.uint8, "s32": np.int32, "f64": np.float64}
+TYPES = {
+    "f16": np.float16,
+    "bf16": BF16,
+    "tf32": np.float32,
+    "f32": np.float32,
+    "e4m3": E4M3,
+    "e5m2": E5M2,
+    "s8": np.int8,
+    "u8": np.uint8,
+    "s32": np.int32,
+    "f64": np.float64,
+}
 FLOATS = [
     (k, d, "f16", "f16", d) for k in (8, 16) for d in ("f32", "f16")
 ] + [(k, "f32", "bf16", "bf16", "f32") for k in (8, 16)] + [(k, "f32", "tf32", "tf32", "f32") for k in (4, 8)]  # fmt: skip
@@ -67,7 +78,12 @@ def run_mma(rows: int, k: int, d: str, a: str, b: str, c: str, extra: str = "", 
         pack(elements_of(place_c, added, count_c), TYPES[c], word),
     ]  # fmt: skip
     outs = count_c * np.dtype(TYPES[d]).itemsize // np.dtype(word).itemsize
-    text = mma_text(f"m{rows}n8k{k}.row.col.{extra}{d}.{a}.{b}.{c}", outs, *(part.shape[1] for part in parts), 8 * np.dtype(word).itemsize)
+    text = mma_text(
+        f"m{rows}n8k{k}.row.col.{extra}{d}.{a}.{b}.{c}",
+        outs,
+        *(part.shape[1] for part in parts),
+        8 * np.dtype(word).itemsize,
+    )
     found = run_registers(text, np.concatenate(parts, axis=1), outs).view(TYPES[d])
     return matrix_of(place_c, found, (rows, 8)), left, right, added
 
@@ -111,7 +127,9 @@ def test_every_element_of_f16_has_its_place(which: str) -> None:
                 k, column = place_b(16)(lane, index)
                 product = np.zeros((16, 8))
                 product[:, column] = left[:, k]
-            rows.append(np.concatenate([pack(a, np.float16), pack(b, np.float16), np.zeros((32, 4), np.uint32)], axis=1))
+            rows.append(
+                np.concatenate([pack(a, np.float16), pack(b, np.float16), np.zeros((32, 4), np.uint32)], axis=1)
+            )
             expected.append(product)
     text = mma_text("m16n8k16.row.col.f32.f16.f16.f32", 4, 4, 2, 4)
     found = run_registers(text, np.concatenate(rows), 4, threads=128).view(np.float32).reshape(-1, 32, 4)
@@ -130,7 +148,10 @@ def test_mma_of_nibbles(rows: int, k: int, a: str, b: str) -> None:
         pairs = (elements & 15).astype(np.uint8).reshape(32, -1, 2)
         return np.ascontiguousarray(pairs[..., 0] | pairs[..., 1] << 4).view(np.uint32)
 
-    parts = [pack_nibbles(elements_of(place_a(4, rows), left, rows * k // 32)), pack_nibbles(elements_of(place_b(4), right, k // 4))]
+    parts = [
+        pack_nibbles(elements_of(place_a(4, rows), left, rows * k // 32)),
+        pack_nibbles(elements_of(place_b(4), right, k // 4)),
+    ]
     count = rows // 4
     parts.append(np.full((32, count), 7, np.uint32))
     text = mma_text(f"m{rows}n8k{k}.row.col.s32.{a}.{b}.s32", count, *(part.shape[1] for part in parts))
@@ -173,9 +194,16 @@ def test_the_same_registers_as_a_and_as_b() -> None:
     bits = np.concatenate([values.view(np.uint32), np.zeros((32, 1), np.uint32)], axis=1)
     found = run_registers(registers_in_and_out(body, 3, 8), bits, 8).view(np.float32)
     a8, b8 = matrix_of(place_a(16), values, (16, 8)), matrix_of(place_b(16), values[:, :2], (8, 8))
-    a16, b16 = matrix_of(place_a(16), values[:, [0, 1, 2, 3, 2, 3, 0, 1]], (16, 16)), matrix_of(place_b(16), values, (16, 8))
-    np.testing.assert_array_equal(matrix_of(place_c, found[:, :4], (16, 8)), a8.astype(np.float32) @ b8.astype(np.float32))
-    np.testing.assert_array_equal(matrix_of(place_c, found[:, 4:], (16, 8)), a16.astype(np.float32) @ b16.astype(np.float32))
+    a16, b16 = (
+        matrix_of(place_a(16), values[:, [0, 1, 2, 3, 2, 3, 0, 1]], (16, 16)),
+        matrix_of(place_b(16), values, (16, 8)),
+    )
+    np.testing.assert_array_equal(
+        matrix_of(place_c, found[:, :4], (16, 8)), a8.astype(np.float32) @ b8.astype(np.float32)
+    )
+    np.testing.assert_array_equal(
+        matrix_of(place_c, found[:, 4:], (16, 8)), a16.astype(np.float32) @ b16.astype(np.float32)
+    )
 
 
 # loads and stores
@@ -241,7 +269,9 @@ def test_ldmatrix_takes_generic_addresses() -> None:
     .reg .b64 %g; .reg .b32 %a, %base; mov.u32 %base, smem; shl.b32 %a, %lane, 4; add.u32 %a, %a, %base; cvt.u64.u32 %g, %a; cvta.shared.u64 %g, %g;
     st.shared.b32 [%a], %i0; bar.warp.sync 0xffffffff;
     ldmatrix.sync.aligned.m8n8.x1.b16 {%o0}, [%g];"""
-    found = run_registers(registers_in_and_out(body, 1, 1, shared=512), np.arange(32, dtype=np.uint32)[:, None] + 100, 1)
+    found = run_registers(
+        registers_in_and_out(body, 1, 1, shared=512), np.arange(32, dtype=np.uint32)[:, None] + 100, 1
+    )
     np.testing.assert_array_equal(found[::4, 0], np.arange(8) + 100)
 
 
@@ -257,11 +287,16 @@ def one_sum(types: str, a: list[float], b: list[float], c: float, dtype: object,
         pack(elements_of(place_a(bits), left, 16 * k // 32), dtype), pack(elements_of(place_b(bits), right, k // 4), dtype),
         pack(elements_of(place_c, added, 4), np.float32),
     ]  # fmt: skip
-    found = run_registers(mma_text(f"m16n8k{k}.row.col.{types}", 4, *(part.shape[1] for part in parts)), np.concatenate(parts, axis=1), 4)
+    found = run_registers(
+        mma_text(f"m16n8k{k}.row.col.{types}", 4, *(part.shape[1] for part in parts)), np.concatenate(parts, axis=1), 4
+    )
     return float(found.view(np.float32)[0, 0])
 
 
-@pytest.mark.parametrize(("types", "dtype", "k"), [("f32.f16.f16.f32", np.float16, 16), ("f32.bf16.bf16.f32", BF16, 16), ("f32.tf32.tf32.f32", np.float32, 8)])
+@pytest.mark.parametrize(
+    ("types", "dtype", "k"),
+    [("f32.f16.f16.f32", np.float16, 16), ("f32.bf16.bf16.f32", BF16, 16), ("f32.tf32.tf32.f32", np.float32, 8)],
+)
 def test_sums_are_cut_off(types: str, dtype: object, k: int) -> None:
     """Terms are cut towards zero 25 binary places below the largest exponent, and so is the f32 result (nvidia.md 6.8)."""
     assert one_sum(types, [2.0**-12], [2.0**-12], -1.0, dtype, k) == -1 + 2.0**-24
@@ -271,7 +306,10 @@ def test_sums_are_cut_off(types: str, dtype: object, k: int) -> None:
     assert one_sum(types, [3.0], [2.0**-12], 2.0**-12, dtype, k) == 2.0**-10
 
 
-@pytest.mark.parametrize(("a", "c", "expected"), [(np.inf, 1.0, np.inf), (-np.inf, np.inf, np.nan), (np.nan, 1.0, np.nan), (1.0, -np.inf, -np.inf)])
+@pytest.mark.parametrize(
+    ("a", "c", "expected"),
+    [(np.inf, 1.0, np.inf), (-np.inf, np.inf, np.nan), (np.nan, 1.0, np.nan), (1.0, -np.inf, -np.inf)],
+)
 def test_infinity_and_nan(a: float, c: float, expected: float) -> None:
     found = one_sum("f32.f16.f16.f32", [a, 1.0], [1.0, 2.0], c, np.float16, 16)
     np.testing.assert_equal(found, expected)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.ptx import HEAD, run
-from tilework.emulator.device import Device
+from tilework.oracles.emulator.device import Device
 
 N = np.arange(64, dtype=np.uint32)
 
@@ -28,7 +28,9 @@ def test_vectors(type: str, count: int) -> None:
     registers = {1: "b16", 2: "b16", 4: "b32", 8: "b64"}[size]
     names = [f"%v{i}" for i in range(count)]
     body = f"mad.wide.u32 %at, %t, {size * count}, %q0; ld.global.v{count}.{type} {{{', '.join(names)}}}, [%at];"
-    body += f"mad.wide.u32 %at, %t, {size * count}, %q1; st.global.v{count}.{type} [%at], {{{', '.join(reversed(names))}}};"
+    body += (
+        f"mad.wide.u32 %at, %t, {size * count}, %q1; st.global.v{count}.{type} [%at], {{{', '.join(reversed(names))}}};"
+    )
     text = f"{HEAD}.visible .entry k(.param .u64 p0, .param .u64 p1) {{ .reg .b64 %q<2>; .reg .b64 %at; .reg .b32 %t; .reg .{registers} %v<4>;"
     text += f"ld.param.u64 %q0, [p0]; ld.param.u64 %q1, [p1]; mov.u32 %t, %tid.x; {body} ret; }}"
     device = Device(1 << 22)
@@ -38,7 +40,9 @@ def test_vectors(type: str, count: int) -> None:
     np.testing.assert_array_equal(device.download(target, data), data[:, ::-1])
 
 
-SPACES = HEAD + """
+SPACES = (
+    HEAD
+    + """
 .global .align 4 .b32 numbers[4] = {10, 20, 30, 40};
 .const .align 4 .f32 factor = 0f40000000;
 .global .align 8 .u64 where = numbers+8;
@@ -60,6 +64,7 @@ SPACES = HEAD + """
   ret;
 }
 """
+)
 
 
 def test_every_space() -> None:
@@ -84,7 +89,8 @@ INTEGER = {
 
 @pytest.mark.parametrize("space", ("global", "shared"))
 @pytest.mark.parametrize(
-    ("name", "type"), [(name, type) for name in INTEGER for type in ("u32", "s32", "u64") if type == "u32" or name not in ("inc", "dec")]
+    ("name", "type"),
+    [(name, type) for name in INTEGER for type in ("u32", "s32", "u64") if type == "u32" or name not in ("inc", "dec")],
 )
 def test_integer_atomics(name: str, type: str, space: str) -> None:
     """Four places, each hit by several threads; the old values show the order."""
@@ -92,10 +98,20 @@ def test_integer_atomics(name: str, type: str, space: str) -> None:
     dtype = np.dtype(f"{'i' if type[0] == 's' else 'u'}{int(type[1:]) // 8}")
     values = np.random.default_rng(2).integers(0, 50, 64).astype(dtype)
     size = dtype.itemsize
-    where = f"and.b32 %x, %t, 3; mad.wide.u32 %at, %x, {size}, %q1;" if space == "global" else f"and.b32 %x, %t, 3; mul.lo.u32 %x, %x, {size}; mov.u32 %y, cells; add.u32 %x, %x, %y;"
+    where = (
+        f"and.b32 %x, %t, 3; mad.wide.u32 %at, %x, {size}, %q1;"
+        if space == "global"
+        else f"and.b32 %x, %t, 3; mul.lo.u32 %x, %x, {size}; mov.u32 %y, cells; add.u32 %x, %x, %y;"
+    )
     place = "%at" if space == "global" else "%x"
     start = np.zeros(64, dtype)
-    got = run(f"{where} atom.{space}.{name}.{shown} d, [{place}], a;", values, start, out=dtype, scope=f".reg .b32 %x, %y; .shared .align 8 .b{8 * size} cells[4];")
+    got = run(
+        f"{where} atom.{space}.{name}.{shown} d, [{place}], a;",
+        values,
+        start,
+        out=dtype,
+        scope=f".reg .b32 %x, %y; .shared .align 8 .b{8 * size} cells[4];",
+    )
     for cell in range(4):
         value = 0
         for thread in range(cell, 64, 4):
@@ -124,7 +140,12 @@ def test_packed_atomics() -> None:
     values = np.random.default_rng(4).normal(size=(32, 2))
     for type, dtype in (("f16x2", np.dtype(np.float16)), ("bf16x2", np.dtype(ml_dtypes.bfloat16))):
         words = values.astype(dtype)
-        got = run(f"atom.global.add.noftz.{type} d, [%q1], a;", words.view(np.uint32)[:, 0], np.zeros(32, np.uint32), out=np.uint32)
+        got = run(
+            f"atom.global.add.noftz.{type} d, [%q1], a;",
+            words.view(np.uint32)[:, 0],
+            np.zeros(32, np.uint32),
+            out=np.uint32,
+        )
         total = np.zeros(2, dtype)
         for old, value in zip(got.view(dtype).reshape(-1, 2), words, strict=True):
             assert (old == total).all()
@@ -132,12 +153,16 @@ def test_packed_atomics() -> None:
 
 
 def test_reductions_without_a_result() -> None:
-    got = run("red.global.add.u32 [%q1], a; bar.sync 0; ld.global.u32 d, [%q1];", N, np.zeros(64, np.uint32), out=np.uint32)
+    got = run(
+        "red.global.add.u32 [%q1], a; bar.sync 0; ld.global.u32 d, [%q1];", N, np.zeros(64, np.uint32), out=np.uint32
+    )
     assert (got == 2016).all()
 
 
 def test_messages(capsys: pytest.CaptureFixture[str]) -> None:
-    text = HEAD + """
+    text = (
+        HEAD
+        + """
     .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
     .global .align 1 .b8 format[24] = {105, 61, 37, 100, 32, 120, 61, 37, 46, 50, 102, 32, 115, 61, 37, 115, 32, 37, 53, 120, 124, 37, 37, 10};
     .global .align 1 .b8 word[3] = {104, 105, 0};
@@ -150,6 +175,7 @@ def test_messages(capsys: pytest.CaptureFixture[str]) -> None:
       { .param .b64 p0; .param .b64 p1; .param .b32 r; st.param.b64 [p0], %w; st.param.b64 [p1], %a; call.uni (r), vprintf, (p0, p1); }
       ret;
     }"""
+    )
     text = text.replace("format[24]", "format[25]")
     device = Device(1 << 22)
     device.launch(device.load(text).function("k"), 1, 2, [])

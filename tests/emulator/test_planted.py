@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilework.emulator.check import CheckFailed
-from tilework.emulator.device import Device
-from tilework.emulator.findings import Finding
+from tilework.oracles.emulator.check import CheckFailed
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.findings import Finding
 
 HERE = Path(__file__).parent / "planted"
 
@@ -38,7 +38,14 @@ BUGS = [
     Bug("uninitialised_shared", "uninitialised shared memory", 64, (64, 64)),
     Bug("uninitialised_register", "uninitialised register", 32, (32, 32)),
     Bug("out_of_bounds_shared", "bad access", 64, (64, 64), shared=256, says="outside of its 256 bytes"),
-    Bug("out_of_bounds_global", "bad access", 64, (100, 100, np.int32(100)), grid=2, says="end 4 bytes after an allocation of 400 bytes"),
+    Bug(
+        "out_of_bounds_global",
+        "bad access",
+        64,
+        (100, 100, np.int32(100)),
+        grid=2,
+        says="end 4 bytes after an allocation of 400 bytes",
+    ),
     Bug("misaligned", "bad access", 32, (136, 32), says="is not a multiple of 16"),
     Bug("divergent_barrier", "barrier in divergent code", 32, (32, 32)),
     Bug("barrier_not_reached", "error", 128, (128, 64), says="barrier 1 is not reached by all threads"),
@@ -71,7 +78,11 @@ def marked(name: str) -> set[str]:
     source = HERE / f"{name}.cu"
     if not source.exists():
         return {f"{name}.cu:6"}
-    return {f"{name}.cu:{number}" for number, line in enumerate(source.read_text().splitlines(), 1) if "// found here" in line}
+    return {
+        f"{name}.cu:{number}"
+        for number, line in enumerate(source.read_text().splitlines(), 1)
+        if "// found here" in line
+    }
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -82,7 +93,9 @@ def test_a_planted_bug_is_found(bug: Bug, seed: int) -> None:
     assert mine, [str(finding) for finding in found]
     lines = marked(bug.name)
     assert any(line in str(finding) for finding in mine for line in lines), [str(finding) for finding in mine]
-    assert any(bug.says in str(finding) and "thread" in str(finding) for finding in mine), [str(finding) for finding in mine]
+    assert any(bug.says in str(finding) and "thread" in str(finding) for finding in mine), [
+        str(finding) for finding in mine
+    ]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.emulator.programs.table import BY_NAME, PROGRAMS, Out, Program
-from tilework.emulator.device import Device
-from tilework.emulator.machine import Trapped
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.machine import Trapped
 
 HERE = Path(__file__).parent / "programs"
 
@@ -16,7 +16,11 @@ HERE = Path(__file__).parent / "programs"
 def run(program: Program, device: Device) -> list[Any]:
     """The arguments after a launch; arrays as the device holds them."""
     arguments = program.arguments()
-    arrays = {n: np.zeros(a.size, a.dtype) if isinstance(a, Out) else a for n, a in enumerate(arguments) if isinstance(a, Out) or is_array(a)}
+    arrays = {
+        n: np.zeros(a.size, a.dtype) if isinstance(a, Out) else a
+        for n, a in enumerate(arguments)
+        if isinstance(a, Out) or is_array(a)
+    }
     places = {n: device.upload(a) for n, a in arrays.items()}
     passed = [places.get(n, a) for n, a in enumerate(arguments)]
     kernel = device.load((HERE / f"{program.module}.ptx").read_text()).function(program.name)
@@ -34,7 +38,11 @@ def check(program: Program, results: list[Any]) -> None:
         if program.tolerance:
             rows = (found.reshape(-1, expected.shape[-1]), expected.reshape(-1, expected.shape[-1]))
             error = np.abs(rows[0].astype(np.float64) - rows[1].astype(np.float64)).max(axis=1)
-            assert (error <= program.tolerance * np.abs(rows[1].astype(np.float64)).max(axis=1)).all(), (program.name, number, error)
+            assert (error <= program.tolerance * np.abs(rows[1].astype(np.float64)).max(axis=1)).all(), (
+                program.name,
+                number,
+                error,
+            )
         else:
             np.testing.assert_array_equal(found.astype(expected.dtype), expected)
 
@@ -64,7 +72,10 @@ def test_a_failed_assertion_names_the_line_and_the_thread() -> None:
     device = Device()
     x = np.array([1, 2, 3, 0, 5, 6, 7, 8], np.int32)
     kernel = device.load((HERE / "printing.ptx").read_text()).function("positive")
-    with pytest.raises(Trapped, match=r"printing.cu:13: void positive\(const int \*, int \*\): assertion `x\[t\] > 0` failed .*thread \(3, 0, 0\)"):
+    with pytest.raises(
+        Trapped,
+        match=r"printing.cu:13: void positive\(const int \*, int \*\): assertion `x\[t\] > 0` failed .*thread \(3, 0, 0\)",
+    ):
         device.launch(kernel, 1, 8, [device.upload(x), device.upload(x)])
 
 

@@ -9,18 +9,20 @@ import pytest
 
 from tests.emulator.ptx import HEAD, kernel
 from tests.emulator.test_control import CALLS
-from tilework.emulator.device import Device
-from tilework.emulator.memory import MemoryFault
-from tilework.emulator.parser import parse_ptx
-from tilework.emulator.syntax import EmulatorError, PtxSyntaxError
-from tilework.emulator.translate import Unsupported
+from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.parser import parse_ptx
+from tilework.oracles.emulator.syntax import EmulatorError, PtxSyntaxError
+from tilework.oracles.emulator.translate import Unsupported
 
 WHO = """.reg .b32 %x, %y, %z, %nx, %ny, %nz, %i, %c;
 mov.u32 %x, %tid.x; mov.u32 %y, %tid.y; mov.u32 %z, %tid.z; mov.u32 %nx, %ntid.x; mov.u32 %ny, %ntid.y; mov.u32 %nz, %ntid.z;
 mad.lo.u32 %i, %z, %ny, %y; mad.lo.u32 %i, %i, %nx, %x;"""
 
 
-def launch(text: str, arrays: Any, grid: Any = 1, block: Any = 64, shared: int = 0, device: Device | None = None) -> list[Any]:
+def launch(
+    text: str, arrays: Any, grid: Any = 1, block: Any = 64, shared: int = 0, device: Device | None = None
+) -> list[Any]:
     device = device or Device(1 << 24)
     addresses = [device.upload(array) for array in arrays]
     device.launch(device.load(text).function("k"), grid, block, addresses, shared)
@@ -31,8 +33,11 @@ def launch(text: str, arrays: Any, grid: Any = 1, block: Any = 64, shared: int =
 def test_blocks_of_any_shape(shape: Any) -> None:
     """Every thread adds its number; a barrier and shared memory work with a last warp that is not whole."""
     count = int(np.prod(shape))
-    body = WHO + """.shared .align 4 .b32 total; mad.wide.u32 %at, %i, 4, %q0; atom.shared.add.u32 %c, [total], %i; bar.sync 0;
+    body = (
+        WHO
+        + """.shared .align 4 .b32 total; mad.wide.u32 %at, %i, 4, %q0; atom.shared.add.u32 %c, [total], %i; bar.sync 0;
         ld.shared.u32 %c, [total]; add.u32 %c, %c, %i; st.global.u32 [%at], %c;"""
+    )
     got = launch(kernel(body, 1), [np.zeros(count, np.uint32)], block=shape)[0]
     np.testing.assert_array_equal(got, count * (count - 1) // 2 + np.arange(count))
 
@@ -74,7 +79,10 @@ def test_dynamic_shared_memory_of_any_size() -> None:
 
 def test_one_device_for_many_modules_and_shapes() -> None:
     device = Device(1 << 24)
-    functions = [device.load(kernel(f"mad.wide.u32 %at, %t, 4, %q0; red.global.add.u32 [%at], {n};", 1)).function("k") for n in range(20)]
+    functions = [
+        device.load(kernel(f"mad.wide.u32 %at, %t, 4, %q0; red.global.add.u32 [%at], {n};", 1)).function("k")
+        for n in range(20)
+    ]
     out = device.upload(np.zeros(64, np.uint32))
     for function in functions:
         for block in (32, 64, (8, 2)):
@@ -100,14 +108,18 @@ def test_memory_that_was_freed() -> None:
 
 
 def test_long_kernels_and_long_loops() -> None:
-    body = ".reg .b32 %r<8>;" + "\n".join(f"add.u32 %r{i % 7 + 1}, %r{(i + 3) % 7 + 1}, {i % 5};" for i in range(20_000))
+    body = ".reg .b32 %r<8>;" + "\n".join(
+        f"add.u32 %r{i % 7 + 1}, %r{(i + 3) % 7 + 1}, {i % 5};" for i in range(20_000)
+    )
     values = [0] * 8
     for i in range(20_000):
         values[i % 7 + 1] = values[(i + 3) % 7 + 1] + i % 5
     got = launch(kernel(body + "st.global.u32 [%q0], %r1;", 1), [np.zeros(1, np.uint32)], block=32)[0]
     assert got[0] == values[1] % 2**32
     loop = ".reg .b32 %r<3>; .reg .pred %p; L: add.u32 %r1, %r1, 1; xor.b32 %r2, %r2, %r1; setp.lt.u32 %p, %r1, 10000; @%p bra L; st.global.u32 [%q0], %r2;"
-    assert launch(kernel(loop, 1), [np.zeros(1, np.uint32)], block=32)[0][0] == int(np.bitwise_xor.reduce(np.arange(10_001)))
+    assert launch(kernel(loop, 1), [np.zeros(1, np.uint32)], block=32)[0][0] == int(
+        np.bitwise_xor.reduce(np.arange(10_001))
+    )
 
 
 def test_barriers_with_threads_that_ended() -> None:
@@ -118,7 +130,9 @@ def test_barriers_with_threads_that_ended() -> None:
 
 
 def test_divergence_inside_nested_calls() -> None:
-    text = HEAD + """
+    text = (
+        HEAD
+        + """
 .func (.param .b32 r) inner(.param .b32 x) { .reg .b32 %a; .reg .pred %p; ld.param.b32 %a, [x]; and.b32 %a, %a, 1; setp.eq.u32 %p, %a, 0; @%p bra E; add.u32 %a, %a, 10; E: st.param.b32 [r], %a; }
 .func (.param .b32 r) outer(.param .b32 x) { .reg .b32 %a, %b; .reg .pred %p; ld.param.b32 %a, [x]; setp.lt.u32 %p, %a, 5; mov.u32 %b, 100; @%p bra E;
   { .param .b32 s; .param .b32 d; st.param.b32 [s], %a; call (d), inner, (s); ld.param.b32 %b, [d]; }
@@ -126,11 +140,27 @@ def test_divergence_inside_nested_calls() -> None:
 .visible .entry k(.param .u64 p) { .reg .b64 %q; .reg .b32 %t, %v; ld.param.u64 %q, [p]; mov.u32 %t, %tid.x;
   { .param .b32 s; .param .b32 d; st.param.b32 [s], %t; call (d), outer, (s); ld.param.b32 %v, [d]; }
   mad.wide.u32 %q, %t, 4, %q; st.global.u32 [%q], %v; }"""
+    )
     n = np.arange(64)
-    np.testing.assert_array_equal(launch(text, [np.zeros(64, np.uint32)])[0], np.where(n < 5, 100, np.where(n & 1, 11, 0)))
+    np.testing.assert_array_equal(
+        launch(text, [np.zeros(64, np.uint32)])[0], np.where(n < 5, 100, np.where(n & 1, 11, 0))
+    )
 
 
-@pytest.mark.parametrize("body", ("", "ret;", "{}", "{ { } }", "END:", "bra END; END:", ".reg .pred %p; @%p ret; @!%p bra END; bra END; END: ", "bar.sync 0;", "exit; L: bra L;"))
+@pytest.mark.parametrize(
+    "body",
+    (
+        "",
+        "ret;",
+        "{}",
+        "{ { } }",
+        "END:",
+        "bra END; END:",
+        ".reg .pred %p; @%p ret; @!%p bra END; bra END; END: ",
+        "bar.sync 0;",
+        "exit; L: bra L;",
+    ),
+)
 def test_kernels_that_do_nothing(body: str) -> None:
     device = Device(1 << 22)
     device.launch(device.load(f"{HEAD}.visible .entry k() {{ {body} }}").function("k"), 2, 48, [])
@@ -138,14 +168,19 @@ def test_kernels_that_do_nothing(body: str) -> None:
 
 def test_scopes_may_be_deep() -> None:
     body = "".join(f"{{ .reg .b32 %v; mov.u32 %v, {n}; add.u32 %t, %t, %v;" for n in range(100)) + "}" * 100
-    assert launch(kernel(body + "st.global.u32 [%q0], %t;", 1), [np.zeros(1, np.uint32)], block=1)[0][0] == sum(range(100))
+    assert launch(kernel(body + "st.global.u32 [%q0], %t;", 1), [np.zeros(1, np.uint32)], block=1)[0][0] == sum(
+        range(100)
+    )
 
 
 def test_two_functions_may_use_one_name() -> None:
-    text = HEAD + """
+    text = (
+        HEAD
+        + """
 .func other() { .shared .align 4 .b32 box; .reg .b32 %a; mov.u32 %a, 5; st.shared.u32 [box], %a; ret; }
 .visible .entry k(.param .u64 p) { .shared .align 4 .b32 box; .reg .b32 %a; .reg .b64 %q; ld.param.u64 %q, [p]; mov.u32 %a, 9; st.shared.u32 [box], %a;
   call other; ld.shared.u32 %a, [box]; st.global.u32 [%q], %a; ret; }"""
+    )
     assert launch(text, [np.zeros(1, np.uint32)], block=32)[0][0] == 9
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tilework.emulator.device import Device
-from tilework.emulator.parser import parse_ptx
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.parser import parse_ptx
 
 TEXT = """.version 8.0
 .target sm_80
@@ -62,4 +62,9 @@ def test_an_instruction_knows_where_it_was_inlined() -> None:
     ret;
 }"""
     places = [ins.place for ins in parse_ptx(text).functions["k"].instructions]
-    assert places == ["k.cu:7", "header.h:40, inlined at k.cu:7", "header.h:90, inlined at header.h:40, inlined at k.cu:7", "k.cu:8"]
+    assert places == [
+        "k.cu:7",
+        "header.h:40, inlined at k.cu:7",
+        "header.h:90, inlined at header.h:40, inlined at k.cu:7",
+        "k.cu:8",
+    ]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tests.emulator.tensor_programs import HEADER
-from tilework.emulator.device import Device
-from tilework.emulator.machine import Stuck
-from tilework.emulator.memory import MemoryFault
-from tilework.emulator.syntax import EmulatorError
-from tilework.emulator.tensor_map import TYPE_BYTES, TYPES, TensorMapError, decode, encode_tensor_map
-from tilework.emulator.translate import Unsupported
+from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.machine import Stuck
+from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.tensor_map import TYPE_BYTES, TYPES, TensorMapError, decode, encode_tensor_map
+from tilework.oracles.emulator.translate import Unsupported
 
 SHARED = 16384
 RNG = np.random.default_rng(1)
@@ -47,7 +47,14 @@ O:  add.u32 %c0, %at, %s; ld.shared.b32 %w, [%c0]; cvt.u64.u32 %to, %at; add.u64
 class Tensor:
     """An array on a device, and its tensor map; `shape` and `box` are outermost first, as in NumPy."""
 
-    def __init__(self, array: np.ndarray, type: str, box: tuple[int, ...], shape: tuple[int, ...] | None = None, **options: object) -> None:
+    def __init__(
+        self,
+        array: np.ndarray,
+        type: str,
+        box: tuple[int, ...],
+        shape: tuple[int, ...] | None = None,
+        **options: object,
+    ) -> None:
         self.device, self.array = Device(1 << 28), array
         self.address = self.device.upload(array)
         sizes = (shape or array.shape)[::-1]
@@ -55,9 +62,15 @@ class Tensor:
 
     def run(self, text: str, image: np.ndarray | None = None, map: object = None) -> np.ndarray:
         """Shared memory after the kernel."""
-        image = np.full(SHARED, 0xAB, np.uint8) if image is None else np.concatenate([image, np.zeros(SHARED - len(image), np.uint8)])
+        image = (
+            np.full(SHARED, 0xAB, np.uint8)
+            if image is None
+            else np.concatenate([image, np.zeros(SHARED - len(image), np.uint8)])
+        )
         source, target = self.device.upload(image), self.device.upload(image)
-        self.device.launch(self.device.load(text).function("kernel"), 1, 128, [self.bits if map is None else map, source, target])
+        self.device.launch(
+            self.device.load(text).function("kernel"), 1, 128, [self.bits if map is None else map, source, target]
+        )
         return self.device.download(target, image)
 
     def after(self) -> np.ndarray:
@@ -68,10 +81,19 @@ def load_text(start: tuple[int, ...], bytes: int, extra: str = "", operands: str
     """A load of the box at `start`, outermost first."""
     coordinates = ", ".join(str(c) for c in start[::-1])
     instruction = f"cp.async.bulk.tensor.{len(start)}d.shared::{space}.global{extra}.mbarrier::complete_tx::bytes"
-    return kernel(f"@%p {instruction}{operands.partition('|')[0]} [%s], [%m, {{{coordinates}}}], [%b]{operands.partition('|')[2]};", bytes)
+    return kernel(
+        f"@%p {instruction}{operands.partition('|')[0]} [%s], [%m, {{{coordinates}}}], [%b]{operands.partition('|')[2]};",
+        bytes,
+    )
 
 
-def box_of(array: np.ndarray, start: tuple[int, ...], box: tuple[int, ...], fill: object = 0, shape: tuple[int, ...] | None = None) -> np.ndarray:
+def box_of(
+    array: np.ndarray,
+    start: tuple[int, ...],
+    box: tuple[int, ...],
+    fill: object = 0,
+    shape: tuple[int, ...] | None = None,
+) -> np.ndarray:
     """The box, element by element."""
     shape = shape or array.shape
     found = np.full(box, fill, array.dtype)
@@ -95,7 +117,9 @@ def swizzled(data: bytes, mode: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("mode", ["none", "32B", "64B", "128B"])
-@pytest.mark.parametrize(("type", "dtype"), [("f16", np.float16), ("u8", np.uint8), ("f32", np.float32), ("u64", np.uint64), ("bf16", BF16)])
+@pytest.mark.parametrize(
+    ("type", "dtype"), [("f16", np.float16), ("u8", np.uint8), ("f32", np.float32), ("u64", np.uint64), ("bf16", BF16)]
+)
 def test_swizzles(mode: str, type: str, dtype: object) -> None:
     size = np.dtype(dtype).itemsize  # type: ignore[arg-type]
     columns = {"none": 64, "32B": 32, "64B": 64, "128B": 128}[mode] // size
@@ -147,7 +171,9 @@ def test_the_tensor_may_be_part_of_a_larger_array() -> None:
     array = RNG.integers(1, 100, (16, 40)).astype(np.uint32)
     tensor = Tensor(array, "u32", (4, 8), shape=(10, 30))
     found = tensor.run(load_text((8, 24), 128))
-    np.testing.assert_array_equal(found[:128].view(np.uint32).reshape(4, 8), box_of(array, (8, 24), (4, 8), shape=(10, 30)))
+    np.testing.assert_array_equal(
+        found[:128].view(np.uint32).reshape(4, 8), box_of(array, (8, 24), (4, 8), shape=(10, 30))
+    )
 
 
 @pytest.mark.parametrize(("mode", "span"), [("32B", 32), ("64B", 64), ("128B", 128)])
@@ -166,10 +192,15 @@ def test_rows_shorter_than_the_swizzle_leave_room(mode: str, span: int) -> None:
 
 def test_tf32_is_rounded() -> None:
     """To nearest even, as on an H200; denormals stay."""
-    array = np.array([0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0x0072CD8E, 0x802B1F00, 0xBF801FFF, 0x7F800000], np.uint32).reshape(1, 8)
+    array = np.array(
+        [0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0x0072CD8E, 0x802B1F00, 0xBF801FFF, 0x7F800000], np.uint32
+    ).reshape(1, 8)
     for type in ("tf32", "tf32.ftz"):
         found = Tensor(array, type, (1, 8)).run(load_text((0, 0), 32))[:32].view(np.uint32)
-        assert [hex(x) for x in found] == [hex(x) for x in (0x3F800000, 0x3F804000, 0x3F800000, 0x3F802000, 0x0072C000, 0x802B2000, 0xBF802000, 0x7F800000)]
+        assert [hex(x) for x in found] == [
+            hex(x)
+            for x in (0x3F800000, 0x3F804000, 0x3F800000, 0x3F802000, 0x0072C000, 0x802B2000, 0xBF802000, 0x7F800000)
+        ]
 
 
 def test_element_strides() -> None:
@@ -182,7 +213,12 @@ def test_element_strides() -> None:
 
 @pytest.mark.parametrize(
     ("extra", "operands", "space"),
-    [(".tile", "|", "cluster"), ("", ".multicast::cluster|, %h", "cluster"), ("", ".L2::cache_hint|, %image", "cluster"), ("", "|", "cta")],
+    [
+        (".tile", "|", "cluster"),
+        ("", ".multicast::cluster|, %h", "cluster"),
+        ("", ".L2::cache_hint|, %image", "cluster"),
+        ("", "|", "cta"),
+    ],
 )
 def test_forms_of_loads(extra: str, operands: str, space: str) -> None:
     array = RNG.integers(1, 100, (8, 8)).astype(np.uint32)
@@ -247,7 +283,9 @@ def test_reductions(name: str, type: str, dtype: object, function: object) -> No
     np.testing.assert_array_equal(tensor.after().astype(np.float64), expected.astype(np.float64))
 
 
-@pytest.mark.parametrize(("type", "dtype", "end"), [("f16", np.float16, 64), ("bf16", BF16, 64), ("f32", np.float32, 61)])
+@pytest.mark.parametrize(
+    ("type", "dtype", "end"), [("f16", np.float16, 64), ("bf16", BF16, 64), ("f32", np.float32, 61)]
+)
 def test_reductions_of_16_bits_work_on_whole_pieces(type: str, dtype: object, end: int) -> None:
     """Rows of 61 elements, 64 apart: an H200 adds to the three that follow them as well, if they are of 16 bits."""
     array = np.ones((4, 64), dtype)  # type: ignore[call-overload]
@@ -288,17 +326,41 @@ def test_a_map_made_by_the_kernel() -> None:
     bar.sync 0; setp.lt.u32 %q, %t, 32;
     @%q tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%g], [%s], 128;
     bar.sync 0; fence.proxy.tensormap::generic.acquire.gpu [%g], 128;"""
-    copy = "@%p cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%g, {16, 14, 1}], [%b];"
+    copy = (
+        "@%p cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%g, {16, 14, 1}], [%b];"
+    )
     found = tensor.run(kernel(copy, 512, before), np.frombuffer(template, np.uint8))
     expected = swizzled(box_of(array, (1, 14, 16), (2, 8, 16)).tobytes(), "32B")
     np.testing.assert_array_equal(found[:512], expected)
 
 
 def test_maps_survive_encoding() -> None:
-    bits = encode_tensor_map("bf16", 1 << 41, (100, 7, 9), (208, 4096), (64, 4, 2), (1, 2, 3), swizzle="128B", l2_promotion="256B", oob_fill="nan")
+    bits = encode_tensor_map(
+        "bf16",
+        1 << 41,
+        (100, 7, 9),
+        (208, 4096),
+        (64, 4, 2),
+        (1, 2, 3),
+        swizzle="128B",
+        l2_promotion="256B",
+        oob_fill="nan",
+    )
     found = decode(bits)
-    assert (found.type, found.address, found.sizes, found.strides, found.box) == ("bf16", 1 << 41, (100, 7, 9), (208, 4096), (64, 4, 2))
-    assert (found.steps, found.swizzle, found.promotion, found.fill, found.counts) == ((1, 2, 3), "128B", "256B", "nan", (64, 2, 1))
+    assert (found.type, found.address, found.sizes, found.strides, found.box) == (
+        "bf16",
+        1 << 41,
+        (100, 7, 9),
+        (208, 4096),
+        (64, 4, 2),
+    )
+    assert (found.steps, found.swizzle, found.promotion, found.fill, found.counts) == (
+        (1, 2, 3),
+        "128B",
+        "256B",
+        "nan",
+        (64, 2, 1),
+    )
 
 
 GOOD = {"type": "f16", "address": 1 << 41, "sizes": (64, 64), "strides": (128,), "box": (64, 16)}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.emulator.ptx import kernel, run
-from tilework.emulator.device import Device
-from tilework.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.syntax import EmulatorError
 
 LANES = np.arange(64, dtype=np.uint32)
 VALUES = np.random.default_rng(0).integers(0, 2**32, 64, dtype=np.uint32)
@@ -66,7 +66,9 @@ def test_one_lane_is_elected() -> None:
 
 
 def test_active_lanes() -> None:
-    got = run("mov.u32 d, 0; setp.lt.u32 %p, a, 10; @%p activemask.b32 d;", LANES, out=np.uint32, scope=".reg .pred %p;")
+    got = run(
+        "mov.u32 d, 0; setp.lt.u32 %p, a, 10; @%p activemask.b32 d;", LANES, out=np.uint32, scope=".reg .pred %p;"
+    )
     assert (got[:10] == 0x3FF).all() and (got[10:] == 0).all()
 
 
@@ -92,7 +94,13 @@ def test_a_lane_that_is_missing_is_an_error() -> None:
 
 def test_lane_masks() -> None:
     lanes = np.arange(32, dtype=np.uint64)
-    for name, expected in (("eq", 1 << lanes), ("lt", (1 << lanes) - 1), ("le", (2 << lanes) - 1), ("gt", FULL - ((2 << lanes) - 1)), ("ge", FULL - ((1 << lanes) - 1))):
+    for name, expected in (
+        ("eq", 1 << lanes),
+        ("lt", (1 << lanes) - 1),
+        ("le", (2 << lanes) - 1),
+        ("gt", FULL - ((2 << lanes) - 1)),
+        ("ge", FULL - ((1 << lanes) - 1)),
+    ):
         got = run(f"mov.u32 d, %lanemask_{name};", np.zeros(32, np.uint32), out=np.uint32)
         assert got.tolist() == expected.tolist()
 
@@ -106,4 +114,6 @@ def test_special_registers() -> None:
     device = Device(1 << 22)
     out = device.upload(np.zeros(16, np.uint32))
     device.launch(device.load(text).function("k"), 2, (4, 2), [out])
-    assert device.copy_out(out, 64).view(np.uint32).tolist() == [40000 + y + 100 * block for block in (0, 1) for y in (0, 1) for _ in range(4)]
+    assert device.copy_out(out, 64).view(np.uint32).tolist() == [
+        40000 + y + 100 * block for block in (0, 1) for y in (0, 1) for _ in range(4)
+    ]

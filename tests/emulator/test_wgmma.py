@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from tests.emulator.tensor_programs import HEADER, descriptor, elements_of, pack, packed_by_k, run, wgmma_text
-from tilework.emulator.machine import Machine
-from tilework.emulator.memory import MemoryFault
-from tilework.emulator.pending import STATE
-from tilework.emulator.syntax import EmulatorError
-from tilework.emulator.translate import Unsupported
+from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.machine import Machine
+from tilework.oracles.emulator.pending import STATE
+from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.translate import Unsupported
 
 TYPES = {
     "f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "tf32": np.dtype(np.float32), "f32": np.dtype(np.float32),
@@ -88,7 +88,12 @@ def wgmma(d, a, b, columns, constants, image_a, image_b, old=None, a_registers=N
     descriptors = [descriptor(start, *part[1:4]) for start, part in zip(starts, (image_a, image_b), strict=True)]
     registers = old if a_registers is None else np.concatenate([old, a_registers], axis=1)
     text = wgmma_text(f"m64n{columns}k{DEPTH[a]}.{d}.{a}.{b}{tail}", count, shared, constants, a_registers is not None)
-    out = run(text, 128 * blocks, [memory, registers, *descriptors, np.uint32(keep)], np.zeros((128 * blocks, count), np.uint32))
+    out = run(
+        text,
+        128 * blocks,
+        [memory, registers, *descriptors, np.uint32(keep)],
+        np.zeros((128 * blocks, count), np.uint32),
+    )
     return accumulators(out[-128:].view(TYPES[d]))
 
 
@@ -159,10 +164,14 @@ def test_a_in_registers(type: str) -> None:
         register = i // per
         return lane // 4 + 8 * (register % 2), lane % 4 * per + i % per + 4 * per * (register // 2)
 
-    registers = np.concatenate([pack(elements_of(place, left[16 * warp : 16 * warp + 16], 4 * per), TYPES[type]) for warp in range(4)])
+    registers = np.concatenate(
+        [pack(elements_of(place, left[16 * warp : 16 * warp + 16], 4 * per), TYPES[type]) for warp in range(4)]
+    )
     constants = {"f16": ", 1, 1, 0", "s8": ""}.get(type, ", 1, 1")
     d = "s32" if type == "s8" else "f32"
-    found = wgmma(d, type, type, 16, constants, (b"", 16, 16, 0), (packed_by_k(right), 128, 256, 0), a_registers=registers)
+    found = wgmma(
+        d, type, type, 16, constants, (b"", 16, 16, 0), (packed_by_k(right), 128, 256, 0), a_registers=registers
+    )
     np.testing.assert_array_equal(found, left.astype(np.float64) @ right.T.astype(np.float64))
 
 
@@ -205,7 +214,9 @@ def test_the_pattern_may_start_inside_of_an_atom() -> None:
     rng = np.random.default_rng(8)
     left, right = integers(rng, (64, 64), "f16"), integers(rng, (16, 64), "f16")
     image, leading, stride = image_by_k(right, "128B", 128)
-    found = wgmma("f32", "f16", "f16", 8, ", 1, 1, 0, 0", (*image_by_k(left, "128B", 128), 1), (image, leading, stride, 1, 1024))
+    found = wgmma(
+        "f32", "f16", "f16", 8, ", 1, 1, 0, 0", (*image_by_k(left, "128B", 128), 1), (image, leading, stride, 1, 1024)
+    )
     np.testing.assert_array_equal(found, left[:, :16].astype(np.float64) @ right[8:, :16].T.astype(np.float64))
 
 
@@ -222,14 +233,16 @@ def test_terms_are_cut_below_the_largest(type: str, places: int) -> None:
         left[row, 0] = 2.0**-half
     old = np.full((128, 4), -1, np.float32).view(np.uint32)
     for column in range(8):
-        right[column, 0] = 2.0 ** -(6 + column) if type != "e4m3" else 2.0**-min(6, column)
+        right[column, 0] = 2.0 ** -(6 + column) if type != "e4m3" else 2.0 ** -min(6, column)
     images = [(packed_by_k(matrix), 128, 256, 0) for matrix in (left, right)]
     found = wgmma("f32", type, type, 8, constants_for(type), *images, old)
     product = left[:, :1].astype(np.float64) @ right[:, :1].T.astype(np.float64)
     cut = np.trunc(product * 2.0**places) / 2.0**places
     assert len(np.unique(product)) > 8
     expected = (cut - 1).astype(np.float32)
-    expected = np.where(np.abs(expected) > np.abs(cut - 1), np.nextafter(expected, np.float32(0)), expected)  # towards zero as well
+    expected = np.where(
+        np.abs(expected) > np.abs(cut - 1), np.nextafter(expected, np.float32(0)), expected
+    )  # towards zero as well
     np.testing.assert_array_equal(found, expected)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tilework.evaluator import evaluate
 from tilework.ir.parser import parse_module
+from tilework.oracles.evaluator import evaluate
 
 
 def function(parameters: Sequence[str], results: Sequence[str], body: str) -> str:

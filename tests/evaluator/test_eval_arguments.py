@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from eval_programs import call, function
 
-from tilework.evaluator import EvaluationError, evaluate
 from tilework.ir.parser import parse_module
+from tilework.oracles.evaluator import EvaluationError, evaluate
 
 
 def identity(type_: str, value: object) -> object:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from eval_programs import call
 
-from tilework.evaluator import EvaluationError
+from tilework.oracles.evaluator import EvaluationError
 
 RNG = np.random.default_rng(0)
 

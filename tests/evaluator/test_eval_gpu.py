@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.pipeline.gpu_inputs import inputs
-from tilework.evaluator import EvaluationError, evaluate
 from tilework.ir.parser import parse_module
+from tilework.oracles.evaluator import EvaluationError, evaluate
 from tilework.tools.check_each import Inputs, draw, public_functions, symbol
 
 REFERENCE = Path(__file__).parent.parent / "ir" / "reference"

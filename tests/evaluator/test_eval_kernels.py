@@ -7,8 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilework.evaluator import EvaluationError, evaluate
 from tilework.ir.parser import parse_module
+from tilework.oracles.evaluator import EvaluationError, evaluate
 
 FOLDER = Path(__file__).parent.parent / "ir" / "reference" / "sm_90"
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from eval_programs import call
 
-from tilework.evaluator import EvaluationError
+from tilework.oracles.evaluator import EvaluationError
 
 LOAD = """
  %i = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>

@@ -65,11 +65,17 @@ def sizes() -> list[Any]:
     """Cases with other block sizes; few of them divide the arrays."""
     found: list[tuple[str, Case]] = []
     for block, count in ((1, 3), (16, 16), (64, 1000), (2048, 5)):
-        found.append((f"add-{block}-{count}", resized(add.CASES[0], (-(-count // block),), vectors(count), BLOCK=block)))
+        found.append(
+            (f"add-{block}-{count}", resized(add.CASES[0], (-(-count // block),), vectors(count), BLOCK=block))
+        )
     for block, columns in ((16, 16), (32, 17), (2048, 1500), (1, 1)):
         found.append((f"softmax-{block}-{columns}", resized(softmax.CASES[0], (3,), rows(3, columns), BLOCK=block)))
     for case in matmul.CASES:
-        for m, n, k, bm, bn, bk, group in ((16, 16, 16, 16, 16, 16, 1), (33, 50, 70, 16, 32, 32, 3), (64, 8, 24, 64, 16, 16, 8)):
+        for m, n, k, bm, bn, bk, group in (
+            (16, 16, 16, 16, 16, 16, 1),
+            (33, 50, 70, 16, 32, 32, 3),
+            (64, 8, 24, 64, 16, 16, 8),
+        ):
             if case.name == "matmul_descriptors":
                 n, k = -(-n // 8) * 8, -(-k // 8) * 8  # strides are multiples of 16 bytes
             blocks = {"BM": bm, "BN": bn, "BK": bk, "GROUP": group}

@@ -43,7 +43,9 @@ def kernel(folder: Path, body: str, header: str = "", parameters: str = "out, p,
     """The jit function `k` with this body, in a file of its own."""
     path = folder / f"row{len(list(folder.glob('row*.py')))}.py"
     lines = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
-    path.write_text(f"{HEAD}\n{textwrap.dedent(header)}\n\n@tilework.jit\ndef k({parameters}):\n{lines}\n", encoding="utf-8")
+    path.write_text(
+        f"{HEAD}\n{textwrap.dedent(header)}\n\n@tilework.jit\ndef k({parameters}):\n{lines}\n", encoding="utf-8"
+    )
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -3,7 +3,6 @@
 # The kernels are odd on purpose.
 # ruff: noqa: B007, B018, F821, F841
 
-
 import numpy as np
 import pytest
 

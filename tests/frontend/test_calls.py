@@ -134,10 +134,7 @@ def mangled(out, n):
 
 def test_mangled_names() -> None:
     (name,) = (name for name in symbols(mangled, np.zeros(1, np.int32), 0) if ".names__" in name)
-    assert name == (
-        "tests.frontend.test_calls.names__Pi32_i32S4_8S_i32__"
-        "(2, 1)cconstexpr_3__(3,)cconstexpr_16_"
-    )
+    assert name == ("tests.frontend.test_calls.names__Pi32_i32S4_8S_i32__(2, 1)cconstexpr_3__(3,)cconstexpr_16_")
 
 
 def make(value):

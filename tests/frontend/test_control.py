@@ -55,8 +55,8 @@ def unsigned_bounds(out, n: "u32"):
 
 def test_unsigned_bounds_are_compared_as_unsigned() -> None:
     out = np.zeros(1, np.int32)
-    from tilework.evaluator import evaluate
     from tilework.frontend.generator import compile_to_ttir
+    from tilework.oracles.evaluator import evaluate
 
     module = compile_to_ttir(unsigned_bounds, {"out": "*i32", "n": "u32"})
     evaluate(module, "unsigned_bounds", [out, 2**32 - 4])

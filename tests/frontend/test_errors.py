@@ -166,10 +166,7 @@ def test_at_most_twelve_lines_are_shown() -> None:
 
 @tilework.jit
 def several_lines(p, n):
-    x = (
-        n
-        + undefined_name
-    )
+    x = n + undefined_name
     tl.store(p, x)
 
 

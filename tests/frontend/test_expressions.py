@@ -347,7 +347,9 @@ def test_refused(tmp_path, body: str, message: str) -> None:
     if body == "await n":
         pytest.raises(SyntaxError, compile, f"def f(n):\n    {body}", "f", "exec")
         return
-    problem = error(kernel_from(tmp_path, f"{body}\n    tl.store(out, x)" if body.startswith("x") else body), np.zeros(1), 3)
+    problem = error(
+        kernel_from(tmp_path, f"{body}\n    tl.store(out, x)" if body.startswith("x") else body), np.zeros(1), 3
+    )
     assert message in message_of(problem)
 
 

@@ -34,8 +34,8 @@ def spread(
     n=[1, (lambda x: x)(2)][1],
 ):
     """Text
-at the margin, as long strings may be.
-  def spread(
+    at the margin, as long strings may be.
+      def spread(
     """
     tl.store(
         out,
@@ -54,11 +54,11 @@ class Holder:
         @tilework.jit
         def indented(out, n):
             """Text
-at the margin.
+            at the margin.
             """
             if n > 3:
                 # a comment
-# less indented than the code
+                # less indented than the code
                 tl.store(out, n)
 
     def method(self):

@@ -61,7 +61,9 @@ class Program:
 
     def statement(self, depth: int, indent: int, names: tuple[str, ...], top: bool) -> None:
         pad = "    " * indent
-        kind = self.random.choice(["set", "set", "swap", "tuple", "temp", "if", "if", "for", "while", "unroll", "return"])
+        kind = self.random.choice(
+            ["set", "set", "swap", "tuple", "temp", "if", "if", "for", "while", "unroll", "return"]
+        )
         if depth == 0 and kind in ("if", "for", "while", "unroll", "return"):
             kind = "set"
         target, other = self.random.sample(NAMES, 2)

@@ -14,11 +14,11 @@ import tilework
 import tilework.language as tl
 from tests.frontend.rows import Refused, arguments, check, kernel
 from tests.frontend.run import OPTIONS, error, innermost, text, ttir
-from tilework.backends.base import GPUTarget
 from tilework.compiler import frontend_options
 from tilework.errors import CompilationError, UnsupportedLanguageConstruct
 from tilework.frontend.generator import compile_to_ttir
 from tilework.language.dtypes import canonicalize_dtype, type_canonicalisation_dict
+from tilework.targets.base import GPUTarget
 
 # -- 0.2: (body, where the text is, the text as a regular expression) ------------------------------------------------------
 
@@ -53,7 +53,7 @@ LITERALS = {
     "dot, 16 bits": ("a = tl.zeros((8, 8), tl.float16)\ntl.dot(a, a)", "cause", "Input shapes should have M >= 1, N >= 1 and K >= 16"),
     "reshape": ("tl.arange(0, 8).reshape(4)", "text", "reshape"),
 }  # fmt: skip
-TEXTS_HEADER = '''
+TEXTS_HEADER = """
 NUMBER = 3
 
 @tilework.must_use_result("Use it.")
@@ -66,7 +66,7 @@ def two_types(y):
     if y > 3:
         return 1
     return 2.0
-'''
+"""
 
 
 @pytest.mark.parametrize("row", LITERALS)
@@ -107,7 +107,11 @@ def test_availability_of_fp8(arch: int) -> None:
         with pytest.raises(CompilationError) as caught:
             compile_to_ttir(makes_fp8, *arguments)
         cause = innermost(caught.value)
-        assert isinstance(cause, ValueError) and "not supported in this architecture" in str(cause) and "fp8e5" in str(cause)
+        assert (
+            isinstance(cause, ValueError)
+            and "not supported in this architecture" in str(cause)
+            and "fp8e5" in str(cause)
+        )
 
 
 def test_lists_of_names() -> None:
@@ -135,7 +139,7 @@ def test_aliases(code: str) -> None:
 
 # -- 1.2 to 1.11 in kernels --------------------------------------------------------------------------------------------------
 
-HEADER = '''
+HEADER = """
 from tilework.language.core import _aggregate as aggregate
 
 class Pair(NamedTuple):
@@ -201,7 +205,7 @@ def make_class(n):
     return Made
 
 Made = make_class(6)
-'''
+"""
 
 ROWS = {
     "1.2 in a kernel": ("""
@@ -297,7 +301,9 @@ def calls_plain(n):
 
 
 def function_with(source: str, folder: Path):
-    return kernel(folder, "tl.store(out, size(C))", f"@tilework.constexpr_function\ndef size(n):\n    return {source}\n")
+    return kernel(
+        folder, "tl.store(out, size(C))", f"@tilework.constexpr_function\ndef size(n):\n    return {source}\n"
+    )
 
 
 def test_cache_keys(tmp_path: Path) -> None:

@@ -16,57 +16,83 @@ LEGAL = {
     "3.1 a dimension known at run time": ("tl.zeros((4, n), tl.int32)", Refused(TypeError, "Shape element 1")),
     "3.1 a float dimension": ("tl.zeros((4.0,), tl.int32)", Refused(TypeError, "Shape element 0")),
     "3.1 no power of two": (
-        "tl.zeros((12, 4), tl.int32)", Refused(ValueError, "Shape element 0 must be a power of 2", whole=True)),
+        "tl.zeros((12, 4), tl.int32)",
+        Refused(ValueError, "Shape element 0 must be a power of 2", whole=True),
+    ),
     "3.1 second element": (
-        "tl.broadcast_to(n, (4, 5))", Refused(ValueError, "Shape element 1 must be a power of 2", whole=True)),
+        "tl.broadcast_to(n, (4, 5))",
+        Refused(ValueError, "Shape element 1 must be a power of 2", whole=True),
+    ),
     "3.1 zero": ("tl.zeros((0,), tl.int32)", Refused(ValueError, "Shape element 0 must be a power of 2", whole=True)),
     "3.1 most elements": ("tl.static_assert(tl.zeros((1024, 1024), tl.int8).numel == 1048576)", []),
     "3.1 too many elements": ("tl.zeros((2048, 1024), tl.int8)", Refused(ValueError, "2097152")),
     "3.1 too many elements, the limit": ("tl.zeros((2048, 1024), tl.int8)", Refused(ValueError, "1048576")),
     "3.1 too many by broadcasting": (
-        "tl.arange(0, 2048)[:, None] + tl.arange(0, 1024)[None, :]", Refused(ValueError, "1048576")),
+        "tl.arange(0, 2048)[:, None] + tl.arange(0, 1024)[None, :]",
+        Refused(ValueError, "1048576"),
+    ),
     "3.1 arange": ("tl.arange(0, 12)", Refused(ValueError, "arange's range must be a power of 2", whole=True)),
-    "3.1 nine dimensions": ("""
+    "3.1 nine dimensions": (
+        """
         y = tl.arange(0, 8).reshape(1, 2, 1, 2, 1, 2, 1, 1, 1)
         tl.static_assert(len(y.shape) == 9)
         tl.store(out + tl.arange(0, 4), tl.sum(y, 1).reshape(4))
-        """, [4, 6, 8, 10]),
+        """,
+        [4, 6, 8, 10],
+    ),
     "3.1 a tuple": ("tl.static_assert(tl.zeros((2, 4), tl.int8).shape == (2, 4))", []),
     "3.1 a list": ("tl.static_assert(tl.zeros([2, C], tl.int8).shape == (2, 4))", []),
     "3.1 a constexpr tuple": ("S: tl.constexpr = (2, 4)\ntl.static_assert(tl.zeros(S, tl.int8).shape == (2, 4))", []),
     "3.1 a shape": ("y = tl.zeros((2, 4), tl.int8)\ntl.static_assert(tl.zeros(y.shape, tl.int8).shape == y.shape)", []),
-    "3.1 separate arguments": ("""
+    "3.1 separate arguments": (
+        """
         y = tl.arange(0, 8)
         tl.static_assert(y.reshape(2, C).shape == (2, 4) and y.reshape((2, C)).shape == [2, 4])
         tl.static_assert(tl.broadcast_to(n, 2, 4).shape == (2, 4) and y.reshape(2, 4).trans(1, 0).shape == (4, 2))
         tl.static_assert(y.reshape(2, 4).permute((1, 0)).shape == (4, 2) and tl.view(y, 2, 4).shape == (2, 4))
-        """, []),
+        """,
+        [],
+    ),
 }
 
 BROADCAST = {
     "3.2 scalar and block": ("tl.store(out + tl.arange(0, 4), n + tl.arange(0, 4))", [3, 4, 5, 6]),
-    "3.2 ranks": ("""
+    "3.2 ranks": (
+        """
         y = tl.arange(0, 4).reshape(2, 2) * 10 + tl.arange(0, 2)
         tl.store(out + tl.arange(0, 4), y.reshape(4))
-        """, [0, 11, 20, 31]),
-    "3.2 one": ("""
+        """,
+        [0, 11, 20, 31],
+    ),
+    "3.2 one": (
+        """
         y = tl.arange(0, 2)[:, None] * 10 + tl.arange(0, 4)[None, :]
         tl.store(out + tl.arange(0, 8), y.reshape(8))
-        """, [0, 1, 2, 3, 10, 11, 12, 13]),
+        """,
+        [0, 1, 2, 3, 10, 11, 12, 13],
+    ),
     "3.2 sizes differ": ("tl.arange(0, 4) + tl.arange(0, 8)", Refused(ValueError, "index 0: 4 and 8")),
     "3.2 inner sizes differ": (
-        "tl.zeros((2, 4), tl.int32) + tl.zeros((2, 8), tl.int32)", Refused(ValueError, "index 1: 4 and 8")),
+        "tl.zeros((2, 4), tl.int32) + tl.zeros((2, 8), tl.int32)",
+        Refused(ValueError, "index 1: 4 and 8"),
+    ),
     "3.2 scalars": ("y = n + n\ntl.static_assert(y.shape == ())\ntl.store(out, y)", [6]),
-    "3.2 three operands": ("""
+    "3.2 three operands": (
+        """
         y = tl.where(tl.arange(0, 2)[:, None] > 0, tl.arange(0, 4)[None, :], n)
         tl.static_assert(y.shape == (2, 4))
         tl.store(out + tl.arange(0, 8), y.reshape(8))
-        """, [3, 3, 3, 3, 0, 1, 2, 3]),
-    "3.2 three operands of a load": ("""
+        """,
+        [3, 3, 3, 3, 0, 1, 2, 3],
+    ),
+    "3.2 three operands of a load": (
+        """
         y = tl.load(p + tl.arange(0, 2)[:, None, None], tl.arange(0, 2)[:, None] > 0, x)
         tl.static_assert(y.shape == (2, 2, 1))
         tl.store(out + tl.arange(0, 4), y.reshape(4).to(tl.int32))
-        """, [1, 0, 1, 1]),
+        """,
+        [1, 0, 1, 1],
+    ),
 }
 
 INDEXING = {

@@ -16,7 +16,7 @@ from tests.frontend.rows import Refused, arguments, check, kernel
 from tests.frontend.run import error, text, ttir
 from tilework.errors import CompilationError, CompileTimeAssertionFailure
 
-HEADER = '''
+HEADER = """
 import tilework.language.extra.cuda as cuda
 from tilework.language.extra import libdevice
 from tilework.language.extra.libdevice import rsqrt as reciprocal_root
@@ -52,7 +52,7 @@ def two_of_four(a0, a1, b0, b1):
     return a0 - b0, a1 + b1
 
 Y = tl.constexpr(8)
-'''
+"""
 Y = "y = tl.arange(0, 8)\n"
 DESCRIPTOR = "d = tl.make_tensor_descriptor(p, [n, 8], [8, 1], [4, 8])\n"
 WINDOW = "b = tl.make_block_ptr(p, (8, 8), (8, 1), (n, 0), (4, 8), (1, 0))\n"
@@ -347,7 +347,11 @@ def compiles(folder: Path, body: str) -> bool:
 
 @pytest.mark.parametrize("name", ATOMIC)
 def test_types_of_atomics(tmp_path: Path, name: str) -> None:
-    call = "tl.atomic_cas(q, tl.full((), 0, tl.{0}), tl.full((), 0, tl.{0}))" if name == "cas" else f"tl.atomic_{name}(q, 1)"
+    call = (
+        "tl.atomic_cas(q, tl.full((), 0, tl.{0}), tl.full((), 0, tl.{0}))"
+        if name == "cas"
+        else f"tl.atomic_{name}(q, 1)"
+    )
     body = "q = out.to(tl.pointer_type(tl.{0}), bitcast=True)\n" + call
     assert {t for t in TYPES if compiles(tmp_path, body.format(t))} == ATOMIC[name]
 
@@ -400,7 +404,7 @@ def test_a_builtin_as_a_constexpr_argument(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("limit", "arch"), [(2**30, 90), (0, 80)])
 def test_the_default_of_max_num_imprecise_acc(tmp_path: Path, limit: int, arch: int) -> None:
     """4.5: 2^30 on sm_90, else 0"""
-    from tilework.backends.base import GPUTarget
     from tilework.compiler import frontend_options
+    from tilework.targets.base import GPUTarget
 
     assert frontend_options(GPUTarget("cuda", arch, 32), {}).max_num_imprecise_acc_default == limit

@@ -12,7 +12,7 @@ from tests.frontend.rows import Refused, arguments, check, kernel
 from tests.frontend.run import error, innermost, text
 from tilework.errors import CompilationError, UnsupportedLanguageConstruct
 
-HEADER = '''
+HEADER = """
 CHANGES = 5
 ITEMS = tl.constexpr([1, 2, 3])
 LARGEST = tl.constexpr(tl.maximum)
@@ -72,7 +72,7 @@ def make():
     return changes_outer
 
 changes_outer = make()
-'''
+"""
 
 UNSUPPORTED = {
     "break": "for i in range(n):\n    break",
@@ -253,7 +253,9 @@ def test_row(tmp_path: Path, row: str) -> None:
 
 def test_one_function_per_specialisation(tmp_path: Path) -> None:
     """5: compiled once per distinct combination of argument types and constants"""
-    fn = kernel(tmp_path, "increment(n)\nincrement(n + 1)\nincrement(x)\nincrement(3)\nincrement(3)\nincrement(4)", HEADER)
+    fn = kernel(
+        tmp_path, "increment(n)\nincrement(n + 1)\nincrement(x)\nincrement(3)\nincrement(3)\nincrement(4)", HEADER
+    )
     module = text(fn, np.zeros(8, np.int32), *arguments(), C=4)
     assert module.count("tt.func private") == 4 and module.count("tt.call") == 6
 

@@ -177,8 +177,8 @@ def loop_types(out, n64, u):
 
 def test_loop_indices() -> None:
     from tests.frontend.run import OPTIONS
-    from tilework.evaluator import evaluate
     from tilework.frontend.generator import compile_to_ttir
+    from tilework.oracles.evaluator import evaluate
 
     module = compile_to_ttir(loop_types, {"out": "*i32", "n64": "i64", "u": "u32"}, {}, None, OPTIONS)
     out = np.zeros(1, np.int32)

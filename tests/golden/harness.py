@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tilework.backends.base import GPUTarget
+from tilework.targets.base import GPUTarget
 from tilework.compiler import ASTSource, lower
 from tilework.errors import CompilationError
 from tilework.language.function import JITFunction

@@ -21,7 +21,14 @@ from tests.inductor.models import CASES, floats, leaves
 from tests.inductor.without_gpu import EmulatedKernel, generate, run_emulated
 
 TEMPLATES = {"max_autotune": True, "max_autotune_gemm_backends": "TRITON", "max_autotune_conv_backends": "TRITON"}
-LEFT_OUT = ("cooperative_reductions", "layer_norm", "embeddings", "convolutions", "random_numbers", "the_same_random_numbers")
+LEFT_OUT = (
+    "cooperative_reductions",
+    "layer_norm",
+    "embeddings",
+    "convolutions",
+    "random_numbers",
+    "the_same_random_numbers",
+)
 LEFT_OUT += ("multi_kernel", "associative_scan", "control_flow", "dynamic_shapes", "attention", "a_kernel_of_the_users")
 
 Made = tuple[Callable[..., Any], tuple[torch.Tensor, ...]]

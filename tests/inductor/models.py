@@ -40,13 +40,17 @@ def case(**options: Any) -> Callable[[Callable[[str], Made]], Callable[[str], Ma
     return register
 
 
-def floats(*shape: int, device: str, grad: bool = False, dtype: torch.dtype = torch.float32, seed: int = 1) -> torch.Tensor:
+def floats(
+    *shape: int, device: str, grad: bool = False, dtype: torch.dtype = torch.float32, seed: int = 1
+) -> torch.Tensor:
     """Normal numbers, the same on every device."""
     made = torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(device=device, dtype=dtype)
     return made.requires_grad_(grad)
 
 
-def integers(*shape: int, low: int, high: int, device: str, dtype: torch.dtype = torch.int64, seed: int = 1) -> torch.Tensor:
+def integers(
+    *shape: int, low: int, high: int, device: str, dtype: torch.dtype = torch.int64, seed: int = 1
+) -> torch.Tensor:
     return torch.randint(low, high, shape, generator=torch.Generator().manual_seed(seed), dtype=dtype).to(device)
 
 
@@ -66,7 +70,15 @@ def elementary(device: str) -> Made:
     def f(x: torch.Tensor) -> Any:
         small = x.clamp(-0.9, 0.9)
         return (
-            x.tanh() + x.sinh() + x.cosh() + small.asin() + small.acos() + x.atan() + x.erf() + x.erfc() + small.erfinv(),
+            x.tanh()
+            + x.sinh()
+            + x.cosh()
+            + small.asin()
+            + small.acos()
+            + x.atan()
+            + x.erf()
+            + x.erfc()
+            + small.erfinv(),
             x.abs().log() + x.abs().log2() + x.abs().log10() + small.log1p() + x.expm1() + x.exp2(),
             x.abs().sqrt() + x.abs().rsqrt() + x.floor() + x.ceil() + x.trunc() + x.round() + torch.atan2(x, x + 2),
             torch.pow(x.abs(), 1.7) + torch.hypot(x, small) + x.abs().lgamma() + x.abs().digamma(),
@@ -91,7 +103,10 @@ def narrow_floats(device: str) -> Made:
     def f(x: torch.Tensor, y: torch.Tensor) -> Any:
         return F.silu(x) * y, (x @ y.t()).softmax(-1), x.float().sum(-1).to(torch.float16)
 
-    both = floats(32, 64, device=device, dtype=torch.bfloat16, grad=True), floats(32, 64, device=device, dtype=torch.bfloat16, seed=2)
+    both = (
+        floats(32, 64, device=device, dtype=torch.bfloat16, grad=True),
+        floats(32, 64, device=device, dtype=torch.bfloat16, seed=2),
+    )
     return f, both
 
 
@@ -99,7 +114,12 @@ def narrow_floats(device: str) -> Made:
 def views_and_broadcasts(device: str) -> Made:
     def f(x: torch.Tensor) -> Any:
         moved = x.permute(2, 0, 1).contiguous()
-        return moved, F.pad(x, (1, 2, 3, 0), value=0.5), torch.cat([x, x.flip(0)], 1), x.repeat(2, 1, 1) + x[:, None, 1].mean()
+        return (
+            moved,
+            F.pad(x, (1, 2, 3, 0), value=0.5),
+            torch.cat([x, x.flip(0)], 1),
+            x.repeat(2, 1, 1) + x[:, None, 1].mean(),
+        )
 
     return f, (floats(4, 5, 37, device=device, grad=True),)
 
@@ -129,7 +149,15 @@ def column_reduction(device: str) -> Made:
 @case()
 def extremes(device: str) -> Made:
     def f(x: torch.Tensor) -> Any:
-        return x.argmax(-1), x.argmin(0), x.max(1).indices, x.min(0).values, (x > 2).any(1), (x > -9).all(), x.amin((0, 1))
+        return (
+            x.argmax(-1),
+            x.argmin(0),
+            x.max(1).indices,
+            x.min(0).values,
+            (x > 2).any(1),
+            (x > -9).all(),
+            x.amin((0, 1)),
+        )
 
     return f, (floats(50, 77, device=device),)
 
@@ -217,7 +245,13 @@ def sorts(device: str) -> Made:
 @case()
 def gathers(device: str) -> Made:
     def f(x: torch.Tensor, places: torch.Tensor) -> Any:
-        return x[places], x.gather(0, places[:, None] % 5), torch.take(x, places), x.index_select(1, places % 7), x[places, places % 7]
+        return (
+            x[places],
+            x.gather(0, places[:, None] % 5),
+            torch.take(x, places),
+            x.index_select(1, places % 7),
+            x[places, places % 7],
+        )
 
     return f, (floats(50, 7, device=device, grad=True), integers(33, low=0, high=50, device=device))
 
@@ -227,9 +261,18 @@ def scatters(device: str) -> Made:
     def f(x: torch.Tensor, places: torch.Tensor, y: torch.Tensor) -> Any:
         added = x.index_add(0, places, y)
         put = x.clone().index_put_((places,), y, accumulate=True)
-        return added, put, x.scatter_add(0, places[:, None].expand(-1, 7), y), x.scatter_reduce(0, places[:, None].expand(-1, 7), y, "amax")
+        return (
+            added,
+            put,
+            x.scatter_add(0, places[:, None].expand(-1, 7), y),
+            x.scatter_reduce(0, places[:, None].expand(-1, 7), y, "amax"),
+        )
 
-    given = floats(20, 7, device=device), integers(60, low=0, high=20, device=device), floats(60, 7, device=device, seed=2)
+    given = (
+        floats(20, 7, device=device),
+        integers(60, low=0, high=20, device=device),
+        floats(60, 7, device=device, seed=2),
+    )
     return f, given
 
 
@@ -246,7 +289,11 @@ def embeddings(device: str) -> Made:
 @case()
 def histograms_and_searches(device: str) -> Made:
     def f(x: torch.Tensor, edges: torch.Tensor) -> Any:
-        return torch.bucketize(x, edges), torch.searchsorted(edges, x), torch.zeros(9, device=x.device).index_add(0, torch.bucketize(x, edges), x)
+        return (
+            torch.bucketize(x, edges),
+            torch.searchsorted(edges, x),
+            torch.zeros(9, device=x.device).index_add(0, torch.bucketize(x, edges), x),
+        )
 
     return f, (floats(300, device=device), torch.linspace(-2, 2, 8, device=device))
 
@@ -305,7 +352,9 @@ def matmuls(device: str) -> Made:
 @case(tolerance=1e-4)
 def convolutions(device: str) -> Made:
     torch.manual_seed(3)
-    net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 4, 1))
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 4, 1)
+    )
     net = net.to(device).eval()
     return lambda x: F.adaptive_avg_pool2d(net(x), 2).flatten(1), (floats(2, 3, 16, 16, device=device, grad=True),)
 
@@ -313,7 +362,12 @@ def convolutions(device: str) -> Made:
 @case(tolerance=1e-4)
 def resampling(device: str) -> Made:
     def f(x: torch.Tensor) -> Any:
-        return F.interpolate(x, scale_factor=2, mode="bilinear"), F.avg_pool2d(x, 3, 2, 1), F.pixel_shuffle(x, 2), F.group_norm(x, 2)
+        return (
+            F.interpolate(x, scale_factor=2, mode="bilinear"),
+            F.avg_pool2d(x, 3, 2, 1),
+            F.pixel_shuffle(x, 2),
+            F.group_norm(x, 2),
+        )
 
     return f, (floats(2, 4, 10, 10, device=device, grad=True),)
 
@@ -327,7 +381,11 @@ def attention(device: str) -> Made:
 @case()
 def losses(device: str) -> Made:
     def f(x: torch.Tensor, labels: torch.Tensor) -> Any:
-        return F.cross_entropy(x, labels, label_smoothing=0.1), F.mse_loss(x, x.detach().roll(1)), F.smooth_l1_loss(x, x.detach().flip(0))
+        return (
+            F.cross_entropy(x, labels, label_smoothing=0.1),
+            F.mse_loss(x, x.detach().roll(1)),
+            F.smooth_l1_loss(x, x.detach().flip(0)),
+        )
 
     return f, (floats(30, 50, device=device, grad=True), integers(30, low=0, high=50, device=device))
 

@@ -1,7 +1,7 @@
 """Compile the models under `torch.compile` and compare each with eager torch; one line per model.
 
-    python -m tilework.as_triton -m tests.inductor.sweep                      all, on the CPU
-    python -m tilework.as_triton -m tests.inductor.sweep softmax training --device cuda
+python -m tilework.as_triton -m tests.inductor.sweep                      all, on the CPU
+python -m tilework.as_triton -m tests.inductor.sweep softmax training --device cuda
 """
 
 import argparse

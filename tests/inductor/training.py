@@ -14,7 +14,10 @@ class Transformer(nn.Module):
     def __init__(self, words: int = 50, width: int = 32, heads: int = 4) -> None:
         super().__init__()
         self.embedding = nn.Embedding(words, width)
-        made = [nn.TransformerEncoderLayer(width, heads, 2 * width, dropout=0.0, batch_first=True, norm_first=True) for _ in range(2)]
+        made = [
+            nn.TransformerEncoderLayer(width, heads, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+            for _ in range(2)
+        ]
         self.layers = nn.ModuleList(made)
         self.norm = nn.LayerNorm(width)
 
@@ -53,6 +56,8 @@ def check(device: str, steps: int = 4, compile_step: bool = True, **options: Any
     torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), rtol=1e-3, atol=1e-3)
     ours, theirs = (dict(one.named_parameters()) for one in (other, model))
     for name, parameter in theirs.items():
-        torch.testing.assert_close(ours[name], parameter, rtol=2e-2, atol=2e-3, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(
+            ours[name], parameter, rtol=2e-2, atol=2e-3, msg=lambda text, name=name: f"{name}: {text}"
+        )
     assert found[-1] < 0.9 * found[0], found
     return found

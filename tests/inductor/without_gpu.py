@@ -31,9 +31,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_map
 
-from tilework.backends.base import GPUTarget
 from tilework.compiler import ASTSource, CompiledKernel, compile
-from tilework.emulator.device import Device
+from tilework.oracles.emulator.device import Device
+from tilework.targets.base import GPUTarget
 
 HOPPER = GPUTarget("cuda", 90, 32)
 H200 = SimpleNamespace(
@@ -99,7 +99,9 @@ def described_gpu() -> Iterator[None]:
         for name, answer in answers.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, answer))
         # copies, which a torch without CUDA refuses for tensors that only stand for some on a GPU; ours are contiguous
-        stack.enter_context(mock.patch("torch._higher_order_ops.flex_attention._permute_strides", lambda out, strides: out))
+        stack.enter_context(
+            mock.patch("torch._higher_order_ops.flex_attention._permute_strides", lambda out, strides: out)
+        )
         for name in ("cuda", "cuda:0"):
             device_interface.register_interface_for_device(name, DescribedGPU)
         try:
@@ -128,7 +130,13 @@ def generate(function: Callable[..., Any], args: tuple[torch.Tensor, ...], choic
         raise Generated
 
     fake = FakeTensorMode(allow_non_fake_inputs=True)
-    with described_gpu(), one_choice(choice), torch.no_grad(), fake, mock.patch.object(GraphLowering, "save_output_code", staticmethod(save)):
+    with (
+        described_gpu(),
+        one_choice(choice),
+        torch.no_grad(),
+        fake,
+        mock.patch.object(GraphLowering, "save_output_code", staticmethod(save)),
+    ):
         on_host = [torch.empty_strided(a.shape, a.stride(), dtype=a.dtype) for a in args]
         graph = make_fx(function, decomposition_table=select_decomp_table(), tracing_mode="fake")(*on_host)
         on_gpu = [moved_to_gpu(arg) for arg in on_host]
@@ -192,7 +200,10 @@ class EmulatedKernel:
         given = [by_name[name] for name in names if kernel.src.signature[name] != "constexpr"]
         device = Device()
         uploaded = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in given if isinstance(t, torch.Tensor)}
-        views = {place: np.array(torch.tensor([], dtype=torch.uint8).set_(storage).numpy()) for place, storage in uploaded.items()}  # pyright: ignore[reportArgumentType]
+        views = {
+            place: np.array(torch.tensor([], dtype=torch.uint8).set_(storage).numpy())
+            for place, storage in uploaded.items()
+        }  # pyright: ignore[reportArgumentType]
         places = {place: device.upload(view) for place, view in views.items()}
 
         def value(arg: Any) -> Any:
@@ -203,9 +214,13 @@ class EmulatedKernel:
 
         function = device.load(kernel.asm["ptx"]).function(kernel.metadata.name)
         scratch = device.allocate(max(16, kernel.metadata.global_scratch_size * int(np.prod(grid))))
-        device.launch(function, grid, 32 * kernel.metadata.num_warps, [*map(value, given), scratch, 0], kernel.metadata.shared)
+        device.launch(
+            function, grid, 32 * kernel.metadata.num_warps, [*map(value, given), scratch, 0], kernel.metadata.shared
+        )
         for place, storage in uploaded.items():
-            torch.tensor([], dtype=torch.uint8).set_(storage).copy_(torch.from_numpy(device.download(places[place], views[place])))  # pyright: ignore[reportArgumentType]
+            torch.tensor([], dtype=torch.uint8).set_(storage).copy_(
+                torch.from_numpy(device.download(places[place], views[place]))
+            )  # pyright: ignore[reportArgumentType]
 
 
 def compile_python(path: Path) -> Any:
@@ -217,7 +232,9 @@ def compile_python(path: Path) -> Any:
 
 def run_emulated(program: Program, args: list[torch.Tensor], folder: Path) -> list[torch.Tensor]:
     """Run the wrapper on tensors in host memory, its kernels in the emulator."""
-    text = program.wrapper.replace("from torch._C import _cuda_getCurrentRawStream as get_raw_stream", "get_raw_stream = int")
+    text = program.wrapper.replace(
+        "from torch._C import _cuda_getCurrentRawStream as get_raw_stream", "get_raw_stream = int"
+    )
     text = text.replace("torch._C._dynamo.guards._empty_strided_cuda", "torch._C._dynamo.guards._empty_strided_cpu")
     text = re.sub(r"with torch\.cuda\._DeviceGuard\(\d+\):", "if True:", text)
     text = re.sub(r"^ +torch\.cuda\.set_device\(\d+\)\n", "", text, flags=re.MULTILINE)

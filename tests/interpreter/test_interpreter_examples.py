@@ -10,8 +10,8 @@ import pytest
 
 from examples.case import Case
 from examples.demo import all_cases
-from tilework.interpreter import InterpretedFunction, register_memory
 from tilework.language.function import JITFunction
+from tilework.oracles.interpreter import InterpretedFunction, register_memory
 
 CASES = all_cases()
 

@@ -10,8 +10,8 @@ import pytest
 
 import tilework.language as tl
 from tilework.errors import InterpreterError, TritonError
-from tilework.interpreter import InterpretedFunction
 from tilework.language.function import JITFunction, jit
+from tilework.oracles.interpreter import InterpretedFunction
 
 
 def interpreted(fn: Any) -> InterpretedFunction:

@@ -10,7 +10,7 @@ import pytest
 import tilework.language as tl
 from tilework import jit
 from tilework.errors import InterpreterError
-from tilework.interpreter import AccessError, InterpretedFunction, register_memory
+from tilework.oracles.interpreter import AccessError, InterpretedFunction, register_memory
 
 
 def line_of(kernel: InterpretedFunction, text: str) -> int:

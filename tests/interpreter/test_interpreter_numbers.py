@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import tilework.language as tl
-from tilework.interpreter import InterpretedFunction
-from tilework.interpreter.formats import convert, number_as, toward_zero
-from tilework.interpreter.semantic import Semantic
 from tilework.language import semantic as protocol
 from tilework.language.extra import libdevice
 from tilework.language.extra.cuda.libdevice import TABLE
+from tilework.oracles.interpreter import InterpretedFunction
+from tilework.oracles.interpreter.formats import convert, number_as, toward_zero
+from tilework.oracles.interpreter.semantic import Semantic
 
 
 def test_the_whole_protocol_is_implemented() -> None:

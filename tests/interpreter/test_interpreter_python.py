@@ -20,8 +20,8 @@ from tilework.errors import (
     InterpreterError,
     UnsupportedLanguageConstruct,
 )
-from tilework.interpreter import InterpretedFunction
 from tilework.language.function import constexpr_function
+from tilework.oracles.interpreter import InterpretedFunction
 
 LIMIT = tl.constexpr(3)
 KIND = tl.constexpr(tl.float32)

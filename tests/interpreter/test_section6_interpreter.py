@@ -18,7 +18,7 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.errors import InterpreterError
-from tilework.interpreter import InterpretedFunction
+from tilework.oracles.interpreter import InterpretedFunction
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 ROOT = Path(__file__).parent.parent.parent

@@ -62,14 +62,20 @@ BAD = [
     ("tt.make_tensor_descriptor %p, [%n], [%l] : <f32>, <tensor<8x8xf32>>", "rank 2 has 1 sizes"),
     ("tt.make_tensor_descriptor %p, [%n], [%l] : <f32>, <tensor<8xi32>>", "cannot give"),
     ("tt.descriptor_load %d[%n] : !tt.tensordesc<tensor<1x32xf32>> -> tensor<1x32xf32>", "needs 2 indices"),
-    ("tt.descriptor_load %d[%n, %n] : !tt.tensordesc<tensor<1x32xf32>> -> tensor<1x64xf32>", "block and tensor types must match"),
+    (
+        "tt.descriptor_load %d[%n, %n] : !tt.tensordesc<tensor<1x32xf32>> -> tensor<1x64xf32>",
+        "block and tensor types must match",
+    ),
     (
         "tt.descriptor_gather %d[%ti, %n] : "
         "(!tt.tensordesc<tensor<1x32xf32>>, tensor<64xi32>, i32) -> tensor<32x32xf32>",
         "result tensor must have as many rows as indices .64.",
     ),
     ("tt.dot %ma, %m, %m : tensor<16x32xf16> * tensor<16x16xf32> -> tensor<16x16xf32>", "must have same bit width"),
-    ("tt.dot %ma, %ma, %m : tensor<16x32xf16> * tensor<16x32xf16> -> tensor<16x16xf32>", "last dimension of the first operand to be equal to the second-to-last dimension of the second operand: 32"),
+    (
+        "tt.dot %ma, %ma, %m : tensor<16x32xf16> * tensor<16x32xf16> -> tensor<16x16xf32>",
+        "last dimension of the first operand to be equal to the second-to-last dimension of the second operand: 32",
+    ),
     ("tt.dot %ma, %mb, %rows : tensor<16x32xf16> * tensor<32x16xf16> -> tensor<64x32xf32>", "cannot give"),
     ("tt.dot %t, %t, %t : tensor<64xf32> * tensor<64xf32> -> tensor<64xf32>", "rank 2 or 3"),
     (
@@ -97,10 +103,16 @@ BAD = [
         "  tt.map_elementwise.return %i : f32\n}) : (tensor<64xf32>) -> tensor<64xf32>",
         "Stores are not supported inside map_elementwise",
     ),
-    ("tt.gather %t[%ti] {axis = 1 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<64xf32>", "gather dimension must be less than the input rank"),
+    (
+        "tt.gather %t[%ti] {axis = 1 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<64xf32>",
+        "gather dimension must be less than the input rank",
+    ),
     ("tt.gather %t[%ti] {axis = 0 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<32xf32>", "shapes must match"),
     ("tt.gather %m[%ti] {axis = 0 : i32} : (tensor<16x16xf32>, tensor<64xi32>) -> tensor<64xf32>", "ranks must match"),
-    ("tt.gather %t[%ti] {axis = 0 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<64xi32>", "input and output element types must match"),
+    (
+        "tt.gather %t[%ti] {axis = 0 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<64xi32>",
+        "input and output element types must match",
+    ),
     ('"tt.histogram"(%ti, %b) : (tensor<64xi32>, i1) -> tensor<16xi32>', "must be a ranked tensor"),
     ("tt.call @nobody(%x) : (f32) -> f32", "'nobody' does not reference a valid function"),
     ("tt.call @k(%x) : (f32) -> ()", "incorrect number of operands for callee"),
@@ -144,7 +156,10 @@ BAD_STATEMENTS = [
     ('"tt.store"(%p, %n) : (!tt.ptr<f32>, i32) -> ()', "takes f32, not i32"),
     ('tt.assert %n, "m" : i32', "must be an i1 or a tensor of an i1, but got i32"),
     ('tt.print "x" {hex = false, isSigned = array<i32>} : %n : i32', "isSigned has 0 entries for 1 values"),
-    ("tt.descriptor_store %d[%n, %n], %m : !tt.tensordesc<tensor<1x32xf32>>, tensor<16x16xf32>", "block and tensor types must match"),
+    (
+        "tt.descriptor_store %d[%n, %n], %m : !tt.tensordesc<tensor<1x32xf32>>, tensor<16x16xf32>",
+        "block and tensor types must match",
+    ),
     ("%l2, %r2 = tt.split %t : tensor<64xf32> -> tensor<64xf32>", "last dimension of input tensor must be 2"),
 ]
 

@@ -17,10 +17,10 @@ import pytest
 
 import tilework.language as tl
 from tilework import CompilationError, jit
-from tilework.backends.base import GPUTarget
 from tilework.compiler import frontend_options
-from tilework.evaluator import evaluate
 from tilework.frontend.generator import compile_to_ttir
+from tilework.oracles.evaluator import evaluate
+from tilework.targets.base import GPUTarget
 
 OPTIONS = frontend_options(GPUTarget("cuda", 90, 32), {})
 

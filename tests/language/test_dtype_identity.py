@@ -31,7 +31,11 @@ def test_however_it_is_made() -> None:
     for type in SCALARS:
         assert tl.dtype(type.name) is type and tl.dtype(tl.constexpr(type.name)) is type
         assert all(found is type for found in (*DTYPE_OF_CODE.values(), *DTYPES.values()) if found.name == type.name)
-    assert str_to_ty("*kfp32") is tl.pointer_type(tl.float32, const=True) is tl.pointer_type(tl.float32, tl.constexpr(1), 1)
+    assert (
+        str_to_ty("*kfp32")
+        is tl.pointer_type(tl.float32, const=True)
+        is tl.pointer_type(tl.float32, tl.constexpr(1), 1)
+    )
     assert str_to_ty("*fp32").element_ty is tl.float32
     assert tl.block_type(tl.constexpr(tl.float32), (tl.constexpr(1), True)) is tl.block_type(tl.float32, [1, 1])
     assert tl.pointer_type(tl.float32) is not tl.pointer_type(tl.float32, const=True)
@@ -41,7 +45,9 @@ def test_however_it_is_made() -> None:
 
 def own_types(types: list[Any]) -> list[bool]:
     """In another process: are the types that arrived those of this process?"""
-    return [pickle.loads(pickle.dumps(type)) is type for type in types] + [tl.float32 in types and types[-1].element_ty is tl.bfloat16]
+    return [pickle.loads(pickle.dumps(type)) is type for type in types] + [
+        tl.float32 in types and types[-1].element_ty is tl.bfloat16
+    ]
 
 
 def test_in_worker_processes() -> None:

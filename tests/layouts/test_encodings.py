@@ -35,7 +35,10 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Blocked((1,), (4, 8), (4, 1), (1, 0)), "must all have the same rank"),
     (lambda: Blocked((), (), (), ()), "at least one dimension"),
     (lambda: Blocked((1, 1), (4, 7), (4, 1), (1, 0)), "Every element in threadsPerWarp must be a power of two"),
-    (lambda: Blocked((1, 1), (4, 8), (4, 1), (1, 1)), r"order must be a permutation of 0..\(rank-1\), but was \[1, 1\]"),
+    (
+        lambda: Blocked((1, 1), (4, 8), (4, 1), (1, 1)),
+        r"order must be a permutation of 0..\(rank-1\), but was \[1, 1\]",
+    ),
     (lambda: Blocked((1, 1), (4, 8), (4, 1), (1, 0), ((1,),)), "rank 2"),
     (lambda: Slice(0, Blocked((1,), (32,), (4,), (0,))), "at least rank >= 2"),
     (lambda: Slice(2, TILE), "dim=2 must be less than the parent rank=2"),

@@ -13,9 +13,9 @@ from xdsl.ir import Attribute, Operation
 
 from examples.case import Case
 from examples.demo import all_cases
-from tilework.backends.base import GPUTarget
 from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
+from tilework.targets.base import GPUTarget
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import run_pipeline
 

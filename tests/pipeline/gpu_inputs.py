@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tilework.evaluator.floats import storage
 from tilework.ir.types import PointerType, TensorDescType, element_type
+from tilework.oracles.evaluator.floats import storage
 from tilework.tools.check_each import public_functions
 
 Given = dict[str, Any]

@@ -15,16 +15,16 @@ from tests.pipeline.gpu import CASES, Config, check, run, ttgir, ttir
 from tests.pipeline.gpu_drawn import problem_of
 from tests.pipeline.gpu_matrix import SAMPLE
 from tilework import knobs
-from tilework.backends.base import GPUTarget
-from tilework.backends.cuda.pipeline import ttgir_pipeline
 from tilework.compiler import ASTSource, compile
-from tilework.evaluator import EvaluationError
 from tilework.ir import ttg
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.rewrite import erase_op
 from tilework.ir.stages import check_stage
 from tilework.ir.verify import verify
+from tilework.oracles.evaluator import EvaluationError
+from tilework.targets.base import GPUTarget
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.tools.check_each import check_each
 from tilework.tools.cli import main
 from tilework.transforms.registry import PASSES, parse_pipeline, run_pipeline

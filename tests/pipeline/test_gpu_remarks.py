@@ -7,9 +7,9 @@ import pytest
 
 from tests.pipeline import slow_kernels
 from tilework import knobs
-from tilework.backends.base import GPUTarget
-from tilework.backends.cuda.pipeline import ttgir_pipeline
 from tilework.compiler import ASTSource, lower
+from tilework.targets.base import GPUTarget
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.tools.cli import main
 
 LINES = Path(slow_kernels.__file__).read_text().splitlines()

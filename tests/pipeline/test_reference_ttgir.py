@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.transforms.ttg.reference import normal
-from tilework.backends.cuda.pipeline import ttgir_pipeline
 from tilework.ir.module_facts import capability, num_warps
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 REFERENCE = Path(__file__).parent.parent / "ir" / "reference"

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from tilework.backends.base import GPUTarget
-from tilework.backends.options import CompileOptions
 from tilework.compiler import IRSource
-from tilework.runtime.compiled import CompiledKernel
+from tilework.runtime.launch.compiled import CompiledKernel
+from tilework.targets.base import GPUTarget
+from tilework.targets.options import CompileOptions
 
 ELF = b"\x7fELF"
 TARGET = GPUTarget("cuda", 90, 32)

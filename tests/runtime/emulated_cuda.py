@@ -21,17 +21,17 @@ import numpy as np
 from tests.runtime.cuda_programs import ELF
 from tests.runtime.hidden_gpu import no_gpu_for_torch
 from tilework import knobs
-from tilework.backends import base
-from tilework.backends.base import GPUTarget
-from tilework.backends.cuda import libcuda
-from tilework.backends.options import CompileOptions
-from tilework.emulator import tensor_map
-from tilework.emulator.device import LARGEST_SHARED, Device, LoadedFunction
-from tilework.emulator.layout import frame_layout
-from tilework.emulator.memory import GLOBAL_BASE, MemoryFault
-from tilework.emulator.syntax import EmulatorError
-from tilework.runtime.cuda import CudaDriver
-from tilework.runtime.driver import driver as drivers
+from tilework.oracles.emulator import tensor_map
+from tilework.oracles.emulator.arenas import GLOBAL_BASE, MemoryFault
+from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction
+from tilework.oracles.emulator.layout import frame_layout
+from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.runtime.devices.active_driver import driver as drivers
+from tilework.runtime.devices.cuda import CudaDriver
+from tilework.targets import base
+from tilework.targets.base import GPUTarget
+from tilework.targets.nvidia import libcuda
+from tilework.targets.options import CompileOptions
 
 OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED = 0, 1, 2, 3
 INVALID_DEVICE, INVALID_CONTEXT, INVALID_PTX, INVALID_HANDLE, NOT_FOUND, NOT_READY = 101, 201, 218, 400, 500, 600

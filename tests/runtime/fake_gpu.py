@@ -1,8 +1,8 @@
 """A GPU that is none: a backend whose kernels ask for scratch memory, and a driver that notes what it is given.
 
-    with fake_gpu(scratch=128, profile=8) as driver:
-        kernel[(4,)](x, num_ctas=2)
-    driver.launches[0].scratch
+with fake_gpu(scratch=128, profile=8) as driver:
+    kernel[(4,)](x, num_ctas=2)
+driver.launches[0].scratch
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilework.backends import base
-from tilework.backends.base import GPUTarget
-from tilework.backends.options import CompileOptions
 from tilework.ir.printer import print_module
-from tilework.runtime.driver import driver as drivers
-from tilework.runtime.launcher import Extent, Launcher, Scratch
+from tilework.runtime.devices.active_driver import driver as drivers
+from tilework.runtime.launch.launcher import Extent, Launcher, Scratch
+from tilework.targets import base
+from tilework.targets.base import GPUTarget
+from tilework.targets.options import CompileOptions
 
 STREAM = 7
 

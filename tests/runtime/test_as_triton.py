@@ -159,8 +159,8 @@ def test_both_names_are_the_same_objects(run) -> None:
         "assert tilework.knobs.redis.port == 99\n"
         "assert JITFunction is tilework.JITFunction is triton.JITFunction\n"
         "assert triton.compiler.errors.CompilationError is tilework.CompilationError is triton.CompilationError\n"
-        "assert driver is triton.runtime.driver and driver.active is tilework.runtime.driver.active\n"
-        "assert triton.runtime.cache is tilework.runtime.cache is sys.modules['tilework.runtime.cache']\n"
+        "assert driver is triton.runtime.driver and driver.active is tilework.runtime.devices.active_driver.active\n"
+        "assert triton.runtime.cache is tilework.runtime.cache.managers is sys.modules['tilework.runtime.cache.managers']\n"
         "assert tilework.__spec__.name == 'tilework' and tilework.language.__spec__.name == 'tilework.language'\n"
         "assert libdevice is tilework.language.extra.libdevice\n"
         "assert repr(tl.float32) == 'triton.language.float32' and str(tl.bfloat16) == 'bf16'\n"
@@ -293,7 +293,7 @@ def test_examples_run_when_they_say_triton(run, arrays: str) -> None:
         files[f"programs/{path.name}"] = text
     names = [path.stem for path in EXAMPLES]
     printed = run("-m", "tilework.as_triton", "main.py", arrays, *names, main=RUN_CASES, files=files)
-    assert len(names) >= 8 and printed.splitlines() == [f"tilework.runtime.jit {name}" for name in names]
+    assert len(names) >= 8 and printed.splitlines() == [f"tilework.runtime.launch.jit {name}" for name in names]
 
 
 def test_examples_run_when_they_say_import_tilework_as_triton(run) -> None:
@@ -306,7 +306,7 @@ def test_examples_run_when_they_say_import_tilework_as_triton(run) -> None:
         assert "@triton.jit" in files[f"programs/{path.name}"] or path.stem == "demo"
     names = [path.stem for path in EXAMPLES]
     printed = run("main.py", "numpy", *names, main=RUN_CASES, files=files)
-    assert printed.splitlines() == [f"tilework.runtime.jit {name}" for name in names]
+    assert printed.splitlines() == [f"tilework.runtime.launch.jit {name}" for name in names]
 
 
 DTYPES = {
@@ -354,7 +354,10 @@ def test_processes_that_the_program_starts(run, how: str) -> None:
     other = {"installed/tilework/__init__.py": "raise RuntimeError('another tilework was loaded')\n"}
     script, start = (CHILDREN, ("-m", "tilework.as_triton")) if how == "command" else (ACTIVATE + CHILDREN, ())
     printed = run(*start, "main.py", main=script, files={**INSTALLED, **other}).splitlines()
-    assert printed == [f"tilework.language {ROOT / 'tilework' / '__init__.py'}", *["tilework.language tilework.compiler 3.6.0"] * 2]
+    assert printed == [
+        f"tilework.language {ROOT / 'tilework' / '__init__.py'}",
+        *["tilework.language tilework.compiler 3.6.0"] * 2,
+    ]
 
 
 def test_workers_of_pytest(run) -> None:
@@ -369,6 +372,10 @@ def test_the_distribution_called_triton(run) -> None:
     """`pip install ./packages/triton` puts this folder's package into an environment; programs need nothing else."""
     package = ROOT / "packages" / "triton"
     version = tomllib.loads((package / "pyproject.toml").read_text())["project"]["version"]
-    script = "import triton.language as tl\n" + KERNEL + "check(BLOCK=32)\nimport tilework\nprint(tilework.as_triton() is triton, triton.__version__)\n"
+    script = (
+        "import triton.language as tl\n"
+        + KERNEL
+        + "check(BLOCK=32)\nimport tilework\nprint(tilework.as_triton() is triton, triton.__version__)\n"
+    )
     path = os.pathsep.join([str(package), str(ROOT)])
     assert run("main.py", main=script, environment={"PYTHONPATH": path}) == f"right\nTrue {version}\n"

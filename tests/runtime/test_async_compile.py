@@ -12,8 +12,8 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.errors import CompilationError
-from tilework.runtime import _async_compile
-from tilework.runtime.compiled import CompiledKernel
+from tilework.runtime.launch.compiled import CompiledKernel
+from tilework.runtime.workers import _async_compile
 
 OUT = np.zeros(4, np.int32)
 
@@ -142,7 +142,11 @@ def test_the_first_that_fails_raises() -> None:
     finished: list[Any] = []
     knobs.runtime.jit_post_compile_hook = lambda **event: finished.append(event["compile"]["constants"][1,])
     with pytest.raises(CompilationError, match="power of 2"), tilework.AsyncCompileMode(pool):
-        last, bad, good = fill.warmup(OUT, 1, grid=(1,)), wrong.warmup(OUT, 3, grid=(1,)), fill.warmup(OUT, 2, grid=(1,))
+        last, bad, good = (
+            fill.warmup(OUT, 1, grid=(1,)),
+            wrong.warmup(OUT, 3, grid=(1,)),
+            fill.warmup(OUT, 2, grid=(1,)),
+        )
         pool.run(2, 1)
     assert _async_compile.active_mode.get() is None  # and it did not wait for the one that has not begun
     for _ in range(2):
@@ -165,7 +169,10 @@ def test_errors_can_be_ignored() -> None:
 def test_one_mode_at_a_time() -> None:
     with ThreadPoolExecutor(1) as pool, tilework.AsyncCompileMode(pool) as mode:
         assert _async_compile.active_mode.get() is mode
-        with pytest.raises(RuntimeError, match="Another AsyncCompileMode is already active"), tilework.AsyncCompileMode(pool):
+        with (
+            pytest.raises(RuntimeError, match="Another AsyncCompileMode is already active"),
+            tilework.AsyncCompileMode(pool),
+        ):
             pass
         assert _async_compile.active_mode.get() is mode
     assert _async_compile.active_mode.get() is None

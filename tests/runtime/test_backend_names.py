@@ -9,9 +9,9 @@ import pytest
 
 import tilework
 from tilework import knobs
-from tilework.backends.driver import DriverBase, GPUDriver
-from tilework.runtime import _allocation
-from tilework.runtime._allocation import NullAllocator, set_allocator, set_profile_allocator
+from tilework.runtime.devices import _allocation
+from tilework.runtime.devices._allocation import NullAllocator, set_allocator, set_profile_allocator
+from tilework.targets.driver import DriverBase, GPUDriver
 from tilework.triton.backends.amd.compiler import HIPBackend
 from tilework.triton.backends.compiler import BaseBackend, GPUTarget, Language
 from tilework.triton.backends.nvidia.compiler import CUDABackend, CUDAOptions
@@ -123,7 +123,7 @@ def test_a_driver_of_ones_own() -> None:
     with pytest.raises(TypeError, match="abstract"):
         DriverBase()  # pyright: ignore[reportAbstractUsage]
     assert issubclass(GPUDriver, DriverBase)
-    driver = tilework.runtime.driver
+    driver = tilework.runtime.devices.active_driver
     before = driver.active
     try:
         driver.set_active(Mine())

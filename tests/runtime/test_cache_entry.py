@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from tilework import knobs
-from tilework.runtime import cache, cache_entry
-from tilework.runtime.cache import load_entry, store_entry
-from tilework.runtime.cache_entry import STAMP, Damaged, EntryStore
+from tilework.runtime.cache import entry as cache_entry
+from tilework.runtime.cache import managers as cache
+from tilework.runtime.cache.entry import STAMP, Damaged, EntryStore
+from tilework.runtime.cache.managers import load_entry, store_entry
 
 KEY = "ab" * 32
 FOLDER = "VOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOVQ"
@@ -297,7 +298,7 @@ def test_without_a_folder_entries_stay_in_memory_after_one_warning(
 ) -> None:
     with monkeypatch.context() as patch:
         spoil(root, patch)
-        monkeypatch.setattr("tilework.runtime.cache_files._warned", set())
+        monkeypatch.setattr("tilework.runtime.cache.files._warned", set())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             assert load_entry(KEY, "add") is None
@@ -342,4 +343,3 @@ def test_a_folder_that_is_deleted_is_made_again(entry: Path, root: Path) -> None
     assert load_entry(KEY, "add") is None
     store_entry(KEY, "add", OLD)
     assert load_entry(KEY, "add") == OLD
-

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tilework import knobs
-from tilework.runtime import cache_entry, cache_evict
-from tilework.runtime.cache import get_cache_manager, load_entry, store_entry
-from tilework.runtime.cache_entry import STAMP, EntryStore
-from tilework.runtime.cache_evict import entries_of, evict
-from tilework.runtime.cache_key import folder_of
+from tilework.runtime.cache import entry as cache_entry
+from tilework.runtime.cache import evict as cache_evict
+from tilework.runtime.cache.entry import STAMP, EntryStore
+from tilework.runtime.cache.evict import entries_of, evict
+from tilework.runtime.cache.key import folder_of
+from tilework.runtime.cache.managers import get_cache_manager, load_entry, store_entry
 from tilework.tools.cache import age_text, size_text
 from tilework.tools.cli import main
 

@@ -13,8 +13,10 @@ from typing import ClassVar
 import pytest
 
 from tilework import knobs
-from tilework.runtime import cache, cache_remote
-from tilework.runtime.cache import (
+from tilework.runtime.cache import managers as cache
+from tilework.runtime.cache import remote as cache_remote
+from tilework.runtime.cache.key import folder_of
+from tilework.runtime.cache.managers import (
     CacheManager,
     FileCacheManager,
     RedisRemoteCacheBackend,
@@ -28,7 +30,6 @@ from tilework.runtime.cache import (
     store_entry,
     triton_key,
 )
-from tilework.runtime.cache_key import folder_of
 
 KEY = "ab" * 32
 FOLDER = "VOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOVQ"
@@ -211,9 +212,7 @@ def test_a_single_remote_file(shelf: type[Shelf], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["add.ttir", "__grp__add.json"])
 @pytest.mark.parametrize("damage", [b"", b"[]", None])
-def test_a_damaged_remote_entry_is_missing(
-    shelf: type[Shelf], tmp_path: Path, file: str, damage: bytes | None
-) -> None:
+def test_a_damaged_remote_entry_is_missing(shelf: type[Shelf], tmp_path: Path, file: str, damage: bytes | None) -> None:
     store_entry(KEY, "add", FILES)
     if damage is None:
         del shelf.files[KEY, file]
@@ -336,7 +335,7 @@ def test_every_part_is_in_the_key() -> None:
 def test_the_package_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [part("source"), part("backend"), part("options")]
     before = get_cache_key(*parts, {})
-    monkeypatch.setattr("tilework.runtime.cache_key.triton_key", lambda: "another version")
+    monkeypatch.setattr("tilework.runtime.cache.key.triton_key", lambda: "another version")
     assert get_cache_key(*parts, {}) != before
 
 
@@ -361,7 +360,7 @@ def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_package_key_is_the_same_in_every_process() -> None:
-    command = "from tilework.runtime.cache import triton_key; print(triton_key())"
+    command = "from tilework.runtime.cache.managers import triton_key; print(triton_key())"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == triton_key()
 

@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks import cache_stress
 from tilework import knobs
-from tilework.runtime import cache_entry
-from tilework.runtime.cache_entry import Damaged, EntryStore
-from tilework.runtime.cache_evict import entries_of, remove_stale, verify
+from tilework.runtime.cache import entry as cache_entry
+from tilework.runtime.cache.entry import Damaged, EntryStore
+from tilework.runtime.cache.evict import entries_of, remove_stale, verify
 
 FOLDER, GROUP = "ENTRY", "add.json"
 OLD = {"add.source": b"old", "add.ttir": b"old module", "add.json": b"old {}"}

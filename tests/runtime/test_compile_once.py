@@ -11,8 +11,8 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.errors import CompilationError
-from tilework.runtime import key_locks
-from tilework.runtime.key_locks import KeyLocks
+from tilework.runtime.cache import key_locks
+from tilework.runtime.cache.key_locks import KeyLocks
 
 
 @tilework.jit

@@ -40,11 +40,42 @@ class Plain:
 
 NAN, PAYLOAD = float("nan"), struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0001))[0]
 PLAIN = Plain()
-EACH = [1, True, 1.0, "1", b"1", 0, False, 0.0, -0.0, None, "None", 1 + 0j, NAN, PAYLOAD, np.float32(0.0), np.float32(-0.0)]
+EACH = [
+    1,
+    True,
+    1.0,
+    "1",
+    b"1",
+    0,
+    False,
+    0.0,
+    -0.0,
+    None,
+    "None",
+    1 + 0j,
+    NAN,
+    PAYLOAD,
+    np.float32(0.0),
+    np.float32(-0.0),
+]
 EACH += [tl.float32, "fp32", tl.int32, tl.constexpr_type(1), tl.constexpr_type("1"), np.int32(1), np.arange(2000)]
 EACH += [np.where(np.arange(2000) == 1000, 5, np.arange(2000)), Plain, PLAIN, Plain(), lambda: 1, lambda: 2, print, np]
-KINDS = [tl.constexpr, lambda x: (x,), lambda x: [x], lambda x: Pair(x, 0), lambda x: Other(x, 0), Box, lambda x: {"a": x}]
-KINDS += [lambda x: tl.tuple([x]), lambda x: {"b": x}, lambda x: (x, x), lambda x: tl.constexpr((x,)), lambda x: ((x,),)]
+KINDS = [
+    tl.constexpr,
+    lambda x: (x,),
+    lambda x: [x],
+    lambda x: Pair(x, 0),
+    lambda x: Other(x, 0),
+    Box,
+    lambda x: {"a": x},
+]
+KINDS += [
+    lambda x: tl.tuple([x]),
+    lambda x: {"b": x},
+    lambda x: (x, x),
+    lambda x: tl.constexpr((x,)),
+    lambda x: ((x,),),
+]
 
 
 def test_a_constant_has_a_text_of_its_own() -> None:
@@ -67,7 +98,15 @@ def test_an_address_is_not_used_again() -> None:
 
 def test_same_constant() -> None:
     plain = [item for item in EACH if item is not PAYLOAD and not isinstance(item, np.ndarray)]
-    for wrap in (lambda x: x, tl.constexpr, lambda x: (x, 2), lambda x: [x], lambda x: Pair(x, 1), Box, lambda x: {"a": x}):
+    for wrap in (
+        lambda x: x,
+        tl.constexpr,
+        lambda x: (x, 2),
+        lambda x: [x],
+        lambda x: Pair(x, 1),
+        Box,
+        lambda x: {"a": x},
+    ):
         for one in plain:
             assert [other for other in plain if same_constant(wrap(one), wrap(other))] == [one] or one != one
 

@@ -10,11 +10,11 @@ import pytest
 
 from tests.runtime.emulated_cuda import EmulatedCuda
 from tilework import knobs
-from tilework.backends.cpu.pipeline import device as host_device
-from tilework.backends.cuda import libcuda
-from tilework.runtime.cuda import CudaDriver
-from tilework.runtime.driver import default_driver, registered_drivers
-from tilework.runtime.host import CpuDriver
+from tilework.runtime.devices.active_driver import default_driver, registered_drivers
+from tilework.runtime.devices.cuda import CudaDriver
+from tilework.runtime.devices.host import CpuDriver
+from tilework.targets.cpu.pipeline import device as host_device
+from tilework.targets.nvidia import libcuda
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +106,9 @@ def test_structures_have_the_layout_of_the_driver() -> None:
     assert (attribute.id.offset, attribute.value.offset) == (0, 8)
 
 
-def test_a_fork_of_a_process_that_used_cuda_compiles_for_the_gpu(gpu: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fork_of_a_process_that_used_cuda_compiles_for_the_gpu(
+    gpu: EmulatedCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As torch's compile workers do; CUDA itself says there that it is not initialised."""
     monkeypatch.setattr(type(gpu), "cuDeviceGetCount", lambda self, count: 3)
     forked = [True]

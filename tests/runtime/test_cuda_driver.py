@@ -19,12 +19,12 @@ from tests.runtime.cuda_fixture import SCALE, expect_scaled, ramp, scale
 from tests.runtime.cuda_programs import TARGET, kernel_of
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import cuda_tools, knobs
-from tilework.backends.cuda import libcuda
 from tilework.compiler import compile
 from tilework.errors import OutOfResources
-from tilework.runtime import _allocation, cuda_device
-from tilework.runtime.cuda_device import DeviceArray
-from tilework.runtime.driver import driver
+from tilework.runtime.devices import _allocation, cuda_device
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.targets.nvidia import libcuda
 
 # -- 6.3 launch ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import tilework
 import tilework.language as tl
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import cuda_tools, knobs
-from tilework.runtime.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda_device import DeviceArray
 
 
 @pytest.fixture
@@ -55,7 +55,13 @@ def test_vector_add(cuda: EmulatedCuda, dtype: type, warps: int) -> None:
     a, b, out = (DeviceArray.of(array) for array in (x, y, np.zeros(1000, dtype)))
     kernel = add[(tilework.cdiv(1000, 256),)](a, b, out, 1000, BLOCK=256, num_warps=warps)
     np.testing.assert_array_equal(out.numpy(), x + y)
-    assert cuda.launches[-1].block == (32 * warps, 1, 1) and list(kernel.asm) == ["source", "ttir", "ttgir", "llir", "ptx"]
+    assert cuda.launches[-1].block == (32 * warps, 1, 1) and list(kernel.asm) == [
+        "source",
+        "ttir",
+        "ttgir",
+        "llir",
+        "ptx",
+    ]
 
 
 @pytest.mark.parametrize("yes", [False, True])

@@ -13,12 +13,12 @@ from tests.runtime.cuda_fixture import SCALE, expect_scaled, ramp, scale
 from tests.runtime.cuda_programs import TARGET, kernel_of
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import knobs
-from tilework.backends.base import GPUTarget
-from tilework.backends.cuda import libcuda
-from tilework.runtime import cuda_device
-from tilework.runtime.cuda import CudaDriver
-from tilework.runtime.cuda_device import DeviceArray
-from tilework.runtime.driver import driver
+from tilework.runtime.devices import cuda_device
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.cuda import CudaDriver
+from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.targets.base import GPUTarget
+from tilework.targets.nvidia import libcuda
 
 # -- 6.11 hooks ----------------------------------------------------------------------------------------------------
 

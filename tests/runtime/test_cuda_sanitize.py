@@ -13,9 +13,9 @@ import tilework.language as tl
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import cuda_tools, knobs
 from tilework.errors import SanitizerError, SanitizerWarning
-from tilework.interpreter.memory import AccessError
-from tilework.runtime import sanitize
-from tilework.runtime.cuda_device import DeviceArray
+from tilework.oracles.interpreter.allowed_memory import AccessError
+from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.sanitize import checked_launch as sanitize
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 HERE = Path(__file__)
@@ -177,7 +177,9 @@ def test_addresses_that_were_loaded() -> None:
     hidden, out = device(np.arange(16, dtype=np.float32)), device(np.zeros(16, np.float32))
     text = report(lambda: through_memory[(1,)](device(np.array([hidden.data_ptr()])), out))
     assert f"{HERE}:{line_of('tl.store(out + i, tl.load(p + i))')}:" in text
-    assert "(out of bounds)" in text or "which is in no array the kernel was given" in text  # as far as it is from others
+    assert (
+        "(out of bounds)" in text or "which is in no array the kernel was given" in text
+    )  # as far as it is from others
     through_memory[(1,)](device(np.array([out.data_ptr()])), out)
 
 

@@ -10,12 +10,12 @@ import pytest
 from tests.runtime import cuda_programs as programs
 from tests.runtime.cuda_programs import kernel_of
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
-from tilework.emulator.tensor_map import decode
-from tilework.runtime import cuda_tensor_map
-from tilework.runtime.cuda_device import DeviceArray
-from tilework.runtime.cuda_parameters import Parameter, parameters_of_ptx
-from tilework.runtime.driver import driver
-from tilework.runtime.host import CpuDriver
+from tilework.oracles.emulator.tensor_map import decode
+from tilework.runtime.devices import cuda_tensor_map
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda_parameters import Parameter, parameters_of_ptx
+from tilework.runtime.devices.host import CpuDriver
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 TYPES = ["u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz"]

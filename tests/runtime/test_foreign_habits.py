@@ -11,10 +11,10 @@ import tilework as tw
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import cuda_tools
-from tilework.backends import options
-from tilework.runtime.cuda_device import DeviceArray
-from tilework.runtime.driver import driver
-from tilework.runtime.specialize import specialize
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.launch.specialize import specialize
+from tilework.targets import options
 
 
 def line(out, n, s, b, wide: tl.int64, BLOCK: tl.constexpr):

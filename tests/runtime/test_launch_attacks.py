@@ -20,8 +20,8 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.runtime import host
-from tilework.runtime.driver import driver
+from tilework.runtime.devices import host
+from tilework.runtime.devices.active_driver import driver
 
 
 @tilework.jit
@@ -110,7 +110,9 @@ def test_a_grid_of_too_many_programs(device: str) -> None:
         nothing[(2**31 - 1,) * 3](1)
 
 
-@pytest.mark.parametrize("grid", [(np.int64(1),), (True,), [1], 1, (tl.constexpr(1),), lambda meta: [1], lambda meta: 1])
+@pytest.mark.parametrize(
+    "grid", [(np.int64(1),), (True,), [1], 1, (tl.constexpr(1),), lambda meta: [1], lambda meta: 1]
+)
 def test_odd_grids_that_work(grid: Any) -> None:
     for kernel in (add_one, interpreted):
         x, y = arrays()
@@ -226,7 +228,11 @@ BAD_INPUTS: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
     "a list": (lambda x: [1.0], TypeError, "failed to specialize argument of type: list"),
     "bytes": (lambda x: b"abc", TypeError, "failed to specialize argument of type: bytes"),
     "a string": (lambda x: "abc", TypeError, "failed to specialize argument of type: str"),
-    "a NumPy number that Python compares with nothing": (lambda x: np.complex64(1), TypeError, "argument of type: complex64"),
+    "a NumPy number that Python compares with nothing": (
+        lambda x: np.complex64(1),
+        TypeError,
+        "argument of type: complex64",
+    ),
     "a complex number": (lambda x: 1j, TypeError, "failed to specialize argument of type: complex"),
     "a class": (lambda x: np.float32, TypeError, "failed to specialize argument of type: type"),
     "a list in a tuple": (lambda x: ((1, [2]),), TypeError, "failed to specialize argument of type: list"),
@@ -310,7 +316,9 @@ def torch_cases(torch: Any) -> dict[str, tuple[Callable[[], Any], Any, str]]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["sparse", "meta", "complex", "conjugated", "negated view", "zeros without memory", "freed"])
+@pytest.mark.parametrize(
+    "name", ["sparse", "meta", "complex", "conjugated", "negated view", "zeros without memory", "freed"]
+)
 def test_torch_tensor_that_cannot_be_used(name: str) -> None:
     torch = pytest.importorskip("torch")
     make, error, match = torch_cases(torch)[name]
@@ -450,7 +458,7 @@ def interrupt(*args: Any, **kwargs: Any) -> Any:
 @pytest.mark.parametrize("where", ["frontend", "stages", "storing", "loading"])
 def test_an_interrupted_compilation_is_done_again(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tilework import compiler
-    from tilework.runtime import cache_files
+    from tilework.runtime.cache import files as cache_files
 
     x, y = arrays()
     places: dict[str, tuple[Any, str]] = {

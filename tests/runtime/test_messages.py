@@ -11,7 +11,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework.errors import CompilationError, PassError
-from tilework.interpreter import InterpretedFunction
+from tilework.oracles.interpreter import InterpretedFunction
 
 ROOT = Path(tilework.__file__).parent.parent
 X, OUT = np.ones(16, np.float32), np.zeros(16, np.float32)
@@ -59,7 +59,10 @@ def leave(x, out, BLOCK: tl.constexpr):
 def assembly(x, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     v = tl.load(x + i)
-    tl.store(out + i, tl.inline_asm_elementwise("ex2.approx.f32 $0, $1;", "=f,f", [v], dtype=tl.float32, is_pure=True, pack=1))
+    tl.store(
+        out + i,
+        tl.inline_asm_elementwise("ex2.approx.f32 $0, $1;", "=f,f", [v], dtype=tl.float32, is_pure=True, pack=1),
+    )
 
 
 def shown(kernel) -> str:

@@ -15,9 +15,9 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import Config, knobs
-from tilework.runtime.autotuner import Autotuner
-from tilework.runtime.driver import driver
-from tilework.runtime.host import CpuDriver
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.host import CpuDriver
+from tilework.runtime.tuning.autotuner import Autotuner
 
 
 class InPython(Autotuner):

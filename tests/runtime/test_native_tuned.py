@@ -10,7 +10,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import Config, knobs
-from tilework.runtime import native_launch
+from tilework.runtime.launch import native_launch
 
 CALLS: list[Any] = []
 
@@ -34,7 +34,7 @@ def make(configs: list[Config], key: list[str], **options: Any) -> Any:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """How often the Python path of an autotuner was taken."""
-    from tilework.runtime.autotuner import Autotuner
+    from tilework.runtime.tuning.autotuner import Autotuner
 
     calls: list[int] = []
     run = Autotuner.run

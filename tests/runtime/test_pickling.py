@@ -13,8 +13,8 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.backends.base import GPUTarget
 from tilework.compiler import ASTSource, CompiledKernel, compile
+from tilework.targets.base import GPUTarget
 
 CUDA = GPUTarget("cuda", 90, 32)
 SCALE = tl.constexpr(3)
@@ -109,7 +109,9 @@ def test_compiled_kernels() -> None:
     x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
     kernel = scaled[(1,)](x, out, 8)
     made = pickle.loads(pickle.dumps(kernel))
-    assert made.module is None and made.function is None and made.metadata == kernel.metadata and made.hash == kernel.hash
+    assert (
+        made.module is None and made.function is None and made.metadata == kernel.metadata and made.hash == kernel.hash
+    )
     assert dict(made.asm) == dict(kernel.asm) and made.src.fn is scaled
     assert launch_in_worker(made) == (x * 3).tolist()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
@@ -119,8 +121,17 @@ def test_compiled_kernels() -> None:
 def test_the_members_of_compiled_kernels() -> None:
     """As torch takes them: everything but the metadata, which it names itself, and what a device has loaded."""
     x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
-    for kernel in (scaled[(1,)](x, out, 8), compile(ASTSource(scaled, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 8}), CUDA)):
-        state = {**kernel.__dict__, "metadata": kernel.metadata._asdict(), "module": None, "function": None, "run": None}
+    for kernel in (
+        scaled[(1,)](x, out, 8),
+        compile(ASTSource(scaled, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 8}), CUDA),
+    ):
+        state = {
+            **kernel.__dict__,
+            "metadata": kernel.metadata._asdict(),
+            "module": None,
+            "function": None,
+            "run": None,
+        }
         old = strip(scaled)
         try:
             data = pickle.dumps(state)

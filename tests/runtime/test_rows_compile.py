@@ -16,9 +16,9 @@ import tilework
 import tilework.language as tl
 from tests.runtime.fake_gpu import fake_gpu
 from tilework import knobs
-from tilework.backends.base import GPUTarget, find_backend
 from tilework.compiler import ASTSource, compile, lower
 from tilework.runtime.errors import OutOfResources
+from tilework.targets.base import GPUTarget, find_backend
 
 HOPPER, HOST = GPUTarget("cuda", 90, 32), GPUTarget("cpu", "host", 1)
 
@@ -271,7 +271,9 @@ def test_6_11_compile_hooks_get_everything(place: str, monkeypatch: pytest.Monke
     assert (before["fn"].module, before["fn"].name, before["fn"].jit_function) == (__name__, "fill", fill)
     assert before["repr"].startswith("fill[num_warps=4") and before["repr"].endswith("BLOCK: constexpr)")
     data = json.loads(before["compile"]["specialization_data"])
-    assert {"name", "signature", "constant_keys", "constant_vals", "attrs_keys", "attrs_vals", "options", "key"} <= set(data)
+    assert {"name", "signature", "constant_keys", "constant_vals", "attrs_keys", "attrs_vals", "options", "key"} <= set(
+        data
+    )
 
 
 def test_6_11_launch_hooks_run_in_order_and_out_in_reverse() -> None:

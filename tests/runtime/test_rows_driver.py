@@ -20,13 +20,15 @@ import tilework
 import tilework.language as tl
 from tests.runtime.fake_gpu import FakeDriver
 from tilework import knobs
-from tilework.backends.base import GPUTarget
 from tilework.errors import InterpreterError
-from tilework.runtime import cache_entry, cache_files, native_launch
-from tilework.runtime import driver as drivers
-from tilework.runtime.driver import DriverConfig, default_driver
-from tilework.runtime.host import CpuDriver
-from tilework.runtime.wrappers import MockTensor, TensorWrapper, reinterpret
+from tilework.runtime.cache import entry as cache_entry
+from tilework.runtime.cache import files as cache_files
+from tilework.runtime.devices import active_driver as drivers
+from tilework.runtime.devices.active_driver import DriverConfig, default_driver
+from tilework.runtime.devices.host import CpuDriver
+from tilework.runtime.launch import native_launch
+from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
+from tilework.targets.base import GPUTarget
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -301,7 +303,9 @@ def test_6_17_the_driver_is_made_at_first_use() -> None:
 
 
 def test_6_17_importing_makes_no_driver() -> None:
-    script = "import tilework; d = tilework.runtime.driver; assert (d._active, d._default) == (None, None)"
+    script = (
+        "import tilework; d = tilework.runtime.devices.active_driver; assert (d._active, d._default) == (None, None)"
+    )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=120)
 
 
@@ -310,7 +314,7 @@ def usable(name: str, is_usable: bool = True) -> Any:
 
 
 def test_6_17_no_usable_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["tilework.runtime.driver"]
+    module = sys.modules["tilework.runtime.devices.active_driver"]
     monkeypatch.setattr(module, "registered_drivers", list)
     with pytest.raises(RuntimeError, match=r"^0 active drivers"):
         default_driver()
@@ -346,7 +350,7 @@ def test_6_17_the_host_as_a_device() -> None:
     assert not buffer.any() and host.get_benchmarker() is tilework.testing.do_bench
     names = "max_shared_mem max_num_regs multiprocessor_count warpSize sm_clock_rate mem_clock_rate mem_bus_width"
     assert set(host.utils.get_device_properties(0)) == set(names.split())
-    assert drivers is tilework.runtime.driver
+    assert drivers is tilework.runtime.devices.active_driver
 
 
 def test_6_17_mock_tensor() -> None:
@@ -358,7 +362,13 @@ def test_6_17_mock_tensor() -> None:
 def test_6_17_reinterpret_numpy() -> None:
     base = np.array([[1.0, 2.0], [3.0, 4.0]], "f4")
     view = reinterpret(base, tl.int32)
-    assert (view.dtype, view.shape, view.stride(), view.stride(0), view.element_size()) == (tl.int32, (2, 2), (2, 1), 2, 4)
+    assert (view.dtype, view.shape, view.stride(), view.stride(0), view.element_size()) == (
+        tl.int32,
+        (2, 2),
+        (2, 1),
+        2,
+        4,
+    )
     assert view.base is base and view.data_ptr() == base.ctypes.data and view.cpu().base is base
     twin = view.clone()
     assert twin.base is not base and (twin.base == base).all()

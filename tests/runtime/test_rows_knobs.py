@@ -12,8 +12,8 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.backends.base import GPUTarget
 from tilework.compiler import ASTSource, compile, lower
+from tilework.targets.base import GPUTarget
 
 HOPPER = GPUTarget("cuda", 90, 32)
 
@@ -205,10 +205,18 @@ def test_6_14_reproducers_can_be_run(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("TRITON_REPRODUCER_PATH", str(tmp_path / "crash"))
     stages = lower(source(), HOPPER, ["ttir", "ttgir", "llir"])
     monkeypatch.delenv("TRITON_REPRODUCER_PATH")
-    texts = {tag: (tmp_path / f"crash.{tag}.repro.mlir").read_text() for tag in ("make_ttir", "make_ttgir", "make_llir")}
-    named = {"make_ttir": "triton-combine", "make_ttgir": "tritongpu-coalesce", "make_llir": "convert-triton-gpu-to-llvm"}
+    texts = {
+        tag: (tmp_path / f"crash.{tag}.repro.mlir").read_text() for tag in ("make_ttir", "make_ttgir", "make_llir")
+    }
+    named = {
+        "make_ttir": "triton-combine",
+        "make_ttgir": "tritongpu-coalesce",
+        "make_llir": "convert-triton-gpu-to-llvm",
+    }
     for tag, text in texts.items():
-        (pipeline,) = re.findall(r'mlir_reproducer: {\n      pipeline: "builtin.module\(any\((.*)\)\)",$', text, re.MULTILINE)
+        (pipeline,) = re.findall(
+            r'mlir_reproducer: {\n      pipeline: "builtin.module\(any\((.*)\)\)",$', text, re.MULTILINE
+        )
         assert named[tag] in pipeline
     for stage in ("ttir", "ttgir"):
         command = texts[f"make_{stage}"].splitlines()[0].removeprefix("// tilework ").split()

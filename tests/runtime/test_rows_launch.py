@@ -14,10 +14,10 @@ import tilework.language as tl
 from tests.runtime.fake_gpu import STREAM, fake_gpu
 from tests.runtime.modules import load_module
 from tilework import knobs
-from tilework.backends.base import GPUTarget
-from tilework.interpreter import InterpretedFunction
-from tilework.runtime.driver import driver
-from tilework.runtime.jit import create_function_from_signature
+from tilework.oracles.interpreter import InterpretedFunction
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.jit import create_function_from_signature
+from tilework.targets.base import GPUTarget
 
 
 @tilework.jit
@@ -75,7 +75,7 @@ def test_6_1_noinline_makes_a_real_function() -> None:
     def calls(p):
         tl.store(p, helper(tl.load(p)))
 
-    assert 'attributes {noinline = true}' in calls.warmup(np.zeros(1, "i4"), grid=(1,)).asm["source"]
+    assert "attributes {noinline = true}" in calls.warmup(np.zeros(1, "i4"), grid=(1,)).asm["source"]
 
 
 @pytest.mark.parametrize("which", [["n"], [1], (1,), ("n",)])
@@ -111,9 +111,7 @@ ATTRIBUTES = (
     " noinline debug module __name__ __qualname__ __doc__ __globals__ pre_run_hooks launch_metadata do_not_specialize version"
     " run warmup preload add_pre_run_hook parse get_capture_scope repr _unsafe_update_src create_binder _pack_args"
 )
-PARAMETER_ATTRIBUTES = (
-    "name num annotation annotation_type is_constexpr is_const do_not_specialize has_default default"
-)
+PARAMETER_ATTRIBUTES = "name num annotation annotation_type is_constexpr is_const do_not_specialize has_default default"
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES.split())
@@ -158,7 +156,9 @@ def test_6_2_const_pointer_is_read_only(tmp_path: Path) -> None:
         module.k[(1,)](np.zeros(1, "f4"), np.zeros(1, "f4"))
 
 
-@pytest.mark.parametrize("note", ["bool", "int", "float", "object", "'torch.Tensor'", "list[int]", "None", "'not python'"])
+@pytest.mark.parametrize(
+    "note", ["bool", "int", "float", "object", "'torch.Tensor'", "list[int]", "None", "'not python'"]
+)
 def test_6_2_annotations_are_never_evaluated_in_the_kernel(note: str, tmp_path: Path) -> None:
     name = f"note_{abs(hash(note))}"
     module = load_module(tmp_path, f"@tilework.jit\ndef k(p, x: {note}):\n    tl.store(p, x)\n", name)

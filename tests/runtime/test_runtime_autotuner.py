@@ -14,10 +14,11 @@ from tuning_kernels import add_one
 
 from tilework import knobs
 from tilework.errors import CompileTimeAssertionFailure, OutOfResources
-from tilework.runtime import autotuner, compile_workers
-from tilework.runtime.autotuner import Autotuner, Config, autotune, heuristics
 from tilework.runtime.errors import AutotunerError, PTXASError
-from tilework.runtime.jit import KernelInterface, jit, reinterpret
+from tilework.runtime.launch.jit import KernelInterface, jit, reinterpret
+from tilework.runtime.tuning import autotuner
+from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics
+from tilework.runtime.workers import compile_workers
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 

@@ -15,10 +15,10 @@ import pytest
 
 import tilework.language as tl
 from tilework import testing
-from tilework.backends.base import GPUTarget
-from tilework.runtime import perf_report as reports
-from tilework.runtime.benchmark import quantile
-from tilework.runtime.driver import driver
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.tuning import perf_report as reports
+from tilework.runtime.tuning.benchmark import quantile
+from tilework.targets.base import GPUTarget
 
 
 class FakeDevice:

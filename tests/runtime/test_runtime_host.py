@@ -16,15 +16,16 @@ import pytest
 
 import tilework
 from tilework import knobs
-from tilework.backends.base import GPUTarget
-from tilework.backends.cpu import driver, pool
-from tilework.backends.cpu.interface import Interface, work_function
-from tilework.backends.cpu.library import NativeKernel, load
-from tilework.backends.cpu.pipeline import object_code
 from tilework.compiler import IRSource, compile, lower
 from tilework.errors import TritonError
-from tilework.runtime.pack import bfloat16_bits, packer
-from tilework.runtime.wrappers import TensorWrapper
+from tilework.runtime.launch.pack import bfloat16_bits, packer
+from tilework.runtime.launch.wrappers import TensorWrapper
+from tilework.targets.base import GPUTarget
+from tilework.targets.cpu.pipeline import object_code
+from tilework.targets.cpu.run import pool
+from tilework.targets.cpu.run import run_grid as driver
+from tilework.targets.cpu.run.interface import Interface, work_function
+from tilework.targets.cpu.run.library import NativeKernel, load
 
 CPU = GPUTarget("cpu", "host", 1)
 FAULTY = 123456789
@@ -138,7 +139,7 @@ def test_a_forked_child_starts_its_own_threads() -> None:
         import os, struct, sys
         import numpy as np
         from tests.runtime import test_runtime_host as host
-        from tilework.backends.cpu.library import load
+        from tilework.targets.cpu.run.library import load
         kernel = load(host.object_code(host.TEXT), "count")
         out = np.zeros(1000, "i4")
         host.run(kernel, out, (1000, 1, 1), shared=True)
@@ -149,7 +150,9 @@ def test_a_forked_child_starts_its_own_threads() -> None:
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
     root = Path(tilework.__file__).parent.parent
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)], cwd=root, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)], cwd=root, timeout=60, check=False
+    )
     assert done.returncode == 0
 
 

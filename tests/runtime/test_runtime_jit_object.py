@@ -11,8 +11,8 @@ import tilework
 import tilework.language as tl
 from tests.runtime.modules import load_module
 from tilework import knobs
-from tilework.backends.base import GPUTarget
 from tilework.compiler import ASTSource, compile
+from tilework.targets.base import GPUTarget
 
 CUDA = GPUTarget("cuda", 90, 32)
 
@@ -126,7 +126,9 @@ def test_combine_functions_count(tmp_path: Path) -> None:
 
 
 def test_globals_are_recorded(tmp_path: Path) -> None:
-    module = load_module(tmp_path, "C = tl.constexpr(3)\nT = tl.float32\n@tilework.jit\ndef k(p):\n    tl.store(p, C)\n    x = T\n")
+    module = load_module(
+        tmp_path, "C = tl.constexpr(3)\nT = tl.float32\n@tilework.jit\ndef k(p):\n    tl.store(p, C)\n    x = T\n"
+    )
     assert sorted(name for name, _ in module.k.used_global_vals) == ["C", "T"]
 
 

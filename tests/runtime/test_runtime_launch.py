@@ -196,7 +196,10 @@ def test_changed_globals_stop_the_launch() -> None:
     global SCALE
     SCALE = tl.constexpr(43)
     try:
-        with pytest.raises(RuntimeError, match=r"SCALE has changed since we compiled this kernel, from constexpr\[42\] to constexpr\[43\]"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"SCALE has changed since we compiled this kernel, from constexpr\[42\] to constexpr\[43\]",
+        ):
             scaled[(1,)](out)
     finally:
         SCALE = tl.constexpr(42)
@@ -355,7 +358,9 @@ def test_launchers_are_called_as_tritons() -> None:
     kernel._init_handles()
     seen: list[Any] = []
     enter, leave = knobs.HookChain(), knobs.HookChain(reversed=True)
-    launch = lambda grid: kernel.run(*grid, 0, kernel.function, kernel.packed_metadata, "facts", enter, leave, p, 1.5, 40, 16)  # noqa: E731
+    launch = lambda grid: kernel.run(
+        *grid, 0, kernel.function, kernel.packed_metadata, "facts", enter, leave, p, 1.5, 40, 16
+    )  # noqa: E731
     launch((2, 1, 1))
     assert p.tolist() == [1.5] * 32 + [0] * 8
     enter.add(lambda facts: seen.append(("enter", facts)))

@@ -15,10 +15,10 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.backends.cpu import launcher, launcher_layout
-from tilework.runtime import native_launch
-from tilework.runtime.driver import driver
-from tilework.runtime.host import CpuDriver
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.host import CpuDriver
+from tilework.runtime.launch import native_launch
+from tilework.targets.cpu.run import launcher, launcher_layout
 
 SCALE = tl.constexpr(3)
 
@@ -313,7 +313,7 @@ def test_torch_tensors() -> None:
 
 def test_tensor_members_are_where_they_were_found() -> None:
     torch = pytest.importorskip("torch")
-    from tilework.runtime.tensor_places import tensor_facts
+    from tilework.runtime.launch.tensor_places import tensor_facts
 
     plain = tensor_facts(torch.zeros(3))
     assert plain is not None, "this torch keeps dtype and device elsewhere"

@@ -15,10 +15,10 @@ from tests.runtime.fake_gpu import STREAM, Buffer, fake_gpu
 from tests.runtime.test_runtime_host import CPU, TEXT
 from tilework import knobs
 from tilework.compiler import compile
-from tilework.runtime import _allocation
-from tilework.runtime._allocation import NullAllocator, set_allocator, set_profile_allocator
-from tilework.runtime.host import NativeLauncher
-from tilework.runtime.launcher import Launcher
+from tilework.runtime.devices import _allocation
+from tilework.runtime.devices._allocation import NullAllocator, set_allocator, set_profile_allocator
+from tilework.runtime.devices.host import NativeLauncher
+from tilework.runtime.launch.launcher import Launcher
 
 
 @tilework.jit
@@ -51,7 +51,11 @@ def test_size_is_bytes_per_program_times_grid_times_ctas(tmp_path: Path) -> None
         touch[(3, 2)](x, 5)
         touch[(3, 2)](x, 5)
         touch[(4,)](x, 5, num_ctas=2)
-    assert [(b.size, b.alignment, b.stream) for b in given] == [(768, 64, STREAM), (768, 64, STREAM), (1024, 64, STREAM)]
+    assert [(b.size, b.alignment, b.stream) for b in given] == [
+        (768, 64, STREAM),
+        (768, 64, STREAM),
+        (1024, 64, STREAM),
+    ]
     assert [launch.scratch for launch in gpu.launches] == [(buffer, None) for buffer in given]
     assert [launch.grid for launch in gpu.launches] == [(3, 2, 1), (3, 2, 1), (4, 1, 1)]
 

@@ -9,7 +9,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.runtime.specialize import mangle_type, native_specialize_impl, parse_attr, specialize
+from tilework.runtime.launch.specialize import mangle_type, native_specialize_impl, parse_attr, specialize
 
 
 def aligned(dtype: object, offset: int = 0) -> np.ndarray:

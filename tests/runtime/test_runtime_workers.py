@@ -18,15 +18,15 @@ import tuning_kernels
 from tuning_kernels import add_one, broken, fragile, talkative
 
 from tilework import knobs
-from tilework.backends.base import GPUTarget
 from tilework.errors import CompilationError
-from tilework.runtime import compile_workers
-from tilework.runtime.autotuner import Config, autotune, heuristics
-from tilework.runtime.compile_requests import find_kernel, request_for, settings
-from tilework.runtime.compile_workers import CompilerDied, compile_candidates, the_pool
-from tilework.runtime.driver import driver
-from tilework.runtime.jit import jit
-from tilework.runtime.module_slice import slice_for
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.jit import jit
+from tilework.runtime.tuning.autotuner import Config, autotune, heuristics
+from tilework.runtime.workers import compile_workers
+from tilework.runtime.workers.compile_requests import find_kernel, request_for, settings
+from tilework.runtime.workers.compile_workers import CompilerDied, compile_candidates, the_pool
+from tilework.runtime.workers.module_slice import slice_for
+from tilework.targets.base import GPUTarget
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -217,8 +217,8 @@ SCRIPT = """
 import sys
 import numpy as np
 import tilework.language as tl
-from tilework.runtime.autotuner import Config, autotune
-from tilework.runtime.jit import jit
+from tilework.runtime.tuning.autotuner import Config, autotune
+from tilework.runtime.launch.jit import jit
 
 print("the script runs")
 SCALE = tl.constexpr(3)
@@ -231,7 +231,7 @@ def scale(x, n, BLOCK: tl.constexpr):
 
 x = np.ones(32, np.float32)
 scale[lambda meta: (2,)](x, 32)
-from tilework.runtime.compile_workers import the_pool
+from tilework.runtime.workers.compile_workers import the_pool
 print("workers", *(worker.process.pid for worker in the_pool().idle), flush=True)
 """
 

@@ -16,10 +16,10 @@ import tilework
 import tilework.language as tl
 from tests.runtime.fake_gpu import fake_gpu
 from tilework import knobs
-from tilework.backends.base import GPUTarget
 from tilework.compiler import ASTSource, compile, lower
 from tilework.errors import OutOfResources
-from tilework.runtime.specialization import decode, encode
+from tilework.runtime.launch.specialization import decode, encode
+from tilework.targets.base import GPUTarget
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 AMPERE, HOPPER = GPUTarget("cuda", 80, 32), GPUTarget("cuda", 90, 32)

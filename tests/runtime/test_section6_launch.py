@@ -18,7 +18,7 @@ import tilework.language as tl
 from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.compiler import ASTSource
-from tilework.runtime.specialize import mangle_type, native_specialize_impl, specialize
+from tilework.runtime.launch.specialize import mangle_type, native_specialize_impl, specialize
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 
@@ -130,7 +130,7 @@ def test_6_1_lines(tmp_path: Path) -> None:
     lines = (tmp_path / "lines.py").read_text().splitlines(keepends=True)
     start = kernel.starting_line_number
     assert lines[start - 1 :] == kernel.raw_src and kernel.raw_src[0] == "@tilework.jit(\n"
-    path, number = tilework.runtime.jit.get_jit_fn_file_line(kernel)
+    path, number = tilework.runtime.launch.jit.get_jit_fn_file_line(kernel)
     assert (
         path == str(tmp_path / "lines.py") and lines[number - 1] == "def k(p):\n" and kernel.src.startswith("def k(p):")
     )
@@ -366,7 +366,10 @@ def test_6_6_cells_of_a_notebook_have_no_file(tmp_path: Path) -> None:
     """Their names differ in every process, their kernels do not."""
     keys = set()
     for process in ("1", "2"):
-        text, file = "@tilework.jit\ndef k(p):\n    tl.store(p, 1)\n", str(tmp_path / f"ipykernel_{process}" / "12345.py")
+        text, file = (
+            "@tilework.jit\ndef k(p):\n    tl.store(p, 1)\n",
+            str(tmp_path / f"ipykernel_{process}" / "12345.py"),
+        )
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         scope: dict[str, Any] = {"tilework": tilework, "tl": tl}
         exec(compile(text, file, "exec"), scope)

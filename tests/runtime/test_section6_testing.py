@@ -14,8 +14,8 @@ import pytest
 
 from tests.runtime.test_runtime_benchmark import FakeDevice, calls_of, measure, sizes
 from tilework import testing
-from tilework.runtime import perf_report as reports
-from tilework.runtime.driver import driver
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.tuning import perf_report as reports
 
 
 @pytest.fixture

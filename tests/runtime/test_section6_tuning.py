@@ -12,10 +12,11 @@ from tests.runtime.test_runtime_autotuner import TIMES, Clock, Recorder, Timer, 
 from tests.runtime.tuning_kernels import add_one
 from tilework import knobs
 from tilework.errors import OutOfResources
-from tilework.runtime import compile_workers, tuning_results
-from tilework.runtime.autotuner import Autotuner, Config, autotune, heuristics
-from tilework.runtime.driver import driver
-from tilework.runtime.jit import jit
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.jit import jit
+from tilework.runtime.tuning import results as tuning_results
+from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics
+from tilework.runtime.workers import compile_workers
 
 
 @pytest.fixture(autouse=True)

@@ -17,9 +17,9 @@ import tilework
 import tilework.language as tl
 from tests.pipeline import slow_kernels
 from tilework import knobs
-from tilework.backends import base, plugins
-from tilework.backends.base import GPUTarget
 from tilework.compiler import ASTSource, compile, lower
+from tilework.targets import base, plugins
+from tilework.targets.base import GPUTarget
 from tilework.tools.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -88,7 +88,7 @@ def test_6_14_the_list_is_the_specifications() -> None:
 @pytest.mark.parametrize("name", LISTED)
 def test_6_14_each_listed_variable_is_another_cache_entry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts that mean nothing to the variable will do: the key does not know what they mean."""
-    from tilework.runtime.cache import get_cache_key
+    from tilework.runtime.cache.managers import get_cache_key
 
     backend = base.find_backend(HOPPER)
 
@@ -213,8 +213,8 @@ def test_6_14_diagnostics_of_a_pass_that_fails(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """What was said before is shown, and listening ends."""
+    from tilework.transforms.remarks import is_heard
     from tilework.transforms.ttg import prefetch
-    from tilework.transforms.ttg.remarks import is_heard
 
     def fail(self: Any, ctx: Any, op: Any) -> None:
         raise ZeroDivisionError
@@ -234,7 +234,9 @@ def test_6_14_diagnostics_of_the_command(
     command = ["opt", str(file), "-p", passes, "-o", str(tmp_path / "out")]
     assert main(command) == 0 and capfd.readouterr().err == ""
     printed = said("remarks,operations", lambda: main(command), monkeypatch, capfd)
-    assert ": remark: MMA version 3 acceleration not applied" in printed and ": note: see current operation: " in printed
+    assert (
+        ": remark: MMA version 3 acceleration not applied" in printed and ": note: see current operation: " in printed
+    )
 
 
 # -- other variables without a knob --------------------------------------------------------------------------------
@@ -343,7 +345,7 @@ def test_6_14_a_knob_that_stays_here_has_its_effect(monkeypatch: pytest.MonkeyPa
     assert dict(os.environ) == before
 
 
-@pytest.mark.parametrize("name", ["CacheManager", "no.module:Thing", "tilework.runtime.cache:triton_key"])
+@pytest.mark.parametrize("name", ["CacheManager", "no.module:Thing", "tilework.runtime.cache.managers:triton_key"])
 def test_6_14_a_bad_cache_manager_stops_the_launch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_MANAGER", name)
     with pytest.raises(RuntimeError, match="TRITON_CACHE_MANAGER"):

@@ -24,7 +24,11 @@ def test_every_form_is_the_same_kernel() -> None:
         ASTSource(scale, {0: "*fp32", 1: "*fp32", 2: "i32", 3: "i32", 4: "constexpr"}, constants={4: 64}),
     ]
     for source in old:
-        assert source.signature == today.signature and source.constants == today.constants and source.hash() == today.hash()
+        assert (
+            source.signature == today.signature
+            and source.constants == today.constants
+            and source.hash() == today.hash()
+        )
 
 
 def test_wrong_forms() -> None:

@@ -85,10 +85,12 @@ def test_names_exist(module: str) -> None:
 
 
 def test_the_driver_is_an_object_even_after_its_module_was_imported() -> None:
-    import_module("tilework.runtime.driver")
+    import_module("tilework.runtime.devices.active_driver")
     for name in ("default", "set_active", "reset_active", "_active", "_default"):
-        assert hasattr(type(tilework.runtime.driver), name) or name in vars(tilework.runtime.driver)
-    assert isinstance(type(tilework.runtime.driver).active, property)
+        assert hasattr(type(tilework.runtime.devices.active_driver), name) or name in vars(
+            tilework.runtime.devices.active_driver
+        )
+    assert isinstance(type(tilework.runtime.devices.active_driver).active, property)
 
 
 def test_as_triton_is_a_function_and_a_module() -> None:

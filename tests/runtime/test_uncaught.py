@@ -70,7 +70,10 @@ def test_everything_is_shown_when_asked_for(tmp_path: Path) -> None:
 
 
 def test_other_errors_are_as_ever(tmp_path: Path) -> None:
-    shown = stderr_of(tmp_path, "kernel[(1,)](type('Bad', (), {'data_ptr': lambda self: 1 + None, 'dtype': 'float32'})(), 16, BLOCK=16)")
+    shown = stderr_of(
+        tmp_path,
+        "kernel[(1,)](type('Bad', (), {'data_ptr': lambda self: 1 + None, 'dtype': 'float32'})(), 16, BLOCK=16)",
+    )
     assert "TypeError: unsupported operand" in shown and str(ROOT / "tilework") in shown
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 
 import tilework.language as tl
-from tilework.runtime.jit import jit
+from tilework.runtime.launch.jit import jit
 
 print("importing tuning_kernels")  # must not disturb the conversation with workers
 
@@ -14,7 +14,7 @@ GLOBAL = tl.constexpr(1)
 @tl.core.builtin
 def crash_in_workers(value, _semantic=None):
     """Kills a compiler that runs in another process than the tests."""
-    if "tilework.runtime.compile_worker" in sys.modules:
+    if "tilework.runtime.workers.compile_worker" in sys.modules:
         os.abort()
     return value
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.backends.cuda_tools import needs_ptxas
+from tests.targets.cuda_tools import needs_ptxas
 from tilework.triton.tools.compile import CompileArgs, compile_kernel
 from tilework.triton.tools.link import HeaderParser, LinkerError, main
 
@@ -108,7 +108,8 @@ def library(folder: Path, sources: list[Path]) -> Any:
         [
             "gcc",
             "-shared",
-            "-fPIC", "-Wl,-Bsymbolic",
+            "-fPIC",
+            "-Wl,-Bsymbolic",
             "-Wall",
             "-Werror=implicit-function-declaration",
             f"-I{folder}",

@@ -16,14 +16,44 @@ def test_it_runs_a_kernel_and_saves_its_result(tmp_path: Path, capsys: pytest.Ca
     source, out = tmp_path / "x.npy", tmp_path / "out.npy"
     x = np.arange(256, dtype=np.int32)[::-1].copy()
     np.save(source, x)
-    options = ["--kernel", "doubling_scan", "--block", "256", "--arg", f"i32:256:{source}", "--arg", "i32:16x16", "--dump", f"1={out}", "--dump", "0"]
+    options = [
+        "--kernel",
+        "doubling_scan",
+        "--block",
+        "256",
+        "--arg",
+        f"i32:256:{source}",
+        "--arg",
+        "i32:16x16",
+        "--dump",
+        f"1={out}",
+        "--dump",
+        "0",
+    ]
     assert main(["emulate", SCAN, *options]) == 0
     np.testing.assert_array_equal(np.load(out).reshape(-1), np.cumsum(x))
     assert capsys.readouterr().out.startswith("argument 0: int32 256\n")
 
 
 def test_it_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["emulate", SCAN, "--kernel", "warp_scan", "--block", "64", "--arg", "f32:64:random", "--arg", "f32:64", "--counters"]) == 0
+    assert (
+        main(
+            [
+                "emulate",
+                SCAN,
+                "--kernel",
+                "warp_scan",
+                "--block",
+                "64",
+                "--arg",
+                "f32:64:random",
+                "--arg",
+                "f32:64",
+                "--counters",
+            ]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     assert "scan.cu:20" in out and out.splitlines()[-1].startswith("total")
 
@@ -52,10 +82,28 @@ def test_it_checks(capsys: pytest.CaptureFixture[str]) -> None:
         ([SCAN, "--kernel", "warp_scan", "--arg", "hex=zz"], "hex"),
         ([SCAN, "--kernel", "warp_scan", "--arg", "f32:4"], "takes 2 arguments and is given 1"),
         ([SCAN, "--kernel", "warp_scan", "--grid", "1,b"], "--grid 1,b"),
-        ([SCAN, "--kernel", "warp_scan", "--block", "4096", "--arg", "f32:4", "--arg", "f32:4"], "a block of 4096 threads"),
+        (
+            [SCAN, "--kernel", "warp_scan", "--block", "4096", "--arg", "f32:4", "--arg", "f32:4"],
+            "a block of 4096 threads",
+        ),
         ([SCAN, "--kernel", "warp_scan", "--arg", "f32:4", "--dump", "1"], "argument 1 is not an array"),
         ([SCAN, "--kernel", "warp_scan", "--arg", "f32:4", "--arg", "f32:64"], "after an allocation of 16 bytes"),
-        ([SCAN, "--kernel", "doubling_scan", "--block", "256", "--arg", "i32:256", "--arg", "i32:256", "--max-instructions", "50"], "endless"),
+        (
+            [
+                SCAN,
+                "--kernel",
+                "doubling_scan",
+                "--block",
+                "256",
+                "--arg",
+                "i32:256",
+                "--arg",
+                "i32:256",
+                "--max-instructions",
+                "50",
+            ],
+            "endless",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line(options: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

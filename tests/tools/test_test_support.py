@@ -9,7 +9,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.runtime.wrappers import TensorWrapper
+from tilework.runtime.launch.wrappers import TensorWrapper
 from tilework.tools.filecheck import MatchError, filecheck_test, run_filecheck, run_filecheck_test, run_parser
 from tilework.triton import _internal_testing as it
 from tilework.triton.backends.compiler import GPUTarget
@@ -26,7 +26,7 @@ class FakeDriver:
 @pytest.fixture
 def target(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Restores the active driver."""
-    driver = tilework.runtime.driver
+    driver = tilework.runtime.devices.active_driver
     before = driver._active
     with knobs.runtime.scope():
         knobs.runtime.interpret = False
@@ -46,7 +46,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 def test_questions_about_the_target(text: tuple, true: str, target: None) -> None:
-    tilework.runtime.driver.set_active(FakeDriver(GPUTarget(*text)))
+    tilework.runtime.devices.active_driver.set_active(FakeDriver(GPUTarget(*text)))
     questions = [name for name in vars(it) if name.startswith(("is_", "supports_"))]
     assert sorted(name for name in questions if getattr(it, name)()) == sorted(true.split())
     assert it.get_arch() == str(text[1]) and it.get_current_target() == GPUTarget(*text)

@@ -53,7 +53,10 @@ def test_options_become_fields(with_options: None) -> None:
 
 
 def test_an_unknown_pass_is_named() -> None:
-    with pytest.raises(UnknownPass, match=r"no pass is called `canonicalise`; there are: .*canonicalize, convert-triton-to-tile-loops, .*cse"):
+    with pytest.raises(
+        UnknownPass,
+        match=r"no pass is called `canonicalise`; there are: .*canonicalize, convert-triton-to-tile-loops, .*cse",
+    ):
         parse_pipeline("canonicalise")
 
 

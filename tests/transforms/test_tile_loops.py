@@ -11,12 +11,12 @@ from tests.drawn.kernels import draw_kernel
 from tests.drawn.run import capability, compile_drawn
 from tests.pipeline.compiled import CASES, frontend_module, optimise
 from tilework.errors import PassError
-from tilework.evaluator import evaluate
 from tilework.ir import ttc
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.stages import StageError, check_stage
 from tilework.ir.verify import verify
+from tilework.oracles.evaluator import evaluate
 from tilework.tools.check_each import check_each
 from tilework.transforms.pipelines import ttc_pipeline, ttir_pipeline
 from tilework.transforms.registry import make_pass, run_pipeline

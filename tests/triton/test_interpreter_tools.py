@@ -7,7 +7,7 @@ import pytest
 
 import tilework.language as tl
 from tilework import jit
-from tilework.interpreter.function import InterpretedFunction, Interpreter
+from tilework.oracles.interpreter.function import InterpretedFunction, Interpreter
 from tilework.triton.runtime import interpreter as names
 
 
@@ -36,7 +36,13 @@ def launch():
 def test_the_names_of_triton():
     for name in (*names.__all__, "_implicit_cvt", "_patch_lang", "RESERVED_KWS", "_LangPatchScope", "_unwrap_tensor"):
         assert hasattr(names, name), name
-    assert list(inspect.signature(names.GridExecutor.__init__).parameters) == ["self", "fn", "arg_names", "grid", "pre_run_hooks"]
+    assert list(inspect.signature(names.GridExecutor.__init__).parameters) == [
+        "self",
+        "fn",
+        "arg_names",
+        "grid",
+        "pre_run_hooks",
+    ]
     assert "num_warps" in names.RESERVED_KWS
     made = jit(double, interpret=True)
     assert made.rewrite() is names.InterpretedFunction.rewritten_fn[double]
@@ -55,7 +61,17 @@ def test_operations_go_through_what_a_tool_put_there(monkeypatch):
 
         monkeypatch.setattr(names.interpreter_builder, name, call, raising=False)
 
-    for name in ("masked_load", "masked_store", "fadd", "fmul", "exp", "icmpSLT", "get_program_id", "addptr", "make_range"):
+    for name in (
+        "masked_load",
+        "masked_store",
+        "fadd",
+        "fmul",
+        "exp",
+        "icmpSLT",
+        "get_program_id",
+        "addptr",
+        "make_range",
+    ):
         traced(f"create_{name}")
     launch()
     counts = {name.removeprefix("create_"): len([1 for other, _ in seen if other == name]) for name, _ in seen}
@@ -71,7 +87,9 @@ def rarer(x, out):
     b = tl.gather(tl.where(a > 3, a, -a), tl.zeros((4, 4), tl.int32), 0).trans()
     c = tl.dot(a, b) + tl.reshape(tl.join(a, a), (8, 4)).reshape((4, 2, 4)).sum(1)
     old = tl.atomic_add(out + 63, 1.0)
-    tl.store(tl.advance(tl.make_block_ptr(out, (8, 8), (8, 1), (0, 0), (4, 4), (1, 0)), (2, 2)), c + old + tl.umulhi(7, 9))
+    tl.store(
+        tl.advance(tl.make_block_ptr(out, (8, 8), (8, 1), (0, 0), (4, 4), (1, 0)), (2, 2)), c + old + tl.umulhi(7, 9)
+    )
 
 
 def test_every_operation_can_be_replaced(monkeypatch):
@@ -92,7 +110,19 @@ def test_every_operation_can_be_replaced(monkeypatch):
     assert np.array_equal(plain, traced)
     assert called >= {
         *("tensor_pointer_load", "tensor_pointer_store", "fabs", "cast_impl", "fcmpOGT", "select", "gather", "trans"),
-        *("dot", "join", "reshape", "fadd", "atomic_rmw", "umulhi", "masked_load", "masked_store", "exp", "load", "store"),
+        *(
+            "dot",
+            "join",
+            "reshape",
+            "fadd",
+            "atomic_rmw",
+            "umulhi",
+            "masked_load",
+            "masked_store",
+            "exp",
+            "load",
+            "store",
+        ),
     }
 
 

@@ -15,7 +15,7 @@ from xdsl.dialects import arith, cf, scf
 from xdsl.ir import Operation, Region, SSAValue
 
 from tilework.ir import ttg, ttng
-from tilework.ir.ttg.types import is_memdesc
+from tilework.ir.ttg.memdesc_types import is_memdesc
 
 Aliases = dict[SSAValue, tuple[SSAValue, ...]]
 """The buffers of each descriptor, in program order."""

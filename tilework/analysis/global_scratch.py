@@ -79,8 +79,4 @@ def is_kernel(function: Operation) -> bool:
 
 def public_functions(module: ModuleOp) -> list[str]:
     """The names of the kernels."""
-    return [
-        name
-        for name, function in functions_of(module).items()
-        if is_kernel(function)
-    ]
+    return [name for name, function in functions_of(module).items() if is_kernel(function)]

@@ -100,7 +100,9 @@ def map_flows(slot: SSAValue, base: SSAValue) -> Iterator[tuple[SSAValue, SSAVal
 def yield_flows(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
     """From a yield to the results of the op around it and, for loops, to the next iteration."""
     parent = parent_of(op)
-    targets: list[Sequence[SSAValue]] = [parent.regions[0].blocks[0].args] if type(parent) is scf.WhileOp else [parent.results]
+    targets: list[Sequence[SSAValue]] = (
+        [parent.regions[0].blocks[0].args] if type(parent) is scf.WhileOp else [parent.results]
+    )
     if type(parent) is scf.ForOp:
         targets.append(parent.regions[0].blocks[0].args[1:])
     return [pair for values in targets for pair in zip(op.operands, values, strict=True)]

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tilework.analysis.allocation import Allocation
 from tilework.analysis.liveness import FOREVER, Interval
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.ttg.types import is_memdesc
+from tilework.ir.ttg.memdesc_types import is_memdesc
 
 Access = tuple[Interval, Operation]
 Accesses = frozenset[Access]

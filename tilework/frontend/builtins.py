@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilework.errors import CompilationError, CompileTimeAssertionFailure
-from tilework.frontend.values import describe, is_storable, unwrap
+from tilework.frontend.known_values import describe, is_storable, unwrap
 from tilework.language import core as tl
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ def call_hasattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwar
     """``hasattr`` at compile time."""
     owner, name = args[0], unwrap(args[1])
     if not isinstance(name, str):
-        raise TypeError(f"the attribute name for hasattr must be a compile-time string, not {describe(args[1]) or repr(name)}")
+        raise TypeError(
+            f"the attribute name for hasattr must be a compile-time string, not {describe(args[1]) or repr(name)}"
+        )
     return tl.constexpr(hasattr(unwrap(owner), name))
 
 
@@ -109,15 +111,15 @@ def call_getattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwar
 
     owner, name = args[0], unwrap(args[1])
     if not isinstance(name, str):
-        raise TypeError(f"the attribute name for getattr must be a compile-time string, not {describe(args[1]) or repr(name)}")
+        raise TypeError(
+            f"the attribute name for getattr must be a compile-time string, not {describe(args[1]) or repr(name)}"
+        )
     if len(args) == 3 and not hasattr(unwrap(owner), name):
         return args[2]
     return get_attribute(gen, owner, name)
 
 
-def call_extremum(
-    name: str, gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]
-) -> Any:
+def call_extremum(name: str, gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Python's min and max on compile-time values, `tl.minimum` and `tl.maximum` on run-time ones."""
     values = args[0].values if len(args) == 1 and isinstance(args[0], tl.tuple) else args
     propagate = kwargs.pop("propagate_nan", None)
@@ -153,7 +155,9 @@ def call_static_assert(gen: "FunctionGenerator", node: ast.Call, args: list[Any]
         raise TypeError("`static_assert` requires one or two positional arguments only")
     passed, message = unwrap(args[0]), unwrap(args[1]) if len(args) > 1 else ""
     if is_storable(message):
-        raise TypeError("the message of static_assert is a compile-time string\nhelp: print values with tl.static_print")
+        raise TypeError(
+            "the message of static_assert is a compile-time string\nhelp: print values with tl.static_print"
+        )
     if not isinstance(passed, bool):
         is_known = not isinstance(passed, tl.tensor)
         why = f"must be a bool, not {describe(args[0]) or repr(passed)}" if is_known else "is known at run time only"

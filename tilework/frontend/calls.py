@@ -17,10 +17,10 @@ import tilework.language as language
 from tilework.errors import CompilationError
 from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, check_arity
 from tilework.frontend.expressions import visit_elements
-from tilework.frontend.libdevice import resolve_stub
+from tilework.frontend.known_values import as_constexpr, describe, describe_type, is_storable, make_tuple, unwrap
 from tilework.frontend.misuse import wrong_argument
 from tilework.frontend.scopes import LANGUAGE, compile_time_function, is_named_tuple_class
-from tilework.frontend.values import as_constexpr, describe, describe_type, is_storable, make_tuple, unwrap
+from tilework.frontend.target_libdevice import resolve_stub
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
 from tilework.language.annotations import signature_of
@@ -138,13 +138,17 @@ def call_value(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: d
     if is_language_object(callee):
         return call_language_class(gen, callee, args, kwargs)
     if is_language_function(callee):
-        return as_constexpr(callee(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()}))
+        return as_constexpr(
+            callee(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()})
+        )
     if inspect.ismethod(callee) and is_storable(callee.__self__):
         return call_python_method(gen, callee, args, kwargs)
     if inspect.isfunction(callee) and (takes_hidden(callee) or getattr(callee, "_aggregate_method", False)):
         return call_builtin(gen, callee, args, kwargs)
     if is_python_function_of_value(callee):
-        return as_constexpr(callee(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()}))
+        return as_constexpr(
+            callee(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()})
+        )
     name = getattr(callee, "__name__", None) or describe(callee) or repr(callee)
     raise TypeError(f"{name} is not something a kernel can call\nhelp: {call_advice(callee, name)}")
 
@@ -259,7 +263,9 @@ def call_language_class(gen: "FunctionGenerator", callee: Any, args: list[Any], 
         return as_constexpr(unwrap(args[0]))
     if issubclass(callee, tl.base_value):
         raise TypeError(f"{callee.__name__} cannot be made in a kernel\nhelp: use tl.full or tl.arange")
-    return callee(*[unwrap_nested(arg, unwrap) for arg in args], **{k: unwrap_nested(v, unwrap) for k, v in kwargs.items()})
+    return callee(
+        *[unwrap_nested(arg, unwrap) for arg in args], **{k: unwrap_nested(v, unwrap) for k, v in kwargs.items()}
+    )
 
 
 def is_python_function_of_value(callee: Any) -> bool:

@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tilework.frontend.builtins import BUILTINS
-from tilework.frontend.libdevice import resolve_stub
+from tilework.frontend.known_values import as_constexpr, describe, is_aggregate, unwrap
 from tilework.frontend.scopes import compile_time_function
-from tilework.frontend.values import as_constexpr, describe, is_aggregate, unwrap
+from tilework.frontend.target_libdevice import resolve_stub
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
@@ -57,7 +57,14 @@ COMPARE: dict[type[ast.cmpop], Binary] = {
     ast.GtE: ("greater_equal", operator.ge),
 }
 
-DUNDER = {"equal": "eq", "not_equal": "ne", "less_than": "lt", "less_equal": "le", "greater_than": "gt", "greater_equal": "ge"}
+DUNDER = {
+    "equal": "eq",
+    "not_equal": "ne",
+    "less_than": "lt",
+    "less_equal": "le",
+    "greater_than": "gt",
+    "greater_equal": "ge",
+}
 
 
 @visits(ast.Constant)
@@ -123,6 +130,7 @@ def check_operand(value: Any, name: str) -> None:
 
 def apply_tuple(python: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """Concatenation and repetition of tuples."""
+
     def plain(value: Any) -> Any:
         value = unwrap(value)
         return tl.tuple([as_constexpr(item) for item in value]) if isinstance(value, list | tuple) else value
@@ -187,7 +195,11 @@ def is_member(item: Any, container: Any) -> bool:
     container = unwrap(container)
     if isinstance(container, tl.tuple):
         container = container.values
-    if isinstance(item, tl.tensor) or isinstance(container, tl.tensor) or any(isinstance(x, tl.tensor) for x in container):
+    if (
+        isinstance(item, tl.tensor)
+        or isinstance(container, tl.tensor)
+        or any(isinstance(x, tl.tensor) for x in container)
+    ):
         raise TypeError("`in` needs compile-time operands")
     return any(bool(unwrap(entry) == unwrap(item)) for entry in container)
 
@@ -301,7 +313,9 @@ def python_slice(index: Any) -> slice:
 @visits(ast.Slice)
 def visit_slice(gen: "FunctionGenerator", node: ast.Slice) -> Any:
     """``a:b:c``."""
-    parts = [gen.visit(part) if part is not None else tl.constexpr(None) for part in (node.lower, node.upper, node.step)]
+    parts = [
+        gen.visit(part) if part is not None else tl.constexpr(None) for part in (node.lower, node.upper, node.step)
+    ]
     return tl.slice(*parts)
 
 

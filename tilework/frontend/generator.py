@@ -21,17 +21,18 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Region
 
 from tilework.errors import CompilationError, UnsupportedLanguageConstruct, split_help
-from tilework.frontend import calls, control, expressions, statements  # noqa: F401  # they fill the table of visitors
+from tilework.frontend import calls, expressions, statements  # noqa: F401  # they fill the table of visitors
+from tilework.frontend import control_flow as control  # noqa: F401  # they fill the table of visitors
 from tilework.frontend.advice import python_words, with_advice
 from tilework.frontend.kernel import KernelSignature
+from tilework.frontend.known_values import describe, flatten, is_storable, unflatten, unwrap
 from tilework.frontend.mangle import Mangler, specialization
 from tilework.frontend.misuse import shortened
 from tilework.frontend.options import FrontendOptions
 from tilework.frontend.scopes import Scope
 from tilework.frontend.semantic import Semantic
-from tilework.frontend.semantic.types import ir_types
+from tilework.frontend.semantic.type_mapping import ir_types
 from tilework.frontend.statements import visit_body
-from tilework.frontend.values import describe, flatten, is_storable, unflatten, unwrap
 from tilework.frontend.visitors import VISITORS
 from tilework.ir import tt
 from tilework.ir.builder import Builder

@@ -15,7 +15,7 @@ from typing import Any
 from xdsl.ir import Attribute
 
 from tilework.errors import CompilationError
-from tilework.frontend.semantic.types import ir_types
+from tilework.frontend.semantic.type_mapping import ir_types
 from tilework.ir.types import i32, int_attr, string_attr
 from tilework.language import core as tl
 from tilework.language.function import JITFunction
@@ -100,7 +100,9 @@ def parameter_type(code: Any, path: Path, constants: Mapping[Path, Any]) -> Any:
     """The language type of a signature entry; tuples are walked, constants looked up by their path."""
     if isinstance(code, tuple):
         fields = getattr(code, "_fields", None)
-        return tl.tuple_type([parameter_type(item, (*path, index), constants) for index, item in enumerate(code)], fields)
+        return tl.tuple_type(
+            [parameter_type(item, (*path, index), constants) for index, item in enumerate(code)], fields
+        )
     if path in constants or code == "constexpr":
         return constant_type(constants.get(path))
     if not isinstance(code, str):

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import Block
 
-from tilework.frontend.scopes import Ambiguous, assigned_lines
-from tilework.frontend.statements import visit_body
-from tilework.frontend.values import (
+from tilework.frontend.known_values import (
     NUMBERS,
     aggregates_in,
     describe_type,
@@ -23,6 +21,8 @@ from tilework.frontend.values import (
     unflatten,
     unwrap,
 )
+from tilework.frontend.scopes import Ambiguous, assigned_lines
+from tilework.frontend.statements import visit_body
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator

@@ -10,7 +10,7 @@ true and useless. The user wrote an argument, so the message is about the argume
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tilework.frontend.values import describe, unwrap
+from tilework.frontend.known_values import describe, unwrap
 from tilework.language import core as tl
 from tilework.language.active import RunTimeOnly
 from tilework.language.annotations import signature_of

@@ -77,7 +77,9 @@ class Scope:
         """What to do about a name that is not defined: where it is assigned, or the most similar one."""
         lines = assigned_lines(self.tree, name, self.where, updates=False)
         if lines:
-            return f"\nit is assigned in line {lines[0]}, but not on every path to here\nhelp: give it a value before that"
+            return (
+                f"\nit is assigned in line {lines[0]}, but not on every path to here\nhelp: give it a value before that"
+            )
         if hasattr(language, name):
             return f"\nhelp: did you mean `tl.{name}`?"
         if hasattr(python, name):

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilework.frontend.expressions import apply_binary
-from tilework.frontend.values import NUMBERS, as_constexpr, describe_type, flatten, is_storable, make_tuple, unwrap
+from tilework.frontend.known_values import (
+    NUMBERS,
+    as_constexpr,
+    describe_type,
+    flatten,
+    is_storable,
+    make_tuple,
+    unwrap,
+)
 from tilework.frontend.visitors import visits
 from tilework.ir import tt
 from tilework.language import core as tl
@@ -70,12 +78,15 @@ def assign(gen: "FunctionGenerator", target: ast.expr, value: Any) -> None:
     if not isinstance(target, ast.Tuple) or any(isinstance(element, ast.Starred) for element in target.elts):
         kind = "a starred target" if isinstance(target, ast.Tuple) else type(target).__name__.lower()
         raise gen.unsupported(
-            target, f"assignment to {ast.unparse(target)} is not supported: values of a kernel cannot be changed in place ({kind})"
+            target,
+            f"assignment to {ast.unparse(target)} is not supported: values of a kernel cannot be changed in place ({kind})",
         )
     if isinstance(unwrap(value), list | tuple):
         value = make_tuple([decay(gen, as_constexpr(item)) for item in unwrap(value)], None)
     if not isinstance(value, tl.tuple):
-        raise ValueError(f"cannot unpack `{ast.unparse(target)}` from {describe_type(getattr(value, 'type', value))}: not a tuple")
+        raise ValueError(
+            f"cannot unpack `{ast.unparse(target)}` from {describe_type(getattr(value, 'type', value))}: not a tuple"
+        )
     if len(target.elts) != len(value.values):
         raise ValueError(f"cannot unpack {len(value.values)} values into {len(target.elts)} names")
     for element, item in zip(target.elts, value.values, strict=True):
@@ -103,7 +114,9 @@ def decay(gen: "FunctionGenerator", value: Any) -> Any:
 def visit_augmented_assign(gen: "FunctionGenerator", node: ast.AugAssign) -> None:
     """``x += value`` is ``x = x + value``."""
     if not isinstance(node.target, ast.Name):
-        raise gen.unsupported(node, f"augmented assignment to {ast.unparse(node.target)} is not supported, only to names")
+        raise gen.unsupported(
+            node, f"augmented assignment to {ast.unparse(node.target)} is not supported, only to names"
+        )
     outer = gen.naming
     gen.naming = node.target.id
     try:

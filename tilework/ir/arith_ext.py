@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import create_op
 from tilework.ir.tt.constraints import BOOL_LIKE, Elementwise
-from tilework.ir.tt.text import (
+from tilework.ir.tt.text_parts import (
     Attributes,
     parse_attr_dict,
     parse_operands,

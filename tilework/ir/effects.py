@@ -14,7 +14,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttc, ttg, ttng
 from tilework.ir.arith_ext import Arith
-from tilework.ir.tt.text import is_true
+from tilework.ir.tt.text_parts import is_true
 
 Ops = frozenset[type[Operation]]
 

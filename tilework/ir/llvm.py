@@ -17,7 +17,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilework.ir.create import create_op
 from tilework.ir.tt.constraints import I1
-from tilework.ir.tt.text import parse_attr_dict, parse_type, print_attr_dict, print_operands, print_type
+from tilework.ir.tt.text_parts import parse_attr_dict, parse_type, print_attr_dict, print_operands, print_type
 from tilework.ir.types import i1, int_attr
 
 

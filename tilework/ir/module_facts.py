@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.errors import PassError
-from tilework.ir.ttg.warp_specialize import WarpSpecializeOp, WarpSpecializePartitionsOp
+from tilework.ir.ttg.warp_specialize_ops import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tilework.ir.types import array_values, i32, int_attr, string_attr
 
 NUM_WARPS = "ttg.num-warps"

@@ -63,11 +63,11 @@ from tilework.ir.tt.constraints import (
     is_element,
     names,
 )
-from tilework.ir.tt.dot import DOT_DEFAULTS, ProductForm, dot_properties, verify_product
+from tilework.ir.tt.dot_ops import DOT_DEFAULTS, ProductForm, dot_properties, verify_product
 from tilework.ir.tt.forms import AssertForm, BareForm, CombineReturnForm, PrintForm
-from tilework.ir.tt.reduce import scan_properties, verify_axis, verify_combine
-from tilework.ir.tt.shape import axis_property
-from tilework.ir.tt.text import (
+from tilework.ir.tt.reduce_ops import scan_properties, verify_axis, verify_combine
+from tilework.ir.tt.shape_ops import axis_property
+from tilework.ir.tt.text_parts import (
     SEGMENTS,
     parse_attr_dict,
     parse_bracketed,

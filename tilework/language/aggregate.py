@@ -26,7 +26,13 @@ from typing import Any
 from tilework.language.annotations import annotations_of
 from tilework.language.compile_time import base_type, base_value, constexpr
 
-NOT_COPIED = ("__dict__", "__weakref__", "__annotate__", "__annotate_func__", "__annotations_cache__")  # 3.14: the last three
+NOT_COPIED = (
+    "__dict__",
+    "__weakref__",
+    "__annotate__",
+    "__annotate_func__",
+    "__annotations_cache__",
+)  # 3.14: the last three
 HIDDEN = ("_semantic", "_generator")  # passed to `__init__` only if it asks for them
 
 

@@ -190,7 +190,9 @@ def is_of_language(function: FunctionType) -> bool:
 def is_installed(function: FunctionType) -> bool:
     """Whether it is of a library: its own code counts then, but not all that it refers to."""
     folders = function.__code__.co_filename.replace(os.sep, "/").split("/")
-    return "site-packages" in folders or "dist-packages" in folders or function.__code__.co_filename.startswith(STANDARD)
+    return (
+        "site-packages" in folders or "dist-packages" in folders or function.__code__.co_filename.startswith(STANDARD)
+    )
 
 
 def names_in(code: CodeType) -> list[str]:

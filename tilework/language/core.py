@@ -19,7 +19,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from tilework.language import assembly, dots, elementwise, memory, program, reductions, shapes
+from tilework.language import assembly, dots, reductions, shapes
+from tilework.language import elementwise_builtins as elementwise
+from tilework.language import memory_builtins as memory
+from tilework.language import program_builtins as program
 from tilework.language.active import ACTIVE, RunTimeOnly
 from tilework.language.aggregate import _aggregate, _aggregate_type
 from tilework.language.compile_time import (
@@ -68,7 +71,7 @@ from tilework.language.dtypes import (
     validate_block_shape,
     void,
 )
-from tilework.language.elementwise import PropagateNan
+from tilework.language.elementwise_builtins import PropagateNan
 from tilework.language.loops import condition, range, static_range
 from tilework.language.shapes import _wrap_axis
 from tilework.language.values import tensor, tensor_descriptor

@@ -456,7 +456,10 @@ def _alias_table() -> dict[str, str]:
 
 
 type_canonicalisation_dict = _alias_table()
-DTYPE_OF_CODE: dict[str, dtype] = {CODE_OF.get(name, name): dtype(name) for name in sorted(ALL_NAMES)} | {"i1": int1, "B": int1}
+DTYPE_OF_CODE: dict[str, dtype] = {CODE_OF.get(name, name): dtype(name) for name in sorted(ALL_NAMES)} | {
+    "i1": int1,
+    "B": int1,
+}
 
 
 def canonicalize_dtype(dtype: Any) -> str:

@@ -38,7 +38,16 @@ if hasattr(os, "register_at_fork"):  # a child has no thread that would release 
 
 # what is found again from the rest, and what only this process can use
 DERIVED = frozenset(
-    {"_lines", "_tree", "_dependencies", "_definition", "_used_global_vals", "device_caches", "_globals", "_argument_globals"}
+    {
+        "_lines",
+        "_tree",
+        "_dependencies",
+        "_definition",
+        "_used_global_vals",
+        "device_caches",
+        "_globals",
+        "_argument_globals",
+    }
     | {"_compiled_as", "_bind_grid", "_hash_lock"}
 )
 
@@ -106,7 +115,9 @@ class JITCallable:
         """What another process can use."""
         for name in ("src", "def_line", "where"):  # so that the lines of the file can stay behind
             getattr(self, name)
-        return {name: value for name, value in self.__dict__.items() if name not in DERIVED and not is_method(value, self)}
+        return {
+            name: value for name, value in self.__dict__.items() if name not in DERIVED and not is_method(value, self)
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -386,7 +397,7 @@ class JITFunction(JITCallable):
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         raise RuntimeError(
             f"`{self.__name__}[grid](...)` needs a device, and this version of tilework has none yet: it compiles"
-            " kernels to TTIR (`tilework compile`) and evaluates that (`tilework.evaluator.evaluate`)"
+            " kernels to TTIR (`tilework compile`) and evaluates that (`tilework.oracles.evaluator.evaluate`)"
         )
 
     def __repr__(self) -> str:
@@ -440,7 +451,9 @@ def is_language_value(value: Any) -> bool:
     """A value that flows through a kernel as it is (an aggregate, for example)."""
     from tilework.language.core import base_value
 
-    return isinstance(value, base_value) or getattr(value, "__triton_aggregate__", False) or isinstance(value, ModuleType)
+    return (
+        isinstance(value, base_value) or getattr(value, "__triton_aggregate__", False) or isinstance(value, ModuleType)
+    )
 
 
 def jit(

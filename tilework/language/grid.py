@@ -1,7 +1,7 @@
 """How many programs a launch has along each axis, from what users write as a grid.
 
-    >>> grid_extent((4,)), grid_extent([2, 3]), grid_extent(5)
-    ((4, 1, 1), (2, 3, 1), (5, 1, 1))
+>>> grid_extent((4,)), grid_extent([2, 3]), grid_extent(5)
+((4, 1, 1), (2, 3, 1), (5, 1, 1))
 """
 
 from collections.abc import Sequence

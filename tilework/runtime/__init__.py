@@ -7,26 +7,33 @@ is first used.
 from importlib import import_module
 from typing import Any
 
-from tilework.runtime.crash import show_stack_on_crash
-from tilework.runtime.driver import driver
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.crash import show_stack_on_crash
 
 LAZY = {
-    "Autotuner": "autotuner",
-    "Config": "autotuner",
-    "Heuristics": "autotuner",
+    "Autotuner": "tuning.autotuner",
+    "Config": "tuning.autotuner",
+    "Heuristics": "tuning.autotuner",
     "InterpreterError": "errors",
-    "JITFunction": "jit",
-    "KernelInterface": "jit",
-    "MockTensor": "jit",
+    "JITFunction": "launch.jit",
+    "KernelInterface": "launch.jit",
+    "MockTensor": "launch.jit",
     "OutOfResources": "errors",
-    "RedisRemoteCacheBackend": "cache",
-    "RemoteCacheBackend": "cache",
-    "TensorWrapper": "jit",
-    "autotune": "autotuner",
-    "heuristics": "autotuner",
-    "reinterpret": "jit",
+    "RedisRemoteCacheBackend": "cache.managers",
+    "RemoteCacheBackend": "cache.managers",
+    "TensorWrapper": "launch.jit",
+    "autotune": "tuning.autotuner",
+    "heuristics": "tuning.autotuner",
+    "reinterpret": "launch.jit",
 }
-SUBMODULES = ("_allocation", "autotuner", "build", "cache", "errors", "jit")
+PLACES = {
+    "_allocation": "devices._allocation",
+    "autotuner": "tuning.autotuner",
+    "build": "devices.build",
+    "cache": "cache.managers",
+    "errors": "errors",
+    "jit": "launch.jit",
+}
 
 __all__ = ["driver"]
 
@@ -36,6 +43,6 @@ show_stack_on_crash()
 def __getattr__(name: str) -> Any:
     if name in LAZY:
         return getattr(import_module(f"{__name__}.{LAZY[name]}"), name)
-    if name in SUBMODULES:
-        return import_module(f"{__name__}.{name}")
+    if name in PLACES:
+        return import_module(f"{__name__}.{PLACES[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

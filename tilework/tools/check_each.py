@@ -12,7 +12,7 @@ none works the function is reported as not checked, with the reason.
 
     check_each(module, "tritongpu-pipeline{num-stages=3}", given={"K": 256, "a": a, "b": b}, grid=(1, 1, 1))
 
-Asynchronous copies, dots and barriers are checked on the way: see `evaluator/shared.py`. After the pass that inserts
+Asynchronous copies, dots and barriers are checked on the way: see `oracles/evaluator/shared_memory.py`. After the pass that inserts
 fences a missing one is a mistake, and after the pass that inserts barriers a missing one.
 
 Integers and pointers must agree in every bit. Floats may differ by rounding, since passes reorder sums: by `RTOL` of
@@ -28,10 +28,10 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Module
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
-from tilework.evaluator import EvaluationError, evaluate
-from tilework.evaluator.floats import FLOAT_DTYPES, memory_bytes, storage
 from tilework.ir import tt
 from tilework.ir.types import PointerType, TensorDescType, element_type, i32, i64, is_float, is_pointer, shape_of
+from tilework.oracles.evaluator import EvaluationError, evaluate
+from tilework.oracles.evaluator.floats import FLOAT_DTYPES, memory_bytes, storage
 from tilework.transforms.registry import parse_pipeline
 
 ATTEMPTS = 8

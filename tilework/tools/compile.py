@@ -25,7 +25,11 @@ class UsageError(Exception):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework compile`."""
-    parser.add_argument("source", metavar="FILE.py:KERNEL|FILE.STAGE", help="a kernel in a Python file, or the file of a stage (.ttir, .ttgir, .ttcir, .llir, .ptx)")
+    parser.add_argument(
+        "source",
+        metavar="FILE.py:KERNEL|FILE.STAGE",
+        help="a kernel in a Python file, or the file of a stage (.ttir, .ttgir, .ttcir, .llir, .ptx)",
+    )
     parser.add_argument("--signature", default="", help='types and constants, for example "*fp32:16, i32:16, 1024"')
     parser.add_argument("--target", default="cuda:90", help="cuda:80, cuda:90, cpu (default: %(default)s)")
     parser.add_argument("--num-warps", type=int, default=4)
@@ -51,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
 
 def compile_and_write(args: argparse.Namespace) -> int:
     """Find the source, lower it, write the stages."""
-    from tilework.backends.base import GPUTarget
     from tilework.compiler import ASTSource, IRSource, lower
+    from tilework.targets.base import GPUTarget
 
     target = GPUTarget.parse(args.target)
     if args.num_warps < 1 or args.num_warps & (args.num_warps - 1):
@@ -124,7 +128,9 @@ def parse_signature(fn: JITFunction, text: str) -> tuple[dict[str, str], dict[st
     constants: dict[str, Any] = {}
     attrs: dict[tuple[int, ...], Any] = {}
     for index, (param, entry) in enumerate(zip(fn.params, entries, strict=False)):
-        code, _, fact = entry.rpartition(":") if entry.rsplit(":", 1)[-1].strip().isdecimal() and ":" in entry else (entry, "", "")
+        code, _, fact = (
+            entry.rpartition(":") if entry.rsplit(":", 1)[-1].strip().isdecimal() and ":" in entry else (entry, "", "")
+        )
         code = code.strip() if fact else entry
         if param.is_constexpr or not is_type_code(code):
             signature[param.name] = "constexpr"

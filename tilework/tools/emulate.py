@@ -19,12 +19,16 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilework.emulator.device import Device, LoadedFunction
-from tilework.emulator.findings import CheckFailed
-from tilework.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.device import Device, LoadedFunction
+from tilework.oracles.emulator.findings import CheckFailed
+from tilework.oracles.emulator.syntax import EmulatorError
 
 TYPES: dict[str, Any] = {
-    **{f"{kind}{bits}": np.dtype(f"{letter}{bits // 8}") for kind, letter in (("i", "i"), ("s", "i"), ("u", "u")) for bits in (8, 16, 32, 64)},
+    **{
+        f"{kind}{bits}": np.dtype(f"{letter}{bits // 8}")
+        for kind, letter in (("i", "i"), ("s", "i"), ("u", "u"))
+        for bits in (8, 16, 32, 64)
+    },
     **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "fp8e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
@@ -43,12 +47,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernel", help="which kernel; not needed if the file has one")
     parser.add_argument("--grid", default="1", help="blocks: 2,1,1")
     parser.add_argument("--block", default="32", help="threads of a block: 128 or 16,8")
-    parser.add_argument("--arg", dest="args", action="append", default=[], metavar="ARG", help="f32:1024:random, i32=5, hex=00ff; in order")
+    parser.add_argument(
+        "--arg",
+        dest="args",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="f32:1024:random, i32=5, hex=00ff; in order",
+    )
     parser.add_argument("--shared", type=int, default=0, help="bytes of dynamic shared memory")
-    parser.add_argument("--counters", action="store_true", help="count instructions, sectors, bank conflicts, by source line")
+    parser.add_argument(
+        "--counters", action="store_true", help="count instructions, sectors, bank conflicts, by source line"
+    )
     parser.add_argument("--check", action="store_true", help="look for races, uninitialised reads, missing waits")
     parser.add_argument("--seed", type=int, default=0, help="of random arrays and of the order of warps")
-    parser.add_argument("--dump", action="append", default=[], metavar="N[=FILE]", help="print argument N afterwards, or save it")
+    parser.add_argument(
+        "--dump", action="append", default=[], metavar="N[=FILE]", help="print argument N afterwards, or save it"
+    )
     parser.add_argument("--max-instructions", type=int, help="of a block, after which it is taken to be endless")
 
 
@@ -68,12 +83,20 @@ def run(args: argparse.Namespace) -> int:
 def emulate(args: argparse.Namespace) -> None:
     random = np.random.default_rng(args.seed)
     limit = {"max_instructions": args.max_instructions} if args.max_instructions is not None else {}
-    device = Device(check=args.check, seed=args.seed, counters=args.counters, output=lambda text: print(text, end=""), **limit)
+    device = Device(
+        check=args.check, seed=args.seed, counters=args.counters, output=lambda text: print(text, end=""), **limit
+    )
     kernel = choose(device, Path(args.file), args.kernel)
     given = [argument(text, random) for text in args.args]
     dumps = [dump(text, given) for text in args.dump]
     places = {number: device.upload(value) for number, value in enumerate(given) if is_array(value)}
-    device.launch(kernel, sizes(args.grid, "--grid"), sizes(args.block, "--block"), [places.get(n, value) for n, value in enumerate(given)], args.shared)
+    device.launch(
+        kernel,
+        sizes(args.grid, "--grid"),
+        sizes(args.block, "--block"),
+        [places.get(n, value) for n, value in enumerate(given)],
+        args.shared,
+    )
     for number, file in dumps:
         show(number, device.download(places[number], given[number]), file)
     if device.counters is not None:
@@ -90,7 +113,10 @@ def choose(device: Device, file: Path, name: str | None) -> LoadedFunction:
     module = device.load(text)
     kernels = module.ptx.kernels
     if name is None and len(kernels) != 1:
-        raise UsageError(f"{file} has {len(kernels)} kernels; choose one with --kernel" + (f": {', '.join(kernels)}" if kernels else ""))
+        raise UsageError(
+            f"{file} has {len(kernels)} kernels; choose one with --kernel"
+            + (f": {', '.join(kernels)}" if kernels else "")
+        )
     return module.function(name if name is not None else kernels[0])
 
 
@@ -148,7 +174,11 @@ def filled(text: str, shape: Sequence[int], dtype: Any, fill: str, random: np.ra
     integral = dtype.kind in "iu"
     if fill == "random":
         limits = np.iinfo(dtype) if integral else None
-        values = random.standard_normal(count) if limits is None else random.integers(limits.min, limits.max, count, dtype=dtype, endpoint=True)
+        values = (
+            random.standard_normal(count)
+            if limits is None
+            else random.integers(limits.min, limits.max, count, dtype=dtype, endpoint=True)
+        )
     elif fill in ("zeros", "ones", "range"):
         values = {"zeros": np.zeros, "ones": np.ones, "range": np.arange}[fill](count)
     elif fill.endswith(".npy"):
@@ -160,7 +190,9 @@ def filled(text: str, shape: Sequence[int], dtype: Any, fill: str, random: np.ra
         try:
             values = np.full(count, int(fill, 0) if integral else float(fill))
         except ValueError:
-            raise UsageError(f"--arg {text}: {fill!r} is not zeros, ones, range, random, a number or a .npy file") from None
+            raise UsageError(
+                f"--arg {text}: {fill!r} is not zeros, ones, range, random, a number or a .npy file"
+            ) from None
     with np.errstate(all="ignore"):
         return values.astype(dtype).reshape(shape)
 
@@ -168,7 +200,9 @@ def filled(text: str, shape: Sequence[int], dtype: Any, fill: str, random: np.ra
 def dump(text: str, given: list[Any]) -> tuple[int, str]:
     number, _, file = text.partition("=")
     if not number.isdecimal() or int(number) >= len(given) or not is_array(given[int(number)]):
-        raise UsageError(f"--dump {text}: argument {number} is not an array; there are {len(given)} arguments, counted from 0")
+        raise UsageError(
+            f"--dump {text}: argument {number} is not an array; there are {len(given)} arguments, counted from 0"
+        )
     return int(number), file
 
 
@@ -177,4 +211,8 @@ def show(number: int, array: Any, file: str) -> None:
         np.save(file, array)
         return
     print(f"argument {number}: {array.dtype} {'x'.join(map(str, array.shape))}")
-    print(np.array2string(array.astype(np.float64) if array.dtype.kind == "V" else array, threshold=SHOWN, max_line_width=120))
+    print(
+        np.array2string(
+            array.astype(np.float64) if array.dtype.kind == "V" else array, threshold=SHOWN, max_line_width=120
+        )
+    )

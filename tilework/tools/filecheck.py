@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilework.backends.base import GPUTarget
 from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir.printer import print_module
 from tilework.language import core as tl
-from tilework.runtime.binder import make_binder
-from tilework.runtime.specialization import Specialization
+from tilework.runtime.launch.binder import make_binder
+from tilework.runtime.launch.specialization import Specialization
+from tilework.targets.base import GPUTarget
 
 STUB_TARGET = stub_target = GPUTarget("cuda", 100, 32)
 

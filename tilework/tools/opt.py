@@ -21,12 +21,12 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
-from tilework.backends.diagnostics import wanted
 from tilework.errors import PassError
 from tilework.ir.locations import file_loc, location_text, unknown
 from tilework.ir.parser import LEGACY_OPS, IRParser, IRSyntaxError, modern_name, parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
+from tilework.targets.diagnostics import wanted
 from tilework.tools.check_each import check_each
 from tilework.tools.diagnostics import Diagnostic, Position, unmet
 from tilework.transforms.registry import PASSES, get_pass, parse_pipeline

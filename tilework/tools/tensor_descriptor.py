@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilework.language.dtypes import validate_block_shape
-from tilework.runtime.specialize import dtype_code
+from tilework.runtime.launch.specialize import dtype_code
 
 MAX_RANK = 5
 ALIGNMENT = 16

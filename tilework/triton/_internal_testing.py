@@ -17,9 +17,9 @@ import numpy as np
 
 from tilework import knobs
 from tilework import language as tl
-from tilework.backends.base import GPUTarget
-from tilework.runtime.driver import driver
-from tilework.runtime.wrappers import TensorWrapper, reinterpret
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.wrappers import TensorWrapper, reinterpret
+from tilework.targets.base import GPUTarget
 
 int_dtypes = ["int8", "int16", "int32", "int64"]
 uint_dtypes = ["uint8", "uint16", "uint32", "uint64"]

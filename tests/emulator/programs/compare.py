@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.emulator.programs.table import PROGRAMS, Program
 from tests.emulator.test_programs import run
-from tilework.emulator.device import Device
+from tilework.oracles.emulator.device import Device
 
 
 def verdict(program: Program, saved: dict[str, np.ndarray]) -> tuple[bool, str]:
@@ -27,7 +27,9 @@ def verdict(program: Program, saved: dict[str, np.ndarray]) -> tuple[bool, str]:
         worst = max(worst, float(np.abs(a - b).max(initial=0) / max(np.abs(b).max(initial=0), 1e-300)))
     if f"{program.name}.0" not in saved:
         return False, "not in the file"
-    return same or (program.approximate and worst <= program.tolerance), "the same bits" if same else f"differs by {worst:.2g} of the largest"
+    return same or (
+        program.approximate and worst <= program.tolerance
+    ), "the same bits" if same else f"differs by {worst:.2g} of the largest"
 
 
 def main(file: str) -> int:

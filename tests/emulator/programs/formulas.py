@@ -113,7 +113,15 @@ def counting(x: Array, out: Any) -> Results:
 
 def all_kinds(x: Array, out: Any, wide: Any, real: Any) -> Results:
     masked = np.bitwise_and.reduce(x | np.int32(-65536))
-    found = [x.sum(), min(0, x.min()), max(0, x.max()), 0 & masked, np.bitwise_or.reduce(x & 255), np.bitwise_xor.reduce(x), -2 * 128]
+    found = [
+        x.sum(),
+        min(0, x.min()),
+        max(0, x.max()),
+        0 & masked,
+        np.bitwise_or.reduce(x & 255),
+        np.bitwise_xor.reduce(x),
+        -2 * 128,
+    ]
     total = sum(int(value) * 4000000000 for value in x) % 2**64
     return {1: np.array(found, np.int32), 2: np.array([total], np.uint64), 3: np.array([(x & 15).sum()], np.float32)}
 
@@ -127,7 +135,11 @@ def half_math(x: Array, y: Array, out: Any, n: int) -> Results:
     a, b = x.astype(np.float64), y.astype(np.float64)
     single = x.astype(np.float32)
     rows = [a + b, a * b, a * b + a, np.fmax(a, b), a + b]
-    rows += [(single * np.float32(3.3)).astype(np.float64), x.astype(np.float32) / y.astype(np.float32), np.sqrt(np.abs(a))]
+    rows += [
+        (single * np.float32(3.3)).astype(np.float64),
+        x.astype(np.float32) / y.astype(np.float32),
+        np.sqrt(np.abs(a)),
+    ]
     rows += [(single * np.float32(100)).astype(np.int32), np.where(x < y, a, b)]
     return {2: np.stack([rounded(row, np.float16) for row in rows])}
 
@@ -168,7 +180,14 @@ def functions(x: Array, out: Any, shape: Array) -> Results:
 
 def choose(x: Array, out: Any) -> Results:
     def one(t: int, v: int) -> int:
-        found = {0: v + 10, 1: v * v + t, 2: 32 - (t + 1).bit_length(), 3: t ^ 0x55, 4: bin(t).count("1"), 5: (t << 3) - v}
+        found = {
+            0: v + 10,
+            1: v * v + t,
+            2: 32 - (t + 1).bit_length(),
+            3: t ^ 0x55,
+            4: bin(t).count("1"),
+            5: (t << 3) - v,
+        }
         found |= {6: (t << 3) - v, 7: t // 7, 8: -t}
         return found.get(v, -1)
 
@@ -203,7 +222,9 @@ def wide_division(x: Array, y: Array, out: Any, n: int) -> Results:
     for a, b in zip(x.tolist(), y.tolist(), strict=True):
         quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
         big_a, big_b = a % 2**64, b % 2**64
-        rows.append([quotient, a - quotient * b, big_a // big_b, big_a % 1000003, a * b >> 64, a * b + (a >> 7) - (big_b >> 9)])
+        rows.append(
+            [quotient, a - quotient * b, big_a // big_b, big_a % 1000003, a * b >> 64, a * b + (a >> 7) - (big_b >> 9)]
+        )
     return {2: np.array([[signed(value) for value in row] for row in rows], np.int64).T}
 
 
@@ -220,7 +241,18 @@ def bits(x: Array, y: Array, out: Any, n: int) -> Results:
         quotient = a // (b | 1) + a % 13 + int(signed(a, 32) / 7)
         order = min(signed(a, 32), signed(b, 32)) ^ max(a, b)
         shifts = (a >> (b & 31)) + (signed(a, 32) >> (b & 31)) + (a << (b & 15))
-        row = [ones * 100 + zeros, reverse ^ lowest, permuted, funnel, (a * b >> 32) + a * b, four, abs(a - b) + 5 + halves, quotient, order, shifts]
+        row = [
+            ones * 100 + zeros,
+            reverse ^ lowest,
+            permuted,
+            funnel,
+            (a * b >> 32) + a * b,
+            four,
+            abs(a - b) + 5 + halves,
+            quotient,
+            order,
+            shifts,
+        ]
         rows.append([value & 0xFFFFFFFF for value in row])
     return {2: np.array(rows, np.uint32).T}
 
@@ -241,7 +273,20 @@ def doubles(x: Array, y: Array, out: Any, n: int) -> Results:
     product = (x.astype(np.longdouble) * y - x).astype(np.float64)
     whole = np.floor(x * 10) + np.ceil(y) + np.trunc(x) + np.rint(y * 3)
     cast = (x * 1e10).astype(np.int64).astype(np.float64) + y.astype(np.float32)
-    return {2: np.stack([x / y, np.sqrt(np.abs(x)), product, zero - up, whole, cast, np.fmin(x, y) * np.fmax(x, y), np.fmod(x * 100, y)])}
+    return {
+        2: np.stack(
+            [
+                x / y,
+                np.sqrt(np.abs(x)),
+                product,
+                zero - up,
+                whole,
+                cast,
+                np.fmin(x, y) * np.fmax(x, y),
+                np.fmod(x * 100, y),
+            ]
+        )
+    }
 
 
 def towards(exact: Array, mode: str) -> Array:
@@ -260,7 +305,14 @@ def singles(x: Array, y: Array, out: Any, n: int) -> Results:
     one = np.float32
     whole = np.rint(x * one(100)) + np.trunc(y * one(10))
     cast = (x * one(1000)).astype(np.int32).astype(one) + (np.abs(y) * one(1000)).astype(np.uint32).astype(one)
-    rows = [x / y, np.sqrt(np.abs(x)), towards(a * b + 1, "zero"), towards(a * b, "down") + towards(a + b, "up"), whole, cast]
+    rows = [
+        x / y,
+        np.sqrt(np.abs(x)),
+        towards(a * b + 1, "zero"),
+        towards(a * b, "down") + towards(a + b, "up"),
+        whole,
+        cast,
+    ]
     return {2: np.stack([*rows, np.copysign(x, y), one(1) / y])}
 
 
@@ -273,7 +325,17 @@ def erf(x: Array) -> Array:
 def elementary(x: Array, out: Any, n: int) -> Results:
     a = x.astype(np.float64)
     b = np.abs(a)
-    rows = [np.exp(a), np.log(b + 0.1), np.sin(a), np.cos(a), np.tanh(a), b**1.7, erf(a), 1 / np.sqrt(b + 0.5), np.exp2(a) + np.log2(b + 1)]
+    rows = [
+        np.exp(a),
+        np.log(b + 0.1),
+        np.sin(a),
+        np.cos(a),
+        np.tanh(a),
+        b**1.7,
+        erf(a),
+        1 / np.sqrt(b + 0.5),
+        np.exp2(a) + np.log2(b + 1),
+    ]
     return {1: np.stack(rows)}
 
 

@@ -71,7 +71,9 @@ class Gpu:
         self.call("cuMemcpyDtoH_v2", ctypes.c_void_p(out.ctypes.data), address, ctypes.c_size_t(out.nbytes))
         return out
 
-    def launch(self, module: ctypes.c_void_p, name: str, grid: list[int], block: list[int], shared: int, args: list[Any]) -> None:
+    def launch(
+        self, module: ctypes.c_void_p, name: str, grid: list[int], block: list[int], shared: int, args: list[Any]
+    ) -> None:
         function = ctypes.c_void_p()
         self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
         if shared > 48 * 1024:

@@ -60,7 +60,10 @@ class Program:
 
 BF16 = ml_dtypes.bfloat16
 F16 = np.float16
-SHAPE = np.array([(5, 7, 1.5, (1, 2, 3))], dtype=np.dtype([("rows", "i4"), ("columns", "i4"), ("scale", "f4"), ("flags", "i2", 3)], align=True))
+SHAPE = np.array(
+    [(5, 7, 1.5, (1, 2, 3))],
+    dtype=np.dtype([("rows", "i4"), ("columns", "i4"), ("scale", "f4"), ("flags", "i2", 3)], align=True),
+)
 
 PROGRAMS = [
     Program("tree_sum", "reduce", 256, lambda d: [d.floats(1000), Out(np.float32, 4), 1000], formulas.tree_sum, grid=4),

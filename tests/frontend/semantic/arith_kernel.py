@@ -14,14 +14,14 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
 
-from tilework.evaluator import evaluate
 from tilework.frontend.semantic import Semantic
-from tilework.frontend.semantic.types import ir_type
+from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.builder import Builder
 from tilework.ir.locations import unknown
 from tilework.ir.verify import verify
 from tilework.language import core as tl
+from tilework.oracles.evaluator import evaluate
 
 NUMPY = {
     "int1": np.dtype(np.bool_),

@@ -17,9 +17,8 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
-from tilework.evaluator import evaluate
 from tilework.frontend.semantic import Semantic
-from tilework.frontend.semantic.types import ir_type
+from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.builder import Builder
 from tilework.ir.locations import file_loc
@@ -27,6 +26,7 @@ from tilework.ir.printer import print_module
 from tilework.ir.stages import check_stage
 from tilework.ir.verify import verify
 from tilework.language import core as tl
+from tilework.oracles.evaluator import evaluate
 
 OPTIONS: dict[str, Any] = {
     "num_warps": 4,

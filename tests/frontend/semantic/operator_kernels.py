@@ -13,10 +13,10 @@ from arith_kernel import NUMPY
 import tilework
 import tilework.language as tl
 from tests.frontend.run import OPTIONS
-from tilework.evaluator import evaluate
 from tilework.frontend.generator import compile_to_ttir
 from tilework.language.dtypes import dtype
 from tilework.language.function import JITFunction
+from tilework.oracles.evaluator import evaluate
 
 LANES = 64
 CODES = {

@@ -21,7 +21,7 @@ from tilework.language.dtypes import (
     pointer_type,
     uint32,
 )
-from tilework.language.elementwise import PropagateNan
+from tilework.language.elementwise_builtins import PropagateNan
 
 WITH_NAN = np.array([np.nan, 1, 2, np.nan] * 4, np.float32)
 NUMBERS = np.array([3, np.nan, 1, np.nan] * 4, np.float32)

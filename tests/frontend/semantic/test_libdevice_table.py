@@ -15,9 +15,9 @@ from operator_kernels import call_binary, call_ternary, call_unary, launch
 
 import tilework
 import tilework.language as tl
-from tilework.interpreter import libdevice as interpreted
 from tilework.language.extra.cuda import libdevice
 from tilework.language.extra.cuda.libdevice import TABLE
+from tilework.oracles.interpreter import libdevice as interpreted
 
 LANES = 32
 FLOATS = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -2.25, 3.0, -3.0, 0.1, 0.75, 10.0, 30.5, -20.0, 1e-3, 1e-20, 5.0]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tilework.frontend.semantic.types import ir_type, ir_types
+from tilework.frontend.semantic.type_mapping import ir_type, ir_types
 from tilework.language import core as tl
 from tilework.language.dtypes import (
     block_type,

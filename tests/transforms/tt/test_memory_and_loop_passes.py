@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from xdsl.passes import ModulePass
 
 from tilework.errors import PassError
-from tilework.evaluator import evaluate
 from tilework.ir.parser import parse_module
+from tilework.oracles.evaluator import evaluate
 from tilework.transforms.registry import get_pass
 
 POINTER, DESCRIPTOR = "triton-rewrite-tensor-pointer", "triton-rewrite-tensor-descriptor-to-pointer"

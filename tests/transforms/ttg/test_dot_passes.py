@@ -11,7 +11,7 @@ from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
 from tilework.tools.check_each import check_each
 from tilework.transforms.registry import make_pass, parse_pipeline, run_pipeline
-from tilework.transforms.ttg.remarks import listening
+from tilework.transforms.remarks import listening
 
 PASSES = (
     "tritongpu-accelerate-matmul",

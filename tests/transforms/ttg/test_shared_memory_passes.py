@@ -54,7 +54,11 @@ PASSES = (
     "tritongpu-allocate-warp-groups",
     "test-print-membar",
 )
-SEVERAL = ("// -----", "not tilework", "--allow-unregistered")  # several modules in a file, one that is refused, ops of nobody
+SEVERAL = (
+    "// -----",
+    "not tilework",
+    "--allow-unregistered",
+)  # several modules in a file, one that is refused, ops of nobody
 FILES = [
     file
     for file in sorted([*Path(__file__).parent.glob("*.mlir"), *REFERENCE.rglob("*.ttgir")])

@@ -13,6 +13,9 @@ user's source.
 
 from typing import Any
 
+from tilework.frontend.semantic.load_store import MemoryMixin
+from tilework.frontend.semantic.operands import ValuesMixin
+from tilework.frontend.semantic.running import ProgramMixin
 from tilework.ir.builder import Builder
 from tilework.language import core as tl
 
@@ -23,12 +26,9 @@ from .compare import CompareMixin
 from .descriptors import DescriptorMixin
 from .dot import DotMixin
 from .elementwise import ElementwiseMixin
-from .memory import MemoryMixin
 from .pointers import BlockPointerMixin
-from .program import ProgramMixin
 from .reduce import ReduceMixin
 from .shape import ShapeMixin
-from .values import ValuesMixin
 
 
 class Semantic(

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects import arith
 from xdsl.ir import Operation
 
+from tilework.frontend.semantic.operands import Operand, plain, retype
 from tilework.ir import tt
 from tilework.ir.arith_ext import NO_SIGNED_WRAP, RemfOp, binary
 from tilework.language import core as tl
 from tilework.language.dtypes import dtype, float16, float32, int32, int64
 
 from .promotion import DIVISIONS, InvalidOperands
-from .values import Operand, plain, retype
 
 if TYPE_CHECKING:
     from . import Semantic
@@ -78,7 +78,9 @@ class ArithMixin:
             self._assert_no_overflow(ops, a, b, name)
         result = self.binary_op(ops, a, b, operator)
         if checks and options.sanitize and a.dtype.is_int_signed():
-            result.handle.owner.properties["overflowFlags"] = NO_SIGNED_WRAP  # see `transforms/tt/undefined_sources.py`
+            result.handle.owner.properties["overflowFlags"] = (
+                NO_SIGNED_WRAP  # see `transforms/sanitize/undefined_sources.py`
+            )
         return result
 
     def _assert_no_overflow(self: "Semantic", ops: Table, a: tl.tensor, b: tl.tensor, name: str) -> None:

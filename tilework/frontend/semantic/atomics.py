@@ -15,15 +15,15 @@ The sign *bit* decides, so -0.0 counts as negative and is ordered below +0.0.
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from tilework.frontend.semantic.load_store import check_pointer, is_block_pointer, option, pointer_of
+from tilework.frontend.semantic.operands import plain
+from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.language import core as tl
 from tilework.language.dtypes import block_type, dtype, get_int_dtype, int1, pointer_type
 
-from .memory import check_pointer, is_block_pointer, option, pointer_of
 from .shape import block, shape_of
-from .types import ir_type
-from .values import plain
 
 if TYPE_CHECKING:
     from . import Semantic

@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilework.frontend.semantic.operands import Operand, retype
+from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary, cmpf, cmpi, convert
 from tilework.ir.enums import RoundingMode
 from tilework.language import core as tl
 from tilework.language.dtypes import dtype, float16, float32, int1, int16, int64, pointer_type
-
-from .types import ir_type
-from .values import Operand, retype
 
 if TYPE_CHECKING:
     from . import Semantic

@@ -8,11 +8,10 @@ Numbers are not weak here: ``x < 0.5`` compares an fp16 `x` in fp32, and ``x > -
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tilework.frontend.semantic.operands import Operand, retype
 from tilework.ir.arith_ext import cmpf, cmpi
 from tilework.language import core as tl
 from tilework.language.dtypes import float16, int1
-
-from .values import Operand, retype
 
 if TYPE_CHECKING:
     from . import Semantic

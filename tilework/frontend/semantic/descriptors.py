@@ -12,15 +12,15 @@ contiguous: its stride is the compile-time 1, and a row of the block has at leas
 
 from typing import TYPE_CHECKING
 
+from tilework.frontend.semantic.load_store import EVICTION, LOAD_CACHE, is_block_pointer, option
+from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.enums import DescriptorReduceKind, PaddingOption
 from tilework.language import core as tl
 from tilework.language.dtypes import block_type, int8, int32, int64, pointer_type, tensor_descriptor_type
 
-from .memory import EVICTION, LOAD_CACHE, is_block_pointer, option
 from .pointers import as_list
 from .shape import block, check_shape, plain_shape, shape_of
-from .types import ir_type
 
 if TYPE_CHECKING:
     from . import Semantic

@@ -13,6 +13,7 @@ import warnings
 from math import prod
 from typing import TYPE_CHECKING
 
+from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.language import core as tl
@@ -30,7 +31,6 @@ from tilework.language.dtypes import (
 )
 
 from .shape import Shape, block, shape_of
-from .types import ir_type
 
 if TYPE_CHECKING:
     from . import Semantic

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
+from tilework.frontend.semantic.operands import Operand, plain, retype
+from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, ternary, unary
 from tilework.ir.enums import PropagateNan
@@ -24,8 +26,6 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype, float32, int1
 
 from .arith import table
-from .types import ir_type
-from .values import Operand, plain, retype
 
 if TYPE_CHECKING:
     from . import Semantic
@@ -175,7 +175,9 @@ class ElementwiseMixin:
     ) -> list[tl.tensor]:
         """One tensor per element of `dtypes`, computed by assembly; `pack` elements at a time."""
         if not isinstance(asm, str) or not isinstance(constraints, str):
-            raise TypeError(f"the assembly and its constraints must be compile-time strings, got {asm} and {constraints}")
+            raise TypeError(
+                f"the assembly and its constraints must be compile-time strings, got {asm} and {constraints}"
+            )
         if not isinstance(pack, int) or pack < 1 or pack & (pack - 1):
             raise ValueError(f"pack must be a compile-time power of 2, got {pack}")
         if not dtypes or not all(isinstance(element, dtype) for element in dtypes):

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
+from tilework.frontend.semantic.load_store import is_block_pointer
 from tilework.ir import tt
 from tilework.language import core as tl
 from tilework.language.dtypes import dtype, int8, int32, int64, pointer_type
 
-from .memory import is_block_pointer
 from .shape import block, check_shape, plain_shape
 
 if TYPE_CHECKING:

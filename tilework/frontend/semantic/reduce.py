@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Region
 
+from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.locations import unknown
 from tilework.language import core as tl
 from tilework.language.dtypes import dtype
 
 from .shape import block, normal_axis, shape_of, with_shape
-from .types import ir_type
 
 if TYPE_CHECKING:
     from . import Semantic

@@ -6,9 +6,9 @@ users write ``tt.SplatOp``.
 
 from xdsl.ir import Dialect
 
-from tilework.ir.tt.atomic import AtomicCASOp, AtomicRMWOp
-from tilework.ir.tt.block_pointer import AdvanceOp, MakeTensorPtrOp
-from tilework.ir.tt.descriptor import (
+from tilework.ir.tt.atomic_ops import AtomicCASOp, AtomicRMWOp
+from tilework.ir.tt.block_pointer_ops import AdvanceOp, MakeTensorPtrOp
+from tilework.ir.tt.descriptor_ops import (
     DescriptorGatherOp,
     DescriptorLoadOp,
     DescriptorReduceOp,
@@ -18,8 +18,8 @@ from tilework.ir.tt.descriptor import (
     block_type,
     signless,
 )
-from tilework.ir.tt.dot import DotOp, DotScaledOp
-from tilework.ir.tt.elementwise import (
+from tilework.ir.tt.dot_ops import DotOp, DotScaledOp
+from tilework.ir.tt.elementwise_ops import (
     AddPtrOp,
     BitcastOp,
     ClampFOp,
@@ -30,17 +30,17 @@ from tilework.ir.tt.elementwise import (
     PreciseSqrtOp,
     PtrToIntOp,
 )
-from tilework.ir.tt.foreign import (
+from tilework.ir.tt.foreign_ops import (
     ElementwiseInlineAsmOp,
     ExternElementwiseOp,
     MapElementwiseOp,
     MapElementwiseReturnOp,
 )
-from tilework.ir.tt.function import CallOp, FuncOp, ReturnOp, function_type
+from tilework.ir.tt.function_ops import CallOp, FuncOp, ReturnOp, function_type
 from tilework.ir.tt.legacy import ExperimentalDescriptorLoadOp, ExperimentalDescriptorStoreOp, ViewOp
-from tilework.ir.tt.memory import LoadOp, StoreOp, loaded_type, mask_type
-from tilework.ir.tt.program import AssertOp, GetNumProgramsOp, GetProgramIdOp, PrintOp
-from tilework.ir.tt.reduce import (
+from tilework.ir.tt.memory_ops import LoadOp, StoreOp, loaded_type, mask_type
+from tilework.ir.tt.program_ops import AssertOp, GetNumProgramsOp, GetProgramIdOp, PrintOp
+from tilework.ir.tt.reduce_ops import (
     GatherOp,
     HistogramOp,
     ReduceOp,
@@ -49,7 +49,7 @@ from tilework.ir.tt.reduce import (
     ScanReturnOp,
     reduced_type,
 )
-from tilework.ir.tt.shape import (
+from tilework.ir.tt.shape_ops import (
     BroadcastOp,
     CatOp,
     ExpandDimsOp,

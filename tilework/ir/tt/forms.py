@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import create_op
 from tilework.ir.tt.constraints import I1_PROPERTY, I32_ARRAY
-from tilework.ir.tt.text import (
+from tilework.ir.tt.text_parts import (
     Attributes,
     parse_attr_dict,
     parse_bracketed,

@@ -12,9 +12,9 @@ from xdsl.ir import Attribute, BlockArgument
 from xdsl.irdl import IRDLOperation, irdl_op_definition
 from xdsl.parser import Parser, UnresolvedOperand
 
-from tilework.ir.tt.descriptor import DescriptorLoadOp, DescriptorStoreOp
-from tilework.ir.tt.shape import ReshapeOp
-from tilework.ir.tt.text import UNIT, resolve_defined
+from tilework.ir.tt.descriptor_ops import DescriptorLoadOp, DescriptorStoreOp
+from tilework.ir.tt.shape_ops import ReshapeOp
+from tilework.ir.tt.text_parts import UNIT, resolve_defined
 from tilework.ir.types import TensorDescType, i8, is_tensor, pointer_type, tensordesc_type
 
 

@@ -7,10 +7,12 @@ write ``ttg.ConvertLayoutOp``. Encodings are in `ir/encodings.py`.
 from xdsl.ir import Dialect
 
 from tilework.ir.encodings import ENCODING_ATTRIBUTES
-from tilework.ir.ttg.async_copy import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp, AsyncWaitOp
-from tilework.ir.ttg.convert import ConvertLayoutOp, Fp4ToFpOp
+from tilework.ir.ttg.async_copy_ops import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp, AsyncWaitOp
+from tilework.ir.ttg.convert_op import ConvertLayoutOp, Fp4ToFpOp
 from tilework.ir.ttg.legacy import OLD_NAMES, MemDescSubviewOp
-from tilework.ir.ttg.memory import (
+from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType, async_token, is_memdesc, memdesc_type
+from tilework.ir.ttg.predicated_ops import MaskOp, MaskReturnOp, PredicateStageOp
+from tilework.ir.ttg.shared_memory_ops import (
     GlobalScratchAllocOp,
     LocalAllocOp,
     LocalBarrierOp,
@@ -18,16 +20,14 @@ from tilework.ir.ttg.memory import (
     LocalLoadOp,
     LocalStoreOp,
 )
-from tilework.ir.ttg.predicated import MaskOp, MaskReturnOp, PredicateStageOp
-from tilework.ir.ttg.types import AsyncTokenType, MemDescType, async_token, is_memdesc, memdesc_type
-from tilework.ir.ttg.views import (
+from tilework.ir.ttg.view_ops import (
     MemDescIndexOp,
     MemDescReinterpretOp,
     MemDescReshapeOp,
     MemDescSubsliceOp,
     MemDescTransOp,
 )
-from tilework.ir.ttg.warp_specialize import WarpReturnOp, WarpSpecializeOp, WarpSpecializePartitionsOp, WarpYieldOp
+from tilework.ir.ttg.warp_specialize_ops import WarpReturnOp, WarpSpecializeOp, WarpSpecializePartitionsOp, WarpYieldOp
 
 TTG = Dialect(
     "ttg",

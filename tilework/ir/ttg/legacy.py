@@ -31,8 +31,8 @@ from xdsl.printer import Printer
 
 from tilework.ir.encoding_text import finish, make_dot_operand, read_fields
 from tilework.ir.encodings import EncodingAttr, encoding_attr
-from tilework.ir.tt.memory import loaded_type, mask_type
-from tilework.ir.tt.text import (
+from tilework.ir.tt.memory_ops import loaded_type, mask_type
+from tilework.ir.tt.text_parts import (
     Attributes,
     parse_attr_dict,
     parse_bracketed,

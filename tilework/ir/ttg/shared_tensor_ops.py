@@ -27,15 +27,15 @@ from tilework.ir.create import create_op, set_type
 from tilework.ir.encodings import CLASSES, encoding_attr, encoding_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.rewrite import constant, insert_before, replace_op
-from tilework.ir.tt.shape import TransOp, order_property
-from tilework.ir.tt.text import is_true
-from tilework.ir.ttg.async_copy import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp
-from tilework.ir.ttg.convert import ConvertLayoutOp
+from tilework.ir.tt.shape_ops import TransOp, order_property
+from tilework.ir.tt.text_parts import is_true
+from tilework.ir.ttg.async_copy_ops import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp
+from tilework.ir.ttg.convert_op import ConvertLayoutOp
 from tilework.ir.ttg.legacy import constant_offset
-from tilework.ir.ttg.memory import LocalAllocOp, LocalDeallocOp, LocalLoadOp, LocalStoreOp
-from tilework.ir.ttg.types import MemDescType, is_memdesc, memdesc_type, retyped
-from tilework.ir.ttg.views import MemDescIndexOp, MemDescSubsliceOp, MemDescTransOp
-from tilework.ir.ttng.dot import WarpGroupDotOp
+from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, memdesc_type, retyped
+from tilework.ir.ttg.shared_memory_ops import LocalAllocOp, LocalDeallocOp, LocalLoadOp, LocalStoreOp
+from tilework.ir.ttg.view_ops import MemDescIndexOp, MemDescSubsliceOp, MemDescTransOp
+from tilework.ir.ttng.warp_group_dot_ops import WarpGroupDotOp
 from tilework.ir.types import (
     PointerType,
     Shape,

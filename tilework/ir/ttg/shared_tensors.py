@@ -39,11 +39,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import set_type
-from tilework.ir.tt.dot import DotOp
-from tilework.ir.tt.function import CallOp, FuncOp, ReturnOp, function_type
-from tilework.ir.tt.shape import TransOp
-from tilework.ir.ttg.async_copy import AsyncCommitGroupOp
-from tilework.ir.ttg.convert import ConvertLayoutOp
+from tilework.ir.tt.dot_ops import DotOp
+from tilework.ir.tt.function_ops import CallOp, FuncOp, ReturnOp, function_type
+from tilework.ir.tt.shape_ops import TransOp
+from tilework.ir.ttg.async_copy_ops import AsyncCommitGroupOp
+from tilework.ir.ttg.convert_op import ConvertLayoutOp
 from tilework.ir.ttg.legacy import (
     OLD_NAMES,
     AllocTensorOp,
@@ -53,6 +53,7 @@ from tilework.ir.ttg.legacy import (
     InsertSliceOp,
     MemDescSubviewOp,
 )
+from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.ttg.shared_tensor_ops import (
     TRANSPOSED,
     Fail,
@@ -71,7 +72,6 @@ from tilework.ir.ttg.shared_tensor_ops import (
     translate_trans,
     trimmed,
 )
-from tilework.ir.ttg.types import is_memdesc
 from tilework.ir.types import string_attr
 
 

@@ -14,8 +14,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from tilework.ir.create import create_op
-from tilework.ir.tt.text import parse_attr_dict, parse_type, print_attr_dict, print_operands, print_type
-from tilework.ir.ttg.types import MemDescType
+from tilework.ir.tt.text_parts import parse_attr_dict, parse_type, print_attr_dict, print_operands, print_type
+from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import i32, int_attr
 
 

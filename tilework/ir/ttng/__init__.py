@@ -5,7 +5,7 @@ All names are here too, so that users write ``ttng.WarpGroupDotOp``.
 
 from xdsl.ir import Dialect
 
-from tilework.ir.ttng.barrier import (
+from tilework.ir.ttng.barrier_ops import (
     ArriveBarrierOp,
     AsyncCopyMbarrierArriveOp,
     BarrierExpectOp,
@@ -16,9 +16,8 @@ from tilework.ir.ttng.barrier import (
     InvalBarrierOp,
     WaitBarrierOp,
 )
-from tilework.ir.ttng.dot import WarpGroupDotOp, WarpGroupDotWaitOp
-from tilework.ir.ttng.tensormap import ReinterpretTensorDescOp, TensormapCreateOp, TensormapFenceproxyAcquireOp
-from tilework.ir.ttng.tma import (
+from tilework.ir.ttng.tensormap_ops import ReinterpretTensorDescOp, TensormapCreateOp, TensormapFenceproxyAcquireOp
+from tilework.ir.ttng.tma_ops import (
     AsyncTMACopyGlobalToLocalOp,
     AsyncTMACopyLocalToGlobalOp,
     AsyncTMAGatherOp,
@@ -26,6 +25,7 @@ from tilework.ir.ttng.tma import (
     AsyncTMAScatterOp,
     AsyncTMAStoreWaitOp,
 )
+from tilework.ir.ttng.warp_group_dot_ops import WarpGroupDotOp, WarpGroupDotWaitOp
 
 TTNG = Dialect(
     "ttng",

@@ -19,10 +19,14 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.ir import ttg
-from tilework.transforms.common import folding_arith, folding_casts, folding_scf, folding_tt
-from tilework.transforms.common.driver import Driver, Fold, Rewrite, rule_table
-from tilework.transforms.common.folding_cf import simplify_blocks
-from tilework.transforms.ttg import convert_canonicalize, warp_specialize_canonicalize
+from tilework.transforms.folding import arith as folding_arith
+from tilework.transforms.folding import casts as folding_casts
+from tilework.transforms.folding import convert_layout as convert_canonicalize
+from tilework.transforms.folding import structured as folding_scf
+from tilework.transforms.folding import tiles as folding_tt
+from tilework.transforms.folding import warp_specialize as warp_specialize_canonicalize
+from tilework.transforms.folding.blocks import simplify_blocks
+from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, rule_table
 
 
 def first_of(one: Rewrite | None, other: Rewrite) -> Rewrite:

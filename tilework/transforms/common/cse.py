@@ -23,12 +23,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from tilework.analysis.dominance import dominator_children
 from tilework.ir.effects import PURE, is_pure, reads, writes
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import erase_op, replace_all_uses
-from tilework.transforms.common.dominance import dominator_children
-from tilework.transforms.common.driver import COMMUTATIVE, is_removable, is_unused
-from tilework.transforms.common.interning import identity
+from tilework.transforms.folding.interning import identity
+from tilework.transforms.folding.worklist import COMMUTATIVE, is_removable, is_unused
 
 COMMUTATIVE_NAMES = frozenset(kind.name for kind in COMMUTATIVE)
 # An absent property means the same.

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tilework.ir.rewrite import erase_op
-from tilework.transforms.common.driver import is_removable, is_unused, ops_in_order
+from tilework.transforms.folding.worklist import is_removable, is_unused, ops_in_order
 
 
 @dataclass(frozen=True)

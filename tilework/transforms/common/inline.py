@@ -26,8 +26,8 @@ from xdsl.passes import ModulePass
 from tilework.ir import tt
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.transforms.common.canonicalize import canonicalize
-from tilework.transforms.common.driver import ops_in_order
 from tilework.transforms.common.symbol_dce import callee_of, callees, is_private, symbol_of
+from tilework.transforms.folding.worklist import ops_in_order
 
 MAX_ROUNDS = 4  # canonicalization can make a callee of several blocks, or one in a branch, inlinable
 

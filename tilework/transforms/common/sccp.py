@@ -26,9 +26,10 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import attr_value, constant, erase_op, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i1
-from tilework.transforms.common import folding_arith, folding_casts
-from tilework.transforms.common.driver import ISOLATED, is_removable, ops_in_order
-from tilework.transforms.common.folding_cf import edges
+from tilework.transforms.folding import arith as folding_arith
+from tilework.transforms.folding import casts as folding_casts
+from tilework.transforms.folding.blocks import edges
+from tilework.transforms.folding.worklist import ISOLATED, is_removable, ops_in_order
 
 
 class State(Enum):

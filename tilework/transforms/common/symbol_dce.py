@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.rewrite import erase_op
-from tilework.transforms.common.driver import ops_in_order
+from tilework.transforms.folding.worklist import ops_in_order
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,13 @@ from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.effects import writes
 from tilework.ir.enums import InputPrecision
 from tilework.ir.rewrite import recreate
-from tilework.ir.tt.text import UNIT
+from tilework.ir.tt.text_parts import UNIT
 from tilework.ir.types import Tensor, bit_width, i32_array, shape_of
 from tilework.transforms.common.canonicalize import FOLDS
-from tilework.transforms.common.driver import Driver, Rewrite, rule_table
-from tilework.transforms.common.folding_arith import constant_int, producer
-from tilework.transforms.common.folding_cf import simplify_blocks
-from tilework.transforms.common.folding_tt import is_zero, splat_of
+from tilework.transforms.folding.arith import constant_int, producer
+from tilework.transforms.folding.blocks import simplify_blocks
+from tilework.transforms.folding.tiles import is_zero, splat_of
+from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
 
 SMALLEST_DOT = 16  # a dot has at least 16 rows and columns
 

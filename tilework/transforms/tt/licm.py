@@ -27,7 +27,7 @@ from tilework.ir.effects import is_speculatable, writes
 from tilework.ir.llvm import LICM_DISABLED
 from tilework.ir.rewrite import insert_before
 from tilework.ir.types import i1, i32_array, is_block_pointer, shape_of, with_element
-from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.building.emitter import Emitter
 
 LOOPS = frozenset({scf.ForOp, scf.WhileOp})
 

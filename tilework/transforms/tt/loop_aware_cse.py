@@ -25,7 +25,7 @@ from xdsl.passes import ModulePass
 from tilework.ir.effects import is_pure
 from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.transforms.common.cse import NO_FLAGS, eliminate_common_subexpressions
-from tilework.transforms.common.interning import identity
+from tilework.transforms.folding.interning import identity
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from xdsl.passes import ModulePass
 
 from tilework.ir.rewrite import constant_value, erase_op, insert_after, insert_before
 from tilework.ir.types import i32, int_attr
-from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.building.emitter import Emitter
 
 FACTOR = "tt.loop_unroll_factor"
 

@@ -28,9 +28,9 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import PaddingOption
 from tilework.ir.rewrite import erase_op, insert_after, insert_before, recreate, replace_all_uses
 from tilework.ir.types import TensorDescType, i32, i64
+from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice
 from tilework.transforms.common.symbol_dce import callee_of, symbol_of
-from tilework.transforms.tt.emitter import Emitter
 from tilework.transforms.tt.rewrite_tensor_descriptor import components, is_descriptor
 
 LOOPS = (scf.ForOp, scf.WhileOp)
@@ -70,7 +70,13 @@ def loop_around(op: Operation | None) -> Operation | None:
 
 def owner_of(value: SSAValue) -> Operation | None:
     """The op that computes `value`, or that has it as an argument of a region."""
-    return value.op if isinstance(value, OpResult) else value.block.parent_op() if isinstance(value, BlockArgument) else None
+    return (
+        value.op
+        if isinstance(value, OpResult)
+        else value.block.parent_op()
+        if isinstance(value, BlockArgument)
+        else None
+    )
 
 
 class Rewrite:
@@ -156,7 +162,10 @@ class Rewrite:
         assert first is not None
         code = Emitter(first.location)
         kind = code.constant(HANDLE, i32)
-        rest = [code.append(ub.PoisonOp.create(result_types=(type,), location=code.loc)) for type in part_types(value.type)[1:]]
+        rest = [
+            code.append(ub.PoisonOp.create(result_types=(type,), location=code.loc))
+            for type in part_types(value.type)[1:]
+        ]
         insert_before(first, *code.ops)
         parts = self.parts[value] = (value, kind, *rest)
         return parts
@@ -251,7 +260,9 @@ class Rewrite:
         first, second = (self.parts_of(side) for side in sides)
         code = Emitter(select.location)
         pairs = zip(first[1:], second[1:], strict=True)
-        chosen = [one if one is other else code.append(SelectOp.make(condition, one, other, code.loc)) for one, other in pairs]
+        chosen = [
+            one if one is other else code.append(SelectOp.make(condition, one, other, code.loc)) for one, other in pairs
+        ]
         insert_after(select, *code.ops)
         parts = self.parts[select.results[0]] = (select.results[0], *chosen)
         return parts
@@ -284,7 +295,12 @@ class Rewrite:
             made = tt.MakeTensorDescOp.make(base, rest[:rank], rest[rank:], block, paddings[0], loc)
             if len(paddings) == 1:
                 return [made, scf.YieldOp.create(operands=made.results, location=loc)]
-            return choice(kind, KINDS[paddings[0]], [made, scf.YieldOp.create(operands=made.results, location=loc)], make(paddings[1:]))
+            return choice(
+                kind,
+                KINDS[paddings[0]],
+                [made, scf.YieldOp.create(operands=made.results, location=loc)],
+                make(paddings[1:]),
+            )
 
         kept: list[Operation] = [scf.YieldOp.create(operands=(handle,), location=loc)]
         *code, _ = choice(kind, HANDLE, kept, make(self.paddings))
@@ -318,7 +334,10 @@ def part_types(type: Attribute) -> tuple[Attribute, ...]:
 def replaced(loop: Operation, given: Sequence[Parts], passed: Sequence[Attribute] | None = None) -> Operation:
     """A new loop around the regions of `loop`, with more operands and results; the old one still has its users."""
     parts = [part for one in given for part in one]
-    types = [*(result.type for result in loop.results), *(passed if passed is not None else [part.type for part in parts])]
+    types = [
+        *(result.type for result in loop.results),
+        *(passed if passed is not None else [part.type for part in parts]),
+    ]
     regions = [loop.detach_region(0) for _ in range(len(loop.regions))]
     new = recreate(loop, operands=(*loop.operands, *parts), result_types=types, regions=regions)
     insert_before(loop, new)

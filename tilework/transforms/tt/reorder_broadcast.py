@@ -26,10 +26,10 @@ from tilework.ir.effects import ELEMENTWISE, is_pure
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import Shape, Tensor, element_type, is_tensor, shape_of, tensor_type
 from tilework.transforms.common.canonicalize import FOLDS
-from tilework.transforms.common.driver import Driver, Rewrite, rule_table
-from tilework.transforms.common.folding_arith import producer
-from tilework.transforms.common.folding_cf import simplify_blocks
-from tilework.transforms.common.folding_tt import known_number, rewrite_broadcast, rewrite_expand_dims, splat_of
+from tilework.transforms.folding.arith import producer
+from tilework.transforms.folding.blocks import simplify_blocks
+from tilework.transforms.folding.tiles import known_number, rewrite_broadcast, rewrite_expand_dims, splat_of
+from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
 
 
 @dataclass(frozen=True)

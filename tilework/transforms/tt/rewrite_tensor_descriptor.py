@@ -45,8 +45,8 @@ from tilework.ir.types import (
     shape_of,
     tensor_type,
 )
-from tilework.transforms.tt.block_access import BlockAccess
-from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.building.block_access import BlockAccess
+from tilework.transforms.building.emitter import Emitter
 
 
 @dataclass(frozen=True)

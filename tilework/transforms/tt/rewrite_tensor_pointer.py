@@ -28,8 +28,8 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import PaddingOption
 from tilework.ir.rewrite import constant_value, erase_op, insert_before, recreate, replace_op
 from tilework.ir.types import Shape, element_type, i64, is_block_pointer, is_float, shape_of
-from tilework.transforms.tt.block_access import BlockAccess
-from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.building.block_access import BlockAccess
+from tilework.transforms.building.emitter import Emitter
 
 
 @dataclass(frozen=True)

@@ -33,12 +33,12 @@ from tilework.ir.effects import DECLARED, is_pure, reads, writes
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
-from tilework.ir.tt.text import is_true
+from tilework.ir.tt.text_parts import is_true
 from tilework.ir.types import element_type, i32, int_attr, is_tensor, shape_of
-from tilework.transforms.ttc import carried
 from tilework.transforms.ttc.dot_scaled import expand_dot_scaled
-from tilework.transforms.ttc.hazards import MEMORY, Access, access_of, conflict
-from tilework.transforms.ttc.index_maps import (
+from tilework.transforms.ttc.loops import carried
+from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
+from tilework.transforms.ttc.loops.index_maps import (
     ONE,
     ZERO,
     Bits,
@@ -49,8 +49,8 @@ from tilework.transforms.ttc.index_maps import (
     tile_bits,
     width,
 )
-from tilework.transforms.ttc.nests import Buffer, Nest, Root, Scope, inline
-from tilework.transforms.ttc.schedule import Schedule, at_index, is_table, table
+from tilework.transforms.ttc.loops.nests import Buffer, Nest, Root, Scope, inline
+from tilework.transforms.ttc.loops.schedule import Schedule, at_index, is_table, table
 
 ANYTHING = Access(None, None, True, True)
 # On a load or store: along the last dimension, aligned runs of so many elements lie side by side in memory.

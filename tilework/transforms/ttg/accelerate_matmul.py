@@ -34,9 +34,10 @@ from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shap
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma
 from tilework.layouts.queries import cga_bases, order_for_memory
-from tilework.transforms.common.driver import Driver
-from tilework.transforms.ttg.decompose_dot_scaled import decompose_dot_scaled
-from tilework.transforms.ttg.mma_choice import (
+from tilework.transforms.folding.worklist import Driver
+from tilework.transforms.remarks import remark, warning
+from tilework.transforms.ttg.matmul.decompose_dot_scaled import decompose_dot_scaled
+from tilework.transforms.ttg.matmul.mma_choice import (
     FP8,
     Dot,
     converted_from,
@@ -46,8 +47,7 @@ from tilework.transforms.ttg.mma_choice import (
     reason_against,
     versions,
 )
-from tilework.transforms.ttg.operand_width import k_width
-from tilework.transforms.ttg.remarks import remark, warning
+from tilework.transforms.ttg.matmul.operand_width import k_width
 
 INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
 DOTS = (tt.DotOp, tt.DotScaledOp)
@@ -163,7 +163,9 @@ def k_major(op: Operation, index: int, along: tuple[int, ...], element: Attribut
     wanted = (1, 0) if index == 0 else (0, 1)
     if along != wanted:
         side = "left" if index == 0 else "right"
-        warning(op, f"the {side} operand is not contiguous along K: wgmma needs that for {element}, so it is transposed")
+        warning(
+            op, f"the {side} operand is not contiguous along K: wgmma needs that for {element}, so it is transposed"
+        )
     return wanted
 
 

@@ -32,7 +32,7 @@ from tilework.ir.create import set_type
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.module_facts import machine_attributes
 from tilework.ir.rewrite import insert_after, insert_before
-from tilework.ir.tt.function import function_type, function_type_of
+from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.tt.inference import joined_type, reduced_type, transposed_type
 from tilework.ir.types import (
     PointerType,
@@ -46,7 +46,7 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Slice
 from tilework.layouts.infer import infer_split
 from tilework.layouts.queries import total_elems_per_thread
-from tilework.transforms.common.driver import ops_in_order
+from tilework.transforms.folding.worklist import ops_in_order
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary, cmpf, convert
 from tilework.ir.enums import InputPrecision
 from tilework.ir.types import bf16, element_type, f32, with_element
-from tilework.transforms.common.driver import Driver, ops_in_order, rule_table
+from tilework.transforms.folding.worklist import Driver, ops_in_order, rule_table
 
 TO_TF32 = "cvt.rna.tf32.f32 $0, $1;"
 

@@ -36,7 +36,7 @@ from tilework.ir.effects import is_speculatable
 from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import element_type, is_float, is_integer, is_tensor
-from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.building.emitter import Emitter
 
 FLATTEN, ALWAYS, SPECIALIZE = "tt.flatten", "ttg.always-fuse", "tt.warp_specialize"
 

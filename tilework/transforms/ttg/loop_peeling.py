@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from tilework.ir.rewrite import insert_after
-from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.expand import copy_op
 from tilework.transforms.ttg.pipeline.loops import body_of, body_ops, is_inside, loops_in, yield_of
 

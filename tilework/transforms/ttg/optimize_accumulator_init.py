@@ -27,8 +27,8 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import add_result
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, insert_after, insert_before, is_dead
 from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_tensor, shape_of
-from tilework.transforms.common.driver import Driver
-from tilework.transforms.common.folding_tt import is_zero
+from tilework.transforms.folding.tiles import is_zero
+from tilework.transforms.folding.worklist import Driver
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,10 @@ from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
 from tilework.layouts.queries import cga_bases, order_for_memory
 from tilework.transforms.common.canonicalize import canonicalize, first_of
-from tilework.transforms.common.driver import Driver, Rewrite, rule_table
-from tilework.transforms.common.folding_arith import producer
-from tilework.transforms.ttg import convert_canonicalize
-from tilework.transforms.ttg.mma_choice import converted_from
+from tilework.transforms.folding import convert_layout as convert_canonicalize
+from tilework.transforms.folding.arith import producer
+from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
+from tilework.transforms.ttg.matmul.mma_choice import converted_from
 
 SWAP = (1, 0)
 

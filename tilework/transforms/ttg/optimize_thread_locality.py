@@ -24,7 +24,7 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import DISTRIBUTED, Blocked, Distributed
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import cga_bases, is_expensive_view, order, shape_per_cta, thread_order, warp_order
-from tilework.transforms.common.driver import ops_in_order
+from tilework.transforms.folding.worklist import ops_in_order
 from tilework.transforms.ttg.carried_reductions import accumulate_in_threads
 
 UNIT = UnitAttr()

@@ -30,8 +30,8 @@ from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.encodings import DISTRIBUTED, Blocked, DotOperand, Linear, NvidiaMma, Slice
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, elems_per_thread, order, total_elems_per_thread
+from tilework.transforms.remarks import is_heard, remark
 from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_access
-from tilework.transforms.ttg.remarks import is_heard, remark
 
 SECTOR_BYTES = 32
 WORD_BYTES = 4

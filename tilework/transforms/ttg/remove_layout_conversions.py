@@ -25,14 +25,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from tilework.transforms.common import folding_scf
-from tilework.transforms.common.driver import MAX_ROUNDS, Driver, ops_in_order, rule_table
-from tilework.transforms.common.folding_cf import simplify_blocks
-from tilework.transforms.ttg.convert_canonicalize import CLEAN_FOLDS, CLEAN_REWRITES, clean_converts
-from tilework.transforms.ttg.dead_loop_arguments import cut_dead_loop_arguments
-from tilework.transforms.ttg.hoist_converts import hoist_converts
-from tilework.transforms.ttg.propagate_layouts import propagate_layouts
-from tilework.transforms.ttg.rematerialize import conversions, rematerialize
+from tilework.transforms.folding import structured as folding_scf
+from tilework.transforms.folding.blocks import simplify_blocks
+from tilework.transforms.folding.convert_layout import CLEAN_FOLDS, CLEAN_REWRITES, clean_converts
+from tilework.transforms.folding.worklist import MAX_ROUNDS, Driver, ops_in_order, rule_table
+from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
+from tilework.transforms.ttg.layouts.hoist_converts import hoist_converts
+from tilework.transforms.ttg.layouts.propagate_layouts import propagate_layouts
+from tilework.transforms.ttg.layouts.rematerialize import conversions, rematerialize
 
 
 @dataclass(frozen=True)

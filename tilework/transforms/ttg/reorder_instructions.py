@@ -28,7 +28,7 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_value_alloc, writes
 from tilework.ir.encodings import encoding_of
 from tilework.ir.rewrite import defining_op, insert_after, insert_before
-from tilework.ir.ttg.types import is_memdesc
+from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.layouts.encodings import DotOperand
 
 TRANSPOSITIONS = frozenset({tt.TransOp, ttg.MemDescTransOp})

@@ -13,7 +13,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tilework.transforms.ttg.remarks import warning
+from tilework.transforms.remarks import warning
 
 WARP_SPECIALIZE = "tt.warp_specialize"
 

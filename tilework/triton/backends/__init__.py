@@ -1,7 +1,7 @@
 """The backends by the names Triton gives them.
 
     >>> backends["nvidia"].compiler, backends["cpu"].driver
-    (<class 'tilework.triton.backends.nvidia.compiler.CUDABackend'>, <class 'tilework.runtime.host.CpuDriver'>)
+    (<class 'tilework.triton.backends.nvidia.compiler.CUDABackend'>, <class 'tilework.runtime.devices.host.CpuDriver'>)
 
 Those that other packages register (entry points `tilework.backends` and `tilework.drivers`) are there too, if they have both.
 """
@@ -9,13 +9,13 @@ Those that other packages register (entry points `tilework.backends` and `tilewo
 from dataclasses import dataclass
 from typing import Any
 
-from tilework.backends import driver
-from tilework.backends.base import BUILTIN, GROUP
-from tilework.backends.driver import DriverBase
-from tilework.backends.plugins import plugins
-from tilework.runtime.cuda import CudaDriver
-from tilework.runtime.driver import GROUP as DRIVERS
-from tilework.runtime.host import CpuDriver
+from tilework.runtime.devices.active_driver import GROUP as DRIVERS
+from tilework.runtime.devices.cuda import CudaDriver
+from tilework.runtime.devices.host import CpuDriver
+from tilework.targets import driver
+from tilework.targets.base import BUILTIN, GROUP
+from tilework.targets.driver import DriverBase
+from tilework.targets.plugins import plugins
 from tilework.triton.backends import amd, compiler, nvidia
 from tilework.triton.backends.compiler import BaseBackend
 from tilework.triton.backends.cpu.compiler import CPUBackend

@@ -1,6 +1,6 @@
 """Targets and backends under the names Triton gives them.
 
-A backend of this package is a `tilework.backends.base.Backend`. `BaseBackend` is the older, wider interface, for
+A backend of this package is a `tilework.targets.base.Backend`. `BaseBackend` is the older, wider interface, for
 programs that bring a backend of their own or ask one about arguments:
 
     >>> BaseBackend.get_int_specialization(1024, align=True), BaseBackend.parse_attr("D")
@@ -12,7 +12,7 @@ from enum import Enum
 from types import ModuleType
 from typing import Any
 
-from tilework.backends.base import GPUTarget
+from tilework.targets.base import GPUTarget
 
 __all__ = ["BaseBackend", "GPUTarget", "Language"]
 

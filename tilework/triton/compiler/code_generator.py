@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from tilework.backends.base import GPUTarget
-from tilework.backends.options import capability_of
 from tilework.language.core import _unwrap_if_constexpr, base_type, base_value, constexpr, str_to_ty, tensor
 from tilework.language.function import BoundConstexprFunction, ConstexprFunction
-from tilework.runtime.jit import get_jit_fn_file_line
+from tilework.runtime.launch.jit import get_jit_fn_file_line
+from tilework.targets.base import GPUTarget
+from tilework.targets.options import capability_of
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple, set_iterable_path
 
 __all__ = [

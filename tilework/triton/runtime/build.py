@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tilework.runtime.build import build, load_module_from_path
+from tilework.runtime.devices.build import build, load_module_from_path
 
 __all__ = ["_build", "_library_flag", "_load_module_from_path"]
 

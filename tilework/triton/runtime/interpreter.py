@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 
 from tilework.errors import InterpreterError
-from tilework.interpreter import AccessError, InterpretedFunction, register_memory
-from tilework.interpreter.arguments import Arguments
-from tilework.interpreter.function import COMPILER_OPTIONS, FP8_TYPES, Interpreter, passed
-from tilework.interpreter.function import Options as LaunchOptions
-from tilework.interpreter.rewriter import FunctionRewriter
-from tilework.interpreter.rewriter import Rewriter as ASTTransformer
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
 from tilework.language.parameters import KernelParam
 from tilework.language.semantic import Semantic as TritonSemantic
-from tilework.runtime.jit import KernelInterface
+from tilework.oracles.interpreter import AccessError, InterpretedFunction, register_memory
+from tilework.oracles.interpreter.arguments import Arguments
+from tilework.oracles.interpreter.function import COMPILER_OPTIONS, FP8_TYPES, Interpreter, passed
+from tilework.oracles.interpreter.function import Options as LaunchOptions
+from tilework.oracles.interpreter.rewriter import FunctionRewriter
+from tilework.oracles.interpreter.rewriter import Rewriter as ASTTransformer
+from tilework.runtime.launch.jit import KernelInterface
 from tilework.tools.tensor_descriptor import TensorDescriptor
 from tilework.triton.runtime.interpreter_builder import (
     BlockPointerHandle,
@@ -159,7 +159,7 @@ def _unwrap_tensor(t: Any) -> Any:
 
 def _get_np_dtype(tt_dtype: tl.dtype) -> np.dtype[Any]:
     """The NumPy type that holds elements of a type."""
-    from tilework.interpreter.formats import storage
+    from tilework.oracles.interpreter.formats import storage
 
     return storage(tt_dtype.scalar)
 

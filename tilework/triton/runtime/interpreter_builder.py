@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from tilework.interpreter.semantic import Semantic
-from tilework.interpreter.values import plain, tensor
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
+from tilework.oracles.interpreter.semantic import Semantic
+from tilework.oracles.interpreter.tensors import plain, tensor
 
 ARITHMETIC = {  # operator: (of integers, of floats); a pair of integer names is (signed, unsigned)
     "+": ("add", "fadd"),

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilework.backends.base import GPUTarget
 from tilework.compiler import ASTSource, compile
 from tilework.language.function import JITFunction
-from tilework.runtime.driver import driver
+from tilework.runtime.devices.active_driver import driver
+from tilework.targets.base import GPUTarget
 
 __all__ = ["CompileArgs", "compile_kernel", "desc", "main"]
 

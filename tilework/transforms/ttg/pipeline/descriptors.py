@@ -17,10 +17,10 @@ from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import TensorDescType, i32
-from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import LOOPS, body_of, enclosing_op
 from tilework.transforms.ttg.pipeline.lowering import also_yield, next_in_turn, with_carried
-from tilework.transforms.ttg.tensormap import TENSORMAP_BYTES, write_tensormap
+from tilework.transforms.ttng.tensormap import TENSORMAP_BYTES, write_tensormap
 
 Replaced = Callable[[Operation, list[Operation]], None]
 

@@ -26,7 +26,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import append_op
 from tilework.ir.rewrite import constant_value, erase_op, insert_before, recreate
-from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import body_of, used_values, yield_of
 from tilework.transforms.ttg.pipeline.predicate import can_predicate, predicated
 

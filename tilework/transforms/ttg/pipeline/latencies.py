@@ -24,6 +24,7 @@ from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.descriptors import called_for
 from tilework.transforms.ttg.pipeline.load_buffers import is_profitable
 from tilework.transforms.ttg.pipeline.loops import (
@@ -39,7 +40,6 @@ from tilework.transforms.ttg.pipeline.loops import (
     refusal,
     set_integer,
 )
-from tilework.transforms.ttg.remarks import remark
 
 ACCUMULATOR = 2  # the operand of a product that is the sum so far
 

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of
-from tilework.ir.tt.descriptor import block_type
+from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import (

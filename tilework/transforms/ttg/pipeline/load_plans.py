@@ -19,6 +19,7 @@ from tilework.ir.module_facts import find_num_warps
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bit_width, is_pointer, is_tensor, shape_of
 from tilework.layouts.encodings import Shared, SwizzledShared
+from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule
 from tilework.transforms.ttg.pipeline.load_buffers import (
     MIN_COPY_BITS,
@@ -30,7 +31,6 @@ from tilework.transforms.ttg.pipeline.load_buffers import (
 )
 from tilework.transforms.ttg.pipeline.loops import LOADS, body_of, body_ops, enclosing_op, yield_of
 from tilework.transforms.ttg.pipeline.wgmma import may_run_on
-from tilework.transforms.ttg.remarks import remark
 
 VIEWS: frozenset[type[Operation]] = frozenset(
     {ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescReinterpretOp}

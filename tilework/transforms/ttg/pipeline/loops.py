@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.types import i32, int_attr
-from tilework.transforms.common.driver import ops_in_order
+from tilework.transforms.folding.worklist import ops_in_order
 
 LATENCY = "tt.latency"
 SELF_LATENCY = "tt.self_latency"

@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import ttg, ttng
 from tilework.ir.rewrite import insert_after
-from tilework.ir.ttg.types import memdesc_type
+from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import element_type, shape_of
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule
 from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, descriptors_made_in

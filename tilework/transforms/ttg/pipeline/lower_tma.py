@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.rewrite import constant, erase_op, insert_after, insert_before, replace_all_uses
-from tilework.ir.ttg.types import memdesc_type
+from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import bit_width, i1, i32, i64, shape_of
 from tilework.layouts.encodings import SwizzledShared
 from tilework.layouts.queries import shape_per_cta

@@ -18,7 +18,7 @@ from tilework.ir import ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.rewrite import erase_op, insert_after, insert_before, replace_all_uses
 from tilework.ir.types import i32
-from tilework.transforms.tt.emitter import Emitter
+from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule
 from tilework.transforms.ttg.pipeline.load_plans import Kind, LoadPlan
 from tilework.transforms.ttg.pipeline.loops import body_of, yield_of

@@ -23,7 +23,8 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt
-from tilework.transforms.common.driver import ops_in_order
+from tilework.transforms.folding.worklist import ops_in_order
+from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, drop_attributes
 from tilework.transforms.ttg.pipeline.loops import (
     LATENCY,
@@ -39,7 +40,6 @@ from tilework.transforms.ttg.pipeline.loops import (
     users_in,
     yield_of,
 )
-from tilework.transforms.ttg.remarks import remark
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,11 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
-from tilework.transforms.common import folding_arith, folding_casts
 from tilework.transforms.common.canonicalize import FOLDS
-from tilework.transforms.common.driver import Driver, rule_table
+from tilework.transforms.folding import arith as folding_arith
+from tilework.transforms.folding import casts as folding_casts
+from tilework.transforms.folding.worklist import Driver, rule_table
+from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule, erase_schedule
 from tilework.transforms.ttg.pipeline.expand import Order, expand, problem
 from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
@@ -24,7 +26,6 @@ from tilework.transforms.ttg.pipeline.lower_loads import lower_loads
 from tilework.transforms.ttg.pipeline.tma_stores import pipeline_stores
 from tilework.transforms.ttg.pipeline.waits import update_waits
 from tilework.transforms.ttg.pipeline.wgmma import launch_dots
-from tilework.transforms.ttg.remarks import remark
 
 ARITHMETIC = rule_table(FOLDS, {**folding_arith.REWRITES, **folding_casts.REWRITES})
 

@@ -16,8 +16,8 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import create_op
 from tilework.ir.encodings import encoding_of
 from tilework.ir.rewrite import insert_after, insert_before, replace_op
-from tilework.ir.tt.descriptor import block_type
-from tilework.ir.ttg.types import MemDescType, memdesc_type
+from tilework.ir.tt.descriptor_ops import block_type
+from tilework.ir.ttg.memdesc_types import MemDescType, memdesc_type
 from tilework.ir.types import element_type, shape_of
 from tilework.layouts.encodings import NvmmaShared, SwizzledShared
 from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, called_for, descriptors_made_in
@@ -32,7 +32,11 @@ def pipeline_stores(root: Operation, default_stages: int) -> None:
     for loop in loops_in(root):
         if num_stages(loop, default_stages) > 1:
             body = body_of(loop)
-            stores = [store for store in stores_in(body) if buffer_type(store) is not None and not called_for(store.operands[0], body)]
+            stores = [
+                store
+                for store in stores_in(body)
+                if buffer_type(store) is not None and not called_for(store.operands[0], body)
+            ]
             if stores:
                 pipeline_loop(loop, stores)
 

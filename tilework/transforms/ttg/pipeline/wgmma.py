@@ -23,7 +23,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.rewrite import insert_after, insert_before
-from tilework.ir.ttg.types import is_memdesc
+from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import element_type, f32, i1, int_attr, is_tensor
 from tilework.layouts.encodings import NvidiaMma
 from tilework.transforms.ttg.pipeline.loops import body_of, body_ops, enclosing_op, loops_in, num_stages, yield_of
@@ -84,7 +84,11 @@ def carried_position(loop: Operation, dot: Operation) -> int | None:
 def may_run_on(loop: Operation, dot: Operation) -> bool:
     """`dot` is a product that may still run in the next iteration, as far as `loop` tells before its loads have buffers."""
     positions: list[int] = []
-    if type(dot) is not Dot or element_type(dot.results[0].type) != f32 or not follow_result(dot.results[0], loop, positions):
+    if (
+        type(dot) is not Dot
+        or element_type(dot.results[0].type) != f32
+        or not follow_result(dot.results[0], loop, positions)
+    ):
         return False
     is_alone = sum(type(op) is Dot for op in body_ops(loop)) == 1
     return not is_alone or all(is_only_summed(body_of(loop).args[1 + position]) for position in positions)

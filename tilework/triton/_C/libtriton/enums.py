@@ -5,7 +5,7 @@ from enum import Enum, IntEnum
 from typing import Any
 
 from tilework.ir import enums
-from tilework.language.elementwise import PropagateNan as PROPAGATE_NAN
+from tilework.language.elementwise_builtins import PropagateNan as PROPAGATE_NAN
 
 
 class Named(IntEnum):

@@ -19,13 +19,13 @@ from xdsl.dialects.builtin import Float16Type, IntegerAttr, IntegerType, ModuleO
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilework.backends.base import run_passes
 from tilework.ir.attr_text import AttributeText
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.snapshot import snapshot_locations
 from tilework.ir.types import PointerType
 from tilework.ir.verify import first_problem
+from tilework.targets.base import run_passes
 from tilework.triton._C.libtriton.enums import ENUMERATIONS, MEMBERS
 
 globals().update(MEMBERS | ENUMERATIONS)

@@ -6,7 +6,7 @@
     print(module)
 
 Code generation from TTGIR is one step here, so `to_module` takes TTGIR, where Triton's takes MLIR's LLVM dialect. A module is its
-text: objects of LLVM live only inside of a function (`backends/llvm/apart.py` tells why).
+text: objects of LLVM live only inside of a function (`targets/llvm/apart.py` tells why).
 """
 
 import re
@@ -17,10 +17,10 @@ from typing import Any
 
 import llvmlite.binding as binding
 
-from tilework.backends.cuda.libdevice import link_libraries
-from tilework.backends.llvm.apart import apart
-from tilework.backends.llvm.compile import data_layout, initialize_all, nvptx_target_machine, optimize
 from tilework.ir.module_facts import capability
+from tilework.targets.llvm.apart import apart
+from tilework.targets.llvm.compile import data_layout, initialize_all, nvptx_target_machine, optimize
+from tilework.targets.nvidia.bitcode import link_libraries
 
 TRIPLE = "nvptx64-nvidia-cuda"
 NAME_OF_FUNCTION = re.compile(r'^(define|declare)\b[^@\n]*@"?([\w.$]+)', re.MULTILINE)
@@ -88,8 +88,8 @@ class module:
 
 def to_module(mod: Any, ctx: context) -> module:
     """The LLVM module of a TTGIR module, for the target that it names."""
-    from tilework.backends.cuda.ptx_version import cpu_name
-    from tilework.backends.gpu.codegen import emit_module
+    from tilework.targets.gpu.codegen import emit_module
+    from tilework.targets.nvidia.ptx_version import cpu_name
 
     number = capability(mod.wrapped)
     return module(emit_module(mod.wrapped, number), cpu_name(f"sm{number}"))

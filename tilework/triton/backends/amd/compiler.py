@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from tilework import knobs
-from tilework.backends.base import GPUTarget
+from tilework.targets.base import GPUTarget
 from tilework.triton.backends.compiler import BaseBackend, Language
 
 LIMIT = 2**31 - 1  # a buffer instruction addresses this many bytes

@@ -7,9 +7,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tilework.backends.base import GPUTarget
-from tilework.backends.cpu.pipeline import CpuBackend
-from tilework.backends.options import CompileOptions
+from tilework.targets.base import GPUTarget
+from tilework.targets.cpu.pipeline import CpuBackend
+from tilework.targets.options import CompileOptions
 from tilework.triton.backends.listed import ListedBackend
 
 __all__ = ["CPUBackend", "GPUTarget"]

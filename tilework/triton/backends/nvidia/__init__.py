@@ -1,4 +1,4 @@
-"""NVIDIA GPUs under the name Triton gives them; the backend itself is `tilework.backends.cuda`."""
+"""NVIDIA GPUs under the name Triton gives them; the backend itself is `tilework.targets.nvidia`."""
 
 from importlib import import_module
 from typing import Any

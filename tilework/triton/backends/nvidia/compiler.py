@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.backends.base import GPUTarget, run_passes
-from tilework.backends.cuda import ptx_text
-from tilework.backends.cuda.pipeline import CudaBackend, reporting, ttgir_pipeline
-from tilework.backends.cuda.ptx_version import cpu_name, ptx_of_cuda
-from tilework.backends.options import CompileOptions, capability_of
 from tilework.frontend.options import cuda_min_dot_size
 from tilework.language.extra import cuda
 from tilework.runtime.errors import PTXASError
+from tilework.targets.base import GPUTarget, run_passes
+from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.pipeline import CudaBackend, reporting, ttgir_pipeline
+from tilework.targets.nvidia.ptx_version import cpu_name, ptx_of_cuda
+from tilework.targets.options import CompileOptions, capability_of
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.triton.backends.listed import ListedBackend, plain
 

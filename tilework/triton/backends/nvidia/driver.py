@@ -10,12 +10,12 @@ from functools import cache
 from typing import Any
 
 from tilework import knobs
-from tilework.backends.base import GPUTarget
-from tilework.backends.driver import C_TYPES, GPUDriver
 from tilework.cuda_tools import TOOLKIT, in_wheels
-from tilework.runtime.build import compile_module_from_src
-from tilework.runtime.cuda import CudaDriver, CudaUtils
-from tilework.runtime.driver import driver
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.build import compile_module_from_src
+from tilework.runtime.devices.cuda import CudaDriver, CudaUtils
+from tilework.targets.base import GPUTarget
+from tilework.targets.driver import C_TYPES, GPUDriver
 
 __all__ = [
     "CudaDriver",

@@ -1,0 +1,74 @@
+"""Kernels from the cache in a new process: nothing of the compiler is imported, and the results are the same."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilework.targets import plugins
+
+PROGRAM = """
+import sys
+import numpy as np
+import tilework
+import tilework.language as tl
+{at_import}
+
+@tilework.jit
+def scaled(x, out, n, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
+
+x = np.arange(100, dtype=np.float32)
+out = np.zeros_like(x)
+for factor in (2.0, 3.0):
+    scaled[(2,)](x, out, 100, factor, BLOCK=64)
+assert (out == 3 * x).all()
+print(*sorted(name for name in sys.modules if name in HEAVY))
+"""
+HEAVY = (
+    "xdsl",
+    "tilework.ir.types",
+    "tilework.frontend.generator",
+    "tilework.targets.llvm.builder",
+    "importlib.metadata",
+)
+AT_IMPORT = f"HEAVY = {HEAVY!r}; assert not any(name in sys.modules for name in (*HEAVY, 'llvmlite'))"
+
+
+def launch(folder: Path) -> list[str]:
+    """The parts of the compiler that a new process loads for two launches."""
+    script = folder / "scaled.py"
+    script.write_text(PROGRAM.format(at_import=AT_IMPORT))
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "TILEWORK_DEVICE": "native"}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_a_kernel_from_the_cache_needs_no_compiler(tmp_path: Path) -> None:
+    assert "xdsl" in launch(tmp_path)
+    assert launch(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_there"), [("[console_scripts]\na = b:c\n", False), ("[x]\n\n[tilework.test]\na = b:c\n", True)]
+)
+def test_packages_are_searched_for_a_group(text: str, is_there: bool, tmp_path: Path, monkeypatch) -> None:
+    package = tmp_path / "other-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert [entry.value for entry in plugins.plugins("tilework.test")] == ["b:c"] * is_there
+
+
+def test_archives_on_the_path_are_left_to_python(tmp_path: Path, monkeypatch) -> None:
+    assert not plugins.is_mentioned("tilework.test")
+    archive = tmp_path / "application.pyz"
+    archive.write_bytes(b"PK")
+    monkeypatch.syspath_prepend(str(archive))
+    assert plugins.is_mentioned("tilework.test") and plugins.plugins("tilework.test") == []

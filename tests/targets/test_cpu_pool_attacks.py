@@ -1,0 +1,488 @@
+"""The thread pool in odd situations: forks, signals, exits, no threads or memory left, kernels launched by kernels that print.
+
+Whatever happens, a launch that returns has done its work, and the process goes on. Situations that change a whole process
+are put into scripts, which all start with the same kernels.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import tilework
+
+ROOT = Path(tilework.__file__).parent.parent
+Run = Callable[..., str]
+KERNELS = """
+import atexit, gc, os, resource, signal, sys, threading, time
+import numpy as np
+import tilework
+import tilework.language as tl
+from tilework import knobs
+from tilework.targets.cpu import pool
+
+@tilework.jit
+def add(x, out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+@tilework.jit
+def sums(x, out, B: tl.constexpr):  # needs scratch memory
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, tl.cumsum(tl.sort(tl.load(x + i))))
+
+@tilework.jit
+def show(x, out, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.sort(tl.load(x + i))
+    tl.device_print("largest", tl.max(v))
+    tl.store(out + i, tl.cumsum(v))
+
+@tilework.jit
+def positive(x, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.device_assert(tl.load(x + i) > 0, "not positive")
+
+def check_add(n=1 << 16, B=256):
+    x, y = np.arange(n, dtype="f4"), np.zeros(n, "f4")
+    add[(n // B,)](x, y, n, B=B)
+    assert (y == x + 1).all()
+
+def numbers(programs, B=1024):
+    return np.random.default_rng().integers(-50, 50, (programs, B)).astype("f4")
+
+def expected(x):
+    return np.cumsum(np.sort(x, 1), 1)
+
+def check_sums(programs=16):
+    x = numbers(programs)
+    y = np.zeros_like(x)
+    sums[(programs,)](x, y, B=1024)
+    assert (y == expected(x)).all()
+
+def check():
+    for _ in range(3):
+        check_add()
+        check_sums()
+
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all scripts, which have the same path too, so that the kernels are compiled once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def run(cache: Path) -> Callable[..., str]:
+    return partial(output_of, cache / "attack.py", cache)
+
+
+def output_of(script: Path, cache: Path, text: str, *, limit: float = 240, **environment: str) -> str:
+    """What a script prints; it must end by itself, and well."""
+    script.write_text(KERNELS + text)
+    variables = {"TRITON_CACHE_DIR": str(cache), "TILEWORK_NUM_THREADS": "4", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", str(script)],
+        capture_output=True, text=True, env={**os.environ, **variables, **environment}, timeout=limit, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-2000:]}"
+    return done.stdout
+
+
+FORKED = """
+def in_child(work):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a child that hangs dies of it
+        try:
+            work()
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+    return child
+
+"""
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_parent_and_child_launch_at_the_same_time(run: Run, native: str) -> None:
+    """While a third thread does, in the parent; scratch memory is not shared."""
+    text = """
+check()
+stop = []
+def go_on():
+    while not stop:
+        check()
+thread = threading.Thread(target=go_on)
+thread.start()
+children = [in_child(lambda: [check() for _ in range(8)]) for _ in range(3)]
+for _ in range(8):
+    check()
+print([os.waitpid(child, 0)[1] for child in children])
+stop.append(1)
+thread.join()
+"""
+    assert run(FORKED + text, TILEWORK_NATIVE_LAUNCH=native) == "[0, 0, 0]\n"
+
+
+def test_scratch_memory_is_private(run: Run) -> None:
+    text = """
+arena = pool.Arena()
+arena.memory[100] = 7
+def change():
+    arena.memory[100] = 8
+os.waitpid(in_child(change), 0)
+print(arena.memory[100])
+"""
+    assert run(FORKED + text) == "7\n"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(run: Run, method: str) -> None:
+    text = f"""
+import multiprocessing
+def work(number):
+    check()
+    return number
+if __name__ == "__main__":
+    check()
+    with multiprocessing.get_context({method!r}).Pool(2) as workers:
+        print(workers.map(work, range(4)))
+    check()
+"""
+    assert run(text) == "[0, 1, 2, 3]\n"
+
+
+def test_forty_threads(run: Run) -> None:
+    text = """
+done = []
+def work():
+    check()
+    done.append(1)
+check()
+threads = [threading.Thread(target=work) for _ in range(40)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(len(done))
+"""
+    assert run(text) == "40\n"
+
+
+def test_a_signal_handler_launches_while_helpers_are_started(run: Run) -> None:
+    """The handler runs in the very thread that holds the lock."""
+    text = """
+seen = []
+signal.signal(signal.SIGUSR1, lambda *_: (check_add(), seen.append(1)))
+load, add_helper = pool.Pool.load, pool.Pool.add_helper
+def interrupted(method):
+    def call(self):
+        signal.raise_signal(signal.SIGUSR1)
+        result = method(self)
+        signal.raise_signal(signal.SIGUSR1)
+        return result
+    return call
+pool.Pool.load, pool.Pool.add_helper = interrupted(load), interrupted(add_helper)
+check()
+print(len(seen), pool.POOL.count)
+"""
+    assert run(text) == "8 3\n"
+
+
+def test_a_signal_every_millisecond(run: Run) -> None:
+    text = """
+check()
+seen = []
+signal.signal(signal.SIGALRM, lambda *_: (check_add(1 << 12), check_sums(2), seen.append(1)))
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+while len(seen) < 200:
+    check()
+signal.setitimer(signal.ITIMER_REAL, 0)
+check()
+print("ok")
+"""
+    assert run(text) == "ok\n"
+
+
+def test_objects_that_launch_when_they_die(run: Run) -> None:
+    """In the middle of a launch's Python code, and when the interpreter ends."""
+    text = """
+class Last:
+    def __init__(self):
+        self.me = self
+    def __del__(self):
+        check_add(1 << 12)
+        check_sums(2)
+atexit.register(lambda: (check(), print("end", flush=True)))
+gc.set_threshold(50)
+check()
+kept = Last()
+for _ in range(50):
+    Last()
+    check_add(1 << 12)
+"""
+    assert run(text) == "end\n"
+
+
+@pytest.mark.parametrize("kind", ["launch", "print"])
+def test_the_interpreter_ends_while_threads_launch(run: Run, kind: str) -> None:
+    text = f"""
+kind = {kind!r}
+def launch():
+    x = numbers(16)
+    while True:
+        show[(16,)](x, np.zeros_like(x), B=1024) if kind == "print" else check()
+check()
+if kind == "print":
+    sys.stdout = open(os.devnull, "w")
+for _ in range(4):
+    threading.Thread(target=launch, daemon=True).start()
+time.sleep(0.3)
+"""
+    run(text)
+
+
+def test_a_thread_that_exits_and_one_that_is_interrupted(run: Run) -> None:
+    text = """
+def leave():
+    check()
+    sys.exit(3)
+thread = threading.Thread(target=leave)
+thread.start()
+check()
+thread.join()
+for _ in range(5):
+    interrupted = False
+    threading.Timer(0.02, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        while True:
+            check_sums(256)
+    except KeyboardInterrupt:
+        interrupted = True
+    check()
+    assert interrupted
+"""
+    run(text)
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_too_few_threads(run: Run, native: str) -> None:
+    """As with `ulimit -u`: the system refuses, and the launch goes on with those that there are."""
+    text = """
+start, made = threading.Thread.start, []
+def refuse(thread):
+    if len(made) == 2:
+        raise RuntimeError("can't start new thread")
+    if thread.daemon:  # a helper
+        made.append(thread)
+    start(thread)
+threading.Thread.start = refuse
+check()
+check()
+print(pool.POOL.count, len(made))
+"""
+    assert run(text, TILEWORK_NUM_THREADS="64", TILEWORK_NATIVE_LAUNCH=native) == "2 2\n"
+
+
+def test_more_threads_than_cores(run: Run) -> None:
+    assert run("check()\nprint(pool.POOL.count)", TILEWORK_NUM_THREADS="300") == "299\n"
+
+
+def test_numbers_of_threads_that_make_no_sense(run: Run) -> None:
+    text = """
+for number in ("0", "-3", "5000000000", "9" * 40, "", "1.5"):
+    os.environ["TILEWORK_NUM_THREADS"] = number
+    try:
+        check()
+    except (ValueError, RuntimeError) as error:
+        assert "TILEWORK_NUM_THREADS" in str(error), error
+        print("refused")
+os.environ["TILEWORK_NUM_THREADS"] = " 2 "
+check()
+print(pool.POOL.count)
+"""
+    assert run(text) == "refused\n" * 6 + "1\n"
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_no_memory_for_scratch(run: Run, native: str) -> None:
+    """A MemoryError, however often one tries, and small kernels still run."""
+    text = """
+B = 1 << 18
+x, out = np.ones(B, "f4"), np.zeros(B, "f4")
+check()
+sums[(2,)](x[: B // 2], out[: B // 2], B=B // 4)
+sums.warmup(x, out, B=B, grid=(1,))
+x = np.ones(4 * B, "f4")
+out = np.zeros(4 * B, "f4")
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+limit = resource.getrlimit(resource.RLIMIT_AS)[1]
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 20), limit))
+failed = 0
+for grid in (1, 1, 4, 4):
+    try:
+        sums[(grid,)](x, out, B=B)
+    except MemoryError:
+        failed += 1
+check_add(1 << 12)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+sums[(4,)](x, out, B=B)
+assert (out.reshape(4, B) == np.arange(1, B + 1)).all()
+print(failed)
+"""
+    assert run(text, TILEWORK_NATIVE_LAUNCH=native) == "4\n"
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+@pytest.mark.parametrize("threads", ["1", "4"])
+def test_what_is_printed_launches(run: Run, native: str, threads: str) -> None:
+    """Inside of the launch that prints, maybe in the same thread: the scratch memory of both stays theirs."""
+    text = """
+class Launching:
+    written = 0
+    def write(self, text):
+        self.written += text.count("largest")
+        check_sums(3)
+        check_add(1 << 10)
+    def flush(self):
+        pass
+check()
+x = numbers(16)
+y = np.zeros_like(x)
+stdout, sys.stdout = sys.stdout, Launching()
+for launches in range(1, 4):
+    y[:] = 0
+    show[(16,)](x, y, B=1024)
+    assert (y == expected(x)).all() and sys.stdout.written == 16 * launches, launches
+sys.stdout = stdout
+print("ok")
+"""
+    assert run(text, TILEWORK_NATIVE_LAUNCH=native, TILEWORK_NUM_THREADS=threads) == "ok\n"
+
+
+def test_asserts_that_fail_in_many_threads(run: Run) -> None:
+    text = """
+x = np.zeros(1 << 16, "f4")
+def fail():
+    for _ in range(20):
+        try:
+            positive[(256,)](x, B=256, debug=True)
+        except RuntimeError as error:
+            assert "not positive" in str(error), error
+            failed.append(1)
+failed = []
+threads = [threading.Thread(target=fail) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+check()
+print(len(failed))
+"""
+    assert run(text) == "160\n"
+
+
+@pytest.mark.parametrize("place", ["llvm", "jit", "loading", "launcher", "hashing"])
+def test_a_fork_while_another_thread_compiles(run: Run, place: str) -> None:
+    """The child finds no lock taken by a thread that it does not have."""
+    text = f"""
+place = {place!r}
+import llvmlite.binding as llvm
+from tilework.targets.llvm import compile
+from tilework.runtime import native_launch
+check()  # imports everything: Python itself cannot fork while another thread imports
+add = tilework.jit(add.fn)
+compile.host_jit.cache_clear()
+old_launcher = native_launch.MADE[:]  # other kernels still use it
+native_launch.MADE.clear()
+inside = threading.Event()
+def wait(*_):
+    if threading.current_thread() is not threading.main_thread():
+        inside.set()
+        time.sleep(0.3)
+if place == "llvm":
+    parse = llvm.parse_assembly
+    compile.llvm.parse_assembly = lambda *a: (parse(*a), hold_llvm())[0]
+    def hold_llvm():
+        with llvm.ffi.lib._lock:
+            wait()
+elif place == "jit":
+    create = llvm.create_lljit_compiler
+    compile.llvm.create_lljit_compiler = lambda *a: (wait(), create(*a))[1]
+elif place == "loading":
+    knobs.runtime.kernel_load_start_hook.add(wait)
+elif place == "hashing":
+    from tilework.language.function import JITCallable
+    digest = JITCallable._digest
+    JITCallable._digest = lambda fn: (wait(), digest(fn))[1]
+elif place == "launcher":
+    plain = native_launch.is_plain_python
+    native_launch.is_plain_python = lambda: (wait(), plain())[1]
+with knobs.cache.scope():
+    if place == "llvm":
+        knobs.cache.dir = os.path.join(os.path.dirname(__file__), "empty")
+    thread = threading.Thread(target=check_add)
+    thread.start()
+    assert inside.wait(100)
+    child = in_child(check)
+    print(os.waitpid(child, 0)[1])
+    thread.join()
+check()
+"""
+    assert run(FORKED + text) == "0\n"
+
+
+@pytest.mark.parametrize("place", ["jit", "launcher", "loading"])
+def test_a_signal_handler_launches_while_the_first_launch_loads(run: Run, place: str) -> None:
+    text = f"""
+place = {place!r}
+import llvmlite.binding as llvm
+from tilework.targets.llvm import compile
+from tilework.runtime import native_launch
+seen = []
+signal.signal(signal.SIGUSR1, lambda *_: (seen.append(1), check_sums(2), check_add(1 << 12), gc.collect()))
+def strike(*_):
+    if not seen:
+        signal.raise_signal(signal.SIGUSR1)
+if place == "jit":
+    create = llvm.create_lljit_compiler
+    compile.llvm.create_lljit_compiler = lambda *a: (strike(), create(*a))[1]
+elif place == "loading":
+    knobs.runtime.kernel_load_start_hook.add(strike)
+else:
+    plain = native_launch.is_plain_python
+    native_launch.is_plain_python = lambda: (strike(), plain())[1]
+check()
+gc.collect()
+check()
+print(len(seen))
+"""
+    assert run(text) == "1\n"
+
+
+def test_an_interrupt_while_a_kernel_prints(run: Run) -> None:
+    """It reaches the one who launches, not the machine code that has called back."""
+    text = """
+class Interrupted:
+    times = 0
+    def write(self, text):
+        self.times += 1
+        if self.times < 3:  # the second one comes while the first waits
+            signal.raise_signal(signal.SIGINT)
+x = numbers(16)
+y = np.zeros_like(x)
+stdout, sys.stdout = sys.stdout, Interrupted()
+try:
+    show[(16,)](x, y, B=1024)
+    time.sleep(100)
+except KeyboardInterrupt:
+    print("interrupted", file=stdout)
+assert (y == expected(x)).all()
+sys.stdout = None
+show[(16,)](x, y, B=1024)
+"""
+    assert run(text, TILEWORK_NUM_THREADS="1") == "interrupted\n"

@@ -1,0 +1,56 @@
+"""Helpers leave the core of the thread that woke them; what the user allowed them stays as it was."""
+
+import os
+import sys
+import threading
+
+import llvmlite.binding
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tilework.targets.cpu.run.pool_code import pool_text
+
+
+@tilework.jit
+def work(out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = i.to(tl.float32)
+    for _ in range(n):
+        x = tl.sin(x)
+    tl.store(out + i, x)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="a system where threads cannot choose their cores")
+def test_threads_may_run_where_they_could_before() -> None:
+    allowed, out = os.sched_getaffinity(0), np.zeros(64 * 256, "f4")
+    for _ in range(50):
+        work[(64,)](out, 20, BLOCK=256, num_warps=1)
+    for thread in threading.enumerate():
+        assert thread.native_id is not None and os.sched_getaffinity(thread.native_id) == allowed, thread.name
+
+
+@pytest.mark.parametrize("system, moves", [("linux", True), ("darwin", False), ("win32", False)])
+def test_only_linux_is_asked_for_cores(system: str, moves: bool) -> None:
+    text = pool_text("x86_64", system)
+    assert ("sched_setaffinity" in text) == moves
+    llvmlite.binding.parse_assembly(text).verify()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads of other systems have no list of cores")
+def test_a_process_that_may_use_one_core_only() -> None:
+    """Nowhere to go: the helper stays, and the launch ends."""
+    allowed, out = os.sched_getaffinity(0), np.zeros(64 * 256, "f4")
+    work[(64,)](out, 20, BLOCK=256)
+    expected = out.copy()
+    threads = [thread.native_id for thread in threading.enumerate() if thread.native_id is not None]
+    try:
+        for thread in threads:
+            os.sched_setaffinity(thread, {min(allowed)})
+        out[:] = 0
+        work[(64,)](out, 20, BLOCK=256)
+        np.testing.assert_array_equal(out, expected)
+    finally:
+        for thread in threads:
+            os.sched_setaffinity(thread, allowed)

@@ -1,0 +1,369 @@
+"""Elementwise ops on GPUs: conversions of all pairs of types, arithmetic and functions, against NumPy and ml_dtypes."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.targets.gpu_text import DTYPES, NAMES, Array, elementwise, elementwise_text, ptx_of
+
+ARCHS = (80, 90)
+TINY = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0}
+FLOATS = ("f8E4M3FN", "f8E5M2", "bf16", "f16", "f32", "f64")
+BITS = {"f8E4M3FN": 8, "f8E5M2": 8, "bf16": 16, "f16": 16, "f32": 32, "f64": 64}
+EDGES = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    np.inf,
+    -np.inf,
+    448.0,
+    464.0,
+    465.0,
+    480.0,
+    57344.0,
+    61440.0,
+    65504.0,
+    65519.0,
+    65520.0,
+    65536.0,
+]
+
+
+def patterns(name: str, rng: np.random.Generator) -> Array:
+    """Numbers of a type: all with 8 bits, otherwise some of every magnitude, and such as lie between two narrower ones."""
+    dtype = DTYPES[name]
+    if BITS[name] == 8:
+        return np.arange(256, dtype=np.uint8).view(dtype)
+    with np.errstate(all="ignore"):
+        drawn = rng.normal(size=600) * np.exp2(rng.uniform(-30, 20, 600))
+        halfway = [np.arange(-300, 300, 8) * scale for scale in (2.0**-10, 2.0**-17, 2.0**-6, 4.0)]
+        return np.concatenate([drawn, *halfway, EDGES]).astype(dtype)
+
+
+def casted(x: Array, target: str) -> Array:
+    """Rounded once to the nearest; 8-bit floats saturate."""
+    with np.errstate(all="ignore"):
+        if target in TINY:
+            wide = x.astype(np.float64)
+            return round_to(np.clip(wide, -TINY[target], TINY[target]), target)
+        return round_to(x.astype(np.float64), target) if NAMES[x.dtype] == "f64" else x.astype(DTYPES[target])
+
+
+def round_to(wide: Array, target: str) -> Array:
+    """An f64 rounded once; ml_dtypes rounds by way of f32, which is made odd here where it is not exact."""
+    if target in ("f32", "f16", "f64"):
+        return wide.astype(DTYPES[target])
+    near = wide.astype(np.float32)
+    bits = near.view(np.int32)
+    inexact = (near.astype(np.float64) != wide) & np.isfinite(wide) & (bits & 1 == 0)
+    step = np.where(np.abs(near.astype(np.float64)) > np.abs(wide), -1, 1)
+    return np.where(inexact, bits + step, bits).astype(np.int32).view(np.float32).astype(DTYPES[target])
+
+
+def same(found: Array, wanted: Array) -> None:
+    """Equal bit for bit, apart from what a NaN looks like."""
+    with np.errstate(invalid="ignore"):
+        a, b = found.astype(np.float64), wanted.astype(np.float64)
+    differs = ~((np.isnan(a) & np.isnan(b)) | ((a == b) & (np.signbit(a) == np.signbit(b))))
+    places = np.flatnonzero(differs)
+    assert not len(places), (
+        f"{len(places)} differ, the first at {places[0]}: {found[places[0]]}, not {wanted[places[0]]}"
+    )
+
+
+def cast_text(source: str, target: str, rounding: str = "") -> str:
+    """The op that the frontend makes."""
+    if rounding or source in TINY or target in TINY:
+        narrows = BITS[target] < BITS[source]
+        mode = f", rounding = {rounding or 'rtne'}" if narrows else ""
+        return f"%y = tt.fp_to_fp %x{mode} : T<{source}> -> T<{target}>"
+    name = "truncf" if BITS[target] < BITS[source] else "extf"
+    return f"%y = arith.{name} %x : T<{source}> to T<{target}>"
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_float_casts(arch: int) -> None:
+    rng = np.random.default_rng(0)
+    for source in FLOATS:
+        x = patterns(source, rng)
+        targets = [target for target in FLOATS if BITS[source] != BITS[target]]
+        body = "\n".join(cast_text(source, target).replace("%y", f"%{target}") for target in targets)
+        for found, target in zip(
+            elementwise(body, {"x": x}, {name: DTYPES[name] for name in targets}, arch), targets, strict=True
+        ):
+            same(found, casted(x, target))
+    x = patterns("f16", rng)
+    body = "%w = arith.extf %x : T<f16> to T<f32>\n%y = arith.truncf %w : T<f32> to T<bf16>"
+    same(elementwise(body, {"x": x}, {"y": DTYPES["bf16"]}, arch)[0], x.astype(DTYPES["bf16"]))
+
+
+@pytest.mark.parametrize("per_thread", [1, 2, 4])
+def test_casts_of_few_registers(per_thread: int) -> None:
+    """A single register has no neighbour to be converted with."""
+    x = np.linspace(-600, 600, 32 * per_thread, dtype=np.float32)
+    for source, target in [
+        ("f32", "bf16"),
+        ("f32", "f8E4M3FN"),
+        ("f16", "f8E5M2"),
+        ("f8E4M3FN", "f32"),
+        ("f8E4M3FN", "f16"),
+    ]:
+        given = casted(x, source)
+        (y,) = elementwise(cast_text(source, target), {"x": given}, {"y": DTYPES[target]}, 90, per_thread)
+        same(y, casted(given, target))
+
+
+def toward_zero(x: Array, target: str) -> Array:
+    with np.errstate(all="ignore"):
+        near = x.astype(DTYPES[target])
+        above = np.abs(near.astype(np.float64)) > np.abs(x.astype(np.float64))
+        word = np.dtype(f"u{near.itemsize}")
+        return np.where(above, near.view(word) - 1, near.view(word)).astype(word).view(near.dtype)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_casts_toward_zero(arch: int) -> None:
+    x = patterns("f32", np.random.default_rng(1))
+    for target in ("f16", "bf16", "f8E5M2"):
+        for per_thread in (1, 4):
+            text = cast_text("f32", target, "rtz")
+            (y,) = elementwise(text, {"x": x}, {"y": DTYPES[target]}, arch, per_thread)
+            same(y, toward_zero(x, target))
+
+
+def test_conversion_instructions() -> None:
+    """Pairs are converted together, and 8-bit floats by the processor where it can."""
+
+    def ptx(source: str, target: str, arch: int) -> str:
+        return ptx_of(elementwise_text(cast_text(source, target), {"x": source}, {"y": target}, 128, arch, 4), arch)
+
+    assert ptx("f32", "bf16", 80).count("cvt.rn.bf16x2.f32") == 2
+    assert ptx("f32", "f8E4M3FN", 90).count("cvt.rn.satfinite.e4m3x2.f32") == 2
+    assert ptx("f16", "f8E5M2", 90).count("cvt.rn.satfinite.e5m2x2.f16x2") == 2
+    assert ptx("f8E4M3FN", "f16", 90).count("cvt.rn.f16x2.e4m3x2") == 2
+    assert "e4m3" not in ptx("f8E4M3FN", "f16", 80)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_integers_to_floats(arch: int) -> None:
+    rng = np.random.default_rng(2)
+    for size in (1, 2, 4, 8):
+        for kind, op in (("i", "sitofp"), ("u", "uitofp")):
+            dtype = np.dtype(f"{kind}{size}")
+            limits = np.iinfo(dtype)
+            drawn = rng.integers(limits.min, limits.max, 80, dtype, endpoint=True)
+            small = (rng.integers(0, 1 << 20, 80) >> rng.integers(0, 12, 80)).astype(dtype)
+            x = np.concatenate([drawn, drawn >> (size * 4), small, np.array([limits.min, limits.max], dtype)])
+            targets = ("f16", "bf16", "f32", "f64")
+            body = "\n".join(f"%{target} = arith.{op} %x : T<i{8 * size}> to T<{target}>" for target in targets)
+            for found, target in zip(
+                elementwise(body, {"x": x}, {name: DTYPES[name] for name in targets}, arch), targets, strict=True
+            ):
+                same(found, nearest(x, target))
+
+
+def nearest(x: Array, target: str) -> Array:
+    """An integer rounded once."""
+    if target in ("f32", "f64"):
+        return x.astype(DTYPES[target])
+    digits = 8 if target == "bf16" else 11
+    rounded = []
+    for number in map(int, x):
+        spare = max(0, abs(number).bit_length() - digits)
+        half, rest = (1 << spare) >> 1, abs(number) & ((1 << spare) - 1)
+        kept = abs(number) >> spare
+        kept += rest > half or (rest == half and spare > 0 and kept & 1)
+        value = (kept << spare) * (-1 if number < 0 else 1)
+        rounded.append(float(value) if target == "bf16" or abs(value) <= 65504 else np.copysign(np.inf, value))
+    return np.array(rounded).astype(DTYPES[target])
+
+
+def truncated(x: Array, dtype: Any) -> Array:
+    """Towards zero, within the limits of 16 bits or more; NaN is 0."""
+    held = dtype if dtype.itemsize > 1 else np.dtype(f"{dtype.kind}2")
+    limits = np.iinfo(held)
+    numbers = [
+        0 if np.isnan(v) else limits.max if v > limits.max else limits.min if v < limits.min else int(v)
+        for v in x.astype(np.float64)
+    ]
+    return np.array(numbers, held).astype(dtype)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_floats_to_integers(arch: int) -> None:
+    rng = np.random.default_rng(3)
+    for source in ("f16", "bf16", "f32", "f64"):
+        with np.errstate(all="ignore"):
+            x = (rng.normal(size=300) * np.exp2(rng.uniform(-5, 70, 300))).astype(DTYPES[source])
+            edges = [0.0, -0.0, 0.99, -0.99, 127.5, 128, 255.5, 32767, 1e30, -1e30, np.inf, -np.inf, np.nan]
+            x = np.concatenate([x, np.array(edges).astype(x.dtype)])
+        dtypes = {f"{kind}{size}": np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
+        body = "\n".join(
+            f"%{name} = arith.fpto{'s' if dtype.kind == 'i' else 'u'}i %x : T<{source}> to T<{NAMES[dtype]}>"
+            for name, dtype in dtypes.items()
+        )
+        for found, dtype in zip(elementwise(body, {"x": x}, dtypes, arch), dtypes.values(), strict=True):
+            np.testing.assert_array_equal(found, truncated(x, dtype))
+
+
+# Arithmetic
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_narrow_arithmetic_rounds_once(arch: int) -> None:
+    rng = np.random.default_rng(4)
+    for name in ("f16", "bf16", "f32", "f64"):
+        x, z = (rng.normal(size=256).astype(DTYPES[name]) * 3 for _ in range(2))
+        body = "\n".join(f"%{op} = arith.{op}f %x, %z : T<{name}>" for op in ("add", "sub", "mul"))
+        sums = elementwise(body, {"x": x, "z": z}, dict.fromkeys(("add", "sub", "mul"), x.dtype), arch)
+        for found, wanted in zip(sums, (x + z, x - z, x * z), strict=True):
+            same(found, wanted)
+
+
+def test_products_and_sums_may_fuse() -> None:
+    body = "%p = arith.mulf %x, %x : T<{0}>\n%y = arith.addf %p, %x : T<{0}>"
+    for name in ("f16", "bf16", "f32", "f64"):
+        for per_thread, pair in ((1, ""), (2, "x2" if name.endswith("16") else "")):
+            text = elementwise_text(body.format(name), {"x": name}, {"y": name}, 32 * per_thread, 90, per_thread)
+            assert f"fma.rn.{name}{pair} " in ptx_of(text, 90).replace("\t", " ")
+            assert "fma" not in ptx_of(text, 90, fuses=False)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_extrema_and_comparisons(arch: int) -> None:
+    values = np.array([0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 3.0, -0.25])
+    x, z = (grid.ravel() for grid in np.meshgrid(values, values))
+    for name in ("f16", "bf16", "f32", "f64"):
+        a, b = x.astype(DTYPES[name]), z.astype(DTYPES[name])
+        ops = {"maximumf": np.maximum, "minimumf": np.minimum, "maxnumf": np.fmax, "minnumf": np.fmin}
+        body = "\n".join(f"%{op} = arith.{op} %x, %z : T<{name}>" for op in ops)
+        for found, op in zip(
+            elementwise(body, {"x": a, "z": b}, dict.fromkeys(ops, a.dtype), arch), ops.values(), strict=True
+        ):
+            same(np.where(found == 0, 0, found), np.where(op(x, z) == 0, 0, op(x, z)).astype(a.dtype))
+        tests = {"oeq": x == z, "one": (x < z) | (x > z), "olt": x < z, "ole": x <= z, "une": x != z, "uge": ~(x < z)}
+        tests["uno"] = np.isnan(x) | np.isnan(z)
+        body = "\n".join(f"%{test} = arith.cmpf {test}, %x, %z : T<{name}>" for test in tests)
+        for found, wanted in zip(
+            elementwise(body, {"x": a, "z": b}, dict.fromkeys(tests, np.bool_), arch), tests.values(), strict=True
+        ):
+            np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_fma_clamp_and_abs(arch: int) -> None:
+    rng = np.random.default_rng(5)
+    for name in ("f16", "bf16", "f32"):
+        x, y, z = (rng.normal(size=128).astype(DTYPES[name]) for _ in range(3))
+        body = f"%r = math.fma %x, %y, %z : T<{name}>\n%a = math.absf %x : T<{name}>\n"
+        body += f"%c = tt.clampf %x, %y, %z, propagateNan = none : T<{name}>"
+        fused, size, clamped = elementwise(body, {"x": x, "y": y, "z": z}, dict.fromkeys("rac", x.dtype), arch)
+        exact = np.array(
+            [float(np.longdouble(a) * np.longdouble(b) + np.longdouble(c)) for a, b, c in zip(x, y, z, strict=True)]
+        )
+        same(fused, round_to(exact, name))
+        same(size, np.abs(x))
+        same(clamped, np.fmin(np.fmax(x, y), z))
+    codes = np.arange(256, dtype=np.uint8)
+    for name in TINY:
+        (found,) = elementwise(
+            f"%y = math.absf %x : T<{name}>", {"x": codes.view(DTYPES[name])}, {"y": DTYPES[name]}, arch
+        )
+        np.testing.assert_array_equal(found.view(np.uint8), codes & 0x7F)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_integer_division(arch: int) -> None:
+    rng = np.random.default_rng(6)
+    for size in (1, 2, 4, 8):
+        for kind in "iu":
+            dtype = np.dtype(f"{kind}{size}")
+            limits = np.iinfo(dtype)
+            x = rng.integers(limits.min, limits.max, 256, dtype, endpoint=True)
+            z = rng.integers(1, limits.max, 256, dtype, endpoint=True) >> rng.integers(0, size * 8 - 2, 256).astype(
+                dtype
+            )
+            z = np.where(z == 0, 1, z).astype(dtype)
+            z = np.where(rng.random(256) < 0.5, -z, z).astype(dtype) if kind == "i" else z
+            letter = "s" if kind == "i" else "u"
+            body = "\n".join(f"%{op} = arith.{op}{letter}i %x, %z : T<i{8 * size}>" for op in ("div", "rem"))
+            quotient, rest = elementwise(body, {"x": x, "z": z}, {"div": dtype, "rem": dtype}, arch)
+            exact = [abs(int(a)) // abs(int(b)) * (-1 if (a < 0) != (b < 0) else 1) for a, b in zip(x, z, strict=True)]
+            np.testing.assert_array_equal(quotient, np.array(exact, dtype))
+            left = [int(a) - q * int(b) for a, b, q in zip(x, z, exact, strict=True)]
+            np.testing.assert_array_equal(rest, np.array(left, dtype))
+
+
+def test_shifts_push_every_bit_out() -> None:
+    rng = np.random.default_rng(8)
+    for size in (1, 2, 4, 8):
+        dtype = np.dtype(f"i{size}")
+        x = rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, 128, dtype)
+        n = (np.arange(128) % (8 * size + 3)).astype(dtype)
+        body = "\n".join(f"%{op} = arith.{op} %x, %n : T<i{8 * size}>" for op in ("shli", "shrui", "shrsi"))
+        left, logical, signed = elementwise(body, {"x": x, "n": n}, dict.fromkeys(("shli", "shrui", "shrsi"), dtype))
+        unsigned = [int(value) % (1 << 8 * size) for value in x]
+        pairs = list(zip(unsigned, map(int, n), strict=True))
+        word = np.dtype(f"u{size}")
+        np.testing.assert_array_equal(left.view(word), np.array([(v << s) % (1 << 8 * size) for v, s in pairs], word))
+        np.testing.assert_array_equal(logical.view(word), np.array([v >> s for v, s in pairs], word))
+        np.testing.assert_array_equal(signed, np.array([int(v) >> int(s) for v, s in zip(x, n, strict=True)], dtype))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_quotients_and_roots(arch: int) -> None:
+    rng = np.random.default_rng(7)
+    x, z = (np.abs(rng.normal(size=256)).astype(np.float32) + np.float32(0.01) for _ in range(2))
+    body = """%fast = arith.divf %x, %z : T<f32>
+    %exact = tt.precise_divf %x, %z : T<f32>
+    %root = tt.precise_sqrt %x : T<f32>
+    %near = math.sqrt %x : T<f32>
+    %inverse = math.rsqrt %x : T<f32>"""
+    outs: dict[str, Any] = dict.fromkeys(("fast", "exact", "root", "near", "inverse"), np.float32)
+    fast, exact, root, near, inverse = elementwise(body, {"x": x, "z": z}, outs, arch)
+    same(exact, x / z)
+    same(root, np.sqrt(x))
+    for found, wanted in ((fast, x / z), (near, np.sqrt(x)), (inverse, 1 / np.sqrt(x))):
+        np.testing.assert_allclose(found, wanted, rtol=3e-7)
+    text = elementwise_text(body, {"x": "f32", "z": "f32"}, dict.fromkeys(outs, "f32"), 256, arch, 4)
+    ptx = ptx_of(text, arch)
+    for wanted in ("div.full.f32", "div.rn.f32", "sqrt.rn.f32", "sqrt.approx.ftz.f32", "rsqrt.approx.ftz.f32"):
+        assert wanted in ptx
+
+
+FUNCTIONS = "exp exp2 log log2 sin cos erf sqrt rsqrt floor ceil tanh".split()
+
+
+def exactly(function: str, x: float) -> float:
+    """A function in f64."""
+    if function == "rsqrt":
+        return 1 / math.sqrt(x)
+    if function in ("exp", "exp2"):
+        return float(np.exp2(x) if function == "exp2" else np.exp(x))
+    return getattr(math, function)(x)
+
+
+@pytest.mark.parametrize("name", ["f32", "f64"])
+def test_functions(name: str) -> None:
+    x = np.concatenate([np.linspace(0.01, 10, 60), [1.0, 100.5, 3e5, 88.0]]).astype(DTYPES[name])
+    body = "\n".join(f"%{function} = math.{function} %x : T<{name}>" for function in FUNCTIONS)
+    rtol, atol = (1e-5, 1e-7) if name == "f32" else (1e-14, 1e-15)
+    for function, found in zip(
+        FUNCTIONS, elementwise(body, {"x": x}, dict.fromkeys(FUNCTIONS, x.dtype), 80), strict=True
+    ):
+        with np.errstate(over="ignore"):
+            wanted = np.array([exactly(function, value) for value in x.tolist()]).astype(x.dtype)
+        np.testing.assert_allclose(found, wanted, rtol, atol, err_msg=function)
+
+
+def test_fast_functions_follow_the_option() -> None:
+    text = elementwise_text("%y = math.exp2 %x : T<f32>", {"x": "f32"}, {"y": "f32"}, 32, 90, 1)
+
+    class Options:
+        enable_reflect_ftz = False
+
+    assert "ex2.approx.ftz.f32" in ptx_of(text, 90)
+    assert "ex2.approx.f32" in ptx_of(text, 90, Options())

@@ -1,0 +1,372 @@
+"""Reductions, scans, gathers, histograms and maps in drawn layouts, run in the emulator and compared with NumPy exactly.
+
+A drawn layout gives any bit of a coordinate to a register, a lane or a warp, in any order, with copies at every level.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.pipeline.gpu import Config
+from tests.targets.gpu_run import check
+from tests.targets.gpu_tiles import Array, Tile, blocked, compiled, element, layout, module_text, run
+from tilework.errors import PassError
+
+DRAWS = range(5)
+ARCHS = [80, 90]
+
+
+def region(kinds: list[str], body: str, end: str) -> str:
+    """A combine function of %a0, %a1 ... and %b0, %b1 ..., whose `body` ends in the values that it returns."""
+    args = ", ".join(f"%{side}{number}: {kind}" for side in "ab" for number, kind in enumerate(kinds))
+    *lines, returned = body.strip().splitlines()
+    return "({\n^bb0(" + args + "):\n" + "\n".join(lines) + f"\n{end} {returned} : {', '.join(kinds)}\n}})"
+
+
+def combine(op: str, kind: str) -> str:
+    return f"%r = {op} %a0, %b0 : {kind}\n%r"
+
+
+LARGEST_WITH_INDEX = """
+%more = arith.cmpi sgt, %a0, %b0 : i32
+%same = arith.cmpi eq, %a0, %b0 : i32
+%before = arith.cmpi slt, %a1, %b1 : i32
+%left = arith.andi %same, %before : i1
+%first = arith.ori %more, %left : i1
+%value = arith.select %first, %a0, %b0 : i32
+%index = arith.select %first, %a1, %b1 : i32
+%value, %index"""
+AFFINE = """
+%p = arith.muli %a0, %b0 : i32
+%m = arith.muli %a1, %b0 : i32
+%q = arith.addi %m, %b1 : i32
+%p, %q"""
+SUM_AND_LARGEST = """
+%s = arith.addi %a0, %b0 : i64
+%l = arith.maxsi %a1, %b1 : i8
+%s, %l"""
+
+
+def drawn(rng: np.random.Generator, largest: tuple[int, int, int] = (9, 6, 4)) -> tuple[tuple[int, ...], int, int]:
+    """A shape, an axis, and a number of warps."""
+    rank = int(rng.integers(1, 4))
+    shape = tuple(int(2 ** rng.integers(0, largest[rank - 1])) for _ in range(rank))
+    return shape, int(rng.integers(rank)), int(2 ** rng.integers(0, 4))
+
+
+def reduce(
+    tile: Tile, axis: int, sources: list[Array], body: str, warps: int, arch: int = 80
+) -> tuple[list[Array], list[Array]]:
+    """The results, and each of them broadcast over the tile again, which stores every thread's copy."""
+    kinds = [element(source.dtype) for source in sources]
+    left = tile.without(axis) if len(tile.shape) > 1 else Tile(())
+    names = [f"x{number}" for number in range(len(sources))]
+    text = [
+        f"{', '.join(f'%y{number}' for number in range(len(sources)))} = "
+        f'"tt.reduce"({", ".join("%" + name for name in names)}) <{{axis = {axis} : i32}}> '
+        f"{region(kinds, body, 'tt.reduce.return')} : ({', '.join(map(tile.type, kinds))}) -> ({', '.join(map(left.type, kinds))})"
+    ]
+    for number, kind in enumerate(kinds):
+        one = tile.with_one(axis).type(kind)
+        if left.shape:
+            text.append(f"%e{number} = tt.expand_dims %y{number} {{axis = {axis} : i32}} : {left.type(kind)} -> {one}")
+            text.append(f"%z{number} = tt.broadcast %e{number} : {one} -> {tile.type(kind)}")
+        else:
+            text.append(f"%z{number} = tt.splat %y{number} : {kind} -> {tile.type(kind)}")
+    outputs = [(f"y{number}", left, source.dtype) for number, source in enumerate(sources)]
+    outputs += [(f"z{number}", tile, source.dtype) for number, source in enumerate(sources)]
+    inputs = [(name, tile, source) for name, source in zip(names, sources, strict=True)]
+    found = run("\n".join(text), inputs, outputs, warps, arch)
+    return found[: len(sources)], found[len(sources) :]
+
+
+def check_reduce(
+    tile: Tile, axis: int, sources: list[Array], body: str, wanted: list[Array], warps: int, arch: int = 80
+) -> None:
+    results, spread = reduce(tile, axis, sources, body, warps, arch)
+    for result, copies, array in zip(results, spread, wanted, strict=True):
+        np.testing.assert_array_equal(result, array)
+        np.testing.assert_array_equal(copies, np.broadcast_to(np.expand_dims(array, axis), tile.shape))
+
+
+@pytest.mark.parametrize("seed", DRAWS)
+def test_sum_in_drawn_layouts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape, axis, warps = drawn(rng)
+    tile = Tile(shape, layout(rng, shape, warps))
+    x = rng.integers(-1000, 1000, shape).astype(np.int32)
+    check_reduce(tile, axis, [x], combine("arith.addi", "i32"), [x.sum(axis, dtype=np.int32)], warps, ARCHS[seed % 2])
+
+
+@pytest.mark.parametrize("seed", DRAWS)
+def test_argmax_in_drawn_layouts(seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    shape, axis, warps = drawn(rng)
+    tile = Tile(shape, layout(rng, shape, warps))
+    x = rng.integers(-5, 5, shape).astype(np.int32)
+    places = np.broadcast_to(np.expand_dims(np.arange(shape[axis]), [d for d in range(len(shape)) if d != axis]), shape)
+    check_reduce(
+        tile,
+        axis,
+        [x, places.astype(np.int32)],
+        LARGEST_WITH_INDEX,
+        [x.max(axis), x.argmax(axis).astype(np.int32)],
+        warps,
+    )
+
+
+KINDS: list[tuple[str, str, Callable[[Array, int], Array]]] = [
+    ("float32", "arith.addf", lambda x, axis: x.sum(axis)),
+    ("float32", "arith.maxnumf", lambda x, axis: x.max(axis)),
+    ("float16", "arith.minnumf", lambda x, axis: x.min(axis)),
+    ("float64", "arith.addf", lambda x, axis: x.sum(axis)),
+    ("int64", "arith.addi", lambda x, axis: x.sum(axis)),
+    ("int32", "arith.maxsi", lambda x, axis: x.max(axis)),
+    ("int32", "arith.minui", lambda x, axis: x.view(np.uint32).min(axis).view(np.int32)),
+    ("int16", "arith.minsi", lambda x, axis: x.min(axis)),
+    ("int8", "arith.xori", lambda x, axis: np.bitwise_xor.reduce(x, axis)),
+    ("int8", "arith.maxui", lambda x, axis: x.view(np.uint8).max(axis).view(np.int8)),
+]
+
+
+@pytest.mark.parametrize(("dtype", "op", "numpy"), KINDS, ids=[f"{dtype}-{op}" for dtype, op, _ in KINDS])
+def test_reduce_types(dtype: str, op: str, numpy: Callable[[Array, int], Array]) -> None:
+    """Whole numbers, so that the order of sums does not matter; both axes, whole warps and warps apart."""
+    rng = np.random.default_rng(5)
+    tile = Tile((8, 128), blocked((1, 2), (1, 32), (2, 2), (1, 0)))
+    x = rng.integers(-100, 100, tile.shape).astype(dtype)
+    for axis in (0, 1):
+        check_reduce(tile, axis, [x], combine(op, element(dtype)), [numpy(x, axis)], 4)
+
+
+def test_reduce_of_different_sizes() -> None:
+    """The parts of the operands lie one behind the other in scratch memory, aligned."""
+    rng = np.random.default_rng(6)
+    tile = Tile((4, 64), blocked((1, 1), (1, 32), (1, 4), (1, 0)))
+    wide, narrow = rng.integers(-(2**40), 2**40, tile.shape), rng.integers(-100, 100, tile.shape).astype(np.int8)
+    swapped = "%l = arith.maxsi %a0, %b0 : i8\n%s = arith.addi %a1, %b1 : i64\n%l, %s"
+    check_reduce(tile, 1, [wide, narrow], SUM_AND_LARGEST, [wide.sum(1), narrow.max(1)], 4)
+    check_reduce(tile, 1, [narrow, wide], swapped, [narrow.max(1), wide.sum(1)], 4)
+
+
+def test_reduce_keeps_the_order() -> None:
+    """An associative function that is not commutative, where registers, lanes and warps follow each other."""
+    rng = np.random.default_rng(7)
+    tile = Tile((512,), blocked((2,), (32,), (8,), (0,)))
+    x, y = (rng.integers(-9, 9, tile.shape).astype(np.int32) for _ in range(2))
+    product, rest = 1, 0
+    for factor, term in zip(x.tolist(), y.tolist(), strict=True):
+        product, rest = product * factor & 0xFFFFFFFF, (rest * factor + term) & 0xFFFFFFFF
+    wanted = [np.array(value, np.uint32).view(np.int32) for value in (product, rest)]
+    check_reduce(tile, 0, [x, y], AFFINE, wanted, 8)
+
+
+def test_copies_agree_where_lanes_combine_differently() -> None:
+    """`%a0` returns its first argument: with butterflies alone every lane would have another one."""
+    tile = Tile((32, 4), blocked((1, 1), (32, 1), (1, 4), (0, 1)))
+    x = np.arange(128, dtype=np.int32).reshape(32, 4)
+    check_reduce(tile, 0, [x], "%a0", [x[0]], 4)
+
+
+def test_a_whole_warp_of_integers_is_one_instruction() -> None:
+    tile = Tile((128,), blocked((1,), (32,), (4,), (0,)))
+    body = f'%y = "tt.reduce"(%x) <{{axis = 0 : i32}}> {region(["i32"], combine("arith.addi", "i32"), "tt.reduce.return")} '
+    text = module_text(
+        f"{body} : ({tile.type('i32')}) -> i32",
+        [("x", tile, np.zeros(128, np.int32))],
+        [("y", Tile(()), np.int32)],
+        4,
+        80,
+    )
+    ptx = compiled(text, 80)
+    assert ptx.count("redux.sync.add") == 1 and "shfl" not in ptx
+
+
+def test_an_axis_of_several_blocks_is_refused() -> None:
+    encoding = "#ttg.linear<{register = [], lane = [[1], [2], [4], [8], [16]], warp = [], block = [[32]]}>"
+    tile = Tile((64,), encoding)
+    for name, end in (("tt.reduce", "i32"), ("tt.scan", tile.type("i32"))):
+        extra = ", reverse = false" if name == "tt.scan" else ""
+        body = region(["i32"], combine("arith.addi", "i32"), f"{name}.return")
+        stored = Tile(()) if name == "tt.reduce" else tile
+        text = module_text(
+            f'%y = "{name}"(%x) <{{axis = 0 : i32{extra}}}> {body} : ({tile.type("i32")}) -> {end}',
+            [("x", tile, np.zeros(64, np.int32))], [("y", stored, np.int32)], 1, 90,
+        )  # fmt: skip
+        with pytest.raises(PassError, match="split between the blocks of a cluster cannot be compiled for cuda:90"):
+            compiled(text.replace('"ttg.num-ctas" = 1', '"ttg.num-ctas" = 2'), 90)
+
+
+# Scans
+
+
+def scan(
+    tile: Tile, axis: int, reverse: bool, sources: list[Array], body: str, warps: int, arch: int = 80
+) -> list[Array]:
+    kinds = [element(source.dtype) for source in sources]
+    types = ", ".join(map(tile.type, kinds))
+    results, operands = (", ".join(f"%{letter}{number}" for number in range(len(sources))) for letter in "yx")
+    text = (
+        f'{results} = "tt.scan"({operands}) <{{axis = {axis} : i32, reverse = {str(reverse).lower()}}}> '
+        f"{region(kinds, body, 'tt.scan.return')} : ({types}) -> ({types})"
+    )
+    inputs = [(f"x{number}", tile, source) for number, source in enumerate(sources)]
+    outputs = [(f"y{number}", tile, source.dtype) for number, source in enumerate(sources)]
+    return run(text, inputs, outputs, warps, arch)
+
+
+def plain_scan(
+    sources: list[Array], axis: int, reverse: bool, function: Callable[..., tuple[Array, ...]]
+) -> list[Array]:
+    """One step after the other."""
+    step = -1 if reverse else 1
+    parts = [np.moveaxis(source, axis, 0)[::step].copy() for source in sources]
+    with np.errstate(over="ignore"):
+        for place in range(1, len(parts[0])):
+            made = function(*(part[place - 1] for part in parts), *(part[place] for part in parts))
+            for part, value in zip(parts, made, strict=True):
+                part[place] = value
+    return [np.moveaxis(part[::step], 0, axis) for part in parts]
+
+
+def affine(a0: Array, a1: Array, b0: Array, b1: Array) -> tuple[Array, ...]:
+    return a0 * b0, a1 * b0 + b1
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("seed", DRAWS)
+def test_scan_in_drawn_layouts(seed: int, reverse: bool) -> None:
+    """Not commutative, two values at once, in any order of registers, lanes and warps."""
+    rng = np.random.default_rng(200 + seed)
+    shape, axis, warps = drawn(rng)
+    tile = Tile(shape, layout(rng, shape, warps))
+    sources = [rng.integers(-9, 9, shape).astype(np.int32) for _ in range(2)]
+    found = scan(tile, axis, reverse, sources, AFFINE, warps, ARCHS[seed % 2])
+    for result, wanted in zip(found, plain_scan(sources, axis, reverse, affine), strict=True):
+        np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("dtype", "op"), [("float32", "add"), ("float16", "add"), ("int64", "mul"), ("int8", "add")])
+def test_cumulative_sums_and_products(dtype: str, op: str, reverse: bool) -> None:
+    """The layout goes over the axis twice."""
+    rng = np.random.default_rng(9)
+    tile = Tile((2, 256), blocked((1, 2), (1, 32), (1, 2), (1, 0)))
+    x = rng.choice([-1, 1], tile.shape).astype(dtype)
+    kind = element(dtype)
+    (found,) = scan(tile, 1, reverse, [x], combine(f"arith.{op}{kind[0] if kind[0] == 'i' else 'f'}", kind), 2)
+    numpy: Any = np.cumsum if op == "add" else np.cumprod
+    wanted = numpy(x[:, ::-1], 1)[:, ::-1] if reverse else numpy(x, 1)
+    np.testing.assert_array_equal(found, wanted.astype(dtype))
+
+
+def test_lanes_take_turns_where_warps_come_before_them() -> None:
+    """Axis bits: warp, lane, register, lane, warp: each lane has totals of its own for the first warps."""
+    tile = Tile(
+        (32,), "#ttg.linear<{register = [[4]], lane = [[2], [8], [0], [0], [0]], warp = [[1], [16]], block = []}>"
+    )
+    rng = np.random.default_rng(10)
+    sources = [rng.integers(-9, 9, 32).astype(np.int32) for _ in range(2)]
+    for reverse in (False, True):
+        found = scan(tile, 0, reverse, sources, AFFINE, 4)
+        for result, wanted in zip(found, plain_scan(sources, 0, reverse, affine), strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
+# Gathers and histograms
+
+
+def check_gather(source: Tile, indices: Tile, axis: int, x: Array, index: Array, warps: int) -> None:
+    types = (source.type(element(x.dtype)), indices.type(element(index.dtype)), indices.type(element(x.dtype)))
+    text = f"%y = tt.gather %x[%i] {{axis = {axis} : i32}} : ({types[0]}, {types[1]}) -> {types[2]}"
+    (found,) = run(text, [("x", source, x), ("i", indices, index)], [("y", indices, x.dtype)], warps)
+    np.testing.assert_array_equal(found, np.take_along_axis(x, index.astype(np.int64), axis))
+
+
+@pytest.mark.parametrize("seed", DRAWS)
+def test_gather_in_drawn_layouts(seed: int) -> None:
+    rng = np.random.default_rng(300 + seed)
+    shape, axis, warps = drawn(rng)
+    picked = tuple(int(2 ** rng.integers(0, 6)) if dim == axis else size for dim, size in enumerate(shape))
+    source, indices = (Tile(sizes, layout(rng, sizes, warps)) for sizes in (shape, picked))
+    x = rng.integers(-100, 100, shape).astype(rng.choice(["int8", "int16", "int32", "int64"]))
+    index = rng.integers(0, min(127, shape[axis]), picked).astype(rng.choice(["int8", "int16", "int32", "int64"]))
+    check_gather(source, indices, axis, x, index, warps)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["float16", "int64"])
+def test_gather_within_warps(axis: int, dtype: str) -> None:
+    """By shuffles, with the wanted register chosen by the index; the warps are across the axis."""
+    rng = np.random.default_rng(11)
+    lanes, warps = ((8, 4), (1, 4)) if axis == 0 else ((4, 8), (4, 1))
+    encoding = blocked((1, 2), lanes, warps, (1, 0))
+    source, indices = Tile((32, 32), encoding), Tile((16, 32) if axis == 0 else (32, 16), encoding)
+    x = rng.integers(-100, 100, source.shape).astype(dtype)
+    index = rng.integers(0, 32, indices.shape).astype(np.int32)
+    check_gather(source, indices, axis, x, index, 4)
+
+
+@pytest.mark.parametrize("seed", DRAWS)
+def test_histogram_in_drawn_layouts(seed: int) -> None:
+    """With and without a mask; values outside are not counted, copies once."""
+    rng = np.random.default_rng(400 + seed)
+    count, bins, warps = (int(2 ** rng.integers(0, limit)) for limit in (10, 9, 4))
+    tile, result = Tile((count,), layout(rng, (count,), warps)), Tile((bins,), layout(rng, (bins,), warps))
+    values, mask = rng.integers(-3, bins + 3, count).astype(np.int32), rng.integers(0, 2, count).astype(np.int32)
+    i32 = tile.type("i32")
+    text = f"""
+    %no = arith.constant dense<0> : {i32}
+    %k = arith.cmpi ne, %m, %no : {i32}
+    %h = tt.histogram %v, %k : {i32} -> {result.type("i32")}
+    %g = tt.histogram %v : {i32} -> {result.type("i32")}"""
+    masked, all_of_them = run(
+        text, [("v", tile, values), ("m", tile, mask)], [("h", result, np.int32), ("g", result, np.int32)], warps
+    )
+    inside = (values >= 0) & (values < bins)
+    np.testing.assert_array_equal(all_of_them, np.bincount(values[inside], minlength=bins))
+    np.testing.assert_array_equal(masked, np.bincount(values[inside & (mask != 0)], minlength=bins))
+
+
+# Maps
+
+SWAP_IF_MORE = """^bb0(%a: i32, %b: i32):
+%more = arith.cmpi sgt, %a, %b : i32
+cf.cond_br %more, ^bb1, ^bb2(%a, %b : i32, i32)
+^bb1:
+cf.br ^bb2(%b, %a : i32, i32)
+^bb2(%c: i32, %d: i32):
+tt.map_elementwise.return %c, %d : i32, i32"""
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [blocked((2,), (32,), (4,), (0,)), blocked((1,), (32,), (4,), (0,)),
+     "#ttg.linear<{register = [[0], [64]], lane = [[4], [2], [1], [8], [0]], warp = [[16], [32]], block = []}>"],
+)  # fmt: skip
+def test_map_of_pairs_with_branches(encoding: str) -> None:
+    """Neighbours are two registers of a thread, or two lanes of a warp."""
+    tile = Tile((128,), encoding)
+    x = np.random.default_rng(12).integers(-100, 100, 128).astype(np.int32)
+    i32 = tile.type("i32")
+    text = f'%y = "tt.map_elementwise"(%x) <{{pack = 2 : i32}}> ({{\n{SWAP_IF_MORE}\n}}) : ({i32}) -> {i32}'
+    (found,) = run(text, [("x", tile, x)], [("y", tile, np.int32)], 4)
+    np.testing.assert_array_equal(found, np.sort(x.reshape(-1, 2), axis=1).reshape(-1))
+
+
+def test_map_of_neighbours_in_two_warps_is_refused() -> None:
+    tile = Tile((64,), "#ttg.linear<{register = [], lane = [[2], [4], [8], [16], [32]], warp = [[1]], block = []}>")
+    i32 = tile.type("i32")
+    text = f'%y = "tt.map_elementwise"(%x) <{{pack = 2 : i32}}> ({{\n{SWAP_IF_MORE}\n}}) : ({i32}) -> {i32}'
+    with pytest.raises(PassError, match="pack=2"):
+        run(text, [("x", tile, np.zeros(64, np.int32))], [("y", tile, np.int32)], 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "warps"), [("softmax", 80, 8), ("split_tiles", 90, 4), ("streamed_sum", 80, 4)]
+)
+def test_samples(name: str, arch: int, warps: int) -> None:
+    """The last one scans in a loop: the stores before a barrier must not be behind a branch."""
+    assert check(Config(name, arch, warps)) is None

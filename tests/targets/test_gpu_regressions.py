@@ -1,0 +1,218 @@
+"""Mistakes that the code for GPUs has made once, each with the smallest kernel that shows it."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from shutil import which
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilework.language as tl
+from tests.targets.gpu_text import CPU, VERSION, Array, kernel_ptx, launch
+from tilework.compiler import frontend_options
+from tilework.errors import PassError
+from tilework.frontend.generator import compile_to_ttir
+from tilework.language.function import jit
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.targets.base import GPUTarget
+from tilework.targets.gpu.codegen import emit_module
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
+from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
+from tilework.transforms.pipelines import ttir_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline
+
+ARCHS = (80, 90)
+
+
+def assembled(ptx: str, arch: int) -> str:
+    """The PTX, if ptxas accepts it or is not there."""
+    if which("ptxas") is not None:
+        command = ["ptxas", f"-arch={CPU[arch]}", "-", "-o", "/dev/null"]
+        done = subprocess.run(command, input=ptx, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{done.returncode}: {done.stderr}"
+    return ptx
+
+
+# Pieces of PTX write their outputs before they read all inputs; in a loop LLVM gave both one register.
+
+
+@jit
+def exchange_in_loop(p, out, n, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = at * 10
+    for i in range(n):
+        x = tl.atomic_xchg(p + at, x, mask=(at + i) % 3 != 0)
+    tl.store(out + at, x)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_masked_atomics_that_feed_themselves(arch: int) -> None:
+    ptx = kernel_ptx(exchange_in_loop, {"p": "*i32", "out": "*i32", "n": "i32"}, {"N": 64}, arch, warps=1)
+    p, out = np.arange(1000, 1064, dtype=np.int32), np.zeros(64, np.int32)
+    launch(ptx, "exchange_in_loop", [p, out, 5], warps=1)
+    memory, x = np.arange(1000, 1064), np.arange(64) * 10
+    for turn in range(5):
+        mask = (np.arange(64) + turn) % 3 != 0
+        memory, x = np.where(mask, x, memory), np.where(mask, memory, 0)
+    np.testing.assert_array_equal(p, memory)
+    np.testing.assert_array_equal(out, x)
+
+
+@jit
+def chase(p, out, n):
+    at = tl.load(p)
+    for _ in range(n):
+        at = tl.load(at.to(tl.pointer_type(tl.int64)), mask=at > 4096)
+    tl.store(out, at)
+
+
+def test_masked_loads_from_what_was_loaded() -> None:
+    ptx = kernel_ptx(chase, {"p": "*i64", "out": "*i64", "n": "i32"}, {}, 90, warps=1)
+    device = Device(check=True)
+    cells = device.upload(np.zeros(3, np.int64))
+    for cell, value in ((0, cells + 16), (1, 77), (2, cells + 8)):
+        device.memory.write(cells + 8 * cell, np.array([value], np.int64).tobytes())
+    out = device.upload(np.zeros(1, np.int64))
+    device.launch(device.load(ptx).function("chase"), 1, 32, [cells, out, 2, 0, 0], 0)
+    assert device.download(out, np.zeros(1, np.int64))[0] == 77
+
+
+# ptxas accepts a cache modifier or an eviction priority, not both.
+
+
+@jit
+def hinted(x, y, n, N: tl.constexpr, CACHE: tl.constexpr, EVICT: tl.constexpr, BACK: tl.constexpr):
+    at = tl.arange(0, N)
+    value = tl.load(x + at, mask=at < n, other=1, cache_modifier=CACHE, eviction_policy=EVICT)
+    tl.store(y + at, value, mask=at < n, cache_modifier=BACK, eviction_policy=EVICT)
+
+
+@pytest.mark.parametrize("evict", ["", "evict_first", "evict_last"])
+@pytest.mark.parametrize("caches", [(".ca", ".wb"), (".cg", ".cs"), (".cv", ".wt"), ("", "")])
+def test_cache_modifiers_with_eviction_policies(caches: tuple[str, str], evict: str) -> None:
+    constants = {"N": 64, "CACHE": caches[0], "EVICT": evict, "BACK": caches[1]}
+    ptx = assembled(kernel_ptx(hinted, {"x": "*fp16", "y": "*fp16", "n": "i32"}, constants, 80, warps=1), 80)
+    x, y = np.arange(64, dtype=np.float16), np.zeros(64, np.float16)
+    launch(ptx, "hinted", [x, y, 50], warps=1)
+    np.testing.assert_array_equal(y, np.where(np.arange(64) < 50, x, 0))
+    assert all(cache in ptx for cache in caches) and (not evict or any(caches) or f"L1::{evict}" in ptx)
+
+
+# ptxas 13.0 dies of an atomic addition to one bf16 whose result goes to `_`.
+
+
+@jit
+def scattered_sum(p, n, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.atomic_add(p + at // 4, (at % 3).to(p.dtype.element_ty), mask=at < n)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("name", ["bf16", "fp16", "fp32"])
+def test_sums_whose_old_value_nobody_wants(arch: int, name: str) -> None:
+    ptx = assembled(kernel_ptx(scattered_sum, {"p": f"*{name}", "n": "i32"}, {"N": 128}, arch), arch)
+    p = np.zeros(32, {"bf16": ml_dtypes.bfloat16, "fp16": np.float16, "fp32": np.float32}[name])
+    launch(ptx, "scattered_sum", [p, 120], warps=4)
+    terms = np.where(np.arange(128) < 120, np.arange(128) % 3, 0)
+    np.testing.assert_array_equal(p.astype(np.float32), terms.reshape(32, 4).sum(1).astype(np.float32))
+
+
+# A dot took over the grid of warps of a batched one that it is connected with.
+
+
+@jit
+def plain_and_batched(x, out, B: tl.constexpr, T: tl.constexpr):
+    inner = tl.arange(0, T)[:, None] * T + tl.arange(0, T)[None, :]
+    at = tl.arange(0, B)[:, None, None] * (T * T) + inner[None, :, :]
+    a, b = tl.load(x + inner), tl.load(x + at)
+    tl.store(out + at, tl.dot(b, b) + tl.dot(a, a)[None, :, :])
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_dots_of_different_rank_together(arch: int) -> None:
+    ptx = kernel_ptx(plain_and_batched, {"x": "*fp16", "out": "*fp32"}, {"B": 2, "T": 16}, arch)
+    x = np.random.default_rng(0).integers(-4, 5, (2, 16, 16)).astype(np.float16)
+    out = np.zeros((2, 16, 16), np.float32)
+    launch(ptx, "plain_and_batched", [x, out], warps=4)
+    wide = x.astype(np.float32)
+    np.testing.assert_array_equal(out, wide @ wide + wide[0] @ wide[0])
+
+
+# The emulator found a barrier in divergent code where rare blocks are placed behind the end of the kernel.
+
+BEHIND_THE_END = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry kernel(.param .u64 out) {
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 1;
+    mov.u32 %r2, 5;
+    @%p1 bra RARE;
+JOIN:
+    bar.sync 0;
+    ld.param.u64 %rd1, [out];
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r2;
+    ret;
+RARE:
+    mov.u32 %r2, 7;
+    bra.uni JOIN;
+}
+"""
+
+
+def test_lanes_wait_for_those_behind_the_end() -> None:
+    device = Device(check=True)
+    out = device.upload(np.zeros(64, np.uint32))
+    device.launch(device.load(BEHIND_THE_END).function("kernel"), 1, 64, [out], 0)
+    np.testing.assert_array_equal(device.download(out, np.zeros(64, np.uint32)), np.where(np.arange(64) == 1, 7, 5))
+
+
+# Clusters: blocks that hold a part each were taken for ones that hold all.
+
+
+def cluster_ptx(kernel: Any, types: Mapping[str, str], constexprs: Mapping[str, Any], ctas: int) -> str:
+    signature = {**types, **dict.fromkeys(constexprs, "constexpr")}
+    module = compile_to_ttir(kernel, signature, dict(constexprs), {}, frontend_options(GPUTarget("cuda", 90, 32), {}))
+    run_pipeline(module, ttir_pipeline(90))
+    run_pipeline(module, [one for item in ttgir_pipeline(90, 4, 3, ctas) for one in parse_pipeline(item)])
+    return to_ptx(emit_module(module, 90), PtxSettings(CPU[90], VERSION))
+
+
+@jit
+def square(x, out, T: tl.constexpr):
+    at = tl.arange(0, T)[:, None] * T + tl.arange(0, T)[None, :]
+    a = tl.load(x + at).to(tl.float16)
+    tl.store(out + at, tl.dot(a, a))
+
+
+@jit
+def multiply(x, y, out, T: tl.constexpr):
+    at = tl.program_id(0) * T * T + tl.arange(0, T)[:, None] * T + tl.arange(0, T)[None, :]
+    tl.store(out + at, tl.dot(tl.load(x + at), tl.load(y + at)) + tl.num_programs(0))
+
+
+def test_factors_in_other_blocks_are_refused() -> None:
+    with pytest.raises(PassError, match="blocks of a cluster"):
+        cluster_ptx(square, {"x": "*fp32", "out": "*fp32"}, {"T": 64}, ctas=2)
+
+
+@pytest.mark.parametrize("ctas", [2, 4])
+def test_clusters_multiply(ctas: int) -> None:
+    ptx = cluster_ptx(multiply, {"x": "*fp16", "y": "*fp16", "out": "*fp32"}, {"T": 64}, ctas)
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-4, 5, (3, 64, 64)).astype(np.float16) for _ in range(2))
+    out: Array = np.zeros((3, 64, 64), np.float32)
+    launch(ptx, "multiply", [x, y, out], warps=4, grid=3 * ctas)
+    np.testing.assert_array_equal(out, x.astype(np.float32) @ y.astype(np.float32) + 3)
+    with pytest.raises(EmulatorError, match=re.escape("do not divide")):
+        launch(ptx, "multiply", [x, y, out], warps=4, grid=3 * ctas + 1)

@@ -1,0 +1,357 @@
+"""TMA: blocks of host descriptors and of descriptors that kernels make, copied and combined in the emulator."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tests.pipeline.gpu import Config
+from tests.targets.gpu_descriptors import Block, compiled, drawn, run
+from tests.targets.gpu_run import check
+from tilework.errors import PassError
+from tilework.runtime.devices.cuda_parameters import packer_for
+from tilework.targets.nvidia import ptx_text
+
+
+@tilework.jit
+def copy_1d(x, y, start):
+    y.store([start], x.load([start]))
+
+
+@tilework.jit
+def copy_2d(x, y, row, column):
+    y.store([row, column], x.load([row, column]))
+
+
+@tilework.jit
+def copy_3d(x, y, plane, row, column):
+    y.store([plane, row, column], x.load([plane, row, column]))
+
+
+@tilework.jit
+def transpose(x, y, row, column):
+    y.store([column, row], tl.trans(x.load([row, column])))
+
+
+@tilework.jit
+def scale(x, y, row, column):
+    y.store([row, column], x.load([row, column]) * 2)
+
+
+DTYPES = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, np.int8, np.uint8, np.int16, np.int32, np.int64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=[np.dtype(one).name for one in DTYPES])
+def test_copy_2d(dtype: Any) -> None:
+    x = drawn((64, 96), dtype)
+    y = np.zeros_like(x)
+    run(scale, {"x": Block(x, (16, 32)), "y": Block(y, (16, 32)), "row": 16, "column": 32})
+    wanted = np.zeros_like(x)
+    wanted[16:32, 32:64] = x[16:32, 32:64] * np.asarray(2, x.dtype)
+    np.testing.assert_array_equal(y, wanted)
+
+
+@pytest.mark.parametrize(("row", "column", "warps"), [(48, 64, 1), (48, 64, 8), (-8, -16, 4), (56, -64, 4), (64, 0, 4)])
+def test_outside(row: int, column: int, warps: int) -> None:
+    """What lies outside reads as zero and is not written."""
+    x, y = drawn((56, 72), np.float16), np.ones((56, 72), np.float16)
+    z = np.ones((100, 200), np.float16)
+    run(copy_2d, {"x": Block(x, (16, 64)), "y": Block(y, (16, 64)), "row": row, "column": column}, warps=warps)
+    padded = np.zeros((200, 300), np.float16)
+    padded[100:156, 100:172] = x
+    wanted = np.ones_like(y)
+    r, c = max(row, 0), max(column, 0)
+    wanted[r : max(row + 16, 0), c : max(column + 64, 0)] = x[r : max(row + 16, 0), c : max(column + 64, 0)]
+    np.testing.assert_array_equal(y, wanted)
+    run(shift, {"x": Block(x, (16, 64)), "y": Block(z, (16, 64)), "row": row, "column": column}, warps=warps)
+    np.testing.assert_array_equal(z[16:32, 64:128], padded[100 + row : 116 + row, 100 + column : 164 + column])
+    assert z.sum() == z[16:32, 64:128].sum() + z.size - 16 * 64
+
+
+@tilework.jit
+def shift(x, y, row, column):
+    y.store([16, 64], x.load([row, column]))
+
+
+@pytest.mark.parametrize(("size", "block", "start"), [(100, 64, 64), (1000, 512, 256), (64, 16, -16)])
+def test_1d(size: int, block: int, start: int) -> None:
+    x, y = drawn((size,), np.float16), np.ones(size, np.float16)
+    run(copy_1d, {"x": Block(x, (block,)), "y": Block(y, (block,)), "start": start})
+    wanted = np.ones_like(y)
+    part = slice(max(start, 0), start + block)
+    wanted[part] = x[part]
+    np.testing.assert_array_equal(y, wanted)
+
+
+@pytest.mark.parametrize(
+    ("block", "dtype"),
+    [
+        ((2, 4, 32), np.float16),
+        ((4, 2, 128), np.float32),
+        ((1, 8, 64), np.int8),
+        ((8, 1, 16), np.float16),
+        ((2, 2, 16), np.int8),
+    ],
+)
+def test_3d(block: tuple[int, int, int], dtype: Any) -> None:
+    x = drawn((6, 9, 160), dtype)
+    y = np.full_like(x, 7)
+    run(copy_3d, {"x": Block(x, block), "y": Block(y, block), "plane": 3, "row": 4, "column": 32})
+    wanted = np.full_like(x, 7)
+    part = tuple(slice(start, start + size) for start, size in zip((3, 4, 32), block, strict=True))
+    wanted[part] = x[part]
+    np.testing.assert_array_equal(y, wanted)
+
+
+WIDE = [
+    (np.float16, (16, 256), 4),  # four panels as wide as the swizzle
+    (np.float32, (512, 8), 2),  # more rows than a box has
+    (np.int8, (4, 512), 2),  # no swizzle
+    (np.float16, (512, 128), 4),
+]
+
+
+@pytest.mark.parametrize(("dtype", "block", "boxes"), WIDE)
+def test_several_boxes(dtype: Any, block: tuple[int, int], boxes: int) -> None:
+    x = drawn((block[0] + 24, block[1] + 48), dtype)
+    y = np.full_like(x, 7)
+    text = run(scale, {"x": Block(x, block), "y": Block(y, block), "row": 3, "column": 16})
+    wanted = np.full_like(x, 7)
+    part = (slice(3, 3 + block[0]), slice(16, 16 + block[1]))
+    wanted[part] = x[part] * np.asarray(2, x.dtype)
+    np.testing.assert_array_equal(y, wanted)
+    assert text.count("cp.async.bulk.tensor.2d.shared::cluster") == boxes
+    assert text.count("cp.async.bulk.tensor.2d.global") == boxes and text.count("cp.async.bulk.commit_group") == 1
+
+
+@pytest.mark.parametrize(("dtype", "warps"), [(np.float16, 4), (np.float32, 8), (np.int8, 4)])
+def test_transposed(dtype: Any, warps: int) -> None:
+    x, y = drawn((64, 128), dtype), np.zeros((128, 64), dtype)
+    run(transpose, {"x": Block(x, (32, 64)), "y": Block(y, (64, 32)), "row": 32, "column": 64}, warps=warps)
+    np.testing.assert_array_equal(y[64:, 32:], x[32:, 64:].T)
+
+
+@tilework.jit
+def reduce(y, x, row, column, KIND: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    value = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    if KIND == "add":
+        y.atomic_add([row, column], value)
+    elif KIND == "min":
+        y.atomic_min([row, column], value)
+    elif KIND == "max":
+        y.atomic_max([row, column], value)
+    elif KIND == "and":
+        y.atomic_and([row, column], value)
+    elif KIND == "or":
+        y.atomic_or([row, column], value)
+    else:
+        y.atomic_xor([row, column], value)
+
+
+FUNCTIONS = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+REDUCTIONS = [
+    *[("add", dtype) for dtype in (np.float16, ml_dtypes.bfloat16, np.float32, np.int32, np.uint32, np.uint64)],
+    *[
+        (kind, dtype)
+        for kind in ("min", "max")
+        for dtype in (np.float16, ml_dtypes.bfloat16, np.int32, np.uint32, np.int64)
+    ],
+    *[(kind, np.int32) for kind in ("and", "or", "xor")],
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"), REDUCTIONS, ids=[f"{kind}-{np.dtype(dtype).name}" for kind, dtype in REDUCTIONS]
+)
+def test_reduce(kind: str, dtype: Any) -> None:
+    x, y = drawn((16, 32), dtype), drawn((24, 40), dtype)
+    if dtype is np.uint32:
+        x[0, 0], y[8, 16] = 1 << 31, 5  # negative as an i32
+    wanted = y.copy()
+    wanted[8:24, 16:40] = FUNCTIONS[kind](y[8:24, 16:40], x[:, :24])
+    constants = {"KIND": kind, "M": 16, "N": 32}
+    run(reduce, {"y": Block(y, (16, 32)), "x": x, "row": 8, "column": 16}, constants)
+    np.testing.assert_array_equal(y, wanted)
+
+
+@tilework.jit
+def made_copy(x, y, M, N, row, column, BM: tl.constexpr, BN: tl.constexpr, PADDING: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [M, N], [N, 1], [BM, BN], padding_option=PADDING)
+    target = tl.make_tensor_descriptor(y, [BM, BN], [BN, 1], [BM, BN])
+    target.store([0, 0], source.load([row, column]))
+
+
+@pytest.mark.parametrize(("padding", "warps"), [("zero", 4), ("zero", 1), ("nan", 8)])
+def test_made_descriptor(padding: str, warps: int) -> None:
+    x, y = drawn((40, 64), np.float32), np.zeros((32, 32), np.float32)
+    constants = {"BM": 32, "BN": 32, "PADDING": padding}
+    run(
+        made_copy,
+        {"x": x, "y": y, "M": 40, "N": 64, "row": 24, "column": 16},
+        constants,
+        warps=warps,
+        aligned=("M", "N"),
+    )
+    np.testing.assert_array_equal(y[:16], x[24:, 16:48])
+    assert np.isnan(y[16:]).all() if padding == "nan" else not y[16:].any()
+
+
+MADE = [
+    (np.float16, (64, 64)),
+    (np.float64, (16, 4)),
+    (ml_dtypes.bfloat16, (8, 256)),
+    (np.int8, (16, 16)),
+    (np.int64, (512, 4)),
+]
+
+
+@pytest.mark.parametrize(("dtype", "block"), MADE)
+def test_made_types(dtype: Any, block: tuple[int, int]) -> None:
+    x, y = drawn((block[0] + 8, block[1] + 16), dtype), np.zeros(block, dtype)
+    constants = {"BM": block[0], "BN": block[1], "PADDING": "zero"}
+    run(made_copy, {"x": x, "y": y, "M": x.shape[0], "N": x.shape[1], "row": 1, "column": 16}, constants)
+    np.testing.assert_array_equal(y, x[1 : 1 + block[0], 16:])
+
+
+@tilework.jit
+def made_5d(x, y, N: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [3, 3, 3, 3, N], [27 * N, 9 * N, 3 * N, N, 1], [1, 2, 1, 2, N])
+    target = tl.make_tensor_descriptor(y, [1, 2, 1, 2, N], [4 * N, 2 * N, 2 * N, N, 1], [1, 2, 1, 2, N])
+    target.store([0, 0, 0, 0, 0], source.load([1, 2, 0, 1, 0]))
+
+
+def test_made_5d() -> None:
+    x, y = drawn((3, 3, 3, 3, 16), np.float32), np.ones((1, 2, 1, 2, 16), np.float32)
+    run(made_5d, {"x": x, "y": y}, {"N": 16})
+    np.testing.assert_array_equal(y[:, :1], x[1:2, 2:, :1, 1:])
+    assert not y[:, 1:].any()
+
+
+@tilework.jit
+def batch(x, y, plane, M: tl.constexpr, N: tl.constexpr):
+    """A block of one plane, without its first dimension."""
+    tile = tl.reshape(x.load([plane, 0, 0]), (M, N))
+    y.store([0, 0], tile * 2)
+
+
+def test_dropped_dimension() -> None:
+    x, y = drawn((4, 16, 64), np.float16), np.zeros((16, 64), np.float16)
+    text = run(batch, {"x": Block(x, (1, 16, 64)), "y": Block(y, (16, 64)), "plane": 2}, {"M": 16, "N": 64})
+    np.testing.assert_array_equal(y, x[2] * 2)
+    assert "cp.async.bulk.tensor.3d" in text
+
+
+@tilework.jit
+def choose(x, y, which, N: tl.constexpr):
+    """Descriptors as values of a branch, and made in a loop."""
+    for row in range(0, 4):
+        target = tl.make_tensor_descriptor(y + row * 8 * N, [8, N], [N, 1], [8, N])
+        if which > row:
+            source = tl.make_tensor_descriptor(x, [32, N], [N, 1], [8, N])
+        else:
+            source = tl.make_tensor_descriptor(x + N, [32, N], [N, 1], [8, N])
+        target.store([0, 0], source.load([row * 8, 0]))
+
+
+def test_chosen_descriptors() -> None:
+    x, y = drawn((40, 32), np.float16), np.zeros((32, 32), np.float16)
+    run(choose, {"x": x, "y": y, "which": 2}, {"N": 32})
+    np.testing.assert_array_equal(y, np.concatenate([x[:16], x[17:33]]))
+
+
+@tilework.jit(noinline=True)
+def doubled(x, row):
+    return x.load([row, 0]) * 2
+
+
+@tilework.jit
+def calls(x, y):
+    y.store([0, 0], doubled(x, 8))
+
+
+def test_called_with_descriptor() -> None:
+    x, y = drawn((32, 32), np.float32), np.zeros((8, 32), np.float32)
+    run(calls, {"x": Block(x, (8, 32)), "y": Block(y, (8, 32))})
+    np.testing.assert_array_equal(y, x[8:16] * 2)
+
+
+@tilework.jit
+def streamed(x, y, n, N: tl.constexpr):
+    """Blocks in a pipelined loop: each buffer must lie where TMA can write."""
+    total = tl.zeros((N,), tl.float32)
+    for start in tl.range(0, n, N, num_stages=3):
+        total += x.load([start]).to(tl.float32)
+    tl.store(y + tl.arange(0, N), total)
+
+
+@pytest.mark.parametrize("size", [16, 64])
+def test_pipelined_buffers_are_aligned(size: int) -> None:
+    x, y = drawn((8 * size,), np.float16), np.zeros(size, np.float32)
+    run(streamed, {"x": Block(x, (size,)), "y": y, "n": 7 * size}, {"N": size})
+    np.testing.assert_array_equal(y, x[: 7 * size].astype("f4").reshape(7, size).sum(0))
+
+
+@tilework.jit
+def matmul(a, b, c, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr, TURNED: tl.constexpr):
+    acc = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, STEP):
+        right = b.load([0, k]).T if TURNED else b.load([k, 0])
+        acc = tl.dot(a.load([0, k]), right, acc)
+    c.store([0, 0], acc.to(c.dtype))
+
+
+@pytest.mark.parametrize(("arch", "warps", "turned"), [(90, 4, False), (90, 8, True), (80, 4, True)])
+def test_matmul_of_host_descriptors(arch: int, warps: int, turned: bool) -> None:
+    a, b = drawn((56, 120), np.float16), drawn((64, 120) if turned else (120, 64), np.float16)
+    c = np.zeros((56, 64), np.float32)
+    constants = {"M": 64, "N": 64, "STEP": 32, "TURNED": turned}
+    right = Block(b, (64, 32) if turned else (32, 64))
+    text = run(
+        matmul,
+        {"a": Block(a, (64, 32)), "b": right, "c": Block(c, (64, 64)), "K": 120},
+        constants,
+        warps=warps,
+        arch=arch,
+    )
+    np.testing.assert_array_equal(c, a.astype("f4") @ (b.T if turned else b).astype("f4"))
+    assert ("cp.async.bulk.tensor" in text) == (arch == 90)
+
+
+def test_told_to_the_launcher() -> None:
+    """The launcher packs a map for each descriptor of sm_90, and the parts of one for sm_80."""
+    types = {"x": "tensordesc<fp16[16, 256]>", "y": "tensordesc<i8[4, 512]>", "row": "i32", "column": "i32"}
+    facts = ptx_text.told(compiled(casting, types, {}))
+    first = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [16, 64], "fp4_padded": False}
+    second = {"swizzle": 0, "elem_size": 1, "elem_type": 0, "block_size": [4, 256], "fp4_padded": False}
+    assert facts["tensordesc_meta"] == [first, second]
+    sizes = packer_for("casting", [*types.values()], facts["tensordesc_meta"]).layout.sizes
+    assert sizes[:10] == (128, 4, 4, 8, 8, 128, 4, 4, 8, 8)
+    assert "tensordesc_meta" not in ptx_text.told(compiled(casting, types, {}, arch=80))
+
+
+@tilework.jit
+def casting(x, y, row, column):
+    y.store([row, column], tl.zeros((4, 512), tl.int8))
+    x.store([row, column], x.load([row, column]) + 1)
+
+
+@tilework.jit
+def gathered(x, y, N: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [64, N], [N, 1], [1, N])
+    tile = source.gather(tl.arange(0, 8) * 3, 0)
+    tl.store(y + tl.arange(0, 8)[:, None] * N + tl.arange(0, N)[None, :], tile)
+
+
+def test_gather_is_refused() -> None:
+    with pytest.raises(PassError, match=r"gather of rows .* sm_100, cannot be compiled for cuda:90"):
+        compiled(gathered, {"x": "*fp32", "y": "*fp32"}, {"N": 32})
+
+
+@pytest.mark.parametrize(("name", "warps"), [("persistent_descriptors", 4)])
+def test_samples(name: str, warps: int) -> None:
+    assert check(Config(name, 90, warps)) is None

@@ -1,0 +1,346 @@
+"""`tt` ops for matrix products."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Self
+
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.create import create_op
+from tilework.ir.enums import InputPrecision, ScaleDotElemType
+from tilework.ir.tt.constraints import I1_PROPERTY, I32_PROPERTY, NUMBER_TENSOR, TensorSize, enum_property
+from tilework.ir.tt.inference import verify_dot_operands
+from tilework.ir.tt.text_parts import (
+    SEGMENTS,
+    Attributes,
+    is_true,
+    parse_attr_dict,
+    parse_clause,
+    parse_keyword,
+    print_attr_dict,
+    print_enum,
+    print_operands,
+)
+from tilework.ir.types import (
+    bit_width,
+    element_type,
+    f8E4M3FN,
+    i1,
+    i8,
+    i32,
+    i32_array,
+    int_attr,
+    shape_of,
+)
+
+
+@cache
+def dot_properties(input_precision: InputPrecision, max_num_imprecise_acc: int) -> Attributes:
+    return {
+        "inputPrecision": int_attr(input_precision, i32),
+        "maxNumImpreciseAcc": int_attr(max_num_imprecise_acc, i32),
+    }
+
+
+DOT_DEFAULTS = dot_properties(InputPrecision.IEEE, 0)
+
+
+def parse_product_types(parser: Parser) -> tuple[list[Attribute], list[Attribute], Attribute]:
+    """``: A * B -> D`` of a dot; each factor may be ``A, scale``."""
+    parser.parse_punctuation(":")
+    lhs = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    parser.parse_characters("*")
+    rhs = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    parser.parse_punctuation("->")
+    return list(lhs), list(rhs), parser.parse_type()
+
+
+class ProductForm(IRDLOperation):
+    """The form of a matrix product up to its types: ``%a, %b, %c, inputPrecision = tf32 {maxNumImpreciseAcc = 8 : i32}``."""
+
+    input_precision = prop_def(
+        enum_property(InputPrecision), default_value=DOT_DEFAULTS["inputPrecision"], prop_name="inputPrecision"
+    )
+    max_num_imprecise_acc = prop_def(
+        I32_PROPERTY, default_value=DOT_DEFAULTS["maxNumImpreciseAcc"], prop_name="maxNumImpreciseAcc"
+    )
+
+    @classmethod
+    def parse_product(cls, parser: Parser) -> tuple[list[UnresolvedOperand], Attributes, Attributes]:
+        """The operands, the properties and the discardable attributes."""
+        operands = [parser.parse_unresolved_operand()]
+        precision = None
+        while parser.parse_optional_punctuation(","):
+            if (precision := parse_clause(parser, "inputPrecision", InputPrecision)) is not None:
+                break
+            operands.append(parser.parse_unresolved_operand())
+        properties, attributes = parse_attr_dict(cls, parser)
+        if precision is not None:
+            properties["inputPrecision"] = precision
+        return operands, properties, attributes
+
+    def print_product(self, printer: Printer) -> None:
+        """The inverse of `parse_product`; what is the default is left out."""
+        print_operands(printer, self.operands)
+        precision = self.properties["inputPrecision"]
+        if precision != DOT_DEFAULTS["inputPrecision"]:
+            printer.print_string(", inputPrecision = ")
+            print_enum(printer, InputPrecision, precision)
+        exact = self.properties["maxNumImpreciseAcc"] == DOT_DEFAULTS["maxNumImpreciseAcc"]
+        print_attr_dict(self, printer, ("inputPrecision", "maxNumImpreciseAcc") if exact else ("inputPrecision",))
+
+
+@irdl_op_definition
+class DotOp(ProductForm):
+    """``d = a @ b + c``, of matrices or of batches of them.
+
+    ``%d = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>``
+    """
+
+    name = "tt.dot"
+    a = operand_def(NUMBER_TENSOR)
+    b = operand_def(NUMBER_TENSOR)
+    c = operand_def(NUMBER_TENSOR)
+    d = result_def(NUMBER_TENSOR)
+    traits = traits_def(Pure(), TensorSize())
+
+    @classmethod
+    def make(
+        cls,
+        a: SSAValue,
+        b: SSAValue,
+        c: SSAValue,
+        loc: LocationAttr,
+        input_precision: InputPrecision = InputPrecision.IEEE,
+        max_num_imprecise_acc: int = 0,
+    ) -> Self:
+        properties = dot_properties(input_precision, max_num_imprecise_acc)
+        return create_op(cls, (a, b, c), (c.type,), loc, properties)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Also reads the older ``{allowTF32 = true, transA = false, transB = false}``; what is true is left to
+        `ttg/shared_tensors.py`, which puts a `tt.trans` before the op."""
+        operands, properties, attributes = cls.parse_product(parser)
+        for name in ("transA", "transB"):
+            if not is_true(attributes.get(name)):
+                attributes.pop(name, None)
+        if (allowed := attributes.pop("allowTF32", None)) is not None:
+            legacy = InputPrecision.TF32 if is_true(allowed) else InputPrecision.IEEE
+            properties.setdefault("inputPrecision", int_attr(legacy, i32))
+        position = parser.pos
+        (lhs, *more), (rhs, *others), result = parse_product_types(parser)
+        if more or others:
+            parser.raise_error("tt.dot has one type on each side of '*'", position)
+        return cls.create(
+            operands=parser.resolve_operands(operands, (lhs, rhs, result), position),
+            result_types=(result,),
+            properties=properties,
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        self.print_product(printer)
+        printer.print_string(" : ")
+        printer.print_attribute(self.operands[0].type)
+        printer.print_string(" * ")
+        printer.print_attribute(self.operands[1].type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.results[0].type)
+
+    def verify_(self) -> None:
+        a, b = self.a.type, self.b.type
+        if bit_width(a) != bit_width(b):
+            raise VerifyException(f"element types of operands A and B must have same bit width: {a}, {b}")
+        if self.c.type != self.d.type:
+            raise VerifyException(f"tt.dot with an accumulator of {self.c.type} cannot give {self.d.type}")
+        verify_product(self, shape_of(a), shape_of(b), shape_of(self.d.type))
+        verify_dot_operands(a, b, self.d.type)
+
+
+def verify_product(op: IRDLOperation, a: Sequence[int], b: Sequence[int], d: Sequence[int]) -> None:
+    """The shapes of a matrix product, rank 2 or 3 with the batch first."""
+    if len(a) not in (2, 3) or len(a) != len(b) or len(a) != len(d):
+        raise VerifyException(f"{op.name} needs operands of rank 2 or 3, but got {a}, {b} and {d}")
+    if a[-1] != b[-2]:
+        raise VerifyException(
+            "expected the last dimension of the first operand to be equal to the second-to-last dimension of the "
+            f"second operand: {a[-1]}, {b[-2]}"
+        )
+    if tuple(d) != (*a[:-1], b[-1]) or a[:-2] != b[:-2]:
+        raise VerifyException(
+            "expected the output shape to be the concatenation of the last dimension of the first operand and the last "
+            f"dimension of the second : {op.name} of shapes {a} and {b} cannot give {d}"
+        )
+
+
+@cache
+def dot_scaled_properties(
+    a_scaled: bool,
+    b_scaled: bool,
+    a_elem: ScaleDotElemType,
+    b_elem: ScaleDotElemType,
+    fast_math: bool,
+    lhs_k_pack: bool,
+    rhs_k_pack: bool,
+) -> Attributes:
+    return {
+        "a_elem_type": int_attr(a_elem, i32),
+        "b_elem_type": int_attr(b_elem, i32),
+        "fastMath": int_attr(fast_math, i1),
+        "lhs_k_pack": int_attr(lhs_k_pack, i1),
+        "rhs_k_pack": int_attr(rhs_k_pack, i1),
+        SEGMENTS: i32_array(1, 1, 1, int(a_scaled), int(b_scaled)),
+    }
+
+
+DOT_SCALED_DEFAULTS: Attributes = {"lhs_k_pack": int_attr(1, i1), "rhs_k_pack": int_attr(1, i1)}
+
+
+@irdl_op_definition
+class DotScaledOp(IRDLOperation):
+    """A matrix product of small floats with shared exponents.
+
+    ``%d = tt.dot_scaled %a scale %sa, %b scale %sb, %c lhs = e4m3 rhs = e5m2 {fastMath = false} : A, SA * B, SB -> D``
+    """
+
+    name = "tt.dot_scaled"
+    a = operand_def(NUMBER_TENSOR)
+    b = operand_def(NUMBER_TENSOR)
+    c = operand_def(NUMBER_TENSOR)
+    a_scale = opt_operand_def(NUMBER_TENSOR)
+    b_scale = opt_operand_def(NUMBER_TENSOR)
+    a_elem_type = prop_def(enum_property(ScaleDotElemType))
+    b_elem_type = prop_def(enum_property(ScaleDotElemType))
+    fast_math = prop_def(I1_PROPERTY, prop_name="fastMath")
+    lhs_k_pack = prop_def(I1_PROPERTY, default_value=DOT_SCALED_DEFAULTS["lhs_k_pack"])
+    rhs_k_pack = prop_def(I1_PROPERTY, default_value=DOT_SCALED_DEFAULTS["rhs_k_pack"])
+    d = result_def(NUMBER_TENSOR)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure(), TensorSize())
+
+    @classmethod
+    def make(
+        cls,
+        a: SSAValue,
+        a_scale: SSAValue | None,
+        b: SSAValue,
+        b_scale: SSAValue | None,
+        c: SSAValue,
+        a_elem: ScaleDotElemType,
+        b_elem: ScaleDotElemType,
+        fast_math: bool,
+        lhs_k_pack: bool,
+        rhs_k_pack: bool,
+        loc: LocationAttr,
+    ) -> Self:
+        operands = [value for value in (a, b, c, a_scale, b_scale) if value is not None]
+        properties = dot_scaled_properties(
+            a_scale is not None, b_scale is not None, a_elem, b_elem, fast_math, lhs_k_pack, rhs_k_pack
+        )
+        return create_op(cls, operands, (c.type,), loc, properties)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        factors = []
+        for _ in range(2):
+            factors.append([parser.parse_unresolved_operand()])
+            if parser.parse_optional_keyword("scale"):
+                factors[-1].append(parser.parse_unresolved_operand())
+            parser.parse_punctuation(",")
+        c = parser.parse_unresolved_operand()
+        elements: Attributes = {}
+        for side, name in (("lhs", "a_elem_type"), ("rhs", "b_elem_type")):
+            parser.parse_keyword(side)
+            parser.parse_punctuation("=")
+            elements[name] = parse_keyword(parser, ScaleDotElemType)
+        properties, attributes = parse_attr_dict(cls, parser)
+        position = parser.pos
+        lhs, rhs, result = parse_product_types(parser)
+        a, *a_scale = parser.resolve_operands(factors[0], lhs, position)
+        b, *b_scale = parser.resolve_operands(factors[1], rhs, position)
+        return cls.create(
+            operands=(a, b, parser.resolve_operand(c, result), *a_scale, *b_scale),
+            result_types=(result,),
+            properties={
+                **properties,
+                **elements,
+                SEGMENTS: i32_array(1, 1, 1, len(a_scale), len(b_scale)),
+            },
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        factors = [[self.a, self.a_scale], [self.b, self.b_scale]]
+        for index, (value, scale) in enumerate(factors):
+            printer.print_string(", " if index else " ")
+            printer.print_ssa_value(value)
+            if scale is not None:
+                printer.print_string(" scale ")
+                printer.print_ssa_value(scale)
+        printer.print_string(", ")
+        printer.print_ssa_value(self.c)
+        printer.print_string(" lhs = ")
+        print_enum(printer, ScaleDotElemType, self.properties["a_elem_type"])
+        printer.print_string(" rhs = ")
+        print_enum(printer, ScaleDotElemType, self.properties["b_elem_type"])
+        defaults = [name for name, value in DOT_SCALED_DEFAULTS.items() if self.properties.get(name) == value]
+        print_attr_dict(self, printer, ("a_elem_type", "b_elem_type", *defaults))
+        for index, factor in enumerate(factors):
+            printer.print_string(" * " if index else " : ")
+            printer.print_list([v.type for v in factor if v is not None], printer.print_attribute)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.results[0].type)
+
+    def verify_(self) -> None:
+        if self.c.type != self.d.type:
+            raise VerifyException(f"tt.dot_scaled with an accumulator of {self.c.type} cannot give {self.d.type}")
+        a, b = list(shape_of(self.a.type)), list(shape_of(self.b.type))
+        if len(a) < 2 or len(b) < 2:
+            raise VerifyException(f"tt.dot_scaled needs operands of rank 2 or 3, but got {a} and {b}")
+        if self.a_elem_type.value.data == ScaleDotElemType.E2M1:
+            require_bytes(self.a.type)
+            a[-1 if is_true(self.lhs_k_pack) else -2] *= 2
+        if self.b_elem_type.value.data == ScaleDotElemType.E2M1:
+            require_bytes(self.b.type)
+            b[-2 if is_true(self.rhs_k_pack) else -1] *= 2
+        verify_product(self, a, b, shape_of(self.d.type))
+        verify_scale("M", self.a_scale, a[-2], a[-1])
+        verify_scale("N", self.b_scale, b[-1], b[-2])
+
+
+def require_bytes(type: Attribute) -> None:
+    """Two e2m1 values are packed into an i8."""
+    if element_type(type) != i8:
+        raise VerifyException(f"tt.dot_scaled has e2m1 values packed into i8, not {type}")
+
+
+def verify_scale(name: str, scale: SSAValue | None, size: int, depth: int) -> None:
+    """One scale for each row and 32 values along K; for each 16 when the scales are ``f8E4M3FN``."""
+    if scale is None:
+        return
+    if len(shape_of(scale.type)) < 2:
+        raise VerifyException(f"scales of {name} must have rank 2 or 3, but got {scale.type}")
+    *_, rows, groups = shape_of(scale.type)
+    values = 16 if element_type(scale.type) == f8E4M3FN else 32
+    if rows != size:
+        raise VerifyException(f"scales {name} dimension must match the operand {name} dimension: {rows}, {size}")
+    if groups != depth // values:
+        raise VerifyException(
+            f"scales K dimension must match the operand K divided by the scale factor: {groups}, {depth} / {values}"
+        )

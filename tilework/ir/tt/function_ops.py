@@ -1,0 +1,298 @@
+"""`tt` functions, calls and returns, and ops whose older names are still read."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Self
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    LocationAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.dialects.utils import print_func_op_like
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import (
+    CallableOpInterface,
+    IsolatedFromAbove,
+    IsTerminator,
+    Pure,
+    SymbolOpInterface,
+    SymbolTable,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.create import create_op
+from tilework.ir.tt.constraints import names
+from tilework.ir.tt.forms import ReturnForm, SignatureForm
+from tilework.ir.tt.text_parts import Attributes
+from tilework.ir.types import i1, int_attr, string_attr
+
+EMPTY = DictionaryAttr({})
+VISIBILITIES = ("public", "private", "nested")
+RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
+
+
+class Callable(CallableOpInterface):
+    """The region and type of a function, for passes over calls."""
+
+    @classmethod
+    def get_callable_region(cls, op: Operation) -> Region:
+        return op.regions[0]
+
+    @classmethod
+    def get_argument_types(cls, op: Operation) -> tuple[Attribute, ...]:
+        return function_type_of(op).inputs.data
+
+    @classmethod
+    def get_result_types(cls, op: Operation) -> tuple[Attribute, ...]:
+        return function_type_of(op).outputs.data
+
+
+def function_type_of(op: Operation) -> FunctionType:
+    """The type of a function."""
+    type = op.properties["function_type"]
+    assert isinstance(type, FunctionType), type
+    return type
+
+
+@cache
+def function_type(inputs: tuple[Attribute, ...], outputs: tuple[Attribute, ...]) -> FunctionType:
+    """``(i32) -> f32``."""
+    return FunctionType.from_lists(inputs, outputs)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One entry of the list of arguments; a function without a body may leave the name out."""
+
+    name: Parser.Argument | None
+    type: Attribute
+    attributes: Attributes
+
+
+def parse_parameter(parser: Parser) -> Parameter:
+    """``%x: i32 {tt.divisibility = 16 : i32} loc("x")`` or ``i32 {tt.divisibility = 16 : i32}``."""
+    if (name := parser.parse_optional_argument()) is None:
+        type = parser.parse_type()
+        return Parameter(None, type, parser.parse_optional_attr_dict())
+    assert isinstance(name, Parser.Argument)
+    attributes = parser.parse_optional_attr_dict()
+    if (location := parser.parse_optional_location()) is not None:
+        name = Parser.Argument(name.name, name.type, location)
+    return Parameter(name, name.type, attributes)
+
+
+def parse_results(parser: Parser) -> list[tuple[Attribute, Attributes]]:
+    """``-> i32`` or ``-> (i32, f32 {k = v})``, perhaps nothing."""
+    if parser.parse_optional_punctuation("->") is None:
+        return []
+    results = parser.parse_optional_comma_separated_list(
+        parser.Delimiter.PAREN, lambda: (parser.parse_type(), parser.parse_optional_attr_dict())
+    )
+    return [(parser.parse_type(), {})] if results is None else list(results)
+
+
+def parse_body(parser: Parser, parameters: Sequence[Parameter]) -> Region:
+    """``{ ... }``, or nothing for a function that is only declared. The label of the first block may name the arguments."""
+    named = [parameter.name for parameter in parameters if parameter.name is not None]
+    position = parser.pos
+    region = parser.parse_optional_region(named)
+    entry = None if region is None else region.first_block
+    if entry is not None and len(entry.args) != len(parameters):
+        parser.raise_error("a function with a body has a name for each argument", position)
+    return Region() if region is None else region
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation):
+    """A kernel, or a function that kernels call.
+
+    ``tt.func public @k(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}) attributes {noinline = false} { ... }``
+    """
+
+    name = "tt.func"
+    sym_name = prop_def(StringAttr)
+    function_type = prop_def(FunctionType)
+    sym_visibility = opt_prop_def(StringAttr)
+    arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    body = region_def()
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), Callable())
+
+    @classmethod
+    def make(
+        cls,
+        name: str,
+        arg_types: Sequence[Attribute],
+        result_types: Sequence[Attribute],
+        body: Region,
+        loc: LocationAttr,
+        visibility: str = "public",
+        noinline: bool = False,
+        arg_attrs: Sequence[Attributes] | None = None,
+    ) -> Self:
+        properties: Attributes = {
+            "sym_name": string_attr(name),
+            "function_type": function_type(tuple(arg_types), tuple(result_types)),
+            "sym_visibility": string_attr(visibility),
+        }
+        if arg_attrs is not None and any(arg_attrs):
+            properties["arg_attrs"] = ArrayAttr([DictionaryAttr(attrs) for attrs in arg_attrs])
+        attributes = {"noinline": int_attr(noinline, i1)}
+        return cls.create(properties=properties, attributes=attributes, regions=(body,), location=loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        visibility = parser.parse_optional_visibility_keyword()
+        name = parser.parse_symbol_name().data
+        parameters = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_parameter(parser))
+        results = parse_results(parser)
+        extra = parser.parse_optional_attr_dict_with_keyword(RESERVED)
+        region = parse_body(parser, parameters)
+        # Not as they were written: older forms of ops may have given an argument its type of today.
+        inputs = region.blocks[0].arg_types if region.blocks else [parameter.type for parameter in parameters]
+        properties: Attributes = {
+            "sym_name": string_attr(name),
+            "function_type": function_type(tuple(inputs), tuple(type for type, _ in results)),
+        }
+        if visibility is not None:
+            properties["sym_visibility"] = visibility
+        for key, attrs in (
+            ("arg_attrs", [parameter.attributes for parameter in parameters]),
+            ("res_attrs", [attributes for _, attributes in results]),
+        ):
+            if any(attrs):
+                properties[key] = ArrayAttr([DictionaryAttr(entry) for entry in attrs])
+        attributes = {} if extra is None else dict(extra.data)
+        return cls.create(properties=properties, attributes=attributes, regions=(region,))
+
+    def print(self, printer: Printer) -> None:
+        if self.sym_visibility is not None:
+            printer.print_string(f" {self.sym_visibility.data}")
+        print_func_op_like(
+            printer,
+            self.sym_name,
+            self.function_type,
+            self.body,
+            dict(sorted(self.attributes.items())),
+            arg_attrs=self.arg_attrs,
+            res_attrs=self.res_attrs,
+            reserved_attr_names=RESERVED,
+            print_empty_outputs=False,
+        )
+
+    def verify_(self) -> None:
+        name, type = f"@{self.sym_name.data}", self.function_type
+        if self.arg_attrs is not None and len(self.arg_attrs) != len(type.inputs):
+            raise VerifyException(f"{name} has attributes for {len(self.arg_attrs)} of {len(type.inputs)} arguments")
+        if self.res_attrs is not None and len(self.res_attrs) != len(type.outputs):
+            raise VerifyException(f"{name} has attributes for {len(self.res_attrs)} of {len(type.outputs)} results")
+        visibility = "public" if self.sym_visibility is None else self.sym_visibility.data
+        if visibility not in VISIBILITIES:
+            raise VerifyException(f"{name} must be one of {', '.join(VISIBILITIES)}, not {visibility}")
+        entry = self.body.blocks.first
+        if entry is None:
+            if visibility == "public":
+                raise VerifyException(f"symbol declaration cannot have public visibility: {name} has no body")
+        elif (found := [arg.type for arg in entry.args]) != (declared := list(type.inputs)):
+            raise VerifyException(f"{name} takes {names(declared)}, but its entry block has {names(found)}")
+        for last in (block.last_op for block in self.body.blocks):
+            if last is None or not last.has_trait(IsTerminator):
+                raise VerifyException(f"{name} has a block that ends with {last.name if last else 'nothing'}")
+
+
+@cache
+def callee_property(callee: str) -> Attributes:
+    return {"callee": SymbolRefAttr(callee)}
+
+
+@irdl_op_definition
+class CallOp(SignatureForm):
+    """Call a function of the module: ``%y = tt.call @f(%x) : (f32) -> f32``."""
+
+    name = "tt.call"
+    callee = prop_def(SymbolRefAttr)
+    arg_operands = var_operand_def()
+    result = var_result_def()
+
+    @classmethod
+    def make(cls, callee: str, args: Sequence[SSAValue], result_types: Sequence[Attribute], loc: LocationAttr) -> Self:
+        return create_op(cls, args, result_types, loc, callee_property(callee))
+
+    @classmethod
+    def parse_head(cls, parser: Parser) -> tuple[Attributes, list[UnresolvedOperand]]:
+        callee = parser.parse_symbol_name()
+        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        return callee_property(callee.data), operands
+
+    def print_head(self, printer: Printer) -> Collection[str]:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.callee.root_reference.data)
+        with printer.in_parens():
+            printer.print_list(self.operands, printer.print_ssa_value)
+        return ("callee",)
+
+    def verify_(self) -> None:
+        function = SymbolTable.lookup_symbol(self, self.callee)
+        symbol = self.callee.root_reference.data
+        if not isinstance(function, FuncOp):
+            raise VerifyException(f"'{symbol}' does not reference a valid function")
+        inputs, outputs = list(function.function_type.inputs), list(function.function_type.outputs)
+        verify_types(symbol, "operand", [value.type for value in self.operands], inputs)
+        verify_types(symbol, "result", [value.type for value in self.results], outputs)
+
+
+def verify_types(symbol: str, what: str, found: Sequence[Attribute], declared: Sequence[Attribute]) -> None:
+    """The operands (results) of a call are what the function takes (gives)."""
+    if len(found) != len(declared):
+        raise VerifyException(
+            f"incorrect number of {what}s for callee: @{symbol} has {names(declared)}, not {names(found)}"
+        )
+    for index, (type, other) in enumerate(zip(declared, found, strict=True)):
+        if type != other:
+            raise VerifyException(
+                f"{what} type mismatch: expected {what} type '{type}', but provided '{other}' for {what} number {index}"
+            )
+
+
+@irdl_op_definition
+class ReturnOp(ReturnForm):
+    """Leave a function: ``tt.return %v : f32``."""
+
+    name = "tt.return"
+    srcs = var_operand_def()
+    traits = traits_def(Pure(), IsTerminator())
+
+    def verify_(self) -> None:
+        function = self.parent_op()
+        if not isinstance(function, FuncOp):
+            other = "stands alone" if function is None else f"stands in {function.name}"
+            raise VerifyException(f"tt.return expects parent op 'tt.func', but {other}")
+        declared, found = list(function.function_type.outputs), [value.type for value in self.operands]
+        symbol = function.sym_name.data
+        if len(declared) != len(found):
+            raise VerifyException(
+                f"has {len(found)} operands, but enclosing function (@{symbol}) returns {len(declared)}"
+            )
+        for index, (type, other) in enumerate(zip(declared, found, strict=True)):
+            if type != other:
+                raise VerifyException(
+                    f"type of return operand {index} ('{other}') doesn't match function result type ('{type}') "
+                    f"in function @{symbol}"
+                )

@@ -1,0 +1,262 @@
+"""`tt` ops that combine or pick elements along an axis: reductions, scans, histograms, gathers."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Self
+
+from xdsl.dialects.builtin import LocationAttr, UnitAttr
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.create import create_op
+from tilework.ir.tt.constraints import (
+    I1_PROPERTY,
+    I32_PROPERTY,
+    INT_TENSOR,
+    TENSOR,
+    SameEncoding,
+    SameShape,
+    TensorSize,
+    names,
+    require_equal,
+    verify_returns,
+)
+from tilework.ir.tt.forms import CombineReturnForm, PickForm
+from tilework.ir.tt.inference import reduced_type, verify_result
+from tilework.ir.tt.memory_ops import mask_type
+from tilework.ir.tt.shape_ops import axis_property
+from tilework.ir.tt.text_parts import (
+    Attributes,
+    parse_at_most,
+    parse_attr_dict,
+    parse_conversion_type,
+    print_attr_dict,
+    print_conversion_type,
+    print_operands,
+)
+from tilework.ir.types import (
+    Shape,
+    Tensor,
+    element_type,
+    i1,
+    i32,
+    int_attr,
+    shape_of,
+    tensor_type,
+)
+
+
+@irdl_op_definition
+class ReduceReturnOp(CombineReturnForm):
+    """What combining two elements gives: ``tt.reduce.return %r : f32``."""
+
+    name = "tt.reduce.return"
+    result = var_operand_def()
+    traits = traits_def(Pure(), IsTerminator(), TensorSize())
+
+
+@irdl_op_definition
+class ScanReturnOp(CombineReturnForm):
+    """What combining two elements gives: ``tt.scan.return %r : f32``."""
+
+    name = "tt.scan.return"
+    result = var_operand_def()
+    traits = traits_def(Pure(), IsTerminator(), TensorSize())
+
+
+def verify_axis(op: IRDLOperation, axis: int, shapes: Sequence[Shape]) -> None:
+    """The sources have one shape, and `axis` is one of its dimensions."""
+    if not shapes:
+        raise VerifyException(f"{op.name} needs at least one source")
+    require_equal(op, "shape", shapes)
+    rank = len(shapes[0])
+    if not 0 <= axis < rank:
+        raise VerifyException(f"{op.name} axis {axis} is out of range for rank {rank}")
+
+
+def verify_combine(op: IRDLOperation, elements: list[Attribute], terminator: type[CombineReturnForm]) -> None:
+    """The region takes two of each element and returns one."""
+    entry = op.regions[0].blocks.first
+    if entry is None:
+        raise VerifyException(f"{op.name} needs a region with a block")
+    needed = elements * 2
+    if len(entry.args) != len(needed):
+        raise VerifyException(
+            f"nested block must take {len(needed)} arguments, but given block with {len(entry.args)} arguments"
+        )
+    for index, (argument, type) in enumerate(zip(entry.args, needed, strict=True)):
+        if argument.type != type:
+            raise VerifyException(
+                f"type mismatch on combine operation. Expected argument {index} to have type '{type}' "
+                f"but got '{argument.type}'"
+            )
+    verify_returns(op, elements, terminator)
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """Combine the elements along an axis with a region: ``tensor<4x8xf32>`` along axis 1 gives ``tensor<4xf32>``.
+
+    The region takes the left elements of all sources, then the right ones. Printed in generic form.
+    """
+
+    name = "tt.reduce"
+    srcs = var_operand_def(TENSOR)
+    axis = prop_def(I32_PROPERTY)
+    result = var_result_def()
+    combine_op = region_def()
+    traits = traits_def(Pure(), TensorSize())
+
+    @classmethod
+    def make(cls, srcs: Sequence[SSAValue], axis: int, region: Region, loc: LocationAttr) -> Self:
+        return cls.create(
+            operands=srcs,
+            result_types=[reduced_type(src.type, axis) for src in srcs],  # pyright: ignore[reportArgumentType]
+            properties=axis_property(axis),
+            regions=(region,),
+            location=loc,
+        )
+
+    def verify_(self) -> None:
+        axis = self.axis.value.data
+        verify_axis(self, axis, [shape_of(value.type) for value in self.srcs])
+        verify_combine(self, [element_type(value.type) for value in self.srcs], ReduceReturnOp)
+        if len(self.srcs) != len(self.result):
+            raise VerifyException(f"tt.reduce of {len(self.srcs)} sources cannot give {len(self.result)} results")
+        for source, result in zip(self.srcs, self.result, strict=True):
+            shape = shape_of(source.type)
+            if shape_of(result.type) != (*shape[:axis], *shape[axis + 1 :]):
+                raise VerifyException(f"tt.reduce of {source.type} along axis {axis} cannot give {result.type}")
+            if element_type(result.type) != element_type(source.type):
+                raise VerifyException(
+                    f"operand types and result types must agree: tt.reduce of {source.type} cannot give {result.type}"
+                )
+            verify_result(result.type, reduced_type, source.type, axis)
+
+
+@cache
+def scan_properties(axis: int, reverse: bool) -> Attributes:
+    return {"axis": int_attr(axis, i32), "reverse": int_attr(reverse, i1)}
+
+
+@irdl_op_definition
+class ScanOp(IRDLOperation):
+    """Running combinations along an axis; from the end with `reverse`. Printed in generic form, like `tt.reduce`."""
+
+    name = "tt.scan"
+    srcs = var_operand_def(TENSOR)
+    axis = prop_def(I32_PROPERTY)
+    reverse = prop_def(I1_PROPERTY)
+    result = var_result_def(TENSOR)
+    combine_op = region_def()
+    traits = traits_def(Pure(), SameShape(), SameEncoding(), TensorSize())
+
+    @classmethod
+    def make(cls, srcs: Sequence[SSAValue], axis: int, reverse: bool, region: Region, loc: LocationAttr) -> Self:
+        return cls.create(
+            operands=srcs,
+            result_types=[src.type for src in srcs],
+            properties=scan_properties(axis, reverse),
+            regions=(region,),
+            location=loc,
+        )
+
+    def verify_(self) -> None:
+        verify_axis(self, self.axis.value.data, [shape_of(value.type) for value in self.srcs])
+        verify_combine(self, [element_type(value.type) for value in self.srcs], ScanReturnOp)
+        if (sources := [v.type for v in self.srcs]) != (results := [v.type for v in self.result]):
+            raise VerifyException(f"tt.scan of {names(sources)} cannot give {names(results)}")
+
+
+@irdl_op_definition
+class HistogramOp(IRDLOperation):
+    """Count each integer from 0: ``%h = tt.histogram %x, %mask : tensor<64xi32> -> tensor<16xi32>``."""
+
+    name = "tt.histogram"
+    src = operand_def(INT_TENSOR)
+    mask = opt_operand_def(TENSOR)
+    result = result_def(INT_TENSOR)
+    traits = traits_def(Pure(), TensorSize())
+
+    @classmethod
+    def make(cls, src: SSAValue, mask: SSAValue | None, num_bins: int, loc: LocationAttr) -> Self:
+        operands = (src,) if mask is None else (src, mask)
+        return create_op(cls, operands, (tensor_type((num_bins,), i32),), loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands = parse_at_most(parser, 2)
+        properties, attributes = parse_attr_dict(cls, parser)
+        source, result = parse_conversion_type(parser)
+        types = (source, mask_type(source))
+        values = [parser.resolve_operand(v, t) for v, t in zip(operands, types, strict=False)]
+        return cls.create(operands=values, result_types=(result,), properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        print_attr_dict(self, printer)
+        print_conversion_type(printer, self.operands[0].type, self.results[0].type)
+
+    def verify_(self) -> None:
+        if self.mask is not None and self.mask.type != (needed := mask_type(self.src.type)):
+            raise VerifyException(f"tt.histogram of {self.src.type} needs a mask of {needed}, but got {self.mask.type}")
+
+
+@cache
+def gathered_type(source: Tensor, indices: Tensor) -> Tensor:
+    """The elements of `source` in the shape of `indices`."""
+    return tensor_type(shape_of(indices), source.element_type, indices.encoding)
+
+
+@irdl_op_definition
+class GatherOp(PickForm):
+    """Pick elements along an axis by index.
+
+    ``%y = tt.gather %x[%i] {axis = 0 : i32} : (tensor<8x4xf32>, tensor<16x4xi32>) -> tensor<16x4xf32>``
+    """
+
+    name = "tt.gather"
+    src = operand_def(TENSOR)
+    indices = operand_def(INT_TENSOR)
+    axis = prop_def(I32_PROPERTY)
+    efficient_layout = opt_prop_def(UnitAttr)
+    result = result_def(TENSOR)
+    traits = traits_def(Pure(), TensorSize())
+
+    @classmethod
+    def make(cls, src: SSAValue, indices: SSAValue, axis: int, loc: LocationAttr) -> Self:
+        type = gathered_type(src.type, indices.type)  # pyright: ignore[reportArgumentType]
+        return create_op(cls, (src, indices), (type,), loc, axis_property(axis))
+
+    def verify_(self) -> None:
+        source, indices = shape_of(self.src.type), shape_of(self.indices.type)
+        axis = self.axis.value.data
+        if shape_of(self.result.type) != indices:
+            raise VerifyException(f"indices and output shapes must match: {self.indices.type}, {self.result.type}")
+        if element_type(self.result.type) != element_type(self.src.type):
+            raise VerifyException(f"input and output element types must match: {self.src.type}, {self.result.type}")
+        if len(source) != len(indices):
+            raise VerifyException(f"input and indices ranks must match: {self.src.type}, {self.indices.type}")
+        if not 0 <= axis < len(source):
+            raise VerifyException(f"gather dimension must be less than the input rank: {axis}, {self.src.type}")
+        for dimension, (have, want) in enumerate(zip(source, indices, strict=True)):
+            if dimension != axis and have != want:
+                raise VerifyException(
+                    f"indices dimension {dimension} must match the corresponding input dimension: {want}, {have}"
+                )

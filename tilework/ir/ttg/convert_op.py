@@ -1,0 +1,90 @@
+"""`ttg` ops on tensors: another layout for the same elements, and the unpacking of 4-bit floats."""
+
+from typing import Self
+
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.create import create_op
+from tilework.ir.encodings import encoding_of
+from tilework.ir.tt.constraints import TENSOR, SameElement, SameShape, TensorSize
+from tilework.ir.tt.forms import ConversionForm, ConversionOp
+from tilework.ir.tt.shape_ops import axis_property
+from tilework.ir.types import bf16, element_type, f16, i8, shape_of
+from tilework.layouts.errors import LayoutError
+from tilework.layouts.to_linear import to_linear
+
+
+@irdl_op_definition
+class ConvertLayoutOp(ConversionOp):
+    """The same tensor in another layout: ``%y = ttg.convert_layout %x : tensor<.., #blocked> -> tensor<.., #mma>``."""
+
+    name = "ttg.convert_layout"
+    src = operand_def(TENSOR)
+    result = result_def(TENSOR)
+    traits = traits_def(Pure(), SameShape(), SameElement(), TensorSize())
+
+    def verify_(self) -> None:
+        for type in (self.src.type, self.result.type):
+            if encoding_of(type) is None:
+                raise VerifyException(f"ttg.convert_layout needs tensors with an encoding, but got {type}")
+
+
+@irdl_op_definition
+class Fp4ToFpOp(ConversionForm):
+    """Two 4-bit floats (e2m1, the low half first) for each byte, along an axis that doubles.
+
+    ``%y = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<16x32xi8, #a> -> tensor<16x64xf16, #b>``
+    """
+
+    name = "ttg.fp4_to_fp"
+    src = operand_def(TENSOR)
+    axis = prop_def(IntegerAttr)
+    result = result_def(TENSOR)
+    traits = traits_def(Pure(), TensorSize())
+
+    @classmethod
+    def make(cls, src: SSAValue, axis: int, type: Attribute, loc: LocationAttr) -> Self:
+        return create_op(cls, (src,), (type,), loc, axis_property(axis))
+
+    def verify_(self) -> None:
+        source, result, axis = self.src.type, self.result.type, self.axis.value.data
+        if element_type(source) != i8:
+            raise VerifyException(f"ttg.fp4_to_fp reads i8, not {source}")
+        if element_type(result) not in (f16, bf16):
+            raise VerifyException(f"ttg.fp4_to_fp gives f16 or bf16, not {result}")
+        shape = shape_of(source)
+        if not 0 <= axis < len(shape):
+            raise VerifyException(f"axis {axis} out of range for rank {len(shape)}")
+        if len(shape_of(result)) != len(shape):
+            raise VerifyException(f"source and result must have the same rank: {source}, {result}")
+        for dim, (old, new) in enumerate(zip(shape, shape_of(result), strict=True)):
+            if new != (old * 2 if dim == axis else old):
+                raise VerifyException(f"dimension {dim} mismatch (src={old}, dst={new}, axis={axis})")
+        verify_unpacked(source, result, axis)
+
+
+def verify_unpacked(source: Attribute, result: Attribute, axis: int) -> None:
+    """Each thread holds both halves of its bytes: register 1 of the result is a step of 1 along `axis`."""
+    before, after = encoding_of(source), encoding_of(result)
+    if before is None and after is None:
+        return
+    if before is None or after is None:
+        raise VerifyException(f"both or neither of source and result have an encoding: {source}, {result}")
+    packed, unpacked = to_linear(before, shape_of(source)), to_linear(after, shape_of(result))
+    try:
+        step = unpacked.basis("register", 0)
+    except (LayoutError, IndexError):
+        step = ()
+    if tuple(step) != tuple(int(dim == axis) for dim in range(len(shape_of(source)))):
+        raise VerifyException(f"the first two registers of {result} must be neighbours along axis {axis}")
+    for name in ("lane", "warp", "block"):
+        doubled = [
+            tuple(value * 2 if dim == axis else value for dim, value in enumerate(basis))
+            for basis in dict(packed.bases)[name]
+        ]
+        if doubled != [tuple(basis) for basis in dict(unpacked.bases)[name]]:
+            raise VerifyException(f"the {name}s of {source} and {result} hold different elements")

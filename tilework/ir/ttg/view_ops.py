@@ -1,0 +1,287 @@
+"""`ttg` ops that look at memory in another way: the result names memory of the operand, nothing is copied."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import prod
+from typing import Self
+
+from xdsl.dialects.builtin import DenseArrayBase, LocationAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.create import create_op
+from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.tt.constraints import I32
+from tilework.ir.tt.forms import ConversionForm, ConversionOp
+from tilework.ir.tt.shape_ops import order_property
+from tilework.ir.tt.text_parts import (
+    Attributes,
+    parse_attr_dict,
+    parse_conversion_type,
+    print_access,
+    print_attr_dict,
+    print_conversion_type,
+    print_operands,
+)
+from tilework.ir.ttg.memdesc_types import MEMDESC, MemDescType, buffer_bytes, memdesc_type, retyped
+from tilework.ir.types import Shape, array_values, i32, i32_array
+from tilework.layouts.encodings import SHARED, PaddedShared, Shared
+from tilework.layouts.errors import LayoutError
+from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
+from tilework.layouts.to_linear import to_linear
+
+
+def view_types(op: IRDLOperation) -> tuple[MemDescType, MemDescType]:
+    """The types of the memory and of the view, which agree on the elements and on `mutable`."""
+    source, result = op.operands[0].type, op.results[0].type
+    assert isinstance(source, MemDescType) and isinstance(result, MemDescType)
+    if source.element_type != result.element_type and not isinstance(op, MemDescReinterpretOp):
+        raise VerifyException(f"result element type must match desc element type: {source}, {result}")
+    if source.is_mutable != result.is_mutable:
+        raise VerifyException(f"result mutability must match source mutability: {source}, {result}")
+    return source, result
+
+
+@cache
+def indexed_type(type: MemDescType) -> MemDescType:
+    """One buffer of several."""
+    return retyped(type, type.dims[1:])
+
+
+@irdl_op_definition
+class MemDescIndexOp(IRDLOperation):
+    """One of several buffers: ``%b = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64...> -> !ttg.memdesc<64x64...>``."""
+
+    name = "ttg.memdesc_index"
+    src = operand_def(MEMDESC)
+    index = operand_def(I32)
+    result = result_def(MEMDESC)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def make(cls, src: SSAValue, index: SSAValue, loc: LocationAttr) -> Self:
+        return create_op(cls, (src, index), (indexed_type(src.type),), loc)  # pyright: ignore[reportArgumentType]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        src = parser.parse_unresolved_operand()
+        parser.parse_punctuation("[")
+        index = parser.parse_unresolved_operand()
+        parser.parse_punctuation("]")
+        properties, attributes = parse_attr_dict(cls, parser)
+        source, result = parse_conversion_type(parser)
+        operands = (parser.resolve_operand(src, source), parser.resolve_operand(index, i32))
+        return cls.create(operands=operands, result_types=(result,), properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        src, index = self.operands
+        print_access(printer, src, (index,))
+        print_attr_dict(self, printer)
+        print_conversion_type(printer, src.type, self.results[0].type)
+
+    def verify_(self) -> None:
+        source, result = view_types(self)
+        if len(result.dims) != len(source.dims) - 1:
+            raise VerifyException(f"result rank must be input rank - 1: {source}, {result}")
+        if source.alloc_dims != source.dims:
+            raise VerifyException(f"We don't support memdesc_index of a subview: {source}")
+        if result.alloc_dims != result.dims:
+            raise VerifyException(f"alloc shape must match shape for both result and src: {source}, {result}")
+        if result.dims != source.dims[1:]:
+            raise VerifyException(f"result shape must equal to srcShape[1:]: {source}, {result}")
+
+
+@cache
+def offsets_property(offsets: tuple[int, ...]) -> Attributes:
+    return {"offsets": i32_array(*offsets)}
+
+
+@irdl_op_definition
+class MemDescSubsliceOp(IRDLOperation):
+    """A part at fixed offsets: ``%s = ttg.memdesc_subslice %m[0, 16] : !ttg.memdesc<64x64..> -> !ttg.memdesc<64x16.., 64x64>``.
+
+    The part must not cut the pattern of a swizzle: a step in a split dimension moves one bit of the offset.
+    """
+
+    name = "ttg.memdesc_subslice"
+    src = operand_def(MEMDESC)
+    offsets = prop_def(DenseArrayBase)
+    result = result_def(MEMDESC)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def make(cls, src: SSAValue, offsets: Sequence[int], shape: Shape, loc: LocationAttr) -> Self:
+        type = retyped(src.type, shape, keep_alloc=True)  # pyright: ignore[reportArgumentType]
+        return create_op(cls, (src,), (type,), loc, offsets_property(tuple(offsets)))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        src = parser.parse_unresolved_operand()
+        offsets = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        properties, attributes = parse_attr_dict(cls, parser)
+        source, result = parse_conversion_type(parser)
+        return cls.create(
+            operands=(parser.resolve_operand(src, source),),
+            result_types=(result,),
+            properties={**properties, **offsets_property(tuple(offsets))},
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(f"[{', '.join(map(str, array_values(self.properties['offsets'])))}]")
+        print_attr_dict(self, printer, ("offsets",))
+        print_conversion_type(printer, self.operands[0].type, self.results[0].type)
+
+    def verify_(self) -> None:
+        source, result = view_types(self)
+        offsets = array_values(self.offsets)
+        if len(offsets) != len(source.dims):
+            raise VerifyException(f"offsets must have the same rank as input: {list(offsets)}, {source}")
+        if len(result.dims) != len(source.dims):
+            raise VerifyException(f"result rank must equal to input rank: {source}, {result}")
+        if source.encoding != result.encoding:
+            raise VerifyException(f"src and result must have the same encoding: {source}, {result}")
+        if result.alloc_dims != source.alloc_dims:
+            raise VerifyException(f"src and result must have the same alloc shape: {source}, {result}")
+        verify_offsets(offsets, source, result)
+
+
+def verify_offsets(offsets: Sequence[int], source: MemDescType, result: MemDescType) -> None:
+    """Only dimensions that shrink have offsets, these are multiples of the new size, and no swizzle is cut."""
+    for dim, (offset, old, new) in enumerate(zip(offsets, source.dims, result.dims, strict=True)):
+        if new > old:
+            raise VerifyException(f"result shape cannot be larger than input shape at dimension {dim}: {new}, {old}")
+        if new == old and offset:
+            raise VerifyException(f"A non zero offset found in a dimension that is not being split: {offset}, {dim}")
+        if new != old and offset % new:
+            raise VerifyException(f"The split offset may not touch the tile: {offset} is not a multiple of {new}")
+        if offset + new > old:
+            raise VerifyException(f"dimension {dim} has {old} elements, but {new} from {offset} are taken")
+    split = [dim for dim, (old, new) in enumerate(zip(source.dims, result.dims, strict=True)) if old != new]
+    encoding = encoding_of(source)
+    if not split or encoding is None or isinstance(encoding, PaddedShared):
+        return
+    if encoding.rank != len(source.dims):
+        raise VerifyException(f"a buffer of several is taken with ttg.memdesc_index, not sliced: {source}")
+    inverse = layout_of(source).pseudoinvert()
+    for dim in split:
+        step = result.dims[dim]
+        while step < source.dims[dim]:
+            place = inverse.apply(**{f"dim{axis}": step if axis == dim else 0 for axis in range(len(source.dims))})
+            if place["offset"] & (place["offset"] - 1):
+                raise VerifyException(f"We don't support splitting along the swizzling pattern: {source}, {result}")
+            step *= 2
+
+
+@cache
+def transposed_memdesc(type: MemDescType, order: tuple[int, ...]) -> MemDescType:
+    """`type` with dimension i taken from dimension ``order[i]``, with the encoding that leaves the memory as it is."""
+    encoding = infer_memdesc_trans(shared_encoding(type), order, type.dims)
+    extra = len(type.alloc_dims) - len(order)
+    alloc = (*type.alloc_dims[:extra], *(type.alloc_dims[extra + axis] for axis in order))
+    shape = tuple(type.dims[axis] for axis in order)
+    return memdesc_type(shape, type.element_type, encoding, type.is_mutable, alloc, type.memory_space)
+
+
+def shared_encoding(type: MemDescType) -> Shared:
+    """The encoding of memory."""
+    encoding = encoding_of(type)
+    assert isinstance(encoding, SHARED), type
+    return encoding
+
+
+@irdl_op_definition
+class MemDescTransOp(ConversionForm):
+    """Permute dimensions: ``%y = ttg.memdesc_trans %x {order = array<i32: 1, 0>} : !ttg.memdesc<...> -> ...``."""
+
+    name = "ttg.memdesc_trans"
+    src = operand_def(MEMDESC)
+    order = prop_def(DenseArrayBase)
+    result = result_def(MEMDESC)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def make(cls, src: SSAValue, order: Sequence[int], loc: LocationAttr) -> Self:
+        order = tuple(order)
+        type = transposed_memdesc(src.type, order)  # pyright: ignore[reportArgumentType]
+        return create_op(cls, (src,), (type,), loc, order_property(order))
+
+    def verify_(self) -> None:
+        source, result = view_types(self)
+        order = array_values(self.order)
+        if len(order) != len(source.dims):
+            raise VerifyException(f"order must have the same size as the rank of the operand and result: {list(order)}")
+        if sorted(order) != list(range(len(source.dims))):
+            raise VerifyException(f"order must be a permutation of [0, ..., rank - 1], got {list(order)}")
+        if result.dims != tuple(source.dims[axis] for axis in order):
+            raise VerifyException(
+                "result shape must match the permutation of the source shape: "
+                f"ttg.memdesc_trans of {source} by {list(order)} cannot give {result}"
+            )
+        verify_layout(lambda: infer_memdesc_trans(shared_encoding(source), order, source.dims), result)
+
+
+def verify_layout(infer: Callable[[], Shared], result: MemDescType) -> None:
+    """The encoding of `result` puts every element where the inferred one does."""
+    try:
+        inferred = infer()
+    except LayoutError as error:
+        raise VerifyException(str(error)) from error
+    found = shared_encoding(result)
+    shape = result.dims[len(result.dims) - found.rank :]
+    if inferred != found and to_linear(inferred, shape) != to_linear(found, shape):
+        wanted = retyped(result, result.dims, inferred)
+        raise VerifyException(
+            f"inferred type(s) '{wanted}' are incompatible with return type(s) of operation '{result}'"
+        )
+
+
+@cache
+def reshaped_memdesc(type: MemDescType, shape: Shape) -> MemDescType:
+    """The same memory in another shape, with the encoding that says so."""
+    return retyped(type, shape, infer_memdesc_reshape(type.dims, shared_encoding(type), shape))
+
+
+@irdl_op_definition
+class MemDescReshapeOp(ConversionForm):
+    """The same elements in another shape: ``%y = ttg.memdesc_reshape %x : !ttg.memdesc<...> -> !ttg.memdesc<...>``."""
+
+    name = "ttg.memdesc_reshape"
+    src = operand_def(MEMDESC)
+    result = result_def(MEMDESC)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def make(cls, src: SSAValue, shape: Shape, loc: LocationAttr) -> Self:
+        return create_op(cls, (src,), (reshaped_memdesc(src.type, tuple(shape)),), loc)  # pyright: ignore
+
+    def verify_(self) -> None:
+        source, result = view_types(self)
+        if prod(source.dims) != prod(result.dims):
+            raise VerifyException(f"number of src and dst elements of reshape must be the same: {source}, {result}")
+        if source.alloc_dims != source.dims:
+            raise VerifyException(f"memdesc_reshape of memdesc_subslice is not supported: {source}")
+        verify_layout(lambda: infer_memdesc_reshape(source.dims, shared_encoding(source), result.dims), result)
+
+
+@irdl_op_definition
+class MemDescReinterpretOp(ConversionOp):
+    """Contiguous memory under another type: ``%y = ttg.memdesc_reinterpret %x : !ttg.memdesc<...> -> ...``."""
+
+    name = "ttg.memdesc_reinterpret"
+    src = operand_def(MEMDESC)
+    result = result_def(MEMDESC)
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        source, result = view_types(self)
+        for type in (source, result):
+            if type.alloc_dims[len(type.alloc_dims) - len(type.dims) :] != type.dims:
+                raise VerifyException(f"ttg.memdesc_reinterpret needs a whole buffer, but got {type}")
+        if buffer_bytes(result) > buffer_bytes(source):
+            raise VerifyException(f"{result} is larger than the memory behind it, {source}")

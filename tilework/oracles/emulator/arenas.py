@@ -1,0 +1,135 @@
+"""The memory of the emulated GPU: one arena for global, constant and parameter bytes, and windows for shared and local.
+
+    >>> memory = Memory(1 << 20)
+    >>> x = memory.allocate(64)
+    >>> memory.write(x, b"abcd")
+    >>> memory.read(x, 4)
+    b'abcd'
+
+Addresses are 64-bit numbers. `GLOBAL_BASE` and above is the arena; below it lie the windows through which generic addresses
+reach shared and local memory. Every access names its bytes, so an access outside of an allocation is found, not made.
+"""
+
+import bisect
+import mmap
+import sys
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator.syntax import EmulatorError
+
+LOCAL_BASE = 1 << 40
+SHARED_BASE = 2 << 40
+GLOBAL_BASE = 3 << 40
+WINDOW = 1 << 40
+ALIGNMENT = 256
+# pages that are never touched cost nothing, and may be more than the machine has; Python knows the flag from 3.13 on
+NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+
+Array = np.ndarray[Any, Any]
+
+
+class MemoryFault(EmulatorError):
+    """An access that is out of bounds or misaligned; `thread` is the first thread that made it, `address` where."""
+
+    def __init__(self, what: str, thread: int, address: int) -> None:
+        super().__init__(what)
+        self.what, self.thread, self.address = what, thread, address
+
+
+class Bytes:
+    """Bytes that can be read in any width: `of(np.uint32)` is a view of them all."""
+
+    def __init__(self, data: Array) -> None:
+        self.data = data
+        self.views = {width: data[: len(data) // width * width].view(f"u{width}") for width in (1, 2, 4, 8)}
+
+    @classmethod
+    def zeros(cls, size: int) -> "Bytes":
+        return cls(np.zeros((size + 15) // 16 * 16, np.uint8))
+
+
+class Memory:
+    """Device memory. Its pages are committed by the system when they are first touched."""
+
+    def __init__(self, capacity: int = 16 << 30) -> None:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
+        self.pages = mmap.mmap(-1, capacity, flags=flags)
+        self.bytes = Bytes(np.frombuffer(self.pages, np.uint8))
+        self.capacity = capacity
+        self.starts: list[int] = []  # of live allocations, sorted
+        self.ends: list[int] = []
+        self.top = GLOBAL_BASE + ALIGNMENT
+        self.holes: dict[int, list[int]] = {}  # freed allocations by their padded size
+
+    def allocate(self, size: int, align: int = ALIGNMENT) -> int:
+        """The address of `size` new bytes, which are zero the first time only."""
+        if size < 0:
+            raise EmulatorError(f"cannot allocate {size} bytes")
+        padded = max(ALIGNMENT, (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT)
+        if self.holes.get(padded) and align <= ALIGNMENT:
+            start = self.holes[padded].pop()
+        else:
+            start = (self.top + align - 1) // align * align
+            if start + padded + ALIGNMENT > GLOBAL_BASE + self.capacity:
+                raise EmulatorError(f"out of device memory: {size} bytes do not fit")
+            self.top = start + padded + ALIGNMENT  # a gap, so that running over an end is found
+        at = bisect.bisect(self.starts, start)
+        self.starts.insert(at, start)
+        self.ends.insert(at, start + size)
+        return start
+
+    def free(self, address: int) -> None:
+        at = self.index(address)
+        if at is None or self.starts[at] != address:
+            raise EmulatorError(f"free of {address:#x}, which is not the start of an allocation")
+        size = self.ends[at] - address
+        del self.starts[at], self.ends[at]
+        self.holes.setdefault(max(ALIGNMENT, (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT), []).append(address)
+
+    def index(self, address: int) -> int | None:
+        """Which allocation holds this address."""
+        at = bisect.bisect(self.starts, address) - 1
+        return at if at >= 0 and address < max(self.ends[at], self.starts[at] + 1) else None
+
+    def around(self, address: int) -> tuple[int, int]:
+        """(start, end) of the allocation that begins at or before an address; the bottom of the arena if there is none."""
+        at = bisect.bisect(self.starts, address) - 1
+        return (self.starts[at], self.ends[at]) if at >= 0 else (GLOBAL_BASE, GLOBAL_BASE)
+
+    def span(self, address: int, size: int) -> slice:
+        """The bytes of the arena at an address; `MemoryFault` if they are not all allocated together."""
+        at = self.index(address)
+        if size and (at is None or address + size > self.ends[at]):
+            raise MemoryFault(self.explain(address, size), 0, address)
+        return slice(address - GLOBAL_BASE, address - GLOBAL_BASE + size)
+
+    def read(self, address: int, size: int) -> bytes:
+        return self.bytes.data[self.span(address, size)].tobytes()
+
+    def write(self, address: int, data: Any) -> None:
+        values = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else data.reshape(-1).view(np.uint8)
+        self.bytes.data[self.span(address, values.size)] = values
+
+    def explain(self, address: int, size: int) -> str:
+        """Why `size` bytes at `address` cannot be accessed."""
+        at = bisect.bisect(self.starts, address) - 1
+        if at < 0 or address >= self.ends[at] + ALIGNMENT:
+            return f"{size} bytes at {address:#x} are not allocated"
+        end = self.ends[at]
+        return f"{size} bytes at {address:#x} end {address + size - end} bytes after an allocation of {end - self.starts[at]} bytes"
+
+    def valid(self, addresses: Array, size: int) -> Array | bool:
+        """Which of the addresses have `size` bytes inside of one allocation; True when all do, found quickly."""
+        low, high = int(addresses.min()), int(addresses.max())
+        at = bisect.bisect(self.starts, low) - 1
+        slack = 3 if size == 4 else 0  # code for narrow atomics uses the whole word around its bytes
+        if at >= 0 and high + size <= self.ends[at] + slack:
+            return True
+        starts, ends = np.array(self.starts, np.uint64), np.array(self.ends, np.uint64) + np.uint64(slack)
+        if not len(starts):
+            return np.zeros(len(addresses), bool)
+        found = np.searchsorted(starts, addresses, "right").astype(np.int64) - 1
+        inside = (found >= 0) & (addresses + np.uint64(size) <= ends[np.maximum(found, 0)])
+        return True if inside.all() else inside

@@ -1,0 +1,403 @@
+"""Check mode: warps run one at a time in a random order, and every access is compared with what others did before it.
+
+    device = Device(check=True, seed=1)
+    device.launch(...)                      # raises CheckFailed at the end of the launch, with all that was found
+
+Two accesses to a byte by different agents, one of them a write, race unless the second one's thread knows of the first: through
+a barrier, an mbarrier, a wait, a fence with an atomic access, or because a launch ended between them. Whether they happened to run
+in a harmful order does not matter, so one run finds what a GPU may show rarely. Copies that a thread has started
+are agents of their own, which nobody knows of before their wait. Writes of the value that is already there are no races.
+
+Blocks run one after the other: accesses of two blocks are ordered only by fences and atomic accesses.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import GLOBAL_BASE, SHARED_BASE, WINDOW, Array, Memory, MemoryFault
+from tilework.oracles.emulator.clocks import HANDED, Clocks, Stamp
+from tilework.oracles.emulator.definedness import Definedness, registers
+from tilework.oracles.emulator.findings import CheckFailed, Finding, Site
+from tilework.oracles.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped, is_aligned_barrier
+from tilework.oracles.emulator.ordering import Ordering
+from tilework.oracles.emulator.pending import STATE, Access, Pending
+from tilework.oracles.emulator.shadow import ASYNC, COMBINED, PLAIN, STRONG, Accesses, Conflict, PagedShadow, Shadow
+from tilework.oracles.emulator.syntax import EmulatorError, Instruction
+from tilework.oracles.emulator.translate import WARP, Block, Mask, Op, Translator, Unsupported
+
+MOST = 200  # findings that are kept
+SHARED_SLOTS, GLOBAL_SLOTS = 8, 4
+STRONG_MODIFIERS = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"}
+ISSUES = {"cp", "wgmma", "st", "red"}  # instructions that may start something asynchronous
+MAY_RACE = ("global", "shared")
+
+
+class Checker:
+    """Watches one device. `findings` grow during a launch; the launch raises them, unless `collect`."""
+
+    def __init__(self, memory: Memory, collect: bool = False) -> None:
+        self.memory, self.collect = memory, collect
+        self.findings: list[Finding] = []
+        self.told: set[Any] = set()
+        self.instructions: list[Instruction] = []
+        self.numbers: dict[int, int] = {}
+        self.registers = Definedness(self.report_at)
+        self.blocks: list[tuple[int, int, int]] = []  # by serial number
+        self.machine: CheckingMachine
+        self.block: Block
+        self.clocks: Clocks
+        self.shared: Shadow
+        self.ordering: Ordering
+        self.arena = PagedShadow(GLOBAL_SLOTS)
+
+    # a launch, a block
+
+    def begin_launch(self, machine: "CheckingMachine") -> None:
+        self.machine, self.block = machine, machine.block
+        self.findings, self.told, self.blocks = [], set(), []
+        self.shared = Shadow(self.block.shared.size, min(SHARED_SLOTS, self.block.threads // WARP))
+        self.arena = PagedShadow(GLOBAL_SLOTS)
+        self.atomics: dict[int, dict[int, Stamp]] = {}
+
+    def start(self, ctaid: tuple[int, int, int]) -> None:
+        self.blocks.append(ctaid)
+        self.clocks = Clocks(self.block.threads, len(self.blocks) - 1)
+        self.ordering = Ordering(self.clocks, self.block, self.atomics)
+        self.shared.clear()
+        self.stamped: dict[int, Pending] = {}
+        self.registers.start(self.block.threads)
+
+    def end_launch(self, kernel: str) -> None:
+        if self.findings and not self.collect:
+            raise CheckFailed(kernel, self.findings)
+
+    # findings
+
+    def add(self, finding: Finding) -> None:
+        if finding.key not in self.told and len(self.findings) < MOST:
+            self.told.add(finding.key)
+            self.findings.append(finding)
+
+    def who(self, thread: int, block: int | None = None) -> str:
+        place = self.blocks[-1 if block is None else block]
+        return f"thread {self.machine.thread_id(thread)} of block {place}"
+
+    def report_at(self, kind: str, what: str, ins: Instruction, thread: int) -> None:
+        self.add(Finding(kind, f"{what} ({self.who(thread)})", (Site.of(ins),)))
+
+    def report_conflict(self, space: str, base: int, verb: str, accesses: Accesses, conflict: Conflict) -> None:
+        ins, other = self.instructions[accesses.ins], self.instructions[conflict.ins]
+        thread, address = int(accesses.threads[conflict.index]), int(accesses.at[conflict.index]) + base
+        was = self.agent(conflict.agent, conflict.block, conflict.was_write, other)
+        kind = "used before its wait" if conflict.agent >= self.block.threads else "race"
+        subject = self.who(thread)
+        if accesses.kind >= ASYNC:
+            subject = f"{ins.opcode}.{ins.modifiers[0]} of {subject}"
+        what = f"{subject} {verb} {space} address {address:#x}, which {was}, and nothing orders the two"
+        self.add(Finding(kind, what, (Site.of(ins), Site.of(other))))
+
+    def agent(self, agent: int, block: int, was_write: bool, ins: Instruction) -> str:
+        verb = "wrote" if was_write else "read"
+        if agent < self.block.threads:
+            return f"{self.who(agent, block)} {verb}"
+        owner = self.clocks.owner(agent) if block == self.clocks.block else None
+        issuer = f"block {self.blocks[block]}"
+        if owner is not None:
+            issuer = f"{self.who(owner[0], block)}" if owner[0] == owner[1] else f"warp {owner[0] // WARP} of {issuer}"
+        return f"{ins.opcode}.{ins.modifiers[0]} of {issuer} {'writes' if was_write else 'reads'} asynchronously"
+
+    def number(self, ins: Instruction) -> int:
+        found = self.numbers.get(id(ins))
+        if found is None:
+            found = self.numbers[id(ins)] = len(self.instructions)
+            self.instructions.append(ins)
+        return found
+
+    # accesses
+
+    def access(
+        self, ins: Instruction | None, space: str, kind: str, addresses: Array, size: int, threads: Array, values: Array | None = None,
+    ) -> None:  # fmt: skip
+        if (
+            ins is None
+            or space not in MAY_RACE
+            or kind.startswith("async")
+            or (ins.opcode == "ld" and "param" in ins.modifiers)
+        ):
+            return
+        if space == "shared":
+            self.ordering.look(addresses)
+        strong = kind == "atomic" or (ins.opcode in ("ld", "st") and not STRONG_MODIFIERS.isdisjoint(ins.modifiers))
+        if ins.opcode == "mbarrier" and ins.modifiers[0] in ("init", "inval"):
+            strong = False
+        writes = kind == "store" or (kind == "atomic" and values is not None)
+        base = GLOBAL_BASE if space == "global" else 0
+        at = spread(addresses - np.uint64(base), size)
+        who = np.repeat(threads, size)
+        accesses = Accesses(at, who, self.clocks.own(who), who, self.number(ins), STRONG if strong else PLAIN)
+        self.check(ins, space, base, accesses, writes, values)
+
+    def check(
+        self, ins: Instruction, space: str, base: int, accesses: Accesses, writes: bool, values: Array | None
+    ) -> None:
+        shadow = self.shared if space == "shared" else self.arena
+        if not len(accesses):
+            return
+        located = replace(accesses, at=shadow.locate(accesses.at))
+        if not writes:
+            if space == "shared":
+                self.check_written(shadow, ins, accesses)
+            found = shadow.read(located, self.clocks)
+        else:
+            harmless = None
+            if values is not None and accesses.kind == PLAIN:
+                new = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+                data = self.block.shared.data.data if space == "shared" else self.memory.bytes.data
+                harmless = data[accesses.at] == new
+                self.check_twice(space, base, accesses, new)
+            found = shadow.write(located, self.clocks, harmless)
+        if found is not None:
+            self.report_conflict(space, base, "writes" if writes else "reads", accesses, found)
+
+    def check_written(self, shadow: Shadow, ins: Instruction, accesses: Accesses) -> None:
+        unwritten = shadow.unwritten(accesses)
+        if unwritten.any():
+            index = int(unwritten.argmax())
+            what = f"shared address {int(accesses.at[index]):#x} is read and was never written"
+            self.report_at("uninitialised shared memory", what, ins, int(accesses.threads[index]))
+            shadow.agent[0, accesses.at[unwritten]] = accesses.agents[unwritten] + 1  # told once
+            shadow.step[0, accesses.at[unwritten]], shadow.block[0, accesses.at[unwritten]] = 0, self.clocks.block
+
+    def check_twice(self, space: str, base: int, accesses: Accesses, new: Array) -> None:
+        """Two threads that write different values to a byte in one instruction."""
+        order = np.argsort(accesses.at, kind="stable")
+        at, data, who = accesses.at[order], new[order], accesses.agents[order]
+        twice = (at[1:] == at[:-1]) & (data[1:] != data[:-1]) & (who[1:] != who[:-1])
+        if twice.any():
+            index = int(twice.argmax())
+            site = Site.of(self.instructions[accesses.ins])
+            what = f"{self.who(int(who[index]))} and {self.who(int(who[index + 1]))} write different values to {space} address {int(at[index]) + base:#x}"
+            self.add(Finding("race", what, (site, site)))
+
+    def check_proxy(self, ins: Instruction, space: str, base: int, proxy: str, accesses: Accesses, verb: str) -> None:
+        """What threads wrote needs a fence.proxy before a copy or a tensor core reads or writes it, and in shared memory so does what they
+        read before it is overwritten, unless they gave it away by arriving at an mbarrier, as producers and consumers do."""
+        shadow = self.shared if space == "shared" else self.arena
+        at = shadow.locate(accesses.at)
+        cells = range(1 + 2 * shadow.slots) if space == "shared" and verb == "writes" else (0,)
+        for cell in cells:
+            agents, steps, blocks, kinds = (
+                field[cell, at] for field in (shadow.agent, shadow.step, shadow.block, shadow.kind)
+            )
+            hidden = (agents > 0) & (agents <= self.block.threads) & (steps > 0)
+            hidden &= kinds == PLAIN if space == "shared" else kinds < ASYNC
+            some = np.flatnonzero(hidden)
+            if not len(some):
+                continue
+            facts = accesses.threads[some], blocks[some], agents[some] - 1, steps[some]
+            hidden[some] = ~self.clocks.visible(proxy, *facts) & self.clocks.ordered(*facts)
+            if cell:
+                hidden[some] &= ~self.clocks.visible(HANDED, *facts)
+            if hidden.any():
+                index = int(hidden.argmax())
+                other = self.instructions[int(shadow.ins[cell, at[index]])]
+                fence = "fence.proxy.tensormap" if proxy == "tensormap" else "fence.proxy.async"
+                did = f"{self.who(int(agents[index]) - 1, int(blocks[index]))} {'read' if cell else 'wrote'}"
+                what = f"{ins.opcode} {verb} {space} address {int(accesses.at[index]) + base:#x}, which {did}, without {fence} between them"
+                self.add(Finding("missing proxy fence", what, (Site.of(ins), Site.of(other))))
+                return
+
+    # asynchronous operations
+
+    def issued(self, t: Translator) -> None:
+        """Take note of operations that have been started since the last time."""
+        operations = self.block.state.get(STATE)
+        if operations is None:
+            return
+        for operation in operations.pending:
+            if id(operation) not in self.stamped:
+                self.stamped[id(operation)] = operation
+                self.stamp(operation, t)
+
+    def stamp(self, operation: Pending, t: Translator) -> None:
+        if operation.kind == "signal":
+            self.ordering.signal(operation)
+            return
+        reader, writer, steps = self.ordering.agents(operation)
+        if operation.kind == "wgmma":
+            for names in operation.registers:
+                self.registers.take_off(t, names, operation.threads, operation.groups)
+        for writes, agents, found in ((False, reader, operation.reads), (True, writer, operation.writes)):
+            for access in found:
+                self.check_async(operation, access, agents, steps, writes)
+
+    def check_async(self, operation: Pending, access: Access, agents: Array, steps: Array, writes: bool) -> None:
+        if not len(access.addresses):
+            return
+        addresses, space, base = access.addresses, access.space, 0
+        if space == "generic":
+            space = "shared" if SHARED_BASE <= int(addresses[0]) < SHARED_BASE + WINDOW else "global"
+            addresses = addresses - np.uint64(SHARED_BASE if space == "shared" else 0)
+        own = len(agents) == len(addresses)
+        which = np.arange(len(addresses)) if own else np.zeros(len(addresses), np.int64)
+        if space == "global":
+            base = GLOBAL_BASE
+            valid = self.memory.valid(addresses, access.size)
+            if valid is not True:  # copies that read nothing may have any address
+                addresses, which = addresses[valid], which[valid]
+        which = np.repeat(which, access.size)
+        at = spread(addresses - np.uint64(base), access.size)
+        kind = COMBINED if writes and "reduce" in operation.ins.modifiers else ASYNC
+        accesses = Accesses(at, agents[which], steps[which], operation.threads[which], self.number(operation.ins), kind)
+        if operation.kind in ("bulk", "wgmma") and len(at):
+            proxy = "tensormap" if access.is_map else space
+            self.check_proxy(operation.ins, space, base, proxy, accesses, "writes" if writes else "reads")
+        self.check(operation.ins, space, base, accesses, writes, None)
+
+    # instructions
+
+    def wrap(self, ins: Instruction, t: Translator, op: Op) -> Op:
+        """An instruction with what is checked before and after it."""
+        before = self.registers.watch(ins, t)
+        orders = self.ordering_of(ins, t)
+        issues = ins.opcode in ISSUES
+        guard = ins.predicate.name if ins.predicate is not None else None
+        everyone = np.ones(t.threads, bool)
+
+        def checked(mask: Mask) -> None:
+            mine = everyone if mask is True else mask
+            if guard is not None:
+                self.registers.require(t, ins, (guard,), mine, "a predicate")
+                mine = mine & (t.registers[guard] ^ ins.negated)
+                if not mine.any():
+                    return
+            before(mine)
+            if orders is not None:
+                orders[0](mine)
+            op(mask)
+            if issues:
+                self.issued(t)
+            if orders is not None:
+                orders[1](mine)
+
+        return checked
+
+    def ordering_of(self, ins: Instruction, t: Translator) -> tuple[Op, Op] | None:
+        """What an instruction means for the order of others: (before it, after it)."""
+        from tilework.oracles.emulator.ordering import HOOKS
+
+        hook = HOOKS.get(ins.opcode)
+        return hook(lambda: self.ordering, self.registers, ins, t) if hook is not None else None
+
+    def ending(self, end: Instruction, t: Translator, mask: Array) -> None:
+        """A branch, a call or a barrier."""
+        if end.predicate is not None:
+            self.registers.require(t, end, (end.predicate.name,), mask, "a predicate")
+        if end.opcode != "call":
+            names = tuple(name for operand in end.operands for name in registers(operand))
+            self.registers.require(t, end, names, mask, "an operand") if "red" not in end.modifiers else None
+        if "red" in end.modifiers and end.opcode in ("bar", "barrier"):
+            for name in registers(end.operands[0]):
+                self.registers.array(t, name)[mask] = True
+
+
+def spread(addresses: Array, size: int) -> Array:
+    """Every byte of accesses of `size` bytes."""
+    first = addresses.astype(np.int64)
+    return first if size == 1 else (first[:, None] + np.arange(size)).reshape(-1)
+
+
+class CheckingMachine(Machine):
+    """Runs warps one at a time; each goes on until it waits or ends, then another one is drawn."""
+
+    checker: Checker
+    draw: random.Random
+    current = -1
+
+    def begin_launch(self, grid: tuple[int, int, int]) -> None:
+        self.checker.begin_launch(self)
+
+    def end_launch(self) -> None:
+        self.checker.end_launch(self.kernel.function.name)
+
+    def run_block(self, ctaid: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
+        self.early: dict[int, Stamp] = {}
+        self.checker.start(ctaid)
+        try:
+            super().run_block(ctaid, grid)
+        except (Unsupported, Trapped):
+            raise
+        except EmulatorError as error:
+            kind = "bad access" if isinstance(error, MemoryFault) else "error"
+            self.checker.add(Finding(kind, str(error)))
+
+    def begin(self) -> None:
+        if not self.kernel.runs:
+            return
+        warps = self.block.everyone // WARP
+        for warp in range(self.block.threads // WARP):
+            self.strands[(warp, self.kernel.runs[0])] = self.block.exists & (warps == warp)
+
+    def pick(self) -> tuple[int, Run]:
+        self.patience += 1
+        ready = self.ready()
+        mine = ready.get(self.current)
+        if mine is None or self.stalled or self.patience % PATIENCE == 0:
+            others = sorted(group for group in ready if group != self.current)
+            if others:
+                self.current = self.draw.choice(others)
+            mine = ready[self.current]
+        if self.stalled and len(mine) > 1:
+            return self.draw.choice(mine)
+        return mine[0]
+
+    def ready(self) -> dict[int, list[tuple[int, Run]]]:
+        """The strands that can go on, by warp, those furthest behind first."""
+        found: dict[int, list[tuple[int, Run]]] = {}
+        order: Sequence[tuple[int, Run]] = sorted(self.strands, key=lambda at: (at[1].key, at[0]))
+        whole = [at for at in order if not at[1].collective or self.is_whole(self.strands[at])] or order
+        awake = [at for at in whole if (self.strands[at] & ~self.in_vain).any()] if self.in_vain.any() else whole
+        for at in awake or whole:
+            found.setdefault(at[0], []).append(at)
+        return found
+
+    # barriers
+
+    def arrive(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        kinds, clocks = set(end.modifiers), self.checker.clocks
+        threads = np.flatnonzero(mask)
+        if is_aligned_barrier(end) and not self.is_whole(mask):
+            lanes = (mask | self.finished).reshape(-1, WARP)
+            warp = int(np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))[0])
+            what = f"lane {int(np.flatnonzero(~lanes[warp])[0])} of warp {warp} is elsewhere while others of it are at a barrier"
+            self.checker.report_at("barrier in divergent code", what, end, int(threads[0]))
+        if "cluster" in kinds and "wait" in kinds and (done := self.early.get(-1)) is not None:
+            clocks.deliver(threads, done)
+        if "arrive" in kinds:
+            number = CLUSTER if "cluster" in kinds else self.uniform(run.code.translator, end.operands[0], mask, end)
+            self.early[number] = clocks.collect(threads).merged(self.early.get(number))
+            clocks.tick(threads)
+        super().arrive(group, run, end, mask)
+
+    def released(self, number: int, barrier: Any) -> None:
+        clocks = self.checker.clocks
+        waiting = np.flatnonzero(
+            np.logical_or.reduce([mask for _, mask in barrier.waiting] or [np.zeros(self.block.threads, bool)])
+        )
+        stamp = self.early.pop(number, None)
+        if len(waiting):
+            stamp = clocks.collect(waiting).merged(stamp)
+            clocks.deliver(waiting, stamp)
+            clocks.tick(waiting)
+        if number == CLUSTER and stamp is not None:
+            self.early[-1] = stamp
+
+    def met(self, mask: Array) -> None:
+        """Lanes of a warp have met at bar.warp.sync."""
+        clocks, threads = self.checker.clocks, np.flatnonzero(mask)
+        clocks.deliver(threads, clocks.collect(threads))
+        clocks.tick(threads)

@@ -1,0 +1,177 @@
+"""Who knows of whose work: vector clocks of the threads of a block, and of what works on their behalf.
+
+Every agent counts its own steps, and every thread keeps, for each agent, the last step it is known to have finished:
+
+    known[5, 3] >= 7        thread 5 comes after step 7 of agent 3, so what agent 3 did then is visible to it
+
+A barrier takes the maximum over those that arrive and gives it to those that wait. Agents 0 to threads - 1 are the threads; the
+others are copy engines and tensor cores, one per thread or warp and kind, and mbarriers, for the copies that signal them. An
+access is ordered before another exactly if the thread of the second knows its step. `proxied` is the same for what fences have
+made visible to copies and tensor cores, one for each of `PROXIES`: shared memory, global memory (`fence.proxy.async`) and the
+tensor maps in it (`fence.proxy.tensormap`). A fence counts wherever it stands between the two accesses, in another block too.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import Array
+
+Foreign = dict[int, Array]  # serial number of another block: what is known of its agents
+HANDED = "handed"  # not a proxy: what threads had read when they arrived at an mbarrier, and need not be fenced before it is overwritten
+PROXIES = ("shared", "global", "tensormap", HANDED)
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Knowledge on its way from one thread to another."""
+
+    known: Array
+    proxied: Array
+    foreign: Foreign
+    block: int
+    foreign_proxied: tuple[Foreign, ...] = ({},) * len(PROXIES)
+
+    def merged(self, other: "Stamp | None") -> "Stamp":
+        if other is None:
+            return self
+        assert self.block == other.block, "stamps of two blocks are kept apart"
+        foreign = join_foreign(self.foreign, other.foreign)
+        proxied = join_all(self.foreign_proxied, other.foreign_proxied)
+        return Stamp(
+            longest_max(self.known, other.known), longest_max(self.proxied, other.proxied), foreign, self.block, proxied
+        )
+
+
+def longest_max(a: Array, b: Array) -> Array:
+    """The maximum; a missing end counts as zero."""
+    if a.shape[-1] < b.shape[-1]:
+        a, b = b, a
+    found, common = a.copy(), b.shape[-1]
+    np.maximum(found[..., :common], b, out=found[..., :common])
+    return found
+
+
+def join_foreign(a: Foreign, b: Foreign) -> Foreign:
+    if a is b or not b:
+        return a
+    found = dict(a)
+    for block, known in b.items():
+        found[block] = longest_max(found[block], known) if block in found else known
+    return found
+
+
+def join_all(a: tuple[Foreign, ...], b: tuple[Foreign, ...]) -> tuple[Foreign, ...]:
+    return tuple(join_foreign(mine, theirs) for mine, theirs in zip(a, b, strict=True))
+
+
+class Clocks:
+    """The clocks of one block, whose serial number in the launch is `block`."""
+
+    def __init__(self, threads: int, block: int) -> None:
+        self.threads, self.block = threads, block
+        self.agents = threads
+        self.known = np.zeros((threads, threads + 64), np.int32)
+        self.proxied = np.zeros((len(PROXIES), *self.known.shape), np.int32)
+        everyone = np.arange(threads)
+        self.known[everyone, everyone] = 1
+        self.foreign: list[Foreign] = [{}] * threads
+        self.foreign_proxied: list[tuple[Foreign, ...]] = [({},) * len(PROXIES)] * threads
+        self.columns: dict[Hashable, int] = {}
+        self.owners: dict[
+            int, tuple[int, int]
+        ] = {}  # first agent of a name: (how many, threads that each one works for)
+
+    def column(self, key: Hashable, count: int = 1) -> int:
+        """The first of `count` agents that go by this name; they work for the threads of the block in turn, or for one mbarrier."""
+        if key not in self.columns:
+            self.columns[key] = self.agents
+            self.owners[self.agents] = (count, self.threads // count)
+            self.agents += count
+            if self.agents > self.known.shape[1]:
+                missing = self.agents - self.known.shape[1] + 64
+                self.known = np.pad(self.known, ((0, 0), (0, missing)))
+                self.proxied = np.pad(self.proxied, ((0, 0), (0, 0), (0, missing)))
+        return self.columns[key]
+
+    def owner(self, agent: int) -> tuple[int, int] | None:
+        """The first and the last thread that an agent works for, if that is not the whole block."""
+        for first, (count, width) in self.owners.items():
+            if first <= agent < first + count and count > 1:
+                return (agent - first) * width, (agent - first + 1) * width - 1
+        return None
+
+    def own(self, threads: Array) -> Array:
+        """The steps the threads are in."""
+        return self.known[threads, threads]
+
+    def tick(self, threads: Array) -> None:
+        """What the threads do from now on is a new step."""
+        self.known[threads, threads] += 1
+
+    def learn(self, threads: Array, agents: Array | int, steps: Array | int) -> None:
+        """Each thread knows that its agent has finished a step."""
+        self.known[threads, agents] = np.maximum(self.known[threads, agents], steps)
+
+    def collect(self, threads: Array) -> Stamp:
+        """All that these threads know together."""
+        foreign: Foreign = {}
+        for found in {id(self.foreign[thread]): self.foreign[thread] for thread in threads.tolist()}.values():
+            foreign = join_foreign(foreign, found)
+        proxied = ({},) * len(PROXIES)
+        for found in {
+            id(self.foreign_proxied[thread]): self.foreign_proxied[thread] for thread in threads.tolist()
+        }.values():
+            proxied = join_all(proxied, found)
+        return Stamp(
+            self.known[threads].max(axis=0), self.proxied[:, threads].max(axis=1), foreign, self.block, proxied
+        )
+
+    def deliver(self, threads: Array, stamp: Stamp) -> None:
+        foreign, proxied = stamp.foreign, stamp.foreign_proxied
+        if stamp.block == self.block:
+            count = len(stamp.known)
+            self.known[threads, :count] = np.maximum(self.known[threads, :count], stamp.known)
+            count = stamp.proxied.shape[-1]
+            self.proxied[:, threads, :count] = np.maximum(self.proxied[:, threads, :count], stamp.proxied[:, None])
+        else:
+            foreign = join_foreign(foreign, {stamp.block: stamp.known})
+            proxied = join_all(proxied, tuple({stamp.block: row} for row in stamp.proxied))
+        if foreign:
+            for thread in threads.tolist():
+                self.foreign[thread] = join_foreign(self.foreign[thread], foreign)
+                self.foreign_proxied[thread] = join_all(self.foreign_proxied[thread], proxied)
+
+    def fence_proxy(self, threads: Array, proxies: Sequence[str] = PROXIES[:2]) -> None:
+        """What the threads know of is visible to copies and tensor cores from now on."""
+        for place in map(PROXIES.index, proxies):
+            self.proxied[place, threads] = np.maximum(self.proxied[place, threads], self.known[threads])
+            for thread in threads.tolist():
+                if self.foreign[thread]:
+                    rows = list(self.foreign_proxied[thread])
+                    rows[place] = join_foreign(rows[place], self.foreign[thread])
+                    self.foreign_proxied[thread] = tuple(rows)
+
+    def visible(self, proxy: str, threads: Array, blocks: Array, agents: Array, steps: Array) -> Array:
+        """Whether a fence has made that step of that agent of that block visible to the copies that each thread starts."""
+        place = PROXIES.index(proxy)
+        here = blocks == self.block
+        found = here & (self.proxied[place, threads, np.where(here, agents, 0)] >= steps)
+        for index in np.flatnonzero(~here).tolist():
+            known = self.foreign_proxied[int(threads[index])][place].get(int(blocks[index]))
+            agent = int(agents[index])
+            found[index] = known is not None and agent < len(known) and known[agent] >= steps[index]
+        return found
+
+    def ordered(self, threads: Array, blocks: Array, agents: Array, steps: Array) -> Array:
+        """Whether each thread comes after that step of that agent of that block."""
+        here = blocks == self.block
+        found = here & (self.known[threads, np.where(here, agents, 0)] >= steps)
+        if here.all():
+            return found
+        for index in np.flatnonzero(~here).tolist():
+            known = self.foreign[int(threads[index])].get(int(blocks[index]))
+            agent = int(agents[index])
+            found[index] = known is not None and agent < len(known) and known[agent] >= steps[index]
+        return found

@@ -1,0 +1,250 @@
+"""What a profiler would count, by source line: instructions by kind, memory sectors, bank conflicts, tensor-core operations.
+
+    device = Device(counters=True)
+    device.launch(...)
+    print(device.counters.table())
+    device.counters.total.coalescing           # bytes that threads wanted / bytes that were moved, 1.0 is best
+
+Global memory moves in sectors of 32 bytes: the 32 lanes of a warp that read neighbouring floats need 4 sectors, at a stride of 32
+bytes they need 32 and use an eighth of each. Shared memory has 32 banks of 4 bytes: lanes that want different words of one bank
+take turns. A warp takes one turn at best for up to 4 bytes per lane, 2 turns for 8 bytes, 4 turns for 16 bytes.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.syntax import Instruction
+from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator
+
+SECTOR = 32
+BANKS, BANK_BYTES = 32, 4
+SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
+WARPS_OF_WGMMA = 4
+
+KINDS = {
+    "memory": "ld ldu st prefetch ldmatrix stmatrix", "atomic": "atom red", "copy": "cp", "tensor": "mma wgmma",
+    "branch": "bra brx call ret exit trap", "barrier": "bar barrier mbarrier fence membar", "warp": "shfl vote match redux activemask elect",
+    "convert": "cvt", "move": "mov selp cvta prmt",
+}  # fmt: skip
+KIND_OF = {opcode: kind for kind, opcodes in KINDS.items() for opcode in opcodes.split()}
+FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64"}
+
+
+def kind_of(ins: Instruction) -> str:
+    """The kind of an instruction: "memory", "tensor", "float" and so on; by its type if it computes."""
+    found = KIND_OF.get(ins.opcode)
+    if found is None:
+        found = "float" if FLOATS.intersection(ins.modifiers) else "integer"
+    return found
+
+
+@dataclass
+class Counts:
+    """What one source line did, or all of them. Instructions are counted once per warp, `threads` once per thread."""
+
+    instructions: "Counter[str]" = field(default_factory=Counter)
+    threads: int = 0
+    requests: int = 0  # of warps to global memory
+    sectors: int = 0
+    bytes: int = 0  # different ones that threads asked for
+    shared_requests: int = 0
+    turns: int = 0  # of shared memory
+    conflicts: int = 0  # turns that would not be needed if all banks were used evenly
+    tensor_operations: int = 0  # multiplications and additions
+
+    @property
+    def coalescing(self) -> float:
+        """The part of the bytes that were moved and that somebody wanted."""
+        return self.bytes / (SECTOR * self.sectors) if self.sectors else 1.0
+
+    def add(self, other: "Counts") -> None:
+        self.instructions.update(other.instructions)
+        for name in (
+            "threads",
+            "requests",
+            "sectors",
+            "bytes",
+            "shared_requests",
+            "turns",
+            "conflicts",
+            "tensor_operations",
+        ):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Counters:
+    """Of the last launch; `lines` by (file, line), or ("PTX", line) where the code has no .loc."""
+
+    def __init__(self) -> None:
+        self.lines: dict[tuple[str, int], Counts] = {}
+        self.turns: list[
+            tuple[str, Array, int, Array]
+        ] = []  # accesses of an atomic instruction, whose threads take turns
+
+    def begin_launch(self) -> None:
+        self.lines.clear()
+
+    @property
+    def total(self) -> Counts:
+        found = Counts()
+        for counts in self.lines.values():
+            found.add(counts)
+        return found
+
+    def line(self, ins: Instruction) -> Counts:
+        key = ins.source or ("PTX", ins.line)
+        found = self.lines.get(key)
+        if found is None:
+            found = self.lines[key] = Counts()
+        return found
+
+    # instructions
+
+    def wrap(self, ins: Instruction, t: Translator, op: Op) -> Op:
+        kind, operations = kind_of(ins), tensor_operations(ins)
+        guard = t.registers[ins.predicate.name] if ins.predicate is not None else None
+        everyone = t.block.exists
+
+        def counted(mask: Mask) -> None:
+            here = everyone if mask is True else mask
+            mine = here if guard is None else here & (guard ^ ins.negated)
+            counts = self.line(ins)
+            counts.instructions[kind] += int(here.reshape(-1, WARP).any(axis=1).sum())
+            counts.threads += int(mine.sum())
+            if operations:
+                counts.tensor_operations += operations * int(mine.reshape(-1, WARP).any(axis=1).sum())
+            op(mask)
+            if self.turns:
+                self.settle(counts)
+
+        return counted
+
+    def ending(self, end: Instruction, t: Translator, mask: Array) -> None:
+        counts = self.line(end)
+        counts.instructions[kind_of(end)] += int(mask.reshape(-1, WARP).any(axis=1).sum())
+        counts.threads += int(mask.sum())
+
+    # memory
+
+    def access(
+        self, ins: Instruction | None, space: str, kind: str, addresses: Array, size: int, threads: Array, values: Array | None = None,
+    ) -> None:  # fmt: skip
+        if (
+            ins is None
+            or (kind == "atomic" and (values is not None or ins.opcode == "mbarrier"))
+            or "param" in ins.modifiers
+        ):
+            return
+        if kind == "atomic":
+            self.turns.append((space, addresses, size, threads))
+        elif space == "global" and "const" not in ins.modifiers:
+            self.count_global(self.line(ins), addresses, size, threads)
+        elif space == "shared" and "bulk" not in ins.modifiers and ins.opcode != "wgmma":
+            self.count_shared(self.line(ins), addresses, size, threads)
+
+    def settle(self, counts: Counts) -> None:
+        """Count what an atomic instruction accessed, all its turns together."""
+        for space in ("global", "shared"):
+            mine = [turn for turn in self.turns if turn[0] == space]
+            if mine:
+                addresses, threads = (
+                    np.concatenate([turn[1] for turn in mine]),
+                    np.concatenate([turn[3] for turn in mine]),
+                )
+                if space == "global":
+                    self.count_global(counts, addresses, mine[0][2], threads)
+                else:
+                    self.count_shared(counts, addresses, mine[0][2], threads, one_by_one=True)
+        self.turns.clear()
+
+    def count_global(self, counts: Counts, addresses: Array, size: int, threads: Array) -> None:
+        sectors, wanted, warps = sectors_of(addresses, size, threads)
+        counts.sectors += sectors
+        counts.bytes += wanted
+        counts.requests += warps
+
+    def count_shared(
+        self, counts: Counts, addresses: Array, size: int, threads: Array, one_by_one: bool = False
+    ) -> None:
+        turns, best, warps = turns_of(addresses, size, threads, one_by_one)
+        counts.turns += turns
+        counts.conflicts += turns - best
+        counts.shared_requests += warps
+
+    # text
+
+    def table(self) -> str:
+        """One row per source line, and the sum."""
+        head = (
+            "line",
+            "instructions",
+            "threads",
+            "sectors",
+            "coalescing",
+            "shared turns",
+            "conflicts",
+            "tensor ops",
+            "kinds",
+        )
+        rows: list[tuple[str, ...]] = [head]
+        for (file, line), counts in sorted(self.lines.items()):
+            rows.append(row(f"{file}:{line}", counts))
+        rows.append(row("total", self.total))
+        widths = [max(len(cells[index]) for cells in rows) for index in range(len(head))]
+        lines = []
+        for cells in rows:
+            numbers = (cell.rjust(width) for cell, width in zip(cells[1:-1], widths[1:-1], strict=True))
+            lines.append("  ".join([cells[0].ljust(widths[0]), *numbers, cells[-1]]).rstrip())
+        return "\n".join(lines)
+
+
+def row(name: str, counts: Counts) -> tuple[str, ...]:
+    coalescing = f"{counts.coalescing:.0%}" if counts.sectors else "-"
+    numbers = (counts.turns, counts.conflicts, counts.tensor_operations)
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.instructions.items()))
+    first = (str(sum(counts.instructions.values())), str(counts.threads), str(counts.sectors or "-"), coalescing)
+    return (name, *first, *(str(number or "-") for number in numbers), kinds)
+
+
+def tensor_operations(ins: Instruction) -> int:
+    """Multiplications and additions of a matrix instruction, per warp."""
+    if ins.opcode not in ("mma", "wgmma"):
+        return 0
+    shape = next((match for modifier in ins.modifiers if (match := SHAPE.match(modifier))), None)
+    if shape is None:
+        return 0
+    rows, columns, depth = (int(part) for part in shape.groups())
+    return 2 * rows * columns * depth // (WARPS_OF_WGMMA if ins.opcode == "wgmma" else 1)
+
+
+def sectors_of(addresses: Array, size: int, threads: Array) -> tuple[int, int, int]:
+    """(sectors, different bytes, warps) of one access per thread; each warp fetches its own sectors."""
+    warps = threads.astype(np.int64) // WARP
+    first = addresses.astype(np.int64)
+    places = np.unique(warps << 48 | first & ((1 << 48) - 1))
+    warp, start = places >> 48, places & ((1 << 48) - 1)
+    steps = np.arange(0, size, min(size, SECTOR))
+    sectors = np.unique((warp << 48 | start // SECTOR)[:, None] + steps // SECTOR)
+    crossing = np.unique(warp << 48 | (start + size - 1) // SECTOR)
+    ends = np.minimum(start[1:], start[:-1] + size)
+    wanted = int(np.where(warp[1:] == warp[:-1], ends - start[:-1], size).sum()) + size
+    return len(np.union1d(sectors, crossing)), wanted, len(np.unique(warps))
+
+
+def turns_of(addresses: Array, size: int, threads: Array, one_by_one: bool = False) -> tuple[int, int, int]:
+    """(turns, turns at best, warps) of one access to shared memory per thread. Lanes share a word that they read or write; if
+    `one_by_one`, as in atomic operations, they do not."""
+    together = min(WARP, WARP * BANK_BYTES // size)  # lanes whose bytes fit into one turn
+    group = threads.astype(np.int64) // together
+    words = addresses.astype(np.int64)[:, None] // BANK_BYTES + np.arange((size + BANK_BYTES - 1) // BANK_BYTES)
+    places = (group[:, None] << 40 | words).reshape(-1)
+    places = places if one_by_one else np.unique(places)
+    banks = (places >> 40) * BANKS + places % BANKS
+    keys, counts = np.unique(banks, return_counts=True)
+    most = np.zeros(int(group.max()) + 1, np.int64)
+    np.maximum.at(most, keys // BANKS, counts)
+    return int(most.sum()), len(np.unique(group)), len(np.unique(threads // WARP))

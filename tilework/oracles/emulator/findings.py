@@ -1,0 +1,59 @@
+"""What the checker has found, and the error that tells it.
+
+>>> finding = Finding("race", "thread (3, 0, 0) loads what thread (0, 0, 0) stores", (Site("k.cu:7", 31, "ld.shared.u32 %r1, [%r2];"),))
+>>> print(finding)
+race: thread (3, 0, 0) loads what thread (0, 0, 0) stores
+  at k.cu:7, PTX line 31: ld.shared.u32 %r1, [%r2];
+"""
+
+from dataclasses import dataclass
+
+from tilework.oracles.emulator.syntax import EmulatorError, Instruction
+
+SHOWN = 20  # findings that one error spells out
+
+
+@dataclass(frozen=True)
+class Site:
+    """One instruction: its source line, its line in the PTX, its text."""
+
+    source: str
+    line: int
+    text: str
+
+    @classmethod
+    def of(cls, ins: Instruction) -> "Site":
+        return cls(ins.place, ins.line, ins.text)
+
+    def __str__(self) -> str:
+        return (f"{self.source}, " if self.source else "") + f"PTX line {self.line}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake. `sites` are the instruction that shows it and, for a race, the one it races with."""
+
+    kind: str
+    what: str
+    sites: tuple[Site, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, tuple[Site, ...]]:
+        """Findings that differ in their threads only are one."""
+        return self.kind, self.sites
+
+    def __str__(self) -> str:
+        words = ("at", "and")
+        lines = [f"  {words[min(index, 1)]} {site}" for index, site in enumerate(self.sites)]
+        return "\n".join([f"{self.kind}: {self.what}", *lines])
+
+
+class CheckFailed(EmulatorError):
+    """A launch in which the checker found something; `findings` is all of it."""
+
+    def __init__(self, kernel: str, findings: list[Finding]) -> None:
+        shown = "\n".join(str(finding) for finding in findings[:SHOWN])
+        more = f"\n... and {len(findings) - SHOWN} more" if len(findings) > SHOWN else ""
+        count = "one finding" if len(findings) == 1 else f"{len(findings)} findings"
+        super().__init__(f"{kernel}: {count}\n{shown}{more}")
+        self.findings = findings

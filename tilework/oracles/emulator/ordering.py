@@ -1,0 +1,313 @@
+"""What instructions other than barriers say about order: waits for groups of copies, mbarriers, fences, atomic accesses.
+
+    cp.async.wait_group 0            this thread knows of its copies; others learn it from the next barrier
+    mbarrier.arrive, .try_wait       the arrivals of a phase are known to those who have seen its end, and so are its copies
+    fence; st.relaxed [flag]         what was known at the fence goes with the flag, to whoever reads it and has a fence after that
+    fence.proxy.async                what this thread knows of is visible to copies and tensor cores; with a space, in that memory
+
+`HOOKS` has for each opcode a function that gives what to do before and after the instruction, for the mask of its threads.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import SHARED_BASE, WINDOW, Array
+from tilework.oracles.emulator.clocks import HANDED, PROXIES, Clocks, Stamp
+from tilework.oracles.emulator.definedness import Definedness, registers
+from tilework.oracles.emulator.pending import Pending
+from tilework.oracles.emulator.rules.barriers import Phase, shared_address
+from tilework.oracles.emulator.rules.ld_st import space_of
+from tilework.oracles.emulator.syntax import Address, Imm, Instruction
+from tilework.oracles.emulator.translate import WARP, Block, Mask, Op, Translator
+
+KINDS = ("cp.async", "bulk", "wgmma")
+RELEASES = {"release", "acq_rel", "sc"}
+ACQUIRES = {"acquire", "acq_rel", "sc"}
+STRONG = {"relaxed", "volatile", "mmio"} | RELEASES | ACQUIRES
+
+Hook = Callable[[Callable[[], "Ordering"], Definedness, Instruction, Translator], tuple[Op, Op] | None]
+HOOKS: dict[str, Hook] = {}
+
+
+@dataclass(eq=False)
+class Known:
+    """What is known of an mbarrier: the agent of its copies, phases that are over, what came with the arrivals of this phase and of
+    those before."""
+
+    agent: int
+    phase: int = 0
+    parity: int = 0
+    gathering: Stamp | None = None
+    done: Stamp | None = None
+
+
+class Ordering:
+    """Of one block. `atomics` are stamps left at addresses of global memory, by address and block, for the whole launch."""
+
+    def __init__(self, clocks: Clocks, block: Block, atomics: dict[int, dict[int, Stamp]]) -> None:
+        self.clocks, self.block = clocks, block
+        self.count = {kind: np.zeros(block.threads, np.int64) for kind in KINDS}
+        self.ends: dict[str, list[list[int]]] = {kind: [[] for _ in range(block.threads)] for kind in KINDS}
+        self.mbarriers: dict[int, Known] = {}
+        self.released: dict[int, Stamp] = {}  # what a thread knew at its last fence
+        self.acquirable: dict[int, list[Stamp]] = {}  # what a thread has read and will know after its next fence
+        self.atomics, self.shared_atomics = atomics, dict[int, dict[int, Stamp]]()
+
+    # groups
+
+    def agents(self, operation: Pending) -> tuple[Array, Array, Array]:
+        """(who reads, who writes, in which step) of each transfer of an operation that was just started."""
+        threads, kind, clocks = operation.threads, operation.kind, self.clocks
+        if operation.barrier is not None:
+            barrier = self.mbarrier(operation.barrier)
+            agents = np.full(len(threads), barrier.agent)
+            return agents, agents, np.full(len(threads), barrier.phase + 1)
+        self.count[kind][threads] += 1
+        steps = self.count[kind][threads]
+        if kind == "wgmma":
+            agents = clocks.column(kind, self.block.threads // WARP) + threads // WARP
+            return agents, agents, steps
+        reader = clocks.column((kind, "read"), self.block.threads) + threads
+        writer = clocks.column((kind, "write"), self.block.threads) + threads
+        return reader, writer, steps
+
+    def commit(self, kind: str, threads: Array) -> None:
+        for thread, count in zip(threads.tolist(), self.count[kind][threads].tolist(), strict=True):
+            self.ends[kind][thread].append(count)
+
+    def wait(self, kind: str, threads: Array, left: int | None, only_read: bool = False) -> None:
+        """All groups but the last `left` are done; None: all that has been started."""
+        if left is None:
+            steps = self.count[kind][threads]
+        else:
+            steps = np.array(
+                [
+                    ends[-left - 1] if len(ends) > left else 0
+                    for ends in (self.ends[kind][thread] for thread in threads.tolist())
+                ]
+            )
+        clocks = self.clocks
+        if kind == "wgmma":
+            clocks.learn(threads, clocks.column(kind, self.block.threads // WARP) + threads // WARP, steps)
+            return
+        clocks.learn(threads, clocks.column((kind, "read"), self.block.threads) + threads, steps)
+        if not only_read:
+            clocks.learn(threads, clocks.column((kind, "write"), self.block.threads) + threads, steps)
+
+    # mbarriers
+
+    def mbarrier(self, address: int) -> Known:
+        if address not in self.mbarriers:
+            self.mbarriers[address] = Known(self.clocks.column(("mbarrier", address)))
+        return self.mbarriers[address]
+
+    def initialise(self, address: int) -> None:
+        barrier = self.mbarrier(address)
+        barrier.phase, barrier.parity, barrier.gathering = barrier.phase + 1, 0, None
+
+    def look(self, addresses: Array) -> None:
+        """See whether a phase of these mbarriers has ended."""
+        if not self.mbarriers:
+            return
+        for address in self.mbarriers.keys() & set(addresses.tolist()):
+            barrier = self.mbarriers[address]
+            bits = int(self.block.shared.data.views[8][address // 8])
+            if bits >> 63 and Phase.unpack(bits).parity != barrier.parity:
+                self.end_phase(barrier)
+
+    def end_phase(self, barrier: Known) -> None:
+        barrier.phase += 1
+        barrier.parity ^= 1
+        stamp = self.empty() if barrier.gathering is None else barrier.gathering
+        done = stamp.merged(barrier.done)
+        known = np.zeros(max(len(done.known), barrier.agent + 1), np.int32)
+        known[: len(done.known)] = done.known
+        known[barrier.agent] = barrier.phase
+        barrier.done, barrier.gathering = (
+            Stamp(known, done.proxied, done.foreign, done.block, done.foreign_proxied),
+            None,
+        )
+
+    def empty(self) -> Stamp:
+        return Stamp(np.zeros(0, np.int32), np.zeros((len(PROXIES), 0), np.int32), {}, self.clocks.block)
+
+    def arrive(self, address: int, threads: Array) -> None:
+        barrier = self.mbarrier(address)
+        self.clocks.fence_proxy(threads, (HANDED,))
+        barrier.gathering = self.clocks.collect(threads).merged(barrier.gathering)
+        self.clocks.tick(threads)
+
+    def signal(self, operation: Pending) -> None:
+        """cp.async.mbarrier.arrive: the copies so far are known with the phase."""
+        assert operation.barrier is not None
+        threads, clocks = operation.threads, self.clocks
+        for what in ("read", "write"):
+            column = clocks.column(("cp.async", what), self.block.threads)
+            stamp = self.clocks.collect(threads)
+            stamp.known[column + threads] = self.count["cp.async"][threads]
+            barrier = self.mbarrier(operation.barrier)
+            barrier.gathering = stamp.merged(barrier.gathering)
+        clocks.tick(threads)
+
+    # fences and atomic accesses
+
+    def fence(self, threads: Array) -> None:
+        for thread in threads.tolist():
+            one = np.array([thread])
+            for stamp in self.acquirable.pop(thread, ()):
+                self.clocks.deliver(one, stamp)
+            self.released[thread] = self.clocks.collect(one)
+        self.clocks.tick(threads)
+
+    def stamps(self, key: int, create: bool = False) -> dict[int, Stamp]:
+        where = self.shared_atomics if SHARED_BASE <= key < SHARED_BASE + WINDOW else self.atomics
+        return where.setdefault(key, {}) if create else where.get(key, {})
+
+    def strong_write(self, keys: Array, threads: Array, release: bool) -> None:
+        if not release and not self.released:
+            return
+        for key, thread in zip(keys.tolist(), threads.tolist(), strict=True):
+            stamp = self.clocks.collect(np.array([thread])) if release else self.released.get(thread)
+            if stamp is not None:
+                left = self.stamps(key, create=True)
+                left[stamp.block] = stamp.merged(left.get(stamp.block))
+        if release:
+            self.clocks.tick(threads)
+
+    def strong_read(self, keys: Array, threads: Array, acquire: bool) -> None:
+        if not self.atomics and not self.shared_atomics:
+            return
+        for key, thread in zip(keys.tolist(), threads.tolist(), strict=True):
+            for stamp in self.stamps(key).values():
+                if acquire:
+                    self.clocks.deliver(np.array([thread]), stamp)
+                else:
+                    self.acquirable.setdefault(thread, []).append(stamp)
+
+
+def hook(*opcodes: str) -> Callable[[Hook], Hook]:
+    def register(function: Hook) -> Hook:
+        for opcode in opcodes:
+            HOOKS[opcode] = function
+        return function
+
+    return register
+
+
+def nothing(mask: Mask) -> None:
+    return None
+
+
+@hook("fence", "membar")
+def fence(
+    ordering: Callable[[], Ordering], known: Definedness, ins: Instruction, t: Translator
+) -> tuple[Op, Op] | None:
+    if "proxy" in ins.modifiers:
+        proxies = proxies_of(ins)
+        return (nothing, lambda mask: ordering().clocks.fence_proxy(np.flatnonzero(mask), proxies)) if proxies else None
+    if ins.modifiers[:1] == ("mbarrier_init",):
+        return None
+    return nothing, lambda mask: ordering().fence(np.flatnonzero(mask))
+
+
+def proxies_of(ins: Instruction) -> tuple[str, ...]:
+    """The proxies that a fence is for: ``fence.proxy.async`` is for all memory, with a space for that one."""
+    if "tensormap::generic" in ins.modifiers:
+        return ("tensormap",) if "acquire" in ins.modifiers else ()
+    if not any(modifier.startswith("async") for modifier in ins.modifiers):
+        return ()
+    spaces = {modifier.split("::")[0] for modifier in ins.modifiers}
+    return tuple(space for space in ("shared", "global") if space in spaces) or ("shared", "global")
+
+
+@hook("cp", "wgmma")
+def groups(
+    ordering: Callable[[], Ordering], known: Definedness, ins: Instruction, t: Translator
+) -> tuple[Op, Op] | None:
+    kind = "wgmma" if ins.opcode == "wgmma" else "bulk" if "bulk" in ins.modifiers else "cp.async"
+    if "commit_group" in ins.modifiers:
+        return nothing, lambda mask: ordering().commit(kind, np.flatnonzero(mask))
+    if "wait_all" in ins.modifiers:
+        return nothing, lambda mask: ordering().wait(kind, np.flatnonzero(mask), None)
+    if "wait_group" not in ins.modifiers:
+        return None
+    (left,) = ins.operands
+    assert isinstance(left, Imm)
+
+    def after(mask: Mask) -> None:
+        threads = np.flatnonzero(mask)
+        ordering().wait(kind, threads, left.value, "read" in ins.modifiers)
+        if kind == "wgmma":
+            commits = np.array([len(ordering().ends[kind][thread]) for thread in threads.tolist()])
+            known.finished[threads] = np.maximum(known.finished[threads], commits - left.value)
+
+    return nothing, after
+
+
+@hook("mbarrier")
+def mbarrier(
+    ordering: Callable[[], Ordering], known: Definedness, ins: Instruction, t: Translator
+) -> tuple[Op, Op] | None:
+    place = next((operand for operand in ins.operands if isinstance(operand, Address)), None)
+    if place is None:
+        return None
+    where = shared_address(t, place, space_of(ins))
+    kind, relaxed = ins.modifiers[0], "relaxed" in ins.modifiers
+    answer = next(registers(ins.operands[0]), None)
+
+    def before(mask: Mask) -> None:
+        threads = np.flatnonzero(mask)
+        addresses = where(threads)
+        for address in np.unique(addresses).tolist():
+            if kind == "init":
+                ordering().initialise(address)
+            elif kind.startswith("arrive") and not relaxed:
+                ordering().arrive(address, threads[addresses == address])
+
+    def after(mask: Mask) -> None:
+        threads = np.flatnonzero(mask)
+        addresses = where(threads)
+        ordering().look(addresses)
+        if kind not in ("test_wait", "try_wait") or relaxed or answer is None:
+            return
+        over = t.registers[answer][threads]
+        for address in np.unique(addresses).tolist():
+            done = ordering().mbarrier(address).done
+            mine = threads[(addresses == address) & over]
+            if done is not None and len(mine):
+                ordering().clocks.deliver(mine, done)
+
+    return before, after
+
+
+@hook("ld", "st", "atom", "red")
+def strong(
+    ordering: Callable[[], Ordering], known: Definedness, ins: Instruction, t: Translator
+) -> tuple[Op, Op] | None:
+    modifiers = set(ins.modifiers)
+    atomic = ins.opcode in ("atom", "red")
+    place: Any = next((operand for operand in ins.operands if isinstance(operand, Address)), None)
+    space = space_of(ins)
+    if (
+        not (atomic or modifiers & STRONG)
+        or "async" in modifiers
+        or place is None
+        or space in ("param", "local", "const")
+    ):
+        return None
+    where = t.address(place)
+    base = np.uint64(SHARED_BASE if space == "shared" else 0)
+    release, acquire = bool(modifiers & RELEASES), bool(modifiers & ACQUIRES)
+
+    def before(mask: Mask) -> None:
+        threads = np.flatnonzero(mask)
+        keys = where(threads) + base
+        if ins.opcode != "st":
+            ordering().strong_read(keys, threads, acquire)
+        if ins.opcode != "ld":
+            ordering().strong_write(keys, threads, release)
+
+    return before, nothing

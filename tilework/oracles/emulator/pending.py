@@ -1,0 +1,148 @@
+"""Asynchronous operations: issued now, done when somebody waits for them.
+
+`cp.async`, bulk and tensor copies do nothing when they are issued. What they do happens at the wait that makes it visible, so a
+program that reads too early gets what was there before, and one that overwrites a source too early copies the wrong bytes:
+
+    cp.async  [s], [g], 16      a `Pending` in the list, of the group that thread is filling
+    cp.async.commit_group       the group is closed
+    cp.async.wait_group 0       the bytes move
+
+Copies that signal an mbarrier are done when that barrier is asked about (test_wait, try_wait). wgmma is different: it computes when
+it is issued, because its registers may be renamed by plain moves before the wait, which ptxas allows; it is listed here until
+its wait all the same. `operations(block).pending` is what a checker looks at: who issued what, with which bytes and registers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.syntax import Instruction
+from tilework.oracles.emulator.translate import Block, Translator
+
+STATE = "async"
+
+
+@dataclass(frozen=True)
+class Access:
+    """`size` bytes at each of these addresses of a space ("shared", "global", "generic"); a tensor map is read by a way of its own."""
+
+    space: str
+    addresses: Array
+    size: int
+    is_map: bool = False
+
+
+@dataclass(eq=False)
+class Pending:
+    """One instruction that is under way. `threads[i]` issued the i-th transfer, in its group number `groups[i]`; `reads[i]` and
+    `writes[i]` belong to it where there is one transfer per thread, else to all. `registers` are (read, written) names, for wgmma."""
+
+    ins: Instruction
+    kind: str  # "cp.async", "bulk", "wgmma", or "signal" for an arrival that follows copies
+    threads: Array
+    groups: Array
+    reads: tuple[Access, ...] = ()
+    writes: tuple[Access, ...] = ()
+    barrier: int | None = None
+    registers: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    fetch: Callable[[Array], Any] | None = None  # reads the sources of these transfers
+    store: Callable[[Array, Any], None] | None = None  # writes them
+    waiting: Array = field(default_factory=lambda: np.zeros(0, bool))  # transfers that are not done
+    fetched: Any = None  # what a source that may be overwritten held
+
+    def __post_init__(self) -> None:
+        self.waiting = np.ones(len(self.threads), bool)
+
+    def do(self, which: Array) -> None:
+        """Carry out these transfers."""
+        if self.fetched is None and self.fetch is not None:
+            self.fetched = self.fetch(which)
+        if self.store is not None:
+            self.store(which, self.fetched)
+        self.fetched = None
+        self.waiting[which] = False
+
+    def look(self) -> None:
+        """Read the source, which may then change."""
+        if self.fetched is None and self.fetch is not None:
+            self.fetched = self.fetch(np.flatnonzero(self.waiting))
+
+
+class Operations:
+    """All that is under way in a block."""
+
+    def __init__(self, block: Block, machine: Any) -> None:
+        self.block, self.machine = block, machine
+        self.pending: list[Pending] = []
+        self.committed = {kind: np.zeros(block.threads, np.int64) for kind in ("cp.async", "bulk", "wgmma")}
+
+    def issue(self, operation: Pending) -> None:
+        self.pending.append(operation)
+
+    def group(self, kind: str, threads: Array) -> Array:
+        """The number of the group that each thread is filling."""
+        return self.committed[kind][threads]
+
+    def commit(self, kind: str, threads: Array) -> None:
+        self.committed[kind][threads] += 1
+
+    def wait(self, kind: str, threads: Array, left: int, only_read: bool = False, uncommitted: bool = False) -> None:
+        """All groups of these threads but the last `left` are done; `only_read`: their sources have been read."""
+        here = np.zeros(self.block.threads, bool)
+        here[threads] = True
+        last = self.committed[kind] - left
+        for operation in [one for one in self.pending if one.kind == kind]:
+            ready = (
+                operation.waiting & here[operation.threads] & (operation.groups < last[operation.threads] + uncommitted)
+            )
+            if not ready.any():
+                continue
+            if only_read:
+                operation.look()
+            else:
+                self.do(operation, np.flatnonzero(ready))
+
+    def do(self, operation: Pending, which: Array) -> None:
+        operation.do(which)
+        self.machine.progress += 1
+        if not operation.waiting.any() and operation in self.pending:
+            self.pending.remove(operation)
+
+    def complete(self, barrier: int) -> bool:
+        """Do what signals this mbarrier; whether there was anything."""
+        found = [one for one in self.pending if one.barrier == barrier]
+        for operation in found:
+            if operation not in self.pending:  # done meanwhile, by what an earlier one set off
+                continue
+            if operation.kind == "signal":
+                self.before(operation)
+            self.pending.remove(operation)
+            self.do(operation, np.flatnonzero(operation.waiting))
+        return bool(found)
+
+    def before(self, signal: Pending) -> None:
+        """Do the copies that the threads of a signal issued before it."""
+        here = np.zeros(self.block.threads, bool)
+        here[signal.threads] = True
+        for operation in self.pending[: self.pending.index(signal)]:
+            if operation.kind == "cp.async" and (ready := operation.waiting & here[operation.threads]).any():
+                self.do(operation, np.flatnonzero(ready))
+
+    def finish(self) -> None:
+        """The block ends: what writes global memory is done, though nobody waited."""
+        for operation in list(self.pending):
+            if operation.kind == "bulk" and operation.barrier is None:
+                self.do(operation, np.flatnonzero(operation.waiting))
+
+
+def operations(t: Translator) -> Operations:
+    """Those of the block that is running."""
+    state = t.block.state
+    found = state.get(STATE)
+    if found is None:
+        found = state[STATE] = Operations(t.block, t.machine)
+        state.setdefault("at the end", []).append(found.finish)
+    return found

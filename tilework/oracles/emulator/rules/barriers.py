@@ -1,0 +1,356 @@
+"""Waiting without a barrier instruction: mbarrier objects, fences, and hints to the machine.
+
+An mbarrier is eight bytes of shared memory. It goes through phases; one ends when all arrivals it expects have come and as many
+bytes have been copied as were announced:
+
+    mbarrier.init.shared::cta.b64  [%r1], 1;                          expects one arrival in every phase
+    mbarrier.arrive.expect_tx.shared::cta.b64  _, [%r1], 128;         arrives, and announces 128 bytes
+    cp.async.bulk...mbarrier::complete_tx::bytes  [%r2], [%rd1], 128, [%r1];
+    mbarrier.try_wait.parity.shared::cta.b64  %p1, [%r1], 0;          true: the phase of parity 0 is over
+
+The object is kept in memory, as `Phase.pack` writes it; an object that was never initialised, or overwritten, is an error. A phase
+also serves as the state that an arrival returns. Fences order memory that this machine never reorders: they do nothing here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import SHARED_BASE, Array, MemoryFault
+from tilework.oracles.emulator.pending import Access, Pending, operations
+from tilework.oracles.emulator.rules.atom import FUNCTIONS
+from tilework.oracles.emulator.rules.ld_st import VECTORS, space_of
+from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Operand, Sink, Vector
+from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
+
+LARGEST = (1 << 20) - 1  # of a count of arrivals or bytes
+BIAS = 1 << 21
+
+
+@dataclass
+class Phase:
+    """The state of an mbarrier: arrivals that each phase expects, arrivals and bytes that this one still waits for, its parity."""
+
+    expected: int
+    arrivals: int
+    bytes: int = 0
+    parity: int = 0
+
+    def pack(self) -> int:
+        return self.expected | self.arrivals << 20 | (self.bytes + BIAS) << 40 | self.parity << 62 | 1 << 63
+
+    @classmethod
+    def unpack(cls, bits: int) -> "Phase":
+        return cls(bits & LARGEST, bits >> 20 & LARGEST, (bits >> 40 & (2 * BIAS - 1)) - BIAS, bits >> 62 & 1)
+
+    def settle(self) -> bool:
+        """Begin the next phase if nothing is missing in this one."""
+        if self.arrivals or self.bytes:
+            return False
+        self.arrivals, self.parity = self.expected, self.parity ^ 1
+        return True
+
+
+class Barriers:
+    """The mbarriers of a block, as instructions see them."""
+
+    def __init__(self, t: Translator, ins: Instruction) -> None:
+        self.t, self.ins, self.port = t, ins, t.port("shared")
+
+    def load(self, address: int, thread: int) -> Phase:
+        bits = int(
+            self.port.read(np.array([address], np.uint64), np.uint64, 1, np.array([thread]), self.ins, "atomic")[0, 0]
+        )
+        if not bits >> 63:
+            raise EmulatorError(f"shared address {address:#x} holds no initialised mbarrier")
+        return Phase.unpack(bits)
+
+    def save(self, address: int, thread: int, phase: Phase | None) -> None:
+        bits = np.array([[0 if phase is None else phase.pack()]], np.uint64)
+        self.port.write(np.array([address], np.uint64), bits, np.array([thread]), self.ins, "atomic")
+
+    def arrive(
+        self, address: int, thread: int, count: int = 1, announced: int = 0, drop: bool = False, may_end: bool = True
+    ) -> int:
+        """`count` arrivals, after `announced` bytes; the state before them."""
+        if not 0 < count <= LARGEST:
+            raise EmulatorError(f"{count} arrivals at an mbarrier; 1 to {LARGEST} are possible")
+        phase = self.load(address, thread)
+        if phase.arrivals < count and operations(self.t).complete(address):
+            phase = self.load(address, thread)
+        before = phase.pack()
+        if phase.arrivals < count:
+            raise EmulatorError(
+                f"the mbarrier at {address:#x} expects {phase.arrivals} more of {phase.expected} arrivals, and {count} come"
+            )
+        phase.bytes += announced
+        phase.arrivals -= count
+        phase.expected -= count if drop else 0
+        self.check_bytes(address, phase)
+        if phase.settle():
+            if not may_end:
+                raise EmulatorError(f"an arrival with .noComplete ends the phase of the mbarrier at {address:#x}")
+            self.t.machine.progress += 1
+        self.save(address, thread, phase)
+        return before
+
+    def transfer(self, address: int, thread: int, count: int) -> None:
+        """Announce bytes (count > 0), or tell that they have been copied (count < 0)."""
+        phase = self.load(address, thread)
+        phase.bytes += count
+        self.check_bytes(address, phase)
+        if phase.settle():
+            self.t.machine.progress += 1
+        self.save(address, thread, phase)
+
+    def expect_more(self, address: int, thread: int) -> None:
+        """One more arrival in this phase only."""
+        phase = self.load(address, thread)
+        phase.arrivals += 1
+        self.save(address, thread, phase)
+
+    def check_bytes(self, address: int, phase: Phase) -> None:
+        if abs(phase.bytes) > LARGEST:
+            raise EmulatorError(
+                f"the mbarrier at {address:#x} would wait for {phase.bytes} bytes; at most {LARGEST} are possible"
+            )
+
+
+def shared_address(t: Translator, operand: Operand, space: str) -> Any:
+    """From thread numbers to shared addresses; generic ones are looked up."""
+    where = t.address(operand)
+    if space == "shared":
+        return where
+
+    def generic(threads: Array) -> Array:
+        addresses = where(threads)
+        if len(addresses) and (wrong := (addresses < SHARED_BASE) | (addresses >= SHARED_BASE + (1 << 32))).any():
+            at = int(np.flatnonzero(wrong)[0])
+            raise MemoryFault(
+                f"{int(addresses[at]):#x} is no address of shared memory", int(threads[at]), int(addresses[at])
+            )
+        return addresses - np.uint64(SHARED_BASE)
+
+    return generic
+
+
+def per_thread(t: Translator, operand: Operand | None, default: int = 0, dtype: Any = np.uint32) -> Array:
+    """An operand with a value for every thread."""
+    return np.broadcast_to(t.read(operand, dtype) if operand is not None else np.array(default, dtype), (t.threads,))
+
+
+def each(threads: Array, addresses: Array) -> Iterator[tuple[int, int]]:
+    return zip(threads.tolist(), addresses.tolist(), strict=True)
+
+
+MBARRIER: dict[str, Any] = {}
+
+
+@rule("mbarrier")
+def mbarrier(ins: Instruction, t: Translator) -> Op:
+    kind = ins.modifiers[0]
+    if kind not in MBARRIER:
+        raise Unsupported(ins)
+    return MBARRIER[kind](ins, t)
+
+
+def init(ins: Instruction, t: Translator) -> Op:
+    where, counts, barriers = (
+        shared_address(t, ins.operands[0], space_of(ins)),
+        per_thread(t, ins.operands[1]),
+        Barriers(t, ins),
+    )
+
+    def op(mask: Mask) -> None:
+        threads = t.active(mask)
+        for thread, address in each(threads, where(threads)):
+            count = int(counts[thread])
+            if not 0 < count <= LARGEST:
+                raise EmulatorError(f"an mbarrier for {count} arrivals; 1 to {LARGEST} are possible")
+            barriers.save(address, thread, Phase(count, count))
+
+    return op
+
+
+def inval(ins: Instruction, t: Translator) -> Op:
+    where, barriers = shared_address(t, ins.operands[0], space_of(ins)), Barriers(t, ins)
+
+    def op(mask: Mask) -> None:
+        threads = t.active(mask)
+        for thread, address in each(threads, where(threads)):
+            operations(t).complete(address)
+            barriers.load(address, thread)
+            barriers.save(address, thread, None)
+
+    return op
+
+
+def transaction(ins: Instruction, t: Translator) -> Op:
+    """expect_tx and complete_tx."""
+    where, counts, barriers = (
+        shared_address(t, ins.operands[0], space_of(ins)),
+        per_thread(t, ins.operands[1]),
+        Barriers(t, ins),
+    )
+    sign = 1 if ins.modifiers[0] == "expect_tx" else -1
+
+    def op(mask: Mask) -> None:
+        threads = t.active(mask)
+        for thread, address in each(threads, where(threads)):
+            barriers.transfer(address, thread, sign * int(counts[thread]))
+
+    return op
+
+
+def arrive(ins: Instruction, t: Translator) -> Op:
+    announces = "expect_tx" in ins.modifiers
+    state, place, *rest = ins.operands
+    where, barriers = shared_address(t, place, space_of(ins)), Barriers(t, ins)
+    values = per_thread(t, rest[0] if rest else None, 1)
+    put = t.scatter(state, np.uint64)
+    drop, may_end, wanted = (
+        ins.modifiers[0] == "arrive_drop",
+        "noComplete" not in ins.modifiers,
+        not isinstance(state, Sink),
+    )
+
+    def op(mask: Mask) -> None:
+        threads = t.active(mask)
+        states = []
+        for thread, address in each(threads, where(threads)):
+            value = int(values[thread])
+            count, announced = (1, value) if announces else (value, 0)
+            states.append(barriers.arrive(address, thread, count, announced, drop, may_end))
+        if wanted:
+            put(np.array(states, np.uint64), threads)
+
+    return op
+
+
+def wait(ins: Instruction, t: Translator) -> Op:
+    """test_wait and try_wait: whether a phase is over, told by its parity or by a state from an arrival in it. Both ask once."""
+    done, place, which = ins.operands[:3]
+    by_parity = "parity" in ins.modifiers
+    where, barriers = shared_address(t, place, space_of(ins)), Barriers(t, ins)
+    states = per_thread(t, which, dtype=np.uint32 if by_parity else np.uint64)
+    put = t.scatter(done, np.bool_)
+
+    def op(mask: Mask) -> None:
+        threads = t.active(mask)
+        addresses = where(threads)
+        over = np.zeros(len(threads), bool)
+        parities = states[threads] & np.uint32(1) if by_parity else states[threads] >> np.uint64(62) & np.uint64(1)
+        for address in np.unique(addresses).tolist():
+            here = addresses == address
+            operations(t).complete(address)
+            over[here] = barriers.load(address, int(threads[here][0])).parity != parities[here]
+        put(over, threads)
+        t.machine.waited(threads, over)
+
+    return op
+
+
+def pending_count(ins: Instruction, t: Translator) -> Op:
+    out, state = t.write(ins.operands[0], np.uint32), per_thread(t, ins.operands[1], dtype=np.uint64)
+    return lambda mask: np.copyto(out, (state >> np.uint64(20) & np.uint64(LARGEST)).astype(np.uint32), where=mask)
+
+
+MBARRIER |= {
+    "init": init, "inval": inval, "expect_tx": transaction, "complete_tx": transaction, "arrive": arrive, "arrive_drop": arrive,
+    "test_wait": wait, "try_wait": wait, "pending_count": pending_count,
+}  # fmt: skip
+
+
+# stores and reductions that signal an mbarrier
+
+
+def store_async(ins: Instruction, t: Translator) -> Op:
+    """``st.async...mbarrier::complete_tx::bytes [a], b, [bar]``."""
+    return signalled(ins, t, None)
+
+
+def reduce_async(ins: Instruction, t: Translator) -> Op:
+    """``red.async...mbarrier::complete_tx::bytes.add.u32 [a], b, [bar]``."""
+    name = next((modifier for modifier in ins.modifiers if modifier in FUNCTIONS), None)
+    if name is None:
+        raise Unsupported(ins)
+    return signalled(ins, t, FUNCTIONS[name])
+
+
+def signalled(ins: Instruction, t: Translator, function: Any) -> Op:
+    if "mbarrier::complete_tx::bytes" not in ins.modifiers:
+        raise Unsupported(ins, "it completes by mbarrier::complete_tx::bytes only")
+    dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
+    count = next((VECTORS[modifier] for modifier in ins.modifiers if modifier in VECTORS), 1)
+    items = ins.operands[1].items if isinstance(ins.operands[1], Vector) else (ins.operands[1],)
+    if len(items) != count:
+        raise Unsupported(ins, f"{count} elements and {len(items)} registers")
+    sources = [per_thread(t, item, dtype=dtype) for item in items]
+    space = space_of(ins)
+    where, signal = shared_address(t, ins.operands[0], space), shared_address(t, ins.operands[2], space)
+    barriers, port = Barriers(t, ins), t.port("shared")
+    size = dtype.itemsize * count
+
+    def op(mask: Mask) -> None:
+        threads = t.active(mask)
+        addresses, bells = where(threads), signal(threads)
+        port.check(addresses, size, size, threads)
+        values = np.stack([source[threads] for source in sources], axis=1)
+        for index, bell in enumerate(bells.tolist()):
+            here = slice(index, index + 1)
+            store = single_store(addresses[here], values[here], threads[here], bell)
+            write = (Access("shared", addresses[here], size),)
+            groups = operations(t).group("bulk", threads[here])
+            operations(t).issue(Pending(ins, "bulk", threads[here], groups, (), write, bell, store=store))
+
+    def single_store(addresses: Array, values: Array, threads: Array, bell: int) -> Any:
+        def store(which: Array, fetched: Any) -> None:
+            new = values
+            if function is not None:
+                new = function(port.read(addresses, dtype, count, threads, ins, "async load"), values).astype(dtype)
+            port.write(addresses, new, threads, ins, "async store")
+            barriers.transfer(bell, int(threads[0]), -size)
+
+        return store
+
+    return op
+
+
+# fences, and what only asks for speed
+
+FENCES = {"sc", "acq_rel", "acquire", "release", "proxy", "mbarrier_init", "cta", "cluster", "gpu", "sys"}
+
+
+@rule("fence", "membar")
+def fence(ins: Instruction, t: Translator) -> Op:
+    """Nothing: accesses happen in program order here. The form is checked, so that a wrong one is not silently accepted."""
+    first = ins.modifiers[0] if ins.modifiers else ""
+    if first not in (FENCES if ins.opcode == "fence" else {"cta", "gl", "sys", "proxy"}):
+        raise Unsupported(ins)
+    if first == "proxy" and not proxy_is_known(ins):
+        raise Unsupported(ins, "this proxy")
+    return lambda mask: None
+
+
+def proxy_is_known(ins: Instruction) -> bool:
+    return len(ins.modifiers) > 1 and ins.modifiers[1] in ("alias", "async", "tensormap::generic", "async::generic")
+
+
+@rule("griddepcontrol")
+def griddepcontrol(ins: Instruction, t: Translator) -> Op:
+    """Launches run one after the other: the launch before this one is always over."""
+    if ins.modifiers not in (("wait",), ("launch_dependents",)):
+        raise Unsupported(ins)
+    return lambda mask: None
+
+
+@rule("setmaxnreg", collective=True)
+def setmaxnreg(ins: Instruction, t: Translator) -> Op:
+    """Registers are not limited here; the count must be one that the hardware takes."""
+    (count,) = ins.operands
+    value = int(t.read(count, np.uint32))
+    if not 24 <= value <= 256 or value % 8:
+        raise Unsupported(ins, f"{value} registers; a multiple of 8 from 24 to 256 is possible")
+    return lambda mask: None

@@ -1,0 +1,288 @@
+"""cvt, in all its forms: between integers, floats, halves, fp8 and tf32, one value or two at a time.
+
+    cvt.rn.f32.s32  %f1, %r1            cvt.rni.s32.f32  %r1, %f1           cvt.rn.f16x2.f32  %r1, %f2, %f1
+    cvt.rn.satfinite.e4m3x2.f32  %rs1, %f2, %f1        cvt.rn.f16x2.e5m2x2  %r1, %rs1       cvt.rna.tf32.f32  %r1, %f1
+
+Of two operands the first becomes the upper half of the result.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.floats import Format
+from tilework.oracles.emulator.rules.floating import PACKED, read_float, saturated, write_float
+from tilework.oracles.emulator.syntax import Instruction
+from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
+
+FLOATS = {"f16", "bf16", "f32", "f64"}
+TINY: dict[str, Any] = {"e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2": np.dtype(ml_dtypes.float8_e5m2)}
+LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.4028234663852886e38}
+WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+MODIFIERS = {"rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "satfinite", "relu"}
+
+
+@rule("cvt")
+def cvt(ins: Instruction, t: Translator) -> Op:
+    if "pack" in ins.modifiers:
+        return pack(ins, t)
+    types = [modifier for modifier in ins.modifiers if modifier not in MODIFIERS]
+    if len(types) != 2:
+        raise Unsupported(ins)
+    result, source = types
+    if result in PACKED or result in ("e4m3x2", "e5m2x2"):
+        return to_pair(ins, t, result, source)
+    if result == "tf32":
+        return to_tf32(ins, t)
+    if result in FLOATS and source in FLOATS:
+        return between_floats(ins, t, result, source)
+    if result in FLOATS:
+        return from_integer(ins, t, result, source)
+    if source in FLOATS:
+        return to_integer(ins, t, result, source)
+    return between_integers(ins, t, result, source)
+
+
+def mode_of(ins: Instruction) -> str:
+    return next((modifier for modifier in ins.modifiers if modifier in ("rn", "rz", "rm", "rp", "rna")), "rn")
+
+
+def integer_type(ins: Instruction, t: Translator, name: str) -> Any:
+    dtype = np.dtype(t.type_of(name, ins))
+    if dtype.kind not in "iu":
+        raise Unsupported(ins)
+    return dtype
+
+
+def between_integers(ins: Instruction, t: Translator, result: str, source: str) -> Op:
+    wide, narrow = integer_type(ins, t, result), integer_type(ins, t, source)
+    value, put = t.read(ins.operands[1], narrow), t.assign(ins.operands[0], wide)
+    if "sat" in ins.modifiers:
+        low, high = np.iinfo(wide).min, np.iinfo(wide).max
+
+        def saturating(mask: Mask) -> None:
+            inside = np.maximum(value, max(low, np.iinfo(narrow).min))
+            inside = np.minimum(inside, min(high, np.iinfo(narrow).max))
+            put(np.broadcast_to(inside.astype(wide), (t.threads,)), mask)
+
+        return saturating
+    return lambda mask: put(np.broadcast_to(value.astype(wide), (t.threads,)), mask)
+
+
+def from_integer(ins: Instruction, t: Translator, result: str, source: str) -> Op:
+    """A 64-bit number may not fit a double: what is missing is kept as a last bit that is set."""
+    format, mode = Format.of(result), mode_of(ins)
+    value, put = t.read(ins.operands[1], integer_type(ins, t, source)), write_float(t, ins.operands[0], result)
+    saturate = "sat" in ins.modifiers
+    if mode == "rn" and result in ("f32", "f64") and not saturate:
+        return lambda mask: put(value.astype(format.dtype), mask)
+
+    def op(mask: Mask) -> None:
+        near = value.astype(np.float64)
+        missing = np.zeros(near.shape)
+        if value.dtype.itemsize == 8:
+            missing = lost_by_double(value, near)
+        converted = format.round(near, missing, mode)
+        put(np.broadcast_to(saturated(converted, format) if saturate else converted, (t.threads,)), mask)
+
+    return op
+
+
+def lost_by_double(value: Array, near: Array) -> Array:
+    """The sign of (value - near) for 64-bit integers."""
+    top = 2.0 ** (63 if value.dtype.kind == "i" else 64)
+    over = near >= top
+    back = np.where(over, 0.0, near).astype(value.dtype)
+    difference = np.where(value > back, 1.0, np.where(value < back, -1.0, 0.0))
+    return np.where(over, -1.0, difference)
+
+
+def to_integer(ins: Instruction, t: Translator, result: str, source: str) -> Op:
+    """Rounded, then cut to the range of the result; NaN is 0 (for 64-bit results the least number... as the hardware does)."""
+    format = Format.of(source)
+    dtype = integer_type(ins, t, result)
+    rounding = next((WHOLE[modifier] for modifier in ins.modifiers if modifier in WHOLE), None)
+    if rounding is None:
+        raise Unsupported(ins, "a float becomes an integer only with a rounding mode")
+    read, put = read_float(t, ins.operands[1], source), t.assign(ins.operands[0], dtype)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    flush = "ftz" in ins.modifiers
+    missing = nan_result(source, dtype)
+
+    def op(mask: Mask) -> None:
+        value = format.flush(read()) if flush else read()
+        whole = rounding(np.asarray(value).astype(np.float64))
+        above, below = whole >= float(high) + (dtype.itemsize < 8), whole <= float(low)
+        number = np.where(above | below | np.isnan(whole), 0, whole).astype(dtype)
+        number = np.where(above, dtype.type(high), np.where(below, dtype.type(low), number))
+        put(np.broadcast_to(np.where(np.isnan(whole), missing, number).astype(dtype), (t.threads,)), mask)
+
+    return op
+
+
+def nan_result(source: str, dtype: Any) -> Any:
+    """What NaN becomes: zero for 32-bit and narrower results of f16 and f32, else the sign bit."""
+    if dtype.itemsize == 8 or source == "f64":
+        return np.uint64(1 << (8 * dtype.itemsize - 1)).astype(f"u{dtype.itemsize}").view(dtype)
+    return dtype.type(0)
+
+
+def between_floats(ins: Instruction, t: Translator, result: str, source: str) -> Op:
+    narrow, wide = Format.of(result), Format.of(source)
+    read, put = read_float(t, ins.operands[1], source), write_float(t, ins.operands[0], result)
+    rounding = next((WHOLE[modifier] for modifier in ins.modifiers if modifier in WHOLE), None)
+    convert = float_converter(ins, narrow)
+    flush = "ftz" in ins.modifiers
+    widens = narrow.dtype.itemsize > wide.dtype.itemsize
+    if (widens or (wide.name, narrow.name, mode_of(ins)) == ("f32", "f16", "rn")) and set(ins.modifiers) <= {
+        "rn",
+        result,
+        source,
+    }:
+        return lambda mask: put(narrow.canonical(read().astype(narrow.dtype)), mask)
+
+    def op(mask: Mask) -> None:
+        value = wide.flush(read()) if flush and wide.name == "f32" else read()
+        number = np.asarray(value).astype(np.float64)
+        converted = convert(number if rounding is None else np.copysign(rounding(number), number))
+        if flush and narrow.name == "f32":
+            converted = narrow.flush(converted)
+        if source == result and rounding is None and not flush and "sat" not in ins.modifiers:
+            converted = np.where(np.isnan(number), value, converted)  # a mere move keeps the bits of NaN
+            converted = converted.astype(narrow.dtype)
+        put(np.broadcast_to(converted, (t.threads,)), mask)
+
+    return op
+
+
+def float_converter(ins: Instruction, format: Format) -> Callable[[Array], Array]:
+    """Doubles to a format under the modifiers .sat, .relu and .satfinite."""
+    mode = mode_of(ins)
+    saturate, relu, finite = "sat" in ins.modifiers, "relu" in ins.modifiers, "satfinite" in ins.modifiers
+
+    def convert(number: Array) -> Array:
+        value = format.round(number, np.zeros(number.shape), mode)
+        if finite:
+            limit = format.dtype.type(LARGEST[format.name])
+            value = np.where(np.isinf(value.astype(np.float64)), np.copysign(limit, value), value).astype(format.dtype)
+        if relu:
+            negative = np.signbit(value) & ~np.isnan(number)
+            value = np.where(negative, format.dtype.type(0), value).astype(format.dtype)
+        if saturate:
+            value = saturated(value, format)
+        return format.canonical(np.asarray(value, format.dtype))
+
+    return convert
+
+
+def to_pair(ins: Instruction, t: Translator, result: str, source: str) -> Op:
+    values = pair_source(ins, t, source)
+    if result in PACKED:
+        format = Format.of(PACKED[result])
+        convert = float_converter(ins, format)
+        put = write_float(t, ins.operands[0], result)
+        return lambda mask: put(convert(values()), mask)
+    kind = result[:-2]
+    relu = "relu" in ins.modifiers
+    out = t.write(ins.operands[0], np.uint16).view(np.uint8).reshape(-1, 2)
+
+    def op(mask: Mask) -> None:
+        codes = to_tiny(values(), kind, relu)
+        np.copyto(out, codes, where=mask if mask is True else mask[:, None])
+
+    return op
+
+
+def pair_source(ins: Instruction, t: Translator, source: str) -> Callable[[], Array]:
+    """The two numbers to convert as doubles (threads, 2), the lower half first."""
+    if source in TINY or source[:-2] in TINY:
+        kind = TINY[source[:-2]]
+        codes = t.read(ins.operands[1], np.uint16)
+        table = np.arange(256, dtype=np.uint8).view(kind).astype(np.float64)
+        return lambda: table[np.ascontiguousarray(np.broadcast_to(codes, (t.threads,))).view(np.uint8).reshape(-1, 2)]
+    if source in PACKED:
+        pairs = read_float(t, ins.operands[1], source)
+        return lambda: pairs().astype(np.float64)
+    if len(ins.operands) < 3:
+        raise Unsupported(ins)
+    upper, lower = (read_float(t, operand, source) for operand in ins.operands[1:3])
+
+    def both() -> Array:
+        return np.stack([np.broadcast_to(part(), (t.threads,)).astype(np.float64) for part in (lower, upper)], axis=1)
+
+    return both
+
+
+def to_tiny(values: Array, kind: str, relu: bool) -> Array:
+    """fp8 codes, nearest, cut to the largest finite number; NaN is 0x7f."""
+    dtype, limit = TINY[kind], LARGEST[kind]
+    cut = np.where(np.isnan(values), 0.0, np.clip(values, -limit, limit))
+    codes = nearest_tiny(cut, dtype)
+    if relu:
+        codes = np.where(np.signbit(values), np.uint8(0), codes)
+    return np.where(np.isnan(values), np.uint8(0x7F), codes).astype(np.uint8)
+
+
+def nearest_tiny(values: Array, dtype: Any) -> Array:
+    """Round to nearest even by comparing with the midpoints of neighbours."""
+    codes = np.arange(128, dtype=np.uint8)
+    numbers = codes.view(dtype).astype(np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    middles = (numbers[:-1] + numbers[1:]) / 2
+    size = np.abs(values)
+    below = np.searchsorted(middles, size, "left")
+    above = np.searchsorted(middles, size, "right")
+    chosen = np.where(below == above, below, np.where(below % 2 == 0, below, above)).astype(np.uint8)
+    return np.where(np.signbit(values), chosen | np.uint8(0x80), chosen)
+
+
+def to_tf32(ins: Instruction, t: Translator) -> Op:
+    """f32 with a mantissa of 10 bits: `rna` rounds half away from zero, `rn` half to even, `rz` cuts."""
+    bits, out = t.read(ins.operands[1], np.uint32), t.write(ins.operands[0], np.uint32)
+    mode = mode_of(ins)
+    relu, finite = "relu" in ins.modifiers, "satfinite" in ins.modifiers
+
+    def op(mask: Mask) -> None:
+        kept = ~np.uint32(0x1FFF)
+        if mode == "rna":
+            rounded = (bits + np.uint32(0x1000)) & kept
+        elif mode == "rz":
+            rounded = bits & kept
+        else:
+            rounded = (bits + np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1))) & kept
+        special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
+        value = np.where(special, np.where(bits & np.uint32(0x7FFFFF), np.uint32(0x7FFFFFFF), bits), rounded)
+        if finite:
+            infinite = (value & np.uint32(0x7FFFFFFF)) == np.uint32(0x7F800000)
+            value = np.where(infinite, (value & np.uint32(0x80000000)) | np.uint32(0x7F7FE000), value)
+        if relu:
+            value = np.where(
+                (value >> np.uint32(31) == 1) & ~np.isnan(np.asarray(value).view(np.float32)), np.uint32(0), value
+            )
+        np.copyto(out, value, where=mask)
+
+    return op
+
+
+def pack(ins: Instruction, t: Translator) -> Op:
+    """``cvt.pack.sat.s16.s32 d, a, b``: both cut to the narrow type, a above b; with c, its bits shifted up instead of zeros."""
+    types = [modifier for modifier in ins.modifiers if modifier not in ("pack", "sat")]
+    narrow, wide = types[0], types[1]
+    bits = {"s16": 16, "u16": 16, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "s2": 2, "u2": 2}.get(narrow)
+    if bits is None or wide not in ("s32",):
+        raise Unsupported(ins)
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if narrow[0] == "s" else (0, (1 << bits) - 1)
+    a, b = (t.read(operand, np.int32) for operand in ins.operands[1:3])
+    rest = t.read(ins.operands[3], np.uint32) if len(ins.operands) > 3 else np.zeros((), np.uint32)
+    out = t.write(ins.operands[0], np.uint32)
+
+    def op(mask: Mask) -> None:
+        ones = np.int64((1 << bits) - 1)
+        upper, lower = (np.clip(x.astype(np.int64), low, high) & ones for x in (a, b))
+        value = upper << bits | lower | rest.astype(np.int64) << (2 * bits)
+        np.copyto(out, (value & 0xFFFFFFFF).astype(np.uint32), where=mask)
+
+    return op

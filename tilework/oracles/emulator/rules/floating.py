@@ -1,0 +1,337 @@
+"""Floating-point arithmetic: f16, bf16, f32, f64, and pairs of halves in one register.
+
+    add.rn.ftz.f32  %f1, %f2, %f3        fma.rn.f16x2  %r1, %r2, %r3, %r4        ex2.approx.f32  %f1, %f2
+
+Approximate instructions give the correctly rounded value, which is within what PTX documents for them, and keep the documented special
+cases. `.ftz` takes denormal inputs and results as zero; `.sat` cuts the result to [0, 1].
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.floats import Format
+from tilework.oracles.emulator.syntax import Instruction, Operand
+from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
+
+FLOAT_RULES: dict[str, Callable[[Instruction, Translator], Op]] = {}
+PACKED = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
+NAMES = {"f16", "bf16", "f32", "f64"}
+Function = Callable[..., Array]
+
+
+def mode_of(ins: Instruction) -> str:
+    return next((modifier for modifier in ins.modifiers if modifier in ("rn", "rz", "rm", "rp")), "rn")
+
+
+def read_float(t: Translator, operand: Operand, type: str) -> Callable[[], Array]:
+    """Reads an operand as numbers of its format: one per thread, or (threads, 2) when packed."""
+    if type in PACKED:
+        format = Format.of(PACKED[type])
+        whole = np.dtype(f"u{2 * format.dtype.itemsize}")
+        value = t.read(operand, whole)
+        if value.ndim == 0:
+            constant = np.broadcast_to(value.reshape(1).view(format.dtype), (t.threads, 2))
+            return lambda: constant
+        pairs = value.view(format.dtype).reshape(-1, 2)
+        return lambda: pairs
+    format = Format.of(type)
+    bits = t.read(operand, format.bits) if type == "bf16" else t.read(operand, format.dtype)
+    numbers = bits.view(format.dtype)
+    return lambda: numbers
+
+
+def write_float(t: Translator, operand: Operand, type: str) -> Callable[[Array, Mask], None]:
+    format = Format.of(PACKED.get(type, type))
+    if type in PACKED:
+        out = t.write(operand, np.dtype(f"u{2 * format.dtype.itemsize}")).view(format.dtype).reshape(-1, 2)
+
+        def put_pairs(values: Array, mask: Mask) -> None:
+            np.copyto(out, values, where=mask if mask is True else mask[:, None])
+
+        return put_pairs
+    single = t.write(operand, format.bits).view(format.dtype)
+    return lambda values, mask: np.copyto(single, values, where=mask)
+
+
+def element(ins: Instruction, t: Translator, function: Function, type: str, count: int, first: int = 1) -> Op:
+    """An operation on `count` numbers per thread, with the modifiers that all share."""
+    format = Format.of(PACKED.get(type, type))
+    reads = [read_float(t, operand, type) for operand in ins.operands[first : first + count]]
+    put = write_float(t, ins.operands[0], type)
+    flush, saturate, relu = "ftz" in ins.modifiers, "sat" in ins.modifiers, "relu" in ins.modifiers
+
+    def op(mask: Mask) -> None:
+        values = [read() for read in reads]
+        if flush:
+            values = [format.flush(value) for value in values]
+        result = function(*values)
+        if flush:
+            result = format.flush(result)
+        if saturate:
+            result = saturated(result, format)
+        if relu:
+            result = np.where(
+                result > format.dtype.type(0), result, np.where(np.isnan(result), result, format.dtype.type(0))
+            )
+        put(format.canonical(np.asarray(result, format.dtype)), mask)
+
+    return op
+
+
+def saturated(values: Array, format: Format) -> Array:
+    one, zero = format.dtype.type(1), format.dtype.type(0)
+    return np.where(values >= one, one, np.where(values > zero, values, zero)).astype(format.dtype)
+
+
+def float_rule(
+    *opcodes: str, alone: bool = False
+) -> Callable[[Callable[[Instruction, Translator], Op]], Callable[[Instruction, Translator], Op]]:
+    """Register a rule for floats; with `alone` the opcode has no integer form."""
+
+    def register(function: Callable[[Instruction, Translator], Op]) -> Callable[[Instruction, Translator], Op]:
+        for opcode in opcodes:
+            FLOAT_RULES[opcode] = function
+            if alone:
+                rule(opcode)(function)
+        return function
+
+    return register
+
+
+def type_and_format(ins: Instruction) -> tuple[str, Format]:
+    type = ins.modifiers[-1]
+    if type not in NAMES and type not in PACKED:
+        raise Unsupported(ins, f"the type .{type}")
+    return type, Format.of(PACKED.get(type, type))
+
+
+@float_rule("add", "sub", "mul")
+def arithmetic(ins: Instruction, t: Translator) -> Op:
+    type, format = type_and_format(ins)
+    mode = mode_of(ins)
+    if len(ins.modifiers) >= 2 and ins.modifiers[-2] == "f32" and type in ("f16", "bf16"):
+        return mixed(ins, t, mode)
+    if ins.opcode == "mul":
+        return element(ins, t, lambda a, b: format.multiply(a, b, mode), type, 2)
+    if ins.opcode == "sub":
+        return element(ins, t, lambda a, b: format.add(a, -b, mode), type, 2)
+    return element(ins, t, lambda a, b: format.add(a, b, mode), type, 2)
+
+
+def mixed(ins: Instruction, t: Translator, mode: str) -> Op:
+    """``add.f32.f16 %f1, %h1, %f2``: the narrow operand is widened first."""
+    narrow, single = Format.of(ins.modifiers[-1]), Format.of("f32")
+    first, second = read_float(t, ins.operands[1], ins.modifiers[-1]), read_float(t, ins.operands[2], "f32")
+    put = write_float(t, ins.operands[0], "f32")
+    sign = np.float32(-1 if ins.opcode == "sub" else 1)
+    if ins.opcode == "mul" or narrow.name not in ("f16", "bf16"):
+        raise Unsupported(ins)
+    return lambda mask: put(single.canonical(single.add(first().astype(np.float32), sign * second(), mode)), mask)
+
+
+@float_rule("fma", alone=True)
+@float_rule("mad")
+def multiply_add(ins: Instruction, t: Translator) -> Op:
+    type, format = type_and_format(ins)
+    mode = mode_of(ins)
+    return element(ins, t, lambda a, b, c: format.fma(a, b, c, mode), type, 3)
+
+
+@float_rule("div")
+def divide(ins: Instruction, t: Translator) -> Op:
+    type, format = type_and_format(ins)
+    mode = mode_of(ins)
+    if "approx" in ins.modifiers:
+
+        def approximate(a: Array, b: Array) -> Array:
+            quotient = a / b
+            size = np.abs(b)
+            beyond = (size > np.float32(2.0**126)) & np.isfinite(size)
+            return np.where(
+                beyond,
+                np.where(np.isinf(a) | np.isnan(a), np.float32(np.nan), np.copysign(np.float32(0), quotient)),
+                quotient,
+            )
+
+        return element(ins, t, approximate, type, 2)
+    return element(ins, t, lambda a, b: format.divide(a, b, mode), type, 2)
+
+
+@float_rule("neg")
+def negate(ins: Instruction, t: Translator) -> Op:
+    """Flips the sign, also of NaN, whose bits stay."""
+    return sign_bits(ins, t, lambda bits, sign: bits ^ sign)
+
+
+@float_rule("abs")
+def absolute(ins: Instruction, t: Translator) -> Op:
+    return sign_bits(ins, t, lambda bits, sign: bits & ~sign)
+
+
+def sign_bits(ins: Instruction, t: Translator, function: Callable[[Array, Any], Array]) -> Op:
+    type, format = type_and_format(ins)
+    read, put = read_float(t, ins.operands[1], type), write_float(t, ins.operands[0], type)
+    sign = format.bits.type(1 << (8 * format.dtype.itemsize - 1))
+    flush = "ftz" in ins.modifiers
+
+    def op(mask: Mask) -> None:
+        value = format.flush(read()) if flush else read()
+        put(function(np.ascontiguousarray(value).view(format.bits), sign).view(format.dtype), mask)
+
+    return op
+
+
+@float_rule("min", "max")
+def extreme(ins: Instruction, t: Translator) -> Op:
+    """The other operand where one is NaN, unless `.NaN`; -0 is less than +0. Three operands are possible for f32."""
+    type, format = type_and_format(ins)
+    keeps_nan, xors = "NaN" in ins.modifiers, "xorsign" in ins.modifiers
+    wants_max = ins.opcode == "max"
+
+    quick: Any = (np.maximum if keeps_nan else np.fmax) if wants_max else (np.minimum if keeps_nan else np.fmin)
+    simple = not xors and format.name != "bf16"
+
+    def pick(a: Array, b: Array) -> Array:
+        if simple:
+            value = quick(a, b)
+            if np.count_nonzero(value) == np.size(value):  # NumPy does not order -0 and +0
+                return value
+        x, y = (np.abs(a), np.abs(b)) if xors else (a, b)
+        less = (x < y) | ((x == y) & np.signbit(x) & ~np.signbit(y))
+        value = np.where(less != wants_max, x, y)
+        if keeps_nan:
+            value = np.where(np.isnan(x) | np.isnan(y), format.dtype.type(np.nan), value)
+        else:
+            value = np.where(np.isnan(x), y, np.where(np.isnan(y), x, value))
+        if xors:
+            value = np.where(np.signbit(a) != np.signbit(b), -np.abs(value), np.abs(value))
+        return value.astype(format.dtype)
+
+    if len(ins.operands) == 4:
+        return element(ins, t, lambda a, b, c: pick(pick(a, b), c), type, 3)
+    return element(ins, t, pick, type, 2)
+
+
+@float_rule("sqrt", alone=True)
+def square_root(ins: Instruction, t: Translator) -> Op:
+    type, format = type_and_format(ins)
+    mode = mode_of(ins)
+    return element(ins, t, lambda a: format.square_root(a, mode), type, 1)
+
+
+@float_rule("rcp", alone=True)
+def reciprocal(ins: Instruction, t: Translator) -> Op:
+    type, format = type_and_format(ins)
+    mode = mode_of(ins)
+    one = format.dtype.type(1)
+    if type == "f64" and "approx" in ins.modifiers:
+        return element(ins, t, lambda a: upper_half(1.0 / flush_all(a)), type, 1)
+    return element(ins, t, lambda a: format.divide(np.broadcast_to(one, a.shape), a, mode), type, 1)
+
+
+@float_rule("rsqrt", alone=True)
+def reciprocal_root(ins: Instruction, t: Translator) -> Op:
+    type, format = type_and_format(ins)
+    if type == "f64" and "ftz" in ins.modifiers:
+        return element(ins, t, lambda a: upper_half(1.0 / np.sqrt(flush_all(a))), type, 1)
+    return element(ins, t, lambda a: format.nearest(1.0 / np.sqrt(format.wide(a))), type, 1)
+
+
+def flush_all(values: Array) -> Array:
+    return Format.of("f64").flush(values)
+
+
+def upper_half(values: Array) -> Array:
+    """The upper 32 bits of a double; the .ftz.f64 approximations leave the lower ones zero."""
+    return (np.ascontiguousarray(values).view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
+
+
+APPROXIMATE: dict[str, Callable[[Array], Array]] = {
+    "ex2": np.exp2, "lg2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+}  # fmt: skip
+
+
+@float_rule(*APPROXIMATE, alone=True)
+def approximate(ins: Instruction, t: Translator) -> Op:
+    type, format = type_and_format(ins)
+    function = APPROXIMATE[ins.opcode]
+
+    def value(a: Array) -> Array:
+        wide = format.wide(a)
+        if ins.opcode in ("sin", "cos"):
+            wide = np.where(np.isinf(wide), np.nan, wide)
+        return format.nearest(function(wide))
+
+    return element(ins, t, value, type, 1)
+
+
+@float_rule("copysign", alone=True)
+def copysign(ins: Instruction, t: Translator) -> Op:
+    """The second operand with the sign of the first."""
+    _, format = type_and_format(ins)
+    sign = format.bits.type(1 << (8 * format.dtype.itemsize - 1))
+    out = t.write(ins.operands[0], format.bits)
+    a, b = (t.read(operand, format.bits) for operand in ins.operands[1:])
+    return lambda mask: np.copyto(out, (a & sign) | (b & ~sign), where=mask)
+
+
+@rule("testp")
+def testp(ins: Instruction, t: Translator) -> Op:
+    _, format = type_and_format(ins)
+    a, out = t.read(ins.operands[1], format.dtype), t.write(ins.operands[0], bool)
+    tests: dict[str, Callable[[], Array]] = {
+        "finite": lambda: np.isfinite(a),
+        "infinite": lambda: np.isinf(a),
+        "number": lambda: ~np.isnan(a),
+        "notanumber": lambda: np.isnan(a),
+        "normal": lambda: np.isfinite(a) & (np.abs(a) >= format.dtype.type(format.least)),
+        "subnormal": lambda: (np.abs(a) < format.dtype.type(format.least)) & (a != 0),
+    }
+    if ins.modifiers[0] not in tests:
+        raise Unsupported(ins)
+    test = tests[ins.modifiers[0]]
+    return lambda mask: np.copyto(out, test(), where=mask)
+
+
+# comparisons
+
+ORDERED: dict[str, Any] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+
+
+def float_comparison(ins: Instruction, t: Translator, name: str, type: str, number: int) -> Callable[[], Array]:
+    """Two operands compared: `lt` is false for NaN, `ltu` true, `num` and `nan` ask whether both are numbers."""
+    format = Format.of(PACKED.get(type, type))
+    first, second = (read_float(t, operand, type) for operand in ins.operands[number : number + 2])
+    flush = "ftz" in ins.modifiers
+
+    def both() -> tuple[Array, Array, Array]:
+        a, b = first(), second()
+        if flush:
+            a, b = format.flush(a), format.flush(b)
+        return a, b, np.isnan(a) | np.isnan(b)
+
+    if name == "num":
+        return lambda: ~both()[2]
+    if name == "nan":
+        return lambda: both()[2]
+    unordered = name not in ORDERED and name.endswith("u")
+    compare = ORDERED.get(name.removesuffix("u") if unordered else name)
+    if compare is None:
+        raise Unsupported(ins)
+
+    if not unordered and compare is not np.not_equal and not flush:
+        return lambda: compare(first(), second())  # false where one is NaN
+
+    def op() -> Array:
+        a, b, missing = both()
+        result = compare(a, b)
+        if not missing.any():
+            return result
+        return result | missing if unordered else result & ~missing
+
+    return op

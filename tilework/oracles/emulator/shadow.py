@@ -1,0 +1,169 @@
+"""Shadow memory: for every byte, who wrote it last and who has read it since.
+
+    byte 12 of shared memory    written by agent 0 in step 1, read by agent 37 in step 1
+    now thread 0 writes byte 12, and does not know of step 1 of agent 37: a race
+
+Readers are kept per warp (modulo `slots`), two of each, so that of many threads that read a byte one is found that is not
+the writer. A write that was ordered after all readers replaces them; one that was not has been reported.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.clocks import Clocks
+
+PLAIN, STRONG, ASYNC, COMBINED = (
+    0,
+    1,
+    2,
+    3,
+)  # STRONG: atomic, volatile, relaxed and so on; COMBINED: by copies that add or the like
+NEVER_RACE = (STRONG, COMBINED)  # two of the same
+WARP = 32
+PAGE = 4096
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """One access per byte: the byte, who does it (and in which step), and the thread on whose behalf, which knows what it knows."""
+
+    at: Array
+    agents: Array
+    steps: Array
+    threads: Array
+    ins: int  # number of the instruction
+    kind: int  # PLAIN, STRONG, ASYNC or COMBINED
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """The `index`-th of the accesses races with one by `agent` of `block`, which was instruction `ins`."""
+
+    index: int
+    agent: int
+    block: int
+    ins: int
+    was_write: bool
+
+
+class Shadow:
+    """The shadow of `size` bytes. An agent is stored as its number + 1; 0 is nobody. Fields are indexed [cell, byte]: cell 0 is the
+    last write, 1 + 2s and 2 + 2s are readers of slot s."""
+
+    def __init__(self, size: int, slots: int) -> None:
+        self.size, self.slots = size, slots
+        shape = (1 + 2 * slots, size)  # zeros are pages that are not there until they are touched
+        self.agent, self.step = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        self.block, self.ins = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        self.kind = np.zeros(shape, np.uint8)
+
+    def clear(self) -> None:
+        self.agent[:] = 0
+
+    def grow(self, size: int) -> None:
+        """Make room for `size` bytes or more."""
+        if size <= self.size:
+            return
+        new = Shadow(max(size, 2 * self.size), self.slots)
+        for name in ("agent", "step", "block", "ins", "kind"):
+            getattr(new, name)[:, : self.size] = getattr(self, name)
+            setattr(self, name, getattr(new, name))
+        self.size = new.size
+
+    def locate(self, at: Array) -> Array:
+        """Where the shadows of these bytes are."""
+        return at
+
+    def unwritten(self, accesses: Accesses) -> Array:
+        """Which of the bytes nobody has written."""
+        return self.agent[0, accesses.at] == 0
+
+    def conflicts(self, cell: int, accesses: Accesses, clocks: Clocks) -> Array:
+        """Which accesses are not ordered after what is in this cell."""
+        at = accesses.at
+        there = self.agent[cell, at]
+        suspects = there > 0
+        if accesses.kind in NEVER_RACE:
+            suspects &= self.kind[cell, at] != accesses.kind
+        if not suspects.any():
+            return suspects
+        some = np.flatnonzero(suspects)
+        places = at[some]
+        before = clocks.ordered(
+            accesses.threads[some], self.block[cell, places], there[some] - 1, self.step[cell, places]
+        )
+        suspects[some] = ~before
+        return suspects
+
+    def conflict(self, index: int, cell: int, accesses: Accesses) -> Conflict:
+        at = accesses.at[index]
+        return Conflict(
+            index, int(self.agent[cell, at]) - 1, int(self.block[cell, at]), int(self.ins[cell, at]), cell == 0
+        )
+
+    def read(self, accesses: Accesses, clocks: Clocks) -> Conflict | None:
+        """Note reads; the first one that races."""
+        racing = self.conflicts(0, accesses, clocks)
+        found = self.conflict(int(racing.argmax()), 0, accesses) if racing.any() else None
+        slots = accesses.threads // WARP % self.slots
+        first, last = 1 + 2 * slots, 2 + 2 * slots
+        at = accesses.at
+        old = self.agent[first, at]
+        keep = (old > 0) & (old != accesses.agents + 1) & (self.block[first, at] == clocks.block)
+        if keep.any():
+            some = np.flatnonzero(keep)
+            cells, places = first[some], at[some]
+            keep[some] = ~clocks.ordered(
+                accesses.threads[some], self.block[cells, places], old[some] - 1, self.step[cells, places]
+            )
+        replace = np.flatnonzero(~keep)[::-1]  # backwards, so that the first of several readers of a byte stays
+        self.put(first[replace], accesses, replace, clocks.block)
+        self.put(last, accesses, slice(None), clocks.block)
+        return found
+
+    def write(self, accesses: Accesses, clocks: Clocks, harmless: Array | None = None) -> Conflict | None:
+        """Note writes; the first one that races. `harmless` are writes of what is there already."""
+        found = None
+        racing = self.conflicts(0, accesses, clocks)
+        if harmless is not None:
+            racing &= ~(harmless & (self.kind[0, accesses.at] < ASYNC))
+        if racing.any():
+            found = self.conflict(int(racing.argmax()), 0, accesses)
+        for cell in range(1, 1 + 2 * self.slots):
+            if found is None and (racing := self.conflicts(cell, accesses, clocks)).any():
+                found = self.conflict(int(racing.argmax()), cell, accesses)
+        self.agent[1:, accesses.at] = 0
+        self.put(0, accesses, slice(None), clocks.block)
+        return found
+
+    def put(self, cell: Array | int, accesses: Accesses, which: Array | slice, block: int) -> None:
+        at = accesses.at[which]
+        self.agent[cell, at] = accesses.agents[which] + 1
+        self.step[cell, at] = accesses.steps[which]
+        self.block[cell, at], self.ins[cell, at], self.kind[cell, at] = block, accesses.ins, accesses.kind
+
+
+class PagedShadow(Shadow):
+    """The shadow of a large memory of which little is touched: pages get their place when they are first needed."""
+
+    def __init__(self, slots: int) -> None:
+        super().__init__(16 * PAGE, slots)
+        self.table = np.full(1, -1, np.int64)  # page of the memory: page of the shadow
+        self.used = 0
+
+    def locate(self, at: Array) -> Array:
+        pages = at // PAGE
+        last = int(pages.max())
+        if last >= len(self.table):
+            self.table = np.concatenate([self.table, np.full(last + 1, -1, np.int64)])
+        if (self.table[pages] < 0).any():
+            new = np.unique(pages[self.table[pages] < 0])
+            self.table[new] = self.used + np.arange(len(new))
+            self.used += len(new)
+            self.grow(self.used * PAGE)
+        return self.table[pages] * PAGE + at % PAGE

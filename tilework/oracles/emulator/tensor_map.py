@@ -1,0 +1,270 @@
+"""The description of a tensor that the copy engine (TMA) works from: what `cuTensorMapEncodeTiled` makes, in our own encoding.
+
+    >>> bits = encode_tensor_map("f16", 3 << 40, (64, 128), (256,), (64, 8), swizzle="128B")
+    >>> len(bits), decode(bits).box, decode(bits).copy_bytes
+    (128, (64, 8), 1024)
+
+All sizes are given innermost first. `strides` are the bytes between neighbours in every dimension but the first, whose elements lie side
+by side. The checks are the driver's: what it refuses on Hopper is refused here. The 128 bytes are opaque to a kernel, which may
+change single fields with `tensormap.replace`; they mean nothing to a real GPU.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.syntax import EmulatorError
+
+SIZE = 128
+MAGIC = 0x7457544D
+TYPES = (
+    "u8",
+    "u16",
+    "u32",
+    "s32",
+    "u64",
+    "s64",
+    "f16",
+    "f32",
+    "f64",
+    "bf16",
+    "f32.ftz",
+    "tf32",
+    "tf32.ftz",
+)  # as the driver counts
+TYPE_BYTES: dict[str, int] = dict(zip(TYPES, (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4), strict=True))
+REPLACE_TYPES = (
+    "u8",
+    "u16",
+    "u32",
+    "s32",
+    "u64",
+    "s64",
+    "f16",
+    "f32",
+    "f32.ftz",
+    "f64",
+    "bf16",
+    "tf32",
+    "tf32.ftz",
+)  # as PTX counts
+INTERLEAVES = ("none", "16B", "32B")
+SWIZZLES = ("none", "32B", "64B", "128B")
+SPANS = {"32B": 32, "64B": 64, "128B": 128}
+PIECE = 16  # bytes that stay together
+PROMOTIONS = ("none", "64B", "128B", "256B")
+FILLS = ("zero", "nan")
+NAN_HALF = 0x7FF7  # what the engine fills with, in every 16 bits
+
+LAYOUT = np.dtype(
+    [
+        ("address", "u8"), ("strides", "u8", 4), ("sizes", "u4", 5), ("magic", "u4"), ("box", "u2", 5), ("steps", "u1", 5),
+        ("type", "u1"), ("rank", "u1"), ("interleave", "u1"), ("swizzle", "u1"), ("promotion", "u1"), ("fill", "u1"),
+    ]
+)  # fmt: skip
+
+
+class TensorMapError(EmulatorError):
+    """A tensor map that the driver would refuse, or bytes that are none."""
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A tensor in global memory and the box that one copy moves."""
+
+    type: str
+    address: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]  # bytes, of dimension 1 and up
+    box: tuple[int, ...]
+    steps: tuple[int, ...]
+    interleave: str = "none"
+    swizzle: str = "none"
+    promotion: str = "none"
+    fill: str = "zero"
+
+    @property
+    def rank(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def width(self) -> int:
+        """Bytes of an element."""
+        return TYPE_BYTES[self.type]
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Elements copied in each dimension: the box, in steps. The first dimension has none."""
+        return tuple(-(-size // step) for size, step in zip(self.box, (1, *self.steps[1:]), strict=True))
+
+    @property
+    def copy_bytes(self) -> int:
+        """The bytes of a box, as an mbarrier is told of them."""
+        return int(np.prod(self.counts)) * self.width
+
+    def pieces(self, start: int) -> Array:
+        """The shared addresses of the 16-byte pieces of a box at `start`. Rows are dense, or as long as the span of the swizzle."""
+        inner = self.box[0] * self.width
+        pitch = SPANS.get(self.swizzle, inner)
+        rows = np.arange(self.copy_bytes // inner, dtype=np.uint64)[:, None] * np.uint64(pitch)
+        plain = np.uint64(start) + rows + np.arange(0, inner, PIECE, dtype=np.uint64)
+        return swizzled(plain.reshape(-1), SWIZZLES.index(self.swizzle))
+
+    def rows(self, start: Sequence[int]) -> tuple[Array, Array]:
+        """(address of element `start[0]` of every row of the box at `start`, whether the row is in the tensor)."""
+        offsets, inside = np.zeros((), np.int64), np.ones((), bool)
+        for dimension in range(1, self.rank):
+            index = start[dimension] + np.arange(self.counts[dimension], dtype=np.int64) * self.steps[dimension]
+            offsets = index.reshape(-1, *[1] * offsets.ndim) * self.strides[dimension - 1] + offsets
+            inside = ((index >= 0) & (index < self.sizes[dimension])).reshape(-1, *[1] * inside.ndim) & inside
+        first = self.address + start[0] * self.width
+        return (offsets.reshape(-1) + first).astype(np.uint64), inside.reshape(-1)
+
+    def columns(self, start: int, unit: int = 1) -> slice:
+        """Which elements of a row of the box are in the tensor, whose end is rounded up to `unit` elements."""
+        low, end = min(max(0, -start), self.box[0]), -(-self.sizes[0] // unit) * unit
+        return slice(low, max(low, min(self.box[0], end - start)))
+
+    def check(self) -> None:
+        """`TensorMapError` for what the driver refuses."""
+        rank = self.rank
+        refuse(not 1 <= rank <= 5, f"a tensor of {rank} dimensions; 1 to 5 are possible")
+        refuse(len(self.strides) != rank - 1, f"{len(self.strides)} strides for {rank} dimensions; the first has none")
+        refuse(
+            len(self.box) != rank or len(self.steps) != rank,
+            "the box and the element strides have as many dimensions as the tensor",
+        )
+        refuse(
+            self.address % (32 if self.interleave == "32B" else 16) != 0,
+            f"the address {self.address:#x} is not a multiple of 16",
+        )
+        for size in self.sizes:
+            refuse(not 0 < size <= 1 << 32, f"a dimension of {size} elements; 1 to 2^32 are possible")
+        for stride in self.strides:
+            refuse(
+                stride % (32 if self.interleave == "32B" else 16) != 0 or not 0 <= stride < 1 << 40,
+                f"a stride of {stride} bytes; multiples of 16 below 2^40 are possible",
+            )
+        for size in self.box:
+            refuse(not 0 < size <= 256, f"a box of {self.box}; 1 to 256 elements are possible in each dimension")
+        for step in self.steps:
+            refuse(not 0 < step <= 8, f"element strides of {self.steps}; 1 to 8 are possible")
+        inner = self.box[0] * self.width
+        refuse(
+            self.interleave == "none" and inner % 16 != 0,
+            f"a box of {inner} bytes in the first dimension; multiples of 16 are possible",
+        )
+        refuse(
+            inner > SPANS.get(self.swizzle, inner),
+            f"a box of {inner} bytes in the first dimension with a swizzle of {self.swizzle}",
+        )
+        refuse(self.interleave != "none", f"the interleave {self.interleave} is not supported by the emulator")
+        refuse(self.fill == "nan" and not self.type.startswith(("f", "bf", "tf")), f"a fill with NaN for {self.type}")
+
+
+def refuse(wrong: bool, what: str) -> None:
+    if wrong:
+        raise TensorMapError(f"tensor map: {what}")
+
+
+def swizzled(addresses: Array, mode: int) -> Array:
+    """Bits 4.. xor bits 7.., as many as `mode` says (1 for 32B, 2 for 64B, 3 for 128B)."""
+    return addresses ^ ((addresses >> np.uint64(7) & np.uint64((1 << mode) - 1)) << np.uint64(4))
+
+
+def encode_tensor_map(
+    type: str, address: int, sizes: Sequence[int], strides: Sequence[int], box: Sequence[int],
+    element_strides: Sequence[int] | None = None, interleave: str = "none", swizzle: str = "none",
+    l2_promotion: str = "none", oob_fill: str = "zero",
+) -> bytes:  # fmt: skip
+    """The 128 bytes for a tensor and a box; `TensorMapError` for what the driver refuses."""
+    refuse(type not in TYPES, f"the type {type!r}; known are {', '.join(TYPES)} (fp8: u8)")
+    for name, value, known in (
+        ("interleave", interleave, INTERLEAVES),
+        ("swizzle", swizzle, SWIZZLES),
+        ("L2 promotion", l2_promotion, PROMOTIONS),
+        ("fill", oob_fill, FILLS),
+    ):
+        refuse(value not in known, f"the {name} {value!r}; known are {', '.join(known)}")
+    steps = tuple(element_strides or (1,) * len(sizes))
+    found = TensorMap(
+        type,
+        int(address),
+        tuple(map(int, sizes)),
+        tuple(map(int, strides)),
+        tuple(map(int, box)),
+        steps,
+        interleave,
+        swizzle,
+        l2_promotion,
+        oob_fill,
+    )
+    found.check()
+    return encode(found)
+
+
+def encode(map: TensorMap) -> bytes:
+    record = np.zeros((), LAYOUT)
+    record["magic"], record["address"], record["rank"] = MAGIC, map.address, map.rank - 1
+    for name, values in (
+        ("strides", map.strides),
+        ("box", map.box),
+        ("steps", map.steps),
+        ("sizes", [size - 1 for size in map.sizes]),
+    ):
+        record[name][: len(values)] = values
+    record["type"], record["interleave"] = TYPES.index(map.type), INTERLEAVES.index(map.interleave)
+    record["swizzle"], record["promotion"] = SWIZZLES.index(map.swizzle), PROMOTIONS.index(map.promotion)
+    record["fill"] = FILLS.index(map.fill)
+    return record.tobytes().ljust(SIZE, b"\0")
+
+
+@lru_cache(256)
+def decode(bits: bytes) -> TensorMap:
+    """The tensor map in 128 bytes; what `tensormap.replace` made of it is checked again."""
+    record = np.frombuffer(bits, LAYOUT, 1)[0]
+    if int(record["magic"]) != MAGIC:
+        raise TensorMapError("these 128 bytes are no tensor map; the emulator's are made by encode_tensor_map")
+    rank = int(record["rank"]) + 1
+    numbers = {name: tuple(int(value) for value in record[name]) for name in ("strides", "box", "steps", "sizes")}
+    choices = {name: int(record[name]) for name in ("type", "interleave", "swizzle", "promotion", "fill")}
+    limits = {"type": TYPES, "interleave": INTERLEAVES, "swizzle": SWIZZLES, "promotion": PROMOTIONS, "fill": FILLS}
+    for name, value in choices.items():
+        refuse(value >= len(limits[name]), f"the {name} number {value}")
+    found = TensorMap(
+        TYPES[choices["type"]], int(record["address"]), tuple(size + 1 for size in numbers["sizes"][:rank]), numbers["strides"][: rank - 1],
+        numbers["box"][:rank], numbers["steps"][:rank], INTERLEAVES[choices["interleave"]], SWIZZLES[choices["swizzle"]],
+        PROMOTIONS[choices["promotion"]], FILLS[choices["fill"]],
+    )  # fmt: skip
+    found.check()
+    return found
+
+
+def replace_field(bits: bytes, field: str, value: int, ordinal: int = 0) -> bytes:
+    """`tensormap.replace`: one field changed, as PTX numbers it."""
+    record = np.frombuffer(bits[: LAYOUT.itemsize], LAYOUT, 1).copy()[0:1]
+    if not any(bits):  # a kernel may start from zeros and set every field
+        record["magic"] = MAGIC
+    if int(record["magic"][0]) != MAGIC:
+        raise TensorMapError("tensormap.replace on 128 bytes that are no tensor map")
+    arrays = {"global_dim": "sizes", "global_stride": "strides", "box_dim": "box", "element_stride": "steps"}
+    if field in arrays:
+        name = arrays[field]
+        refuse(ordinal >= record[name].shape[1], f"dimension {ordinal} of {field}")
+        record[name][0, ordinal] = value - 1 if field == "global_dim" else value
+    elif field == "elemtype":
+        refuse(value >= len(REPLACE_TYPES), f"the element type number {value}")
+        record["type"] = TYPES.index(REPLACE_TYPES[value])
+    else:
+        names = {
+            "global_address": "address",
+            "rank": "rank",
+            "interleave_layout": "interleave",
+            "swizzle_mode": "swizzle",
+            "fill_mode": "fill",
+        }
+        record[names[field]] = value
+    return record.tobytes() + bits[LAYOUT.itemsize :]

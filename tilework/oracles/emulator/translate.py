@@ -1,0 +1,420 @@
+"""One function for one block size, as closures over NumPy arrays: the part of the emulator that instructions are written against.
+
+A register is an array with one element per thread of the block, padded to whole warps. It holds raw bits (bool for predicates) and
+stays where it is for as long as the translation lives, so a rule takes typed views of its operands once:
+
+    @rule("add")
+    def add(ins: Instruction, t: Translator) -> Op:
+        dtype = t.type_of(ins.modifiers[-1])                       # "s32" is np.int32
+        out, (a, b) = t.write(ins.operands[0], dtype), (t.read(x, dtype) for x in ins.operands[1:])
+        return lambda mask: np.add(a, b, out=out, where=mask)
+
+`mask` is True when every thread takes part, else an array of bools; that is what NumPy's `where=` takes. An operation that cannot
+be written with `where=` computes all threads and ends in `np.copyto(out, values, where=mask)`, or works on `t.active(mask)`, the
+numbers of the threads that take part. A rule that does not know a form of its instruction raises `Unsupported`.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE, Array, Bytes
+from tilework.oracles.emulator.ports import ArenaPort, GenericPort, LocalPort, Port
+from tilework.oracles.emulator.syntax import (
+    Address,
+    EmulatorError,
+    Function,
+    Imm,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Reg,
+    Sink,
+    Special,
+    Symbol,
+)
+
+WARP = 32
+Mask = Any  # True, or one bool per thread
+Op = Callable[[Mask], Any]
+Rule = Callable[[Instruction, "Translator"], Op]
+
+# what NumPy and Python raise when operands make no sense, as those of broken PTX do
+MISTAKES = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError)
+
+RULES: dict[str, Rule] = {}
+COLLECTIVE: set[str] = set()
+FAMILIES = (
+    "integer", "bits", "comparisons", "moves", "ld_st", "atom", "floating", "converts", "warp", "matrix", "barriers", "async_copy",
+    "copy_engine", "wgmma",
+)  # fmt: skip
+
+TYPES: dict[str, Any] = {
+    **{f"b{n}": np.dtype(f"u{n // 8}") for n in (8, 16, 32, 64)},
+    **{f"u{n}": np.dtype(f"u{n // 8}") for n in (8, 16, 32, 64)},
+    **{f"s{n}": np.dtype(f"i{n // 8}") for n in (8, 16, 32, 64)},
+    **{"f16": np.dtype(np.float16), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "pred": np.dtype(bool)},
+    **{
+        "f16x2": np.dtype(np.uint32),
+        "bf16x2": np.dtype(np.uint32),
+        "bf16": np.dtype(np.uint16),
+        "tf32": np.dtype(np.uint32),
+    },
+}
+
+
+class Unsupported(EmulatorError):
+    """An instruction, or a form of one, that the emulator does not have."""
+
+    def __init__(self, ins: Instruction, why: str = "") -> None:
+        where = f" (from {ins.place})" if ins.source else ""
+        super().__init__(
+            f"PTX line {ins.line}{where}: {ins.name} is not supported" + (f": {why}" if why else "") + f"\n  {ins.text}"
+        )
+        self.ins = ins
+
+
+def rule(*opcodes: str, collective: bool = False) -> Callable[[Rule], Rule]:
+    """Register a rule. The lanes of a warp that execute a `collective` instruction wait for one another first."""
+
+    def register(function: Rule) -> Rule:
+        for opcode in opcodes:
+            RULES[opcode] = function
+            if collective:
+                COLLECTIVE.add(opcode)
+        return function
+
+    return register
+
+
+@cache
+def load_rules() -> None:
+    for family in FAMILIES:
+        import_module(f"tilework.oracles.emulator.rules.{family}")
+
+
+class Block:
+    """What the instructions of one block share: its shape, memory, and special registers. It is reused for every block of a launch."""
+
+    def __init__(
+        self, shape: tuple[int, int, int], shared_size: int, local_size: int, arena: ArenaPort, watcher: Any = None
+    ) -> None:
+        self.shape = shape
+        self.count = shape[0] * shape[1] * shape[2]
+        self.threads = (self.count + WARP - 1) // WARP * WARP
+        self.everyone = np.arange(self.threads)
+        self.exists = self.everyone < self.count
+        self.watcher = watcher
+        self.arena = arena
+        self.shared = Port("shared", Bytes.zeros(shared_size), shared_size, watcher)
+        self.local = LocalPort("local", Bytes.zeros(local_size * self.threads), local_size, watcher)
+        self.ports: dict[str, Any] = {
+            "global": arena,
+            "const": arena,
+            "param": arena,
+            "shared": self.shared,
+            "local": self.local,
+        }
+        self.ports["generic"] = GenericPort(arena, self.shared, self.local)
+        self.specials = special_registers(shape, self.threads)
+        self.cluster: tuple[int, int, int] = (
+            1,
+            1,
+            1,
+        )  # blocks that know of each other; they run one after the other all the same
+        self.state: dict[
+            str, Any
+        ] = {}  # what families of rules keep per block: barriers, copy groups; cleared for each block
+
+    def start(self, ctaid: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
+        """Make this the block at `ctaid`."""
+        rank, width = 0, 1
+        for axis, name in enumerate("xyz"):
+            size = self.cluster[axis]
+            self.specials[f"%ctaid.{name}"][...] = ctaid[axis]
+            self.specials[f"%nctaid.{name}"][...] = grid[axis]
+            self.specials[f"%clusterid.{name}"][...] = ctaid[axis] // size
+            self.specials[f"%nclusterid.{name}"][...] = grid[axis] // size
+            self.specials[f"%cluster_ctaid.{name}"][...] = ctaid[axis] % size
+            self.specials[f"%cluster_nctaid.{name}"][...] = size
+            rank, width = rank + ctaid[axis] % size * width, width * size
+        self.specials["%cluster_ctarank"][...] = rank
+        self.specials["%cluster_nctarank"][...] = width
+        self.specials["%is_explicit_cluster"][...] = width > 1
+        self.shared.data.data[:] = 0
+        self.local.data.data[:] = 0
+        self.state.clear()
+
+
+def special_registers(shape: tuple[int, int, int], threads: int) -> dict[str, Array]:
+    """Arrays of what a thread can ask for; those that change with the block have no dimension and are filled in place."""
+    numbers = np.arange(threads, dtype=np.uint32)
+    lanes = numbers % np.uint32(WARP)
+    one = np.uint32(1)
+    below = (one << lanes) - one
+    tid = (numbers % shape[0], numbers // shape[0] % shape[1], numbers // (shape[0] * shape[1]))
+    found: dict[str, Array] = {
+        "%laneid": lanes,
+        "%warpid": numbers // WARP,
+        "%nwarpid": np.array(threads // WARP, np.uint32),
+    }
+    found |= {"%lanemask_eq": one << lanes, "%lanemask_lt": below, "%lanemask_le": below | one << lanes}
+    found |= {"%lanemask_gt": ~(below | one << lanes), "%lanemask_ge": ~below}
+    for axis, name in enumerate("xyz"):
+        found[f"%tid.{name}"] = tid[axis].astype(np.uint32)
+        found[f"%ntid.{name}"] = np.array(shape[axis], np.uint32)
+        for zero in ("%ctaid", "%clusterid", "%cluster_ctaid"):
+            found[f"{zero}.{name}"] = np.array(0, np.uint32)
+        for unit in ("%nctaid", "%nclusterid", "%cluster_nctaid"):
+            found[f"{unit}.{name}"] = np.array(1, np.uint32)
+    for zero in ("%cluster_ctarank", "%smid", "%gridid", "%is_explicit_cluster", "%reserved_smem_offset_begin"):
+        found[zero] = np.array(0, np.uint64 if zero == "%gridid" else np.uint32)
+    for unit in ("%cluster_nctarank", "%nsmid"):
+        found[unit] = np.array(1, np.uint32)
+    for size in ("%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"):
+        found[size] = np.array(0, np.uint32)
+    return found
+
+
+class Translator:
+    """Registers and names of one function in one block. `symbols` are the addresses of module and shared variables;
+    `params` the memory of parameter variables, per thread: an array (threads, bytes) for each."""
+
+    def __init__(
+        self, function: Function, block: Block, symbols: dict[str, int], params: dict[str, Array], machine: Any = None
+    ) -> None:
+        self.function, self.block, self.symbols, self.params, self.machine = function, block, symbols, params, machine
+        self.threads = block.threads
+        self.registers: dict[str, Array] = {}
+        self.pools = list(params.values())  # whatever is zero when a block starts
+        for type, names in registers_by_type(function).items():
+            pool = np.zeros((len(names), self.threads), unsigned(TYPES[type]) if type != "b128" else np.dtype("V16"))
+            self.registers |= dict(zip(names, pool, strict=True))
+            self.pools.append(pool.view(np.uint8))
+
+    # operands
+
+    def type_of(self, modifier: str, ins: Instruction | None = None) -> Any:
+        """The NumPy type of a PTX type: ``s32``, ``f16``; bf16 and packed types are raw bits."""
+        if modifier not in TYPES:
+            raise (
+                Unsupported(ins, f"the type .{modifier}")
+                if ins
+                else EmulatorError(f"the type .{modifier} is not known")
+            )
+        return TYPES[modifier]
+
+    def read(self, operand: Operand, dtype: Any) -> Array:
+        """The operand as `dtype`: a view of a register (its low bits if it is wider), or an array without dimensions."""
+        dtype = np.dtype(dtype)
+        match operand:
+            case Reg(name):
+                return low_bits(self.registers[name], dtype)
+            case Imm():
+                return immediate(operand, dtype)
+            case Special(name):
+                if name not in self.block.specials:
+                    raise EmulatorError(f"the special register {name} is not supported")
+                return low_bits(self.block.specials[name], dtype)
+            case Symbol(name, offset):
+                return np.array(self.symbol(name) + offset, np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
+            case Sink():
+                return np.zeros((), dtype)
+        raise EmulatorError(f"{operand} is not a value")
+
+    def predicate(self, operand: Operand) -> Callable[[], Any]:
+        """A predicate operand, which may be negated, read when it is called."""
+        if isinstance(operand, Not):
+            register = self.registers[operand.operand.name]
+            return lambda: ~register
+        if isinstance(operand, Reg):
+            register = self.registers[operand.name]
+            return lambda: register
+        if isinstance(operand, Imm):
+            value = np.array(operand.value != 0)
+            return lambda: value
+        raise EmulatorError(f"{operand} is not a predicate")
+
+    def write(self, operand: Operand, dtype: Any) -> Array:
+        """A view of the register to write, which has the width of `dtype`; `_` gives an array that nobody reads."""
+        if isinstance(operand, Sink):
+            return np.zeros(self.threads, dtype)
+        if not isinstance(operand, Reg):
+            raise EmulatorError(f"{operand} cannot be written")
+        array = self.registers[operand.name]
+        if array.dtype.itemsize != np.dtype(dtype).itemsize:
+            raise EmulatorError(
+                f"the register {operand.name} has {8 * array.dtype.itemsize} bits, not {8 * np.dtype(dtype).itemsize}"
+            )
+        return array.view(dtype)
+
+    def assign(self, operand: Operand, dtype: Any) -> Callable[[Array, Mask], None]:
+        """A function that writes values of `dtype`, one per thread, to a register that may be wider (they are extended)."""
+        if isinstance(operand, Sink):
+            return lambda values, mask: None
+        if not isinstance(operand, Reg):
+            raise EmulatorError(f"{operand} cannot be written")
+        array = self.registers[operand.name]
+        dtype = np.dtype(dtype)
+        wide = (
+            dtype
+            if array.dtype.kind == "b" or array.dtype.itemsize == dtype.itemsize
+            else np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{array.dtype.itemsize}")
+        )
+        out = array.view(wide)
+        if wide.itemsize < dtype.itemsize:
+            raise EmulatorError(f"the register {operand.name} is too narrow for {8 * dtype.itemsize} bits")
+        same = wide == dtype
+
+        def put(values: Array, mask: Mask) -> None:
+            np.copyto(
+                out,
+                values if same else (values if dtype.kind in "iu" else values.view(f"u{dtype.itemsize}")).astype(wide),
+                where=mask,
+            )
+
+        return put
+
+    def scatter(self, operand: Operand, dtype: Any) -> Callable[[Array, Array], None]:
+        """Like `assign`, for the values of some threads only: ``put(values, threads)``."""
+        if isinstance(operand, Sink):
+            return lambda values, threads: None
+        assert isinstance(operand, Reg)
+        array = self.registers[operand.name]
+        dtype = np.dtype(dtype)
+        bits = f"{'i' if dtype.kind == 'i' else 'u'}{dtype.itemsize}"
+        wide = array.dtype if array.dtype.kind == "b" or dtype.kind != "i" else np.dtype(f"i{array.dtype.itemsize}")
+        out = array.view(wide)
+        if array.dtype.kind == "b":
+            bits = "?"
+
+        everyone = self.block.everyone
+
+        def put(values: Array, threads: Array) -> None:
+            if threads is everyone:
+                out[:] = values.view(bits)
+            else:
+                out[threads] = values.view(bits)
+
+        return put
+
+    def active(self, mask: Mask) -> Array:
+        """The numbers of the threads that take part."""
+        return self.block.everyone if mask is True else mask.nonzero()[0]
+
+    # memory
+
+    def symbol(self, name: str) -> int:
+        """The address of a variable in its own space."""
+        if name not in self.symbols:
+            raise EmulatorError(f"{name} is not declared")
+        return self.symbols[name]
+
+    def port(self, space: str) -> Any:
+        """The port of a space: "global", "shared", "local", "const", "generic"."""
+        return self.block.ports[space]
+
+    def address(self, operand: Operand) -> Callable[[Array], Array]:
+        """A function from thread numbers to their addresses, uint64."""
+        assert isinstance(operand, Address)
+        offset = np.uint64(operand.offset & 0xFFFF_FFFF_FFFF_FFFF)
+        if not isinstance(operand.base, Reg):
+            value = (
+                operand.base.value
+                if isinstance(operand.base, Imm)
+                else self.symbol(operand.base.name) + operand.base.offset
+            )
+            constant = np.uint64((value + operand.offset) & 0xFFFF_FFFF_FFFF_FFFF)
+            return lambda threads: np.full(len(threads), constant)
+        register, everyone = self.registers[operand.base.name], self.block.everyone
+        if register.dtype.itemsize == 4:
+            low = np.uint32(operand.offset & 0xFFFF_FFFF)
+            return lambda threads: ((register if threads is everyone else register[threads]) + low).astype(np.uint64)
+        if register.dtype != np.uint64:
+            raise EmulatorError(
+                f"the register {operand.base.name} of an address has {8 * register.dtype.itemsize} bits"
+            )
+        return lambda threads: (register if threads is everyone else register[threads]) + offset
+
+    def translate(self, ins: Instruction) -> Op:
+        """The operation of an instruction, under its predicate."""
+        load_rules()
+        if ins.opcode not in RULES:
+            raise Unsupported(ins)
+        try:
+            op = RULES[ins.opcode](ins, self)
+        except Unsupported:
+            raise
+        except (EmulatorError, *MISTAKES) as error:
+            raise Unsupported(
+                ins, str(error) if isinstance(error, EmulatorError) else "its operands do not fit it"
+            ) from error
+        if ins.predicate is None:
+            return op
+        register, negated, threads = self.registers[ins.predicate.name], ins.negated, self.threads
+        rewrites = any(ins.predicate in parts_of(operand) for operand in ins.operands)
+
+        def predicated(mask: Mask) -> None:
+            mine = ~register if negated else register.copy() if rewrites else register
+            if mask is not True:
+                mine = mine & mask
+            if count := np.count_nonzero(mine):
+                op(True if count == threads else mine)
+
+        return predicated
+
+
+def parts_of(operand: Operand) -> tuple[Operand, ...]:
+    return (operand.first, operand.second) if isinstance(operand, Pair) else (operand,)
+
+
+def registers_by_type(function: Function) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, type in function.registers.items():
+        if type not in TYPES and type != "b128":
+            raise EmulatorError(
+                f"PTX line {function.line}: the register {name} of {function.name} has the type .{type}, which is not supported"
+            )
+        found.setdefault(type, []).append(name)
+    return found
+
+
+def unsigned(dtype: Any) -> Any:
+    return dtype if dtype.kind in "bV" else np.dtype(f"u{dtype.itemsize}")
+
+
+def low_bits(array: Array, dtype: Any) -> Array:
+    """An array of bits seen as a type that may be narrower: the low bits of every element."""
+    width, wanted = array.dtype.itemsize, dtype.itemsize
+    if width == wanted:
+        return array.view(dtype)
+    if width < wanted:
+        raise EmulatorError(f"a register of {8 * width} bits is read as {8 * wanted} bits")
+    if array.ndim == 0:
+        return array.reshape(1).view(dtype)[:1].reshape(())
+    return array.view(dtype)[:: width // wanted]
+
+
+def immediate(operand: Imm, dtype: Any) -> Array:
+    """A number as `dtype`: bits for integers and for floats of the same width, else converted."""
+    bits = np.array(operand.value & ((1 << 64) - 1), np.uint64)
+    if operand.kind == "int":
+        if dtype.kind == "f":
+            return np.array(operand.value, dtype)
+        if dtype.kind == "b":
+            return np.array(operand.value != 0)
+        return bits.astype(f"u{dtype.itemsize}").view(dtype)
+    own = np.dtype(np.float32 if operand.kind == "f32" else np.float64)
+    number = bits.astype(f"u{own.itemsize}").view(own)
+    if dtype.kind == "f":
+        return number.astype(dtype)
+    return number.view(f"u{own.itemsize}").astype(f"u{dtype.itemsize}").view(dtype)
+
+
+__all__ = [
+    "COLLECTIVE", "LOCAL_BASE", "RULES", "SHARED_BASE", "WARP", "Block", "Mask", "Op", "Rule", "Translator", "Unsupported", "rule",
+]  # fmt: skip

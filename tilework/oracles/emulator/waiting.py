@@ -1,0 +1,225 @@
+"""Threads that wait for one another: bar.sync, bar.arrive and bar.red, the barrier of a cluster, bar.warp.sync.
+
+    bar.sync 1, 64        all threads of two warps come here, or arrive with bar.arrive, before any of those that wait goes on
+
+A thread that waits is in no strand; it is in a `Barrier`, with the run it goes on at. A barrier that is still there when no thread can
+run is an error that says who is missing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.syntax import EmulatorError, Imm, Instruction
+from tilework.oracles.emulator.translate import WARP, Block, Translator, Unsupported
+
+if TYPE_CHECKING:
+    from tilework.oracles.emulator.machine import Run
+
+FULL_WARP = 0xFFFF_FFFF
+CLUSTER = 16  # the number of the cluster's barrier, after those of the block
+
+
+class Stuck(EmulatorError):
+    """A block that cannot go on: some threads wait for others that will not come."""
+
+
+@dataclass(eq=False)
+class Barrier:
+    """Threads that arrived at one barrier of a block; `waiting` are (run to go on at, mask), `finish` what to do at the release."""
+
+    arrived: Array
+    expected: int = 0
+    waiting: list[tuple[Any, Array]] = field(default_factory=list)
+    finish: list[Callable[[], None]] = field(default_factory=list)
+    votes: Array | None = None
+
+
+class Waiting:
+    """The part of a machine that holds threads back. Where threads are and what they do next is the machine's."""
+
+    block: Block
+    barriers: dict[int, Barrier]
+    meetings: dict[tuple[int, int], Barrier]  # lanes at bar.warp.sync, by warp and member mask
+    finished: Array
+    progress: int
+    go: Callable[[int, "Run | None", Array], None]
+    located: Callable[..., str]
+    is_whole: Callable[[Array], bool]
+
+    def arrive(self, group: int, run: "Run", end: Instruction, mask: Array) -> None:
+        """bar.sync, bar.arrive and bar.red, and barrier.* which are the same with other names."""
+        kinds = set(end.modifiers)
+        translator = run.code.translator
+        if "warp" in kinds:
+            return self.meet(group, run, end, mask)
+        if "cluster" in kinds:
+            return self.arrive_in_cluster(group, run, end, mask)
+        operands = list(end.operands)
+        target = operands.pop(0) if "red" in kinds else None
+        number = self.uniform(translator, operands[0], mask, end)
+        vote = operands.pop() if "red" in kinds else None
+        count = self.uniform(translator, operands[1], mask, end) if len(operands) > 1 else 0
+        if not 0 <= number < 16:
+            raise EmulatorError(self.located(f"barrier {number} is not one of 0 to 15", end))
+        if count % WARP:
+            raise EmulatorError(self.located(f"a barrier for {count} threads, which is not a multiple of {WARP}", end))
+        barrier = self.barriers.setdefault(number, Barrier(np.zeros(self.block.threads, bool)))
+        if (again := barrier.arrived & mask).any():
+            raise EmulatorError(
+                self.located(f"a thread arrives at barrier {number} twice", end, int(np.flatnonzero(again)[0]))
+            )
+        if barrier.expected and count and barrier.expected != count:
+            raise EmulatorError(
+                self.located(f"barrier {number} is for {barrier.expected} threads and for {count} threads at once", end)
+            )
+        barrier.expected = count or barrier.expected
+        barrier.arrived |= mask
+        if vote is not None and target is not None:
+            self.vote(barrier, translator, end, vote, target, mask)
+        if "arrive" in kinds:
+            self.go(group, run.next(), mask)
+        else:
+            barrier.waiting.append(((group, run.next(), end), mask))
+        self.release(group, number)
+        return None
+
+    def meet(self, group: int, run: "Run", end: Instruction, mask: Array) -> None:
+        """bar.warp.sync: lanes wait until all lanes that the member mask names are at one with the same mask, or have ended."""
+        members = np.broadcast_to(run.code.translator.read(end.operands[0], np.uint32), mask.shape)
+        if members[mask].all() and int(members[mask].min()) == FULL_WARP and self.is_whole(mask):
+            self.met(mask)
+            return self.go(group, run.next(), mask)
+        lanes = self.block.everyone % WARP
+        if (outside := mask & (members >> lanes.astype(np.uint32) & np.uint32(1) == 0)).any():
+            raise EmulatorError(
+                self.located(
+                    "a lane that the member mask does not name is at the barrier", end, int(np.flatnonzero(outside)[0])
+                )
+            )
+        for warp in np.flatnonzero(mask.reshape(-1, WARP).any(axis=1)).tolist():
+            mine = mask & (self.block.everyone // WARP == warp)
+            for value in np.unique(members[mine]).tolist():
+                here = mine & (members == value)
+                meeting = self.meetings.setdefault((warp, value), Barrier(np.zeros(self.block.threads, bool)))
+                meeting.arrived |= here
+                meeting.waiting.append(((group, run.next(), end), here))
+                self.part(warp, value)
+        return None
+
+    def part(self, warp: int, members: int) -> None:
+        """Let the lanes at a bar.warp.sync go if all have come."""
+        meeting = self.meetings[(warp, members)]
+        named = np.array([members >> lane & 1 for lane in range(WARP)], bool)
+        here = (meeting.arrived | self.finished).reshape(-1, WARP)[warp]
+        if not here[named].all():
+            return
+        del self.meetings[(warp, members)]
+        self.progress += 1
+        self.met(meeting.arrived)
+        for (own, run, _), mask in meeting.waiting:
+            self.go(own, run, mask)
+
+    def met(self, mask: Array) -> None:
+        """Lanes have met at bar.warp.sync; for those who watch."""
+
+    def arrive_in_cluster(self, group: int, run: "Run", end: Instruction, mask: Array) -> None:
+        """barrier.cluster.arrive and .wait. A cluster is one block, so this is one more barrier of all its threads."""
+        barrier = self.barriers.get(CLUSTER)
+        if "wait" in end.modifiers:
+            if barrier is None or not (barrier.arrived & mask).any():
+                return self.go(group, run.next(), mask)  # the phase they arrived in is over
+            if (early := mask & ~barrier.arrived).any():
+                self.go(group, run.next(), early)
+            barrier.waiting.append(((group, run.next(), end), mask & barrier.arrived))
+            return None
+        barrier = self.barriers.setdefault(CLUSTER, Barrier(np.zeros(self.block.threads, bool)))
+        if (again := barrier.arrived & mask).any():
+            raise EmulatorError(
+                self.located("a thread arrives at the cluster's barrier twice", end, int(np.flatnonzero(again)[0]))
+            )
+        barrier.arrived |= mask
+        self.go(group, run.next(), mask)
+        self.release(group, CLUSTER)
+        return None
+
+    def vote(
+        self, barrier: Barrier, translator: Translator, end: Instruction, vote: Any, target: Any, mask: Array
+    ) -> None:
+        if barrier.votes is None:
+            barrier.votes = np.zeros(self.block.threads, bool)
+        np.copyto(barrier.votes, translator.predicate(vote)(), where=mask)
+        kind = next(kind for kind in end.modifiers if kind in ("popc", "and", "or"))
+
+        def finish() -> None:
+            votes = barrier.votes[barrier.arrived]  # type: ignore[index]
+            value = {"popc": votes.sum, "and": votes.all, "or": votes.any}[kind]()
+            out = translator.registers[target.name]
+            np.copyto(out, np.asarray(value).astype(out.dtype), where=mask)
+
+        barrier.finish.append(finish)
+
+    def uniform(self, translator: Translator, operand: Any, mask: Array, end: Instruction) -> int:
+        if isinstance(operand, Imm):
+            return operand.value
+        values = np.unique(np.broadcast_to(translator.read(operand, np.uint32), mask.shape)[mask])
+        if len(values) != 1:
+            raise Unsupported(end, "the number of a barrier differs between threads that arrive together")
+        return int(values[0])
+
+    def release(self, group: int, number: int) -> None:
+        """Let the threads at a barrier go if all that it waits for have come."""
+        barrier = self.barriers[number]
+        warps = barrier.arrived.reshape(-1, WARP).any(axis=1)
+        if barrier.expected:
+            whole = (barrier.arrived | self.finished).reshape(-1, WARP)[warps].all(axis=1)
+            complete = int(whole.sum()) * WARP >= barrier.expected
+        else:
+            complete = bool((barrier.arrived | self.finished).all())
+        if not complete:
+            return
+        del self.barriers[number]
+        self.progress += 1
+        for finish in barrier.finish:
+            finish()
+        self.released(number, barrier)
+        for (own, run, _), mask in barrier.waiting:
+            self.go(own, run, mask)
+
+    def released(self, number: int, barrier: Barrier) -> None:
+        """All threads of a barrier have come; for those who watch."""
+
+    def check_stuck(self) -> None:
+        if self.meetings:
+            (warp, members), meeting = next(iter(self.meetings.items()))
+            named = np.array([members >> lane & 1 for lane in range(WARP)], bool)
+            missing = np.flatnonzero(named & ~(meeting.arrived | self.finished).reshape(-1, WARP)[warp])
+            (_, _, end), mask = meeting.waiting[0]
+            what = f"lanes of warp {warp} wait for lanes {spans(missing)}, which do not come"
+            raise Stuck(self.located(what, end, int(np.flatnonzero(mask)[0])))
+        number, barrier = next(iter(self.barriers.items()))
+        if not barrier.waiting:
+            return  # arrived without waiting, and nobody waits
+        missing = np.flatnonzero(~barrier.arrived & self.block.exists)
+        waits = [str(index) for index in self.barriers]
+        (_, _, end), mask = barrier.waiting[0]
+        what = f"barrier {number} is not reached by all threads: {int(barrier.arrived.sum())} have arrived"
+        if len(missing):
+            what += f", {'thread' if len(missing) == 1 else 'threads'} {spans(missing)} {'has' if len(missing) == 1 else 'have'} not"
+        if len(waits) > 1:
+            what += f" (threads wait at barriers {', '.join(waits)})"
+        raise Stuck(self.located(what, end, int(np.flatnonzero(mask)[0])))
+
+
+def spans(numbers: Array) -> str:
+    """Numbers as ranges: ``0-31, 40``."""
+    found: list[list[int]] = []
+    for number in numbers.tolist():
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found[:8]) + (", ..." if len(found) > 8 else "")

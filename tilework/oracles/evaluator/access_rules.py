@@ -1,0 +1,252 @@
+"""Rules that read and write memory: loads, stores, atomics, block pointers and tensor descriptors.
+
+Atomics are sequential: lanes that share an address are applied one after the other, in row-major order, and each sees
+the result of the one before it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir import tt
+from tilework.ir.enums import DescriptorReduceKind, PaddingOption, RMWOp
+from tilework.ir.types import PointerType, TensorDescType, element_type, is_float, shape_of
+from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt
+from tilework.oracles.evaluator.evaluation_errors import Fault
+from tilework.oracles.evaluator.floats import Array, narrow, storage, unsigned, wide
+from tilework.oracles.evaluator.global_memory import plain
+from tilework.oracles.evaluator.table import evaluates
+
+if TYPE_CHECKING:
+    from tilework.oracles.evaluator.machine import Machine
+
+Descriptor = BlockView | DescriptorAt
+
+
+def pointee(type: Attribute) -> Attribute:
+    """What a pointer, or a tensor of pointers, points to."""
+    element = element_type(type)
+    if not isinstance(element, PointerType):
+        raise Fault(f"needs a pointer, not {type}")
+    return element.pointee
+
+
+@evaluates(tt.LoadOp, elementwise=True)
+def eval_load(machine: "Machine", op: Operation, pointer: Any, mask: Array | None = None, *other: Array) -> Array:
+    if isinstance(pointer, BlockView):
+        address, inside = pointer.at(pointer.offsets, machine.integers(op, "boundaryCheck"))
+        pad_with_nan = machine.integer(op, "padding") == PaddingOption.NAN
+        return machine.memory.load(address, inside, pointer.element, padding(pointer.element, pad_with_nan))
+    return machine.memory.load(machine.spread(pointer), mask, pointee(op.operands[0].type), other[0] if other else None)
+
+
+@evaluates(tt.StoreOp)
+def eval_store(machine: "Machine", op: Operation, pointer: Any, value: Array, mask: Array | None = None) -> tuple[()]:
+    if isinstance(pointer, BlockView):
+        address, inside = pointer.at(pointer.offsets, machine.integers(op, "boundaryCheck"))
+        machine.memory.store(address, value, inside, pointer.element)
+    else:
+        machine.memory.store(machine.spread(pointer), value, mask, pointee(op.operands[0].type))
+    return ()
+
+
+def padding(element: Attribute, with_nan: bool) -> Array:
+    """What an element outside the array reads as."""
+    return np.asarray(np.nan if with_nan and is_float(element) else 0).astype(storage(element))
+
+
+@evaluates(tt.MakeTensorPtrOp)
+def eval_make_tensor_ptr(machine: "Machine", op: Operation, base: Array, *numbers: Array) -> BlockView:
+    type_ = op.results[0].type
+    assert isinstance(type_, PointerType) and isinstance(type_.pointee, TensorType), "a pointer to a block"
+    block = type_.pointee
+    rank = len(shape_of(block))
+    shape, strides, offsets = (tuple(int(n) for n in numbers[k * rank : (k + 1) * rank]) for k in range(3))
+    return BlockView(int(base), shape, strides, block.element_type, shape_of(block), offsets)
+
+
+@evaluates(tt.AdvanceOp)
+def eval_advance(machine: "Machine", op: Operation, pointer: BlockView, *steps: Array) -> BlockView:
+    return pointer.advanced(tuple(int(step) for step in steps))
+
+
+@evaluates(tt.MakeTensorDescOp)
+def eval_make_tensor_desc(machine: "Machine", op: Operation, base: Array, *numbers: Array) -> BlockView:
+    type_ = op.results[0].type
+    assert isinstance(type_, TensorDescType) and isinstance(type_.block, TensorType), "a descriptor of a block"
+    rank = len(shape_of(type_.block))
+    shape, strides = (tuple(int(n) for n in numbers[k * rank : (k + 1) * rank]) for k in range(2))
+    with_nan = machine.integer(op, "padding", PaddingOption.ZERO) == PaddingOption.NAN
+    return BlockView(int(base), shape, strides, type_.block.element_type, shape_of(type_.block), (), with_nan)
+
+
+def descriptor(machine: "Machine", value: Descriptor) -> BlockView:
+    """The descriptor itself: one that the kernel wrote to memory is read from there."""
+    if isinstance(value, BlockView):
+        return value
+    assert isinstance(value.type, TensorDescType), "a descriptor of a block"
+    if (found := machine.tensormaps.get(value.address)) is None:
+        raise Fault("uses a descriptor that no ttng.tensormap_create has written")
+    if not found.is_acquired:
+        raise Fault("uses a descriptor without a ttng.tensormap_fenceproxy_acquire after it was written")
+    return replace(found.view, element=element_type(value.type.block), block=shape_of(value.type.block))
+
+
+def block_at(view: BlockView, indices: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Addresses of a descriptor's block, every dimension checked."""
+    return view.at(tuple(int(index) for index in indices), tuple(range(len(view.block))))
+
+
+def rows_at(view: BlockView, rows: Array, column: Array) -> tuple[Array, Array]:
+    """Addresses of the chosen rows from `column` on, every dimension checked."""
+    width = view.block[-1]
+    indices = (rows.astype(np.int64)[:, None], int(column) + np.arange(width, dtype=np.int64)[None, :])
+    return view.of_indices(indices, (len(rows), width), (0, 1))
+
+
+@evaluates(tt.DescriptorLoadOp)
+def eval_descriptor_load(machine: "Machine", op: Operation, desc: Descriptor, *indices: Array) -> Array:
+    view = descriptor(machine, desc)
+    address, inside = block_at(view, indices)
+    values = machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
+    return values.reshape(shape_of(op.results[0].type))
+
+
+@evaluates(tt.DescriptorStoreOp)
+def eval_descriptor_store(
+    machine: "Machine", op: Operation, desc: Descriptor, value: Array, *indices: Array
+) -> tuple[()]:
+    view = descriptor(machine, desc)
+    address, inside = block_at(view, indices)
+    machine.memory.store(address, value.reshape(view.block), inside, view.element)
+    return ()
+
+
+@evaluates(tt.DescriptorGatherOp)
+def eval_descriptor_gather(machine: "Machine", op: Operation, desc: Descriptor, rows: Array, column: Array) -> Array:
+    view = descriptor(machine, desc)
+    address, inside = rows_at(view, rows, column)
+    return machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
+
+
+@evaluates(tt.DescriptorScatterOp)
+def eval_descriptor_scatter(
+    machine: "Machine", op: Operation, desc: Descriptor, rows: Array, column: Array, value: Array
+) -> tuple[()]:
+    view = descriptor(machine, desc)
+    address, inside = rows_at(view, rows, column)
+    machine.memory.store(address, value, inside, view.element)
+    return ()
+
+
+Combine = Callable[[Array, Array], Array]
+
+
+def add_float(old: Array, value: Array) -> Array:
+    return narrow(np.asarray(wide(old) + wide(value)), old.dtype)
+
+
+def on_unsigned(function: Combine) -> Combine:
+    """`function` on the unsigned reading of both operands."""
+    return lambda old, value: np.asarray(function(unsigned(old), unsigned(value))).view(old.dtype)
+
+
+RMW_RULES: dict[int, Combine] = {
+    RMWOp.AND: on_unsigned(np.bitwise_and),
+    RMWOp.OR: on_unsigned(np.bitwise_or),
+    RMWOp.XOR: on_unsigned(np.bitwise_xor),
+    RMWOp.ADD: np.add,
+    RMWOp.FADD: add_float,
+    RMWOp.MAX: np.maximum,
+    RMWOp.MIN: np.minimum,
+    RMWOp.UMAX: on_unsigned(np.maximum),
+    RMWOp.UMIN: on_unsigned(np.minimum),
+    RMWOp.EXCH: lambda old, value: value,
+}
+
+
+@evaluates(tt.AtomicRMWOp)
+def eval_atomic_rmw(machine: "Machine", op: Operation, pointer: Array, value: Array, *mask: Array) -> Array:
+    combine = RMW_RULES[machine.integer(op, "atomic_rmw_op")]
+    return update(machine, pointer, value, mask[0] if mask else None, pointee(op.operands[0].type), combine)
+
+
+@evaluates(tt.AtomicCASOp)
+def eval_atomic_cas(machine: "Machine", op: Operation, pointer: Array, expected: Array, value: Array) -> Array:
+    """Compared as bits, so that NaN equals itself and -0.0 differs from 0.0."""
+    shape = np.broadcast_shapes(np.shape(value), np.shape(expected))
+    pairs = np.empty(shape, dtype=[("expected", expected.dtype), ("value", value.dtype)])
+    pairs["expected"], pairs["value"] = expected, value
+
+    def exchange(old: Array, pair: Array) -> Array:
+        wanted = np.ascontiguousarray(pair["expected"])
+        return np.where(unsigned(old) == unsigned(wanted), pair["value"], old)
+
+    return update(machine, pointer, pairs, None, pointee(op.operands[0].type), exchange)
+
+
+def update(
+    machine: "Machine", pointer: Array, value: Array, mask: Array | None, type: Attribute, combine: Combine
+) -> Array:
+    """Replace memory by `combine(old, value)` in each active lane, in order; the old values, zero where masked off.
+
+    Lanes run in rounds: the first lane of every address together, then the second ones, ...
+    """
+    address = machine.spread(pointer)
+    active = np.ones(address.size, bool) if mask is None else np.broadcast_to(mask, address.shape).reshape(-1)
+    lanes = np.flatnonzero(active)
+    flat, values = address.reshape(-1), np.broadcast_to(value, address.shape).reshape(-1)
+    old = np.zeros(address.size, storage(type))
+    for turn in turns(plain(flat[lanes])):
+        chosen = lanes[turn]
+        before = machine.memory.load(flat[chosen], None, type)
+        old[chosen] = before
+        after = np.asarray(combine(before, values[chosen])).astype(before.dtype)
+        machine.memory.store(flat[chosen], after, None, type)
+    return old.reshape(address.shape)
+
+
+def turns(address: Array) -> list[Array]:
+    """Positions of the first occurrence of each address, of the second occurrences, and so on."""
+    order = np.argsort(address, kind="stable")
+    ordered = address[order]
+    is_first = np.ones(len(ordered), bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(is_first)
+    rank = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
+    return [np.sort(order[rank == turn]) for turn in range(int(rank.max(initial=-1)) + 1)]
+
+
+REDUCE_RULES: dict[int, tuple[int, int]] = {  # for signed and for unsigned elements
+    DescriptorReduceKind.ADD: (RMWOp.ADD, RMWOp.ADD),
+    DescriptorReduceKind.MIN: (RMWOp.MIN, RMWOp.UMIN),
+    DescriptorReduceKind.MAX: (RMWOp.MAX, RMWOp.UMAX),
+    DescriptorReduceKind.AND: (RMWOp.AND, RMWOp.AND),
+    DescriptorReduceKind.OR: (RMWOp.OR, RMWOp.OR),
+    DescriptorReduceKind.XOR: (RMWOp.XOR, RMWOp.XOR),
+}
+
+
+@evaluates(tt.DescriptorReduceOp)
+def eval_descriptor_reduce(
+    machine: "Machine", op: Operation, desc: Descriptor, value: Array, *indices: Array
+) -> tuple[()]:
+    view = descriptor(machine, desc)
+    combine = combine_of(machine.integer(op, "kind"), view.element)
+    address, inside = block_at(view, indices)
+    update(machine, address, value.reshape(view.block), inside, view.element, combine)
+    return ()
+
+
+def combine_of(kind: int, element: Attribute) -> Combine:
+    """How a reduction of `kind` combines elements in memory."""
+    if kind not in REDUCE_RULES:
+        raise Fault(f"reduces with {DescriptorReduceKind(kind).keyword}, which the evaluator does not know")
+    is_unsigned = isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
+    if is_float(element) and kind == DescriptorReduceKind.ADD:
+        return add_float
+    return RMW_RULES[REDUCE_RULES[kind][is_unsigned]]

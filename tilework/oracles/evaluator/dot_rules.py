@@ -1,0 +1,101 @@
+"""Rules of `tt.dot` and `tt.dot_scaled`.
+
+Floats accumulate in f32 (f64 in f64) and are rounded once to the result; int8 accumulates in int32, wrapping. tf32
+operands are used exactly unless the caller of `evaluate` asks for truncation.
+
+A scaled dot multiplies each group of 32 elements along K by a power of two first, in f16 or bf16, as hardware without
+scaled instructions does.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.ir import Operation
+
+from tilework.ir import tt
+from tilework.ir.enums import InputPrecision, ScaleDotElemType
+from tilework.oracles.evaluator.evaluation_errors import Fault
+from tilework.oracles.evaluator.floats import BF16, F16, F32, F64, Array, narrow
+from tilework.oracles.evaluator.table import evaluates
+
+if TYPE_CHECKING:
+    from tilework.oracles.evaluator.machine import Machine
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=np.float32)
+FORMATS: dict[int, Any] = {
+    ScaleDotElemType.E4M3: ml_dtypes.float8_e4m3fn,
+    ScaleDotElemType.E5M2: ml_dtypes.float8_e5m2,
+    ScaleDotElemType.BF16: ml_dtypes.bfloat16,
+    ScaleDotElemType.FP16: np.float16,
+}
+
+
+@evaluates(tt.DotOp)
+def eval_dot(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> Array:
+    return product(machine, op, a, b, c)
+
+
+def product(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> Array:
+    """``a @ b + c``."""
+    if a.dtype.kind == "i":  # f64 is exact here: K * 2**14 stays below 2**53
+        product = np.matmul(a.astype(F64), b.astype(F64)).astype(np.int64)
+        return (product + c).astype(c.dtype)
+    accumulator = F64 if c.dtype == F64 else F32
+    a, b = a.astype(accumulator), b.astype(accumulator)
+    if machine.truncate_tf32 and machine.integer(op, "inputPrecision", InputPrecision.IEEE) == InputPrecision.TF32:
+        a, b = truncated(a), truncated(b)
+    return narrow(np.matmul(a, b) + c.astype(accumulator), c.dtype)
+
+
+def truncated(value: Array) -> Array:
+    """f32 without the 13 mantissa bits that tf32 lacks."""
+    return (value.view(np.uint32) & np.uint32(0xFFFFE000)).view(F32)
+
+
+@evaluates(tt.DotScaledOp)
+def eval_dot_scaled(machine: "Machine", op: Operation, *operands: Array) -> Array:
+    sizes = iter(machine.integers(op, "operandSegmentSizes"))
+    values = iter(operands)
+    a, b, c, a_scale, b_scale = (next(values) if next(sizes) else None for _ in range(5))
+    assert a is not None and b is not None and c is not None
+    a_format, b_format = machine.integer(op, "a_elem_type"), machine.integer(op, "b_elem_type")
+    compute = F16 if ScaleDotElemType.FP16 in (a_format, b_format) else BF16
+    fast = bool(machine.integer(op, "fastMath"))
+    lhs = scaled(unpacked(a, a_format, -1 if machine.integer(op, "lhs_k_pack", -1) else -2), a_scale, compute, fast)
+    rhs = unpacked(b, b_format, -2 if machine.integer(op, "rhs_k_pack", -1) else -1)
+    rhs = scaled(rhs.swapaxes(-1, -2), b_scale, compute, fast).swapaxes(-1, -2)
+    return narrow(np.matmul(lhs.astype(F32), rhs.astype(F32)) + c.astype(F32), c.dtype)
+
+
+def unpacked(value: Array, format: int, axis: int) -> Array:
+    """The elements as f32; e2m1 bytes hold two along `axis`, the low nibble first."""
+    if format == ScaleDotElemType.E2M1:
+        bits = np.ascontiguousarray(value).view(np.uint8)
+        pairs = np.stack((E2M1[bits & 15], E2M1[bits >> 4]), axis=-1)
+        pairs = np.moveaxis(pairs, -1, value.ndim if axis == -1 else value.ndim - 1)
+        shape = list(value.shape)
+        shape[axis] *= 2
+        return pairs.reshape(shape)
+    if format not in FORMATS:
+        raise Fault(f"has operands of format {ScaleDotElemType(format).keyword}, which the evaluator does not read")
+    dtype = np.dtype(FORMATS[format])
+    return (value if value.dtype == dtype else np.ascontiguousarray(value).view(dtype)).astype(F32)
+
+
+def scaled(value: Array, scale: Array | None, compute: np.dtype[Any], fast: bool) -> Array:
+    """Rows of `value` times their scales, one for each group of neighbours along the last axis."""
+    value = narrow(value, compute)
+    if scale is None:
+        return value
+    group = value.shape[-1] // scale.shape[-1]
+    if scale.dtype.kind == "i":
+        bits = np.ascontiguousarray(scale).view(np.uint8)
+        factor, is_nan = np.ldexp(np.float32(1), bits.astype(np.int32) - 127), bits == 255
+    else:
+        factor, is_nan = scale.astype(F32), np.zeros(scale.shape, bool)
+    factor = np.repeat(narrow(np.asarray(factor), compute), group, axis=-1).astype(F32)
+    product = narrow(value.astype(F32) * factor, compute)
+    if fast:
+        return product
+    return np.where(np.repeat(is_nan, group, axis=-1), np.asarray(np.nan, dtype=compute), product)

@@ -1,0 +1,293 @@
+"""The machine: one program of the grid at a time, one op at a time, one array per SSA value.
+
+`evaluate` is the whole interface. The pointers of a kernel are real, so its results are in the arrays it was given:
+
+    x, out = np.arange(1024, dtype=np.float32), np.empty(1024, np.float32)
+    evaluate(module, "double", [x, out, 1024], grid=(4,))
+
+A function that returns values (helpers and tests have them) gives them back:
+
+    evaluate(module, "square", [3.0])    # [array(9., dtype=float32)]
+
+A block is turned into a list of (op, rule, operands, results) the first time it runs; loops and the other programs of
+the grid only walk that list. Programs run in order, x fastest, and see each other's stores.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilework.ir import tt, ttc, ttg
+from tilework.ir.module_facts import integer, num_ctas
+from tilework.oracles.evaluator import access_rules as access  # noqa: F401 (rules)
+from tilework.oracles.evaluator import arith_rules as arith  # noqa: F401 (rules)
+from tilework.oracles.evaluator import combine_rules as combine  # noqa: F401 (rules)
+from tilework.oracles.evaluator import control_rules as control  # noqa: F401 (rules)
+from tilework.oracles.evaluator import dot_rules as dot  # noqa: F401 (rules)
+from tilework.oracles.evaluator import extern_rules as libdevice  # noqa: F401 (rules)
+from tilework.oracles.evaluator import local_memory, math_ops, tiles  # noqa: F401 (rules)
+from tilework.oracles.evaluator import shape_rules as shape  # noqa: F401 (rules)
+from tilework.oracles.evaluator.arguments import bind
+from tilework.oracles.evaluator.background import CARRIERS, guarded, has_background_dots
+from tilework.oracles.evaluator.compound_values import Dot, Tensormap
+from tilework.oracles.evaluator.evaluation_errors import EvaluationError, Fault, fault_at
+from tilework.oracles.evaluator.global_memory import Memory
+from tilework.oracles.evaluator.races import ACCESSES, RaceMemory
+from tilework.oracles.evaluator.scratch import uses_scratch, with_scratch
+from tilework.oracles.evaluator.shared_memory import Copy, Reader, SharedMemory
+from tilework.oracles.evaluator.table import RULES, Rule
+from tilework.oracles.evaluator.tma_rules import Key, Mbarrier, end_program
+
+MAX_STEPS = 5_000_000
+TERMINATORS = frozenset(
+    {
+        scf.YieldOp,
+        scf.ConditionOp,
+        cf.BranchOp,
+        cf.ConditionalBranchOp,
+        tt.ReturnOp,
+        tt.ReduceReturnOp,
+        tt.ScanReturnOp,
+        tt.MapElementwiseReturnOp,
+        ttc.EndOp,
+        ttc.YieldOp,
+        ttg.MaskReturnOp,
+        ttg.WarpYieldOp,
+    }
+)
+Program = tuple[int, int, int]
+Step = tuple[Operation, Rule, tuple[SSAValue, ...], tuple[SSAValue, ...]]
+
+
+def evaluate(
+    module: ModuleOp | tt.FuncOp,
+    name: str | None = None,
+    args: Sequence[Any] = (),
+    grid: Sequence[int] = (1,),
+    *,
+    program_ids: Iterable[Sequence[int]] | None = None,
+    memory: Sequence[np.ndarray[Any, Any]] = (),
+    max_steps: int = MAX_STEPS,
+    on_print: Callable[[str], None] | None = None,
+    truncate_tf32: bool = False,
+    foreign: bool = False,
+    barriers: bool = False,
+    fences: bool = False,
+    races: RaceMemory | None = None,
+) -> list[Any]:
+    """Run the function `name` of `module` for every program of `grid`; what the last program returned.
+
+    `args` are arrays for pointers (or addresses, or None), numbers, arrays for tensors, and (array, shape, strides)
+    for tensor descriptors, whose shape and stride parameters are then filled in. `program_ids` runs only these
+    programs. `memory` lists further arrays that pointers may point into. `max_steps` bounds the ops of one program.
+    `on_print` receives each line of `tt.print` instead of standard output. `truncate_tf32` cuts the operands of tf32
+    dots to 10 bits, as the hardware does; without it they are exact. `foreign` lets pointers that came from integers reach
+    any mapped memory of this process. `barriers` and `fences` say that the code has all it needs of them, and make a
+    missing one an error; see `oracles/evaluator/shared_memory.py`. `races` is memory that finds races between programs (`races.py`).
+    """
+    functions = collect_functions(module)
+    function = find_function(functions, name)
+    space = races if races is not None else Memory(foreign)
+    for position, array in enumerate(memory):
+        space.register(f"memory[{position}]", array)
+    extent = (*grid, 1, 1)[:3]
+    machine = Machine(functions, space, extent, max_steps, on_print or print, truncate_tf32)
+    machine.has_background_dots = has_background_dots(module)
+    shared, blocks = integer(module.attributes, "ttg.shared"), num_ctas(module)
+    returned: list[Any] = []
+    with np.errstate(all="ignore"):
+        try:
+            values = bind(function, args, space)
+        except Fault as fault:
+            raise fault_at(fault, function, (0, 0, 0)) from None
+        for program in programs(extent, program_ids):
+            machine.program, machine.steps = program, 0
+            if races is not None:
+                races.begin(program[0] + extent[0] * (program[1] + extent[1] * program[2]))
+            machine.values.clear()
+            machine.begin(SharedMemory(shared, blocks, barriers, fences))
+            returned = machine.call(function, values)
+            try:
+                end_program(machine, returned)
+            except Fault as fault:
+                raise fault_at(fault, function, program) from None
+    return returned
+
+
+def programs(grid: tuple[int, ...], chosen: Iterable[Sequence[int]] | None) -> Iterable[Program]:
+    """The programs to run, x fastest."""
+    if chosen is not None:
+        return [(x, y, z) for x, y, z in ((*program, 0, 0)[:3] for program in chosen)]
+    return ((x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0]))
+
+
+def collect_functions(root: Operation) -> dict[str, tt.FuncOp]:
+    """Functions of a module by name; a function stands for the module around it."""
+    if isinstance(root, tt.FuncOp) and root.parent_op() is not None:
+        parent = root.parent_op()
+        assert parent is not None
+        return {symbol(root): root} | collect_functions(parent)
+    found = [root] if isinstance(root, tt.FuncOp) else [op for op in root.walk() if isinstance(op, tt.FuncOp)]
+    return {symbol(function): function for function in found}
+
+
+def find_function(functions: dict[str, tt.FuncOp], name: str | None) -> tt.FuncOp:
+    """The function called `name`; without a name, the first one."""
+    if name is None and functions:
+        return next(iter(functions.values()))
+    if name not in functions:
+        known = ", ".join(functions) or "none"
+        raise EvaluationError(f"has no function '{name}'; its functions: {known}", "module", "<module>", (0, 0, 0))
+    return functions[name]
+
+
+def symbol(function: tt.FuncOp) -> str:
+    return function.properties["sym_name"].data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class Machine:
+    """The state of the running program, and the walk over its ops."""
+
+    def __init__(
+        self,
+        functions: dict[str, tt.FuncOp],
+        memory: Memory,
+        grid: tuple[int, ...],
+        max_steps: int,
+        on_print: Callable[[str], None],
+        truncate_tf32: bool,
+    ) -> None:
+        self.functions = functions
+        self.memory = memory
+        self.grid = grid
+        self.max_steps = max_steps
+        self.on_print = on_print
+        self.truncate_tf32 = truncate_tf32
+        self.program: Program = (0, 0, 0)
+        self.steps = 0
+        self.values: dict[SSAValue, Any] = {}
+        self.plans: dict[Block, list[Step]] = {}
+        self.vectorises: dict[Region, bool] = {}
+        self.lanes: tuple[int, ...] = ()  # the indices at which a nest runs at once
+        self.folds: dict[Operation, list[list[Any]]] = {}  # what the reductions of the running nest have seen
+        self.has_background_dots = False
+        self.begin(SharedMemory())
+
+    def begin(self, shared: SharedMemory) -> None:
+        """A new program: its shared memory, and nothing under way."""
+        self.shared = shared
+        self.open_copies: list[Copy] = []  # started, in no group yet
+        self.groups: list[list[Copy]] = []
+        self.dots: list[tuple[Dot, Reader]] = []
+        self.tma_stores: list[Reader] = []
+        self.mbarriers: dict[Key, Mbarrier] = {}
+        self.tensormaps: dict[int, Tensormap] = {}
+        self.calls: tuple[Operation, ...] = ()  # that are being executed, from the outside in
+        self.scratch: dict[tuple[Operation, ...], int] = {}  # by calls and allocation
+        self.scratch_memory: list[np.ndarray[Any, Any]] = []
+
+    def call(self, function: tt.FuncOp, args: Sequence[Any]) -> list[Any]:
+        """The values `function` returns. Its SSA values replace those of an outer call while it runs."""
+        outer, self.values = self.values, {}
+        block, args = function.regions[0].blocks[0], list(args)
+        while True:
+            terminator, values = self.run_block(block, args)
+            if type(terminator) is tt.ReturnOp:
+                self.values = outer
+                return list(values)
+            block, args = self.next_block(terminator, values)
+
+    def next_block(self, terminator: Operation, values: Sequence[Any]) -> tuple[Block, list[Any]]:
+        """Where a branch goes, and with which block arguments."""
+        if type(terminator) is cf.BranchOp:
+            return terminator.successors[0], list(values)
+        if type(terminator) is not cf.ConditionalBranchOp:
+            raise fault_at(Fault("cannot end a block of a function"), terminator, self.program)
+        _, taken, _ = segments(terminator)
+        condition, rest = values[0], values[1:]
+        if condition:
+            return terminator.successors[0], list(rest[:taken])
+        return terminator.successors[1], list(rest[taken:])
+
+    def run_region(self, region: Region, args: Sequence[Any]) -> tuple[Operation, list[Any]]:
+        """Execute the only block of `region`; its terminator and that op's operands."""
+        return self.run_block(region.blocks[0], args)
+
+    def run_block(self, block: Block, args: Sequence[Any]) -> tuple[Operation, list[Any]]:
+        """Execute one block; its terminator and that op's operands."""
+        values = self.values
+        for argument, value in zip(block.args, args, strict=True):
+            values[argument] = value
+        if (plan := self.plans.get(block)) is None:
+            plan = self.plans[block] = self.prepare(block)
+        self.steps += len(plan)
+        op = plan[-1][0]
+        try:
+            if self.steps > self.max_steps:
+                raise Fault(f"did not end within {self.max_steps} steps: the program may not terminate")
+            for op, rule, operands, results in plan[:-1]:
+                answer = rule(self, op, *[values[operand] for operand in operands])
+                if len(results) == 1:
+                    values[results[0]] = answer
+                elif results:
+                    values.update(zip(results, answer, strict=True))
+        except Fault as fault:
+            raise fault_at(fault, op, self.program) from None
+        op, _, operands, _ = plan[-1]
+        return op, [values[operand] for operand in operands]
+
+    def prepare(self, block: Block) -> list[Step]:
+        """The ops of `block` with their rules."""
+        plan: list[Step] = []
+        for op in block.ops:
+            rule = RULES.get(type(op))
+            if rule is None and type(op) not in TERMINATORS:
+                raise fault_at(Fault("has no rule in the evaluator"), op, self.program)
+            plan.append((op, self.checked(op, rule or unreachable), tuple(op.operands), tuple(op.results)))
+        if not plan or type(plan[-1][0]) not in TERMINATORS:
+            where = plan[-1][0] if plan else block.parent_op()
+            assert where is not None, "a block outside any op cannot run"
+            raise fault_at(Fault("ends a block without a terminator"), where, self.program)
+        return plan
+
+    def checked(self, op: Operation, rule: Rule) -> Rule:
+        """`rule` with what asynchronous ops and shared memory ask of every op."""
+        if self.has_background_dots and type(op) not in CARRIERS:
+            rule = guarded(rule)
+        if isinstance(self.memory, RaceMemory) and type(op) in ACCESSES:
+            rule = self.memory.watched(rule)
+        return with_scratch(rule) if uses_scratch(op) else rule
+
+    def spread(self, pointer: Any) -> np.ndarray[Any, Any]:
+        """A pointer for each index: in a nest, one that is the same for all is used by all."""
+        return np.broadcast_to(pointer, self.lanes) if self.lanes and np.ndim(pointer) == 0 else np.asarray(pointer)
+
+    @staticmethod
+    def integer(op: Operation, key: str, default: int = 0) -> int:
+        """An integer property of `op`; enums and booleans are integers too."""
+        attribute = op.properties.get(key)
+        return attribute.value.data if isinstance(attribute, IntegerAttr) else default
+
+    @staticmethod
+    def integers(op: Operation, key: str) -> tuple[int, ...]:
+        """An array property of `op` as a tuple; empty when it is absent."""
+        match op.properties.get(key):
+            case DenseArrayBase() as dense:
+                return tuple(int(value) for value in dense.get_values())  # pyright: ignore[reportAttributeAccessIssue]
+            case ArrayAttr(data=parts):
+                return tuple(part.value.data for part in parts if isinstance(part, IntegerAttr))
+            case _:
+                return ()
+
+
+def segments(op: Operation) -> tuple[int, ...]:
+    """The sizes of the operand groups of `op`."""
+    return Machine.integers(op, "operandSegmentSizes")
+
+
+def unreachable(machine: Machine, op: Operation, *operands: Any) -> None:
+    raise AssertionError(f"{op.name} ends its block and is not executed")

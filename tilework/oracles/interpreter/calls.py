@@ -1,0 +1,316 @@
+"""What `__tw__` offers to rewritten kernels: the places where the tile language differs from Python.
+
+Compile-time values are plain Python values. They stay so in expressions, arguments and `x: tl.constexpr = ...`; a plain
+assignment and a return make tensors of the numbers, which is what decides in which type a later operation is done.
+"""
+
+import builtins
+import functools
+import inspect
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tilework.language import core as tl
+from tilework.language.extra.cuda import libdevice
+from tilework.language.function import JITCallable, unwrap_nested
+from tilework.oracles.interpreter.failures import at_run_time
+from tilework.oracles.interpreter.promotion import common_integer, number_type
+from tilework.oracles.interpreter.reductions import AmbiguousTruth
+from tilework.oracles.interpreter.semantic import Semantic
+from tilework.oracles.interpreter.tensors import NUMBERS, as_array, plain
+
+COMPILE_TIME_MODULES = ("math", "copy")
+
+
+class Helpers:
+    """The object that rewritten functions know as `__tw__`; it belongs to one launch."""
+
+    def __init__(self, semantic: Semantic, generator: Any) -> None:
+        self.semantic = semantic
+        self.generator = generator
+        self.special: dict[Any, Callable[..., Any]] = {
+            **{range: tl.range, len: self.length, int: self.to_int, float: self.to_float, list: self.to_list},
+            **{isinstance: self.is_instance, hasattr: self.has_attribute, getattr: self.get_attribute},
+            **{min: self.smallest, max: self.largest, print: self.print},
+        }
+
+    def python_names(self) -> dict[str, Callable[..., Any]]:
+        """What Python's own names mean in a kernel whose text is not known, and which can therefore not be rewritten."""
+        kept = {value.__name__: meaning for value, meaning in self.special.items() if value not in (int, float)}
+        return {**kept, "range": lambda *bounds: self.iterate(tl.range(*bounds))}
+
+    # -- statements --------------------------------------------------------------------------------------------
+
+    def assign(self, value: Any) -> Any:
+        """A plain assignment: numbers become tensors, also inside tuples."""
+        inner = plain(value)
+        if isinstance(inner, NUMBERS):
+            return self.semantic.to_tensor(inner)
+        if isinstance(value, tl.tuple):
+            return self.with_fields([self.assign(item) for item in value.values], value.fields)
+        if isinstance(inner, str):
+            raise TypeError(
+                f"cannot convert {inner} of type {type(inner)} to tensor"
+                "\nhelp: keep it at compile time: annotate the variable, `x: tl.constexpr = ...`"
+            )
+        return inner
+
+    def returned(self, value: Any) -> Any:
+        """What a function returns is a run-time value."""
+        return self.assign(value)
+
+    def constant(self, value: Any) -> Any:
+        """``x: tl.constexpr = value``."""
+        return plain(value)
+
+    def truth(self, value: Any) -> bool:
+        """The condition of an `if` or a `while`."""
+        value = value.condition if isinstance(value, tl.condition) else value
+        value = plain(value)
+        if not isinstance(value, tl.tensor):
+            return bool(value)
+        if value.handle.size != 1:
+            raise AmbiguousTruth(
+                f"the truth value of a block is ambiguous: this condition is {value.dtype}{list(value.handle.shape)}"
+            )
+        if value.type.is_block():
+            warnings.warn(
+                "If conditional called with multidimensional Tensor instead of scalar; please use "
+                "`if (condition.item())` instead",
+                UserWarning,
+                stacklevel=2,
+            )
+        return bool(self.semantic.cast(self.semantic.unsplat(value), tl.int1).handle)
+
+    def iterate(self, loop: Any) -> Iterator[Any]:
+        """The values of a loop variable: tensors for `range`, numbers for `static_range`."""
+        loop = plain(loop)
+        if isinstance(loop, tl.static_range):
+            return iter(range(*map(plain, (loop.start, loop.end, loop.step))))
+        if isinstance(loop, tl.range):
+            return self.runtime_range(loop.start, loop.end, loop.step)
+        return iter(loop)
+
+    def runtime_range(self, *bounds: Any) -> Iterator[tl.tensor]:
+        """``range``: the type of the index is the common integer type of its bounds."""
+        types, numbers = [], []
+        for bound in bounds:
+            value = plain(bound)
+            element = value.type if isinstance(value, tl.tensor) else number_type(value)
+            if not element.is_int():
+                raise TypeError(f"the bounds and the step of range must be integer scalars, got {element}")
+            types.append(element)
+        index = functools.reduce(common_integer, types)
+        for bound in bounds:
+            value = plain(bound)
+            is_step = len(numbers) == 2 and not isinstance(value, tl.tensor)
+            numbers.append(int(value) if is_step else int(self.semantic.cast(value, index).handle))
+        if isinstance(plain(bounds[2]), tl.tensor) and numbers[2] <= 0:
+            raise at_run_time(ValueError(f"the step of a loop must be positive, got {numbers[2]}"))
+        for number in range(*numbers):
+            yield self.semantic.scalar_constant(number, index)
+
+    def check(self, condition: Any, message: Any = "") -> None:
+        """``assert``: a device-side assert."""
+        self.semantic.device_assert(self.semantic.to_tensor(condition), plain(message), None)
+
+    def outer(self, name: str) -> Any:
+        """The global of that name, before a local hides it."""
+        scope = sys._getframe(1).f_globals
+        return scope[name] if name in scope else getattr(builtins, name)
+
+    # -- expressions -------------------------------------------------------------------------------------------
+
+    def bool_op(self, is_and: bool, *operands: Callable[[], Any]) -> Any:
+        """``and`` and ``or``: compile-time operands short-circuit, run-time ones are all evaluated and combined."""
+        runtime: list[tl.tensor] = []
+        last: Any = is_and
+        for operand in operands:
+            value = plain(operand())
+            if isinstance(value, tl.tensor):
+                runtime.append(value)
+                continue
+            last = value
+            if bool(value) != is_and:
+                return value
+        if not runtime:
+            return last
+        combine = self.semantic.logical_and if is_and else self.semantic.logical_or
+        if len(runtime) > 1 and any(value.type.is_block() for value in runtime):
+            warnings.warn(
+                "logical operators `and` and `or` are deprecated for non-scalar tensors; please use `&` or `|` instead",
+                UserWarning,
+                stacklevel=2,
+            )
+        return functools.reduce(lambda right, left: combine(left, right), reversed(runtime))
+
+    def not_(self, value: Any) -> Any:
+        value = plain(value)
+        return self.semantic.not_(value) if isinstance(value, tl.tensor) else not value
+
+    def choose(self, condition: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """``a if c else b``: a run-time condition gives a run-time value."""
+        is_runtime = isinstance(plain(condition), tl.tensor)
+        value = then() if self.truth(condition) else other()
+        return self.semantic.to_tensor(value, check_type=False) if is_runtime and value is not None else value
+
+    def same(self, left: Any, right: Any) -> bool:
+        return plain(left) is plain(right)
+
+    def tuple_of(self, items: list[Any]) -> tl.tuple:
+        return tl.tuple(items)
+
+    def slice_of(self, *bounds: Any) -> slice:
+        return slice(*map(plain, bounds))
+
+    def shown(self, value: Any) -> Any:
+        """A value in an f-string."""
+        value = plain(value)
+        return as_array(value) if isinstance(value, tl.tensor) else value
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """``x.name``, also of the value inside a constexpr."""
+        if isinstance(owner, tl.constexpr) and name not in ("value", "type"):
+            owner = owner.value
+        if name == "value" and not isinstance(owner, tl.base_value) and not hasattr(owner, "value"):
+            return owner  # of a constexpr, which is a plain value here
+        return plain(getattr(owner, name))
+
+    def item(self, owner: Any, index: Any) -> Any:
+        """``x[index]``."""
+        owner, index = plain(owner), plain(index)
+        if isinstance(owner, tl.tensor) or getattr(owner, "__triton_aggregate__", False):
+            return plain(owner[index])
+        if isinstance(index, tl.tensor):
+            raise TypeError("a tuple can only be indexed by a compile-time integer\nhelp: iterate with tl.static_range")
+        return plain(owner[tuple(map(plain, index)) if isinstance(index, tuple) else index])
+
+    def with_fields(self, values: list[Any], fields: Any) -> tl.tuple:
+        """A tuple with the field names of a named one."""
+        types = [value.type if isinstance(value, tl.base_value) else tl.constexpr_type(value) for value in values]
+        return tl.tuple(values, tl.tuple_type(types, fields))
+
+    # -- calls -------------------------------------------------------------------------------------------------
+
+    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """A call of something that is not plainly a builtin or a jit function."""
+        function = plain(function)
+        if (name := getattr(function, "_libdevice_name", None)) is not None:
+            function = getattr(libdevice, name)
+        if is_hashable(function) and (special := self.special.get(function)) is not None:
+            return special(*args, **kwargs)
+        if function is tl.constexpr:
+            return plain(args[0])
+        is_class = isinstance(function, type)
+        if is_class and issubclass(function, tuple) and hasattr(function, "_fields"):
+            made: Any = function(*args, **kwargs)
+            return self.with_fields(list(made), made._fields)
+        if is_class and getattr(function, "__triton_aggregate__", False):
+            hidden = {"_semantic": self.semantic, "_generator": self.generator}
+            return function(*args, **kwargs, **hidden)
+        if is_function_of_the_language(function) or tl.is_builtin(getattr(function, "__func__", function)):
+            return plain(function(*args, **kwargs))
+        if getattr(function, "__module__", None) in COMPILE_TIME_MODULES or belongs_to_constant(function):
+            result = function(*(unwrap_nested(arg, plain) for arg in args), **{k: plain(v) for k, v in kwargs.items()})
+            return tl.tuple(result) if type(result) is tuple else result
+        return plain(function(*args, **kwargs, **self.hidden_arguments(function)))
+
+    def hidden_arguments(self, function: Any) -> dict[str, Any]:
+        """`_semantic` and `_generator`, if a Python function asks for them."""
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        if code is None:
+            return {}
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        hidden = {"_semantic": self.semantic, "_generator": self.generator}
+        return {name: value for name, value in hidden.items() if name in names}
+
+    # -- Python's builtins -------------------------------------------------------------------------------------
+
+    def length(self, value: Any) -> int:
+        if isinstance(value, tl.tensor):
+            raise TypeError("a tensor has no len()\nhelp: use x.shape[0], or x.numel")
+        return len(plain(value))
+
+    def to_int(self, *args: Any) -> int:
+        refuse_tensors("int", args)
+        return int(*map(plain, args))
+
+    def to_float(self, *args: Any) -> float:
+        refuse_tensors("float", args)
+        return float(*map(plain, args))
+
+    def to_list(self, *args: Any) -> list[Any]:
+        return list(*map(plain, args))
+
+    def is_instance(self, value: Any, classes: Any) -> bool:
+        classes = tuple(map(plain, classes)) if isinstance(classes, (tuple, tl.tuple)) else plain(classes)
+        if classes is tl.constexpr and not isinstance(value, tl.base_value):
+            return True
+        return isinstance(plain(value), classes)
+
+    def has_attribute(self, owner: Any, name: Any) -> bool:
+        return hasattr(plain(owner), plain(name))
+
+    def get_attribute(self, owner: Any, name: Any, *default: Any) -> Any:
+        if default and not hasattr(plain(owner), plain(name)):
+            return default[0]
+        return self.attribute(owner, plain(name))
+
+    def smallest(self, *values: Any, **kwargs: Any) -> Any:
+        return self.extremum("min", min, self.semantic.minimum, values, kwargs)
+
+    def largest(self, *values: Any, **kwargs: Any) -> Any:
+        return self.extremum("max", max, self.semantic.maximum, values, kwargs)
+
+    def extremum(self, name: str, python: Any, combine: Any, values: Any, kwargs: dict[str, Any]) -> Any:
+        """Python's min and max on numbers, `tl.minimum` and `tl.maximum` on tensors."""
+        values = list(values[0]) if len(values) == 1 and isinstance(values[0], tl.tuple) else list(values)
+        propagate = plain(kwargs.pop("propagate_nan", tl.PropagateNan.NONE))
+        if kwargs:
+            raise TypeError(f"{name}() takes no keyword {next(iter(kwargs))!r} in a kernel")
+        if not any(isinstance(value, tl.tensor) for value in values):
+            numbers = list(map(plain, values))
+            for number in numbers:
+                if isinstance(number, float) and (math.isnan(number) or (number == 0 and math.copysign(1, number) < 0)):
+                    raise ValueError(f"{name}() of nan or -0.0 is ambiguous at compile time")
+            return python(numbers)
+        if len(values) < 2:
+            raise TypeError(f"{name}() needs at least two values\nhelp: tl.{name}(x, axis) reduces a block")
+        tensors = [self.semantic.to_tensor(value) for value in values]
+        return functools.reduce(lambda left, right: combine(left, right, propagate), tensors)
+
+    def print(self, *values: Any, **kwargs: Any) -> None:
+        """Python's print, which shows the data of tensors."""
+        kwargs.pop("hex", None)
+        print(*map(self.shown, values), **{key: plain(value) for key, value in kwargs.items()})
+
+
+def is_function_of_the_language(value: Any) -> bool:
+    return isinstance(value, JITCallable)
+
+
+def is_hashable(value: Any) -> bool:
+    return getattr(type(value), "__hash__", None) is not None
+
+
+def belongs_to_constant(function: Any) -> bool:
+    """A method of a Python value or of a dtype: ``"abc".upper``, ``x.dtype.is_fp16``."""
+    owner = getattr(function, "__self__", None)
+    return owner is not None and not inspect.ismodule(owner) and not isinstance(owner, (tl.base_value, type))
+
+
+def refuse_tensors(name: str, args: Any) -> None:
+    if any(isinstance(arg, tl.tensor) for arg in args):
+        raise TypeError(f"{name}() needs a compile-time value\nhelp: use x.to(tl.int32) or x.to(tl.float32)")
+
+
+def number_in(value: tl.tensor) -> Any:
+    """The element of a tensor as a Python number."""
+    if value.handle.size != 1:
+        raise TypeError(f"only a tensor with one element is a number, this one is {value}")
+    return np.asarray(value.handle).reshape(()).item()

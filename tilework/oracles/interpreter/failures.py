@@ -1,0 +1,100 @@
+"""What a launch raises when its kernel fails: an `InterpreterError` whose `__cause__` is what the kernel raised.
+
+A kernel that would not have compiled fails with an error that is a `CompilationError` too, at the node that was running:
+
+    y = tl.reshape(tl.arange(0, 64), (32,))        InterpretedCompilationError: ValueError('reshape() cannot change ...')
+
+Errors about values (an index outside its array, a false `device_assert`) exist only at run time. They are made by
+`at_run_time`, or are of the classes in `RUN_TIME`.
+"""
+
+import ast
+from itertools import islice
+from types import FrameType
+from typing import Any, TypeVar
+
+from tilework.errors import (
+    LIBRARY,
+    CompilationError,
+    CompileTimeAssertionFailure,
+    InterpreterError,
+    SourceMap,
+    UnsupportedLanguageConstruct,
+)
+from tilework.language.function import JITCallable
+from tilework.oracles.interpreter.allowed_memory import MARK, AccessError
+
+RUN_TIME = (AccessError, MemoryError, RecursionError, OSError, NotImplementedError)
+Error = TypeVar("Error", bound=BaseException)
+
+
+def at_run_time(error: Error) -> Error:
+    """Say that an error is about values, not about the program."""
+    error.at_run_time = True  # pyright: ignore[reportAttributeAccessIssue]
+    return error
+
+
+class InterpretedCompilationError(InterpreterError, CompilationError):
+    """A kernel that failed in the interpreter, and does not compile either."""
+
+    def __init__(self, text: str, title: str, src: str | None, node: ast.AST, where: SourceMap | None) -> None:
+        CompilationError.__init__(self, src, node, text, where=where, title=title)
+        self.error_message = text
+
+    def __str__(self) -> str:
+        return self.error_message or ""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.error_message, self.title, self.src, self.node, self.where)
+
+
+class InterpretedStaticAssertion(InterpretedCompilationError, CompileTimeAssertionFailure):
+    """A `tl.static_assert` that is false."""
+
+
+class InterpretedUnsupported(InterpretedCompilationError, UnsupportedLanguageConstruct):
+    """Python that the tile language does not have."""
+
+
+def failure(error: Exception) -> InterpreterError:
+    """What a launch raises for an error of its kernel."""
+    if isinstance(error, RUN_TIME) or getattr(error, "at_run_time", False):
+        return InterpreterError(repr(error))
+    src, node, where = place_of(error)
+    return class_of(error)(repr(error), str(error), src, node, where)
+
+
+def class_of(error: Exception) -> type[InterpretedCompilationError]:
+    if isinstance(error, SyntaxError):
+        return InterpretedUnsupported
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    is_static_assert = trace is not None and trace.tb_frame.f_code.co_name == "static_assert"
+    return InterpretedStaticAssertion if is_static_assert else InterpretedCompilationError
+
+
+def place_of(error: Exception) -> tuple[str | None, ast.AST, SourceMap | None]:
+    """(text of the function, node, where it stands) of the kernel's innermost line outside the library."""
+    trace, found = error.__traceback__, None
+    while trace is not None:
+        frame = trace.tb_frame
+        if MARK in frame.f_globals and not frame.f_code.co_filename.startswith(LIBRARY):
+            found = frame, trace.tb_lasti, trace.tb_lineno
+        trace = trace.tb_next
+    if found is None:
+        return None, ast.Pass(), None
+    frame, instruction, line = found
+    fn: JITCallable = frame.f_globals[MARK]
+    where = fn.where
+    node: Any = ast.Pass(lineno=line - where.first_line + 1, col_offset=0, end_lineno=line - where.first_line + 1)
+    return (fn.src if fn.has_source else None), with_columns(node, frame, instruction, where), where
+
+
+def with_columns(node: Any, frame: FrameType, instruction: int, where: SourceMap) -> ast.AST:
+    """The node from and to the columns of an instruction, as far as Python knows them."""
+    _, end_line, column, end_column = next(islice(frame.f_code.co_positions(), instruction // 2, None))
+    if column is not None and end_column is not None and end_line is not None:
+        node.col_offset, node.end_col_offset = column - where.indent, end_column - where.indent
+        node.end_lineno = end_line - where.first_line + 1
+    return node

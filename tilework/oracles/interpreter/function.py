@@ -1,0 +1,212 @@
+"""`InterpretedFunction`: what `@jit` makes when kernels are to be interpreted.
+
+    @jit(interpret=True)
+    def add(x, y, out, n, BLOCK: tl.constexpr): ...
+
+    add[(4,)](x, y, out, n, BLOCK=64)       # runs the Python of `add` four times, on NumPy values
+
+Programs run one after another, the first grid axis outermost. An exception in the kernel is raised as an
+`InterpreterError` (`failures.py`) whose `__cause__` is that exception, with the traceback through the lines of the kernel.
+"""
+
+import bdb
+import itertools
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tilework.errors import ArgumentError, OptionError, did_you_mean
+from tilework.language import core as tl
+from tilework.language.active import ACTIVE
+from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
+from tilework.language.grid import grid_extent
+from tilework.oracles.interpreter.allowed_memory import MARK, Memory
+from tilework.oracles.interpreter.arguments import Arguments
+from tilework.oracles.interpreter.calls import Helpers, number_in
+from tilework.oracles.interpreter.failures import failure
+from tilework.oracles.interpreter.rewriter import HELPERS, FunctionRewriter
+from tilework.oracles.interpreter.semantic import Semantic
+from tilework.oracles.interpreter.tensors import plain
+
+REFUSED = ("device", "device_type", "stream")
+COMPILER_OPTIONS = frozenset(
+    "num_warps num_ctas num_stages maxnreg arch ptx_version ptx_options ir_override enable_fp_fusion enable_reflect_ftz"
+    " launch_cooperative_grid launch_pdl debug sanitize sanitize_overflow extern_libs supported_fp8_dtypes"
+    " deprecated_fp8_dot_operand_dtypes default_dot_input_precision allowed_dot_input_precisions"
+    " max_num_imprecise_acc_default backend_name warp_size instrumentation_mode cluster_dims waves_per_eu"
+    " matrix_instr_nonkdim kpack".split()
+)
+FP8_TYPES = ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What kernels and builtins may ask about the launch."""
+
+    num_warps: int = 4
+    num_ctas: int = 1
+    num_stages: int = 3
+    debug: bool = False
+    sanitize: bool = False
+    sanitize_overflow: bool = True
+    arch: int | None = None
+    backend_name: str = "interpreter"
+    supported_fp8_dtypes: tuple[str, ...] = FP8_TYPES
+
+
+class Interpreter:
+    """One launch: the functions it has met, each with its globals as they are now, and the object for builtins.
+
+    It is the `_generator` of builtins too: `call_JitFunction` and `call` are what they ask for.
+    """
+
+    semantic_class: Callable[..., Semantic] = Semantic  # tools for Triton put another one here
+
+    def __init__(self, options: Options, grid: tuple[int, int, int]) -> None:
+        self.memory = Memory()
+        self.semantic = self.semantic_class(options, self.memory, grid)
+        self.options = options
+        self.helpers = Helpers(self.semantic, self)
+        self.functions: dict[int, Callable[..., Any]] = {}
+
+    def python_function(self, fn: JITCallable) -> Callable[..., Any]:
+        """The rewritten form of a jit function."""
+        made = self.functions.get(id(fn))
+        if made is None:
+            make = rewritten(fn)
+            scope = fn.get_capture_scope()
+            namespace = {name: plain(value) for name, value in scope.items()}
+            namespace |= {HELPERS: self.helpers, MARK: fn}
+            made = self.functions[id(fn)] = make(namespace)
+        return made
+
+    def call_JitFunction(  # noqa: N802  # the name that builtins call
+        self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], caller_context: Any = None
+    ) -> Any:
+        """Call a jit function; numbers stay compile-time values in it."""
+        if isinstance(fn, BoundJITMethod):
+            args, fn = [fn.__self__, *args], fn.__func__
+        named = {name: passed(value) for name, value in kwargs.items()}
+        return self.python_function(fn)(*map(passed, args), **named)
+
+    def call(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call anything callable in a kernel."""
+        return self.helpers.call(fn, *args, **kwargs)
+
+    def truth(self, value: tl.tensor) -> bool:
+        """``bool(tensor)`` in Python code that runs inside a kernel."""
+        return self.helpers.truth(value)
+
+    def iterate(self, loop: Any) -> Iterator[Any]:
+        """``for i in tl.range(n)`` in such code."""
+        return self.helpers.iterate(loop)
+
+    def number(self, value: tl.tensor) -> Any:
+        """``int(tensor)`` and ``float(tensor)`` in such code."""
+        return number_in(value)
+
+
+def rewritten(fn: JITCallable) -> Callable[[dict[str, Any]], Callable[..., Any]]:
+    """The maker of a function's Python form, kept with it until its source changes."""
+    cached, text = fn.__dict__.get("_interpreted"), fn.src if fn.has_source else None
+    if cached is None or cached[0] != text:
+        cached = fn.__dict__["_interpreted"] = (text, FunctionRewriter(fn).rewrite())
+    return cached[1]
+
+
+def passed(value: Any) -> Any:
+    """An argument of a jit function; an aggregate is passed by value, as its fields."""
+    value = plain(value)
+    if not isinstance(value, type) and getattr(value, "__triton_aggregate__", False):
+        handles: list[Any] = []
+        value._flatten_ir(handles)
+        value, _ = value.type._unflatten_ir(handles, 0)
+    return value
+
+
+class InterpretedFunction(JITFunction):
+    """A kernel, or a function for kernels, that runs as Python. See the module docstring."""
+
+    needs_source = False
+    rewritten_fn: ClassVar[MutableMapping[Any, Callable[..., Any]]] = WeakKeyDictionary()
+    sanitize: bool | None = None
+
+    def __init__(self, fn: Callable[..., Any], **jit_kwargs: Any) -> None:
+        super().__init__(fn, **jit_kwargs)
+        self.kwargs = jit_kwargs
+        self.rewriter = FunctionRewriter(self)
+
+    def rewrite(self) -> Callable[..., Any]:
+        """The Python function that a launch would run; its operations need a launch around it."""
+        namespace = {name: plain(value) for name, value in self.get_capture_scope().items()}
+        made = self.rewritten_fn[self.fn] = rewritten(self)(namespace | {MARK: self})
+        return made
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        return partial(self.run, grid=grid, warmup=False)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Inside a kernel, a call like any other."""
+        active = ACTIVE.get()
+        return super().__call__(*args, **kwargs) if active is None else active.call_JitFunction(self, args, kwargs)
+
+    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> None:
+        """There is nothing to compile."""
+        self.run(*args, grid=grid, warmup=True, **kwargs)
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+        """Run the kernel for every program of `grid`."""
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
+        bound, options = self.bind(args, kwargs)
+        if warmup:
+            return
+        shape = grid_extent(grid(dict(bound)) if callable(grid) else grid)
+        interpreter = Interpreter(options, shape)
+        token = ACTIVE.set(interpreter)
+        try:
+            with np.errstate(all="ignore"):
+                self.run_programs(interpreter, bound, shape)
+        finally:
+            ACTIVE.reset(token)
+
+    def run_programs(self, interpreter: Interpreter, bound: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
+        convert = Arguments(interpreter.semantic, interpreter.memory).convert
+        values = {param.name: convert(param, bound[param.name]) for param in self.params}
+        try:
+            self.execute(interpreter, values, grid)
+        except bdb.BdbQuit:
+            raise
+        except Exception as error:
+            raise failure(error) from error
+
+    def execute(self, interpreter: Interpreter, values: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
+        """One call for each program; tools for Triton put their own loop here."""
+        kernel = interpreter.python_function(self)
+        for program in itertools.product(range(grid[0]), range(grid[1]), range(grid[2])):
+            interpreter.semantic.enter_program(program)
+            kernel(*map(passed, values.values()))
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
+        """The value of every parameter, and the options among the keywords."""
+        for name in REFUSED:
+            assert name not in kwargs, f"{name} option is deprecated; current {name} will be used"
+        own = {name: value for name, value in kwargs.items() if name in self.signature.parameters}
+        rest = {name: value for name, value in kwargs.items() if name not in own}
+        if unknown := [name for name in rest if name not in COMPILER_OPTIONS]:
+            near = did_you_mean(unknown[0], [*self.signature.parameters, *COMPILER_OPTIONS])
+            raise OptionError(f"Keyword argument {unknown[0]} was specified but unrecognised{near}")
+        try:
+            bound = self.signature.bind(*args, **own)
+        except TypeError as error:
+            raise ArgumentError(f"{self.__name__}: {error}") from None
+        bound.apply_defaults()
+        known = {name: rest[name] for name in Options.__dataclass_fields__ if rest.get(name) is not None}
+        if self.debug is not None:
+            known.setdefault("debug", self.debug)
+        known.setdefault("sanitize", bool(self.sanitize))
+        return dict(bound.arguments), Options(**known)

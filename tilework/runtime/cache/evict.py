@@ -1,0 +1,154 @@
+"""Keep the cache below its bound: the entries that were not used for longest go first.
+
+    >>> evict(EntryStore(knobs.cache.dir), 4 << 30)      # nothing to do: []
+
+Scanning the cache costs milliseconds, so most stores do not: one that wrote `n` bytes scans with probability
+``32 n / bound``. That needs no shared counter and no lock, and however many processes write, about one scan happens for
+each 1/32 of the bound. A scan deletes down to 90% of the bound, skips what was used in the last minute, and also clears
+away what killed writers left behind. Only entries with our mark are counted or deleted: Triton may use the same folder.
+"""
+
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tilework.runtime.cache.entry import GROUP, SCRATCH, STAMP, Damaged, EntryStore, remove_tree, unique_name
+
+SCANS_PER_BOUND = 32
+LEAVE_FREE = 0.1
+GRACE = 60.0  # seconds in which a new or used entry is safe
+STALE_AFTER = 600.0  # seconds after which a writer is dead: a write takes milliseconds
+BLOCK = 4096  # what the smallest file occupies
+
+_cleaned: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry, as `tilework cache list` shows it."""
+
+    folder: str
+    bytes: int
+    used: float
+    groups: tuple[str, ...]
+    files: int
+
+    @property
+    def title(self) -> str:
+        return ", ".join(group.removesuffix(".json") for group in self.groups) or "(files without a kernel)"
+
+
+def entries_of(store: EntryStore) -> list[Entry]:
+    """All our entries, in the order of the folder."""
+    try:
+        with os.scandir(store.root) as folders:
+            found = [
+                folder.name for folder in folders if folder.name != SCRATCH and folder.is_dir(follow_symlinks=False)
+            ]
+    except OSError:
+        return []
+    return [entry for folder in found if (entry := entry_of(store, folder)) is not None]
+
+
+def entry_of(store: EntryStore, folder: str) -> Entry | None:
+    """What is known of an entry without opening its files; None if it is not ours or is being deleted."""
+    sizes: dict[str, os.stat_result] = {}
+    try:
+        with os.scandir(store.path(folder)) as files:
+            for file in files:
+                sizes[file.name] = file.stat(follow_symlinks=False)
+        used = sizes.pop(STAMP).st_mtime
+    except (OSError, KeyError):
+        return None
+    groups = tuple(file.removeprefix(GROUP) for file in sorted(sizes) if file.startswith(GROUP))
+    return Entry(folder, sum(map(occupied, sizes.values())), used, groups, len(sizes) - len(groups))
+
+
+def occupied(info: os.stat_result) -> int:
+    """Bytes on disk, in whole blocks."""
+    return (info.st_size + BLOCK - 1) // BLOCK * BLOCK
+
+
+def verify(store: EntryStore, entry: Entry) -> list[str]:
+    """What is wrong with an entry, in words; nothing if it is as it was written or was deleted meanwhile."""
+    problems: list[str] = []
+    for group in entry.groups:
+        try:
+            if store.read(entry.folder, group) is None and is_ours(store.path(entry.folder)):
+                problems.append(f"{group}: it is not private to its owner, or cannot be read")
+        except (Damaged, OSError) as error:
+            problems.append(str(error))
+    return problems
+
+
+def after_store(store: EntryStore, folder: str, written: int, bound: int) -> None:
+    """What a process does after writing an entry: clear up once, and sometimes evict."""
+    if store.root not in _cleaned:
+        _cleaned.add(store.root)
+        remove_stale(store)
+    if bound > 0 and int.from_bytes(os.urandom(4)) * bound < (SCANS_PER_BOUND * written) << 32:
+        evict(store, bound, keep=folder)
+
+
+def evict(store: EntryStore, bound: int, keep: str = "", grace: float | None = None) -> list[Entry]:
+    """Delete the least recently used entries until the rest fits into `bound` bytes; those that were deleted."""
+    remove_stale(store)
+    entries = sorted(entries_of(store), key=lambda entry: entry.used)
+    total = sum(entry.bytes for entry in entries)
+    if total <= bound:
+        return []
+    now, grace = disk_time(store), GRACE if grace is None else grace
+    deleted: list[Entry] = []
+    for entry in entries:
+        if total <= bound * (1 - LEAVE_FREE) or now - entry.used < grace:
+            break
+        if entry.folder != keep:
+            store.discard(entry.folder)
+            deleted.append(entry)
+            total -= entry.bytes
+    return deleted
+
+
+def remove_stale(store: EntryStore, age: float = STALE_AFTER) -> int:
+    """Delete what writers that were killed left under ``.tmp``; how many there were."""
+    scratch = os.path.join(store.root, SCRATCH)
+    count = 0
+    try:
+        left = os.listdir(scratch)
+        now = disk_time(store) if left else 0.0
+    except OSError:
+        return 0
+    for name in left:
+        path = os.path.join(scratch, name)
+        with suppress(OSError):  # another process may be clearing up too
+            if now - os.lstat(path).st_mtime >= age:
+                moved = os.path.join(scratch, unique_name())
+                os.rename(path, moved)  # a writer that was only slow finds nothing, rather than half of its files
+                remove_tree(moved)
+                count += 1
+    return count
+
+
+def disk_time(store: EntryStore) -> float:
+    """The time by the clock that stamps the files, which on a network file system is the server's."""
+    with store.temporary() as path:
+        return os.lstat(path).st_mtime
+
+
+def foreign_entries(store: EntryStore) -> int:
+    """How many folders are there that are not ours."""
+    try:
+        with os.scandir(store.root) as folders:
+            found = [folder for folder in folders if folder.name != SCRATCH]
+    except OSError:
+        return 0
+    return sum(1 for folder in found if not is_ours(folder.path))
+
+
+def is_ours(path: str) -> bool:
+    """Whether a folder has our mark."""
+    try:
+        return stat.S_ISREG(os.lstat(os.path.join(path, STAMP)).st_mode)
+    except OSError:
+        return False

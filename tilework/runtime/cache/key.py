@@ -1,0 +1,67 @@
+"""What a cache entry is called: a hash of everything that decides what the compiler produces.
+
+>>> folder_of("ab" * 32)
+'VOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOVQ'
+"""
+
+import base64
+import hashlib
+import os
+import sys
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import tilework
+
+NAME_CHARS = 150
+NAME_BYTES = 200  # with prefix and extension below the 255 of most file systems
+KEY_BYTES = 64
+
+
+def get_cache_key(src: Any, backend: Any, backend_options: Any, env_vars: Mapping[str, str]) -> str:
+    """The key of a compilation, as SHA-256 in hex: this package, source, tools, options and environment."""
+    variables = sorted(env_vars.items())
+    text = f"{triton_key()}-{src.hash()}-{backend.hash()}-{backend_options.hash()}-{variables}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def triton_key() -> str:
+    """What identifies this compiler: version, Python, and a hash of its sources. Takes some ms, once."""
+    root = os.path.dirname(os.path.abspath(tilework.__file__))
+    content = hashlib.sha256()
+    for path in sorted(sources_below(root)):
+        with open(path, "rb") as source:
+            data = source.read()
+        content.update(f"{os.path.relpath(path, root)} {len(data)}\n".encode())
+        content.update(data)
+    return f"{tilework.__version__}-{sys.implementation.cache_tag}-{content.hexdigest()}"
+
+
+def sources_below(folder: str) -> list[str]:
+    """Every Python file of a package."""
+    found: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                found.append(entry.path)
+            elif entry.name != "__pycache__" and entry.is_dir():
+                found += sources_below(entry.path)
+    return found
+
+
+def folder_of(key: str) -> str:
+    """The folder of a key: base32 without padding; a key that is not hex is hashed first."""
+    try:
+        raw = bytes.fromhex(key)
+    except ValueError:
+        raw = b""
+    if not 0 < len(raw) <= KEY_BYTES:
+        raw = hashlib.sha256(key.encode()).digest()
+    return base64.b32encode(raw).decode().rstrip("=")
+
+
+def file_stem(name: str) -> str:
+    """A kernel's name, cut so that files can be named after it: use it for ``<name>.ttir``."""
+    return name[:NAME_CHARS].encode()[:NAME_BYTES].decode(errors="ignore")

@@ -1,0 +1,140 @@
+"""The cache of compiled kernels: keys, managers, and whole entries.
+
+    >>> key = get_cache_key(source, backend, options, knobs.cache_invalidating_env_vars())
+    >>> if (files := load_entry(key, "add")) is None:
+    ...     store_entry(key, "add", files := {"add.ttir": ..., "add.json": ...})
+
+`load_entry` and `store_entry` read and write all files of a kernel in one step; `compile` uses them. The managers are
+Triton's interface to single files, for everybody else. How entries stay whole is told in `cache_entry`, how the cache
+stays small in `cache_evict`.
+"""
+
+from collections.abc import Mapping
+
+from tilework import knobs
+from tilework.runtime.cache.entry import Damaged, EntryStore
+from tilework.runtime.cache.evict import after_store
+from tilework.runtime.cache.files import CacheManager, FileCacheManager, drop_damaged, warn_unusable
+from tilework.runtime.cache.key import file_stem, folder_of, get_cache_key, triton_key
+from tilework.runtime.cache.remote import RedisRemoteCacheBackend, RemoteCacheBackend, RemoteCacheManager
+
+__all__ = [
+    "CacheManager",
+    "FileCacheManager",
+    "RedisRemoteCacheBackend",
+    "RemoteCacheBackend",
+    "RemoteCacheManager",
+    "entry_paths",
+    "file_stem",
+    "folder_of",
+    "get_cache_key",
+    "get_cache_manager",
+    "get_dump_manager",
+    "get_override_manager",
+    "load_entry",
+    "store_entry",
+    "triton_key",
+]
+
+MEMORY_BOUND = 256 << 20  # bytes of kernels kept by a process that has no disk
+
+# (root, folder, group) to files: what could not be written, oldest first
+_memory: dict[tuple[str, str, str], dict[str, bytes]] = {}
+
+
+def get_cache_manager(key: str) -> CacheManager:
+    """The manager of a compilation's files: the class of TRITON_CACHE_MANAGER, or `FileCacheManager`."""
+    return manager_class()(key)
+
+
+def get_override_manager(key: str) -> CacheManager:
+    """The manager of the files that replace stages; the key is the source's hash."""
+    return manager_class()(key, override=True)
+
+
+def get_dump_manager(key: str) -> CacheManager:
+    """The manager of dumped stages; the key is the source's hash."""
+    return manager_class()(key, dump=True)
+
+
+def group_of(name: str) -> str:
+    """What the files of a kernel are listed under: the name of its metadata file."""
+    return f"{file_stem(name)}.json"
+
+
+def manager_class() -> type[CacheManager]:
+    return knobs.cache.manager_class or FileCacheManager
+
+
+def load_entry(key: str, name: str) -> dict[str, bytes] | None:
+    """The files of a kernel, or None if there is no entry. A damaged one is deleted, with a warning, and counts as none."""
+    if (custom := manager_class()) is not FileCacheManager:
+        return load_through(custom(key), name)
+    store, folder, group = EntryStore(knobs.cache.dir), folder_of(key), group_of(name)
+    files = None
+    try:
+        files = store.read(folder, group)
+    except Damaged as damage:
+        drop_damaged(store, folder, damage)
+    except OSError as error:
+        warn_unusable(store.root, error)
+    if files is None and _memory:
+        files = _memory.get((store.root, folder, group))
+    return None if files is None else dict(files)
+
+
+def store_entry(key: str, name: str, files: Mapping[str, bytes]) -> dict[str, str]:
+    """Keep the files of a kernel; the path of each. When the disk does not take them they are kept in memory, after one
+    warning, and have no paths."""
+    if (custom := manager_class()) is not FileCacheManager:
+        return store_through(custom(key), name, files)
+    store, folder, group = EntryStore(knobs.cache.dir), folder_of(key), group_of(name)
+    try:
+        paths = store.write(folder, group, files)
+    except OSError as error:
+        warn_unusable(store.root, error)
+        remember((store.root, folder, group), dict(files))
+        return {}
+    _memory.pop((store.root, folder, group), None)
+    after_store(store, folder, sum(map(len, files.values())), knobs.cache.max_size)
+    return paths
+
+
+def entry_paths(key: str, files: Mapping[str, object]) -> dict[str, str]:
+    """Where the files of an entry that was loaded are; those that are not on disk are left out."""
+    manager = get_cache_manager(key)
+    return {file: path for file in files if (path := manager.get_file(file)) is not None}
+
+
+def load_through(manager: CacheManager, name: str) -> dict[str, bytes] | None:
+    """An entry from a manager of the user's: the group of its metadata, if all files are there."""
+    group = manager.get_group(group_of(name))
+    if not group:
+        return None
+    files: dict[str, bytes] = {}
+    try:
+        for file, path in group.items():
+            with open(path, "rb") as source:
+                files[file] = source.read()
+    except OSError:
+        return None
+    return files
+
+
+def store_through(manager: CacheManager, name: str, files: Mapping[str, bytes]) -> dict[str, str]:
+    """An entry into a manager of the user's; the group comes last, for it says that the rest is complete."""
+    paths = {file: manager.put(data, file, binary=True) for file, data in files.items()}
+    manager.put_group(group_of(name), paths)
+    return paths
+
+
+def remember(place: tuple[str, str, str], files: dict[str, bytes]) -> None:
+    """Keep an entry in memory, at the cost of the oldest ones."""
+    _memory.pop(place, None)
+    _memory[place] = files
+    total = sum(len(data) for entry in _memory.values() for data in entry.values())
+    for old, entry in list(_memory.items())[:-1]:
+        if total <= MEMORY_BOUND:
+            break
+        total -= sum(map(len, entry.values()))
+        _memory.pop(old, None)

@@ -1,0 +1,139 @@
+"""A cache that machines share, behind the local one.
+
+    TRITON_CACHE_MANAGER=tilework.runtime.cache.managers:RemoteCacheManager
+    TRITON_REMOTE_CACHE_BACKEND=tilework.runtime.cache.managers:RedisRemoteCacheBackend
+
+Files are put into both; a file that is only remote is copied into the local cache when it is asked for. A group is sent
+with the checksums of its files, so a remote copy that was cut short or mixed with another counts as absent. A server
+that cannot be reached is reported once and then done without.
+"""
+
+import json
+import warnings
+from abc import ABC, abstractmethod
+from functools import cache
+from typing import Any
+
+from tilework import knobs
+from tilework.runtime.cache.entry import GROUP, digest, make_manifest
+from tilework.runtime.cache.files import CacheManager, FileCacheManager
+
+
+class RemoteCacheBackend(ABC):
+    """Where remote files are; one object per key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    @abstractmethod
+    def get(self, filenames: list[str]) -> dict[str, bytes]:
+        """The content of those files that are there."""
+
+    @abstractmethod
+    def put(self, filename: str, data: bytes) -> None:
+        """Keep a file."""
+
+
+class RedisRemoteCacheBackend(RemoteCacheBackend):
+    """Files in Redis, under ``triton:<key>:<filename>`` (knobs.redis)."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key_format = knobs.redis.key_format
+        self.errors, self.client = connection(knobs.redis.host, knobs.redis.port)
+
+    def name_of(self, filename: str) -> str:
+        """The Redis key of a file."""
+        return self.key_format.format(key=self.key, filename=filename)
+
+    def get(self, filenames: list[str]) -> dict[str, bytes]:
+        if not filenames:
+            return {}
+        try:
+            found = self.client.mget([self.name_of(filename) for filename in filenames])
+        except self.errors as error:
+            warn_unreachable(str(error))
+            return {}
+        return {filename: data for filename, data in zip(filenames, found) if data is not None}
+
+    def put(self, filename: str, data: bytes) -> None:
+        try:
+            self.client.set(self.name_of(filename), data)
+        except self.errors as error:
+            warn_unreachable(str(error))
+
+
+@cache
+def connection(host: str, port: int) -> tuple[type[Exception], Any]:
+    """What a Redis client raises, and the client; one per server."""
+    try:
+        import redis  # an optional dependency, needed by this backend only
+    except ImportError as error:
+        raise RuntimeError(
+            "RedisRemoteCacheBackend needs the package redis: pip install redis, or unset TRITON_REMOTE_CACHE_BACKEND"
+        ) from error
+    return redis.RedisError, redis.Redis(host=host, port=port)
+
+
+@cache
+def warn_unreachable(why: str) -> None:
+    """Tell once that the server is not used."""
+    place = f"{knobs.redis.host}:{knobs.redis.port}"
+    warnings.warn(f"the remote cache at {place} cannot be used, only the local one is: {why}", stacklevel=3)
+
+
+class RemoteCacheManager(CacheManager):
+    """The local files of a key, with those of a `RemoteCacheBackend` behind them; dumps and overrides stay local."""
+
+    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+        backend = knobs.cache.remote_manager_class
+        if backend is None:
+            raise RuntimeError(
+                "Unable to instantiate RemoteCacheManager, TRITON_REMOTE_CACHE_BACKEND doesn't point to a valid class"
+            )
+        super().__init__(key, override, dump)
+        self.local = FileCacheManager(key, override, dump)
+        self.remote: RemoteCacheBackend | None = None if override or dump else backend(key)
+
+    def get_file(self, filename: str) -> str | None:
+        if (path := self.local.get_file(filename)) is not None or self.remote is None:
+            return path
+        data = self.remote.get([filename]).get(filename)
+        return None if data is None else self.local.put(data, filename)
+
+    def put(self, data: bytes | str, filename: str, binary: bool = True) -> str:
+        content = data.encode() if isinstance(data, str) else bytes(data)
+        if self.remote is not None:
+            self.remote.put(filename, content)
+        return self.local.put(content, filename)
+
+    def get_group(self, filename: str) -> dict[str, str] | None:
+        if (group := self.local.get_group(filename)) is not None or self.remote is None:
+            return group
+        listed = self.remote.get([GROUP + filename]).get(GROUP + filename)
+        wanted = digests_in(listed)
+        found = self.remote.get(list(wanted))
+        if listed is None or any(file not in found or digest(found[file]) != wanted[file] for file in wanted):
+            return None
+        paths = {file: self.local.put(data, file) for file, data in found.items()}
+        self.local.put_group(filename, paths)
+        return paths
+
+    def put_group(self, filename: str, group: dict[str, str]) -> str:
+        path = self.local.put_group(filename, group)
+        if self.remote is not None:
+            with open(path, "rb") as source:
+                digests = digests_in(source.read())
+            names = {file: file for file in digests}  # paths mean nothing on another machine
+            manifest = make_manifest(names, digests)
+            self.remote.put(GROUP + filename, json.dumps(manifest).encode())
+        return path
+
+
+def digests_in(manifest: bytes | None) -> dict[str, dict[str, Any]]:
+    """The files that a manifest lists; none if it is not one."""
+    try:
+        files = json.loads(manifest or b"{}")["files"]
+    except (ValueError, TypeError, KeyError):
+        return {}
+    return files if isinstance(files, dict) else {}

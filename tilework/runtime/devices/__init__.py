@@ -1,0 +1,1 @@
+"""What kernels run on: the host and GPUs."""

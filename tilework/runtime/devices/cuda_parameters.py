@@ -1,0 +1,193 @@
+"""The parameters of a loaded kernel, and the arguments of a launch as the driver takes them.
+
+    parameters_of_ptx(".entry k(.param .u64 p, .param .f32 a) {...}", "k")       # (Parameter(8, "u64"), Parameter(4, "f32"))
+    packer = packer_for("add", ["*fp32", "i32", "constexpr"], [])                # from the types of the kernel's arguments
+    packer.layout.sizes                                                          # (8, 4, 8, 8): the hidden pointers are last
+    packer.pack(buffer, (x, 1024, 64), (None, None))                             # address of x, 1024, and two null pointers
+
+The values go into a buffer, each at an offset that is a multiple of 8, and the driver is given the address of each. It
+reads as many as the kernel declares. A tensor descriptor becomes a tensor map of 128 bytes if the compiler says that the
+kernel takes one (`tensordesc_meta`), else a pointer, the sizes, the strides and "pad with NaN"; sizes and strides follow.
+"""
+
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tilework.runtime.devices.cuda_tensor_map import map_of_descriptor
+from tilework.runtime.launch import pack
+
+SLOT = 8
+MAP_BYTES = 128
+WIDTHS = {"ptr": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1, "map": MAP_BYTES}
+WIDTHS |= {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
+KINDS = {"u1": "i1", "i1": "i1", "bf16": "bf16", "f32": "f32", "f64": "f64"}
+KINDS |= {f"fp{bits}": f"f{bits}" for bits in (16, 32, 64)}
+KINDS |= {f"{sign}{bits}": f"i{bits}" for sign in "iu" for bits in (8, 16, 32, 64)}
+PTX_KINDS = {"u64": "i64", "s64": "i64", "f32": "f32", "f64": "f64"}
+PTX_KINDS |= {f"{sign}{bits}": f"i{bits}" for sign in "us" for bits in (8, 16, 32)}
+
+
+class Parameter(NamedTuple):
+    """Bytes, and the type as PTX names it ("" if it is not known); arrays of bytes are "b8"."""
+
+    size: int
+    type: str
+
+
+def parameters_of_ptx(text: str, name: str) -> tuple[Parameter, ...] | None:
+    """What a kernel in a PTX text declares; None if there is no such kernel."""
+    plain = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    found = re.search(rf"\.entry\s+{re.escape(name)}\s*(?:\(([^)]*)\))?", plain)
+    if found is None:
+        return None
+    return tuple(ptx_parameter(part) for part in (found[1] or "").split(",") if part.strip())
+
+
+def ptx_parameter(declaration: str) -> Parameter:
+    """``.param .align 8 .b8 k_param_0[24]`` -> Parameter(24, "b8")."""
+    type = re.search(r"\.(([busf])(8|16|32|64))\b", declaration)
+    if type is None:
+        raise ValueError(f"a parameter without a type: {declaration.strip()}")
+    count = re.search(r"\[\s*(\d+)\s*\]", declaration)
+    return Parameter(int(type[3]) // 8 * (int(count[1]) if count else 1), type[1])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the values lie in the buffer, and how large each is."""
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Writes the values of a launch into a buffer: `pack(buffer, args, scratch)`; `layout` says where."""
+
+    layout: Layout
+    pack: Callable[[Any, Sequence[Any], Sequence[Any]], None]
+
+
+class CudaSlots(pack.Slots):
+    """The format and the Python expression of each value, collected argument by argument."""
+
+    def __init__(self, name: str, maps: Sequence[Mapping[str, Any] | None]) -> None:
+        super().__init__([], {}, name)
+        self.kinds: list[str] = []
+        self.maps = list(maps)
+        self.scope: dict[str, Any] = {}
+
+    def add_plain(self, type: Any, text: str) -> None:
+        self.add_kind(self.kind_of(type), text)
+
+    def kind_of(self, type: str) -> str:
+        kind = "ptr" if type.startswith("*") else KINDS.get(type)
+        if kind is None:
+            raise TypeError(f"an argument of {self.name} is {type}, which cannot be passed to a CUDA kernel by value")
+        return kind
+
+    def add_kind(self, kind: str, text: str) -> None:
+        self.kinds.append(kind)
+        self.add_value(text)
+
+    def add_descriptor(self, text: str, rank: int) -> None:
+        meta = self.maps.pop(0) if self.maps else None
+        shape = [f"{text}.shape[{axis}]" for axis in range(rank)]
+        strides = [f"{text}.strides[{axis}]" for axis in range(rank)]
+        if meta is not None:
+            facts = f"map{self.used}"
+            self.scope[facts] = meta
+            self.kinds.append("map")
+            self.formats.append(f"{MAP_BYTES}s")
+            self.values.append(f"map_of({text}, {facts})")
+        else:
+            self.add_kind("ptr", f"{text}.base")
+            for value in (*shape, *strides):
+                self.add_kind("i64", value)
+            self.add_kind("i1", f"is_nan({text})")
+        for value in shape:
+            self.add_kind("i32", value)
+        for value in strides:
+            self.add_kind("i64", value)
+
+    def add_bytes(self, size: int, text: str) -> None:
+        """A value of which only the size is known."""
+        self.kinds.append("bytes")
+        self.formats.append(f"{size}s{-size % SLOT}x")
+        self.values.append(f"raw({text}, {size})")
+
+
+def packer_for(name: str, signature: Sequence[Any], maps: Sequence[Mapping[str, Any] | None]) -> Packer:
+    """For a kernel whose argument types are known: its arguments, then the two hidden pointers."""
+    slots = CudaSlots(name, maps)
+    for position, type in enumerate(signature):
+        slots.add(type, f"args[{position}]")
+    return finish(slots)
+
+
+def packer_from(name: str, parameters: Sequence[Parameter], given: int) -> Packer:
+    """For a kernel that is known by its parameters only; those that are `given` no argument are the hidden pointers."""
+    slots = CudaSlots(name, ())
+    for position, parameter in enumerate(parameters[:given]):
+        text, kind = f"args[{position}]", PTX_KINDS.get(parameter.type)
+        if kind is None or parameter.size != WIDTHS[kind]:
+            slots.add_bytes(parameter.size, text)
+        else:
+            slots.add_kind(kind, f"address({text})" if kind == "i64" else text)
+    return finish(slots)
+
+
+def finish(slots: CudaSlots) -> Packer:
+    """The function for the collected values and the hidden pointers."""
+    for number in range(2):
+        slots.add_kind("ptr", f"scratch[{number}]")
+    pairs = zip(slots.kinds, slots.formats, strict=True)
+    sizes = [WIDTHS.get(kind) or int(code.partition("s")[0]) for kind, code in pairs]
+    offsets, at = [], 0
+    for size in sizes:
+        offsets.append(at)
+        at += (size + SLOT - 1) // SLOT * SLOT
+    write = struct.Struct("<" + "".join(slots.formats)).pack_into
+    scope: dict[str, Any] = {"pack_into": write, "slow": slots.pack_wide, "refused": (struct.error, OverflowError)}
+    scope |= {"address": device_address, "bits": pack.bfloat16_bits, "is_nan": pack.is_nan, "raw": raw}
+    scope |= {"map_of": map_of_descriptor, **slots.scope}
+    values = ", ".join(slots.values)
+    source = (
+        f"def packed(buffer, args, scratch):\n"
+        f"    try:\n"
+        f"        pack_into(buffer, 0, {values})\n"
+        f"    except refused:\n"
+        f"        data = slow(({values},))\n"
+        f"        buffer[: len(data)] = data\n"
+    )
+    exec(compile(source, f"<arguments of {slots.name}>", "exec"), scope)
+    return Packer(Layout(tuple(offsets), tuple(sizes), at), scope["packed"])
+
+
+def device_address(arg: Any) -> int:
+    """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer."""
+    interface = None if hasattr(arg, "data_ptr") else getattr(arg, "__cuda_array_interface__", None)
+    return pack.address(arg) if interface is None else interface["data"][0]
+
+
+def raw(arg: Any, size: int) -> bytes:
+    """The bytes of an argument for a parameter of which only the size is known."""
+    if isinstance(arg, bytes | bytearray | memoryview):
+        data = bytes(arg)
+    elif hasattr(arg, "dtype") and getattr(arg, "shape", None) == () and hasattr(arg, "tobytes"):
+        data = arg.tobytes()
+    elif isinstance(arg, int):
+        data = (arg & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+    elif isinstance(arg, float) and size in (4, 8):
+        data = struct.pack("<f", pack.rounded("f32", arg)) if size == 4 else struct.pack("<d", arg)
+    elif size == 8:
+        data = device_address(arg).to_bytes(8, "little")
+    else:
+        raise TypeError(f"a parameter of {size} bytes and unknown type takes a NumPy scalar or bytes, not {arg!r}")
+    if len(data) != size:
+        raise TypeError(f"a parameter of {size} bytes is given {len(data)} bytes: {arg!r}")
+    return data

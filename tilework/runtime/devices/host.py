@@ -1,0 +1,201 @@
+"""The host as a device: kernels run as machine code on all cores, or in the evaluator, op by op on real memory.
+
+What a kernel was compiled to decides: an object file is loaded, TTIR is evaluated. `targets/cpu/pipeline.py` chooses
+between them, by TILEWORK_DEVICE. Launches are synchronous, there is one device (0) and one stream (0).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilework import knobs
+from tilework.runtime.devices.evaluate import EvaluatorLauncher
+from tilework.runtime.launch.launcher import HIDDEN, Extent, Launcher, Scratch, refuse_negated
+from tilework.runtime.launch.pack import packer
+from tilework.targets.base import GPUTarget
+from tilework.targets.driver import C_TYPES, DriverBase
+
+REGISTERS = 32  # of a kernel, for programs that compute from it how many of them run at once
+
+
+class CpuUtils:
+    """What the runtime asks a driver about devices and binaries."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """The numbers a GPU has; the ones without a meaning here are generous."""
+        import os
+
+        return {
+            "max_shared_mem": 1 << 62,
+            "max_num_regs": 1 << 30,
+            "multiprocessor_count": os.cpu_count() or 1,
+            "warpSize": 1,
+            "sm_clock_rate": 0,
+            "mem_clock_rate": 0,
+            "mem_bus_width": 0,
+        }
+
+    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+        """(module, function, registers, spills, most threads) of a kernel: its code in memory, or its parsed TTIR."""
+        if isinstance(binary, bytes):
+            from tilework.targets.cpu.run.library import load
+
+            kernel = load(binary, name)
+            return kernel, kernel, REGISTERS, 0, 1 << 30
+        from tilework.ir.parser import parse_module
+
+        module = parse_module(binary, f"{name}.ttir")
+        return module, module, REGISTERS, 0, 1 << 30
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """Nothing to do: what kernels print on the host is written when they print it, and never lost."""
+        if size < 0:
+            raise ValueError(f"a buffer for what kernels print cannot have {size} bytes")
+
+    def fill_tma_descriptor(self, *args: Any, **kwargs: Any) -> Any:
+        """Tensor maps are for a unit that the host does not have."""
+        raise RuntimeError(
+            "fill_tma_descriptor makes tensor maps for the copy engine (TMA) of NVIDIA GPUs, and the active device is the CPU:"
+            " pass a TensorDescriptor, which kernels for every target can read"
+        )
+
+
+class NativeLauncher(Launcher):
+    """Runs the machine code of one kernel."""
+
+    def __init__(self, source: Any, metadata: Any) -> None:
+        from tilework.runtime.launch.own_code import keep_pool
+        from tilework.targets.cpu.run.interface import Interface
+        from tilework.targets.cpu.run.run_grid import run
+
+        super().__init__(source, metadata)
+        keep_pool()
+        self.interface = interface = Interface.from_facts(metadata.interface)
+        signature = self.signature
+        if signature is not None and self.needs_scratch:
+            signature = [*signature, *HIDDEN]
+        self.pack = packer(interface.parameters, signature, interface.stored, metadata.name, interface.alignments)
+        self.run = run
+
+    def repeated(self, function: Any) -> Callable[..., None]:
+        """In machine code, if it can be: see `native_run.py`."""
+        from tilework.runtime.launch.native_run import repeated
+
+        return repeated(self, function) if type(self) is NativeLauncher else self
+
+    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+        """Run every program of the grid, in any order, on several threads."""
+        slots = self.pack((*args, *scratch) if self.needs_scratch else args)
+        self.run(function, self.interface, slots, grid)
+
+
+def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLauncher:
+    """The launcher for what a kernel was compiled to."""
+    if metadata.binary_ext == "obj" and metadata.interface.get("checks"):
+        from tilework.runtime.sanitize.checked_launch import SanitizedLauncher
+
+        return SanitizedLauncher(source, metadata)
+    if getattr(metadata, "sanitize", False) == "race":
+        from tilework.runtime.sanitize.race_launch import RaceLauncher
+
+        return RaceLauncher(source, metadata)
+    return (NativeLauncher if metadata.binary_ext == "obj" else EvaluatorLauncher)(source, metadata)
+
+
+class CpuDriver(DriverBase):
+    """Runs kernels on the host."""
+
+    launcher_cls = staticmethod(make_launcher)
+
+    def __init__(self) -> None:
+        self.utils = CpuUtils()
+        self._plain: set[type] = set()  # classes whose instances never live on a GPU
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Whether kernels go to the CPU: it is asked for, or no GPU can be used."""
+        from tilework.runtime.devices.active_driver import ON_HOST, registered_drivers
+
+        if knobs.runtime.device in ON_HOST:
+            return True
+        return not any(cls.is_active() for cls in registered_drivers() if cls is not CpuDriver)
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        return "void*" if ty.startswith(("*", "tensordesc")) else C_TYPES[ty]
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cpu", "host", 1)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        if device != 0:
+            raise ValueError(f"the host is device 0, there is no device {device}")
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_device_capability(self, device: int = 0) -> tuple[str, int]:
+        return ("cpu", 0)
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> Any:
+        """What times and synchronises work: `Event` and `synchronize`."""
+        from tilework.runtime.tuning.benchmark import HostClock
+
+        return HostClock
+
+    def synchronize(self) -> None:
+        """Launches return when they are done."""
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """A buffer larger than the last-level cache; clearing it evicts everything else."""
+        import numpy as np
+
+        return np.empty(64 << 20, np.uint8)
+
+    def clear_cache(self, cache: Any) -> None:
+        cache[:] = 0
+
+    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+        """As `utils.load_binary`."""
+        return self.utils.load_binary(name, binary, shared, device)
+
+    def get_benchmarker(self) -> Any:
+        """The function that times a call."""
+        from tilework.testing import do_bench
+
+        return do_bench
+
+    def check_arguments(self, args: Sequence[Any]) -> None:
+        """Refuse memory that the host cannot reach, before anything runs."""
+        for position, arg in enumerate(args):
+            if type(arg) not in self._plain:
+                self._check_argument(position, arg)
+
+    def _check_argument(self, position: int, arg: Any) -> None:
+        """One argument of a class that is not known to live on the host."""
+        if getattr(arg, "is_cpu", False) is True:  # torch: cheaper than asking for the device
+            return refuse_negated(position, arg)
+        if isinstance(arg, tuple):
+            for item in arg:
+                if type(item) not in self._plain:
+                    self._check_argument(position, item)
+            return
+        if hasattr(arg, "block_shape") and hasattr(arg, "base"):
+            return self._check_argument(position, arg.base)
+        device = getattr(arg, "device", None)
+        interface = hasattr(arg, "__cuda_array_interface__") and not hasattr(arg, "data_ptr")
+        if (device is None or device == "cpu") and not interface and not hasattr(arg, "is_cuda"):
+            if not hasattr(arg, "data_ptr"):
+                self._plain.add(type(arg))
+        elif getattr(arg, "is_cuda", False) or interface or getattr(device, "type", "cpu") != "cpu":
+            where = "a GPU" if interface or device is None else f"the device {device}"
+            raise ValueError(
+                f"Pointer argument (at {position}) cannot be accessed from Triton (gpu tensor?): the active device is"
+                f" the CPU, and this memory is on {where}. Copy it to the host, or select that device's driver"
+            )

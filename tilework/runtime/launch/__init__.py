@@ -1,0 +1,1 @@
+"""`kernel[grid](*args)`: binding, specialising, finding the compiled kernel, starting it."""

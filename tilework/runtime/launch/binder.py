@@ -1,0 +1,95 @@
+"""A function made for each kernel that binds a launch's arguments and specialises them in one go.
+
+For ``def add(x, y, n: tl.int64, BLOCK: tl.constexpr = 64)`` it is, in effect,
+
+    def bind(x, y, n, BLOCK=64, **options):
+        return ((x, y, n, BLOCK),
+                (specialize(x, False, True, True), specialize(y, False, True, True), forced_int("i64", n), ("constexpr", BLOCK)),
+                (kind(BLOCK),),
+                options)
+
+The kinds are there because Python finds 1, True and 1.0 equal, and 0.0 and -0.0; as constants they are not.
+
+Python itself does the binding, so positional, keyword and default arguments cost nothing extra, and a wrong call is the
+usual TypeError.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tilework.language import core as tl
+from tilework.language.constant_text import constant_text
+from tilework.language.function import JITFunction
+from tilework.language.parameters import KernelParam
+from tilework.runtime.launch.specialize import Spec, specialize
+
+Binder = Callable[..., tuple[tuple[Any, ...], tuple[Spec, ...], tuple[Any, ...], dict[str, Any]]]
+
+FLOATS = ("fp16", "bf16", "fp32", "fp64")
+
+
+def make_binder(fn: JITFunction) -> Binder:
+    """Compile the binder of a kernel."""
+    scope: dict[str, Any] = {
+        "__specialize": specialize,
+        "__forced_int": forced_int,
+        "__kind": kind,
+    }  # no parameter has such a name
+    parameters, specs = [], []
+    for param in fn.params:
+        text = param.name
+        if param.has_default:
+            scope[f"__default_{param.name}"] = param.default
+            text += f"=__default_{param.name}"
+        parameters.append(text)
+        specs.append(spec_expression(param))
+    values = "".join(f"{name}, " for name in fn.arg_names)
+    kinds = "".join(f"__kind({param.name}), " for param in fn.params if param.is_constexpr)
+    source = (
+        f"def bind({', '.join([*parameters, '**options'])}):\n"
+        f"    return ({values}), ({''.join(f'{spec}, ' for spec in specs)}), ({kinds}), options\n"
+    )
+    exec(compile(source, f"<binder of {fn.__name__}>", "exec"), scope)
+    bind = scope["bind"]
+    bind.__name__ = fn.__name__
+    bind.__qualname__ = fn.__qualname__
+    return bind
+
+
+BY_EQUALITY = frozenset({int, bool, str, bytes, type(None), tl.dtype, tl.pointer_type, tl.block_type})
+
+
+def kind(value: Any) -> Any:
+    """What tells equal constants apart: their class, for floats the sign of zero, and all of what has parts."""
+    cls = value.__class__
+    if cls is float:
+        return repr(value)
+    if cls in BY_EQUALITY:
+        return cls
+    if cls is tuple:
+        return tuple([kind(item) for item in value])
+    return cls if cls.__eq__ is object.__eq__ else constant_text(value)
+
+
+def spec_expression(param: KernelParam) -> str:
+    """The Python expression that specialises one parameter."""
+    name, forced = param.name, param.annotation_type
+    if param.is_constexpr:
+        return f'("constexpr", {name})'
+    if forced and not forced.startswith("*"):
+        if forced == "u1" or forced in FLOATS or forced.startswith("fp8"):
+            return f'("{forced}", None)'
+        return f'__forced_int("{forced}", {name}, {not param.do_not_specialize})'
+    flags = f"{param.is_const}, {not param.do_not_specialize}, {not param.do_not_specialize_on_alignment}"
+    if forced:
+        return f'("{forced}", __specialize({name}, {flags})[1])'
+    return f"__specialize({name}, {flags})"
+
+
+def forced_int(type: str, value: Any, specialize_value: bool = True) -> Spec:
+    """An integer whose type the annotation fixes: 1, multiples of 16 and the rest get entries of their own."""
+    if not specialize_value:
+        return (type, None)
+    if value == 1:
+        return (type, "1")
+    return (type, "D" if value % 16 == 0 else "")

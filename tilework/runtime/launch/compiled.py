@@ -1,0 +1,220 @@
+"""A compiled kernel: the product of every stage, what the runtime must know, and how to run it.
+
+    kernel = add[grid](x, y, out, n, BLOCK=1024)
+    kernel.asm["ttir"], kernel.metadata.num_warps, kernel.hash
+
+It holds text and bytes only until its first launch; then the driver loads the binary.
+"""
+
+import json
+import os
+import threading
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import OutOfResources
+from tilework.runtime.devices.active_driver import driver
+from tilework.targets.base import GPUTarget
+
+TEXT_STAGES = ("source", "ttir", "ttgir", "llir", "ptx", "amdgcn", "ttcir")
+
+
+class LazyDict:
+    """A dictionary with parts that are computed when it is asked for: launch hooks that do not look cost nothing."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self.extras: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+
+    def get(self) -> dict[str, Any]:
+        """The whole dictionary."""
+        for compute, args in self.extras:
+            self.data |= compute(*args)
+        self.extras.clear()
+        return self.data
+
+    def add(self, func: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Merge the result of `func(*args)` in when the dictionary is needed."""
+        self.extras.append((func, args))
+
+
+class AsmDict(Mapping[str, Any]):
+    """The product of each stage by name; text for IR, bytes for binaries. A cubin is shown as `sass` when it is asked for."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = dict(files)
+        self._read: dict[str, Any] = {}
+
+    def __getitem__(self, stage: str) -> Any:
+        if stage not in self._read:
+            if stage == "sass" and "sass" not in self._files and "cubin" in self._files:
+                from tilework.targets.nvidia.sass import disassemble
+
+                self._read[stage] = disassemble(self._files["cubin"])
+                return self._read[stage]
+            data = self._files[stage]
+            self._read[stage] = data.decode() if stage in TEXT_STAGES and isinstance(data, bytes) else data
+        return self._read[stage]
+
+    def __contains__(self, stage: object) -> bool:
+        return stage in self._files or (stage == "sass" and "cubin" in self._files)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+def make_metadata(data: Mapping[str, Any]) -> Any:
+    """A named tuple of the metadata, lists turned back into tuples and the target into a `GPUTarget`."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    target = data["target"]
+    values["target"] = GPUTarget(**target) if isinstance(target, Mapping) else target
+    return namedtuple("KernelMetadata", sorted(values))(**values)
+
+
+class Loaded:
+    """What this process has made of a kernel; it stays behind when the kernel is pickled."""
+
+    def __init__(self) -> None:
+        self.launch: Any = None
+        self.repeated: Any = None
+        self.failure: Exception | None = None
+        self.process, self.lock = os.getpid(), threading.RLock()
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return Loaded, ()
+
+
+def by_stage(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files by their extension."""
+    return {file.rpartition(".")[2]: data for file, data in files.items() if not file.startswith("__grp__")}
+
+
+def read(path: Any) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class CompiledKernel:
+    """See the module docstring."""
+
+    def __init__(
+        self, src: Any, metadata_group: Mapping[str, Any], hash: str, _files: Mapping[str, bytes] | None = None
+    ) -> None:
+        """`metadata_group` has the path of each file of the cache entry; `_files` their contents by stage, if they are known."""
+        self.src = src
+        self.hash = hash
+        self.metadata_group = dict(metadata_group)
+        files = _files if _files is not None else by_stage({name: read(path) for name, path in metadata_group.items()})
+        self.metadata = make_metadata(json.loads(files["json"]))
+        self.name: str = self.metadata.name
+        self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
+        self.asm = AsmDict({stage: product for stage, product in files.items() if stage != "json"})
+        self.kernel: Any = self.asm[self.metadata.binary_ext]
+        self.module: Any = None
+        self.function: Any = None
+        self.n_regs: int | None = None
+        self.n_spills: int | None = None
+        self.n_max_threads: Any = None
+        self._loaded = Loaded()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The products; the next process loads them again."""
+        return {**self.__dict__, "metadata": self.metadata._asdict(), "module": None, "function": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.metadata = make_metadata(state["metadata"])
+
+    def _init_handles(self) -> None:
+        """Load the binary; a kernel that needs too much fails here, and again at every further launch.
+
+        Threads that come at the same time load it once: the code of a second copy would be freed under the first.
+        """
+        loaded = self._loaded
+        if loaded.process != os.getpid():  # after a fork: a thread that is not there may hold it
+            loaded.process, loaded.lock = os.getpid(), threading.RLock()
+        with loaded.lock:
+            if self.module is not None:
+                return
+            if loaded.failure is not None:
+                raise copy(loaded.failure)
+            try:
+                self._load()
+            except OutOfResources as error:
+                loaded.failure = copy(error)  # the one that is raised holds on to the frames of the caller
+                raise
+
+    def _load(self) -> None:
+        active = driver.active
+        device = active.get_current_device()
+        limit = active.utils.get_device_properties(device)["max_shared_mem"]
+        if self.metadata.shared > limit:
+            raise OutOfResources(self.metadata.shared, limit, "shared memory")
+        if self.metadata.tmem_size > 512:
+            raise OutOfResources(self.metadata.tmem_size, 512, "tensor memory")
+        loading = (self.module, self.function, self.name, self.metadata_group, self.hash)
+        knobs.runtime.kernel_load_start_hook(*loading)
+        loaded = active.load_binary(self.name, self.kernel, self.metadata.shared, device)
+        self.module, self.function, self.n_regs, self.n_spills, self.n_max_threads = loaded
+        warp_size = self.metadata.target.warp_size
+        if self.metadata.num_warps * warp_size > self.n_max_threads:
+            self.module = None
+            raise OutOfResources(self.metadata.num_warps * warp_size, self.n_max_threads, "threads")
+        self._loaded.launch = active.launcher_cls(self.src, self.metadata)
+        knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, self.metadata_group, self.hash)
+
+    @property
+    def run(self) -> Any:
+        """The launcher: `run(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, *args)`."""
+        loaded = self._loaded
+        if loaded.repeated is None:
+            launcher = self.launcher
+            again = getattr(launcher, "repeated", None)
+            loaded.repeated = launcher if again is None else again(self.function)
+        return loaded.repeated
+
+    @property
+    def launcher(self) -> Any:
+        """What `run` is made of, as the driver gave it: it does all that belongs to a launch, every time."""
+        if self._loaded.launch is None:
+            self._init_handles()
+        return self._loaded.launch
+
+    def launch_metadata(self, grid: Sequence[int], stream: int, *args: Any) -> LazyDict | None:
+        """What launch hooks receive; None when nobody listens."""
+        if not knobs.runtime.launch_enter_hook and not knobs.runtime.launch_exit_hook:
+            return None
+        self._init_handles()
+        found = LazyDict({"name": self.name, "function": self.function, "stream": stream})
+        fn = getattr(self.src, "fn", None)
+        user = getattr(fn, "launch_metadata", None)
+        if fn is not None and user is not None:
+            named = dict(zip(fn.arg_names, args, strict=False))
+            found.add(user, (grid, self.metadata, named))
+        return found
+
+    def __getitem__(self, grid: Sequence[int]) -> Callable[..., None]:
+        """`kernel[grid](*args, stream=None)`: launch directly; args are all parameters, constants included."""
+        self._init_handles()
+
+        def runner(*args: Any, stream: int | None = None) -> None:
+            active = driver.active
+            chosen = active.get_current_stream(active.get_current_device()) if stream is None else stream
+            active.check_arguments(args)
+            launch_kernel(self, grid, chosen, args)
+
+        return runner
+
+
+def launch_kernel(kernel: CompiledKernel, grid: Sequence[int], stream: int, args: Sequence[Any]) -> None:
+    """One launch, with hooks."""
+    metadata = kernel.launch_metadata(grid, stream, *args)
+    enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+    x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
+    kernel.launcher(x, y, z, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)

@@ -1,0 +1,381 @@
+"""Launching: `kernel[grid](*args, **options)`.
+
+    bind ─▶ specialise ─▶ look up in memory ─▶ (compile) ─▶ check globals ─▶ launch
+
+Everything up to the look-up is one generated function (`binder`) and two dictionary accesses; the rest happens once per
+specialisation. `JITFunction` here is the language's function object plus this machinery.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import OptionError
+from tilework.language.dtypes import type_canonicalisation_dict
+from tilework.language.function import (
+    SOURCES,
+    ConstexprFunction,
+    JITCallable,
+    constexpr_function,
+)
+from tilework.language.function import JITFunction as LanguageFunction
+from tilework.language.grid import grid_extent
+from tilework.language.parameters import KernelParam
+from tilework.runtime.cache.key import get_cache_key
+from tilework.runtime.cache.key_locks import KeyLocks
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.binder import make_binder
+from tilework.runtime.launch.compiled import CompiledKernel, launch_kernel
+from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants
+from tilework.runtime.launch.specialization import Specialization, unwrapped
+from tilework.runtime.launch.specialize import mangle_type, native_specialize_impl
+from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
+from tilework.runtime.workers import _async_compile
+
+__all__ = [
+    "ConstexprFunction",
+    "JITCallable",
+    "JITFunction",
+    "KernelInterface",
+    "KernelParam",
+    "MockTensor",
+    "TensorWrapper",
+    "constexpr_function",
+    "create_function_from_signature",
+    "get_jit_fn_file_line",
+    "jit",
+    "mangle_type",
+    "native_specialize_impl",
+    "reinterpret",
+    "type_canonicalisation_dict",
+]
+
+RESERVED = ("device", "device_type", "stream")
+COMPILING = KeyLocks()
+
+
+class KernelInterface:
+    """Anything that is launched over a grid: kernels, and autotuners and heuristics around them."""
+
+    run: Callable[..., Any]
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """`kernel[grid]` is a function of the kernel's arguments."""
+        run = self.run
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            return run(*args, grid=grid, warmup=False, **kwargs)
+
+        return launch
+
+    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """Compile for these arguments without launching."""
+        return self.run(*(MockTensor.wrap_dtype(arg) for arg in args), grid=grid, warmup=True, **kwargs)
+
+
+class JITFunction(KernelInterface, LanguageFunction):
+    """A kernel that can be launched; see the module docstring."""
+
+    cache_hook: Callable[..., Any] | None = None
+    compiled_hook: Callable[..., Any] | None = None
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        version: Any = None,
+        do_not_specialize: Iterable[str | int] | None = None,
+        do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+        repr: Callable[[Any], str] | None = None,
+        launch_metadata: Callable[..., Any] | None = None,
+    ) -> None:
+        settings = (version, do_not_specialize, do_not_specialize_on_alignment, debug, noinline, repr, launch_metadata)
+        LanguageFunction.__init__(self, fn, *settings)
+        self.device_caches: dict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
+        self._globals: Any = None
+        self._argument_globals: dict[str, Any] = {}
+        self._compiled_as: dict[int, str] = {}
+        self.sanitize: bool | str | None = None
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """`kernel[grid]`, in machine code where that is possible: see `native_launch.py`."""
+        bind = self.__dict__.get("_bind_grid") or native_binder(self)
+        return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        LanguageFunction.__setstate__(self, state)
+        self.device_caches = defaultdict(self.create_binder)
+        self._globals, self._argument_globals, self._compiled_as = None, {}, {}
+
+    def create_binder(self) -> tuple[dict[str, Any], dict[Any, str], Any, Any, Any]:
+        """(kernels by key, keys by specialisation, target, backend, binder) of the current device."""
+        from tilework.targets.base import find_backend
+
+        target = driver.active.get_current_target()
+        return {}, {}, target, find_backend(target), make_binder(self)
+
+    @property
+    def cache(self) -> dict[Any, dict[str, Any]]:
+        """Kernels by device and key, as Triton 3.0 had them."""
+        return {device: entry[0] for device, entry in self.device_caches.items()}
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
+        """Launch over `grid`, or only compile; returns the compiled kernel."""
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
+        active = driver.active
+        device = active.get_current_device()
+        kernels, keys, target, backend, bind = self.device_caches[device]
+        try:
+            values, specs, kinds, options = bind(*args, **kwargs)
+        except TypeError as error:
+            from tilework.runtime.launch.wrong_call import wrong_call
+
+            raise wrong_call(self, error, args, kwargs) from None
+        marker = (specs, kinds, tuple(options.items()) if options else (), *self.switches())
+        try:
+            key = keys.get(marker)
+        except TypeError:  # a constant that cannot be hashed
+            key, marker = None, None
+        kernel = kernels.get(key) if key is not None else None
+        if kernel is None:
+            self.forget_old_source(kernels, keys)
+            specialization = Specialization.of(self, values, specs, self.full_options(options))
+            key = specialization.key
+            if marker is not None:
+                keys[marker] = key
+            kernel = kernels.get(key)
+            if kernel is None:
+                kernel = self.compile_for(specialization, target, backend, kernels, warmup)
+                if kernel is None:
+                    return None
+        if self._globals:
+            check_globals(self._globals)
+        if self._argument_globals and key in self._argument_globals:
+            check_globals(self._argument_globals[key])
+        if warmup:
+            return kernel
+        if callable(grid):
+            grid = grid(dict(zip(self.arg_names, values, strict=True)))
+        extent = grid_extent(grid)
+        if isinstance(kernel, _async_compile.FutureKernel):
+            kernel = kernel.result()
+        if 0 not in extent:
+            active.check_arguments(values)
+            launch_kernel(kernel, extent, active.get_current_stream(device), values)
+        return kernel
+
+    def forget_old_source(self, kernels: dict[str, Any], keys: dict[Any, str]) -> None:
+        """Kernels are for the function as it was; a function that it calls may have been replaced."""
+        if self._compiled_as.get(id(kernels), self.cache_key) != self.cache_key:
+            kernels.clear()
+            keys.clear()
+        self._compiled_as[id(kernels)] = self.cache_key
+
+    def switches(self) -> tuple[Any, ...]:
+        """What changes the code of every specialisation."""
+        mode = knobs.compilation.instrumentation_mode
+        runtime, revision = knobs.runtime, SOURCES["revision"]
+        return self.debug, runtime.debug, mode, self.sanitize, runtime.sanitize, runtime.sanitize_overflow, revision
+
+    def _pack_args(
+        self,
+        backend: Any,
+        kwargs: dict[str, Any],
+        bound_args: dict[str, Any],
+        specialization: Sequence[Any],
+        options: Any,
+    ) -> tuple[Any, dict[str, Any], dict[Any, Any], dict[Any, Any]]:
+        """(options, signature, constants, attributes) of a launch from what its binder gave, as Triton's tools ask for them."""
+        found = Specialization.of(self, list(bound_args.values()), specialization, dict(kwargs))
+        return backend.parse_options(kwargs), found.signature, found.constants, found.attrs
+
+    def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The launch's options with debug settings; names that launches may not use are refused."""
+        for name in RESERVED:
+            assert name not in options, f"{name} option is deprecated; current {name} will be used"
+        debug = options.get("debug", self.debug)
+        sanitize = options.get("sanitize", self.sanitize)
+        if sanitize is None:
+            sanitize = knobs.runtime.sanitize
+        return {
+            **{name: value for name, value in options.items() if name != "sanitize"},
+            **({"sanitize": knobs.sanitize_mode(sanitize)} if sanitize or knobs.runtime.sanitize else {}),
+            **(
+                {}
+                if knobs.runtime.sanitize_overflow
+                else {"sanitize_overflow": options.get("sanitize_overflow", False)}
+            ),
+            "debug": bool(debug) or knobs.runtime.debug or knobs.compilation.instrumentation_mode == "consan",
+            "instrumentation_mode": knobs.compilation.instrumentation_mode,
+        }
+
+    def compile_for(
+        self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
+    ) -> Any:
+        """Compile one specialisation, now or on the async executor; None if a hook says not to.
+
+        Of several threads that launch a new kernel one compiles it, and the others wait for it.
+        """
+        with COMPILING.held((id(kernels), specialization.key)):
+            found = kernels.get(specialization.key)
+            return found if found is not None else self.compile_new(specialization, target, backend, kernels, warmup)
+
+    def compile_new(
+        self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
+    ) -> Any:
+        """Compile a specialisation that is not known yet."""
+        from tilework.compiler import compile
+
+        try:
+            options = backend.parse_options(specialization.options)
+        except OptionError as error:
+            from tilework.runtime.launch.wrong_call import wrong_option
+
+            raise wrong_option(self, error, list(specialization.options)) from None
+        self._globals = collect_globals(self)
+        if captured := globals_of_constants(map(unwrapped, specialization.constants.values())):
+            self._argument_globals[specialization.key] = captured
+        if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):
+            return None
+        source, environment = specialization.source(), knobs.cache_invalidating_env_vars()
+
+        def finish() -> CompiledKernel:
+            return compile(source, target, specialization.options, _env_vars=environment)
+
+        def finalize(kernel: CompiledKernel) -> None:
+            kernels[specialization.key] = kernel
+            hook = knobs.runtime.jit_post_compile_hook or self.compiled_hook
+            self.call_hook(hook, specialization, options, warmup, True)
+
+        mode = _async_compile.active_mode.get()
+        if mode is not None:
+            return mode.submit(get_cache_key(source, backend, options, environment), finish, finalize)
+        kernel = finish()
+        finalize(kernel)
+        return kernel
+
+    def call_hook(
+        self, hook: Callable[..., Any] | None, specialization: Specialization, options: Any, warmup: bool, done: bool
+    ) -> bool:
+        """Tell a compile hook about a specialisation; true if it asks to skip."""
+        if hook is None:
+            return False
+        info = SimpleNamespace(
+            module=self.fn.__module__, name=self.fn.__qualname__, qualname=self.fn.__qualname__, jit_function=self
+        )
+        details = specialization.describe(options, driver.active.get_current_device(), warmup)
+        return bool(
+            hook(
+                key=specialization.key,
+                repr=specialization.text(options),
+                fn=info,
+                compile=details,
+                is_manual_warmup=warmup,
+                already_compiled=done,
+            )
+        )
+
+    def preload(self, specialization_data: str) -> Any:
+        """Compile what `specialization_data` (from a compile hook) describes, and keep it for launches."""
+        data = json.loads(specialization_data)
+        name = f"{self.fn.__module__}.{self.fn.__qualname__}"
+        if data["name"] not in (name, self.fn.__name__, self.fn.__qualname__):
+            raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {name}")
+        specialization = Specialization.from_data(self, data)
+        kernels, keys, target, backend, _ = self.device_caches[driver.active.get_current_device()]
+        self.forget_old_source(kernels, keys)
+        found = kernels.get(specialization.key)
+        return found if found is not None else self.compile_for(specialization, target, backend, kernels, True)
+
+    def _unsafe_update_src(self, new_src: str) -> None:
+        super()._unsafe_update_src(new_src)
+        self.device_caches.clear()
+
+    __call__ = LanguageFunction.__call__
+    __hash__ = LanguageFunction.__hash__
+
+
+def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None:
+    """What makes `fn[grid]` without Python code, or None."""
+    from tilework.runtime.launch.native_launch import binder_of
+
+    return binder_of(fn) if type(fn) is JITFunction else None
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    version: Any = None,
+    repr: Callable[[Any], str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    do_not_specialize: Iterable[str | int] | None = None,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+    interpret: bool | None = None,
+    sanitize: bool | str | None = None,
+) -> Any:
+    """Make a kernel, or a function for kernels, of a Python function.
+
+        @tilework.jit
+        def add_one(p, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(p + i, tl.load(p + i, mask=i < n) + 1, mask=i < n)
+
+        add_one[(triton.cdiv(n, 64),)](x, n, BLOCK=64)
+
+    With `sanitize=True`, or TRITON_SANITIZE=1 in the environment, a kernel checks every access to memory, its arithmetic,
+    and that no undefined value is used; `sanitize="strict"` makes errors of the warnings, `sanitize="race"` looks for races
+    between programs: see docs/sanitizer.md. With `interpret=True`, or TRITON_INTERPRET=1 in the environment, it runs as
+    plain Python on NumPy instead.
+    """
+    settings = {
+        "version": version,
+        "repr": repr,
+        "launch_metadata": launch_metadata,
+        "do_not_specialize": do_not_specialize,
+        "do_not_specialize_on_alignment": do_not_specialize_on_alignment,
+        "debug": debug,
+        "noinline": noinline,
+    }
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        if not callable(function):
+            raise TypeError(f"@jit decorates a function, not {type(function).__name__}")
+        function = getattr(function, "fn", function) if isinstance(function, LanguageFunction) else function
+        if interpret or (interpret is None and knobs.runtime.interpret):
+            from tilework.oracles.interpreter import InterpretedFunction
+
+            made = InterpretedFunction(function, **{**settings, "debug": bool(debug) or knobs.runtime.debug})
+            made.sanitize = bool(knobs.runtime.sanitize if sanitize is None else sanitize)
+        else:
+            made = JITFunction(function, **settings)
+            made.sanitize = sanitize
+        return made
+
+    return decorate(fn) if fn is not None else decorate
+
+
+def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
+    """Where the `def` of a kernel stands, whatever is wrapped around it."""
+    base = fn
+    while not isinstance(base, JITCallable):
+        base = base.fn
+    return base.fn.__code__.co_filename, base.def_line
+
+
+def create_function_from_signature(sig: Any, kparams: Sequence[KernelParam], backend: Any) -> Any:
+    """The binder of a kernel, under the name Triton's tests use; returns (bound arguments, specialisation, options)."""
+    names = list(sig.parameters)
+    bind = make_binder(SimpleNamespace(params=list(kparams), arg_names=names, __name__="bind", __qualname__="bind"))  # pyright: ignore[reportArgumentType]
+
+    def dynamic_func(*args: Any, **kwargs: Any) -> Any:
+        values, specs, _, options = bind(*args, **kwargs)
+        return dict(zip(names, values, strict=True)), list(specs), options
+
+    return dynamic_func

@@ -1,0 +1,99 @@
+"""What a launch does around running a kernel, whatever the device: scratch memory, hooks, the three sizes of the grid.
+
+    class MyLauncher(Launcher):
+        def start(self, grid, stream, function, args, scratch):
+            enqueue(function, grid, stream, [*args, *scratch])        # as the device does it
+
+    class MyDriver:
+        launcher_cls = MyLauncher
+
+A launcher is made once per kernel and called once per launch. A kernel whose metadata asks for scratch memory gets it from
+the allocator of the user (`set_allocator`) at every launch, one buffer for all programs together; the memory of instrumented
+kernels comes from `set_profile_allocator`. `scratch` holds both buffers, None for the one that is not needed.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from tilework.runtime.devices import _allocation
+
+Extent = tuple[int, int, int]
+Scratch = tuple[_allocation.Buffer | None, _allocation.Buffer | None]
+
+NO_SCRATCH: Scratch = (None, None)
+HIDDEN = ("*i8", "*i8")  # the types of the two parameters that scratch memory arrives in
+
+
+class Launcher:
+    """See the module docstring."""
+
+    def __init__(self, source: Any, metadata: Any) -> None:
+        self.name: str = metadata.name
+        self.signature: list[Any] | None = list(source.signature.values()) if hasattr(source, "signature") else None
+        self.num_ctas: int = getattr(metadata, "num_ctas", 1)
+        self.scratch_size: int = getattr(metadata, "global_scratch_size", 0)
+        self.scratch_align: int = getattr(metadata, "global_scratch_align", 1)
+        self.profile_size: int = getattr(metadata, "profile_scratch_size", 0)
+        self.profile_align: int = getattr(metadata, "profile_scratch_align", 1)
+        self.needs_scratch = self.scratch_size > 0 or self.profile_size > 0
+
+    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+        """Run every program of the grid; a launcher says here how its device does it."""
+        raise TypeError(f"{type(self).__name__} has no method `start`, which runs the programs of a grid")
+
+    def __call__(
+        self,
+        x: int,
+        y: int,
+        z: int,
+        stream: int,
+        function: Any,
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Any,
+        exit_hook: Any,
+        *args: Any,
+    ) -> None:
+        """One launch, called as Triton's launchers are; `args` and the scratch memory stay alive until `start` returns.
+
+        Chains of hooks may be empty: who generates launching code, as Inductor does, passes `knobs.runtime.launch_enter_hook` as it is.
+        """
+        scratch = self.allocate((x, y, z), stream) if self.needs_scratch else NO_SCRATCH
+        if enter_hook:
+            enter_hook(launch_metadata)
+        self.start((x, y, z), stream, function, args, scratch)
+        if exit_hook:
+            exit_hook(launch_metadata)
+
+    def repeated(self, function: Any) -> Callable[..., None]:
+        """What to call instead of this launcher, in the same way, for many launches of one function."""
+        return self
+
+    def allocate(self, grid: Extent, stream: int) -> Scratch:
+        """The buffers for all programs of a grid."""
+        programs = prod(grid) * self.num_ctas
+        scratch = profile = None
+        if self.scratch_size > 0:
+            scratch = _allocation._allocator.get()(programs * self.scratch_size, self.scratch_align, stream)
+        if self.profile_size > 0:
+            profile = _allocation._profile_allocator.get()(programs * self.profile_size, self.profile_align, stream)
+        return checked(scratch), checked(profile)
+
+
+def checked(buffer: Any) -> Any:
+    """What an allocator gave, if it is memory."""
+    if buffer is not None and not hasattr(buffer, "data_ptr"):
+        raise TypeError(
+            f"the allocator that was set with set_allocator gave a {type(buffer).__name__}, which has no `data_ptr()`"
+        )
+    return buffer
+
+
+def refuse_negated(position: int, tensor: Any) -> None:
+    """A torch tensor must hold the numbers that it shows."""
+    if hasattr(tensor, "is_neg") and tensor.is_neg():
+        raise ValueError(
+            f"Pointer argument (at {position}) is a view whose elements torch negates when it reads them, and a kernel does"
+            " not: pass `tensor.resolve_neg()`"
+        )

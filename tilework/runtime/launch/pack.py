@@ -1,0 +1,212 @@
+"""The arguments of a launch as the machine code of a CPU kernel takes them: one slot of 8 bytes per parameter.
+
+    pack = packer(("ptr", "i32", "f32"), ["*fp32", "i32", "constexpr", "fp32"], stored=(0,))
+    pack((x, 1024, BLOCK, 0.5))            # 24 bytes: address of x, 1024, 0.5
+
+A packer is a Python function written for one signature, because it runs at every launch. A tensor descriptor takes the
+slots of all parameters that it has become: pointer, sizes, strides, "pad with NaN", and once more sizes and strides. An
+array that the kernel writes to must be writable.
+"""
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from tilework.runtime.devices.host_arrays import as_array
+from tilework.runtime.launch import specialize
+from tilework.runtime.launch.wrappers import TensorWrapper
+
+Packer = Callable[[Sequence[Any]], bytes]
+
+FORMATS = {"ptr": "Q", "i64": "q", "i32": "i4x", "i16": "h6x", "i8": "b7x", "i1": "?7x"}
+FORMATS |= {"f64": "d", "f32": "f4x", "f16": "e6x", "bf16": "H6x"}
+INT_BITS = {"i64": 64, "i32": 32, "i16": 16, "i8": 8}
+
+
+def packer(
+    kinds: Sequence[str],
+    signature: Sequence[Any] | None,
+    stored: Sequence[int],
+    name: str = "kernel",
+    alignments: Sequence[int] = (),
+) -> Packer:
+    """The function that packs the arguments of one kernel; `signature` None stands for one argument per parameter.
+
+    `stored` are the parameters that the kernel writes through, `alignments` how each of them must be aligned.
+    """
+    slots = Slots(kinds, dict(zip_longest(stored, alignments, fillvalue=1)), name)
+    types = signature if signature is not None else [None] * len(kinds)
+    for position, type in enumerate(types):
+        slots.add(type, f"args[{position}]")
+    if slots.used != len(kinds):
+        raise TypeError(f"{name} has {len(kinds)} parameters, but its signature {signature} has {slots.used}")
+    scope: dict[str, Any] = {"pack": struct.Struct("<" + "".join(slots.formats)).pack, "slow": slots.pack_wide}
+    scope |= {"address": address, "writable": writable, "aligned": aligned, "bits": bfloat16_bits, "is_nan": is_nan}
+    scope["refused"] = (struct.error, OverflowError)
+    values = ", ".join(slots.values)
+    source = (
+        f"def packed(args):\n"
+        f"    try:\n"
+        f"        return pack({values})\n"
+        f"    except refused:\n"
+        f"        return slow(({values}{',' if slots.values else ''}))\n"
+    )
+    exec(compile(source, f"<arguments of {name}>", "exec"), scope)
+    return scope["packed"]  # pyright: ignore[reportReturnType]
+
+
+class Slots:
+    """The format and the Python expression of each slot, collected argument by argument."""
+
+    def __init__(self, kinds: Sequence[str], stored: dict[int, int], name: str) -> None:
+        self.kinds, self.stored, self.name = kinds, stored, name
+        self.formats: list[str] = []
+        self.values: list[str] = []
+
+    @property
+    def used(self) -> int:
+        return len(self.values)
+
+    def add(self, type: Any, text: str) -> None:
+        """The slots of one argument, given by its expression."""
+        if type == "constexpr":
+            return
+        if isinstance(type, tuple):
+            for index, inner in enumerate(type):
+                self.add(inner, f"{text}[{index}]")
+        elif isinstance(type, str) and type.startswith("tensordesc"):
+            self.add_descriptor(text, type[: type.index("]")].count(",") + 1)
+        else:
+            self.add_plain(type, text)
+
+    def add_plain(self, type: Any, text: str) -> None:
+        """The slot of one number or pointer."""
+        self.add_value(text)
+
+    def add_value(self, text: str) -> None:
+        if self.used == len(self.kinds):
+            raise TypeError(f"{self.name} has {len(self.kinds)} parameters, and its signature more")
+        kind = self.kinds[self.used]
+        if kind == "ptr":
+            alignment = self.stored.get(self.used)
+            text = f"address({text})" if alignment is None else f"writable({text}, {self.name!r})"
+            if alignment is not None and alignment > 1:
+                text = f"aligned({text}, {alignment}, {self.name!r})"
+        elif kind == "bf16":
+            text = f"bits({text})"
+        elif kind not in FORMATS:
+            raise TypeError(f"parameter {self.used} of {self.name} is {kind}, which cannot be passed by value")
+        self.formats.append(FORMATS[kind])
+        self.values.append(text)
+
+    def add_descriptor(self, text: str, rank: int) -> None:
+        """Pointer, sizes, strides, "pad with NaN"; then the sizes and strides that the language passes beside them."""
+        sizes = [f"{text}.shape[{axis}]" for axis in range(rank)] + [f"{text}.strides[{axis}]" for axis in range(rank)]
+        self.add_value(f"{text}.base")
+        for value in (*sizes, f"is_nan({text})"):
+            self.add_value(value)
+        rest = tuple(self.kinds[self.used : self.used + 2 * rank])
+        if rest == ("i32",) * rank + ("i64",) * rank:
+            for value in sizes:
+                self.add_value(value)
+
+    def pack_wide(self, values: Sequence[Any]) -> bytes:
+        """For values that `struct` refuses: integers wrap around at the width of their parameter, others are errors."""
+        parts = []
+        for position, (kind, code, value) in enumerate(zip(self.kinds, self.formats, values, strict=True)):
+            if bits := INT_BITS.get(kind):
+                if isinstance(value, float) or not hasattr(value, "__index__"):
+                    raise TypeError(f"parameter {position} of {self.name} is {kind}, but the argument is {value!r}")
+                half = 1 << (bits - 1)
+                value = (value.__index__() + half) % (2 * half) - half
+            elif kind == "f32" or kind == "f16":
+                value = rounded(kind, float(value))
+            try:
+                parts.append(struct.pack(f"<{code}", value))
+            except (struct.error, OverflowError) as error:
+                raise TypeError(
+                    f"parameter {position} of {self.name} is {kind}, but the argument is {value!r}"
+                ) from error
+        return b"".join(parts)
+
+
+def rounded(kind: str, value: float) -> float:
+    """A float that is too large for its format becomes infinite."""
+    try:
+        struct.pack({"f32": "<f", "f16": "<e"}[kind], value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return value
+
+
+def bfloat16_bits(value: float) -> int:
+    """The bits of the bf16 nearest to a number, ties to even."""
+    wide: int = struct.unpack("<I", struct.pack("<f", rounded("f32", float(value))))[0]
+    if value != value:
+        return 0x7FC0
+    return (wide + 0x7FFF + (wide >> 16 & 1)) >> 16
+
+
+def is_nan(descriptor: Any) -> bool:
+    """Whether loads outside of a descriptor's shape give NaN."""
+    return getattr(descriptor, "padding", "zero") == "nan"
+
+
+def address(arg: Any) -> int:
+    """Where the memory of an argument starts; integers are addresses, None is the null pointer."""
+    rule = ADDRESSES.get(type(arg))
+    if rule is None:
+        rule = ADDRESSES[type(arg)] = address_rule(arg)
+    return rule(arg)
+
+
+def writable(arg: Any, name: str) -> int:
+    """The address of memory that the kernel `name` writes to."""
+    kind = type(arg)
+    if kind not in HAS_FLAGS:
+        HAS_FLAGS[kind] = hasattr(getattr(arg, "flags", None), "writeable")
+    if HAS_FLAGS[kind]:
+        if not arg.flags.writeable:
+            raise ValueError(f"{name} writes to an array that is read-only: pass a copy, or set its flags.writeable")
+    elif kind is TensorWrapper:
+        return writable(arg.base, name)
+    return address(arg)
+
+
+def aligned(place: int, alignment: int, name: str) -> int:
+    """The address of memory on which the kernel `name` does atomics of `alignment` bytes."""
+    if place % alignment:
+        raise ValueError(f"{name} does atomics on an array that is not aligned to {alignment} bytes: pass a copy")
+    return place
+
+
+def address_rule(arg: Any) -> Callable[[Any], int]:
+    """How to find the address of instances of a class, found once by what they offer."""
+    if isinstance(arg, int):
+        return int
+    if hasattr(arg, "data_ptr"):
+        return tensor_address
+    if specialize.is_array(arg) and specialize.array_rule(arg) is specialize.specialize_ndarray:
+        return specialize.fast_array_address
+    if specialize.python_number(arg) is not arg:
+        return int
+    if hasattr(arg, "__array_interface__"):
+        return specialize.array_address
+    return lambda arg: specialize.array_address(as_array(arg))
+
+
+def tensor_address(arg: Any) -> int:
+    """The address that an object names; it has none only if there is nothing to point at."""
+    place = arg.data_ptr()
+    if not place and math.prod(getattr(arg, "shape", (0,))):
+        raise ValueError(
+            f"an argument of type {type(arg).__name__} and shape {tuple(arg.shape)} has no memory: its storage was freed,"
+            " or it only stands for a tensor"
+        )
+    return place
+
+
+HAS_FLAGS: dict[type, bool] = {}
+ADDRESSES: dict[type, Callable[[Any], int]] = {type(None): lambda arg: 0}

@@ -1,0 +1,172 @@
+"""One specialisation of a kernel: types, constants, facts and options, and the keys that name it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tilework.language import core as tl
+from tilework.language.constant_text import constant_text
+from tilework.language.function import JITCallable
+from tilework.runtime.launch.specialize import Spec, parse_attr
+
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """What the compiler needs to know about a launch."""
+
+    fn: Any
+    signature: dict[str, Any]
+    constants: dict[Path, Any]
+    attrs: dict[Path, list[list[Any]]]
+    options: dict[str, Any]
+    key: str
+
+    @classmethod
+    def of(cls, fn: Any, values: Sequence[Any], specs: Sequence[Spec], options: dict[str, Any]) -> "Specialization":
+        """From the bound arguments of a launch and their specs."""
+        signature: dict[str, Any] = {}
+        constants: dict[Path, Any] = {}
+        attrs: dict[Path, list[list[Any]]] = {}
+        for index, (name, value, (type, key)) in enumerate(zip(fn.arg_names, values, specs, strict=True)):
+            signature[name] = type
+            collect(type, key, value, (index,), constants, attrs)
+        text = constant_text(list(specs)) + constant_text(options)
+        return cls(fn, signature, constants, attrs, options, text)
+
+    def source(self) -> Any:
+        """The source to compile."""
+        from tilework.compiler import ASTSource
+
+        constants = {path: unwrapped(value) for path, value in self.constants.items()}
+        return ASTSource(self.fn, self.signature, constants, self.attrs)
+
+    def text(self, options: Any) -> str:
+        """``add[num_warps=4, ...](x: *fp32, n: i32)``, for people."""
+        arguments = ", ".join(f"{name}: {type}" for name, type in self.signature.items())
+        return (
+            f"{self.fn.__name__}[num_warps={options.num_warps}, num_ctas={options.num_ctas},"
+            f" num_stages={options.num_stages}, enable_fp_fusion={options.enable_fp_fusion},"
+            f" launch_cooperative_grid={options.launch_cooperative_grid}]({arguments})"
+        )
+
+    def describe(self, options: Any, device: Any, warmup: bool) -> dict[str, Any]:
+        """What compile hooks receive."""
+        return {
+            "key": self.key,
+            "signature": self.signature,
+            "device": device,
+            "constants": self.constants,
+            "num_warps": options.num_warps,
+            "num_ctas": options.num_ctas,
+            "num_stages": options.num_stages,
+            "enable_fp_fusion": options.enable_fp_fusion,
+            "launch_cooperative_grid": options.launch_cooperative_grid,
+            "extern_libs": options.extern_libs,
+            "configs": [self.attrs],
+            "specialization_data": self.to_data(options),
+            "is_warmup": warmup,
+        }
+
+    def to_data(self, options: Any) -> str:
+        """JSON from which `preload` rebuilds the specialisation in another process."""
+        return json.dumps(
+            {
+                "name": f"{self.fn.fn.__module__}.{self.fn.fn.__qualname__}",
+                "signature": {name: encode(type, is_plain=True) for name, type in self.signature.items()},
+                "constant_keys": [list(path) for path in self.constants],
+                "constant_vals": [encode(value) for value in self.constants.values()],
+                "attrs_keys": [list(path) for path in self.attrs],
+                "attrs_vals": list(self.attrs.values()),
+                "options": {name: encode(value, is_plain=True) for name, value in self.options.items()},
+                "all_options": {name: str(value) for name, value in asdict(options).items()},
+                "key": self.key,
+            }
+        )
+
+    @classmethod
+    def from_data(cls, fn: Any, data: Mapping[str, Any]) -> "Specialization":
+        """The inverse of `to_data`."""
+        constants = {
+            tuple(path): decode(value) for path, value in zip(data["constant_keys"], data["constant_vals"], strict=True)
+        }
+        attrs = {tuple(path): value for path, value in zip(data["attrs_keys"], data["attrs_vals"], strict=True)}
+        signature = {name: decode(type, is_plain=True) for name, type in data["signature"].items()}
+        options = {name: decode(value, is_plain=True) for name, value in data["options"].items()}
+        return cls(fn, signature, constants, attrs, options, data["key"])
+
+
+def unwrapped(value: Any) -> Any:
+    return value.value if isinstance(value, tl.constexpr) else value
+
+
+def collect(
+    type: Any, key: Any, value: Any, path: Path, constants: dict[Path, Any], attrs: dict[Path, list[list[Any]]]
+) -> None:
+    """The constants and facts of one argument and, for tuples, of its leaves."""
+    if isinstance(type, tuple):
+        for index, (inner, inner_key, item) in enumerate(zip(type, key, value, strict=True)):
+            collect(inner, inner_key, item, (*path, index), constants, attrs)
+    elif type == "constexpr":
+        constants[path] = value if len(path) > 1 else unwrapped(value)
+    elif facts := parse_attr(key):
+        attrs[path] = facts
+
+
+def encode(value: Any, is_plain: bool = False) -> Any:
+    """A constant as JSON: dtypes by name, tuples as lists, everything else that could be taken for these marked.
+
+    In types and options (`is_plain`) a text is a text, also if it names a dtype.
+    """
+    if isinstance(value, tl.constexpr):
+        return {"constexpr": encode(value.value)}
+    if isinstance(value, tl.dtype):
+        return str(value)
+    if isinstance(value, str):
+        return {"text": value} if not is_plain and tl.dtype.is_dtype(value) else value
+    if isinstance(value, JITCallable):
+        return {"jit_function": f"{value.fn.__module__}:{value.fn.__qualname__}"}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        cls = type(value)
+        items = [encode(item, is_plain) for item in value]
+        return {"named_tuple": f"{cls.__module__}:{cls.__qualname__}", "items": items}
+    if isinstance(value, tuple):
+        return [encode(item, is_plain) for item in value]
+    if isinstance(value, list):
+        return {"list": [encode(item, is_plain) for item in value]}
+    return value
+
+
+def decode(value: Any, is_plain: bool = False) -> Any:
+    """The inverse of `encode`."""
+    if isinstance(value, str):
+        return tl.dtype(value) if not is_plain and tl.dtype.is_dtype(value) else value
+    if isinstance(value, list):
+        return tuple(decode(item, is_plain) for item in value)
+    if not isinstance(value, dict):
+        return value
+    (kind, inner), *_ = value.items()
+    if kind == "constexpr":
+        return tl.constexpr(decode(inner))
+    if kind == "text":
+        return inner
+    if kind == "list":
+        return [decode(item, is_plain) for item in inner]
+    if kind == "jit_function":
+        return import_object(inner)
+    if kind == "named_tuple":
+        return import_object(inner)(*(decode(item, is_plain) for item in value["items"]))
+    return value
+
+
+def import_object(text: str) -> Any:
+    """The function or class ``module:qualname``."""
+    from importlib import import_module
+
+    module, _, qualname = text.partition(":")
+    found: Any = import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    return found

@@ -1,0 +1,259 @@
+"""What the compiler is told about an argument: its type, and the facts that select a specialisation.
+
+    specialize(x)        x a 16-byte aligned float32 array     ->  ("*fp32", "D")
+    specialize(1024)                                           ->  ("i32", "D")      a multiple of 16
+    specialize(1)                                              ->  ("constexpr", 1)  a constant
+    specialize(0.5)                                            ->  ("fp32", None)
+
+Arrays are recognised by what they offer, never by importing their library: NumPy's array interface, `data_ptr()` and
+`dtype` (torch and friends), DLPack.
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from tilework.errors import ArgumentError
+from tilework.language import core as tl
+from tilework.language.dtypes import canonicalize_dtype
+from tilework.language.function import JITCallable
+
+Spec = tuple[Any, Any]
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+INT64_MIN, INT64_MAX, UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+ALIGNMENT = 16
+
+_codes: dict[Any, str] = {}
+
+
+def dtype_code(dtype: Any) -> str:
+    """The signature code of an array's dtype (`numpy.dtype`, `torch.dtype`, `tl.dtype`): ``"fp32"``."""
+    code = _codes.get(dtype)
+    if code is None:
+        name = getattr(dtype, "name", None)
+        if getattr(dtype, "isnative", True) is False:
+            raise TypeError(f"kernels read numbers in this machine's byte order, not {dtype}: pass a copy of the array,"
+                            " `array.astype(array.dtype.newbyteorder('='))`")  # fmt: skip
+        try:
+            code = _codes[dtype] = canonicalize_dtype(name if isinstance(name, str) else dtype)
+        except KeyError:
+            raise TypeError(
+                f"kernels have no element type {dtype}: pass an array of integers, floats or booleans"
+            ) from None
+    return code
+
+
+def specialize_int(value: int, specialize_value: bool, align: bool) -> Spec:
+    """An integer: its width, whether it is 1, whether it is a multiple of 16."""
+    if value == 1 and specialize_value:
+        return ("constexpr", 1)
+    if INT32_MIN <= value <= INT32_MAX:
+        type = "i32"
+    elif INT64_MIN <= value <= INT64_MAX:
+        type = "i64"
+    elif 0 <= value <= UINT64_MAX:
+        type = "u64"
+    else:
+        raise OverflowError(f"{value} does not fit into 64 bits")
+    if not specialize_value:
+        return (type, None)
+    return (type, "D" if align and value % ALIGNMENT == 0 else "")
+
+
+def specialize_pointer(code: str, address: int, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    """A pointer to elements of `code`: is the address a multiple of 16?"""
+    type = f"*k{code}" if is_const else f"*{code}"
+    if not specialize_value:
+        return (type, None)
+    return (type, "D" if align and address % ALIGNMENT == 0 else "")
+
+
+def specialize(arg: Any, is_const: bool = False, specialize_value: bool = True, align: bool = True) -> Spec:
+    """(type, key) of one argument; see the module docstring and `spec/language.md` 6.4."""
+    kind = type(arg)
+    if kind is int:
+        return specialize_int(arg, specialize_value, align)
+    rule = RULES.get(kind)
+    if rule is None:
+        rule = RULES[kind] = find_rule(arg)
+    return rule(arg, is_const, specialize_value, align)
+
+
+Rule = Callable[[Any, bool, bool, bool], Spec]
+
+
+def find_rule(arg: Any) -> Rule:
+    """The rule for a class, found once by what its instances offer."""
+    if isinstance(arg, type):  # a class has the attributes of its instances, but no values of them
+        return refuse
+    if isinstance(arg, bool):
+        return lambda arg, is_const, value, align: ("u1", None)
+    if isinstance(arg, int):
+        return lambda arg, is_const, value, align: specialize_int(int(arg), value, align)
+    if isinstance(arg, float):
+        return lambda arg, is_const, value, align: ("fp32", None)
+    if isinstance(arg, tl.constexpr):
+        return lambda arg, is_const, value, align: ("constexpr", arg)
+    if isinstance(arg, JITCallable) or hasattr(arg, "cache_key"):
+        return lambda arg, is_const, value, align: ("constexpr", arg.cache_key)
+    if isinstance(arg, tuple):
+        return specialize_tuple
+    if hasattr(arg, "block_shape") and hasattr(arg, "base"):
+        return specialize_descriptor
+    if hasattr(arg, "data_ptr"):
+        return specialize_data_ptr
+    if hasattr(arg, "__array_interface__"):
+        return specialize_numpy_scalar if getattr(arg, "shape", None) == () and not is_array(arg) else array_rule(arg)
+    if hasattr(arg, "__cuda_array_interface__"):
+        return specialize_cuda_array
+    if hasattr(arg, "__dlpack__"):
+        return specialize_dlpack
+    return refuse
+
+
+def is_array(arg: Any) -> bool:
+    """A NumPy array (0-d ones too), as opposed to a NumPy scalar, which offers the same interface."""
+    return any(cls.__name__ == "ndarray" for cls in type(arg).__mro__)
+
+
+def specialize_tuple(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    """A tuple: every leaf is fully specialised; the class of a named tuple is kept."""
+    specs = [specialize(item) for item in arg]
+    make: Callable[[list[Any]], Any] = (lambda items: type(arg)(*items)) if hasattr(arg, "_fields") else tuple
+    return (make([spec[0] for spec in specs]), make([spec[1] for spec in specs]))
+
+
+def specialize_descriptor(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    """A host tensor descriptor."""
+    dims = ", ".join(str(size) for size in arg.block_shape)
+    code = dtype_code(arg.base.dtype)
+    layout = getattr(arg, "layout", None)
+    return (f"tensordesc<{code}[{dims}]{f',{layout!r}' if layout is not None else ''}>", None)
+
+
+def specialize_data_ptr(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    """Anything with `data_ptr()` and `dtype`: torch tensors, TensorWrapper, MockTensor."""
+    code = dtype_code(arg.dtype)
+    try:
+        address = arg.data_ptr()
+    except RuntimeError as error:  # torch: sparse tensors, and others without a storage
+        raise ValueError(
+            f"an argument of type {type(arg).__name__} has no memory that a kernel can read: {error}"
+        ) from error
+    return specialize_pointer(code, address, is_const, specialize_value, align)
+
+
+def specialize_array(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    """A NumPy array."""
+    code = _codes.get(arg.dtype) or dtype_code(arg.dtype)
+    return specialize_pointer(code, array_address(arg), is_const, specialize_value, align)
+
+
+def array_address(array: Any) -> int:
+    """Where the elements of a NumPy array start; the interface dictionary costs 2 us, see `fast_array_address`."""
+    return array.__array_interface__["data"][0]
+
+
+def fast_array_address(array: Any) -> int:
+    """The `data` member of a NumPy array object, which follows the object header in every NumPy since 1.0."""
+    return _read_pointer(id(array) + _HEADER).value or 0
+
+
+_HEADER = object.__basicsize__
+_read_pointer = ctypes.c_void_p.from_address
+
+
+def specialize_ndarray(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    """`specialize_array` for exactly `numpy.ndarray`, a quarter of its cost."""
+    type = _pointer_types.get((arg.dtype, is_const))
+    if type is None:
+        type = _pointer_types[arg.dtype, is_const] = ("*k" if is_const else "*") + dtype_code(arg.dtype)
+    if not specialize_value:
+        return (type, None)
+    return (type, "D" if align and not (_read_pointer(id(arg) + _HEADER).value or 0) % ALIGNMENT else "")
+
+
+_pointer_types: dict[Any, str] = {}
+
+
+def array_rule(arg: Any) -> Rule:
+    """The fast rule if the object layout is as expected (tried on this very array), else the portable one."""
+    exact = type(arg).__module__ == "numpy" and type(arg).__name__ == "ndarray"
+    return specialize_ndarray if exact and fast_array_address(arg) == array_address(arg) else specialize_array
+
+
+def specialize_cuda_array(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    """An array in GPU memory."""
+    interface = arg.__cuda_array_interface__
+    return specialize_pointer(
+        typestr_code(interface["typestr"]), interface["data"][0], is_const, specialize_value, align
+    )
+
+
+def typestr_code(typestr: str) -> str:
+    """``"<f4"`` -> ``"fp32"``."""
+    kind, size = typestr[1], int(typestr[2:])
+    return {"f": "fp", "i": "i", "u": "u"}[kind] + str(size * 8) if kind != "b" else "u1"
+
+
+def specialize_dlpack(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    """Anything that exports DLPack from host memory (device kinds 1 and, pinned, 3 and 11)."""
+    import numpy as np
+
+    kind = arg.__dlpack_device__()[0] if hasattr(arg, "__dlpack_device__") else 1
+    if kind not in (1, 3, 11):
+        raise ValueError(
+            f"an argument of type {type(arg).__name__} cannot be accessed from Triton: DLPack shares memory of the host"
+            f" here, and this is on a device of DLPack's kind {int(kind)}"
+        )
+    return specialize_array(np.from_dlpack(arg), is_const, specialize_value, align)
+
+
+def specialize_numpy_scalar(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    """A NumPy number is the Python number that it equals, as float64 (a subclass of float, which never comes here) is."""
+    number = python_number(arg)
+    rule = refuse if number is arg else specialize
+    return rule(number, is_const, specialize_value, align)
+
+
+def python_number(value: Any) -> Any:
+    """The Python number that a NumPy scalar equals; anything else as it is."""
+    if not hasattr(value, "__array_interface__") or not hasattr(value, "item") or is_array(value):
+        return value
+    number = value.item()
+    return number if isinstance(number, bool | int | float) else value
+
+
+def refuse(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    raise ArgumentError(
+        f"failed to specialize argument of type: {type(arg).__name__}: pass an array, a Python number, None, a tuple of"
+        " these, or declare the parameter tl.constexpr"
+    )
+
+
+RULES: dict[type, Rule] = {type(None): lambda arg, is_const, value, align: ("constexpr", None)}
+
+
+def native_specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+    """`specialize` under the name and signature that Triton's tests call; a backend may decide about tensors itself."""
+    type, key = specialize(arg, is_const, specialize_value, align)
+    own = not getattr(backend, "supports_native_tensor_specialization", True)
+    if own and specialize_value and isinstance(type, str) and type.startswith("*"):
+        key = backend.get_tensor_specialization(arg, align=align)
+    return (type, key)
+
+
+def type_and_key(arg: Any, specialize_value: bool) -> Spec:
+    """As `specialize`, which `mangle_type` has a parameter of the same name for."""
+    return specialize(arg, False, specialize_value, True)
+
+
+def mangle_type(arg: Any, specialize: bool = False) -> Any:
+    """The type alone: ``mangle_type(1.5) == "fp32"``."""
+    return type_and_key(arg, specialize)[0]
+
+
+def parse_attr(key: Any) -> list[list[Any]]:
+    """The argument attributes that a key stands for: ``"D"`` is divisibility by 16."""
+    return [["tt.divisibility", ALIGNMENT]] if isinstance(key, str) and "D" in key else []

@@ -1,0 +1,257 @@
+"""Launches of kernels that check themselves: TRITON_SANITIZE=1, `@jit(sanitize=True)` or the launch option `sanitize=True`.
+
+    x = np.zeros(1000, np.float32)
+    double[(8,)](x, 1024, BLOCK=128)
+
+    kernel.py:9:9: error: program (7, 0, 0) reads element 1000 of argument 'x', which has 1000 elements (out of bounds)
+        9 |     v = tl.load(x + i, mask=i < n)
+          |         ^ index (1000,) of an array of shape (1000,)
+
+The launcher writes the extents of all array arguments into a table (`targets/cpu/lower/checks.py`), machine code looks there
+before each access, and the launcher turns what it left there into an error. The extent of a view is from its first byte to
+its last, also where it has strides. Memory that a kernel reaches through addresses it has loaded must be an argument, or
+made known by `tilework.oracles.interpreter.allowed_memory.register_memory`.
+"""
+
+import ctypes
+import linecache
+import re
+import struct
+import warnings
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from tilework.errors import SANITIZER, SANITIZER_WARNING, Diagnostic, SanitizerError, SanitizerWarning, Span
+from tilework.oracles.interpreter.allowed_memory import REGISTERED, AccessError, Region, is_near
+from tilework.oracles.interpreter.arguments import region_of
+from tilework.runtime.devices.host import NativeLauncher
+from tilework.runtime.launch.launcher import Extent, Scratch
+from tilework.runtime.launch.pack import Slots
+from tilework.targets.cpu.lower.table import ENTRIES
+from tilework.targets.cpu.run.interface import Interface
+from tilework.targets.cpu.run.run_grid import fault_error
+
+HELPS = {  # by words of a report
+    "masks elements off": "give the load an `other`, or use what it gives under the same mask",
+    "operation add, and": "to wrap around on purpose, use tl.add(a, b, sanitize_overflow=False)",
+    "operation sub, and": "to wrap around on purpose, use tl.sub(a, b, sanitize_overflow=False)",
+    "operation mul, and": "to wrap around on purpose, use tl.mul(a, b, sanitize_overflow=False)",
+    "outside of its": "mask such numbers: tl.histogram(x, bins, mask=...)",
+}
+HELP_UNKNOWN = (
+    "pass the array as an argument, or register it with tilework.oracles.interpreter.allowed_memory.register_memory"
+)
+
+
+class KernelAccessError(SanitizerError, AccessError):
+    """A kernel was about to touch memory that it must not."""
+
+
+class Argument(NamedTuple):
+    """A parameter that is a pointer: its slot, how the user calls it, and how to get its array from the arguments."""
+
+    slot: int
+    label: str
+    get: Any
+
+
+class PointerSlots(Slots):
+    """Finds the parameters that are pointers."""
+
+    def __init__(self, kinds: Sequence[str], names: Sequence[str]) -> None:
+        super().__init__(kinds, {}, "")
+        self.names = names
+        self.found: list[Argument] = []
+
+    def add_value(self, text: str) -> None:
+        if self.used < len(self.kinds) and self.kinds[self.used] == "ptr":
+            position, _, path = text.removeprefix("args[").partition("]")
+            label = f"argument {self.names[int(position)] + path.removesuffix('.base')!r}"
+            self.found.append(Argument(self.used, label, eval(f"lambda args: {text}")))
+        super().add_value(text)
+
+
+def pointer_arguments(source: Any, kinds: Sequence[str]) -> list[Argument]:
+    """The arguments of a kernel that are pointers; `kinds` are its parameters."""
+    known = hasattr(source, "signature")
+    names = list(source.signature) if known else [str(slot) for slot in range(len(kinds))]
+    slots = PointerSlots(kinds, names)
+    for position, type in enumerate(source.signature.values() if known else [None] * len(kinds)):
+        slots.add(type, f"args[{position}]")
+    return slots.found
+
+
+class SanitizedLauncher(NativeLauncher):
+    """Runs a kernel that was compiled with the option `sanitize`."""
+
+    def __init__(self, source: Any, metadata: Any) -> None:
+        super().__init__(source, metadata)
+        self.pointers = pointer_arguments(source, self.interface.parameters)
+
+    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+        """Run every program until one fails."""
+        known = Extents(self.interface, self.pointers, args)
+        table, before = known.table(), len(self.interface.faults)
+        slots = self.pack((*args, *scratch) if self.needs_scratch else args)
+        slots += struct.pack("<Q", ctypes.addressof(table) + 8 * before)
+        try:
+            self.run(function, self.interface, slots, grid, lambda *fault: known.error(table[before:], *fault))
+        finally:
+            known.warn(table[:before][::-1], grid)
+
+
+class Extents:
+    """The arrays of one launch."""
+
+    def __init__(
+        self, interface: Interface, pointers: Sequence[Argument], args: Sequence[Any], on_host: bool = True
+    ) -> None:
+        self.interface = interface
+        self.labels = {pointer.slot: pointer.label for pointer in pointers}
+        self.regions: dict[int, Region] = {}
+        self.arrays: dict[int, Any] = {}
+        self.empty: dict[int, str] = {}  # arguments without memory
+        self.addresses: set[int] = set()  # arguments that are bare addresses
+        for slot, label, get in pointers:
+            value = get(args)
+            if value is None:
+                self.empty[slot] = label
+            elif isinstance(value, int):
+                self.addresses.add(slot)
+            else:
+                self.regions[slot], _, self.arrays[slot] = region_of(label, value, on_host)
+        self.registered = [(array, region) for reference, region in REGISTERED if (array := reference()) is not None]
+
+    def table(self) -> Any:
+        """The words that machine code reads, and writes to when a check fails; see `targets/cpu/lower/checks.py`."""
+        words = [0] * (len(self.interface.faults) + ENTRIES - 1)
+        count = len(self.interface.parameters)
+        words.append(count + len(self.registered))
+        for slot in range(count):
+            region = self.regions.get(slot)
+            words += (region.start, region.end, 0) if region is not None else (0, 0, int(slot in self.addresses))
+        for _, region in self.registered:
+            words += (region.start, region.end, 0)
+        return (ctypes.c_uint64 * len(words))(*words)
+
+    def error(self, table: Any, interface: Interface, grid: Extent, code: int, linear: int) -> Exception:
+        """What a fault code means."""
+        if table[0]:
+            _, address, code, x, y, z = table[:6]
+            below = int(address) >> 63  # memory may lie so low that a wrong index reaches below address 0
+            return self.access_error(int(code), int(address) - (below << 64), (x, y, z))
+        message, place = interface.faults[code - 1]
+        if not message.startswith(SANITIZER):
+            return fault_error(interface, grid, code, linear)
+        return SanitizerError(self.report(message.removeprefix(SANITIZER), place, grid, linear))
+
+    def warn(self, programs: Sequence[int], grid: Extent) -> None:
+        """Tell about the warnings of a launch; `programs` is what the code left: by code, 0 or 1 + a program."""
+        for number, (message, place) in zip(programs, self.interface.faults, strict=True):
+            if number:
+                text = self.report(message.removeprefix(SANITIZER_WARNING), place, grid, number - 1, "warning")
+                show_warning(text, place)
+
+    def report(self, message: str, place: str, grid: Extent, linear: int, severity: str = "error") -> str:
+        """What a check found in one program; the second line of its message is where the value is used."""
+        program = (linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1]))
+        text = re.sub(r"argument #(\d+)", lambda found: self.labels.get(int(found[1]), "memory"), message)
+        title, _, use = text.partition("\n")
+        notes = (f"used in {place_text(use)}",) if use else ()
+        help = next((text for words, text in HELPS.items() if words in title), "")
+        return rendered(place, f"program {program}: {title}", help=help, notes=notes, severity=severity)
+
+    def access_error(self, code: int, address: int, program: tuple[int, int, int]) -> KernelAccessError:
+        """The error about one access."""
+        _, verb, size, slots = next(check for check in self.interface.checks if check[0] == code)
+        _, place = self.interface.faults[code - 1]
+        who = f"program {program} {verb}"
+        if len(slots) == 1 and slots[0] in self.empty:
+            return KernelAccessError(rendered(place, f"{who} {self.empty[slots[0]]}, which is None"))
+        slot = self.nearest(address, slots)
+        if slot is None:
+            title = f"{who} address {address:#x}, which is in no array the kernel was given"
+            return KernelAccessError(rendered(place, title, help=HELP_UNKNOWN))
+        region = self.regions[slot]
+        index, rest = divmod(address - region.data, region.itemsize)
+        label = index_text(self.arrays[slot], region, address)
+        inside = region.start <= address and address + size <= region.end
+        if inside or (verb == "updates" and address % size):
+            place_in, number = ("address", address) if address % size else ("byte", address - region.start)
+            off = f"plus {rest} bytes: {place_in} {number:#x} is not a multiple of {size} (misaligned)"
+            return KernelAccessError(rendered(place, f"{who} element {index} of {region.name} {off}", label))
+        count = (region.end - region.start) // region.itemsize
+        title = f"{who} element {index} of {region.name}, which has {count} elements (out of bounds)"
+        return KernelAccessError(rendered(place, title, label))
+
+    def nearest(self, address: int, slots: Sequence[int]) -> int | None:
+        """The argument that a wrong address is told by: its own, or one close by if that is unknown."""
+        own = [slot for slot in slots if slot in self.regions]
+        near = own or [slot for slot, region in self.regions.items() if is_near(address, region)]
+        return min(near, key=lambda slot: distance(address, self.regions[slot]), default=None)
+
+
+def distance(address: int, region: Region) -> int:
+    return max(region.start - address, address - region.end, 0)
+
+
+def index_text(array: Any, region: Region, address: int) -> str:
+    """Where an address would be in an array, axis by axis: ``index (12, 3) of an array of shape (12, 64)``."""
+    shape = tuple(int(size) for size in getattr(array, "shape", ()))
+    if callable(getattr(array, "stride", None)):
+        steps = [int(stride) * region.itemsize for stride in array.stride()]
+    else:
+        steps = [int(stride) for stride in getattr(array, "strides", None) or packed_steps(shape, region.itemsize)]
+    if not shape or len(steps) != len(shape):
+        return ""
+    left, index = address - region.data, [0] * len(shape)
+    for axis in sorted(range(len(shape)), key=lambda axis: -abs(steps[axis])):
+        if (steps[axis] and shape[axis] > 1) or steps[axis] == region.itemsize:
+            index[axis] = left // steps[axis]
+            left -= index[axis] * steps[axis]
+    where = "" if left == 0 else f" plus {left} bytes"
+    strided = "" if is_packed(shape, steps, region.itemsize) else f" and strides {tuple(steps)} in bytes"
+    return f"index ({', '.join(map(str, index))}{',' if len(index) == 1 else ''}){where} of an array of shape {shape}{strided}"
+
+
+def packed_steps(shape: tuple[int, ...], itemsize: int) -> list[int]:
+    """The strides in bytes of rows that follow each other without gaps."""
+    return [itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def is_packed(shape: tuple[int, ...], steps: Sequence[int], itemsize: int) -> bool:
+    """Rows follow each other without gaps."""
+    expected = packed_steps(shape, itemsize)
+    return all(size == 1 or step == wanted for size, step, wanted in zip(shape, steps, expected, strict=True))
+
+
+SHOWN: dict[Any, Any] = {}  # Python shows each warning once
+
+
+def show_warning(text: str, place: str) -> None:
+    """A warning at the user's line."""
+    file, line, _ = parsed(place)
+    warnings.warn_explicit(SanitizerWarning(text), SanitizerWarning, file, line, registry=SHOWN)
+
+
+def parsed(place: str) -> tuple[str, int, int]:
+    """File, line and column of ``file:line:column``."""
+    file, line, column = place.rsplit(":", 2) if place.count(":") >= 2 else (place or "<kernel>", "0", "0")
+    return file, int(line), int(column)
+
+
+def place_text(place: str) -> str:
+    """``line 41: tl.store(out + i, v)``."""
+    file, line, _ = parsed(place)
+    return f"line {line}: {linecache.getline(file, line).strip()}".rstrip(": ")
+
+
+def rendered(
+    place: str, title: str, label: str = "", help: str = "", *, notes: tuple[str, ...] = (), severity: str = "error"
+) -> str:
+    """A message with the line of source that it is about."""
+    file, line, column = parsed(place)
+    text = linecache.getline(file, line).rstrip("\n")
+    span = Span(file, line, column, column + 1, text)
+    return Diagnostic(span, title, label, help, notes, severity=severity).render()

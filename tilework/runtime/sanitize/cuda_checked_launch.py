@@ -1,0 +1,86 @@
+"""Launches on NVIDIA GPUs of kernels that check themselves: the table (`transforms/sanitize/check_bounds.py`) goes there and back.
+
+A launch waits for its kernel. What the kernel must not touch it has not touched, so that the device is as usable as before.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from tilework.errors import SANITIZER, SanitizerError
+from tilework.runtime.devices.cuda_device import DeviceArray, ensure_context
+from tilework.runtime.devices.cuda_launch import CudaLauncher, Functions
+from tilework.runtime.launch.launcher import Extent, Scratch
+from tilework.runtime.sanitize.checked_launch import Extents, pointer_arguments
+from tilework.targets.cpu.run.interface import Interface
+from tilework.targets.nvidia.libcuda import library
+
+ANYWHERE = (0, (1 << 63) - 1)
+
+
+class SanitizedCudaLauncher(CudaLauncher):
+    """Runs a kernel that was compiled with the option `sanitize`."""
+
+    def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
+        super().__init__(functions, source, metadata)
+        facts = metadata.sanitizer
+        self.interface = Interface.from_facts({"name": self.name, "stored": (), "arena": 0, **facts})
+        self.records, self.codes = facts["table"]["records"], facts["table"]["codes"]
+        self.pointers = pointer_arguments(source, self.interface.parameters)
+        if self.signature is not None:
+            self.signature = [*self.signature, "*i64"]
+
+    def start(self, grid: Extent, stream: int, function: int, args: Sequence[Any], scratch: Scratch) -> None:
+        """Run every program of the grid, and tell what they found."""
+        if 0 in grid:
+            return
+        ensure_context()
+        known = Extents(self.interface, self.pointers, args, on_host=False)
+        words = self.table(known)
+        host = (ctypes.c_uint64 * len(words))(*words)
+        table, cuda = DeviceArray(len(words), "uint64"), library()
+        cuda.cuMemcpyHtoDAsync_v2(table.data_ptr(), ctypes.addressof(host), table.nbytes, stream)
+        super().start(grid, stream, function, (*args, table), scratch)
+        cuda.cuMemcpyDtoHAsync_v2(ctypes.addressof(host), table.data_ptr(), table.nbytes, stream)
+        cuda.cuStreamSynchronize(stream)
+        self.tell(known, list(host), grid)
+
+    def table(self, known: Extents) -> list[int]:
+        """The words that the kernel reads, and writes to when a check fails."""
+        count = len(self.interface.parameters)
+        words = [0] * (self.codes + len(self.interface.faults)) + [count + len(known.registered)]
+        for slot in range(count):
+            region = known.regions.get(slot)
+            words += (region.start, region.end) if region else ANYWHERE if slot in known.addresses else (0, 0)
+        for _, region in known.registered:
+            words += (region.start, region.end)
+        return words
+
+    def tell(self, known: Extents, words: Sequence[int], grid: Extent) -> None:
+        """Warn about what may be a mistake, raise an error about what is one."""
+        seen = words[self.codes : self.codes + len(self.interface.faults)]
+        known.warn([linear(word - 1, grid) + 1 if word else 0 for word in seen], grid)
+        failed = words[0]
+        if not failed:
+            return
+        address, code, program = words[self.records : self.records + 3]
+        message, place = self.interface.faults[code - 1]
+        if message:
+            raise SanitizerError(known.report(message.removeprefix(SANITIZER), place, grid, linear(program, grid)))
+        raise known.access_error(code, unmarked(address), program_of(program))
+
+
+def unmarked(word: int) -> int:
+    """The address in a word of the table; one below 0 is negative."""
+    return (~word & (1 << 63) - 1) - ((~word >> 62 & 1) << 63)
+
+
+def program_of(word: int) -> tuple[int, int, int]:
+    """The ids in a word of the table."""
+    return word & 0xFFFFFFFF, word >> 32 & 0xFFFF, word >> 48
+
+
+def linear(word: int, grid: Extent) -> int:
+    """The number of a program in the order in which x is fastest."""
+    x, y, z = program_of(word)
+    return x + grid[0] * (y + grid[1] * z)

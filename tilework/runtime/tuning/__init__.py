@@ -1,0 +1,1 @@
+"""The autotuner, and how calls are timed."""

@@ -1,0 +1,481 @@
+"""Try several configurations of a kernel, keep the fastest for each kind of input.
+
+    @tilework.autotune(configs=[Config({"BLOCK": 64}), Config({"BLOCK": 256}, num_warps=8)], key=["n"])
+    @tilework.jit
+    def add(x, y, out, n, BLOCK: tl.constexpr): ...
+
+    add[lambda meta: (cdiv(n, meta["BLOCK"]),)](x, y, out, n)       # the first call with this n measures
+
+The tuning key is the values of the parameters in `key` and the dtypes of all arguments. For a new key:
+
+    prune ─▶ compile the candidates in worker processes ─▶ measure each ─▶ remember the best
+
+A candidate that runs out of resources, fails a compile-time assertion or is refused by the assembler is skipped; it is
+named in `failures` and in the summary (TRITON_PRINT_AUTOTUNING=1). Every other error is the user's to see. Candidates
+run on the real arguments: those that a kernel changes go into `reset_to_zero` or `restore_value`.
+"""
+
+import inspect
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilework import knobs
+from tilework.errors import CompileTimeAssertionFailure, OutOfResources
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.errors import AutotunerError, PTXASError
+from tilework.runtime.launch.jit import JITFunction, KernelInterface
+from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
+from tilework.runtime.tuning.benchmark import do_bench_cudagraph
+from tilework.runtime.tuning.config import Config
+from tilework.runtime.tuning.restore import Restore
+from tilework.runtime.tuning.results import FAILED, TuningResults, config_text, has_failed, is_storable, order
+from tilework.runtime.workers.compile_workers import CompilerDied, compile_candidates
+
+if TYPE_CHECKING:
+    from tilework.runtime.launch.native_launch import Tuned
+
+__all__ = [
+    "Autotuner",
+    "AutotunerError",
+    "Config",
+    "Heuristics",
+    "OutOfResources",
+    "PTXASError",
+    "autotune",
+    "heuristics",
+]
+
+QUANTILES = (0.5, 0.2, 0.8)
+WARMUP_MS, REP_MS = 25, 100
+SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError, CompilerDied)
+DTYPE_TEXTS: dict[Any, str] = {}  # the text of a NumPy dtype takes longer than the rest of a launch
+CONTROL = ("grid", "warmup")  # keyword arguments of `run` that are not for the kernel
+
+
+class Launch(threading.local):
+    """What a thread tunes for: the positional arguments of the launch, by name."""
+
+    named: dict[str, Any] | None = None
+
+
+LAUNCH = Launch()
+
+
+class Autotuner(KernelInterface):
+    """See the module docstring. `cache` maps tuning keys to configurations; other results are about the last key."""
+
+    def __init__(
+        self,
+        fn: Any,
+        arg_names: Sequence[str],
+        configs: Sequence[Config] | None,
+        key: Sequence[str],
+        reset_to_zero: Sequence[str] | None = None,
+        restore_value: Sequence[str] | None = None,
+        pre_hook: Callable[..., Any] | None = None,
+        post_hook: Callable[..., Any] | None = None,
+        prune_configs_by: Mapping[str, Any] | None = None,
+        warmup: int | None = None,
+        rep: int | None = None,
+        use_cuda_graph: bool = False,
+        do_bench: Callable[..., Any] | None = None,
+        cache_results: bool = False,
+    ) -> None:
+        self.fn = fn
+        self.base_fn = base_function(fn)
+        self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
+        self.__module__ = self.base_fn.__module__
+        self.arg_names = list(arg_names)
+        self.configs = list(configs) if configs else [Config({})]
+        self.keys = list(key)
+        self.cache: dict[tuple[Any, ...], Config] = {}
+        self.cache_results = cache_results
+        self.best_config: Config | None = None
+        self.configs_timings: dict[Config, Any] = {}
+        self.failures: dict[Config, Exception] = {}
+        self.bench_time = 0.0
+
+        self.reset_to_zero = list(reset_to_zero or ())
+        self.restore_value = list(restore_value or ())
+        restore = Restore(self.reset_to_zero, self.restore_value)
+        self.user_defined_pre_hook = pre_hook is not None
+        self.user_defined_post_hook = post_hook is not None
+        self.pre_hook = pre_hook or restore.before
+        self.post_hook = post_hook or restore.after
+
+        pruning = dict(prune_configs_by or {})
+        self.perf_model = pruning.get("perf_model")
+        self.configs_top_k = pruning.get("top_k", 1.0)
+        self.early_config_prune = pruning.get("early_config_prune")
+
+        self.num_warmups = WARMUP_MS if warmup is None else warmup
+        self.num_reps = REP_MS if rep is None else rep
+        self.use_cuda_graph = use_cuda_graph
+        self._deprecated = warmup is not None or rep is not None or use_cuda_graph
+        self._do_bench = do_bench
+        if self._deprecated:
+            warnings.warn(
+                "warmup, rep and use_cuda_graph of autotune are deprecated: pass do_bench, which takes (call, quantiles)",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def nargs(self) -> dict[str, Any] | None:
+        """The positional arguments by name of the launch that this thread tunes for, None outside of one.
+
+        `prune_configs` and `_bench`, which subclasses replace, find them here.
+        """
+        return LAUNCH.named
+
+    @nargs.setter
+    def nargs(self, named: dict[str, Any] | None) -> None:
+        LAUNCH.named = named
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """`kernel[grid]`; launches like earlier ones run no Python code, see `native_launch.py`."""
+        bind = self.__dict__.get("_bind_grid")
+        if bind is None and type(self) is Autotuner and type(self.fn) is JITFunction:
+            from tilework.runtime.launch.native_launch import binder_of
+
+            bind = binder_of(self, self.describe)
+        return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy gets: its launches are its own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_bind_grid"}
+
+    def describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Tuned | None":
+        """What the native launcher must know to repeat a launch; None where each one needs Python."""
+        from tilework.runtime.launch.native_launch import Tuned
+        from tilework.targets.cpu.run.launcher_layout import MISSING
+
+        plain = type(self.fn) is JITFunction and type(self.configs) is list and type(self.keys) is list
+        if not plain or not self.configs or "run" in vars(self.fn):
+            return None
+        watched: list[Any] = [vars(self.fn), "run", MISSING]
+        config, exact = self.configs[0], frozenset[str]()
+        if len(self.configs) > 1:
+            key = self.tuning_key(dict(zip(self.arg_names, args, strict=False)), kwargs)
+            config, exact = self.cache.get(key), frozenset(self.keys)
+            watched += [self.cache, key, config]
+        if type(config) is not Config or config is not self.best_config:
+            return None
+        if config.pre_hook is not None or type(config.kwargs) is not dict:
+            return None
+        for holder in (vars(config), config.kwargs):
+            for name, value in holder.items():
+                watched += [holder, name, value]
+        for name in ("best_config", "cache", "configs", "keys", "fn"):
+            watched += [vars(self), name, vars(self)[name]]
+        contents = (self.configs, tuple(self.configs), self.keys, tuple(self.keys))
+        contents += (config.kwargs, (MISSING,) * len(config.kwargs))
+        return Tuned(config.all_kwargs(), exact, tuple(watched), contents)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch with the best configuration for these arguments, which is found first if need be."""
+        if kwargs.get("warmup"):
+            return self.warmup(*args, **{name: value for name, value in kwargs.items() if name != "warmup"})
+        named = dict(zip(self.arg_names, args, strict=False))
+        if len(self.configs) == 1:
+            config = self.configs[0]
+        else:
+            key = self.tuning_key(named, kwargs)
+            config = self.cache.get(key)
+            if config is None:
+                outside, self.nargs = self.nargs, named
+                try:
+                    config = self.cache[key] = self.tune(key, args, named, kwargs)
+                finally:
+                    self.nargs = outside
+        settings = self.settings_of(config, named, kwargs)
+        self.best_config = config
+        if config.pre_hook is not None:
+            config.pre_hook({**named, **kwargs, **settings})
+        return self.fn.run(*args, **kwargs, **settings)
+
+    def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Compile every configuration that pruning leaves; the compiled kernels in that order."""
+        named = dict(zip(self.arg_names, args, strict=False))
+        outside, self.nargs = self.nargs, named
+        try:
+            configs = self.prune_configs(kwargs)
+        finally:
+            self.nargs = outside
+        for config in configs:
+            self.settings_of(config, named, kwargs)
+        died = self.compile_ahead(configs, args, kwargs)
+        for config in configs:
+            if config in died:
+                raise died[config]
+        return [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in configs]
+
+    def tuning_key(self, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The values of the parameters in `key`, and every dtype; the same for positional and keyword arguments."""
+        given = {**named, **kwargs}
+        key = [given[name] for name in self.keys if name in given and name in self.arg_names]
+        for name in self.arg_names:
+            if (dtype := getattr(given.get(name), "dtype", None)) is not None:
+                key.append(DTYPE_TEXTS.get(dtype) or dtype_text(dtype))
+        return tuple(key)
+
+    def settings_of(self, config: Config, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """What a configuration adds to a launch, which may not set any of it itself."""
+        settings = config.all_kwargs()
+        if not settings.keys().isdisjoint(kwargs) or not settings.keys().isdisjoint(named):
+            twice = [name for name in settings if name in named or name in kwargs]
+            raise ValueError(
+                f"Conflicting meta-parameters: {', '.join(twice)}. Make sure that you don't re-define auto-tuned"
+                f" symbols: the configuration ({config}) sets them, so the launch of {self.__name__} cannot"
+            )
+        return settings
+
+    def tune(
+        self, key: tuple[Any, ...], args: tuple[Any, ...], named: dict[str, Any], kwargs: dict[str, Any]
+    ) -> Config:
+        """Measure what is left after pruning; the fastest configuration."""
+        configs = self.prune_configs(kwargs)
+        for config in configs:
+            self.settings_of(config, named, kwargs)
+        start = time.perf_counter()
+        self.failures = {}
+        results = TuningResults.of(jit_function(self.fn), key) if self.keeps_results(configs) else None
+        known = results.load() if results is not None else {}
+        timings = {config: known[text] for config in configs if (text := config_text(config)) in known}
+        missing = [config for config in configs if config not in timings]
+        died = self.compile_ahead(missing, args, kwargs)
+        measured = {
+            config: self.failed(config, died[config]) if config in died else self._bench(*args, config=config, **kwargs)
+            for config in missing
+        }
+        if results is not None:
+            new = {config_text(c): timing for c, timing in measured.items() if c not in died and is_storable(timing)}
+            if new:
+                results.store(new)
+        timings |= measured
+        self.configs_timings = {config: timings[config] for config in configs}
+        best = min(configs, key=lambda config: order(timings[config]))
+        self.bench_time = time.perf_counter() - start
+        self.pre_hook({**named, **kwargs, **best.all_kwargs()}, reset_only=True)
+        if knobs.autotuning.print:
+            print(self.summary(key, best, from_disk=len(timings) - len(measured)))
+        return best
+
+    def keeps_results(self, configs: Sequence[Config]) -> bool:
+        """Whether timings go to disk: not when a configuration has a hook, whose effect no key can cover."""
+        if not (self.cache_results or knobs.autotuning.cache):
+            return False
+        return jit_function(self.fn) is not None and not any(config.pre_hook for config in configs)
+
+    def check_disk_cache(
+        self, tuning_key: tuple[Any, ...], configs: Sequence[Config], bench_fn: Callable[[], Any]
+    ) -> bool:
+        """Whether all timings for a key are on disk; the best is chosen then. Else `bench_fn` measures, and they are stored."""
+        results = TuningResults.of(jit_function(self.fn), tuning_key) if self.keeps_results(configs) else None
+        known = results.load() if results is not None else {}
+        if results is None or any(config_text(config) not in known for config in configs):
+            bench_fn()
+            if results is not None:
+                new = {config_text(c): timing for c, timing in self.configs_timings.items() if is_storable(timing)}
+                results.store(new)
+            return False
+        self.configs_timings = {config: known[config_text(config)] for config in configs}
+        self.cache[tuning_key] = min(configs, key=lambda config: order(self.configs_timings[config]))
+        self.bench_time = 0.0
+        return True
+
+    def compile_ahead(
+        self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> dict[Config, CompilerDied]:
+        """Fill the disk cache from worker processes; the configurations that the compiler did not survive."""
+        options = {name: value for name, value in kwargs.items() if name not in CONTROL}
+        launches = [(args, {**options, **config.all_kwargs()}) for config in configs]
+        lost = {configs[index]: error for index, error in compile_candidates(self.fn, launches).items()}
+        for config in lost:
+            warnings.warn(
+                f"autotuning {self.__name__}: the compiler crashed on the configuration ({config})", stacklevel=4
+            )
+        return lost
+
+    def _bench(self, *args: Any, config: Config, **meta: Any) -> Any:
+        """The time of one configuration; infinite if it cannot run."""
+        if knobs.autotuning.print:
+            print(f"Autotuning kernel {self.__name__} with config {config}")
+        settings = {**meta, **config.all_kwargs()}
+        everything = {**(self.nargs or {}), **settings}
+
+        def call() -> None:
+            if config.pre_hook is not None:
+                config.pre_hook(everything)
+            self.pre_hook(everything)
+            try:
+                self.fn.run(*args, **settings)
+            except Exception as error:
+                self.post_hook(everything, exception=error)
+                raise
+            self.post_hook(everything, exception=None)
+
+        try:
+            return self.do_bench(call, quantiles=QUANTILES)
+        except SKIPPED as error:
+            return self.failed(config, error)
+
+    def failed(self, config: Config, error: Exception) -> list[float]:
+        """The time of a configuration that cannot run."""
+        self.failures[config] = error.with_traceback(None)
+        if knobs.autotuning.print:
+            print(f"Autotuning failed with {type(error).__name__}: {error}")
+        return list(FAILED)
+
+    def do_bench(self, call: Callable[[], Any], quantiles: Sequence[float]) -> Any:
+        """Time a call with the user's function, the deprecated settings, or the driver's benchmarker."""
+        if self._do_bench is not None:
+            return self._do_bench(call, quantiles=quantiles)
+        if self.use_cuda_graph:
+            return do_bench_cudagraph(call, rep=self.num_reps, quantiles=quantiles)
+        if self._deprecated:
+            return default_do_bench(call, warmup=self.num_warmups, rep=self.num_reps, quantiles=quantiles)
+        return driver.active.get_benchmarker()(call, quantiles=quantiles)
+
+    def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
+        """What `prune_configs_by` leaves for the arguments in `nargs`, best estimates first if there is a model."""
+        configs, named = self.configs, self.nargs or {}
+        if self.early_config_prune is not None:
+            configs = list(self.early_config_prune(self.configs, dict(named), **kwargs))
+            if not configs:
+                raise AutotunerError(
+                    "No valid autotuner configs after pruning. `early_config_prune` should return at least one config."
+                )
+        if self.perf_model is None:
+            return configs
+        count = self.configs_top_k
+        if isinstance(count, float) and count <= 1.0:
+            count = max(1, int(len(self.configs) * count))
+        elif not isinstance(count, int) or isinstance(count, bool):
+            raise TypeError(f"top_k must be a number of configurations, or a fraction up to 1.0; got {count!r}")
+        if len(configs) <= count:
+            return configs
+        model = self.perf_model
+        estimates = {config: model(**{**named, **kwargs, **config.all_kwargs()}) for config in configs}
+        return sorted(configs, key=lambda config: estimates[config])[:count]
+
+    def summary(self, key: tuple[Any, ...], best: Config, from_disk: int) -> str:
+        """What was tried and chosen, for people."""
+        lines = [
+            f"Triton autotuning for function {self.__name__},",
+            f"with key as {key},",
+            f"finished after {self.bench_time:.2f}s,",
+        ]
+        if from_disk:
+            lines.append(f"{from_disk} of {len(self.configs_timings)} timings from disk,")
+        failed = [config for config, timing in self.configs_timings.items() if has_failed(timing)]
+        for config in failed:
+            reason = self.failures.get(config)
+            lines.append(f"failed config: {config}: {'as before' if reason is None else reason},")
+        return "\n".join([*lines, f"best config selected: {best};"])
+
+
+def autotune(
+    configs: Sequence[Config],
+    key: Sequence[str],
+    prune_configs_by: Mapping[str, Any] | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Callable[..., Any] | None = None,
+    post_hook: Callable[..., Any] | None = None,
+    warmup: int | None = None,
+    rep: int | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool = False,
+) -> Callable[[Any], Autotuner]:
+    """Decorate a kernel so that its launches choose among `configs`; see the module docstring.
+
+    `prune_configs_by` has `early_config_prune(configs, named_args, **kwargs)`, and `perf_model(**args)` with `top_k`.
+    Around every measured call: `pre_hook(args, reset_only=False)`, which replaces `reset_to_zero` and `restore_value`,
+    and `post_hook(args, exception)`. `do_bench(call, quantiles)` replaces the benchmarker. With `cache_results` (or
+    TRITON_CACHE_AUTOTUNING=1) timings are kept in the disk cache.
+    """
+
+    def decorate(fn: Any) -> Autotuner:
+        return Autotuner(
+            fn,
+            fn.arg_names,
+            configs,
+            key,
+            reset_to_zero,
+            restore_value,
+            pre_hook=pre_hook,
+            post_hook=post_hook,
+            prune_configs_by=prune_configs_by,
+            warmup=warmup,
+            rep=rep,
+            use_cuda_graph=use_cuda_graph,
+            do_bench=do_bench,
+            cache_results=cache_results,
+        )
+
+    return decorate
+
+
+class Heuristics(KernelInterface):
+    """A kernel some of whose parameters are computed from the others; made by `heuristics`."""
+
+    def __init__(
+        self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
+    ) -> None:
+        self.fn = fn
+        self.base_fn = base_function(fn)
+        self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
+        self.__module__ = self.base_fn.__module__
+        self.arg_names = list(arg_names)
+        self.values = values
+
+    def extend(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The keyword arguments with the computed ones; each rule sees what the rules before it gave."""
+        named = dict(zip(self.arg_names, args, strict=False))
+        extended = dict(kwargs)
+        for name, rule in self.values.items():
+            extended[name] = rule({**named, **extended})
+        return extended
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch with the computed parameters."""
+        return self.fn.run(*args, **self.extend(args, kwargs))
+
+    def warmup(self, *args: Any, **kwargs: Any) -> Any:
+        """Compile with the computed parameters."""
+        return self.fn.warmup(*args, **self.extend(args, kwargs))
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
+    """Compute compile-time parameters from the arguments of each launch.
+
+    @tilework.heuristics({"BLOCK": lambda args: next_power_of_2(args["n"])})
+    @tilework.jit
+    def softmax(out, x, n, BLOCK: tl.constexpr): ...
+    """
+    return lambda fn: Heuristics(fn, fn.arg_names, values)
+
+
+def dtype_text(dtype: Any) -> str:
+    """The text of a dtype, computed once."""
+    text = DTYPE_TEXTS[dtype] = str(dtype)
+    return text
+
+
+def base_function(fn: Any) -> Any:
+    """The Python function inside all wrappers."""
+    while not inspect.isfunction(fn):
+        fn = fn.fn
+    return fn
+
+
+def jit_function(fn: Any) -> JITFunction | None:
+    """The kernel inside all wrappers; None if it is interpreted."""
+    while not isinstance(fn, JITFunction) and hasattr(fn, "fn"):
+        fn = fn.fn
+    return fn if isinstance(fn, JITFunction) else None

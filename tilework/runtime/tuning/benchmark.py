@@ -1,0 +1,197 @@
+"""How long a call takes on the active device, in milliseconds.
+
+    >>> do_bench(lambda: add[grid](x, y, out, n, BLOCK=1024), quantiles=[0.5, 0.2, 0.8])
+    [0.0132, 0.0131, 0.0136]
+
+One call compiles; five more give an estimate, from which the number of repetitions follows: as many as fill `rep`
+milliseconds. Caches are flushed before each timed call, so that every call finds its inputs in memory. A device is
+timed with its own events, the host with its monotonic clock.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tilework.runtime.devices.active_driver import driver
+
+RETURN_MODES = ("min", "max", "mean", "median", "all")
+ESTIMATE_CALLS = 5
+GRAPH_REPLAYS = 10
+MOST_REPEATS_OF_NOTHING = 1000
+
+Times = float | list[float]
+
+
+class HostEvent:
+    """A moment on the host's clock, with the interface of a device event."""
+
+    def __init__(self, enable_timing: bool = True) -> None:
+        self.moment = 0
+
+    def record(self) -> None:
+        """Remember now."""
+        self.moment = time.perf_counter_ns()
+
+    def elapsed_time(self, end: "HostEvent") -> float:
+        """Milliseconds from this moment to `end`."""
+        return (end.moment - self.moment) / 1e6
+
+
+class HostClock:
+    """The device interface of the host: calls are finished when they return."""
+
+    Event = HostEvent
+
+    @staticmethod
+    def synchronize() -> None:
+        """Nothing is under way."""
+
+
+def device_clock() -> Any:
+    """What times calls on the active device: an object with `Event` and `synchronize`."""
+    active = driver.active
+    return HostClock if active.get_current_target().backend == "cpu" else active.get_device_interface()
+
+
+def do_bench(
+    fn: Callable[[], Any],
+    warmup: float = 25,
+    rep: float = 100,
+    grad_to_none: Iterable[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+    fast_flush: bool | None = None,
+) -> Any:
+    """Milliseconds of one call of `fn`: the mean, another `return_mode`, or the given quantiles.
+
+    `warmup` and `rep` are milliseconds to spend, `grad_to_none` tensors whose gradients are dropped before each call.
+    `fast_flush` is accepted for programs written for Triton 3.0, and has no effect.
+    """
+    check_return_mode(return_mode)
+    active, clock = driver.active, device_clock()
+    grads = list(grad_to_none or ())
+    fn()
+    clock.synchronize()
+    buffer = active.get_empty_cache_for_benchmark()
+    estimate = estimate_ms(clock, lambda: (active.clear_cache(buffer), fn()))
+    for _ in range(repeats(warmup, estimate)):
+        fn()
+    pairs = []
+    for _ in range(repeats(rep, estimate)):
+        drop_gradients(grads)
+        active.clear_cache(buffer)
+        start, end = clock.Event(enable_timing=True), clock.Event(enable_timing=True)
+        start.record()
+        fn()
+        end.record()
+        pairs.append((start, end))
+    clock.synchronize()
+    return summarize([start.elapsed_time(end) for start, end in pairs], quantiles, return_mode)
+
+
+def do_bench_cudagraph(
+    fn: Callable[[], Any],
+    rep: float = 20,
+    grad_to_none: Iterable[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+) -> Any:
+    """Like `do_bench`, for calls so short that launching them takes longer: many in one CUDA graph, replayed.
+
+    The inputs stay in the cache from one call to the next.
+    """
+    check_return_mode(return_mode)
+    cuda = cuda_graphs()
+    grads = list(grad_to_none or ())
+    with cuda.stream(cuda.Stream()):
+        fn()
+        for tensor in grads:
+            tensor.detach_()
+            tensor.requires_grad_(True)
+            tensor.grad = None
+        cuda.synchronize()
+        estimate = estimate_ms(cuda, fn)
+        count = repeats(rep, estimate)
+        graph = cuda.CUDAGraph()
+        with cuda.graph(graph):
+            for _ in range(count):
+                drop_gradients(grads)
+                fn()
+        cuda.synchronize()
+        times = []
+        for _ in range(GRAPH_REPLAYS):
+            start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+            start.record()
+            graph.replay()
+            end.record()
+            cuda.synchronize()
+            times.append(start.elapsed_time(end) / count)
+    return summarize(times, quantiles, return_mode)
+
+
+def cuda_graphs() -> Any:
+    """The interface that captures CUDA graphs, or an error that says why there is none."""
+    target = driver.active.get_current_target()
+    if target.backend != "cuda":
+        raise RuntimeError(
+            f"do_bench_cudagraph captures a CUDA graph, and the active device is {target}: use do_bench here"
+        )
+    cuda = driver.active.get_device_interface()
+    if not hasattr(cuda, "CUDAGraph"):
+        raise RuntimeError(
+            f"do_bench_cudagraph captures CUDA graphs, and {type(driver.active).__name__} has no interface that can: use do_bench"
+        )
+    return cuda
+
+
+def estimate_ms(clock: Any, call: Callable[[], Any]) -> float:
+    """Milliseconds per call, from a few of them."""
+    start, end = clock.Event(enable_timing=True), clock.Event(enable_timing=True)
+    start.record()
+    for _ in range(ESTIMATE_CALLS):
+        call()
+    end.record()
+    clock.synchronize()
+    return start.elapsed_time(end) / ESTIMATE_CALLS
+
+
+def repeats(budget_ms: float, estimate: float) -> int:
+    """How many calls fit into a budget; at least one."""
+    return MOST_REPEATS_OF_NOTHING if estimate == 0 else max(1, int(budget_ms / estimate))
+
+
+def drop_gradients(tensors: Iterable[Any]) -> None:
+    """Let the call allocate them, instead of adding to those of the call before."""
+    for tensor in tensors:
+        tensor.grad = None
+
+
+def check_return_mode(mode: str) -> None:
+    """Refuse a misspelt mode before minutes of measuring."""
+    assert mode in RETURN_MODES, f"return_mode must be one of {', '.join(RETURN_MODES)}, got {mode!r}"
+
+
+def summarize(times: list[float], quantiles: Sequence[float] | None, return_mode: str) -> Times:
+    """What the caller asked for; a single quantile is a number, not a list."""
+    if quantiles is not None:
+        found = [quantile(times, q) for q in quantiles]
+        return found[0] if len(found) == 1 else found
+    if return_mode == "all":
+        return times
+    if return_mode == "min":
+        return min(times)
+    if return_mode == "max":
+        return max(times)
+    return statistics.mean(times) if return_mode == "mean" else statistics.median(times)
+
+
+def quantile(times: Sequence[float], q: float) -> float:
+    """The value below which a fraction `q` lies, interpolated: ``quantile([1, 2, 3, 4], 0.5) == 2.5``."""
+    if not 0 <= q <= 1:
+        raise ValueError(f"quantiles lie between 0 and 1, got {q}")
+    ordered = sorted(times)
+    position = q * (len(ordered) - 1)
+    low = int(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (position - low) * (ordered[high] - ordered[low])

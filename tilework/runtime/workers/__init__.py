@@ -1,0 +1,1 @@
+"""Compiling in other threads and processes."""

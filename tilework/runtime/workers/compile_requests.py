@@ -1,0 +1,205 @@
+"""A compilation as a message: everything another process needs to repeat it.
+
+    parent                                             worker
+    request = request_for(kernel, args, kwargs)  ──▶   compile_request(request): import the kernel, check its hash,
+                                                       compile into the disk cache
+    kernel[grid](...) finds the product there    ◀──   "compiled"
+
+A kernel is named by module, file and qualified name, never sent. Both sides compute the hash of the kernel and the key
+of the cache entry; if they differ (a global was changed after import, a module was edited) the worker refuses, and the
+parent compiles for itself. Kernels defined inside functions, in notebooks or typed at a prompt are not sent at all.
+"""
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from tilework import knobs
+from tilework.runtime.cache import managers as cache
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.jit import JITFunction
+from tilework.runtime.launch.specialization import Specialization
+from tilework.runtime.launch.wrappers import MockTensor
+from tilework.runtime.workers.module_slice import load_slice
+from tilework.targets.base import GPUTarget
+
+GROUPS = ("cache", "compilation", "language", "nvidia", "redis", "runtime")  # by name: tests replace the objects
+NOT_SENDABLE = (TypeError, ValueError, OverflowError, AssertionError, KeyError, AttributeError)
+
+
+class Refused(Exception):
+    """This process cannot repeat the compilation; the message says why."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One compilation. All fields are JSON."""
+
+    module: str
+    file: str
+    qualname: str
+    fn_key: str
+    entry_key: str
+    data: str
+    target: tuple[str, int | str, int]
+    properties: dict[str, Any]
+    folder: str
+    path: list[str]
+    environment: dict[str, str | None]
+    as_triton: bool
+    package: str
+
+
+def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Request | None:
+    """The compilation that this launch needs; None if there is nothing to do, or if it cannot be sent."""
+    file = importable_file(kernel)
+    if file is None:
+        return None
+    device = driver.active.get_current_device()
+    kernels, _, target, backend, bind = kernel.device_caches[device]
+    try:
+        values, specs, _, options = bind(*map(MockTensor.wrap_dtype, args), **kwargs)
+        specialization = Specialization.of(kernel, values, specs, kernel.full_options(options))
+        if specialization.key in kernels:
+            return None
+        parsed = backend.parse_options(specialization.options)
+        source = specialization.source()
+        key = cache.get_cache_key(source, backend, parsed, knobs.cache_invalidating_env_vars())
+        data = specialization.to_data(parsed)
+    except NOT_SENDABLE:  # the launch itself will raise it, where the user can see which one
+        return None
+    if cache.load_entry(key, source.name) is not None:
+        return None
+    return Request(
+        module=kernel.fn.__module__,
+        file=file,
+        qualname=kernel.fn.__qualname__,
+        fn_key=kernel.cache_key,
+        entry_key=key,
+        data=data,
+        target=(target.backend, target.arch, target.warp_size),
+        properties=driver.active.utils.get_device_properties(device),
+        folder=os.getcwd(),
+        path=list(sys.path),
+        environment=settings(),
+        as_triton=is_called_triton(),
+        package=cache.triton_key(),
+    )
+
+
+def importable_file(kernel: JITFunction) -> str | None:
+    """The file that defines a kernel under its own name; None if no other process could get it from there."""
+    file = kernel.fn.__code__.co_filename
+    if "<locals>" in kernel.fn.__qualname__ or kernel.fn.__closure__ or not os.path.isfile(file):
+        return None
+    if kernel.fn.__module__ == "__main__" and "." in kernel.fn.__qualname__:
+        return None
+    return os.path.abspath(file)
+
+
+def is_called_triton() -> bool:
+    """Whether `import triton` means tilework in this process."""
+    return any(type(finder).__name__ == "TritonFinder" for finder in sys.meta_path)
+
+
+def settings() -> dict[str, str | None]:
+    """The environment variables that say the same as this process's knobs; None for those that are not set."""
+    found = {key: knobs.getenv(key) for key in knobs.CACHE_INVALIDATING}
+    for group in (getattr(knobs, name) for name in GROUPS):
+        for name, knob in {**group.knob_descriptors, **group.READ_ONCE}.items():
+            here = vars(group)
+            found[knob.key] = knobs.toenv(here[name]) if name in here else knobs.getenv(knob.key)
+    return found | {"TRITON_INTERPRET": None}
+
+
+class TargetOnly:
+    """A driver that knows what to compile for and nothing else: workers never touch a GPU."""
+
+    def __init__(self, target: GPUTarget, properties: dict[str, Any]) -> None:
+        self.target = target
+        self.utils = SimpleNamespace(get_device_properties=lambda device: dict(properties))
+
+    def get_current_target(self) -> GPUTarget:
+        return self.target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device(self.target.backend, 0) if self.target.backend != "cpu" else torch.device("cpu")
+
+
+def adopt(request: Request) -> None:
+    """Make this process look like the one that asked: folder, import path, names, environment and target."""
+    if cache.triton_key() != request.package:
+        raise Refused("the files of tilework changed after the process that asks was started")
+    os.chdir(request.folder)
+    sys.path[:] = request.path
+    for key, text in request.environment.items():
+        knobs.setenv(key, text)
+    knobs.refresh_knobs()
+    if request.as_triton:
+        importlib.import_module("tilework.as_triton").as_triton()
+    driver.set_active(TargetOnly(GPUTarget(*request.target), request.properties))
+
+
+def find_kernel(request: Request) -> JITFunction:
+    """The kernel in this process, the same as in the one that asked; otherwise `Refused`."""
+    found: Any = find_module(request)
+    for part in request.qualname.split("."):
+        if not hasattr(found, part):
+            raise Refused(f"{request.module} does not define {request.qualname}")
+        found = getattr(found, part)
+    while not isinstance(found, JITFunction):
+        if not hasattr(found, "fn"):
+            raise Refused(f"{request.module}.{request.qualname} is not a kernel")
+        found = found.fn
+    if found.cache_key != request.fn_key:
+        raise Refused(f"{request.module}.{request.qualname} is another kernel after importing it again")
+    return found
+
+
+def find_module(request: Request) -> ModuleType:
+    """The module that defines the kernel. Of a script only the part that the kernel needs is run."""
+    if request.module == "__main__":
+        sys.modules["__main__"] = load_slice(request.file, "__main__", request.qualname)
+        return sys.modules["__main__"]
+    try:
+        found = importlib.import_module(request.module)
+    except ImportError:
+        found = None
+    if found is not None and same_file(getattr(found, "__file__", None), request.file):
+        return found
+    spec = importlib.util.spec_from_file_location(request.module, request.file)
+    if spec is None or spec.loader is None:
+        raise Refused(f"{request.file} is not a Python module")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def same_file(one: str | None, other: str) -> bool:
+    """Whether two paths are one file."""
+    return one is not None and os.path.exists(one) and os.path.samefile(one, other)
+
+
+def specialization_of(request: Request) -> Specialization:
+    """The specialisation of this process's kernel that was asked for."""
+    return Specialization.from_data(find_kernel(request), json.loads(request.data))
+
+
+def compile_into_cache(request: Request, specialization: Specialization) -> None:
+    """Compile; the product goes to the disk cache, under the key that the other process expects."""
+    from tilework.compiler import compile
+
+    kernel = compile(specialization.source(), GPUTarget(*request.target), specialization.options)
+    if kernel.hash != request.entry_key:
+        raise Refused("the specialisation did not survive the way here")

@@ -1,0 +1,1 @@
+"""Tile loops to LLVM text, for the host."""

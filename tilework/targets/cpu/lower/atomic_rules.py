@@ -1,0 +1,122 @@
+"""Atomics: `tt.atomic_rmw` and `tt.atomic_cas` on one element; nests that hold one run element by element.
+
+Integers use the processor's instruction. Floats (addition, minimum, maximum, in any format) read the old value, compute,
+and try to exchange until nobody came between. Comparison in `tt.atomic_cas` is of bits: NaN equals itself. A masked-off
+atomic touches nothing and gives 0. All programs run in one process, so every scope is the whole of it.
+
+Order. A single atomic is acquire and release, whatever its `sem`: users build locks of relaxed ones too, which hold on GPUs
+because threads there do not run ahead. Those of a tile are relaxed, with a fence before and one after the nest (`fork.py`),
+unless they only count (hazards.py, which keeps everything else out of a nest that fences surround).
+"""
+
+from collections.abc import Callable
+
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir import tt, ttc
+from tilework.ir.enums import RMWOp
+from tilework.ir.types import is_float
+from tilework.targets.cpu.lower.lowering import Lowering, lowers
+from tilework.targets.llvm.conversions import INTEGER_OF, narrow, widen
+from tilework.targets.llvm.scalar_types import element_bytes, register_type
+from tilework.targets.llvm.types import Type, i8, i64, integer
+from tilework.targets.llvm.values import Value, constant
+from tilework.transforms.ttc.loops.hazards import ATOMICS, number, only_counts
+
+INTEGER_OPS = {
+    RMWOp.AND: "and",
+    RMWOp.OR: "or",
+    RMWOp.XOR: "xor",
+    RMWOp.ADD: "add",
+    RMWOp.MAX: "max",
+    RMWOp.MIN: "min",
+    RMWOp.UMAX: "umax",
+    RMWOp.UMIN: "umin",
+    RMWOp.EXCH: "xchg",
+}
+FLOAT_OPS = {RMWOp.FADD: "fadd", RMWOp.ADD: "fadd", RMWOp.MAX: "maximum", RMWOp.MIN: "minimum"}
+
+
+def ordering_of(op: Operation) -> str:
+    return "monotonic" if type(op.parent_op()) is ttc.NestOp else "acq_rel"
+
+
+def orders(op: Operation) -> bool:
+    """An atomic of a tile that fences surround."""
+    return type(op) in ATOMICS and not only_counts(op)
+
+
+@lowers(tt.AtomicRMWOp)
+def lower_atomic_rmw(low: Lowering, op: Operation) -> Value:
+    address, value, *mask = (low[operand] for operand in op.operands)
+    kind, type_ = RMWOp(number(op, "atomic_rmw_op")), op.results[0].type
+    ordering = ordering_of(op)
+
+    def change() -> list[Value]:
+        if is_float(type_) and kind in FLOAT_OPS:
+            return [float_loop(low, address, value, type_, FLOAT_OPS[kind], ordering)]
+        held = to_word(low, value, type_)
+        old = low.builder.atomic_rmw(INTEGER_OPS[kind], address, held, ordering=ordering, align=element_bytes(type_))
+        return [from_word(low, old, type_)]
+
+    if not mask:
+        return change()[0]
+    return low.builder.if_else(mask[0], change, lambda: [constant(register_type(type_), 0)])[0]
+
+
+@lowers(tt.AtomicCASOp)
+def lower_atomic_cas(low: Lowering, op: Operation) -> Value:
+    address, expected, value = (low[operand] for operand in op.operands)
+    type_, ordering = op.results[0].type, ordering_of(op)
+    old, _ = low.builder.compare_exchange(
+        address,
+        to_word(low, expected, type_),
+        to_word(low, value, type_),
+        ordering=ordering,
+        failure="acquire" if ordering == "acq_rel" else ordering,
+        align=element_bytes(type_),
+    )
+    return from_word(low, old, type_)
+
+
+def word_of(type: Attribute) -> Type:
+    """The integer that an atomic instruction moves."""
+    return integer(8 * element_bytes(type))
+
+
+def to_word(low: Lowering, value: Value, type: Attribute) -> Value:
+    """The bits of a value as memory holds them."""
+    if value.type.is_pointer:
+        return low.builder.ptrtoint(value, i64)
+    return low.builder.bitcast(low.to_memory(type, value), word_of(type))
+
+
+def from_word(low: Lowering, word: Value, type: Attribute) -> Value:
+    wanted = register_type(type)
+    if wanted.is_pointer:
+        return low.builder.inttoptr(word, wanted)
+    if wanted in INTEGER_OF and wanted is not i8:
+        return low.builder.bitcast(word, wanted)
+    return low.from_memory(type, word)
+
+
+def float_loop(low: Lowering, address: Value, value: Value, type: Attribute, name: str, ordering: str) -> Value:
+    """Exchange until the old value is still there; gives the value before."""
+    b = low.builder
+    word, size = word_of(type), element_bytes(type)
+    combine: Callable[[Value, Value], Value] = getattr(b, name)
+    seen = b.load(word, address, align=size, ordering="monotonic")
+    addend = widen(b, value, type)
+    origin, again, done = b.block, b.function.block("again"), b.function.block("changed")
+    b.br(again)
+    with b.scope():
+        b.resume(again)
+        old, close = b.open_phi(word, seen, origin)
+        new = narrow(b, combine(widen(b, from_word(low, old, type), type), addend), type)
+        found, is_done = b.compare_exchange(
+            address, old, to_word(low, new, type), ordering=ordering, failure="monotonic", weak=True, align=size
+        )
+        close(found, b.block)
+        b.cond_br(is_done, done, again)
+    b.resume(done)
+    return from_word(low, old, type)

@@ -1,0 +1,205 @@
+"""Tile loops to LLVM text: one module, two exported functions per kernel.
+
+    void @NAME(ptr %args, i32 %pid0, i32 %pid1, i32 %pid2, i32 %np0, i32 %np1, i32 %np2, ptr %arena)
+    i32  @NAME_range(ptr %args, i64 %first, i64 %last, i32 %np0, i32 %np1, i32 %np2, ptr %arena)
+
+`%args` holds one 8-byte slot per parameter of the kernel, in order; a value sits in the low bytes of its slot. The
+second function runs the programs `first` to `last - 1`, counted with axis 0 fastest, and returns 0 or the fault code
+that a program has stored at the start of the arena; then the number of that program is there too (interface.py).
+Functions that are not inlined become internal ones, which take their own arguments, then the program ids, the grid and
+the arena; each has a part of the arena for itself.
+
+`emit_module` leaves the size of the arena on the module, as the attribute ``ttc.arena_bytes``; `arena_size` reads it.
+"""
+
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Operation
+
+from tilework.ir import tt
+from tilework.ir.ttc import SANITIZED
+from tilework.ir.types import i64 as i64_type
+from tilework.ir.types import int_attr
+from tilework.targets.cpu.lower import atomic_rules as atomics
+from tilework.targets.cpu.lower import checks, debug, gather, histogram, scan
+from tilework.targets.cpu.lower import control_rules as control
+from tilework.targets.cpu.lower import dot_rules as dot
+from tilework.targets.cpu.lower import program_rules as program
+from tilework.targets.cpu.lower.arena import aligned, plan
+from tilework.targets.cpu.lower.lowering import FAULT_BYTES, Lowering, lowers
+from tilework.targets.cpu.lower.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
+from tilework.targets.cpu.run import fork
+from tilework.targets.cpu.run.interface import PROGRAM
+from tilework.targets.cpu.target import HostTarget
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.compile import data_layout, host_target_machine
+from tilework.targets.llvm.debug import LineTable
+from tilework.targets.llvm.module import Module, plain_symbol
+from tilework.targets.llvm.scalar_types import register_type
+from tilework.targets.llvm.types import Type, i32, i64, ptr, struct, void
+from tilework.targets.llvm.values import Value, constant
+
+# Importing these fills the table of rules
+RULE_FILES = (atomics, checks, control, debug, dot, fork, gather, histogram, program, scan)
+
+CONTEXT = [(i32, "pid0"), (i32, "pid1"), (i32, "pid2"), (i32, "np0"), (i32, "np1"), (i32, "np2"), (ptr, "arena")]
+ARENA_BYTES = "ttc.arena_bytes"
+# where paths join, LLVM carries a bfloat as a float on x86 and rounds it back with this function of the C run-time
+ROUND_TO_BFLOAT = """
+define hidden bfloat @__truncsfbf2(float %x) nounwind {
+  %bits = bitcast float %x to i32
+  %above = lshr i32 %bits, 16
+  %odd = and i32 %above, 1
+  %half = add i32 %odd, 32767
+  %up = add i32 %bits, %half
+  %quiet = or i32 %bits, 4194304
+  %nan = fcmp uno float %x, %x
+  %chosen = select i1 %nan, i32 %quiet, i32 %up
+  %high = lshr i32 %chosen, 16
+  %short = trunc i32 %high to i16
+  %y = bitcast i16 %short to bfloat
+  ret bfloat %y
+}
+"""
+
+
+def emit_module(module: ModuleOp, target: HostTarget, *, fuses: bool = True, lines: bool = False) -> str:
+    """LLVM text of every function of a module in the stage `ttcir`.
+
+    `fuses` allows fused multiply-adds (the option enable_fp_fusion), `lines` adds a line table.
+    """
+    emitter = Emitter(target, fuses, lines)
+    emitter.sanitizes = SANITIZED in module.attributes
+    functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
+    for name, slots, cost in [kernel for op in functions for kernel in emitter.function(op)]:
+        emitter.range(name, slots, cost)
+    module.attributes[ARENA_BYTES] = int_attr(emitter.arena_bytes, i64_type)
+    text = emitter.module.text() + (checks.FUNCTION if emitter.uses_checks else "")
+    return text + (ROUND_TO_BFLOAT if target.arch == "x86_64" and " bfloat" in text else "")
+
+
+def arena_size(module: ModuleOp) -> int:
+    """Bytes of scratch memory that one program needs; known once the module has been emitted."""
+    size = module.attributes.get(ARENA_BYTES)
+    assert isinstance(size, IntegerAttr), "emit_module comes before arena_size"
+    return size.value.data
+
+
+class Emitter:
+    """The module being written."""
+
+    def __init__(self, target: HostTarget, fuses: bool, lines: bool) -> None:
+        self.target, self.fuses = target, fuses
+        self.module = Module("tilework", data_layout=data_layout(host_target_machine()))
+        self.lines = LineTable(self.module) if lines else None
+        self.arena_bytes = FAULT_BYTES
+        self.uses_faults = False
+        self.sanitizes = self.uses_checks = False
+
+    def function(self, op: tt.FuncOp) -> list[tuple[str, int, float]]:
+        """One function; its name, the number of its parameters and what it may take, if it is a kernel."""
+        name, type_ = op.properties["sym_name"], op.properties["function_type"]
+        visibility = op.properties.get("sym_visibility")
+        assert isinstance(name, StringAttr) and isinstance(type_, FunctionType)
+        is_kernel = not (isinstance(visibility, StringAttr) and visibility.data == "private")
+        low = self.kernel(name.data, op) if is_kernel else self.internal(name.data, op, type_)
+        low.is_kernel, low.fuses, low.sanitizes = is_kernel, self.fuses, self.sanitizes
+        if self.lines is not None:
+            low.describe(self.lines, op)
+        placed = plan(op, self.arena_bytes)
+        low.offsets, low.scratch_offset = placed.offsets, placed.end
+        control.lower_body(low, op.regions[0])
+        self.arena_bytes = placed.end + aligned(low.scratch_bytes)
+        self.uses_faults |= low.uses_faults
+        self.uses_checks |= low.uses_checks
+        cost = sum(cost_of(block.ops) for block in op.regions[0].blocks)
+        return [(name.data, len(type_.inputs), cost)] if is_kernel else []
+
+    def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
+        """The head of a kernel: parameters are read from their slots."""
+        quiet = {0: "noalias readonly", len(CONTEXT): "noalias"}
+        function = self.module.function(
+            name, void, [(ptr, "args"), *CONTEXT], attributes=("nounwind",), param_attributes=quiet
+        )
+        low = Lowering(self.module, Builder(function), self.target)
+        args, *context = function.args
+        self.bind(low, context)
+        for slot, parameter in enumerate(op.regions[0].blocks[0].args):
+            low[parameter] = low.read(parameter.type, low.builder.gep(args, 8 * slot))
+        return low
+
+    def internal(self, name: str, op: tt.FuncOp, type: FunctionType) -> Lowering:
+        """The head of a function that kernels call."""
+        params = [(register_type(param), f"a{position}") for position, param in enumerate(type.inputs)]
+        function = self.module.function(
+            plain_symbol(name), result_type(type), [*params, *CONTEXT], linkage="internal", attributes=("nounwind",)
+        )
+        low = Lowering(self.module, Builder(function), self.target)
+        self.bind(low, function.args[len(params) :])
+        blocks = op.regions[0].blocks
+        low.values.update(zip(blocks[0].args, function.args))
+        return low
+
+    def bind(self, low: Lowering, context: "list[Value] | tuple[Value, ...]") -> None:
+        x, y, z, width, height, depth, low.arena = context
+        low.program, low.grid = (x, y, z), (width, height, depth)
+
+    def range(self, name: str, slots: int, cost: float) -> None:
+        """Programs one after the other; each may be the last."""
+        params = [(ptr, "args"), (i64, "first"), (i64, "last"), *CONTEXT[3:]]
+        function = self.module.function(f"{name}_range", i32, params, attributes=("nounwind",))
+        b = Builder(function)
+        args, first, last, width, height, depth, arena = function.args
+        b.store(constant(i32, 0), arena, align=4)
+        table = checks.begin_range(b, args, slots, arena) if self.uses_checks else None
+
+        def leave_if_over(program: Value) -> None:
+            code = b.load(i32, arena, align=4)
+            with b.if_(b.icmp("ne", code, 0), weights=RARE):
+                b.store(program, b.gep(arena, PROGRAM), align=8)
+                b.ret(code)
+
+        at_once = 1 if cost >= COSTLY else PROGRAMS
+        with b.loop(first, last, at_once) as portion:
+            with b.if_(is_empty(b, arena, fuel_of(max(LEAST, cost) * at_once)), weights=RARE):
+                call_poll(b, self.module, arena)
+                leave_if_over(portion)
+            behind = b.smin(b.add(portion, at_once), last)
+            with b.loop_carrying(portion, behind, 1, [], runs=True) as loop:
+                if table is not None:
+                    checks.leave_if_stopped(b, table)
+                row, x = split(b, loop.index, width)
+                z, y = split(b, row, height)
+                ids = [b.trunc(value, i32) for value in (x, y, z)]
+                b.call(name, void, [args, *ids, width, height, depth, arena])
+                if self.uses_faults:
+                    leave_if_over(loop.index)
+        b.ret(constant(i32, 0))
+
+
+def split(b: Builder, number: Value, size: Value) -> tuple[Value, Value]:
+    """(number // size, number % size); a grid in which a program runs has no size of 0."""
+    wide = b.zext(size, i64)
+    quotient = b.udiv(number, wide)
+    return quotient, b.sub(number, b.mul(quotient, wide))
+
+
+def result_type(type: FunctionType) -> Type:
+    """void, the one result, or a struct of all."""
+    made = [register_type(result) for result in type.outputs]
+    return void if not made else made[0] if len(made) == 1 else struct(*made)
+
+
+@lowers(tt.CallOp)
+def lower_call(low: Lowering, op: Operation) -> tuple[Value, ...]:
+    callee = op.properties["callee"]
+    assert isinstance(callee, SymbolRefAttr)
+    made = [register_type(result.type) for result in op.results]
+    type_ = void if not made else made[0] if len(made) == 1 else struct(*made)
+    args = [*(low[operand] for operand in op.operands), *low.program, *low.grid, low.arena]
+    b = low.builder
+    target = Value(ptr, f"@{plain_symbol(callee.root_reference.data)}")  # defined in this module, maybe further down
+    result = b.call(target, type_, args)
+    checks.stop_with_callee(low)
+    if len(made) > 1:
+        return tuple(b.extract_value(result, position) for position in range(len(made)))
+    return (result,) if made else ()

@@ -1,0 +1,225 @@
+"""`ttc.dot`: c += a @ b as one internal function for each distinct shape and types.
+
+    ttc.dot %a, %b, %c : !ttc.buf<64x32xf16>, !ttc.buf<32x64xf16>, !ttc.buf<64x64xf32>
+    ==>
+    call void @dot.64x64x32.f16.f16.f32(ptr %a, ptr %b, ptr %c, ptr %scratch)
+
+The function is loops around one register block (microkernel.py), so its size does not depend on the tile's:
+
+    for each batch
+        convert A                                   if its elements are not what the instructions take
+        for each strip of columns
+            pack the strip of B                     if converted, or too large to be read well in place
+            for each band of rows: c[band, strip] += a[band, :] @ b[:, strip]
+
+Borders (a size that the block does not divide) are further, narrower blocks. f16, bf16 and 8-bit floats are widened to
+f32 and summed in f32, f64 in f64, int8 in int32. Precision modes (tf32 and so on) are all computed in full f32.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir import ttc
+from tilework.ir import types as ir
+from tilework.targets.cpu.lower.lowering import Lowering, lowers
+from tilework.targets.cpu.lower.microkernel import (
+    I32,
+    Block,
+    Operand,
+    Unit,
+    byte_unit,
+    choose_block,
+    emit_block,
+    float_unit,
+)
+from tilework.targets.cpu.lower.packing import convert_all, converted, pack_strip
+from tilework.targets.cpu.target import HostTarget
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.module import Function, Module
+from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.types import f32, f64, i64, ptr, vector, void
+from tilework.targets.llvm.values import Value, constant
+
+CACHE_BYTES = 32 * 1024  # of the nearest cache: a B that fits is read in place
+ALIGN = 64
+
+
+@dataclass(frozen=True)
+class Product:
+    """The shape and element types of one product: (batch, rows, columns, depth)."""
+
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+    left: Attribute
+    right: Attribute
+    sum: Attribute
+
+    @property
+    def name(self) -> str:
+        sizes = (self.batch, self.rows, self.columns, self.depth)[0 if self.batch > 1 else 1 :]
+        return f"dot.{'x'.join(map(str, sizes))}.{self.left}.{self.right}.{self.sum}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product is computed: the instructions, the block, what is copied first, and the scratch memory for it."""
+
+    unit: Unit
+    block: Block
+    converts_left: bool
+    packs_right: bool
+    left_bytes: int
+    scratch_bytes: int
+
+
+@lowers(ttc.DotOp)
+def lower_dot(low: Lowering, op: Operation) -> tuple[()]:
+    product = product_of(op)
+    plan = plan_of(low.target, product)
+    scratch = low.scratch(plan.scratch_bytes) if plan.scratch_bytes else constant(ptr, 0)
+    if product.name not in low.builder.module.functions:
+        emit_product(low.builder.module, low.target, product, plan)
+    low.builder.call(product.name, void, [*(low[operand] for operand in op.operands), scratch])
+    return ()
+
+
+def scratch_bytes(op: Operation, target: HostTarget) -> int:
+    """What `lower_dot` will ask for with `low.scratch`."""
+    return plan_of(target, product_of(op)).scratch_bytes
+
+
+def product_of(op: Operation) -> Product:
+    """The product that a `ttc.dot` asks for."""
+    left, right, total = (ttc.buffer_of(operand) for operand in op.operands)
+    *batch, rows, depth = left.shape
+    return Product(prod(batch), rows, right.shape[-1], depth, left.element, right.element, total.element)
+
+
+def plan_of(target: HostTarget, product: Product) -> Plan:
+    """Decide from the shape, the types and the host."""
+    summed = memory_type(product.sum)
+    if summed.is_int:
+        unit = byte_unit(target, product.depth) if product.left == product.right == ir.i8 else I32
+    else:
+        unit = float_unit(target, f64 if summed is f64 else f32)
+    block = choose_block(target, unit, product.rows, product.columns)
+    operand_bytes = unit.element.bits // 8
+    converts_left = memory_type(product.left) is not unit.element
+    reused = product.rows >= 2 * block.rows  # a strip read once gains nothing from a copy
+    is_large = product.depth * product.columns * operand_bytes > CACHE_BYTES and product.columns > block.columns
+    packs_right = memory_type(product.right) is not unit.element or unit.group > 1 or (is_large and reused)
+    left_bytes = aligned(product.rows * product.depth * operand_bytes) if converts_left else 0
+    right_bytes = aligned(product.depth * block.columns * operand_bytes) if packs_right else 0
+    return Plan(unit, block, converts_left, packs_right, left_bytes, left_bytes + right_bytes)
+
+
+def aligned(size: int) -> int:
+    return -(-size // ALIGN) * ALIGN
+
+
+def emit_product(module: Module, target: HostTarget, product: Product, plan: Plan) -> Function:
+    """Define the function of a product: ``void (ptr a, ptr b, ptr c, ptr scratch)``."""
+    parameters = [(ptr, name) for name in ("a", "b", "c", "scratch")]
+    noalias = dict.fromkeys(range(4), "noalias nocapture")
+    function = module.function(
+        product.name,
+        void,
+        parameters,
+        linkage="internal",
+        attributes=("nounwind", "noinline"),
+        param_attributes=noalias,
+    )
+    emitter = Emitter(Builder(function), target, product, plan)
+    left, right, total, scratch = function.args
+    if product.batch == 1:
+        emitter.matrix(left, right, total, scratch)
+    else:
+        b = emitter.b
+        with b.loop(constant(i64, 0), product.batch, unroll=1) as batch:
+
+            def matrix_of(base: Value, size: int, element: Attribute) -> Value:
+                return b.gep(base, b.mul(batch, size * (memory_type(element).bits // 8)))
+
+            emitter.matrix(
+                matrix_of(left, product.rows * product.depth, product.left),
+                matrix_of(right, product.depth * product.columns, product.right),
+                matrix_of(total, product.rows * product.columns, product.sum),
+                scratch,
+            )
+    emitter.b.ret()
+    return function
+
+
+class Emitter:
+    """Writes the loops of one product."""
+
+    def __init__(self, b: Builder, target: HostTarget, product: Product, plan: Plan) -> None:
+        self.b, self.target, self.product, self.plan = b, target, product, plan
+        self.right_bytes = memory_type(product.right).bits // 8
+        self.sum_bytes = memory_type(product.sum).bits // 8
+        self.sum_stride = product.columns * self.sum_bytes
+
+    def matrix(self, left: Value, right: Value, total: Value, scratch: Value) -> None:
+        """One matrix product."""
+        b, product, plan = self.b, self.product, self.plan
+        element, block = plan.unit.element, plan.block
+        if plan.converts_left:
+            lanes = 2 * self.target.lanes(element.bits)
+            convert_all(b, left, product.left, scratch, element, product.rows * product.depth, lanes)
+            left = scratch
+        bands = Operand(left, product.depth * (element.bits // 8))
+        panel = b.gep(scratch, plan.left_bytes)
+        whole, border = divmod(product.columns, block.columns)
+        if whole:
+            with b.loop(constant(i64, 0), whole, unroll=1) as strip:
+                column = b.mul(strip, block.columns)
+                self.strip(bands, right, total, panel, column, [block.lanes] * block.vectors)
+        if border:
+            full, rest = divmod(border, block.lanes)
+            widths = [block.lanes] * full + ([rest] if rest else [])
+            self.strip(bands, right, total, panel, constant(i64, whole * block.columns), widths)
+
+    def strip(
+        self, bands: Operand, right: Value, total: Value, panel: Value, column: Value, widths: Sequence[int]
+    ) -> None:
+        """The columns from `column` on, as many as `widths` cover, of every row."""
+        b, product, plan = self.b, self.product, self.plan
+        source = Operand(b.gep(right, b.mul(column, self.right_bytes)), product.columns * self.right_bytes)
+        total = b.gep(total, b.mul(column, self.sum_bytes))
+        if plan.packs_right:
+            pack_strip(b, plan.unit, source, product.right, panel, product.depth, widths)
+            source = Operand(panel, sum(widths) * (plan.unit.operand.bits // 8))
+        whole, border = divmod(product.rows, plan.block.rows)
+        if whole:
+            with b.loop(constant(i64, 0), whole, unroll=1) as band:
+                row = b.mul(band, plan.block.rows)
+                self.block(bands, source, total, row, plan.block.rows, widths)
+        if border:
+            self.block(bands, source, total, constant(i64, whole * plan.block.rows), border, widths)
+
+    def block(self, bands: Operand, strip: Operand, total: Value, row: Value, rows: int, widths: Sequence[int]) -> None:
+        """Add one block of the product to C: the running sums start with what is there."""
+        b, product, unit = self.b, self.product, self.plan.unit
+        stored = memory_type(product.sum)
+        left = Operand(b.gep(bands.address, b.mul(row, bands.stride)), bands.stride)
+        corner = b.gep(total, b.mul(row, self.sum_stride))
+        places = [
+            (b.gep(corner, line * self.sum_stride + sum(widths[:position]) * self.sum_bytes), width)
+            for line in range(rows)
+            for position, width in enumerate(widths)
+        ]
+        if product.rows * self.sum_stride > 2 * CACHE_BYTES:  # fetch the next band of C while this one is computed
+            for line in range(rows, 2 * rows):
+                b.prefetch(b.gep(corner, line * self.sum_stride), write=True)
+        sums = [
+            converted(b, b.load(vector(stored, width), place, align=self.sum_bytes), product.sum, unit.sum)
+            for place, width in places
+        ]
+        sums = emit_block(b, self.target, unit, left, strip, sums, rows, widths, product.depth // unit.group)
+        for value, (place, width) in zip(sums, places, strict=True):
+            b.store(b.cast(value, vector(stored, width)), place, align=self.sum_bytes)

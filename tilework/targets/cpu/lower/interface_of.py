@@ -1,0 +1,80 @@
+"""The interface of a compiled module: what `Interface` says, read off its loop nests.
+
+interface_of(module, arena=64)        Interface(name='add', parameters=('ptr', 'ptr', 'i32'), stored=(1,), ...)
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tilework.errors import TritonError
+from tilework.ir import tt
+from tilework.ir.locations import location_text
+from tilework.ir.tt.text_parts import is_true
+from tilework.ir.types import PointerType, array_values
+from tilework.targets.cpu.lower.stored import stored_parameters
+from tilework.targets.cpu.run.interface import Interface
+from tilework.targets.llvm.scalar_types import element_bytes
+
+LOOKS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.CallOp)
+ASSERTS = ("tt.assert", "ttc.assert", "ttc.check")
+
+
+def interface_of(module: ModuleOp, arena: int) -> Interface:
+    """The interface of the public function of a module."""
+    function = public_function(module)
+    name = function.properties["sym_name"].data  # pyright: ignore[reportAttributeAccessIssue]
+    inputs = function.properties["function_type"].inputs  # pyright: ignore[reportAttributeAccessIssue]
+    stored = sorted(stored_parameters(module, name).items())
+    return Interface(
+        name,
+        tuple("ptr" if isinstance(type, PointerType) else str(type) for type in inputs),
+        tuple(position for position, _ in stored),
+        arena,
+        tuple((message_of(op), location_text(op.location) or "") for op in asserts(module)),
+        tuple(alignment for _, alignment in stored),
+        tuple(check_facts(op, code) for op, code in fault_codes(module).items() if op.name == "ttc.check"),
+        any(may_wait(op) for op in module.walk()),
+    )
+
+
+def may_wait(loop: Operation) -> bool:
+    """A `while` with a look at what others may change: a volatile load, an atomic, or a function that may have one."""
+    return type(loop) is scf.WhileOp and any(
+        type(op) in LOOKS or (type(op) is tt.LoadOp and is_true(op.properties.get("isVolatile"))) for op in loop.walk()
+    )
+
+
+def check_facts(op: Operation, code: int) -> tuple[int, str, int, tuple[int, ...]]:
+    """What `Interface.checks` says about a `ttc.check`."""
+    type = op.operands[0].type
+    assert isinstance(type, PointerType)
+    verb: Any = op.properties["verb"]
+    return code, verb.data, element_bytes(type.pointee), array_values(op.properties["arguments"])
+
+
+def public_function(module: ModuleOp) -> Operation:
+    """The kernel among the functions of a module."""
+    for op in module.ops:
+        visibility: Any = op.properties.get("sym_visibility")
+        if op.name == "tt.func" and visibility is not None and visibility.data == "public":
+            return op
+    raise TritonError("the module has no public tt.func")
+
+
+def asserts(module: ModuleOp) -> Iterator[Operation]:
+    """The ops that can fail, in the order of their codes."""
+    return (op for op in module.walk() if op.name in ASSERTS)
+
+
+def fault_codes(module: ModuleOp) -> dict[Operation, int]:
+    """The code of each op that can fail."""
+    return {op: code for code, op in enumerate(asserts(module), 1)}
+
+
+def message_of(op: Operation) -> str:
+    message: Any = op.properties.get("message")
+    return message.data if message is not None else ""

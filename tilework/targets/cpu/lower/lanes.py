@@ -1,0 +1,160 @@
+"""How the values of a nest change from one lane to the next.
+
+The innermost loop of a nest runs L neighbouring indices of one dimension at once, and a value of its body is then
+
+- *uniform*: the same in every lane, held as one scalar;
+- `Linear`: ``start + stride * e`` for the index e along the dimension. Addresses and indices are mostly this; `start` and
+  `stride` do not depend on e, so they are computed before the loop and no vector is made;
+- `Interval`: a condition that holds for ``low <= e < high``, the usual mask of a load;
+- a vector of L elements.
+
+`strides` finds out which, for all dimensions of the nest together: for each value and dimension how much one step of the
+index adds. For ``%p + (%row * %n + %i * 8 + %j)`` on f32 and the dimensions (%i, %j) that is (32, 4), in bytes; 0 means
+that the value does not change, RUNTIME that it grows by an amount known only at run time, None that it is no line.
+
+Lines are taken not to wrap around where they are extended to 64 bits or compared: an address that wraps inside a tile
+points nowhere. Where such a value is used as a number its lanes are computed one by one, exactly.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilework.ir import tt, ttc
+from tilework.ir.types import PointerType, bit_width, i1
+from tilework.targets.llvm.scalar_types import element_bytes
+from tilework.targets.llvm.scalars import predicate_of
+from tilework.targets.llvm.values import Value
+
+RUNTIME = "runtime"
+Stride: TypeAlias = int | str | None
+Strides: TypeAlias = tuple[Stride, ...]
+
+
+class Linear(NamedTuple):
+    """``start + stride * e``; for a pointer the stride is an i64 in bytes, else it has the type of start."""
+
+    start: Value
+    stride: Value
+    is_exact: bool = True  # false where wrap-around was ruled out by assumption
+
+
+class Interval(NamedTuple):
+    """True for ``low <= e < high``, both i64."""
+
+    low: Value
+    high: Value
+
+
+Kind: TypeAlias = Value | Linear | Interval
+
+
+def plus(a: Stride, b: Stride) -> Stride:
+    if a is None or b is None:
+        return None
+    if a.__class__ is str or b.__class__ is str:
+        return RUNTIME
+    return a + b  # type: ignore[operator]
+
+
+def minus(a: Stride, b: Stride) -> Stride:
+    return plus(a, -b if isinstance(b, int) else b)
+
+
+def times(a: Stride, factor: int | None) -> Stride:
+    """One step of a line multiplied by a constant, or by something else that does not change."""
+    if a == 0 or a is None:
+        return a
+    return a * factor if isinstance(a, int) and factor is not None else RUNTIME
+
+
+def constant_of(value: SSAValue) -> int | None:
+    owner = value.owner
+    if type(owner) is arith.ConstantOp:
+        number = owner.properties["value"]
+        return number.value.data if isinstance(number, IntegerAttr) else None
+    return None
+
+
+SIGNED_ORDERS = frozenset({2, 3, 4, 5})  # slt sle sgt sge
+KEEPING = (arith.TruncIOp, tt.IntToPtrOp, tt.PtrToIntOp, arith.IndexCastOp)
+
+
+def strides(block: Block) -> dict[SSAValue, Strides]:
+    """The strides of every value of a nest's body; a value from outside is absent and does not change."""
+    rank = len(block.args)
+    still: Strides = (0,) * rank
+    known: dict[SSAValue, Strides] = {
+        arg: tuple(int(dim == position) for dim in range(rank)) for position, arg in enumerate(block.args)
+    }
+    for op in block.ops:
+        if op.results:
+            found = op_strides(op, [known.get(operand, still) for operand in op.operands], rank)
+            for result in op.results:
+                known[result] = found
+    return known
+
+
+def op_strides(op: Operation, operands: list[Strides], rank: int) -> Strides:
+    """The strides of the result of one op."""
+    cls = type(op)
+    if cls is arith.AddiOp:
+        return tuple(plus(a, b) for a, b in zip(*operands, strict=True))
+    if cls is arith.SubiOp:
+        return tuple(minus(a, b) for a, b in zip(*operands, strict=True))
+    if cls is arith.MuliOp:
+        factors = [constant_of(operand) for operand in op.operands]
+        return tuple(product(a, b, factors) for a, b in zip(*operands, strict=True))
+    if cls is arith.ShLIOp and (amount := constant_of(op.operands[1])) is not None and 0 <= amount < 31:
+        return tuple(times(a, 1 << amount) for a in operands[0])
+    if cls is tt.AddPtrOp:
+        pointer = op.operands[0].type
+        assert isinstance(pointer, PointerType)
+        size = element_bytes(pointer.pointee)
+        if bit_width(op.operands[1].type) < 32 and any(operands[1]):
+            return tuple(0 if a == 0 and b == 0 else None for a, b in zip(*operands, strict=True))
+        return tuple(plus(a, times(b, size)) for a, b in zip(*operands, strict=True))
+    if cls is ttc.CheckOp:
+        return operands[0] if None not in operands[0] else vary(operands[:1], rank)
+    if cls in KEEPING or (cls is arith.ExtSIOp and bit_width(op.operands[0].type) >= 32):
+        return operands[0]
+    if cls is tt.BitcastOp and isinstance(op.operands[0].type, PointerType):
+        return operands[0] if isinstance(op.results[0].type, PointerType) else vary(operands, rank)
+    if cls is tt.AtomicRMWOp or cls is tt.AtomicCASOp or op.regions:
+        return (None,) * rank  # each index has its own effect, or its own way through the region
+    return vary(operands, rank)
+
+
+def vary(operands: list[Strides], rank: int) -> Strides:
+    """No line: along a dimension the result is still if all operands are."""
+    if not operands:
+        return (0,) * rank
+    return tuple(None if any(column) or None in column else 0 for column in zip(*operands, strict=True))
+
+
+def product(a: Stride, b: Stride, factors: list[int | None]) -> Stride:
+    if a == 0:
+        return times(b, factors[0])
+    if b == 0:
+        return times(a, factors[1])
+    return None
+
+
+def intervals(block: Block, known: dict[SSAValue, Strides], dim: int) -> dict[SSAValue, None]:
+    """The conditions of a body that are an `Interval` along `dim`, in order."""
+    found: dict[SSAValue, None] = {}
+
+    def stride(value: SSAValue) -> Stride:
+        return known[value][dim] if value in known else 0
+
+    for op in block.ops:
+        if type(op) is arith.CmpiOp and predicate_of(op) in SIGNED_ORDERS and bit_width(op.operands[0].type) >= 32:
+            if {stride(op.operands[0]), stride(op.operands[1])} == {0, 1}:
+                found[op.results[0]] = None
+        elif type(op) is arith.AndIOp and op.results[0].type == i1:
+            inside = [operand in found for operand in op.operands]
+            if any(inside) and all(yes or stride(o) == 0 for yes, o in zip(inside, op.operands, strict=True)):
+                found[op.results[0]] = None
+    return found

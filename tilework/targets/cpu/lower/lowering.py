@@ -1,0 +1,252 @@
+"""The lowering of tile loops (`ttcir`) to LLVM: the table of rules, and the object that rules work with.
+
+    @lowers(tt.GetProgramIdOp, elementwise=True)
+    def lower_program_id(low: Lowering, op: Operation) -> Value:
+        return low.program[axis_of(op)]
+
+    @lowers(ttc.GatherOp)
+    def lower_gather(low: Lowering, op: Operation) -> None:
+        source = low[op.operands[0]]          # the address of a buffer
+        ...
+
+An *elementwise* rule is given the operands of its op and returns the result. All operands have the same shape, either
+scalars or vectors of one width, so one rule serves scalar code, vectorised nests and combine regions. Every other rule
+reads `low[value]` and returns nothing, one value, or a tuple with one value per result.
+
+How IR types look in LLVM: integers and f16, bf16, f32, f64 as themselves, pointers as `ptr`, 8-bit floats as their bits
+in `i8`, a buffer as the `ptr` to its first element. In memory an `i1` (and any integer below a byte) takes one byte.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, NameLoc
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilework.ir.locations import name_of
+from tilework.targets.llvm import elementary, scalars
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.debug import LineTable
+from tilework.targets.llvm.math.table import FUNCTIONS
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.rules import SCALARS
+from tilework.targets.llvm.scalar_types import LoweringError, memory_type, register_type
+from tilework.targets.llvm.types import Type, i1, integer, ptr, vector
+from tilework.targets.llvm.values import Value, constant
+
+Rule = Callable[..., Any]
+
+RULE_FILES = (elementary, scalars)  # importing these fills SCALARS
+RULES: dict[type[Operation], Rule] = {}
+ELEMENTWISE: dict[type[Operation], Rule] = dict(SCALARS)
+
+FAULT_BYTES = 64  # the first bytes of the arena; the fault code is the i32 at its start
+
+
+def lowers(*classes: type[Operation], elementwise: bool = False) -> Callable[[Rule], Rule]:
+    """Register the rule of one or more op classes; a class has one rule."""
+
+    def register(rule: Rule) -> Rule:
+        for cls in classes:
+            assert cls not in RULES and cls not in ELEMENTWISE, f"{cls.name} has a rule already"
+            (ELEMENTWISE if elementwise else RULES)[cls] = rule
+        return rule
+
+    return register
+
+
+def shaped(type: Type, lanes: int) -> Type:
+    """A vector of `lanes` elements; the scalar itself for 1."""
+    return vector(type, lanes) if lanes > 1 else type
+
+
+class Lowering:
+    """What a rule sees: the builder of the current function, the values known so far, and the host."""
+
+    device = "the CPU"
+
+    def __init__(self, module: Module, builder: Builder, target: Any) -> None:
+        self.module, self.builder, self.target = module, builder, target
+        self.values: dict[SSAValue, Value] = {}
+        self.program: tuple[Value, Value, Value] = ()  # type: ignore[assignment]  # program ids
+        self.grid: tuple[Value, Value, Value] = ()  # type: ignore[assignment]  # numbers of programs
+        self.arena: Value = constant(ptr, 0)
+        self.offsets: dict[SSAValue, int] = {}
+        self.branches: Any = None  # the blocks of the function, where it has `cf` branches
+        self.is_kernel = True
+        self.uses_faults = False  # whether it may end before its end
+        self.sanitizes = False  # a function that is called may have to end its caller, see `checks.py`
+        self.uses_checks = False
+        self.codes: dict[Operation, int] = {}  # of the ops that can fail
+        self.lines: LineTable | None = None
+        self.fuses = True  # whether a product and a sum may become one fused multiply-add
+        self.scratch_offset = 0  # where memory that one op needs for itself begins
+        self.scratch_bytes = 0
+
+    def __getitem__(self, value: SSAValue) -> Value:
+        """The LLVM value of a scalar, or the address of a buffer."""
+        return self.values[value]
+
+    def __setitem__(self, value: SSAValue, made: Value) -> None:
+        self.values[value] = made
+
+    def describe(self, lines: LineTable, function: Operation) -> None:
+        """Give every following instruction the line of its op, if `function` knows its own."""
+        if (place := source_position(function.location)) is not None:
+            lines.describe(self.builder.function, place[0], place[1])
+            self.lines = lines
+            self.locate(function)
+
+    def locate(self, op: Operation) -> None:
+        """What is built next comes from the source line of `op`."""
+        if self.lines is not None and (place := source_position(op.location)) is not None:
+            self.builder.location = self.lines.location(self.builder.function, *place)
+
+    def lower_block(self, block: Block) -> None:
+        """Every op of a block in order, except a terminator without a rule (those of regions)."""
+        for op in block.ops:
+            self.lower(op)
+
+    def lower(self, op: Operation) -> None:
+        """One op; its results become known."""
+        cls = type(op)
+        values = self.values
+        if self.lines is not None:
+            self.locate(op)
+        if (rule := ELEMENTWISE.get(cls)) is not None:
+            values[op.results[0]] = rule(self, op, *[values[operand] for operand in op.operands])
+            self.name_result(op, values[op.results[0]])
+            return
+        rule = RULES.get(cls)
+        if rule is None:
+            if not op.results and op.next_op is None and op.parent_op() is not None and is_region_end(op):
+                return
+            raise LoweringError(f"the CPU backend has no rule for {op.name}")
+        made = rule(self, op)
+        if made is None:
+            return
+        if made.__class__ is Value:
+            values[op.results[0]] = made
+        else:
+            for result, value in zip(op.results, made, strict=True):
+                values[result] = value
+        if op.results:
+            self.name_result(op, values[op.results[0]])
+
+    def name_result(self, op: Operation, made: Value) -> None:
+        """Tell debuggers, if they are told, that `made` is the variable to which the user assigned the result of `op`."""
+        if self.lines is None or not self.lines.has_variables:
+            return
+        name, place = name_of(op.location), source_position(op.location)
+        if name is not None and place is not None:
+            self.lines.variable(self.builder, name, made, place[0], place[1])
+
+    def region(self, block: Block, args: Sequence[Value] | Mapping[SSAValue, Value]) -> list[Value]:
+        """Emit the ops of a block on the given arguments, and give the operands of its terminator.
+
+        Arguments may be scalars or vectors; where an op mixes them, scalars are spread. The results have the shape of
+        the widest argument. A block that is to run on vectors must be elementwise (`is_elementwise`).
+        """
+        bound: dict[SSAValue, Value] = {}
+        bound.update(args if isinstance(args, Mapping) else zip(block.args, args, strict=True))
+        lanes = max((value.type.count for value in bound.values() if value.type.is_vector), default=1)
+        values, b = self.values, self.builder
+        values.update(bound)
+        last = block.last_op
+        assert last is not None, "a region ends in a terminator"
+        for op in block.ops:
+            if op is last:
+                break
+            if lanes > 1 and (rule := ELEMENTWISE.get(type(op))) is not None:
+                values[op.results[0]] = rule(self, op, *spread(b, [values[operand] for operand in op.operands]))
+            else:
+                self.lower(op)
+        return [
+            b.splat(v, lanes) if lanes > 1 and not v.type.is_vector else v for v in (values[o] for o in last.operands)
+        ]
+
+    def is_elementwise(self, block: Block) -> bool:
+        """Whether `region` may run this block on vectors."""
+        return all(type(op) in ELEMENTWISE for op in block.ops if op is not block.last_op)
+
+    def function(self, name: str, *args: Value) -> Value:
+        """An elementary function of f32 or f64 (`backends/llvm/math`): ``low.function("exp", x)``."""
+        return FUNCTIONS[name](self.builder, args)
+
+    # Memory
+
+    def read(self, element: Attribute, address: Value, lanes: int = 1, align: int = 0, volatile: bool = False) -> Value:
+        """`lanes` neighbours of an IR element type from memory, in their register type.
+
+        What is read after a volatile element is as new as that element: who waits for a flag finds what was written before it.
+        """
+        held, size = memory_type(element), memory_type(element).bits // 8
+        ordering = "acquire" if volatile and lanes == 1 and size <= 8 else ""
+        loaded = self.builder.load(
+            shaped(held, lanes), address, align=align or size, volatile=volatile, ordering=ordering
+        )
+        return self.from_memory(element, loaded)
+
+    def write(self, element: Attribute, value: Value, address: Value, align: int = 0) -> None:
+        """Store a scalar or a vector of an IR element type."""
+        held = self.to_memory(element, value)
+        self.builder.store(held, address, align=align or held.type.scalar.bits // 8)
+
+    def from_memory(self, element: Attribute, loaded: Value) -> Value:
+        """What was loaded as a `memory_type`, in its register type."""
+        wanted = register_type(element)
+        if loaded.type.scalar is wanted:
+            return loaded
+        if wanted is i1:  # any byte but 0 is true
+            return self.builder.icmp("ne", loaded, constant(loaded.type, 0))
+        return self.builder.trunc(loaded, loaded.type.with_scalar(wanted))
+
+    def to_memory(self, element: Attribute, value: Value) -> Value:
+        """A register value as memory holds it; an i1 becomes the byte 0 or 1."""
+        held = memory_type(element)
+        if value.type.scalar is held:
+            return value
+        extend = self.builder.zext if value.type.scalar is i1 else self.builder.sext
+        return extend(value, value.type.with_scalar(held))
+
+    def buffer_offset(self, offset: int) -> Value:
+        """The address `offset` bytes into the arena."""
+        return self.builder.gep(self.arena, offset, inbounds=True)
+
+    def scratch(self, size: int) -> Value:
+        """Memory for the op being lowered, 64-byte aligned; the next op that asks may get the same bytes."""
+        self.scratch_bytes = max(self.scratch_bytes, size)
+        return self.buffer_offset(self.scratch_offset)
+
+    def fault(self, code: Value | int) -> None:
+        """Set the fault code that ends the launch after this program."""
+        self.uses_faults = True
+        stored = constant(integer(32), code) if isinstance(code, int) else code
+        self.builder.store(stored, self.arena, align=4)
+
+
+def spread(b: Builder, values: Sequence[Value]) -> list[Value]:
+    """Operands of one shape: scalars beside vectors are repeated in every lane."""
+    lanes = max((value.type.count for value in values if value.type.is_vector), default=1)
+    return [b.splat(v, lanes) if lanes > 1 and not v.type.is_vector else v for v in values]
+
+
+def source_position(location: Attribute | None) -> tuple[str, int, int] | None:
+    """(file, line, column) of the innermost place that a location names."""
+    match location:
+        case FileLineColLoc():
+            return location.filename.data, location.line.data, location.column.data
+        case NameLoc():
+            return source_position(location.location)
+        case CallSiteLoc():
+            return source_position(location.callee) or source_position(location.caller)
+        case _:
+            return None
+
+
+REGION_ENDS = frozenset({"scf.yield", "scf.condition", "ttc.yield", "ttc.end", "tt.reduce.return", "tt.scan.return"})
+
+
+def is_region_end(op: Operation) -> bool:
+    """A terminator that its parent op reads."""
+    return op.name in REGION_ENDS

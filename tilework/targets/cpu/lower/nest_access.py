@@ -1,0 +1,387 @@
+"""Loads, stores, reads and writes in a nest: one vector where memory is contiguous, lanes one by one where it is not.
+
+An address is uniform (a scalar), `Linear` or a vector of pointers; a mask is absent, uniform, an `Interval` or a vector
+of i1. A chunk with all lanes on takes the fast way, one test away at most. Otherwise a small function of the module does
+the rest, lane by lane: it gets the mask as the bits of an integer and touches no memory of lanes that are off. Lanes
+that are off read as `other`, or as 0 without it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.ir import tt, ttc
+from tilework.ir.enums import CacheModifier
+from tilework.ir.types import PointerType
+from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.scalar_types import element_bytes, memory_type, register_type
+from tilework.targets.llvm.types import Type, i32, i64, integer, ptr, vector, void
+from tilework.targets.llvm.values import Value, constant, signed
+
+if TYPE_CHECKING:
+    from tilework.targets.cpu.lower.nests import Nest
+
+
+def access_stride(op: Operation, strides: dict[SSAValue, Strides], dim: int) -> tuple[Stride, int] | None:
+    """(stride in bytes along `dim`, bytes of an element) of an op that accesses memory."""
+    if type(op) is tt.LoadOp or type(op) is tt.StoreOp:
+        pointer = op.operands[0]
+        assert isinstance(pointer.type, PointerType)
+        return strides[pointer][dim] if pointer in strides else 0, element_bytes(pointer.type.pointee)
+    if type(op) is ttc.ReadOp or type(op) is ttc.WriteOp:
+        position = int(type(op) is ttc.WriteOp)
+        total: Stride = 0
+        element = 1
+        for index, scale in scaled_indices(op, position):
+            total = plus(total, times(strides[index][dim] if index in strides else 0, scale))
+            element = min(element, scale) if element != 1 else scale
+        buffer = op.operands[position].type
+        assert isinstance(buffer, ttc.BufferType)
+        return total, element_bytes(buffer.element)
+    return None
+
+
+def scaled_indices(op: Operation, position: int) -> list[tuple[SSAValue, int]]:
+    """(index, bytes that one step of it moves) of the buffer that is operand `position`."""
+    type_ = op.operands[position].type
+    assert isinstance(type_, ttc.BufferType)
+    count = len(type_.shape)
+    scale = element_bytes(type_.element)
+    found: list[tuple[SSAValue, int]] = []
+    for index, size in zip(
+        reversed(op.operands[position + 1 : position + 1 + count]), reversed(type_.shape), strict=True
+    ):
+        found.append((index, scale))
+        scale *= size
+    return found
+
+
+def buffer_address(nest: "Nest", op: Operation, position: int) -> Kind:
+    return address_of(nest, nest.low[op.operands[position]], scaled_indices(op, position))
+
+
+def address_of(nest: "Nest", buffer: Value, indices: Sequence[tuple[SSAValue, int]]) -> Kind:
+    """Where an element of a buffer lies: lines stay lines."""
+    b = nest.b
+    start, stride, scattered = constant(i64, 0), constant(i64, 0), None
+    for index, scale in indices:
+        kind = nest.kind(index)
+        if isinstance(kind, Linear):
+            start = b.add(start, b.mul(b.sext(kind.start, i64), scale))
+            stride = b.add(stride, b.mul(b.sext(kind.stride, i64), scale))
+            continue
+        value = nest.vector(index)
+        moved = b.mul(b.sext(value, value.type.with_scalar(i64)), scale)
+        if value.type.is_vector:
+            scattered = moved if scattered is None else b.add(scattered, moved)
+        else:
+            start = b.add(start, moved)
+    base = b.gep(buffer, start)
+    if scattered is not None:
+        if stride.constant != 0:
+            scattered = b.add(scattered, nest.spread_line(b.mul(nest.chunk, stride), stride))
+        return b.gep(base, scattered)
+    return base if stride.constant == 0 else Linear(base, stride)
+
+
+# Ops
+
+
+def emit_read(nest: "Nest", op: Operation) -> None:
+    nest.kinds[op.results[0]] = load(nest, op.results[0].type, buffer_address(nest, op, 0), None, None)
+
+
+def emit_write(nest: "Nest", op: Operation) -> None:
+    store(nest, op.operands[0].type, buffer_address(nest, op, 1), nest.vector(op.operands[0]), None)
+
+
+def emit_load(nest: "Nest", op: Operation) -> None:
+    type_ = op.results[0].type
+    pointer, *rest = op.operands
+    mask = nest.kind(rest[0]) if rest else None
+    other = nest.vector(rest[1]) if len(rest) > 1 else constant(register_type(type_), 0)
+    if (rest and nest.lanes == 1) or isinstance(mask, Linear):
+        mask = nest.vector(rest[0])
+    nest.kinds[op.results[0]] = load(nest, type_, nest.kind(pointer), mask, other, is_volatile(op))
+
+
+def emit_store(nest: "Nest", op: Operation) -> None:
+    pointer, value, *rest = op.operands
+    mask = nest.kind(rest[0]) if rest else None
+    if (rest and nest.lanes == 1) or isinstance(mask, Linear):
+        mask = nest.vector(rest[0])
+    store(nest, value.type, nest.kind(pointer), nest.vector(value), mask)
+
+
+def is_volatile(op: Operation) -> bool:
+    flag, cache = op.properties.get("isVolatile"), op.properties.get("cache")
+    is_set = isinstance(flag, IntegerAttr) and bool(flag.value.data)
+    return is_set or (isinstance(cache, IntegerAttr) and cache.value.data == CacheModifier.CV)
+
+
+def load(
+    nest: "Nest", element: Attribute, address: Kind, mask: Any, other: Value | None, volatile: bool = False
+) -> Value:
+    """The elements at `address`; a scalar if neither the address nor the mask nor `other` changes from lane to lane."""
+    low, b, lanes = nest.low, nest.b, nest.lanes
+    if isinstance(address, Linear) and lanes == 1:
+        address = nest.base(address)
+    if (
+        isinstance(address, Value)
+        and not address.type.is_vector
+        and (mask is None or (isinstance(mask, Value) and not mask.type.is_vector))
+    ):
+        if mask is None:
+            return low.read(element, address, volatile=volatile)
+        assert other is not None
+        count = other.type.count if other.type.is_vector else 1
+
+        def once() -> list[Value]:
+            value = low.read(element, address, volatile=volatile)  # type: ignore[arg-type]
+            return [b.splat(value, count) if count > 1 else value]
+
+        return b.if_else(mask, once, lambda: [other])[0]
+    other = other if other is not None else constant(register_type(element), 0)
+    default = other if other.type.is_vector else b.splat(other, lanes)
+
+    def part() -> Value:
+        return some_lanes(nest, element, address, mask, default)
+
+    return chosen(nest, mask, lambda: all_lanes(nest, element, address, volatile), part, default)
+
+
+def chosen(
+    nest: "Nest", mask: Any, whole: Callable[[], Value], part: Callable[[], Value], default: Value | None
+) -> Value:
+    """The fast way, the slow one, or a test between them. Without a `default` the ways have effects only."""
+    b = nest.b
+
+    def both(condition: Value, otherwise: Callable[[], Value]) -> Value:
+        made = b.if_else(
+            condition,
+            lambda: [whole()] if default is not None else (whole(), [])[1],
+            lambda: [otherwise()] if default is not None else (otherwise(), [])[1],
+        )
+        return made[0] if made else NOTHING
+
+    if mask is None or (isinstance(mask, Interval) and nest.mode == "fast"):
+        return whole()
+    if isinstance(mask, Interval):
+        if nest.mode == "slow":
+            return part()
+        is_full = b.icmp("sle", b.add(nest.chunk, nest.lanes), mask.high)
+        if mask.low.constant != 0:
+            is_full = b.and_(is_full, b.icmp("sge", nest.chunk, mask.low))
+        return both(is_full, part)
+    if not mask.type.is_vector:
+        return both(mask, lambda: default if default is not None else NOTHING)
+    return both(b.icmp("eq", b.mask_bits(mask), -1), part)
+
+
+NOTHING = Value(void, "")
+
+
+def interval_lanes(nest: "Nest", mask: Interval) -> tuple[Value, Value]:
+    """(first lane, number of lanes) of a chunk that an interval holds."""
+    b, lanes, zero = nest.b, constant(i64, nest.lanes), constant(i64, 0)
+    end = b.smin(b.sub(mask.high, nest.chunk), lanes)
+    first = zero if mask.low.constant == 0 else b.smin(b.smax(b.sub(mask.low, nest.chunk), zero), lanes)
+    return first, b.smax(b.sub(end, first), zero)
+
+
+def lane_mask(nest: "Nest", mask: Any) -> Value:
+    """The lanes that are on, as a vector of i1."""
+    if not isinstance(mask, Interval):
+        return mask
+    b = nest.b
+    first, count = interval_lanes(nest, mask)
+    lanes = b.iota(vector(i32, nest.lanes))
+    below = b.icmp("slt", lanes, b.splat(b.trunc(b.add(first, count), i32), nest.lanes))
+    if first.constant == 0:
+        return below
+    return b.and_(below, b.icmp("sge", lanes, b.splat(b.trunc(first, i32), nest.lanes)))
+
+
+def masked_type(nest: "Nest", held: Type, size: int) -> Type | None:
+    """The type as which the machine loads and stores some lanes of such a vector; None if it does not."""
+    if not held.is_vector or held.is_pointer or not nest.low.target.masks_lanes(size):
+        return None
+    return held if size >= 4 else held.with_scalar(integer(8 * size))
+
+
+def mask_bits(nest: "Nest", mask: Any) -> Value:
+    """The lanes that are on, as the bits of an i64."""
+    b = nest.b
+    if isinstance(mask, Interval):
+        first, count = interval_lanes(nest, mask)
+        one = constant(i64, 1)
+        return b.shl(b.sub(b.shl(one, count), one), first)
+    return b.zext(b.mask_bits(mask), i64)
+
+
+def lane_addresses(nest: "Nest", address: Kind) -> list[Value]:
+    """The pointer of each lane."""
+    b = nest.b
+    if isinstance(address, Linear):
+        base = nest.base(address)
+        return [b.gep(base, b.mul(address.stride, lane)) for lane in range(nest.lanes)]
+    assert isinstance(address, Value)
+    return b.lanes(address) if address.type.is_vector else [address] * nest.lanes
+
+
+def pointer_vector(nest: "Nest", address: Kind) -> Value:
+    b = nest.b
+    if isinstance(address, Linear):
+        return nest.spread_line(nest.base(address), address.stride)
+    assert isinstance(address, Value)
+    return address if address.type.is_vector else b.splat(address, nest.lanes)
+
+
+def step_of(address: Kind) -> int | None:
+    """The constant stride of an address in bytes."""
+    if isinstance(address, Linear) and address.stride.constant is not None:
+        return signed(i64, address.stride.constant)
+    return None
+
+
+def all_lanes(nest: "Nest", element: Attribute, address: Kind, volatile: bool) -> Value:
+    """Every lane is on."""
+    low, b, lanes = nest.low, nest.b, nest.lanes
+    size, step = element_bytes(element), step_of(address)
+    if step == size:
+        assert isinstance(address, Linear)
+        return low.read(element, nest.base(address), lanes, volatile=volatile)
+    if step == -size:
+        assert isinstance(address, Linear)
+        loaded = low.read(element, b.gep(nest.base(address), -size * (lanes - 1)), lanes, volatile=volatile)
+        return b.shuffle(loaded, None, range(lanes - 1, -1, -1))
+    held = memory_type(element)
+    found = [b.load(held, place, align=size, volatile=volatile) for place in lane_addresses(nest, address)]
+    return low.from_memory(element, b.build_vector(found))
+
+
+def some_lanes(nest: "Nest", element: Attribute, address: Kind, mask: Any, other: Value) -> Value:
+    """The lanes that are on: with a mask if the machine has such loads and they lie side by side, or one copy of bytes there,
+    else a function of the module."""
+    low, b = nest.low, nest.b
+    default = low.to_memory(element, other)
+    size = element_bytes(element)
+    is_contiguous = step_of(address) == size
+    if is_contiguous and (held := masked_type(nest, default.type, size)) is not None:
+        base = nest.base(address)  # type: ignore[arg-type]
+        loaded = b.masked_load(held, base, lane_mask(nest, mask), b.bitcast(default, held), align=size)
+        return low.from_memory(element, b.bitcast(loaded, default.type))
+    if is_contiguous and isinstance(mask, Interval):
+        slot = b.alloca(default.type, align=64)
+        b.store(default, slot, align=64)
+        offset, count = copied_bytes(nest, mask, size)
+        b.copy(b.gep(slot, offset), b.gep(nest.base(address), offset), count)  # type: ignore[arg-type]
+        return low.from_memory(element, b.load(default.type, slot, align=64))
+    place = nest.base(address) if is_contiguous else pointer_vector(nest, address)  # type: ignore[arg-type]
+    kind = "contiguous" if is_contiguous else "scattered"
+    name = f"tilework.load.{kind}.{default.type.suffix}"
+    if name not in low.module.functions:
+        define_partial(low.module, name, place.type, default.type, size, is_load=True)
+    return low.from_memory(element, b.call(name, default.type, [place, mask_bits(nest, mask), default]))
+
+
+def copied_bytes(nest: "Nest", mask: Interval, size: int) -> tuple[Value, Value]:
+    first, count = interval_lanes(nest, mask)
+    return nest.b.mul(first, size), nest.b.mul(count, size)
+
+
+def store(nest: "Nest", element: Attribute, address: Kind, value: Value, mask: Any) -> None:
+    """Write lanes; of lanes with the same address the last one stays."""
+    low, b, lanes = nest.low, nest.b, nest.lanes
+    if isinstance(address, Linear) and lanes == 1:
+        address = nest.base(address)
+    is_single = isinstance(address, Value) and not address.type.is_vector and not value.type.is_vector
+    if is_single and (mask is None or (isinstance(mask, Value) and not mask.type.is_vector)):
+        if mask is None:
+            low.write(element, value, address)  # type: ignore[arg-type]
+        elif mask.constant != 0:
+            with b.if_(mask):
+                low.write(element, value, address)  # type: ignore[arg-type]
+        return
+    full = value if value.type.is_vector or lanes == 1 else b.splat(value, lanes)
+
+    def whole() -> Value:
+        write_all(nest, element, address, full)
+        return NOTHING
+
+    def part() -> Value:
+        write_some(nest, element, address, full, mask)
+        return NOTHING
+
+    chosen(nest, mask, whole, part, None)
+
+
+def write_all(nest: "Nest", element: Attribute, address: Kind, value: Value) -> None:
+    low, b, lanes = nest.low, nest.b, nest.lanes
+    size, step = element_bytes(element), step_of(address)
+    if step == size:
+        assert isinstance(address, Linear)
+        low.write(element, value, nest.base(address))
+    elif step == -size:
+        assert isinstance(address, Linear)
+        reversed_ = b.shuffle(value, None, range(lanes - 1, -1, -1))
+        low.write(element, reversed_, b.gep(nest.base(address), -size * (lanes - 1)))
+    else:
+        for place, lane in zip(lane_addresses(nest, address), b.lanes(low.to_memory(element, value)), strict=True):
+            b.store(lane, place, align=size)
+
+
+def write_some(nest: "Nest", element: Attribute, address: Kind, value: Value, mask: Any) -> None:
+    low, b = nest.low, nest.b
+    held = low.to_memory(element, value)
+    size = element_bytes(element)
+    is_contiguous = step_of(address) == size
+    if is_contiguous and (bits := masked_type(nest, held.type, size)) is not None:
+        b.masked_store(b.bitcast(held, bits), nest.base(address), lane_mask(nest, mask), align=size)  # type: ignore[arg-type]
+        return
+    if is_contiguous and isinstance(mask, Interval):
+        slot = b.alloca(held.type, align=64)
+        b.store(held, slot, align=64)
+        offset, count = copied_bytes(nest, mask, size)
+        b.copy(b.gep(nest.base(address), offset), b.gep(slot, offset), count)  # type: ignore[arg-type]
+        return
+    place = nest.base(address) if is_contiguous else pointer_vector(nest, address)  # type: ignore[arg-type]
+    kind = "contiguous" if is_contiguous else "scattered"
+    name = f"tilework.store.{kind}.{held.type.suffix}"
+    if name not in low.module.functions:
+        define_partial(low.module, name, place.type, held.type, size, is_load=False)
+    b.call(name, void, [place, mask_bits(nest, mask), held])
+
+
+def define_partial(module: Any, name: str, place: Type, lanes: Type, size: int, is_load: bool) -> None:
+    """``lanes @name(place, i64 bits, lanes values)``: go through the bits from the lowest one."""
+    params = [(place, "place"), (i64, "bits"), (lanes, "values")]
+    attributes = ("nounwind", "noinline")
+    function = module.function(name, lanes if is_load else void, params, linkage="internal", attributes=attributes)
+    b = Builder(function)
+    address, bits, values = function.args
+    slot = b.alloca(lanes, align=64)
+    places = b.alloca(place, align=64) if place.is_vector else None
+    b.store(values, slot, align=64)
+    if places is not None:
+        b.store(address, places, align=64)
+    origin, body, done = b.block, function.block("lane"), function.block("done")
+    b.cond_br(b.icmp("eq", bits, 0), done, body)
+    b.resume(body)
+    left, close = b.open_phi(i64, bits, origin)
+    lane = b.cttz(left)
+    item = b.gep(slot, lane, lanes.scalar)
+    if places is None:
+        target = b.gep(address, lane, lanes.scalar)
+    else:
+        target = b.load(ptr, b.gep(places, lane, ptr), align=8)
+    source, goal = (target, item) if is_load else (item, target)
+    b.store(b.load(lanes.scalar, source, align=size), goal, align=size)
+    rest = b.and_(left, b.add(left, -1))
+    close(rest, body)
+    b.cond_br(b.icmp("eq", rest, 0), done, body)
+    b.resume(done)
+    b.ret(b.load(lanes, slot, align=64) if is_load else None)

@@ -1,0 +1,436 @@
+"""`ttc.nest`: loops over the index space, the innermost one on vectors.
+
+    ttc.nest [64, 128] {^bb0(%i, %j): ...}
+
+    for i in 0 .. 63:
+        what depends on %i alone, and the starts of lines along %j
+        for e in 0, 16, 32, .. 112:
+            what changes along %j, sixteen at a time
+
+Which dimension is the vector's, and the order of the loops, is decided first (`choose`): most accesses to memory should
+be contiguous, and a dimension that is folded goes inside, so that accumulators stay in registers. Every op of the body is
+emitted at the depth where all it needs is known; reads move out of loops only where the nest writes nothing they could
+see. There is no code per element: the size of the text depends on the body and not on the shape.
+
+If a body is short, a chunk with all lanes on and one with some lanes masked off get a loop each, and the first has no
+tests at all. In a long body each masked access tests for itself.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilework.ir import tt, ttc
+from tilework.ir.types import PointerType, array_values, bit_width, is_float
+from tilework.targets.cpu.lower.checks import emit_assert, emit_check
+from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, intervals, strides
+from tilework.targets.cpu.lower.lowering import ELEMENTWISE, Lowering, shaped, spread
+from tilework.targets.cpu.lower.nest_access import access_stride, emit_load, emit_read, emit_store, emit_write
+from tilework.targets.cpu.lower.reduce_rules import Fold
+from tilework.targets.llvm.elementary import FUNCTION_OF
+from tilework.targets.llvm.scalar_types import element_bytes
+from tilework.targets.llvm.scalars import INTEGER_PREDICATES, predicate_of
+from tilework.targets.llvm.types import i1, i32, i64
+from tilework.targets.llvm.values import Value, constant
+
+VECTORS = 4  # machine vectors that one value of the widest type takes
+MOST_LANES = 32
+LONG_BODY = 20  # a body of more cost is not emitted twice
+HEAVY_BODY = 60  # a body of more cost needs the registers for itself
+COSTS = {"exp": 25, "exp2": 25, "sqrt": 4, "abs": 1, "floor": 1, "ceil": 1, "rsqrt": 8}
+FREE = (arith.ConstantOp, ttc.EndOp, ttc.CheckOp)
+CHECK, FAST, SLOW = "check", "fast", "slow"  # what is known of the masks of a chunk: nothing, all on, some off
+WRITES = (ttc.WriteOp, ttc.ReduceOp)
+ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)
+EFFECTS = (*WRITES, *ATOMICS, tt.StoreOp, ttc.AssertOp)
+
+
+class Nest:
+    """One nest being emitted: `kinds` holds what is known of the values of its body."""
+
+    def __init__(self, low: Lowering, op: Operation) -> None:
+        self.low, self.b = low, low.builder
+        self.block: Block = op.regions[0].block
+        self.shape = array_values(op.properties["shape"])
+        self.strides = strides(self.block)
+        self.ops = [inner for inner in self.block.ops if type(inner) is not ttc.EndOp]
+        self.work = working_ops(self.ops) if low.sanitizes else self.ops
+        self.folds = [Fold(self, inner) for inner in self.ops if type(inner) is ttc.ReduceOp]
+        self.written = {accessed_buffer(inner, where) for inner in self.ops for where in written_operands(inner)}
+        self.stores = any(type(inner) is tt.StoreOp or type(inner) in ATOMICS for inner in self.ops)
+        self.kinds: dict[SSAValue, Kind] = {}
+        self.dim, self.order = self.choose()
+        self.intervals = intervals(self.block, self.strides, self.dim) if self.shape else {}
+        self.lanes = self.step = self.choose_lanes()  # a step of the loop along `dim`
+        self.chunk: Value = constant(i64, 0)  # the index of lane 0 along `dim`
+        self.bounds: tuple[Value, Value] | None = None  # of the outermost loop, if not all of it is to run
+        self.mode = CHECK
+        self.depths = self.find_depths()
+
+    # Decisions
+
+    def stride(self, value: SSAValue, dim: int | None = None) -> Stride:
+        found = self.strides.get(value)
+        return 0 if found is None or not self.shape else found[self.dim if dim is None else dim]
+
+    def choose(self) -> tuple[int, list[int]]:
+        """The dimension of the vector, and the dimensions from the outermost loop to the innermost."""
+        rank = len(self.shape)
+        if rank == 0:
+            return 0, []
+        scores = [self.score(dim) for dim in range(rank)]
+        dim = max(range(rank), key=lambda d: (scores[d], d))
+        axes = {fold.axis for fold in self.folds}
+        order = [d for d in range(rank) if d != dim and d not in axes] + [
+            d for d in range(rank) if d != dim and d in axes
+        ]
+        if len(axes) == 1 and dim not in axes:
+            order.insert(len(order) - 1, dim)
+        else:
+            order = [d for d in range(rank) if d != dim] + [dim]
+        return dim, order
+
+    def score(self, dim: int) -> float:
+        """How well the nest runs with vectors along `dim`: contiguous accesses count for, scattered ones against."""
+        size = self.shape[dim]
+        if size == 1:
+            return -1000.0
+        total = 0.0
+        for op in self.ops:
+            found = access_stride(op, self.strides, dim)
+            if found is not None:
+                stride, element = found
+                total += 1.0 if stride == element else 0.3 if stride == 0 else -1.0
+        return total if size >= 4 else total - 2.0 * (4 - size)
+
+    def choose_lanes(self) -> int:
+        """As many as fill some machine vectors with the widest type, and as the dimension can be divided by."""
+        if not self.shape or any(self.is_single(op) for op in self.ops):
+            return 1
+        if not all(self.low.is_elementwise(fold.combine) for fold in self.folds):
+            return 1
+        lanes = self.wanted_lanes()
+        while self.shape[self.dim] % lanes:
+            lanes //= 2
+        return lanes
+
+    def wanted_lanes(self) -> int:
+        """The lanes of a dimension that is large enough."""
+        computes = any(type(op) in ELEMENTWISE and self.is_vector(op) for op in self.work)
+        widest = 8
+        for op in self.work:
+            if op.results and self.is_vector(op):
+                bits = max(bit_width(value.type) for value in (*op.results, *op.operands) if not self.is_line(value))
+                widest = max(widest, 32 if bits < 32 and computes and is_float(op.results[0].type) else bits)
+        vectors = VECTORS if self.cost() < HEAVY_BODY else VECTORS // 2
+        return min(MOST_LANES, vectors * self.low.target.vector_bytes * 8 // widest)
+
+    def is_single(self, op: Operation) -> bool:
+        """An op that works on one element at a time."""
+        return type(op) not in ELEMENTWISE and type(op) not in SPECIAL
+
+    def is_line(self, value: SSAValue) -> bool:
+        """Held as scalars: uniform, linear or an interval."""
+        return self.stride(value) is not None or value in self.intervals
+
+    def is_vector(self, op: Operation) -> bool:
+        return bool(op.results) and not self.is_line(op.results[0])
+
+    def cost(self) -> int:
+        """Instructions per vector, roughly."""
+        total = 0
+        for op in self.work:
+            if type(op) in FREE or (op.results and self.is_line(op.results[0])):
+                continue
+            name = FUNCTION_OF.get(type(op))
+            total += COSTS.get(name, 30) if name else 20 if type(op) is tt.ExternElementwiseOp else 1
+        return total
+
+    def find_depths(self) -> dict[Operation, int]:
+        """How many loops are around each op: as few as its operands allow."""
+        place = {dim: position + 1 for position, dim in enumerate(self.order)}
+        depth: dict[SSAValue, int] = {
+            arg: 0 if position == self.dim else place.get(position, 0) for position, arg in enumerate(self.block.args)
+        }
+        found: dict[Operation, int] = {}
+        for op in self.ops:
+            if type(op) in EFFECTS or self.is_single(op) or self.sees_writes(op):
+                level = len(self.order)
+            else:
+                level = max((depth.get(operand, 0) for operand in op.operands), default=0)
+                if type(op) is ttc.CheckOp or (op.results and not self.is_line(op.results[0])):
+                    level = max(level, place.get(self.dim, 0))
+            found[op] = level
+            for result in op.results:
+                depth[result] = level
+        return found
+
+    def sees_writes(self, op: Operation) -> bool:
+        """A read that must stay in its place among the writes of the nest."""
+        if type(op) is ttc.ReadOp:
+            return op.operands[0] in self.written
+        return type(op) is tt.LoadOp and self.stores
+
+    # Emission
+
+    def emit(self) -> None:
+        for position, arg in enumerate(self.block.args):
+            if position == self.dim:
+                self.kinds[arg] = Linear(constant(i32, 0), constant(i32, 1))
+        self.level(0)
+
+    def level(self, depth: int) -> None:
+        """The ops with `depth` loops around them, then the next loop."""
+        for op in self.ops:
+            if self.depths[op] == depth:
+                self.emit_op(op)
+        if depth == len(self.order):
+            return
+        dim, is_innermost = self.order[depth], depth == len(self.order) - 1
+        folds = [fold for fold in self.folds if fold.axis == dim] if is_innermost else []
+        size, step = self.shape[dim], self.step if dim == self.dim else 1
+        for fold in folds:
+            fold.begin(size == step)
+        bounds = self.bounds if depth == 0 else None
+        start, end = bounds or (constant(i64, 0), constant(i64, size))
+        if size == step:
+            self.set_index(dim, constant(i64, 0))
+            self.level(depth + 1)
+        elif dim == self.dim and is_innermost and (limit := self.full_chunks()) is not None:
+            last = self.last_chunk()
+            if bounds is not None:
+                limit, last = self.b.smin(self.b.smax(limit, start), end), self.b.smin(last, end)
+            self.mode = FAST
+            self.loop(dim, start, limit, folds, depth)
+            self.mode = SLOW
+            self.loop(dim, limit, last, folds, depth)
+            self.mode = CHECK
+        else:
+            self.loop(dim, start, end, folds, depth)
+        for fold in folds:
+            fold.finish()
+
+    def loop(self, dim: int, start: Value, end: Value, folds: "list[Fold]", depth: int) -> None:
+        step = self.step if dim == self.dim else 1
+        initial = [value for fold in folds for value in fold.values]
+        with self.b.loop_carrying(start, end, step, initial) as loop:
+            self.set_index(dim, loop.index)
+            hand_out(folds, loop.carried)
+            self.level(depth + 1)
+            loop.next([value for fold in folds for value in fold.values])
+        hand_out(folds, loop.results)
+
+    def set_index(self, dim: int, index: Value) -> None:
+        if dim == self.dim:
+            self.chunk = index
+        else:
+            self.kinds[self.block.args[dim]] = self.b.trunc(index, i32)
+        self.index = index
+
+    def full_chunks(self) -> Value | None:
+        """The first index from which a condition may be false, or None where one loop is enough (or better).
+
+        Below it every `Interval` of the body holds, also by exact arithmetic: what is less than a 32-bit number has not
+        wrapped around.
+        """
+        found = [kind for value in self.intervals if isinstance(kind := self.kinds.get(value), Interval)]
+        if not found or self.cost() > LONG_BODY or any(kind.low.constant != 0 for kind in found):
+            return None
+        b = self.b
+        high = found[0].high
+        for kind in found[1:]:
+            high = b.smin(high, kind.high)
+        limit = b.smax(b.smin(high, constant(i64, self.shape[self.dim])), constant(i64, 0))
+        return b.and_(limit, -self.lanes)
+
+    def last_chunk(self) -> Value:
+        """Where the loop may end: behind the last lane that some store of the nest writes, if it only stores."""
+        b, size = self.b, constant(i64, self.shape[self.dim])
+        edges = [self.kinds.get(op.operands[2]) for op in self.ops if type(op) is tt.StoreOp and len(op.operands) > 2]
+        effects = sum(type(op) in EFFECTS for op in self.ops)
+        if len(edges) != effects or not all(isinstance(edge, Interval) for edge in edges):
+            return size
+        high = constant(i64, 0)
+        for edge in edges:
+            assert isinstance(edge, Interval)
+            high = b.smax(high, edge.high)
+        return b.smin(high, size)
+
+    def emit_op(self, op: Operation) -> None:
+        """One op, in the cheapest form that holds its value."""
+        cls = type(op)
+        if self.low.lines is not None:
+            self.low.locate(op)
+        if (rule := SPECIAL.get(cls)) is not None:
+            rule(self, op)
+            return
+        if self.is_single(op):
+            self.emit_single(op)
+            return
+        result = op.results[0]
+        stride = self.stride(result)
+        if stride is not None and stride != 0:
+            self.kinds[result] = self.line(op)
+        elif result in self.intervals:
+            self.kinds[result] = self.interval(op)
+        else:
+            self.kinds[result] = self.apply(op)
+        made = self.kinds[result]
+        if isinstance(made, Interval):
+            made = Value(i1, "poison", None)  # no register holds it
+        self.low.name_result(op, made.start if isinstance(made, Linear) else made)
+
+    def apply(self, op: Operation) -> Value:
+        """The elementwise rule on vectors, or on scalars if all operands are."""
+        args = spread(self.b, [self.vector(operand) for operand in op.operands])
+        return ELEMENTWISE[type(op)](self.low, op, *args)
+
+    def emit_single(self, op: Operation) -> None:
+        """A nest that holds such an op has one lane, and what the op and its regions use is made scalars."""
+        assert self.lanes == 1, f"{op.name} on {self.lanes} lanes"
+        for inner in op.walk():
+            for operand in inner.operands:
+                if operand in self.kinds:
+                    self.low[operand] = self.vector(operand)
+        self.low.lower(op)
+        for result in op.results:
+            self.kinds[result] = self.low[result]
+
+    # Values
+
+    def kind(self, value: SSAValue) -> Kind:
+        found = self.kinds.get(value)
+        return self.low[value] if found is None else found
+
+    def base(self, line: Linear) -> Value:
+        """The value of lane 0."""
+        b = self.b
+        if line.start.type.is_pointer:
+            return b.gep(line.start, b.mul(self.chunk, line.stride))
+        return b.add(line.start, b.mul(b.trunc(self.chunk, line.stride.type), line.stride))
+
+    def vector(self, value: SSAValue) -> Value:
+        """A value as lanes; a uniform one stays a scalar."""
+        kind = self.kind(value)
+        if kind.__class__ is Value:
+            return kind  # type: ignore[return-value]
+        if isinstance(kind, Interval) and self.mode == FAST:
+            return constant(i1, 1)
+        if isinstance(kind, Interval) or (not kind.is_exact and self.lanes > 1):  # type: ignore[union-attr]
+            owner = value.owner
+            assert isinstance(owner, Operation)
+            return self.apply(owner)
+        assert isinstance(kind, Linear)
+        base = self.base(kind)
+        if self.lanes == 1:
+            return base
+        return self.spread_line(base, kind.stride)
+
+    def spread_line(self, base: Value, stride: Value) -> Value:
+        """base, base + stride, base + 2 * stride, ... by lane."""
+        b = self.b
+        type_ = shaped(stride.type, self.lanes)
+        steps = b.mul(b.iota(type_), b.splat(stride, self.lanes))
+        return b.gep(base, steps) if base.type.is_pointer else b.add(b.splat(base, self.lanes), steps)
+
+    def line(self, op: Operation) -> Kind:
+        """The result of an op that keeps lines: start and stride go through it apart."""
+        b, cls = self.b, type(op)
+        kinds = [self.kind(operand) for operand in op.operands]
+        if any(kind.__class__ is Interval for kind in kinds):
+            return self.apply(op)
+        is_exact = all(not isinstance(kind, Linear) or kind.is_exact for kind in kinds)
+        starts = [kind.start if isinstance(kind, Linear) else kind for kind in kinds]
+        steps = [kind.stride if isinstance(kind, Linear) else None for kind in kinds]
+        rule = ELEMENTWISE[cls]
+        start = rule(self.low, op, *starts)
+        type_ = i64 if start.type.is_pointer else start.type
+        if cls is tt.AddPtrOp:
+            pointer = op.operands[0].type
+            assert isinstance(pointer, PointerType)
+            size = element_bytes(pointer.pointee)
+            total = steps[0] or constant(i64, 0)
+            if steps[1] is not None:
+                total = b.add(total, b.mul(b.cast(steps[1], i64, is_signed=True), size))
+                is_exact = is_exact and steps[1].type is i64
+            return Linear(start, total, is_exact)
+        if cls is arith.AddiOp or cls is arith.SubiOp:
+            zero = constant(type_, 0)
+            combine = b.add if cls is arith.AddiOp else b.sub
+            return Linear(start, combine(steps[0] or zero, steps[1] or zero), is_exact)
+        if cls is arith.MuliOp:
+            factor, step = (starts[1], steps[0]) if steps[0] is not None else (starts[0], steps[1])
+            assert step is not None
+            return Linear(start, b.mul(step, factor), is_exact)
+        step = steps[0]
+        assert step is not None
+        if cls is arith.ShLIOp:
+            return Linear(start, b.shl(step, starts[1]), is_exact)
+        return Linear(start, b.cast(step, type_, is_signed=True), is_exact and type_.bits <= step.type.bits)
+
+    def interval(self, op: Operation) -> Kind:
+        """A comparison of a line with a number, or two intervals joined."""
+        b = self.b
+        lhs, rhs = (self.kind(operand) for operand in op.operands)
+        if type(op) is arith.AndIOp:
+            if not isinstance(lhs, Interval):
+                lhs, rhs = rhs, lhs
+            assert isinstance(lhs, Interval)
+            if isinstance(rhs, Interval):
+                return Interval(b.smax(lhs.low, rhs.low), b.smin(lhs.high, rhs.high))
+            assert isinstance(rhs, Value)
+            return Interval(lhs.low, b.select(rhs, lhs.high, constant(i64, 0)))
+        name = INTEGER_PREDICATES[predicate_of(op)]
+        if not isinstance(lhs, Linear):
+            lhs, rhs, name = rhs, lhs, {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}[name]
+        assert isinstance(lhs, Linear) and isinstance(rhs, Value)
+        edge = b.sub(b.sext(rhs, i64), b.sext(lhs.start, i64))
+        if name in ("sle", "sgt"):
+            edge = b.add(edge, 1)
+        size = constant(i64, self.shape[self.dim])
+        return Interval(constant(i64, 0), edge) if name in ("slt", "sle") else Interval(edge, size)
+
+
+def hand_out(folds: "list[Fold]", values: Sequence[Value]) -> None:
+    """Give each fold its part of the values that a loop carries."""
+    position = 0
+    for fold in folds:
+        fold.values = list(values[position : position + len(fold.values)])
+        position += len(fold.values)
+
+
+def working_ops(ops: list[Operation]) -> list[Operation]:
+    """All but the asserts and what is computed for them alone: a sanitized nest is laid out, and rounds, as the plain one."""
+    asserting: set[Operation] = set()
+    for op in reversed(ops):
+        users = {use.operation for result in op.results for use in result.uses}
+        if type(op) is ttc.AssertOp or (users and users <= asserting):
+            asserting.add(op)
+    return [op for op in ops if op not in asserting]
+
+
+def written_operands(op: Operation) -> Sequence[int]:
+    """Which operands are buffers that the op writes."""
+    if type(op) is ttc.WriteOp:
+        return (1,)
+    if type(op) is ttc.ReduceOp:
+        sources, accumulators, _ = array_values(op.properties["operandSegmentSizes"])
+        return range(sources, sources + accumulators)
+    return ()
+
+
+def accessed_buffer(op: Operation, position: int) -> SSAValue:
+    return op.operands[position]
+
+
+SPECIAL: dict[type[Operation], Any] = {
+    ttc.AssertOp: emit_assert,
+    ttc.CheckOp: emit_check,
+    tt.LoadOp: emit_load,
+    tt.StoreOp: emit_store,
+    ttc.ReadOp: emit_read,
+    ttc.WriteOp: emit_write,
+    ttc.ReduceOp: lambda nest, op: next(fold for fold in nest.folds if fold.op is op).add(),
+}

@@ -1,0 +1,87 @@
+"""Operands of a matrix product, converted and rearranged for the micro-kernel.
+
+A stays in its order, row by row; it is copied only to convert it (f16 to f32, say). B is copied strip by strip: the
+columns of one block, so that a step of K reads one contiguous line. Where an instruction consumes several steps of K at
+once, they lie side by side. Two columns of B, four bytes at a time:
+
+    k0: p q            k0 k1 k2 k3  k0 k1 k2 k3
+    k1: r s      ==>    p  r  t  v   q  s  u  w
+    k2: t u
+    k3: v w
+"""
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+
+from tilework.targets.cpu.lower.microkernel import Operand, Unit
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.conversions import widen
+from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.types import Type, i64, vector
+from tilework.targets.llvm.values import Value, constant
+
+CHUNK = 16  # columns rearranged at once where steps of K are interleaved
+
+
+def converted(b: Builder, value: Value, element: Attribute, wanted: Type) -> Value:
+    """Elements of a buffer as `wanted`, exactly."""
+    if not wanted.is_int:
+        value = widen(b, value, element)
+    return value if value.type.scalar is wanted else b.cast(value, value.type.with_scalar(wanted))
+
+
+def convert_all(
+    b: Builder, source: Value, element: Attribute, target: Value, wanted: Type, count: int, lanes: int
+) -> None:
+    """Copy `count` elements that follow each other."""
+    stored = memory_type(element)
+
+    def copy(index: Value, width: int) -> None:
+        value = b.load(vector(stored, width), b.gep(source, index, stored), align=stored.bits // 8)
+        b.store(converted(b, value, element, wanted), b.gep(target, index, wanted), align=wanted.bits // 8)
+
+    whole = count - count % lanes
+    if whole:
+        with b.loop(constant(i64, 0), whole, lanes, unroll=1) as index:
+            copy(index, lanes)
+    if count > whole:
+        copy(constant(i64, whole), count - whole)
+
+
+def pack_strip(
+    b: Builder, unit: Unit, source: Operand, element: Attribute, panel: Value, depth: int, widths: Sequence[int]
+) -> None:
+    """Copy a strip of B, `depth` steps of K of as many columns as `widths` add up to, one line after another."""
+    stored, columns, group = memory_type(element), sum(widths), unit.group
+    chunks = widths if group == 1 else chunked(columns)
+    line = columns * (unit.operand.bits // 8)
+    with b.loop_carrying(constant(i64, 0), depth // group, 1, [source.address, panel], unroll=1) as loop:
+        here, there = loop.carried
+        start = 0
+        for width in chunks:
+            rows = [
+                converted(b, b.load(vector(stored, width), at, align=stored.bits // 8), element, unit.element)
+                for step in range(group)
+                for at in [b.gep(here, step * source.stride + start * (stored.bits // 8))]
+            ]
+            to = b.gep(there, start * (unit.operand.bits // 8))
+            b.store(interleaved(b, rows), to, align=unit.element.bits // 8)
+            start += width
+        loop.next([b.gep(here, group * source.stride), b.gep(there, line)])
+
+
+def chunked(columns: int) -> list[int]:
+    """`columns` in pieces of at most CHUNK."""
+    whole, rest = divmod(columns, CHUNK)
+    return [CHUNK] * whole + ([rest] if rest else [])
+
+
+def interleaved(b: Builder, rows: Sequence[Value]) -> Value:
+    """Lane 0 of every row, then lane 1 of every row ... One, two or four rows."""
+    if len(rows) == 1:
+        return rows[0]
+    width = rows[0].type.count
+    half = len(rows) // 2
+    first, second = (part[0] if half == 1 else b.concat(*part) for part in (rows[:half], rows[half:]))
+    return b.shuffle(first, second, [row * width + lane for lane in range(width) for row in range(len(rows))])

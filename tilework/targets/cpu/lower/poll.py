@@ -1,0 +1,177 @@
+"""Where a running program looks up: whether its launch is to end (Ctrl-C, a failed assert elsewhere), or others need a thread.
+
+A program has fuel, a number in its arena, which loops and programs burn as they go: an estimate of the nanoseconds that they
+took. When none is left, the one whose address is in the arena is asked (`pool_code.py`), and a code other than 0 ends the
+function, as a failed assert does.
+
+    for i in range(n): cheap        ==>        for j in range(0, n, 4096): burn(4096 * cost); for i in range(j, min(j + 4096, n)): cheap
+    for i in range(n): costly       ==>        for i in range(n): burn(cost); costly
+    while c: cheap                  ==>        the same every so many rounds, which are counted in a register
+
+So the innermost code stays as it is, and burning is one subtraction in memory every few microseconds. Loops that are known to
+be short have nothing of this, and nests, which are short compared with what a user notices, neither.
+"""
+
+from collections.abc import Iterable
+from math import prod
+
+from xdsl.dialects import arith, math, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilework.ir import tt, ttc
+from tilework.ir.types import array_values
+from tilework.targets.cpu.lower.debug import stop
+from tilework.targets.cpu.lower.lowering import Lowering
+from tilework.targets.cpu.run.interface import FUEL, FULL, POLL
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.types import i32, ptr
+from tilework.targets.llvm.values import Value, constant
+
+SYMBOL = "tilework.poll"
+COSTLY = 2_000  # ns: a round that takes longer burns by itself
+PORTION = 10_000  # ns of cheap rounds that are burnt at once
+SHORT = 20_000  # ns: loops that take no longer are left alone
+LEAST = 200  # that a program burns
+PROGRAMS = 32  # cheap programs between two looks at the fuel
+SPINS = 1_000  # rounds of a loop that waits before it lets others run
+RARE = (1, 1 << 20)
+MOST = 1 << 30
+PER_OP, PER_FUNCTION, PER_PRODUCT, PER_CALL = 0.1, 2.0, 0.05, 100.0  # ns, of an element and of a call
+
+
+def cost_of(ops: Iterable[Operation]) -> float:
+    """About how many nanoseconds ops take; loops of unknown length burn by themselves and count for little."""
+    return sum(cost_of_op(op) for op in ops)
+
+
+def cost_of_op(op: Operation) -> float:
+    kind = type(op)
+    if kind is ttc.NestOp:
+        body = sum(PER_FUNCTION if is_function(inner) else PER_OP for inner in op.regions[0].block.ops)
+        return prod(array_values(op.properties["shape"])) * body
+    if kind is ttc.DotOp:
+        a, b = (op.operands[position].type for position in (0, 1))
+        assert isinstance(a, ttc.BufferType) and isinstance(b, ttc.BufferType)
+        return prod(a.shape) * b.shape[-1] * PER_PRODUCT
+    if kind is scf.ForOp:
+        inner = 1 + cost_of(op.regions[0].block.ops)
+        trips = trip_count(op)
+        return inner * trips if trips is not None and inner * trips <= SHORT else inner
+    if kind is tt.CallOp:
+        return PER_CALL
+    buffers = [operand.type for operand in op.operands if isinstance(operand.type, ttc.BufferType)]
+    own = (
+        10 * PER_OP * max((prod(type.shape) for type in buffers), default=1)
+        if buffers
+        else PER_FUNCTION
+        if is_function(op)
+        else PER_OP
+    )
+    return own + sum(cost_of(block.ops) for region in op.regions for block in region.blocks)
+
+
+def is_function(op: Operation) -> bool:
+    """An elementary function, or a division."""
+    return op.name.startswith("math.") or type(op) in SLOW
+
+
+SLOW = (arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, tt.ExternElementwiseOp, math.SqrtOp)
+
+
+def trip_count(loop: Operation) -> int | None:
+    """How often an `scf.for` runs, if that is known."""
+    bounds = [constant_of(operand) for operand in loop.operands[:3]]
+    low, high, step = bounds
+    if low is None or high is None or step is None or step < 1:
+        return None
+    return max(0, -(-(high - low) // step))
+
+
+def constant_of(value: SSAValue) -> int | None:
+    if not isinstance(value, OpResult) or type(value.op) is not arith.ConstantOp:
+        return None
+    number = value.op.properties["value"]
+    return number.value.data if isinstance(number, IntegerAttr) else None
+
+
+def rounds_at_once(cost: float) -> int:
+    """Rounds of a loop between two looks at the fuel."""
+    return 1 if cost >= COSTLY else max(2, int(PORTION / max(cost, 0.25)))
+
+
+def fuel_of(cost: float) -> int:
+    return min(MOST, max(1, int(cost)))
+
+
+def burn(low: Lowering, cost: float, waits: bool = False) -> None:
+    """Use up fuel; end the function if there is none and the launch is over."""
+    b = low.builder
+    with b.if_(is_empty(b, low.arena, fuel_of(cost)), weights=RARE):
+        ask(low, waits)
+
+
+def is_empty(b: Builder, arena: Value, amount: int) -> Value:
+    """Take some fuel; whether none is left."""
+    place = b.gep(arena, FUEL)
+    left = b.sub(b.load(i32, place, align=4), constant(i32, amount))
+    b.store(left, place, align=4)
+    return b.icmp("slt", left, 0)
+
+
+def ask(low: Lowering, waits: bool) -> None:
+    """Look at the launch, and end the function with it."""
+    b = low.builder
+    code = call_poll(b, low.module, low.arena, waits)
+    with b.if_(b.icmp("ne", code, 0), weights=RARE):
+        stop(low, code)
+
+
+def call_poll(b: Builder, module: Module, arena: Value, waits: bool = False) -> Value:
+    define(module)
+    return b.call(SYMBOL, i32, [arena, constant(i32, int(waits))])
+
+
+def define(module: Module) -> None:
+    """``i32 @tilework.poll(ptr arena, i32 waits)``: what the launch says; 0 where nobody is to be asked."""
+    if SYMBOL in module.functions:
+        return
+    params = [(ptr, "arena"), (i32, "waits")]
+    function = module.function(SYMBOL, i32, params, linkage="internal", attributes=("cold", "noinline", "nounwind"))
+    b = Builder(function)
+    arena, waits = function.args
+    poll = b.load(ptr, b.gep(arena, POLL), align=8)
+    with b.if_(b.icmp("eq", poll, constant(ptr, 0))):
+        b.store(constant(i32, FULL), b.gep(arena, FUEL), align=4)
+        b.ret(constant(i32, 0))
+    b.ret(b.call(poll, i32, [arena, waits]))
+
+
+class Counted:
+    """Rounds counted down in a register: ``count = Counted(low, rounds, cost)`` in front of the loop, `open` and `close` in it."""
+
+    def __init__(self, low: Lowering, cost: float, waits: bool = False) -> None:
+        self.low, self.cost, self.waits = low, cost, waits
+        self.rounds = SPINS if waits else rounds_at_once(cost)
+
+    @property
+    def start(self) -> Value:
+        return constant(i32, self.rounds)
+
+    def next(self, left: Value) -> Value:
+        """At the end of a round: how many are left, after a look at the fuel if it was the last."""
+        low, b = self.low, self.low.builder
+        if self.rounds == 1:
+            burn(low, self.cost, self.waits)
+            return left
+
+        def look() -> list[Value]:
+            if self.waits:
+                ask(low, True)
+            else:
+                burn(low, self.cost * self.rounds)
+            return [constant(i32, self.rounds)]
+
+        fewer = b.sub(left, constant(i32, 1))
+        return b.if_else(b.icmp("eq", fewer, 0), look, lambda: [fewer], weights=(1, self.rounds))[0]

@@ -1,0 +1,202 @@
+"""`ttc.reduce`: folding the values of a nest along one of its dimensions.
+
+    for i:                                          for e in 0, 16, ..:
+        total = <-0.0, ..>  (16 lanes)                  total = <-0.0, ..>
+        for e in 0, 16, ..:                             for i:
+            total += x[i, e .. e+15]                        total += x[i, e .. e+15]
+        sum[i] = fold the lanes of total                sum[e .. e+15] = total
+            along the vector                                across it
+
+If the folded dimension is the innermost loop, the accumulators are values that the loop carries: as many lanes as the
+nest has, which are several machine vectors, so that the additions of one do not wait for those of another. Otherwise
+(two reductions of one nest along different dimensions) the accumulators are updated in their buffers. A combination with
+a known neutral element starts from it; others take the first element by a choice.
+
+Lanes that are accumulated apart are combined out of order. A combination that is not commutative therefore folds each
+chunk to one number first, neighbours with neighbours.
+"""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilework.ir import ttc
+from tilework.ir.types import array_values
+from tilework.targets.cpu.lower.lanes import Kind
+from tilework.targets.cpu.lower.lowering import Lowering
+from tilework.targets.cpu.lower.nest_access import address_of, load, store
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.scalar_types import element_bytes, register_type
+from tilework.targets.llvm.types import Type, void
+from tilework.targets.llvm.values import Value, constant
+
+if TYPE_CHECKING:
+    from tilework.targets.cpu.lower.nests import Nest
+
+NEUTRAL_FLOATS: dict[type[Operation], float] = {
+    arith.AddfOp: -0.0,
+    arith.MulfOp: 1.0,
+    arith.MaximumfOp: -math.inf,
+    arith.MinimumfOp: math.inf,
+    arith.MaxnumfOp: math.nan,  # ignored beside any number, and the result if all are NaN
+    arith.MinnumfOp: math.nan,
+}
+
+
+def neutral_element(combine: Block, type: Type) -> Value | None:
+    """What changes nothing when combined, if the region is one well-known op on its two arguments."""
+    first, last = combine.first_op, combine.last_op
+    if first is None or last is None or first.next_op is not last or len(combine.args) != 2:
+        return None
+    if set(first.operands) != set(combine.args) or last.operands[0] is not first.results[0]:
+        return None
+    cls = first.__class__
+    if type.kind == "float" and cls in NEUTRAL_FLOATS:
+        return constant(type, NEUTRAL_FLOATS[cls])
+    if type.kind != "int":
+        return None
+    largest = (1 << (type.bits - 1)) - 1
+    numbers = {
+        arith.AddiOp: 0,
+        arith.OrIOp: 0,
+        arith.XOrIOp: 0,
+        arith.MuliOp: 1,
+        arith.AndIOp: -1,
+        arith.MaxUIOp: 0,
+        arith.MinUIOp: -1,
+        arith.MaxSIOp: largest + 1,
+        arith.MinSIOp: largest,
+    }
+    return constant(type, numbers[cls]) if cls in numbers else None
+
+
+def is_commutative(low: Lowering, combine: Block, types: list[Type]) -> bool:
+    """Whether the order of operands matters, found out by trying: on constants the builder folds a region to constants."""
+    numbers = [(3, 5), (5, 3), (4, 4), (0, 7), (-2, 2), (6, -9), (1, 0)]
+    emitted, values = low.builder, low.values
+    low.builder, low.values = Builder(Module("trial").function("trial", void, [])), dict(values)
+    results: list[list[Any]] = []
+    for left, right in zip(numbers, numbers[1:] + numbers[:1], strict=True):
+        for a, b in ((left, right), (right, left), (left, (left[0], right[1])), ((left[0], right[1]), left)):
+            args = [constant(type, (a, b)[side][place % 2]) for side in (0, 1) for place, type in enumerate(types)]
+            results.append([made.constant for made in low.region(combine, args)])
+    low.builder, low.values = emitted, values
+    if any(number is None for made in results for number in made):
+        return False
+    return all(results[place] == results[place + 1] for place in range(0, len(results), 2))
+
+
+class Fold:
+    """One reduction of a nest; `values` are its accumulators while the innermost loop runs."""
+
+    def __init__(self, nest: "Nest", op: Operation) -> None:
+        self.nest, self.op = nest, op
+        sources, accumulators, _ = array_values(op.properties["operandSegmentSizes"])
+        self.sources = op.operands[:sources]
+        self.buffers = op.operands[sources : sources + accumulators]
+        self.indices = op.operands[sources + accumulators :]
+        axis = ttc.reduced_axis(op)  # type: ignore[arg-type]
+        assert axis is not None, "ttc.reduce leaves out one index of its nest"
+        self.axis = axis
+        self.combine: Block = op.regions[0].block
+        types = [register_type(source.type) for source in self.sources]
+        neutral = [neutral_element(self.combine, type) for type in types] if len(types) == 1 else [None]
+        if any(element_bytes(source.type) == 1 and not str(source.type).startswith("i") for source in self.sources):
+            neutral = [None]  # 8-bit floats are held as integers, but do not add up as such
+        self.neutral = neutral[0]
+        self.types = types
+        self.is_ordered = self.neutral is None and (
+            not nest.low.is_elementwise(self.combine) or not is_commutative(nest.low, self.combine, types)
+        )
+        self.values: list[Value] = []
+        self.is_carried = False
+        self.is_single = False
+
+    def begin(self, is_single: bool) -> None:
+        """Start with accumulators in registers; `is_single`: there is one chunk, which is the result."""
+        self.is_carried, self.is_single = True, is_single
+        if is_single:
+            self.values = []
+            return
+        b, lanes = self.nest.b, self.nest.lanes
+        lanes = 1 if self.folds_chunks else lanes
+        scalars = [self.neutral if self.neutral is not None else constant(type, 0) for type in self.types]
+        self.values = [b.splat(scalar, lanes) if lanes > 1 else scalar for scalar in scalars]
+
+    @property
+    def folds_chunks(self) -> bool:
+        """Whether the accumulators are single numbers, into which whole chunks are folded in order."""
+        return self.is_ordered and self.axis == self.nest.dim and self.nest.lanes > 1
+
+    def add(self) -> None:
+        """Combine the values of one chunk into the accumulators."""
+        nest = self.nest
+        b, lanes = nest.b, nest.lanes
+        new = [nest.vector(source) for source in self.sources]
+        new = [b.splat(value, lanes) if lanes > 1 and not value.type.is_vector else value for value in new]
+        if self.folds_chunks:
+            new = self.fold_lanes(new)
+        if not self.is_carried:
+            self.update_buffers(new)
+        elif self.is_single:
+            self.values = new
+        else:
+            combined = nest.low.region(self.combine, [*self.values, *new])
+            if self.neutral is None:
+                is_first = b.icmp("eq", nest.index, 0)
+                combined = [b.select(is_first, x, y) for x, y in zip(new, combined, strict=True)]
+            self.values = combined
+
+    def finish(self) -> None:
+        """Write the accumulators, folded to one number if the lanes lie along the axis."""
+        nest = self.nest
+        values = self.values
+        if self.axis == nest.dim and nest.lanes > 1 and not self.folds_chunks:
+            values = self.fold_lanes(values)
+        self.write(values)
+        self.is_carried = False
+
+    def fold_lanes(self, values: list[Value]) -> list[Value]:
+        """One number: the upper half of the lanes with the lower one, or neighbours, until one is left."""
+        b = self.nest.b
+        count = values[0].type.count
+        while count > 2:
+            left = range(0, count, 2) if self.is_ordered else range(count // 2)
+            right = range(1, count, 2) if self.is_ordered else range(count // 2, count)
+            halves = [b.shuffle(value, None, lanes) for lanes in (left, right) for value in values]
+            values = self.nest.low.region(self.combine, halves)
+            count //= 2
+        return self.nest.low.region(self.combine, [b.extract(value, lane) for lane in (0, 1) for value in values])
+
+    def write(self, values: list[Value]) -> None:
+        for buffer, value in zip(self.buffers, values, strict=True):
+            assert isinstance(buffer.type, ttc.BufferType)
+            address = self.address(buffer)
+            store(self.nest, buffer.type.element, address, value, None)
+
+    def address(self, buffer: SSAValue) -> Kind:
+        """Where this chunk's part of an accumulator lies."""
+        type_ = buffer.type
+        assert isinstance(type_, ttc.BufferType)
+        scale = element_bytes(type_.element)
+        scaled: list[tuple[SSAValue, int]] = []
+        for index, size in zip(reversed(self.indices), reversed(type_.shape), strict=True):
+            scaled.append((index, scale))
+            scale *= size
+        return address_of(self.nest, self.nest.low[buffer], scaled)
+
+    def update_buffers(self, new: list[Value]) -> None:
+        """Accumulators in memory; the first index along the axis overwrites what is there."""
+        nest = self.nest
+        b = nest.b
+        index = nest.kind(nest.block.args[self.axis])
+        assert isinstance(index, Value), "the axis of a fold in memory is not that of the vector"
+        is_first = b.icmp("eq", index, 0)
+        addresses = [self.address(buffer) for buffer in self.buffers]
+        old = [load(nest, s.type, address, None, None) for s, address in zip(self.sources, addresses, strict=True)]
+        combined = nest.low.region(self.combine, [*old, *new])
+        for source, address, x, y in zip(self.sources, addresses, new, combined, strict=True):
+            store(nest, source.type, address, b.select(is_first, x, y), None)

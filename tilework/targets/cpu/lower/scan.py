@@ -1,0 +1,241 @@
+"""`ttc.scan`: running combinations along one axis of a buffer.
+
+The buffer is seen as outer x length x inner, with `length` the scanned axis. Four ways, the first that applies:
+
+* *columns*: the axis is not the last one, so neighbours in memory belong to different scans. Vectors of neighbours walk
+  along the axis, the running value in registers.
+* *rows*: at least as many rows as a vector has lanes. Squares of lanes x lanes elements are transposed in registers, so
+  that the lanes of a vector are different rows; then as before, and transposed back.
+* *prefix*: few rows, a cheap combination. Within a vector in logarithmic steps, for 4 lanes:
+
+      a      b      c      d
+      a      ab     bc     cd         combined with the lane one below
+      a      ab     abc    abcd       combined with the lane two below
+
+  Of several vectors at once; the running value is combined last, so only that step waits for the vectors before.
+* *sequence*: one element after the other, for combinations with control flow.
+
+All but the last need a combination that runs on vectors. The left operand is always what came earlier in the scan.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir import ttc
+from tilework.targets.cpu.lower.lowering import Lowering, lowers
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.scalar_types import element_bytes, register_type
+from tilework.targets.llvm.types import i64
+from tilework.targets.llvm.values import Value, constant
+
+IN_FLIGHT = 4  # vectors handled together
+MOST_LANES = 8  # a square of lanes x lanes repeats the combination `lanes` times
+CHEAP = 8  # a combination of more ops is not repeated for every logarithmic step
+SUMS = frozenset({arith.AddfOp, arith.AddiOp})
+Row = list[Value]
+
+
+@lowers(ttc.ScanOp)
+def lower_scan(low: Lowering, op: Operation) -> None:
+    scan = Scan(low, op)
+    if scan.inner > 1:
+        scan.columns()
+    elif scan.lanes == 1 or scan.length == 1:
+        scan.sequence(constant(i64, 0), scan.outer)
+    else:
+        whole = scan.outer - scan.outer % scan.lanes if scan.length % scan.lanes == 0 else 0
+        if whole:
+            scan.rows(whole)
+        if whole < scan.outer:
+            is_prefix = scan.is_cheap and scan.length % scan.lanes == 0
+            (scan.prefix if is_prefix else scan.sequence)(constant(i64, whole), scan.outer)
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """One source and its target."""
+
+    element: Attribute
+    source: Value
+    target: Value
+
+
+class Scan:
+    """One `ttc.scan` being lowered; positions count along the scan, from the end of the axis with `reverse`."""
+
+    def __init__(self, low: Lowering, op: Operation) -> None:
+        self.low, self.b = low, low.builder
+        count = len(op.operands) // 2
+        axis, self.reverse = (op.properties[name].value.data for name in ("axis", "reverse"))  # type: ignore[attr-defined]
+        shape = ttc.buffer_of(op.operands[0]).shape
+        self.outer, self.length, self.inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+        self.buffers = [
+            Buffers(ttc.buffer_of(source).element, low[source], low[target])
+            for source, target in zip(op.operands[:count], op.operands[count:], strict=True)
+        ]
+        self.block = op.regions[0].blocks[0]
+        is_vector = len(op.regions[0].blocks) == 1 and low.is_elementwise(self.block)
+        widest = max(register_type(buffer.element).bits for buffer in self.buffers)
+        self.lanes = min(MOST_LANES, low.target.lanes(max(8, widest))) if is_vector else 1
+        ops = list(self.block.ops)
+        self.is_cheap = len(ops) <= CHEAP
+        adds = len(ops) == 2 and type(ops[0]) in SUMS and set(ops[0].operands) == set(self.block.args)
+        self.is_sum = count == 1 and adds
+
+    def combine(self, earlier: Row, later: Row) -> Row:
+        return self.low.region(self.block, [*earlier, *later])
+
+    def index(self, position: Value, count: int = 1) -> Value:
+        """Where `count` positions begin on the axis."""
+        return self.b.sub(self.b.constant(i64, self.length - count), position) if self.reverse else position
+
+    def read(self, offset: Value, lanes: int) -> Row:
+        """`lanes` neighbours of every source from an element offset on."""
+        return [
+            self.low.read(buffer.element, element_address(self.b, buffer.source, offset, buffer.element), lanes)
+            for buffer in self.buffers
+        ]
+
+    def write(self, values: Row, offset: Value) -> None:
+        for buffer, value in zip(self.buffers, values, strict=True):
+            self.low.write(buffer.element, value, element_address(self.b, buffer.target, offset, buffer.element))
+
+    # Neighbours in memory belong to different scans
+
+    def columns(self) -> None:
+        width = min(self.inner, IN_FLIGHT * self.lanes) if self.lanes > 1 else 1
+        whole = self.inner - self.inner % width
+        with self.b.loop(constant(i64, 0), self.outer, unroll=1) as outer:
+            start = self.b.mul(outer, self.length * self.inner)
+            with self.b.loop(constant(i64, 0), whole, width, unroll=1) as column:
+                self.strip(self.b.add(start, column), width)
+            if whole < self.inner:
+                self.strip(self.b.add(start, constant(i64, whole)), self.inner - whole)
+
+    def strip(self, start: Value, width: int) -> None:
+        """Scan `width` neighbouring columns."""
+        b = self.b
+
+        def offset(position: Value) -> Value:
+            return b.add(start, b.mul(self.index(position), self.inner))
+
+        first = offset(constant(i64, 0))
+        running = self.read(first, width)
+        self.write(running, first)
+        if self.length > 1:
+            with b.loop_carrying(constant(i64, 1), self.length, 1, running, unroll=1) as loop:
+                here = offset(loop.index)
+                total = self.combine(list(loop.carried), self.read(here, width))
+                self.write(total, here)
+                loop.next(total)
+
+    # Lanes are rows
+
+    def rows(self, count: int) -> None:
+        """Scan the first `count` rows, as many at a time as a vector has lanes."""
+        b, lanes = self.b, self.lanes
+        with b.loop(constant(i64, 0), count, lanes, unroll=1) as row:
+            start = b.mul(row, self.length)
+            running = self.square(start, constant(i64, 0), None)
+            if self.length > lanes:
+                with b.loop_carrying(constant(i64, lanes), self.length, lanes, running, unroll=1) as loop:
+                    loop.next(self.square(start, loop.index, list(loop.carried)))
+
+    def square(self, start: Value, position: Value, running: Row | None) -> Row:
+        """Scan `lanes` positions of `lanes` rows; the running values after them."""
+        b, lanes = self.b, self.lanes
+        corner = b.add(start, self.index(position, lanes))
+        rows = [self.read(b.add(corner, row * self.length), lanes) for row in range(lanes)]
+        steps = [transposed(b, [row[number] for row in rows]) for number in range(len(self.buffers))]
+        results: list[Row] = [[] for _ in self.buffers]
+        for step in range(lanes - 1, -1, -1) if self.reverse else range(lanes):
+            values = [columns[step] for columns in steps]
+            running = values if running is None else self.combine(running, values)
+            for result, value in zip(results, running, strict=True):
+                result.append(value)
+        assert running is not None
+        finished = [transposed(b, result[::-1] if self.reverse else result) for result in results]
+        for row in range(lanes):
+            self.write([result[row] for result in finished], b.add(corner, row * self.length))
+        return running
+
+    # Logarithmic steps
+
+    def prefix(self, first: Value, last: int) -> None:
+        """Scan the rows from `first` to `last` one by one, several vectors at a time."""
+        b = self.b
+        width = self.lanes * min(IN_FLIGHT, self.length // self.lanes)
+        whole = self.length - self.length % width
+        with b.loop(first, last, unroll=1) as row:
+            start = b.mul(row, self.length)
+            running = self.run(start, constant(i64, 0), width, None)
+            if whole > width:
+                with b.loop_carrying(constant(i64, width), whole, width, running, unroll=1) as loop:
+                    loop.next(self.run(start, loop.index, width, list(loop.carried)))
+                running = list(loop.results)
+            if whole < self.length:
+                self.run(start, constant(i64, whole), self.length - whole, running)
+
+    def run(self, start: Value, position: Value, width: int, running: Row | None) -> Row:
+        """Scan `width` positions of one row; the running value after them, in every lane."""
+        b, lanes, count = self.b, self.lanes, width // self.lanes
+        corner = b.add(start, self.index(position, width))
+        order = range(count - 1, -1, -1) if self.reverse else range(count)
+        places = [b.add(corner, place * lanes) for place in order]
+        local = [self.within(self.flipped(self.read(place, lanes))) for place in places]
+        before: Row | None = None  # what comes before a vector inside this run
+        for place, values in zip(places, local, strict=True):
+            earlier = running if before is None else before if running is None else self.combine(running, before)
+            self.write(self.flipped(values if earlier is None else self.combine(earlier, values)), place)
+            total = [b.shuffle(value, None, [lanes - 1] * lanes) for value in values]
+            before = total if before is None else self.combine(before, total)
+        assert before is not None
+        return before if running is None else self.combine(running, before)
+
+    def within(self, values: Row) -> Row:
+        """The scan of the lanes of one vector."""
+        b, lanes, distance = self.b, self.lanes, 1
+        while distance < lanes:
+            if self.is_sum:  # lanes without a partner add zero
+                zero = constant(values[0].type, 0)
+                shifted = b.shuffle(values[0], zero, [lanes] * distance + list(range(lanes - distance)))
+                values = self.combine([shifted], values)
+            else:
+                moved = [b.shuffle(value, None, [-1] * distance + list(range(lanes - distance))) for value in values]
+                combined = self.combine(moved, values)
+                values = [
+                    b.shuffle(value, new, [lane if lane < distance else lanes + lane for lane in range(lanes)])
+                    for value, new in zip(values, combined, strict=True)
+                ]
+            distance *= 2
+        return values
+
+    def flipped(self, values: Row) -> Row:
+        """From the order in memory to that of the scan, and back."""
+        if not self.reverse:
+            return values
+        return [self.b.shuffle(value, None, range(self.lanes - 1, -1, -1)) for value in values]
+
+    # One after the other
+
+    def sequence(self, first: Value, last: int) -> None:
+        with self.b.loop(first, last, unroll=1) as row:
+            self.strip(self.b.mul(row, self.length), 1)
+
+
+def element_address(b: Builder, base: Value, offset: Value, element: Attribute) -> Value:
+    return b.gep(base, b.mul(offset, element_bytes(element)))
+
+
+def transposed(b: Builder, rows: Sequence[Value]) -> list[Value]:
+    """n vectors of n lanes, n a power of two: each round interleaves the vectors of the first half with the others."""
+    count, current, rounds = len(rows), list(rows), len(rows).bit_length() - 1
+    mixed = [lane // 2 + (count if lane % 2 else 0) for lane in range(2 * count)]
+    for _ in range(rounds):
+        pairs = zip(current[: count // 2], current[count // 2 :], strict=True)
+        current = [b.shuffle(x, y, part) for x, y in pairs for part in (mixed[:count], mixed[count:])]
+    return current

@@ -1,0 +1,117 @@
+"""The host: the list of stages.
+
+| stage | product |
+|---|---|
+| `ttir` | TTIR; descriptors and block pointers have become ordinary loads and stores |
+| `ttcir` | fused loop nests over buffers (`ir/ttc.py`) |
+| `llir` | LLVM text as our code generator writes it, with the facts of `interface.py` in its first line |
+| `obj` | an object file for this machine |
+
+The text is folded, shared and vectorised as it is written, so that `obj` runs only LLVM's code generator: its optimiser
+took a third of the time and made none of softmax, gelu, matmul, attention and cumsum faster. With
+TILEWORK_DEVICE=evaluator kernels are compiled to TTIR only, and the evaluator runs them.
+"""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+from tilework import knobs
+from tilework.targets.base import GPUTarget, Stage, run_passes
+from tilework.targets.options import CompileOptions
+
+DEFAULT_DEVICE = "native"  # or "evaluator": what runs kernels on the host unless TILEWORK_DEVICE says
+DEVICES = ("native", "evaluator")
+OPTIMISATION = 0  # the level of LLVM's optimiser, see `targets/llvm/compile.py`
+CODE_GENERATION = 2  # that of its code generator
+
+
+def device() -> str:
+    """What runs kernels on the host; TILEWORK_DEVICE=cuda says nothing about it."""
+    chosen = knobs.runtime.device or DEFAULT_DEVICE
+    if chosen not in (*DEVICES, "cuda"):
+        raise ValueError(f"TILEWORK_DEVICE is {', '.join(DEVICES)} or cuda, not {chosen!r}")
+    return DEFAULT_DEVICE if chosen == "cuda" else chosen
+
+
+class CpuBackend:
+    """``cpu``: see the module docstring."""
+
+    def __init__(self, target: GPUTarget) -> None:
+        self.target = target
+        self.binary_ext = "obj" if device() == "native" else "ttir"
+
+    def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
+        """Options; those about warps are accepted and mean nothing here, a cluster is ignored with a warning."""
+        return CompileOptions.of(settings, backend_name="cpu", warp_size=1, arch=platform.machine())
+
+    def binary_after(self, stage: str, options: CompileOptions) -> str:
+        """The stage that the driver loads; the evaluator looks for races, in TTIR."""
+        return "ttir" if options.sanitize == "race" else self.binary_ext
+
+    def stages(self, options: CompileOptions) -> dict[str, Stage]:
+        """The stages in order."""
+        from tilework.transforms.pipelines import ttir_pipeline
+
+        return {
+            "ttir": lambda module: run_passes(module, ttir_pipeline(None, options.sanitize == "race"), "make_ttir"),
+            "ttcir": lambda module: tile_loops(module, options.sanitize),
+            "llir": lambda module: llvm_text(module, options.enable_fp_fusion),
+            "obj": object_code,
+        }
+
+    def metadata(self, stage: str, text: str) -> dict[str, Any]:
+        """What the launcher must know about a kernel, from the text of a stage.
+
+        There is no shared memory; programs that divide by the bytes of it, as by `n_regs`, find a number to divide by.
+        """
+        if stage != "llir":
+            return {"shared": 1}
+        from tilework.targets.cpu.run.interface import Interface
+
+        interface = Interface.read(text)
+        return {"name": interface.name, "interface": asdict(interface), "shared": 1}
+
+    def hash(self) -> str:
+        """The compiler behind the stages, and the machine that object code is for."""
+        return native_identity() if self.binary_ext == "obj" else f"cpu-{platform.machine()}"
+
+
+@cache
+def native_identity() -> str:
+    import llvmlite
+
+    from tilework.targets.cpu.target import HostTarget
+
+    return f"cpu-{platform.machine()}-llvmlite-{llvmlite.__version__}-{HostTarget.detect().identity}"
+
+
+def tile_loops(module: Any, sanitize: bool | str = False) -> Any:
+    """TTIR to loop nests."""
+    from tilework.transforms.pipelines import ttc_pipeline
+
+    return run_passes(module, ttc_pipeline(sanitize), "make_ttcir")
+
+
+def llvm_text(module: Any, fuses: bool = True) -> str:
+    """Loop nests to LLVM text: the functions, the one that takes chunks of programs, and the interface."""
+    from tilework.targets.cpu.lower.codegen import arena_size, emit_module
+    from tilework.targets.cpu.lower.interface_of import interface_of
+    from tilework.targets.cpu.run.interface import work_function
+    from tilework.targets.cpu.target import HostTarget
+
+    lines = knobs.compilation.dump_ir_extract_di_local_variables
+    text = emit_module(module, HostTarget.detect(), fuses=fuses, lines=lines)
+    interface = interface_of(module, arena_size(module))
+    return interface.line() + text + work_function(interface.name)
+
+
+def object_code(text: str) -> bytes:
+    """LLVM text to an object file."""
+    from tilework.targets.llvm import switches
+    from tilework.targets.llvm.compile import host_target_machine, to_object
+
+    machine = host_target_machine(switches.level(CODE_GENERATION))
+    return to_object(text, switches.level(OPTIMISATION), machine, watched=True)

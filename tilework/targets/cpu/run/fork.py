@@ -1,0 +1,139 @@
+"""Large nests that several threads can share, for grids with fewer programs than there are cores.
+
+    ttc.nest [1048576] {...}
+    ==>
+    void @tilework.fork.0(ptr %slots, i64 %chunk, ptr)   takes `chunk` indices of the outermost loop from the counter in slot 0
+                                                         until none are left; the other slots hold what the body uses
+    in the kernel:
+        slots = 0, values ...
+        if the arena names a helper: helper(@tilework.fork.0, slots, size, step, arena)
+        call @tilework.fork.0(slots, size, null)         what is left: everything, or nothing
+
+Whether anybody helps is decided for each launch (`pool.py`), by the address at byte FORK of the arena: that of `pool_share`
+(`pool_code.py`); in a large grid it is 0 and the nest costs one test and one call more. A nest qualifies if its work is worth waking a thread for, if no
+reduction runs along the outermost loop, and if different indices of that loop write to different places.
+"""
+
+from collections.abc import Iterator
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from tilework.ir import tt, ttc
+from tilework.targets.cpu.lower.atomic_rules import orders
+from tilework.targets.cpu.lower.grouped import nest_of
+from tilework.targets.cpu.lower.lowering import ELEMENTWISE, Lowering, lowers
+from tilework.targets.cpu.lower.nest_access import access_stride, is_volatile
+from tilework.targets.cpu.lower.nests import Nest
+from tilework.targets.cpu.run.interface import FORK
+from tilework.targets.cpu.run.library import FORK_SYMBOL
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.types import i64, ptr, void
+from tilework.targets.llvm.values import Value, constant
+
+FORK_WORK = 1 << 21  # instructions on elements: about 0.1 ms
+ACCESS_COST = 4  # of an element that comes from memory, beside the instructions
+SHAREABLE = (tt.LoadOp, tt.StoreOp, ttc.ReadOp, ttc.WriteOp, ttc.ReduceOp)
+
+
+@lowers(ttc.NestOp)
+def lower_nest(low: Lowering, op: Operation) -> None:
+    nest = nest_of(low, op)
+    if is_shareable(nest):
+        share(low, op, nest)
+        return
+    releases, acquires = any(map(orders, nest.ops)), any(map(is_ordered, nest.ops))
+    if releases:
+        low.builder.fence("release")
+    nest.emit()
+    if acquires:
+        low.builder.fence("acq_rel" if releases else "acquire")
+
+
+def is_ordered(op: Operation) -> bool:
+    """What follows must be done after it."""
+    return orders(op) or (type(op) is tt.LoadOp and is_volatile(op))
+
+
+def is_shareable(nest: Nest) -> bool:
+    """See the module docstring."""
+    if not nest.shape or prod(nest.shape) * (nest.cost() + ACCESS_COST) < FORK_WORK:
+        return False
+    outermost = nest.order[0]
+    step = nest.step if outermost == nest.dim else 1
+    if nest.shape[outermost] < 2 * step or any(fold.axis == outermost for fold in nest.folds):
+        return False
+    return all(is_independent(nest, op, outermost) for op in nest.ops)
+
+
+def is_independent(nest: Nest, op: Operation, dim: int) -> bool:
+    """Whether the op may run for several indices of `dim` at once."""
+    kind = type(op)
+    if kind is tt.StoreOp or kind is ttc.WriteOp:
+        access = access_stride(op, nest.strides, dim)
+        return access is not None and access[0] not in (0, None)
+    return kind in ELEMENTWISE or (kind in SHAREABLE and not (kind is tt.LoadOp and is_volatile(op)))
+
+
+def share(low: Lowering, op: Operation, nest: Nest) -> None:
+    """Write the nest as a function of its own, and call it."""
+    b = low.builder
+    outermost = nest.order[0]
+    size, step = nest.shape[outermost], nest.step if outermost == nest.dim else 1
+    moved = {value: low[value] for value in outer_values(op) if not is_fixed(low[value])}
+    name = f"{FORK_SYMBOL}{sum(known.startswith(FORK_SYMBOL) for known in low.module.functions)}"
+    slots = b.alloca(i64, 1 + len(moved), align=8)
+    b.store(constant(i64, 0), slots, align=8)
+    for place, value in enumerate(moved.values(), 1):
+        b.store(value, b.gep(slots, 8 * place), align=8)
+    define(low, nest, name, moved, size)
+    function = Value(ptr, f"@{name}")
+    helper = b.load(ptr, b.gep(low.arena, FORK), align=8)
+    with b.if_(b.icmp("ne", helper, constant(ptr, 0)), weights=(1, 1000)):
+        b.call(helper, void, [function, slots, constant(i64, size), constant(i64, step), low.arena])
+    b.call(name, void, [slots, constant(i64, size), constant(ptr, 0)])
+
+
+def outer_values(op: Operation) -> Iterator[SSAValue]:
+    """The values that the body of a nest uses but does not make, once each."""
+    seen: set[SSAValue] = set()
+    for inner in op.walk():
+        seen.update(inner.results)
+        seen.update(arg for region in inner.regions for block in region.blocks for arg in block.args)
+        for operand in inner.operands:
+            if operand not in seen:
+                seen.add(operand)
+                yield operand
+
+
+def is_fixed(value: Value) -> bool:
+    """A constant or a global: the same text in every function."""
+    return value.constant is not None or not value.text.startswith("%")
+
+
+def define(low: Lowering, nest: Nest, name: str, moved: dict[SSAValue, Value], size: int) -> None:
+    """The function of a nest."""
+    params = [(ptr, "slots"), (i64, "chunk"), (ptr, "worker")]
+    function = low.module.function(name, void, params, linkage="internal", attributes=("nounwind",))
+    outer, values, lines = low.builder, low.values, low.lines
+    b = low.builder = Builder(function)
+    b.flags = outer.flags
+    slots, chunk, _ = function.args
+    inside = {
+        value: b.load(known.type, b.gep(slots, 8 * place), align=8)
+        for place, (value, known) in enumerate(moved.items(), 1)
+    }
+    low.values, low.lines = values | inside, None
+    claim, run, done = (function.block(label) for label in ("claim", "run", "done"))
+    b.br(claim)
+    b.resume(claim)
+    first = b.atomic_rmw("add", slots, chunk, align=8)
+    b.cond_br(b.icmp("slt", first, size), run, done)
+    b.resume(run)
+    nest.b = b
+    nest.bounds = (first, b.smin(b.add(first, chunk), constant(i64, size)))
+    nest.emit()
+    b.br(claim)
+    b.resume(done)
+    b.ret()
+    low.builder, low.values, low.lines = outer, values, lines

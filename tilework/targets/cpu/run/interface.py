@@ -1,0 +1,107 @@
+"""What the machine code of a kernel and the one who runs it agree on.
+
+The facts stand as JSON in the first line of the `llir` text, so that an LLVM file is a complete source:
+
+    ; tilework {"name": "add", "parameters": ["ptr", "ptr", "i32"], "stored": [1], "arena": 64, ...}
+
+Code. ``i32 NAME_range(args, first, last, np0, np1, np2, arena)`` runs the programs with linear ids first to last - 1 (x
+fastest). `args` are slots of 8 bytes, one per parameter. `arena` is scratch memory, aligned to 64 bytes. Its first 64
+bytes are the control block: the fault code (i32), the fuel (i32, `poll.py`), at byte 8 the linear id of the program that
+failed (i64), at byte 16 the number of programs that `NAME_work` ran (i64), at byte 32 who shares out large nests (`fork.py`),
+or 0, at byte 40 among how many threads, at byte 48 who is asked when the fuel is used up, or 0, and at byte 56 the launch
+(`pool_code.py`). ``NAME_work`` takes chunks of ids from a shared counter until none are left; every thread of a launch calls it once.
+
+Faults. An assert that fails stores its code, 1 + its position among the asserts of the module, and `NAME_range` returns
+it after that program. Negative codes are those of launches that end for another reason.
+
+Nothing here knows the IR: a process that finds its kernels in the cache loads no compiler. `interface_of.py` reads the
+facts off a module.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tilework.errors import TritonError
+
+MARK = "; tilework "
+CONTROL = 64  # bytes at the start of an arena
+# places in the control block (24 is the sanitizer's, see `checks.py`)
+FAULT, FUEL, PROGRAM, COUNT, FORK, SHARERS, POLL, LAUNCHED = 0, 4, 8, 16, 32, 40, 48, 56
+FULL = 200_000  # fuel that a program starts with and gets after a look at its launch: estimated nanoseconds
+NO_MEMORY, INTERRUPTED, STARVED = -1, -2, -3  # fault codes: no arena, a signal handler raised, programs wait in vain
+
+
+@dataclass(frozen=True)
+class Interface:
+    """See the module docstring; `faults` are (message, file:line:column) by code - 1, `alignments` those of `stored`.
+
+    `checks` are (code, "reads" or "writes" or "updates", bytes, parameters) of the sanitizer's checks (checks.py).
+    `waits` says that a program may wait for another one, or for another thread of the process.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    stored: tuple[int, ...] = ()
+    arena: int = CONTROL
+    faults: tuple[tuple[str, str], ...] = field(default=())
+    alignments: tuple[int, ...] = ()
+    checks: tuple[tuple[int, str, int, tuple[int, ...]], ...] = ()
+    waits: bool = False
+
+    def line(self) -> str:
+        """The first line of the `llir` text."""
+        return MARK + json.dumps(asdict(self)) + "\n"
+
+    @classmethod
+    def read(cls, text: str) -> "Interface":
+        """The inverse of `line`, from a whole `llir` text."""
+        first, _, _ = text.partition("\n")
+        if not first.startswith(MARK):
+            raise TritonError(
+                f"an llir file for the CPU begins with a line {MARK}{{...}}, this one with {first[:40]!r}"
+            )
+        return cls.from_facts(json.loads(first.removeprefix(MARK)))
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> "Interface":
+        """From a dictionary, in which JSON has made lists of tuples."""
+        faults = tuple((message, place) for message, place in facts["faults"])
+        alignments = tuple(facts.get("alignments", ()))
+        checks = tuple((code, verb, size, tuple(slots)) for code, verb, size, slots in facts.get("checks", ()))
+        names, stored = tuple(facts["parameters"]), tuple(facts["stored"])
+        waits = facts.get("waits", False)
+        return cls(facts["name"], names, stored, facts["arena"], faults, alignments, checks, waits)
+
+
+def work_function(name: str) -> str:
+    """The LLVM text of `NAME_work`; the result is 0 or a fault code, and a fault ends the work of all threads."""
+    return f"""
+define i32 @"{name}_work"(ptr %args, ptr %next, i64 %total, i64 %chunk, i32 %np0, i32 %np1, i32 %np2, ptr %arena) {{
+entry:
+  %count = getelementptr i8, ptr %arena, i64 {COUNT}
+  br label %claim
+claim:
+  %ran = phi i64 [ 0, %entry ], [ %sum, %run ]
+  %first = atomicrmw add ptr %next, i64 %chunk monotonic, align 8
+  %more = icmp slt i64 %first, %total
+  br i1 %more, label %run, label %done
+run:
+  %end = add i64 %first, %chunk
+  %whole = icmp sle i64 %end, %total
+  %last = select i1 %whole, i64 %end, i64 %total
+  %code = call i32 @"{name}_range"(ptr %args, i64 %first, i64 %last, i32 %np0, i32 %np1, i32 %np2, ptr %arena)
+  %size = sub i64 %last, %first
+  %sum = add i64 %ran, %size
+  %good = icmp eq i32 %code, 0
+  br i1 %good, label %claim, label %stop
+stop:
+  store atomic i64 %total, ptr %next monotonic, align 8
+  br label %done
+done:
+  %programs = phi i64 [ %ran, %claim ], [ %sum, %stop ]
+  %result = phi i32 [ 0, %claim ], [ %code, %stop ]
+  store i64 %programs, ptr %count, align 8
+  ret i32 %result
+}}
+"""

@@ -1,0 +1,52 @@
+"""An object file becomes functions of this process; nothing is compiled.
+
+    kernel = load(data, "add")
+    kernel.range(slots, 0, 4, 4, 1, 1, arena)        # programs 0 to 3 of a grid of 4
+
+Calls go through ctypes, which releases the GIL while they run. The code stays in memory as long as the object does.
+"""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tilework.targets.cpu.run.printing import PRINT_SYMBOL, print_address
+
+FORK_SYMBOL = "tilework.fork."  # how the functions of shared nests are called
+LONG, INT, POINTER = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
+# args are bytes: ctypes passes the address of their content, which the kernel only reads
+RANGE = ctypes.CFUNCTYPE(INT, ctypes.c_char_p, LONG, LONG, INT, INT, INT, POINTER)
+WORK = ctypes.CFUNCTYPE(INT, ctypes.c_char_p, POINTER, LONG, LONG, INT, INT, INT, POINTER)
+
+
+@dataclass(eq=False)
+class NativeKernel:
+    """A kernel in memory."""
+
+    library: Any  # owns the code
+    range: Callable[..., int]
+    work: Callable[..., int]
+    has_forks: bool = False  # whether it has nests that threads can share, see `fork.py`
+    program_ns: float | None = None  # what one program took last time; None before the first launch
+    name: Any = None  # a C string
+
+    @cached_property
+    def name_address(self) -> int:
+        return ctypes.addressof(self.name) if self.name is not None else 0
+
+    @cached_property
+    def work_address(self) -> int:
+        return ctypes.cast(self.work, ctypes.c_void_p).value or 0  # pyright: ignore[reportArgumentType]
+
+
+def load(data: bytes, name: str) -> NativeKernel:
+    """Link the object file of the kernel `name` into this process."""
+    from tilework.targets.llvm.compile import jit_load
+
+    imports = {PRINT_SYMBOL: print_address()} if PRINT_SYMBOL.encode() in data else {}
+    library = jit_load(data, (f"{name}_range", f"{name}_work"), imports)
+    has_forks = FORK_SYMBOL.encode() in data
+    code, work = RANGE(library[f"{name}_range"]), WORK(library[f"{name}_work"])
+    return NativeKernel(library, code, work, has_forks, name=ctypes.create_string_buffer(name.encode()))

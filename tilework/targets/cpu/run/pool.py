@@ -1,0 +1,286 @@
+"""Threads that run the programs of a grid, and the scratch memory of each.
+
+    run_shared(kernel, slots, (64, 1, 1), 64, arena=4096, threads=4)
+
+The calling thread works too. All threads of a launch take chunks of program ids from one counter, so that slow programs do
+not hold up the rest. Helpers serve all launches of the process: a launch that finds them busy does its work alone, and
+waits only for those that have begun. All of this is machine code (`pool_code.py`): once a helper has started, Python and
+its lock take no part. What one program took last time decides whether it is worth waking anybody.
+
+In a grid with fewer programs than threads the large nests of each program are shared as well (`fork.py`).
+"""
+
+import ctypes
+import mmap
+import os
+import platform
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tilework.targets.cpu.run.interface import (
+    CONTROL,
+    COUNT,
+    FAULT,
+    FORK,
+    FUEL,
+    FULL,
+    INTERRUPTED,
+    NO_MEMORY,
+    POLL,
+    PROGRAM,
+)
+from tilework.targets.cpu.run.library import NativeKernel
+from tilework.targets.cpu.run.poll_code import EXCEPTION
+from tilework.targets.cpu.run.pool_code import EXPORTS, LAUNCH, LAUNCH_PLACES, WORKER, pool_text
+from tilework.targets.cpu.target import HostTarget
+
+WAKE_NS = 30_000  # a grid that takes less is done before a helper would have started
+FORK_NS = 100_000  # nests of a program that takes less are not shared
+CHUNKS = 16  # per thread, where there are enough programs: how finely the work is divided
+PAGE = mmap.PAGESIZE
+
+Grid = tuple[int, int, int]
+
+
+def private_memory(size: int) -> mmap.mmap:
+    """Memory of this process alone: what mmap gives by itself would be shared with forked children."""
+    private = () if sys.platform == "win32" else (mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,)
+    try:
+        return mmap.mmap(-1, size, *private)
+    except (OSError, OverflowError):
+        raise no_memory(size) from None
+
+
+def no_memory(size: int) -> MemoryError:
+    return MemoryError(f"a thread needs {size} bytes of scratch memory for this kernel")
+
+
+class Arena:
+    """Scratch memory of one launch, grown on demand; it starts with the control block."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.worker = ctypes.create_string_buffer(WORKER.size)  # the same, as machine code sees it
+        self.launch = ctypes.create_string_buffer(LAUNCH.size)
+        self.grow(PAGE)
+
+    def grow(self, size: int) -> None:
+        """New memory of at least `size` bytes, aligned to a page."""
+        size = -(-max(size, 2 * self.size, CONTROL) // PAGE) * PAGE
+        self.memory = private_memory(size)
+        self.size = size
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.fault = ctypes.c_int32.from_address(self.address + FAULT)
+        self.program = ctypes.c_int64.from_address(self.address + PROGRAM)
+        self.count = ctypes.c_int64.from_address(self.address + COUNT)
+        self.fork = ctypes.c_void_p.from_address(self.address + FORK)
+        self.poll = ctypes.c_void_p.from_address(self.address + POLL)
+        self.fuel = ctypes.c_int32.from_address(self.address + FUEL)
+        WORKER.pack_into(self.worker, 0, self.address, self.size, 0)
+
+    def at_least(self, size: int) -> int:
+        """The address of `size` bytes, whose content is undefined but for the control block: no fault, and nobody to ask."""
+        if size > self.size:
+            self.grow(size)
+        self.fault.value = 0
+        self.fork.value = self.poll.value = None
+        self.fuel.value = FULL
+        return self.address
+
+
+class Arenas(threading.local):
+    """The arenas of the current thread that no launch uses: mostly one, and none inside of a launch.
+
+    What a kernel prints goes through `sys.stdout`, whose owner may launch kernels in turn; these get arenas of their own.
+    """
+
+    def __init__(self) -> None:
+        self.free: list[Arena] = []
+
+    @contextmanager
+    def at_least(self, size: int) -> Iterator[Arena]:
+        """An arena for one launch; see `Arena.at_least`."""
+        arena = self.free.pop() if self.free else Arena()
+        arena.at_least(size)
+        try:
+            yield arena
+        finally:
+            self.free.append(arena)
+
+
+ARENAS = Arenas()
+
+
+def compile_pool() -> bytes:
+    """The object file of `pool_code.py` for this machine."""
+    from tilework.targets.llvm.compile import to_object
+
+    return to_object(pool_text(platform.machine()), 1)
+
+
+class Pool:
+    """The helpers of this process; started when they are first needed.
+
+    `source` makes the object file: `runtime/devices/host.py` puts a cache in its place.
+    """
+
+    def __init__(self) -> None:
+        self.source: Callable[[], bytes] = compile_pool
+        self.lock = threading.Lock()
+        self.count = 0
+        # for machine code: the address of `pool_launch`, the helpers asked for, the address of `pool_poll`, and that of the
+        # word that names the kernel that is running
+        self.words = (ctypes.c_int64 * 4)()
+        self.library: Any = None
+        self.launch: Callable[..., None] | None = None
+
+    def forget(self) -> None:
+        """A forked child has no helpers, whatever its memory says; locks may have been held."""
+        self.lock = threading.Lock()
+        self.count = self.words[1] = 0
+        if self.launch is not None:
+            self.reset()
+            self.main(main_thread())
+
+    def load(self) -> None:
+        """Put the machine code into memory."""
+        from tilework.targets.llvm.compile import jit_load
+
+        library = jit_load(self.source(), EXPORTS)
+        self.reset = ctypes.CFUNCTYPE(None)(library["pool_reset"])
+        self.main = ctypes.CFUNCTYPE(None, ctypes.c_int64)(library["pool_main"])
+        self.serve = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library["pool_serve"])
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+        self.reset()
+        self.main(main_thread())
+        self.library, self.launch = library, kind(library["pool_launch"])
+        self.words[3], self.words[2] = library["running"], library["pool_poll"]
+        self.words[0] = library["pool_launch"]
+        ctypes.CFUNCTYPE(None)(library["pool_watch"])()
+
+    def start(self, helpers: int) -> Callable[..., None] | None:
+        """Have at least so many helpers; the function that launches.
+
+        Fewer, if the system allows no more threads. Who comes while helpers are being started goes on with those that are
+        there, or alone (None): it may be the same thread, in a signal handler, and would wait for itself.
+        """
+        if (self.words[1] < helpers or self.launch is None) and self.lock.acquire(blocking=False):
+            try:
+                if self.launch is None:
+                    self.load()
+                while self.count < helpers and self.add_helper():
+                    self.count += 1
+                self.words[1] = helpers
+            finally:
+                self.lock.release()
+        return self.launch
+
+    def add_helper(self) -> bool:
+        """Start a thread; false if that is not possible."""
+        worker = ctypes.create_string_buffer(WORKER.size)
+        name = f"tilework-{self.count + 1}"
+        try:
+            threading.Thread(target=self.serve, args=(worker,), name=name, daemon=True).start()
+        except (RuntimeError, MemoryError):
+            return False
+        return True
+
+
+def main_thread() -> int:
+    """The thread that runs signal handlers; 0 in a subinterpreter, which does not."""
+    get, get_id = ctypes.pythonapi.PyInterpreterState_Get, ctypes.pythonapi.PyInterpreterState_GetID
+    get.restype, get_id.argtypes, get_id.restype = ctypes.c_void_p, [ctypes.c_void_p], ctypes.c_int64
+    return (threading.main_thread().ident or 0) if get_id(get()) == 0 else 0
+
+
+POOL = Pool()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOL.forget)
+
+
+def default_threads() -> int:
+    """One per core that this process may use."""
+    return HostTarget.detect().cores
+
+
+def is_short(kernel: NativeKernel, total: int) -> bool:
+    """Whether a grid is done before a helper would have started, going by what one program took last time."""
+    cost = kernel.program_ns
+    return cost is not None and cost * total < WAKE_NS
+
+
+def run_inline(kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int) -> tuple[int, int] | None:
+    """Run every program in this thread; (fault code, linear program id) if one failed."""
+    if POOL.start(0) is not None:
+        return run_launch(kernel, slots, grid, total, arena, helpers=0, chunk=total, sharers=1)
+    with ARENAS.at_least(arena) as memory:
+        code = kernel.range(slots, 0, total, *grid, memory.address)
+        return (code, memory.program.value) if code else None
+
+
+def is_worth_sharing(kernel: NativeKernel) -> bool:
+    """Whether the nests of a program are large, going by what it took last time without help."""
+    return kernel.has_forks and kernel.program_ns is not None and kernel.program_ns >= FORK_NS
+
+
+def run_shared(
+    kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, threads: int, waits: bool = False
+) -> tuple[int, int] | None:
+    """Run every program, with helpers; (fault code, linear program id) if one failed.
+
+    With fewer programs than threads the nests of each are shared too. Programs that may wait for each other are not taken
+    several at once, since those of one thread run one after the other.
+    """
+    sharers = threads if total < threads and is_worth_sharing(kernel) else 1
+    helpers = min(threads, total) - 1
+    chunk = 1 if waits else max(1, total // ((helpers + 1) * CHUNKS))
+    if POOL.start(threads - 1) is None:
+        return run_inline(kernel, slots, grid, total, arena)
+    return run_launch(kernel, slots, grid, total, arena, helpers, chunk, sharers)
+
+
+def run_launch(
+    kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, helpers: int, chunk: int, sharers: int
+) -> tuple[int, int] | None:
+    """The same, in the pool's machine code. What a program takes stays as it was known if its nests were shared, so that the
+    next launch decides the same."""
+    place = ctypes.cast(ctypes.c_char_p(slots), ctypes.c_void_p).value
+    assert POOL.launch is not None, "the pool has been started"
+    with ARENAS.at_least(arena) as memory:
+        launch = memory.launch
+        LAUNCH.pack_into(launch, 0, kernel.work_address, place, 0, total, chunk, *grid, 0, arena, sharers, 0, 0)
+        NAME.pack_into(launch, LAUNCH_PLACES["name"], kernel.name_address)
+        start = time.perf_counter_ns()
+        POOL.launch(launch, helpers, memory.worker)
+        took = time.perf_counter_ns() - start
+        (fault,), (program, ran) = (
+            FAULT_CODE.unpack_from(launch, LAUNCH_PLACES["fault"]),
+            ENDED.unpack_from(launch, LAUNCH_PLACES["program"]),
+        )
+        if fault == INTERRUPTED:
+            raise_kept(launch)
+    if ran and sharers == 1:
+        kernel.program_ns = took / ran
+    if fault == NO_MEMORY:
+        raise no_memory(arena)
+    return (fault, program) if fault else None
+
+
+def raise_kept(launch: Any) -> None:
+    """Raise what a signal handler has raised during a launch (`poll_code.py`)."""
+    restore = ctypes.pythonapi.PyErr_Restore
+    restore.argtypes, restore.restype = [ctypes.c_void_p] * 3, None
+    restore(*(ctypes.c_void_p.from_buffer(launch, EXCEPTION + 8 * index).value for index in range(3)))
+
+
+NAME, FAULT_CODE, ENDED = (
+    struct.Struct("<Q"),
+    struct.Struct("<i"),
+    struct.Struct("<qq"),
+)  # `program` and `count` are neighbours

@@ -1,0 +1,126 @@
+"""The machine that code is made for, as far as code generation must know it.
+
+    >>> host = HostTarget.detect()
+    >>> host.cpu, host.vector_bytes, host.vector_registers
+    ('neoverse-n1', 16, 32)
+
+A target is a plain value: a test makes one of another machine with `HostTarget.of("x86_64", "skylake", {"avx2"})`.
+"""
+
+import os
+import platform
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ARM = ("aarch64", "arm64")
+# Linux names features differently from LLVM, which reports only a part of them on ARM
+LINUX_NAMES = {
+    "asimddp": "dotprod",
+    "asimdhp": "fullfp16",
+    "asimdfhm": "fp16fml",
+    "atomics": "lse",
+    "bf16": "bf16",
+    "i8mm": "i8mm",
+    "sve": "sve",
+}
+
+
+@dataclass(frozen=True)
+class HostTarget:
+    """Facts about a CPU; `features` holds LLVM's names of those that are present."""
+
+    arch: str  # "x86_64" or "aarch64"
+    cpu: str
+    features: frozenset[str]
+    vector_bytes: int
+    vector_registers: int
+    has_fma: bool
+    cores: int = 1
+
+    @classmethod
+    def detect(cls) -> "HostTarget":
+        """The machine of this process."""
+        return detect()
+
+    @classmethod
+    def of(cls, arch: str, cpu: str, features: Iterable[str], cores: int = 1) -> "HostTarget":
+        """A machine by its features; the vector unit follows from them."""
+        present = frozenset(features)
+        if arch in ARM:
+            return cls("aarch64", cpu, present, 16, 32, True, cores)
+        if "avx512f" in present:
+            return cls(arch, cpu, present, 64, 32, True, cores)
+        wide = "avx2" in present
+        return cls(arch, cpu, present, 32 if wide else 16, 16, "fma" in present, cores)
+
+    @property
+    def has_half(self) -> bool:
+        """Whether f16 vectors are added and multiplied natively."""
+        return bool({"fullfp16", "avx512fp16"} & self.features)
+
+    @property
+    def has_half_conversion(self) -> bool:
+        """Whether f16 and f32 convert in one instruction."""
+        return self.arch == "aarch64" or bool({"f16c", "avx512f"} & self.features)
+
+    @property
+    def has_dot_i8(self) -> bool:
+        """Whether four products of bytes are added up in one instruction."""
+        return bool({"dotprod", "avxvnni", "avx512vnni"} & self.features)
+
+    @property
+    def has_dot_bf16(self) -> bool:
+        """Whether two products of bf16 are added up in one instruction."""
+        return bool({"bf16", "avx512bf16"} & self.features)
+
+    def masks_lanes(self, size: int) -> bool:
+        """Whether there are loads and stores of some lanes of a vector, whose elements have `size` bytes."""
+        if size in (4, 8):
+            return bool({"avx512f", "avx2"} & self.features)
+        return size in (1, 2) and "avx512bw" in self.features
+
+    @property
+    def has_matrix_i8(self) -> bool:
+        """Whether there are 2x8 by 8x2 byte matrix products (ARM's i8mm)."""
+        return "i8mm" in self.features
+
+    @property
+    def identity(self) -> str:
+        """What object code depends on, for cache keys: ``neoverse-n1;aes,crc,...``."""
+        return f"{self.cpu};{','.join(sorted(self.features))}"
+
+    def lanes(self, bits: int) -> int:
+        """Elements of `bits` bits in one vector register."""
+        return max(1, self.vector_bytes * 8 // bits)
+
+
+@cache
+def detect() -> HostTarget:
+    from tilework.targets.llvm.compile import host_features
+
+    cpu, text = host_features()
+    features = {name[1:] for name in text.split(",") if name.startswith("+")}
+    arch = platform.machine().lower()
+    if arch in ARM:
+        features |= linux_arm_features()
+    return HostTarget.of({"amd64": "x86_64"}.get(arch, arch), cpu, features, available_cores())
+
+
+def linux_arm_features() -> set[str]:
+    """Features that the kernel reports, by LLVM's names; none elsewhere than on Linux."""
+    path = Path("/proc/cpuinfo")
+    if not path.is_file():
+        return set()
+    for line in path.read_text().splitlines():
+        if line.startswith("Features"):
+            return {LINUX_NAMES[name] for name in line.split() if name in LINUX_NAMES}
+    return set()
+
+
+def available_cores() -> int:
+    """Cores this process may use, which containers restrict."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,79 @@
+"""What the passes of a compilation have to say, on standard error, if the environment asks for it.
+
+    MLIR_ENABLE_DIAGNOSTICS=remarks,operations python train.py
+
+    train.py:41:9: remark: this load is not coalesced: a warp reads 4 bytes in a row, a memory sector has 32. ...
+       41 |     x = tl.load(x_ptr + rows * stride)
+          |         ^^^^^^^
+       note: see current operation: %x = tt.load %6 : tensor<1024x!tt.ptr<f32>, #blocked>
+          #blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+
+The words of the list: `warnings`; `remarks`, which are about speed (and warnings too); `operations`: each with the
+operation that it is about; `stacktraces`: each with the Python stack of the pass that made it.
+TILEWORK_PERFORMANCE_REMARKS=1 means `remarks`. Mistakes are exceptions, which have a stack in any case
+(TRITON_FRONT_END_DEBUGGING=1 shows the whole of it).
+
+A diagnostic is shown once, at the user's line: for code of the library, at the line that calls it.
+"""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import LIBRARY, Diagnostic, span_at
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is shown: warnings, and with them perhaps remarks; how much of each."""
+
+    remarks: bool = False
+    operations: bool = False
+    stacktraces: bool = False
+
+    def listening(self) -> Any:
+        """Collect what passes say inside a `with`."""
+        from tilework.transforms.remarks import listening
+
+        return listening(self.operations, self.stacktraces)
+
+    def shown(self, heard: Iterable[Any]) -> list[Any]:
+        """Those that were asked for, each once."""
+        return list(dict.fromkeys(remark for remark in heard if self.remarks or remark.severity == "warning"))
+
+    def show(self, heard: Iterable[Any]) -> None:
+        """Print what was collected, each text once."""
+        for text in dict.fromkeys(render(remark) for remark in self.shown(heard)):
+            print(text, file=sys.stderr)
+
+
+def wanted() -> Wanted | None:
+    """What the environment asks for now; None, as mostly: nothing."""
+    text = knobs.getenv("MLIR_ENABLE_DIAGNOSTICS")
+    if not text and not knobs.compilation.performance_remarks:
+        return None
+    words = {word.strip().lower() for word in (text or "").split(",")}
+    remarks = "remarks" in words or knobs.compilation.performance_remarks
+    if not remarks and "warnings" not in words:
+        return None
+    return Wanted(remarks, "operations" in words, "stacktraces" in words)
+
+
+def wants_remarks() -> bool:
+    """Whether what could be faster is worth looking for."""
+    found = wanted()
+    return found is not None and found.remarks
+
+
+def render(remark: Any) -> str:
+    """One remark as a diagnostic; without a place in the source, without the lines of the source."""
+    from tilework.ir.locations import source_positions
+
+    spans = [span_at(*position) for position in source_positions(remark.location)]
+    own = [found for found in spans if not found.file.startswith(LIBRARY)] or spans
+    if not own:
+        return "\n".join([f"{remark.severity}: {remark}", *(f"   note: {note}" for note in remark.notes)])
+    shown = Diagnostic(own[0], remark.text, notes=remark.notes, callers=tuple(own[1:]), severity=remark.severity)
+    return shown.render()

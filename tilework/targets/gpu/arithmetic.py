@@ -1,0 +1,184 @@
+"""Elementwise ops that a GPU has instructions for; the rest is what all targets do (`targets/llvm/scalars.py`, `elementary.py`).
+
+    arith.addf : f16        add.rn.f16x2, or with a product fma.rn.f16x2      one rounding, nothing is widened
+    arith.divf : f32        div.full.f32                                      2 ulp; tt.precise_divf is div.rn.f32
+    math.exp : f32          ex2.approx.f32 of x * log2(e)                     math.exp2, math.sqrt, math.rsqrt likewise
+
+What has no instruction (log, sin, erf ...) is computed by our own polynomials, which need no library of NVIDIA's.
+Where the language leaves a result undefined, a GPU gives what its instruction gives: `x // 0` among them.
+"""
+
+import math as numbers
+from collections.abc import Callable
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation
+
+from tilework.ir import tt
+from tilework.ir.enums import PropagateNan
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.llvm.conversions import FORMATS, is_float8, narrow
+from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
+from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, predicate_of, widened
+from tilework.targets.llvm.types import Type, bf16, f16, f32, f64
+from tilework.targets.llvm.values import Value, constant, signed
+
+LOG2_E = numbers.log2(numbers.e)
+
+
+def is_native(low: Lowering, type: Type) -> bool:
+    """Whether the processor adds, multiplies and compares these floats."""
+    return type is f32 or type is f64 or type is f16 or (type is bf16 and low.facts.capability >= 80)
+
+
+def flushes(low: Lowering) -> bool:
+    """Whether fast functions may take denormal numbers for zero."""
+    return getattr(low.facts.options, "enable_reflect_ftz", True)
+
+
+def nvvm(low: Lowering, name: str, result: Type, *args: Value) -> Value:
+    """An intrinsic of LLVM's for this processor: ``nvvm(low, "div.full", f32, x, y)``."""
+    return low.builder.intrinsic(f"nvvm.{name}", result, *args, overload="")
+
+
+# Integers
+
+DIVISIONS: dict[type[Operation], tuple[str, bool]] = {
+    arith.DivSIOp: ("sdiv", True),
+    arith.DivUIOp: ("udiv", False),
+    arith.RemSIOp: ("srem", True),
+    arith.RemUIOp: ("urem", False),
+}
+
+
+@lowers(*DIVISIONS, elementwise=True)
+def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+    """By a constant 0 it is 0: to LLVM it would be a reason to drop the code around it."""
+    b = low.builder
+    name, is_signed = DIVISIONS[type(op)]
+    if rhs.constant == 0:
+        return constant(lhs.type, 0)
+    if is_signed and rhs.constant is not None and signed(rhs.type, rhs.constant) == -1:
+        return b.neg(lhs) if name == "sdiv" else constant(lhs.type, 0)
+    return b.binary(name, lhs, rhs)
+
+
+SHIFTS: dict[type[Operation], str] = {arith.ShLIOp: "shl", arith.ShRUIOp: "lshr", arith.ShRSIOp: "ashr"}
+
+
+@lowers(*SHIFTS, elementwise=True)
+def lower_shift(low: Lowering, op: Operation, value: Value, amount: Value) -> Value:
+    """The instruction pushes every bit out where the amount is too large; LLVM must not see such a constant."""
+    if amount.constant is not None:
+        return SCALARS[type(op)](low, op, value, amount)
+    return low.builder.binary(SHIFTS[type(op)], value, amount)
+
+
+# Floats
+
+
+NATIVE: dict[type[Operation], str] = {
+    **FUSED,
+    arith.MaximumfOp: "maximum",
+    arith.MinimumfOp: "minimum",
+    arith.MaxnumfOp: "maxnum",
+    arith.MinnumfOp: "minnum",
+    math.FmaOp: "fma",
+}
+
+
+@lowers(*NATIVE)
+def lower_native(low: Lowering, op: Operation) -> Registers:
+    """One instruction; for two registers of 16 bits at a time.
+
+    A product and a sum may become one instruction with one rounding, if the options say so.
+    """
+    b, sides = low.builder, [low[operand] for operand in op.operands]
+    scalar = sides[0][0].type
+    if not is_native(low, scalar):
+        return tuple(SCALARS[type(op)](low, op, *column) for column in zip(*sides, strict=True))
+    build = getattr(b, NATIVE[type(op)])
+    with b.fast_math(*(("contract",) if low.fuses and type(op) in FUSED else ())):
+        if scalar.bits != 16 or len(sides[0]) % 2:
+            return tuple([build(*column) for column in zip(*sides, strict=True)])
+        made: list[Value] = []
+        for first in range(0, len(sides[0]), 2):
+            made += b.lanes(build(*(b.build_vector(list(side[first : first + 2])) for side in sides)))
+        return tuple(made)
+
+
+@lowers(arith.DivfOp, elementwise=True)
+def lower_quotient(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+    """Of f32 with an error of up to 2 ulp, or exact by a power of two; of other types rounded correctly."""
+    if lhs.type is not f32:
+        return SCALARS[type(op)](low, op, lhs, rhs)
+    known = rhs.constant
+    if known is not None and abs(numbers.frexp(known)[0]) == 0.5 and 2.0**-100 < abs(known) < 2.0**100:
+        return low.builder.fmul(lhs, 1.0 / known)
+    return nvvm(low, "div.full", f32, lhs, rhs)
+
+
+@lowers(tt.ClampFOp, elementwise=True)
+def lower_clamp(low: Lowering, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
+    b, mode = low.builder, op.properties["propagateNan"]
+    if not is_native(low, x.type):
+        return SCALARS[type(op)](low, op, x, lowest, highest)
+    if isinstance(mode, IntegerAttr) and mode.value.data == PropagateNan.ALL:
+        return b.minimum(b.maximum(x, lowest), highest)
+    return b.minnum(b.maxnum(x, lowest), highest)
+
+
+@lowers(arith.CmpfOp, elementwise=True)
+def lower_comparison(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+    """f16 is compared as it is; bf16 is wider without an instruction, or nearly."""
+    name = FLOAT_PREDICATES[predicate_of(op)]
+    if lhs.type is not f16 or name in ("true", "false"):
+        return SCALARS[type(op)](low, op, lhs, rhs)
+    return low.builder.fcmp(name, lhs, rhs)
+
+
+@lowers(math.AbsFOp, elementwise=True)
+def lower_abs(low: Lowering, op: Operation, x: Value) -> Value:
+    """Without its sign bit."""
+    b, type_ = low.builder, operand_type(op)
+    if is_float8(type_):
+        return b.and_(x, 0x7F) if FORMATS[type_].has_negative_zero else SCALARS[type(op)](low, op, x)
+    return b.fabs(x) if is_native(low, x.type) else SCALARS[type(op)](low, op, x)
+
+
+# Functions of f32 that are one instruction, or nearly
+
+Function = Callable[[Lowering, Value], Value]
+
+
+def fast_exp(low: Lowering, x: Value) -> Value:
+    return low.builder.unary("exp2", low.builder.fmul(x, LOG2_E))
+
+
+def fast_exp2(low: Lowering, x: Value) -> Value:
+    return nvvm(low, "ex2.approx.ftz.f32", f32, x) if flushes(low) else low.builder.unary("exp2", x)
+
+
+def fast_sqrt(low: Lowering, x: Value) -> Value:
+    return nvvm(low, "sqrt.approx.ftz.f" if flushes(low) else "sqrt.approx.f", f32, x)
+
+
+def fast_rsqrt(low: Lowering, x: Value) -> Value:
+    return nvvm(low, "rsqrt.approx.ftz.f" if flushes(low) else "rsqrt.approx.f", f32, x)
+
+
+FAST: dict[type[Operation], Function] = {
+    math.ExpOp: fast_exp,
+    math.Exp2Op: fast_exp2,
+    math.SqrtOp: fast_sqrt,
+    math.RsqrtOp: fast_rsqrt,
+}
+
+
+@lowers(*FAST, elementwise=True)
+def lower_fast(low: Lowering, op: Operation, x: Value) -> Value:
+    """Narrower floats by way of f32; f64 has no fast forms."""
+    if x.type is f64:
+        return SCALARS[type(op)](low, op, x)
+    return narrow(low.builder, FAST[type(op)](low, widened(low, op, (x,))[0]), result_type(op))

@@ -1,0 +1,105 @@
+"""Copies from global to shared memory in the background (`cp.async`), their groups and waits.
+
+    @%first cp.async.cg.shared.global [%s + 4096], [%p], 16, %n;     # n: 16 bytes, or 0: nothing is read, zeros are written
+    cp.async.commit_group;
+    cp.async.wait_group 2;
+
+One instruction moves 4, 8 or 16 bytes that are side by side in the registers of pointers, in global and in shared memory,
+and under one bit of the mask. Narrower ones do not exist: such elements are loaded and stored like any others, which is
+done even before the wait; tensor cores see what was stored behind a fence. Elements that are masked off become zero,
+whatever `other` says: where that is not zero, the pipeliner selects behind the wait. Where several threads hold the same
+element, one copies it, in every block of a cluster.
+"""
+
+from xdsl.ir import Operation
+
+from tilework.ir import ttg
+from tilework.ir.encodings import encoding_of
+from tilework.layouts.banks import offsets_of
+from tilework.layouts.encodings import NvmmaShared
+from tilework.layouts.linear import LinearLayout
+from tilework.targets.gpu.assembly import ptx
+from tilework.targets.gpu.global_access import load, number_of, pointee, segments, width_of
+from tilework.targets.gpu.indices import combined
+from tilework.targets.gpu.lowering import Lowering, Registers, layout, lowers
+from tilework.targets.gpu.shared_access import Move, Shared
+from tilework.targets.llvm.types import i32, i64
+from tilework.targets.llvm.values import Value, constant
+
+SHORTEST = 4
+LONGEST = 16
+
+
+@lowers(ttg.AsyncCopyGlobalToLocalOp)
+def lower_async_copy(low: Lowering, op: Operation) -> Registers:
+    pointers, memory, mask, _ = segments(op)
+    assert pointers is not None and memory is not None
+    element = pointee(pointers.type)
+    buffer: Shared = low[memory]
+    move = Move(low, buffer.base, offsets_of(layout(pointers), layout(memory)), element, buffer.origin)
+    known = width_of(low, pointers, mask, move.held.bits)
+    told = min(number_of(op, "contiguity", 1), LONGEST // move.bytes)
+    width = min(max(known, told), in_order(move))
+    addresses: Registers = low[pointers]
+    masks: Registers | None = low[mask] if mask is not None else None
+    if width * move.bytes < SHORTEST:
+        loaded: list[Value] = []
+        for first in range(0, len(addresses), known):
+            loaded += load(low, element, addresses[first], known, masks[first] if masks else None, None, "")
+        with low.only_if(is_first_here(low, layout(pointers))):
+            move.store(tuple(loaded))
+        if low.facts.capability >= 90 and isinstance(encoding_of(memory.type), NvmmaShared):
+            ptx(low.builder, "fence.proxy.async.shared::cta;", [], [], effect="write")
+        return ()
+    mine = is_first_here(low, layout(pointers))
+    for first in range(0, len(addresses), width):
+        if not first & move.copies:
+            copy(low, move, first, width, addresses[first], masks[first] if masks else None, mine)
+    return ()
+
+
+def in_order(move: Move) -> int:
+    """How many registers, from the first on, are neighbours in shared memory, aligned and in this order."""
+    run = 0
+    while run < move.run and move.columns[run] == 1 << run:
+        run += 1
+    return 1 << run
+
+
+def is_first_here(low: Lowering, places: LinearLayout) -> Value | None:
+    """Whether no lower lane or warp of this block holds the same elements; None if none can."""
+    return low.is_first_copy(places.sublayout(set(places.in_names) - {"block"}, places.out_names))
+
+
+def copy(
+    low: Lowering, move: Move, register: int, width: int, source: Value, mask: Value | None, predicate: Value | None
+) -> None:
+    """One `cp.async` of `width` elements from `register` on."""
+    b = low.builder
+    offset, bytes = move.fixed[register], width * move.bytes
+    apart = offset & ~move.spread.mask
+    moved = combined(b, move.spread, offset & move.spread.mask)
+    target = b.trunc(b.ptrtoint(b.gep(move.base, b.mul(moved, move.bytes)), i64), i32)
+    inputs, size, start = [target, source], "", ""
+    if mask is not None and mask.constant != 1:
+        size = f", ${len(inputs)}"
+        inputs.append(b.select(mask, constant(i32, bytes), constant(i32, 0)))
+    if predicate is not None:
+        start = f"@${len(inputs)} "
+        inputs.append(predicate)
+    level = "cg" if bytes == LONGEST else "ca"
+    text = f"{start}cp.async.{level}.shared.global [$0 + {apart * move.bytes}], [$1], {bytes}{size};"
+    ptx(b, text, [], inputs, effect="write")
+
+
+@lowers(ttg.AsyncCommitGroupOp)
+def lower_commit_group(low: Lowering, op: Operation) -> Registers:
+    ptx(low.builder, "cp.async.commit_group;", [], [], effect="write")
+    return ()
+
+
+@lowers(ttg.AsyncWaitOp)
+def lower_wait(low: Lowering, op: Operation) -> Registers:
+    """What this thread copied has arrived; a barrier follows (`analysis/membar.py`), which makes it everyone's."""
+    ptx(low.builder, f"cp.async.wait_group {number_of(op, 'num', 0)};", [], [], effect="write")
+    return ()

@@ -1,0 +1,204 @@
+"""Conversions between numbers, with the processor's instructions, for as many registers at a time as share a word.
+
+    arith.truncf : f32 -> bf16       cvt.rn.bf16x2.f32  %r, %high, %low
+    tt.fp_to_fp : f32 -> f8E4M3FN    cvt.rn.satfinite.e4m3x2.f32  %h, %high, %low       from sm_89 on
+    arith.sitofp : i8 -> f16         prmt.b32 and sub.f16x2: the byte in the place of the last bits of 1024
+    arith.fptosi : f32 -> i32        cvt.rzi.s32.f32  %r, %f                            saturates; NaN is 0
+
+What has no instruction goes the way of all targets (`targets/llvm/conversions.py`), which gives the same numbers.
+"""
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir import tt
+from tilework.ir.enums import RoundingMode
+from tilework.ir.types import f8E4M3FN, f8E5M2
+from tilework.targets.gpu.arithmetic import nvvm
+from tilework.targets.gpu.assembly import ptx
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.words import pack_words
+from tilework.targets.llvm.conversions import widen
+from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
+from tilework.targets.llvm.scalar_types import register_type
+from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i16, i32, vector
+from tilework.targets.llvm.values import Value, constant
+
+TINY = {f8E4M3FN: "e4m3", f8E5M2: "e5m2"}
+
+
+def rounds_to_zero(op: Operation) -> bool:
+    mode = op.properties.get("rounding")
+    return isinstance(mode, IntegerAttr) and mode.value.data == RoundingMode.RTZ
+
+
+@lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp)
+def lower_float_cast(low: Lowering, op: Operation) -> Registers:
+    """Registers in groups that fill a word before or after."""
+    registers: Registers = low[op.operands[0]]
+    each = 4 if register_type(operand_type(op)) is i8 or register_type(result_type(op)) is i8 else 2
+    return in_groups(registers, each, lambda group: cast(low, op, group))
+
+
+def in_groups(registers: Registers, each: int, convert: Callable[[list[Value]], list[Value]]) -> Registers:
+    """What a function makes of `each` registers at a time, or of the fewer that there are."""
+    groups = [list(registers[first : first + each]) for first in range(0, len(registers), each)]
+    return tuple([value for group in groups for value in convert(group)])
+
+
+def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
+    """A group of floats in another format."""
+    source, target = operand_type(op), result_type(op)
+    wanted, to_zero = register_type(target), rounds_to_zero(op)
+    found: list[Value] | None = None
+    if source in TINY and wanted is not i8:
+        found = from_half(low, from_tiny(low, values, source), wanted)
+    elif target in TINY and type(op) is tt.FpToFpOp and values[0].type in (f16, bf16, f32):
+        found = to_tiny_to_zero(low, values, source, target) if to_zero else to_tiny(low, values, source, target)
+    elif wanted in (f16, bf16) and values[0].type.is_float:
+        found = to_16_bits(low, values, source, wanted, to_zero)
+    elif values[0].type is bf16 and wanted is f32:
+        found = from_bfloats(low, values)
+    return found if found is not None else [SCALARS[type(op)](low, op, value) for value in values]
+
+
+def word_of(low: Lowering, values: Sequence[Value]) -> Value:
+    """Values of 8 or 16 bits in a word, the first in the lowest; missing ones are 0."""
+    (word,) = pack_words(low, values)
+    return word
+
+
+def in_word(low: Lowering, word: Value, type: Type, count: int) -> list[Value]:
+    """The first values in a word."""
+    return low.builder.lanes(low.builder.bitcast(word, vector(type, 32 // type.bits)))[:count]
+
+
+def permute(low: Lowering, word: Value, other: int, selector: int) -> Value:
+    """Four bytes of `word` (0 to 3) and `other` (4 to 7), the lowest chosen by the lowest digit of `selector`."""
+    return nvvm(low, "prmt", i32, word, constant(i32, other), constant(i32, selector))
+
+
+# 16 bits
+
+
+def from_bfloats(low: Lowering, values: list[Value]) -> list[Value]:
+    """bf16 is the upper half of f32."""
+    b, word = low.builder, word_of(low, values)
+    return [b.bitcast(half, f32) for half in (b.shl(word, 16), b.and_(word, -65536))][: len(values)]
+
+
+def to_16_bits(
+    low: Lowering, values: list[Value], source: Attribute, wanted: Type, to_zero: bool
+) -> list[Value] | None:
+    """f32 or f64 to f16 or bf16, or one of those to the other by way of f32."""
+    b = low.builder
+    if low.facts.capability < 80 or (values[0].type is f64 and to_zero):
+        return None
+    wide = [widen(b, value, source) for value in values]
+    if to_zero:
+        kind = "f16" if wanted is f16 else "bf16"
+        high = wide[1] if len(wide) == 2 else constant(f32, 0.0)
+        return in_word(low, ptx(b, f"cvt.rz.{kind}x2.f32 $0, $1, $2;", [i32], [high, wide[0]])[0], wanted, len(wide))
+    if len(wide) == 1 or wide[0].type is f64:
+        return [b.fptrunc(value, wanted) for value in wide]
+    return b.lanes(b.fptrunc(b.build_vector(wide), vector(wanted, 2)))
+
+
+# 8-bit floats
+
+
+def from_tiny(low: Lowering, values: list[Value], source: Attribute) -> list[Value] | None:
+    """As f16, exactly: e5m2 is the upper half of one; e4m3 by an instruction, if there is one."""
+    b, word = low.builder, word_of(low, values)
+    if source == f8E5M2:
+        pairs = [permute(low, word, 0, selector) for selector in (0x1404, 0x3424)]
+    elif low.facts.capability >= 89:
+        codes = [b.trunc(b.lshr(word, shift), i16) for shift in range(0, 8 * len(values), 16)]
+        pairs = [ptx(b, "cvt.rn.f16x2.e4m3x2 $0, $1;", [i32], [code])[0] for code in codes]
+    else:
+        return None
+    return [half for pair in pairs for half in in_word(low, pair, f16, 2)][: len(values)]
+
+
+def from_half(low: Lowering, halves: list[Value] | None, wanted: Type) -> list[Value] | None:
+    """f16 that hold an 8-bit float, in a wider format; exact."""
+    b = low.builder
+    if halves is None or wanted is f16:
+        return halves
+    wide = [b.fpext(half, f64 if wanted is f64 else f32) for half in halves]
+    return [upper_half(low, value) for value in wide] if wanted is bf16 else wide
+
+
+def upper_half(low: Lowering, value: Value) -> Value:
+    """The bf16 that an f32 is exactly."""
+    b = low.builder
+    return b.bitcast(b.trunc(b.lshr(b.bitcast(value, i32), 16), i16), bf16)
+
+
+def to_tiny(low: Lowering, values: list[Value], source: Attribute, target: Attribute) -> list[Value] | None:
+    """To the nearest, numbers beyond the largest finite one become it."""
+    b, name = low.builder, TINY[target]
+    if low.facts.capability < 89:
+        return None
+    codes: list[Value] = []
+    for first in range(0, len(values), 2):
+        pair = values[first : first + 2]
+        if pair[0].type is f16:
+            codes += ptx(b, f"cvt.rn.satfinite.{name}x2.f16x2 $0, $1;", [i16], [word_of(low, pair)])
+        else:
+            lower, upper = (*(widen(b, value, source) for value in pair), constant(f32, 0.0))[:2]
+            codes += ptx(b, f"cvt.rn.satfinite.{name}x2.f32 $0, $1, $2;", [i16], [upper, lower])
+    return in_word(low, word_of(low, codes), i8, len(values))
+
+
+def to_tiny_to_zero(low: Lowering, values: list[Value], source: Attribute, target: Attribute) -> list[Value] | None:
+    """To f16 towards zero, of which e5m2 is the upper half."""
+    b = low.builder
+    if target != f8E5M2:
+        return None
+    halves = [ptx(b, "cvt.rz.f16.f32 $0, $1;", [f16], [widen(b, value, source)])[0] for value in values]
+    return [b.trunc(b.lshr(b.bitcast(half, i16), 8), i8) for half in halves]
+
+
+# Integers
+
+
+@lowers(arith.SIToFPOp, arith.UIToFPOp)
+def lower_from_integer(low: Lowering, op: Operation) -> Registers:
+    """One rounding. Bytes, which are many where they occur, without the slow instruction; sm_80 has none to bf16."""
+    b, registers, wanted = low.builder, low[op.operands[0]], register_type(result_type(op))
+    is_signed = type(op) is arith.SIToFPOp
+    if registers[0].type is i8 and wanted in (f16, bf16, f32):
+        return in_groups(registers, 4, lambda group: from_bytes(low, group, wanted, is_signed))
+    if wanted is i8 or (wanted is bf16 and low.facts.capability < 90):
+        return tuple([SCALARS[type(op)](low, op, value) for value in registers])
+    return tuple([(b.sitofp if is_signed else b.uitofp)(value, wanted) for value in registers])
+
+
+def from_bytes(low: Lowering, values: list[Value], wanted: Type, is_signed: bool) -> list[Value]:
+    """A byte as the lowest bits of a number so large that they count ones (2^10 in f16, 2^23 in f32), less that number."""
+    b, word, bias = low.builder, word_of(low, values), 0.0
+    if is_signed:
+        word, bias = b.xor(word, 0x80808080), 128.0
+    if wanted is f16:
+        pairs = [b.bitcast(permute(low, word, 0x64646464, selector), vector(f16, 2)) for selector in (0x4140, 0x4342)]
+        return [half for pair in pairs for half in b.lanes(b.fsub(pair, 1024.0 + bias))][: len(values)]
+    large = [permute(low, word, 0x4B000000, 0x7650 + place) for place in range(len(values))]
+    wide = [b.fsub(b.bitcast(value, f32), 2.0**23 + bias) for value in large]
+    return wide if wanted is f32 else [upper_half(low, value) for value in wide]
+
+
+@lowers(arith.FPToSIOp, arith.FPToUIOp, elementwise=True)
+def lower_to_integer(low: Lowering, op: Operation, value: Value) -> Value:
+    """Towards zero. The instruction saturates, and narrow integers are the low bits of 16; NaN is not 0 everywhere."""
+    b, wanted = low.builder, register_type(result_type(op))
+    wide = widen(b, value, operand_type(op))
+    held = wanted if wanted.bits >= 16 else i16
+    letter = "s" if type(op) is arith.FPToSIOp else "u"
+    (made,) = ptx(b, f"cvt.rzi.{letter}{held.bits}.f{wide.type.bits} $0, $1;", [held], [wide])
+    if wide.type is f64 or held.bits == 64:
+        made = b.select(b.fcmp("uno", wide, wide), constant(held, 0), made)
+    return b.trunc(made, wanted)

@@ -1,0 +1,72 @@
+"""The function of scalars that a reduction, a scan or a map carries as its region.
+
+    sums = call(low, op.regions[0], [*left, *right])
+
+A region of one block is emitted in place. One with branches (a function that returns early) gets blocks of its own, and the
+values that its returns give meet in phis.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import BlockArgument, Operation, Region
+
+from tilework.targets.gpu.control_rules import branches_of
+from tilework.targets.gpu.lowering import REGION_ENDS, Lowering
+from tilework.targets.llvm.values import Value
+
+SYMMETRIC = frozenset({
+    arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp,
+    arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp,
+    arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp,
+})  # fmt: skip
+
+
+def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
+    """What the function returns for these scalars."""
+    blocks = list(region.blocks)
+    if len(blocks) == 1:
+        return low.combine(blocks[0], args)
+    b, outer = low.builder, low.branches
+    returned: list[tuple[list[Value], str]] = []
+    after = b.function.block("returned")
+    with b.scope():
+        branches = low.branches = branches_of(low, blocks)
+        low.values.update(zip(blocks[0].args, [(arg,) for arg in args], strict=True))
+        for block in branches.order():
+            branches.enter(block)
+            low.lower_block(block)
+            last = block.last_op
+            if last is not None and last.name in REGION_ENDS:
+                returned.append(([low.scalar(operand) for operand in last.operands], b.block.name))
+                b.br(after)
+        branches.close()
+    low.branches = outer
+    b.resume(after)
+    types = [value.type for value in returned[0][0]]
+    made = []
+    for place, type in enumerate(types):
+        edges = ", ".join(f"[ {values[place].text}, %{block} ]" for values, block in returned)
+        made.append(b.effect(f"phi {type.text} {edges}", type))
+    return made
+
+
+def single_op(region: Region) -> type[Operation] | None:
+    """The op that is the whole function of two scalars, if the order of the two does not matter to it."""
+    blocks = list(region.blocks)
+    ops = list(blocks[0].ops)
+    if len(blocks) != 1 or len(ops) != 2 or type(ops[0]) not in SYMMETRIC or len(blocks[0].args) != 2:
+        return None
+    operands = ops[0].operands
+    if any(not isinstance(operand, BlockArgument) for operand in operands) or operands[0] is operands[1]:
+        return None
+    return type(ops[0]) if ops[1].operands[0] is ops[0].results[0] else None
+
+
+def fold(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> list[Value]:
+    """All parts combined, neighbours first: a tree keeps the order and is not deep."""
+    left = [list(part) for part in parts]
+    while len(left) > 1:
+        pairs = [call(low, region, [*first, *second]) for first, second in zip(left[::2], left[1::2], strict=False)]
+        left = [*pairs, *left[len(left) & ~1 :]]
+    return left[0]

@@ -1,0 +1,83 @@
+"""`ttg.convert_layout`: registers change places, lanes or warps, as cheaply as the two layouts allow.
+
+`layouts/conversion.py` decides the way. Through shared memory a tensor goes in rounds that use the same bytes again: all
+threads write, wait, read, and wait before the next round writes.
+"""
+
+from xdsl.ir import Operation
+
+from tilework.ir import ttg
+from tilework.ir.encodings import layout_of
+from tilework.ir.types import bit_width, element_type
+from tilework.layouts.conversion import conversion, shared_plan
+from tilework.layouts.linear import LinearLayout
+from tilework.targets.gpu.indices import image
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.shared_access import Move
+from tilework.targets.llvm.values import Value
+
+
+@lowers(ttg.ConvertLayoutOp)
+def lower_convert(low: Lowering, op: Operation) -> Registers:
+    source, result = layout_of(op.operands[0].type), layout_of(op.results[0].type)
+    registers: Registers = low[op.operands[0]]
+    way = conversion(source, result)
+    if way.kind == "none":
+        return registers
+    if way.kind == "register":
+        places = [way.comp.apply(register=register) for register in range(result.in_size("register"))]
+        return tuple(registers[place["register"]] for place in places)
+    if way.kind == "shuffle":
+        return through_shuffles(low, registers, way.comp, result.in_size("register"))
+    if way.kind == "cluster":
+        raise low.refuse(op, "a layout conversion between the blocks of a cluster")
+    return through_memory(low, op, registers, source, result, in_warp=way.kind == "warp")
+
+
+def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, count: int) -> Registers:
+    """Each lane names the lane it reads from. Where the register it wants depends on the lane, it reads all and selects."""
+    b = low.builder
+    names = comp.out_names
+    lane_at, register_at = names.index("lane"), names.index("register")
+    vectors = dict(comp.bases)["lane"]
+    lanes = image(b, [(low.lane, [vector[lane_at] for vector in vectors])]).value
+    choices = image(b, [(low.lane, [vector[register_at] for vector in vectors])])
+    shuffled: dict[tuple[int, int], Value] = {}
+
+    def read(register: int, away: int) -> Value:
+        if (register, away) not in shuffled:
+            shuffled[register, away] = low.shuffle(registers[register], b.xor(lanes, away))
+        return shuffled[register, away]
+
+    def chosen(first: int, away: int, mask: int) -> Value:
+        if not mask:
+            return read(first, away)
+        bit = mask & -mask
+        without, with_bit = (chosen(first ^ extra, away, mask & ~bit) for extra in (0, bit))
+        return b.select(b.icmp("ne", b.and_(choices.value, bit), 0), with_bit, without)
+
+    made = []
+    for register in range(count):
+        place = comp.apply(register=register) if "register" in comp.by_in else {"register": register, "lane": 0}
+        made.append(chosen(place["register"], place["lane"], choices.mask))
+    return tuple(made)
+
+
+def through_memory(
+    low: Lowering, op: Operation, registers: Registers, source: LinearLayout, result: LinearLayout, in_warp: bool
+) -> Registers:
+    element = element_type(op.operands[0].type)
+    plan = shared_plan(source, result, bit_width(element), low.facts.capability)
+    base = low.scratch_address(op)
+    wait = low.warp_barrier if in_warp else low.barrier
+    size = plan.bytes * 8 // max(8, bit_width(element))
+    store = Move(low, base, plan.offsets(source), element, round_size=size, matrices=plan.store != "plain")
+    load = Move(low, base, plan.offsets(result), element, round_size=size, matrices=plan.load != "plain")
+    made: dict[int, Value] = {}
+    for turn in range(plan.reps):
+        if turn:
+            wait()
+        store.store(registers, turn)
+        wait()
+        made.update(load.load_some(turn))
+    return load.with_copies(made)

@@ -1,0 +1,125 @@
+"""`tt.print` and `tt.assert`, by the functions that every GPU's run-time provides.
+
+    call i32 @vprintf(ptr @"pid (%u, %u, %u) idx (%3u) x: %f\\n", ptr %arguments)
+    call void @__assertfail(ptr @message, ptr @file, i32 %line, ptr @function, i64 1)
+
+An element of a tensor is printed once, by the first thread that holds it; a scalar, or a prefix alone, by every thread. The
+arguments lie one after the other on the stack, each aligned to its size, as C's `printf` takes them: floats as double, small
+integers as i32. An assert fails in the threads that hold an element which is false; after one on a tensor all threads wait.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir import tt
+from tilework.ir.encodings import layout_of
+from tilework.ir.locations import source_positions
+from tilework.ir.types import array_values, element_type, is_float, is_tensor, shape_of
+from tilework.targets.gpu.global_access import copied_registers
+from tilework.targets.gpu.indices import coordinates
+from tilework.targets.gpu.lowering import Lowering, lowers
+from tilework.targets.gpu.program_rules import AXES
+from tilework.targets.llvm.conversions import widen
+from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.types import f64, i8, i32, i64, integer, void
+from tilework.targets.llvm.values import Value, constant
+
+MOST_ARGUMENTS = 32  # of one call
+
+
+@lowers(tt.PrintOp)
+def lower_print(low: Lowering, op: Operation) -> None:
+    prefix, as_hex = op.properties["prefix"], op.properties["hex"]
+    assert isinstance(prefix, StringAttr) and isinstance(as_hex, IntegerAttr)
+    start = "pid (%u, %u, %u)"
+    grid = "clusterid" if low.facts.num_ctas > 1 else "ctaid"
+    program = [low.special(f"{grid}.{axis}") for axis in AXES]
+    text = prefix.data.replace("%", "%%")
+    place = low.builder.alloca(i8, 8 * MOST_ARGUMENTS, align=8)
+    if not op.operands:
+        call_printf(low, f"{start}{text}\n", program, place)
+    signs = array_values(op.properties["isSigned"])
+    for number, (operand, is_signed) in enumerate(zip(op.operands, signs, strict=True)):
+        which = f"(operand {number}) " if len(op.operands) > 1 else ""
+        element = element_type(operand.type)
+        form = spelling(element, bool(as_hex.value.data), bool(is_signed))
+        given = low[operand]
+        if not is_tensor(operand.type):
+            call_printf(
+                low, f"{start} idx (){text}{which}{form}\n", [*program, argument(low, element, given[0], form)], place
+            )
+            continue
+        layout, copies = layout_of(operand.type), copied_registers(operand.type)
+        places = ", ".join(f"%{len(str(extent - 1))}u" for extent in shape_of(operand.type))
+        with low.only_if(low.is_first_copy(layout)):
+            for register, spot in enumerate(coordinates(low, layout)):
+                if not register & copies:
+                    values = [*program, *spot, argument(low, element, given[register], form)]
+                    call_printf(low, f"{start} idx ({places}){text}{which}{form}\n", values, place)
+
+
+def spelling(element: Attribute, as_hex: bool, is_signed: bool) -> str:
+    """How C's printf writes a value."""
+    held = memory_type(element)
+    if held.is_pointer:
+        return "%p"
+    bits = held.bits
+    if as_hex:
+        return f"0x%0{bits // 4}{'ll' if bits == 64 else ''}x"
+    if is_float(element):
+        return "%f"
+    return f"%{'ll' if bits == 64 else ''}{'i' if is_signed else 'u'}"
+
+
+def argument(low: Lowering, element: Attribute, value: Value, form: str) -> Value:
+    """A value as printf takes it."""
+    b = low.builder
+    if form == "%p":
+        return value
+    if form == "%f":
+        return b.fpext(widen(b, value, element), f64)
+    bits = b.bitcast(value, integer(value.type.bits))
+    wanted = i64 if value.type.bits == 64 else i32
+    is_signed = form == "%i" and value.type.bits > 1
+    return b.sext(bits, wanted) if is_signed else b.zext(bits, wanted)
+
+
+def call_printf(low: Lowering, text: str, values: Sequence[Value], place: Value) -> None:
+    """One call, its arguments written to the stack."""
+    b, offset = low.builder, 0
+    assert len(values) <= MOST_ARGUMENTS
+    for value in values:
+        size = value.type.bits // 8
+        offset = (offset + size - 1) // size * size
+        b.store(value, b.gep(place, offset), align=size)
+        offset += size
+    b.call("vprintf", i32, [b.module.string(text), place])
+
+
+@lowers(tt.AssertOp)
+def lower_assert(low: Lowering, op: Operation) -> None:
+    b, message = low.builder, op.properties["message"]
+    assert isinstance(message, StringAttr)
+    (condition,) = op.operands
+    holds = constant(low[condition][0].type, 1)
+    for value in low[condition]:
+        holds = b.and_(holds, value)
+    if holds.constant != 1:
+        file, line, _ = next(iter(source_positions(op.location)), ("unknown", 0, 0))
+        names = [b.module.string(name) for name in (message.data, file, function_name(op))]
+        with b.if_(b.not_(holds), weights=(1, 1 << 20)):
+            args = [names[0], names[1], constant(i32, line), names[2], constant(i64, 1)]
+            b.call("__assertfail", void, args)
+    if is_tensor(condition.type):
+        low.barrier()
+
+
+def function_name(op: Operation) -> str:
+    """The function that an op is in."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, tt.FuncOp):
+        parent = parent.parent_op()
+    name = parent.properties["sym_name"] if parent is not None else None
+    return name.data if isinstance(name, StringAttr) else "unknown"

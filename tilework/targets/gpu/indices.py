@@ -1,0 +1,80 @@
+"""Linear layouts as arithmetic: where the registers of this thread are in a tensor, or in memory.
+
+    coordinates(low, layout)      # for each register its coordinates: [(%row, %column), (%row, %column + 1), ...]
+
+The xor of the bases of the set bits of `lane` is a few shifts and masks: bits that move by the same distance move together.
+The part of a register is a constant. Where the two can have no bit in common, xor is a sum, and sums with constants are what
+addresses are made of.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tilework.layouts.linear import LinearLayout
+from tilework.targets.gpu.lowering import Lowering
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.types import i32
+from tilework.targets.llvm.values import Value, constant
+
+
+class Spread(NamedTuple):
+    """An i32 that depends on the thread, and the bits that may be set in it."""
+
+    value: Value
+    mask: int
+
+
+def image(b: Builder, parts: Iterable[tuple[Value, Sequence[int]]]) -> Spread:
+    """The xor, over the set bits of each value, of the bit's column."""
+    total, covered = constant(i32, 0), 0
+    for value, columns in parts:
+        groups: dict[int, int] = {}  # distance -> bits of `value` that move by it
+        for bit, column in enumerate(columns):
+            while column:
+                to = (column & -column).bit_length() - 1
+                groups[to - bit] = groups.get(to - bit, 0) | 1 << bit
+                column &= column - 1
+        for distance, mask in groups.items():
+            kept = b.and_(value, mask)
+            moved = b.shl(kept, distance) if distance >= 0 else b.lshr(kept, -distance)
+            target = mask << distance if distance >= 0 else mask >> -distance
+            total = b.xor(total, moved) if covered & target else b.or_(total, moved)
+            covered |= target
+    return Spread(total, covered)
+
+
+def combined(b: Builder, spread: Spread, fixed: int) -> Value:
+    """`spread ^ fixed`, as a sum where they have no bit in common."""
+    both = fixed & spread.mask
+    return b.add(b.xor(spread.value, both) if both else spread.value, fixed ^ both)
+
+
+def spread_of(low: Lowering, layout: LinearLayout, out: str) -> Spread:
+    """What lane, warp and block add to one out of a layout."""
+    position = layout.out_names.index(out)
+    bases = dict(layout.bases)
+    parts = [
+        (value, [vector[position] for vector in bases[name]]) for name, value in low.places.items() if name in bases
+    ]
+    return image(low.builder, parts)
+
+
+def register_images(layout: LinearLayout) -> list[dict[str, int]]:
+    """What each register adds to each out."""
+    return [layout.apply(register=register) for register in range(layout.in_size("register"))]
+
+
+def coordinates(low: Lowering, layout: LinearLayout) -> list[tuple[Value, ...]]:
+    """The coordinates of each register of this thread, dimension 0 first."""
+    names = sorted(layout.out_names, key=lambda name: int(name.removeprefix("dim")))
+    spreads = {name: spread_of(low, layout, name) for name in names}
+    return [
+        tuple(combined(low.builder, spreads[name], fixed[name]) for name in names) for fixed in register_images(layout)
+    ]
+
+
+def offsets(low: Lowering, layout: LinearLayout, extra: int = 0) -> tuple[Spread, list[int]]:
+    """For a layout with the only out `offset`: the thread's part of it (xor `extra`), and what each register adds by xor."""
+    own = spread_of(low, layout, "offset")
+    fixed = [found["offset"] ^ extra for found in register_images(layout)]
+    return own, fixed

@@ -1,0 +1,86 @@
+"""`tt.map_elementwise`: a function of scalars on each element, or on `pack` neighbours at a time.
+
+    pack = 2:   f(a0, a1, b0, b1) -> (r0, r1)      # neighbours a0, a1 of the first operand, b0, b1 of the second
+
+Neighbours follow each other in row-major order. Mostly they are registers of one thread; where they are in several lanes of a
+warp, the lanes exchange them, all compute, and each keeps its own result.
+"""
+
+from math import prod
+
+from xdsl.ir import Operation
+
+from tilework.ir import tt
+from tilework.ir.encodings import layout_of
+from tilework.ir.types import shape_of
+from tilework.targets.gpu.axes import Bit, has_bits, mask_of, moving_bits, numbers, subsets
+from tilework.targets.gpu.combine import call
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.llvm.values import Value
+
+
+@lowers(tt.MapElementwiseOp)
+def lower_map_elementwise(low: Lowering, op: Operation) -> list[Registers]:
+    pack = op.properties["pack"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    neighbours = neighbour_bits(low, op, pack)
+    registers, lanes = mask_of(numbers(neighbours, "register")), numbers(neighbours, "lane")
+    layout = layout_of(op.operands[0].type)
+    kept = mask_of(bit for bit, column in enumerate(layout.by_in["register"]) if column)
+    sources: list[Registers] = [low[operand] for operand in op.operands]
+    made: list[dict[int, Value]] = [{} for _ in op.results]
+    for first in subsets([bit for bit in range(kept.bit_length()) if (kept & ~registers) >> bit & 1]):
+        groups = [neighbours_of(low, source, first, neighbours) for source in sources]
+        returned = call(low, op.regions[0], [value for group in groups for value in group])
+        for result, found in enumerate(made):
+            keep_own(low, found, first, neighbours, returned[result * pack : (result + 1) * pack], lanes)
+    return [tuple(found[number & kept] for number in range(layout.in_size("register"))) for found in made]
+
+
+def neighbour_bits(low: Lowering, op: Operation, pack: int) -> list[Bit]:
+    """The bits that tell `pack` neighbours apart, the lowest first."""
+    type = op.operands[0].type
+    bits = moving_bits(low, op, layout_of(type))
+    shape = shape_of(type)
+    row_major = [bit for dim in reversed(range(len(shape))) for bit in bits if bit.dim == dim]
+    count = pack.bit_length() - 1
+    if pack > prod(shape) or any(bit.level not in ("register", "lane") for bit in row_major[:count]):
+        raise low.refuse(op, f"tl.map_elementwise with pack={pack}, of elements that no warp has")
+    return row_major[:count]
+
+
+def neighbours_of(low: Lowering, source: Registers, first: int, neighbours: list[Bit]) -> list[Value]:
+    """The neighbours that begin with the register `first` of the first of the lanes that have them."""
+    b = low.builder
+    columns = {(number, 0): source[first | number] for number in subsets(numbers(neighbours, "register"))}
+    for bit in numbers(neighbours, "lane"):
+        upper = has_bits(low, low.lane, 1 << bit, 1 << bit)
+        assert upper is not None
+        for (number, lane), value in list(columns.items()):
+            other = low.shuffle(value, 1 << bit, "bfly")
+            columns[number, lane] = b.select(upper, other, value)
+            columns[number, lane | 1 << bit] = b.select(upper, value, other)
+    return [columns[place(index, neighbours)] for index in range(1 << len(neighbours))]
+
+
+def place(index: int, neighbours: list[Bit]) -> tuple[int, int]:
+    """The register and lane of neighbour `index`."""
+    levels = {"register": 0, "lane": 0}
+    for position, bit in enumerate(neighbours):
+        levels[bit.level] |= (index >> position & 1) << bit.number
+    return levels["register"], levels["lane"]
+
+
+def keep_own(
+    low: Lowering, found: dict[int, Value], first: int, neighbours: list[Bit], values: list[Value], lanes: list[int]
+) -> None:
+    """Note the results that belong to this lane."""
+    b = low.builder
+    for index, value in enumerate(values):
+        number, lane = place(index, neighbours)
+        number |= first
+        if number not in found:
+            found[number] = value
+        else:
+            mine = has_bits(low, low.lane, mask_of(lanes), lane)
+            assert mine is not None
+            found[number] = b.select(mine, value, found[number])

@@ -1,0 +1,121 @@
+"""`ldmatrix` and `stmatrix`: a warp moves up to four matrices of 8 rows of 16 bytes between shared memory and registers.
+
+    ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%w0, %w1, %w2, %w3}, [%address];
+
+Lane 8j + r has the address of row r of matrix j. Afterwards lane 4r + q has in word j the 4 bytes 4q ... of that row. With
+`.trans` the elements have 16 bits, and lane 4c + q has two of column c: those of rows 2q and 2q + 1.
+
+Whether registers can be filled so is a question to the layout that gives their offsets in memory. In elements of 16 bits:
+
+    plain     register (one bit) +1, lane bits 0, 1: +2, +4                       lane bits 2, 3, 4: rows
+    .trans    lane bits 2, 3, 4: +1, +2, +4         register (one bit): rows 0, 1; lane bits 0, 1: rows 2, 4
+
+and nothing else may move inside of 16 bytes. Rows can lie anywhere. Two more bits of the register's number choose the matrix.
+The address of a lane comes from the same layout, with the bases of rows and matrices in the place of those of lanes.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilework.layouts.linear import LinearLayout
+from tilework.targets.gpu.lowering import Registers
+from tilework.targets.gpu.words import WORD, pack_word, unpack_word
+from tilework.targets.llvm.types import i32, struct, void
+from tilework.targets.llvm.values import Value
+
+if TYPE_CHECKING:
+    from tilework.targets.gpu.shared_access import Move
+
+ROW = 128  # bits
+MOST = 2  # log2 of the matrices that move together
+LANE_BITS = 5
+
+
+@dataclass(frozen=True)
+class MatrixForm:
+    """How registers lie in matrices: bits of a register's number that tell apart the elements of a word, and the matrices of
+    one instruction; and the offsets of rows 1, 2 and 4."""
+
+    is_transposed: bool
+    inside: tuple[int, ...]
+    matrices: tuple[int, ...]
+    rows: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """The end of the name of the intrinsic: ``m8n8.x4.trans.b16.p3``."""
+        return f"m8n8.x{1 << len(self.matrices)}{'.trans' if self.is_transposed else ''}.b16.p3"
+
+    def addresses(self, offsets: LinearLayout) -> LinearLayout:
+        """The layout in which the offset of a lane is where its row begins."""
+        columns = [*self.rows, *(offsets.by_in["register"][bit] for bit in self.matrices)]
+        return offsets.replace_in("lane", columns + [0] * (LANE_BITS - len(columns)))
+
+
+def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> MatrixForm | None:
+    """How registers of `bits` bits at these offsets move as matrices, if they can; all of them below `limit`."""
+    registers, lanes = offsets.by_in["register"], offsets.by_in["lane"]
+    if bits not in (8, 16, 32) or len(lanes) != LANE_BITS:
+        return None
+    each, row = WORD // bits, ROW // bits
+    usable = [bit for bit, column in enumerate(registers) if 0 < column < limit]
+    inside = [bit for bit in usable if registers[bit] < each]
+    inside.sort(key=lambda bit: registers[bit])
+    if (
+        lanes[:2] == (each, 2 * each)
+        and [registers[bit] for bit in inside] == [1, 2][: len(inside)]
+        and 1 << len(inside) == each
+    ):
+        rows, is_transposed = lanes[2:], False
+    elif bits == 16 and lanes[2:] == (1, 2, 4) and usable:
+        inside = usable[:1]
+        rows, is_transposed = (registers[inside[0]], *lanes[:2]), True
+    else:
+        return None
+    others = [column for bit, column in enumerate(registers) if is_transposed or bit not in inside]
+    others += [
+        *rows,
+        *(column for name, columns in offsets.columns if name not in ("register", "lane") for column in columns),
+    ]
+    if any(column & (row - 1) for column in others) or any(offsets.by_in.get("block", ())):
+        return None
+    matrices = [bit for bit in usable if bit not in inside][:MOST]
+    return MatrixForm(is_transposed, tuple(inside), tuple(matrices), tuple(rows))
+
+
+def spread_bits(first: int, bits: tuple[int, ...]) -> list[int]:
+    """The registers that differ from `first` in these bits of their number, the first bit fastest."""
+    found = [first]
+    for bit in bits:
+        found += [register | 1 << bit for register in found]
+    return found
+
+
+def accesses(move: "Move", form: MatrixForm, turn: int) -> list[tuple[int, list[list[int]]]]:
+    """(offset, the registers in each word) of every instruction of a round."""
+    taken = move.copies | sum(1 << bit for bit in (*form.inside, *form.matrices))
+    return [
+        (offset % move.round_size, [spread_bits(word, form.inside) for word in spread_bits(first, form.matrices)])
+        for first, offset in enumerate(move.fixed)
+        if not first & taken and offset // move.round_size == turn
+    ]
+
+
+def load_matrices(move: "Move", form: MatrixForm, turn: int) -> dict[int, Value]:
+    """The registers of one round."""
+    low, b = move.low, move.low.builder
+    found: dict[int, Value] = {}
+    for offset, words in accesses(move, form, turn):
+        type = struct(*[i32] * len(words)) if len(words) > 1 else i32
+        loaded = b.call(f"llvm.nvvm.ldmatrix.sync.aligned.{form.name}", type, [move.address(offset)])
+        for place, registers in enumerate(words):
+            word = b.extract_value(loaded, place) if len(words) > 1 else loaded
+            found.update(zip(registers, unpack_word(low, word, move.held), strict=True))
+    return found
+
+
+def store_matrices(move: "Move", form: MatrixForm, registers: Registers, turn: int) -> None:
+    low, b = move.low, move.low.builder
+    for offset, words in accesses(move, form, turn):
+        held = [pack_word(low, [registers[member] for member in members]) for members in words]
+        b.call(f"llvm.nvvm.stmatrix.sync.aligned.{form.name}", void, [move.address(offset), *held])

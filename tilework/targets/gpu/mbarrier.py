@@ -1,0 +1,114 @@
+"""Barriers in shared memory (mbarrier), the fence between the two ways to it, and barriers of a cluster.
+
+    mbarrier.init.shared::cta.b64 [%bar], 1;                            # one thread; others use it behind a block's barrier
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 16384;         # one thread
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], %phase;     # every thread, until the phase is over
+       @!%p bra W;
+
+Threads write shared memory by one way, TMA and tensor cores reach it by another ("async proxy"): the fence orders what a
+thread wrote before what they do.
+"""
+
+from xdsl.ir import Operation, SSAValue
+
+from tilework.ir import ttng
+from tilework.ir.types import array_values
+from tilework.targets.gpu.assembly import ptx
+from tilework.targets.gpu.global_access import number_of
+from tilework.targets.gpu.lowering import Lowering, lowers
+from tilework.targets.gpu.shared_access import shared_word
+from tilework.targets.llvm.values import Value
+
+BYTES = 8  # of an mbarrier
+
+
+def address(low: Lowering, barrier: SSAValue) -> Value:
+    return shared_word(low, low[barrier], BYTES)
+
+
+def by_one(low: Lowering, text: str, inputs: list[Value], condition: SSAValue | None = None) -> None:
+    """An instruction that only the first thread of the block executes, if `condition` is true."""
+    b = low.builder
+    first = b.icmp("eq", low.thread, 0)
+    chosen = first if condition is None else b.and_(first, low.scalar(condition))
+    guard = f"@${len(inputs)} "
+    ptx(b, " ".join(f"{guard}{part};" for part in text.split(";") if part), [], [*inputs, chosen], effect="write")
+
+
+def needs_hopper(low: Lowering, op: Operation, what: str) -> None:
+    if low.facts.capability < 90:
+        raise low.refuse(op, what)
+
+
+@lowers(ttng.InitBarrierOp)
+def lower_init_barrier(low: Lowering, op: Operation) -> None:
+    """The other blocks of a cluster, and TMA, see it behind the fence and a barrier (`analysis/membar.py`)."""
+    scope, fence = ("::cta", ";fence.mbarrier_init.release.cluster") if low.facts.capability >= 90 else ("", "")
+    text = f"mbarrier.init.shared{scope}.b64 [$0], {number_of(op, 'count', 1)}{fence}"
+    by_one(low, text, [address(low, op.operands[0])])
+
+
+@lowers(ttng.InvalBarrierOp)
+def lower_inval_barrier(low: Lowering, op: Operation) -> None:
+    by_one(low, "mbarrier.inval.shared.b64 [$0]", [address(low, op.operands[0])])
+
+
+@lowers(ttng.BarrierExpectOp)
+def lower_barrier_expect(low: Lowering, op: Operation) -> None:
+    needs_hopper(low, op, "a barrier that counts bytes")
+    text = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {number_of(op, 'size', 0)}"
+    by_one(low, text, [address(low, op.operands[0])], op.operands[1])
+
+
+@lowers(ttng.ArriveBarrierOp)
+def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
+    """`count` arrivals at once, by one thread for all: the analysis of barriers puts one before it."""
+    count = number_of(op, "count", 1)
+    if count > 1:
+        needs_hopper(low, op, "an arrival that counts more than once")
+    scope, counted = ("::cta", f", {count}" if count > 1 else "") if low.facts.capability >= 90 else ("", "")
+    barrier, *pred = op.operands
+    by_one(
+        low, f"mbarrier.arrive.shared{scope}.b64 _, [$0]{counted}", [address(low, barrier)], pred[0] if pred else None
+    )
+
+
+@lowers(ttng.WaitBarrierOp)
+def lower_wait_barrier(low: Lowering, op: Operation) -> None:
+    """Every thread asks until the phase is over; one that finds the predicate false does not."""
+    inputs = [address(low, op.operands[0]), low.scalar(op.operands[1])]
+    has_pred = array_values(op.properties["operandSegmentSizes"])[2]
+    ask = "try_wait.parity.shared::cta" if low.facts.capability >= 90 else "test_wait.parity.shared"
+    again = f"WAIT: mbarrier.{ask}.b64 done, [$0], $1; @!done bra WAIT;"
+    if has_pred:
+        inputs.append(low.scalar(op.operands[2]))
+        again = f"@!$2 bra OVER; {again} OVER:"
+    ptx(low.builder, f"{{ .reg .pred done; {again} }}", [], inputs, effect="write")
+
+
+@lowers(ttng.AsyncCopyMbarrierArriveOp)
+def lower_async_copy_arrive(low: Lowering, op: Operation) -> None:
+    """Each thread arrives when its own copies are done; the barrier was made for all, or counts them now."""
+    kind = ".noinc" if "noIncrement" in op.properties else ""
+    text = f"cp.async.mbarrier.arrive{kind}.shared.b64 [$0];"
+    ptx(low.builder, text, [], [address(low, op.operands[0])], effect="write")
+
+
+@lowers(ttng.FenceAsyncSharedOp)
+def lower_fence(low: Lowering, op: Operation) -> None:
+    needs_hopper(low, op, "a fence before TMA and tensor cores")
+    space = "cluster" if number_of(op, "bCluster", 0) else "cta"
+    ptx(low.builder, f"fence.proxy.async.shared::{space};", [], [], effect="write")
+
+
+@lowers(ttng.ClusterArriveOp)
+def lower_cluster_arrive(low: Lowering, op: Operation) -> None:
+    needs_hopper(low, op, "a barrier of a cluster")
+    relaxed = ".relaxed" if number_of(op, "relaxed", 0) else ""
+    ptx(low.builder, f"barrier.cluster.arrive{relaxed}.aligned;", [], [], effect="write", convergent=True)
+
+
+@lowers(ttng.ClusterWaitOp)
+def lower_cluster_wait(low: Lowering, op: Operation) -> None:
+    needs_hopper(low, op, "a barrier of a cluster")
+    ptx(low.builder, "barrier.cluster.wait.aligned;", [], [], effect="write", convergent=True)

@@ -1,0 +1,168 @@
+"""`tt.dot` as `mma.sync`: each warp multiplies tiles of 16 rows by 8 columns.
+
+    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d0, d1, d2, d3}, {a0, a1, a2, a3}, {b0, b1}, {c0, c1, c2, c3};
+
+What the lane in row r (of 8) and at place q (of 4) of a warp gives, with `e` elements of A and B in a 32-bit word:
+
+    a0, a1   row r and row r + 8, elements q*e ... of K     b0   column r, elements q*e ... of K
+    a2, a3   the same, 4*e further along K                  b1   the same, 4*e further
+    c0, c1   row r, columns 2q and 2q + 1                   c2, c3   the same in row r + 8
+
+An operand layout gives each lane runs of `kWidth` neighbours along K. The words of a row of A, in the order of K, are those
+of a column of B: cut both lists into steps of two words, and every step multiplies matching elements, whatever `kWidth` is.
+(A step then takes the elements of K in another order than the tensor has them, which a sum does not see.)
+
+A small tensor has copies. Copies of rows or columns compute the same result several times. Copies along K would count twice:
+only one lane of those with the same elements gives them to the sum, and with one word instead of two the instruction is the
+one with half the K.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.ir.encodings import layout_of
+from tilework.ir.types import bf16, bit_width, element_type, f8E4M3FN, f8E5M2, f32, i8
+from tilework.ir.types import f16 as half
+from tilework.ir.types import f64 as double
+from tilework.ir.types import i32 as word_integer
+from tilework.targets.gpu.assembly import ptx
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.views import Places, register_places
+from tilework.targets.gpu.words import WORD, pack_word, unpack_word
+from tilework.targets.llvm.types import f16, f64
+from tilework.targets.llvm.values import Value, constant
+
+FACTORS: dict[Attribute, str] = {
+    half: "f16", bf16: "bf16", f32: "tf32", double: "f64", i8: "s8", f8E4M3FN: "e4m3", f8E5M2: "e5m2",
+}  # fmt: skip
+SUMS: dict[Attribute, str] = {half: "f16", f32: "f32", double: "f64", word_integer: "s32"}
+PLACES = 4  # lanes along K
+K_LANES = 2  # the lane bits that count them
+
+Words = dict[Places, list[Value]]  # by row (of A) or column (of B): what a lane holds of it, in the order of K
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One form of `mma.sync`: its rows, the words of a row of A that a lane gives to it, and its types."""
+
+    rows: int
+    words: int
+    depth: int
+    a: str
+    b: str
+    sum: str
+
+    @property
+    def name(self) -> str:
+        types = f"{self.sum}.{self.a}.{self.b}.{self.sum}"
+        return f"mma.sync.aligned.m{self.rows}n8k{self.depth}.row.col.{types}"
+
+
+def product(low: Lowering, op: Operation) -> Registers:
+    a, b, c = op.operands
+    left, right = words_of(low, a, -1), words_of(low, b, -2)
+    count = len(next(iter(left.values())))
+    form = instruction(low, op, count)
+    places = register_places(layout_of(c.type))
+    known: dict[Places, Value] = {}
+    for place, register in zip(places, low[c], strict=True):
+        known.setdefault(place, register)
+    tiles = {tile: corners(known, tile) for tile in known if not (tile[-2] & 8 or tile[-1] & 1)}
+    sums = {tile: pack_sums(low, [known[corner] for corner in found]) for tile, found in tiles.items()}
+    for start in range(0, count, form.words):
+        step = slice(start, start + form.words)
+        for tile, (_, _, below, _) in tiles.items():
+            *batch, row, column = tile
+            factors = [left[*batch, row][step], left[*batch, below[-2]][step]]
+            sums[tile] = multiply(low, form, factors, right[*batch, column][step], sums[tile])
+    made: dict[Places, Value] = {}
+    for tile, found in tiles.items():
+        for corner, value in zip(found, unpack_sums(low, sums[tile]), strict=True):
+            made.setdefault(corner, value)
+    return tuple(made[place] for place in places)
+
+
+def corners(known: dict[Places, Value], tile: Places) -> list[Places]:
+    """The four elements that a lane has of a tile; those that the tensor does not have are copies of those it has."""
+    *batch, row, column = tile
+    found = []
+    for down in (row, row + 8):
+        for right in (column, column + 1):
+            at = (*batch, down if (*batch, down, column) in known else row, right)
+            found.append(at if at in known else (*at[:-1], column))
+    return found
+
+
+def instruction(low: Lowering, op: Operation, words: int) -> Instruction:
+    """The form for operands with so many words in a row."""
+    a, b, c = (element_type(operand.type) for operand in op.operands)
+    kinds = FACTORS.get(a), FACTORS.get(b), SUMS.get(c)
+    if None in kinds:
+        raise low.refuse(op, f"a product of {a} and {b} in {c} on tensor cores")
+    if bit_width(a) == 8 and a != i8 and low.facts.capability < 89:
+        raise low.refuse(op, f"a product of {a} and {b} on tensor cores")
+    left, right, total = (str(kind) for kind in kinds)
+    if a == double:
+        rows, words = (16, min(words, 4)) if low.facts.capability >= 90 else (8, 1)
+        return Instruction(rows, words, words * PLACES, left, right, total)
+    words = min(words, 2)
+    return Instruction(16, words, words * PLACES * WORD // bit_width(a), left, right, total)
+
+
+def words_of(low: Lowering, value: SSAValue, k_axis: int) -> Words:
+    """The words of each row of A, or column of B."""
+    layout = layout_of(value.type)
+    lines: dict[Places, dict[int, Value]] = {}
+    for place, register in zip(register_places(layout), low[value], strict=True):
+        coordinates = list(place)
+        k = coordinates.pop(k_axis)
+        lines.setdefault(tuple(coordinates), {}).setdefault(k, register)
+    each = max(1, WORD // bit_width(value.type))
+    copied = sum(1 << bit for bit, column in enumerate(layout.by_in["lane"][:K_LANES]) if not column)
+    found: Words = {}
+    for place, line in lines.items():
+        elements = [line[k] for k in sorted(line)]
+        elements += [constant(elements[0].type, 0)] * (-len(elements) % each)
+        made = [pack_word(low, elements[first : first + each]) for first in range(0, len(elements), each)]
+        found[place] = [first_only(low, word, copied) for word in made] if copied and k_axis == -1 else made
+    return found
+
+
+def first_only(low: Lowering, word: Value, copied: int) -> Value:
+    """A word of A, zero in lanes that repeat the elements of another; bits `copied` of the lane tell those apart."""
+    b = low.builder
+    return b.select(b.icmp("eq", b.and_(low.lane, copied), 0), word, constant(word.type, 0))
+
+
+def pack_sums(low: Lowering, sums: list[Value]) -> list[Value]:
+    """The accumulator of a tile as the instruction takes it: f16 in pairs."""
+    return [pack_word(low, sums[:2]), pack_word(low, sums[2:])] if sums[0].type is f16 else sums
+
+
+def unpack_sums(low: Lowering, sums: list[Value]) -> list[Value]:
+    if len(sums) == 4:
+        return sums
+    return [value for word in sums for value in unpack_word(low, word, f16)]
+
+
+def multiply(
+    low: Lowering, form: Instruction, rows: list[list[Value]], columns: list[Value], sums: list[Value]
+) -> list[Value]:
+    """One step of one tile; `rows` has the words of the upper and of the lower row."""
+    if form.rows == 16:
+        factors = [word for pair in zip(*rows, strict=True) for word in pair]
+        return emit(low, form, factors, columns, sums)
+    upper, lower = rows
+    return [*emit(low, form, upper, columns, sums[:2]), *emit(low, form, lower, columns, sums[2:])]
+
+
+def emit(low: Lowering, form: Instruction, a: list[Value], b: list[Value], c: list[Value]) -> list[Value]:
+    types = [value.type for value in c]
+    assert form.a != "f64" or types[0] is f64
+    groups, place = [], 0
+    for count in (len(c), len(a), len(b), len(c)):
+        groups.append("{" + ", ".join(f"${number}" for number in range(place, place + count)) + "}")
+        place += count
+    return ptx(low.builder, f"{form.name} {', '.join(groups)};", types, [*a, *b, *c], convergent=True)

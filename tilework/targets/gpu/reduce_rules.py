@@ -1,0 +1,167 @@
+"""`tt.reduce`: first the registers of a thread, then the lanes of a warp, then the warps.
+
+    64 elements, two per thread on 32 lanes:    %s = fadd %x0, %x1                 ; the registers along the axis
+                                                %t = shfl.bfly %s, 1               ; lanes l and l^1 both get the sum
+                                                %s1 = fadd %s, %t
+                                                ... 2, 4, 8, 16
+
+Only bits that move along the axis take part: copies (zero bases) are not counted twice, and lanes that stand for other rows
+keep apart. Where warps share the axis, one lane of each row writes its warp's part to scratch memory, and all threads read the
+parts of their rows. In memory, what one thread moves at a time comes first, then the lanes (no bank conflicts), then the warps.
+
+The combine function must be associative. Within registers, lanes and warps its arguments are in the order of the axis, but
+registers that are far apart (a layout that goes over the axis several times) come together before lanes do.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, Region
+
+from tilework.analysis.scratch import axis_of
+from tilework.ir import tt
+from tilework.ir.encodings import layout_of
+from tilework.ir.types import element_type, is_tensor
+from tilework.layouts.linear import LinearLayout
+from tilework.targets.gpu.axes import Bit, mask_of, memory_layout, moving_bits, numbers, stays_in_block, subsets
+from tilework.targets.gpu.combine import call, fold, single_op
+from tilework.targets.gpu.lowering import WARP, Lowering, Registers, lowers
+from tilework.targets.gpu.predicated import store_if
+from tilework.targets.gpu.shared_access import Move, held_type
+from tilework.targets.gpu.views import register_places
+from tilework.targets.llvm.types import i32
+from tilework.targets.llvm.values import Value, constant
+
+VECTOR_BYTES = 16
+Parts = dict[int, list[Value]]  # by register (without its bits along the axis): a value of each operand
+
+REDUX: dict[type[Operation], str] = {
+    arith.AddiOp: "add", arith.AndIOp: "and", arith.OrIOp: "or", arith.XOrIOp: "xor",
+    arith.MaxSIOp: "max", arith.MinSIOp: "min", arith.MaxUIOp: "umax", arith.MinUIOp: "umin",
+}  # fmt: skip
+IDEMPOTENT = frozenset({"and", "or", "max", "min", "umax", "umin"})
+
+
+class Ways(NamedTuple):
+    """The layout of the sources, with its bits along the axis and the others."""
+
+    layout: LinearLayout
+    along: list[Bit]
+    across: list[Bit]
+
+
+@lowers(tt.ReduceOp)
+def lower_reduce(low: Lowering, op: Operation) -> list[Registers]:
+    layout, axis = layout_of(op.operands[0].type), axis_of(op)
+    bits = moving_bits(low, op, layout)
+    stays_in_block(low, op, bits, axis)
+    ways = Ways(layout, [bit for bit in bits if bit.dim == axis], [bit for bit in bits if bit.dim != axis])
+    region = op.regions[0]
+    parts = in_threads(low, op, ways)
+    parts = {register: in_warps(low, region, ways, values) for register, values in parts.items()}
+    if numbers(ways.along, "warp"):
+        parts = across_warps(low, op, ways, parts)
+    elif single_op(region) is None:
+        parts = {register: from_first_lane(low, ways, values) for register, values in parts.items()}
+    return results(op, axis, layout, parts)
+
+
+def in_threads(low: Lowering, op: Operation, ways: Ways) -> Parts:
+    """The registers of each row of this thread."""
+    sources = [low[operand] for operand in op.operands]
+    along = subsets(numbers(ways.along, "register"))
+    rows = subsets(sorted(numbers(ways.across, "register")))
+    return {
+        row: fold(low, op.regions[0], [[registers[row | place] for registers in sources] for place in along])
+        for row in rows
+    }
+
+
+def in_warps(low: Lowering, region: Region, ways: Ways, values: list[Value]) -> list[Value]:
+    """The lanes of a row, by butterflies or in one instruction."""
+    lanes = numbers(ways.along, "lane")
+    if (whole := redux(low, region, ways, lanes, values)) is not None:
+        return [whole]
+    for lane in lanes:
+        others = [low.shuffle(value, 1 << lane, "bfly") for value in values]
+        values = call(low, region, [*values, *others])
+    return values
+
+
+def redux(low: Lowering, region: Region, ways: Ways, lanes: Sequence[int], values: Sequence[Value]) -> Value | None:
+    """An integer of all lanes of a warp, where each of them counts."""
+    found = single_op(region)
+    name = REDUX.get(found) if found is not None else None
+    bits = values[0].type.bits
+    if name is None or len(values) != 1 or not lanes or bits > 32:
+        return None
+    copies = [bit for bit, column in enumerate(ways.layout.by_in["lane"]) if not column]
+    if mask_of([*lanes, *(copies if name in IDEMPOTENT else [])]) != WARP - 1:
+        return None
+    b, (value,) = low.builder, values
+    if bits < 32:
+        value = b.sext(value, i32) if name in ("max", "min") else b.zext(value, i32)
+    made = b.call(f"llvm.nvvm.redux.sync.{name}", i32, [value, constant(i32, -1)], attributes="convergent")
+    return b.trunc(made, values[0].type) if bits < 32 else made
+
+
+def from_first_lane(low: Lowering, ways: Ways, values: list[Value]) -> list[Value]:
+    """Where the order of arguments may matter, lanes may differ: the first has combined in the order of the axis."""
+    if not (lanes := mask_of(numbers(ways.along, "lane"))):
+        return values
+    first = low.builder.and_(low.lane, ~lanes & (WARP - 1))
+    return [low.shuffle(value, first) for value in values]
+
+
+def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Parts:
+    """The warps of each row, through scratch memory."""
+    types = [element_type(operand.type) for operand in op.operands]
+    sizes = [held_type(type).bits // 8 for type in types]
+    rows, warps = list(parts), 1 << len(numbers(ways.along, "warp"))
+    gathered: dict[int, Registers] = {}
+    loads: dict[int, Move] = {}
+    base = low.scratch_address(op)
+    for operand in sorted(range(len(types)), key=lambda operand: -sizes[operand]):
+        written, read = scratch_layouts(ways, sizes[operand])
+        values = tuple(parts[row][operand] for row in rows)
+        store_if(low, low.is_first_copy(written), Move(low, base, written, types[operand]), values)
+        loads[operand] = Move(low, base, read, types[operand])
+        base = low.builder.gep(base, written.out_size("offset") * sizes[operand])
+    low.barrier()
+    for operand, load in loads.items():
+        gathered[operand] = load.load()
+    return {
+        row: fold(
+            low, op.regions[0],
+            [[gathered[operand][place + len(rows) * warp] for operand in range(len(types))] for warp in range(warps)],
+        )
+        for place, row in enumerate(rows)
+    }  # fmt: skip
+
+
+def scratch_layouts(ways: Ways, size: int) -> tuple[LinearLayout, LinearLayout]:
+    """Where a thread writes its parts, and where it reads those of all warps (as further registers)."""
+    registers = sorted(numbers(ways.across, "register"))
+    together = min(len(registers), (VECTOR_BYTES // size).bit_length() - 1)
+    lanes, others, warps = (numbers(ways.across, "lane"), numbers(ways.across, "warp"), numbers(ways.along, "warp"))
+    levels = [*(("register", bit) for bit in range(together)), *(("lane", bit) for bit in sorted(lanes))]
+    levels += [("register", bit) for bit in range(together, len(registers))]
+    levels += [("warp", bit) for bit in (*others, *warps)]
+    place = {bit: offset for offset, bit in enumerate(levels)}
+    rows = [place["register", bit] for bit in range(len(registers))]
+    by_lane = {bit: place["lane", bit] for bit in lanes}
+    by_warp = {bit: place["warp", bit] for bit in others}
+    along = {bit: place["warp", bit] for bit in warps}
+    written = memory_layout(ways.layout, rows, by_lane, by_warp | along)
+    return written, memory_layout(ways.layout, [*rows, *along.values()], by_lane, by_warp)
+
+
+def results(op: Operation, axis: int, layout: LinearLayout, parts: Parts) -> list[Registers]:
+    """The registers of the results, found by their coordinates."""
+    if not is_tensor(op.results[0].type):
+        return [(value,) for value in parts[0]]
+    places = register_places(layout)
+    known = {places[row][:axis] + places[row][axis + 1 :]: values for row, values in parts.items()}
+    wanted = register_places(layout_of(op.results[0].type))
+    return [tuple(known[place][number] for place in wanted) for number in range(len(op.results))]

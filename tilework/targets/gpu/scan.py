@@ -1,0 +1,275 @@
+"""`tt.scan`: running combinations along an axis, bit by bit of the coordinate, from the lowest to the highest.
+
+    256 elements on 32 lanes, four registers side by side, twice:
+
+    group       bits 0-1: registers    a b c d -> a ab abc abcd          a total per thread
+                bits 2-6: lanes        totals are scanned by shuffles; all registers get what the lanes before them sum up to
+                bit 7:    registers    the second half gets the total of the first
+
+Behind each group of bits every thread knows two things: its elements, combined from the start of their piece (the elements
+that differ in the bits so far), and the total of the piece. The next group joins pieces: it combines the totals of the pieces
+before, and puts them in front of the elements. That works for any order of registers, lanes and warps along the axis, keeps
+the order of arguments (the function must be associative, not commutative), and treats copies as what they are.
+
+Warps meet in scratch memory: the total of each piece is written there once, and every thread reads those of all warps. With
+`reverse` the first element is the one with all bits set.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Operation
+
+from tilework.analysis.scratch import axis_of
+from tilework.ir import tt
+from tilework.ir.encodings import layout_of
+from tilework.ir.types import element_type
+from tilework.layouts.linear import LinearLayout
+from tilework.targets.gpu.axes import (
+    Bit,
+    has_bits,
+    mask_of,
+    memory_layout,
+    moving_bits,
+    numbers,
+    spread_index,
+    stays_in_block,
+    subsets,
+)
+from tilework.targets.gpu.combine import call
+from tilework.targets.gpu.indices import image
+from tilework.targets.gpu.lowering import WARP, Lowering, Registers, lowers
+from tilework.targets.gpu.predicated import store_if
+from tilework.targets.gpu.shared_access import Move, held_type
+from tilework.targets.llvm.values import Value
+
+Values = list[Value]  # one of each operand
+
+
+@lowers(tt.ScanOp)
+def lower_scan(low: Lowering, op: Operation) -> list[Registers]:
+    layout, axis = layout_of(op.operands[0].type), axis_of(op)
+    bits = moving_bits(low, op, layout)
+    stays_in_block(low, op, bits, axis)
+    scan = Scan(low, op, layout, bits, axis)
+    groups = axis_groups(bits, axis)
+    for place, group in enumerate(groups):
+        step = {"register": scan.in_threads, "lane": scan.in_warps, "warp": scan.across_warps}[group[0].level]
+        step([bit.number for bit in group], place == len(groups) - 1)
+    kept = mask_of(numbers(bits, "register"))
+    registers = range(layout.in_size("register"))
+    return [
+        tuple(scan.elements[register & kept][operand] for register in registers) for operand in range(len(op.operands))
+    ]
+
+
+def axis_groups(bits: Sequence[Bit], axis: int) -> list[list[Bit]]:
+    """The bits along the axis from the lowest place up, cut where the level changes or lane bits do not rise."""
+    groups: list[list[Bit]] = []
+    for bit in bits:
+        if bit.dim != axis:
+            continue
+        last = groups[-1][-1] if groups else None
+        if last is not None and last.level == bit.level and (bit.level != "lane" or bit.number > last.number):
+            groups[-1].append(bit)
+        else:
+            groups.append([bit])
+    return groups
+
+
+class Scan:
+    """What is known so far: `elements` by register, `totals` by register without the bits that are done."""
+
+    def __init__(self, low: Lowering, op: Operation, layout: LinearLayout, bits: Sequence[Bit], axis: int) -> None:
+        self.low, self.op, self.layout, self.bits, self.axis = low, op, layout, bits, axis
+        self.reverse = bool(op.properties["reverse"].value.data)  # pyright: ignore[reportAttributeAccessIssue]
+        sources = [low[operand] for operand in op.operands]
+        registers = subsets(sorted(numbers(bits, "register")))
+        self.elements: dict[int, Values] = {number: [source[number] for source in sources] for number in registers}
+        self.totals: dict[int, Values] = dict(self.elements)
+        self.done: dict[str, int] = {"register": 0, "lane": 0, "warp": 0}  # masks
+        self.uses_memory = False
+
+    def call(self, before: Values, after: Values) -> Values:
+        return call(self.low, self.op.regions[0], [*before, *after])
+
+    def members(self, piece: int) -> list[int]:
+        """The registers of a piece."""
+        done = [bit for bit in numbers(self.bits, "register") if self.done["register"] >> bit & 1]
+        return [piece | inside for inside in subsets(done)]
+
+    def is_first(self) -> bool:
+        """Whether pieces still are single elements."""
+        return not any(self.done.values())
+
+    def prepend(self, piece: int, before: Values, unless: Value | None = None) -> None:
+        """Put `before` in front of all elements of a piece, except where a condition holds."""
+        b = self.low.builder
+        for number in self.members(piece):
+            old = self.elements[number]
+            new = self.call(before, old)
+            if unless is not None:
+                new = [b.select(unless, kept, made) for kept, made in zip(old, new, strict=True)]
+            self.elements[number] = new
+
+    def ordered(self, count: int) -> Sequence[int]:
+        """The indices of `count` pieces from the first to the last."""
+        return range(count - 1, -1, -1) if self.reverse else range(count)
+
+    # Registers
+
+    def in_threads(self, bits: list[int], is_last: bool) -> None:
+        joined: dict[int, Values] = {}
+        own, first = mask_of(bits), self.is_first()
+        for start in [piece for piece in self.totals if not piece & own]:
+            carry: Values | None = None
+            for index in self.ordered(1 << len(bits)):
+                piece = start | spread_index(index, bits)
+                total = self.totals[piece]
+                if carry is None:
+                    carry = total
+                elif first:
+                    carry = self.elements[piece] = self.call(carry, total)
+                else:
+                    self.prepend(piece, carry)
+                    carry = self.call(carry, total)
+            assert carry is not None
+            joined[start] = carry
+        self.totals = joined
+        self.done["register"] |= own
+
+    # Lanes
+
+    def in_warps(self, bits: list[int], is_last: bool) -> None:
+        """Pieces of 1, 2, 4 ... lanes are joined: the upper half gets the total of the last lane of the lower one."""
+        low, b = self.low, self.low.builder
+        own, first = mask_of(bits), self.is_first()
+        start = has_bits(low, low.lane, own, own if self.reverse else 0)
+        for piece, total in self.totals.items():
+            running, below = total, 0
+            for bit in (1 << number for number in bits):
+                source = self.lane_with(zeros=bit, ones=below)
+                others = [low.shuffle(value, source) for value in running]
+                upper = has_bits(low, low.lane, bit, 0 if self.reverse else bit)
+                assert upper is not None
+                joined = self.call(others, running)
+                running = [b.select(upper, new, old) for new, old in zip(joined, running, strict=True)]
+                below |= bit
+            if first:
+                self.elements[piece] = running
+            else:
+                self.prepend(piece, [low.shuffle(value, self.lane_before(own)) for value in running], unless=start)
+            if not is_last:
+                self.totals[piece] = [low.shuffle(value, self.lane_with(zeros=0, ones=own)) for value in running]
+        self.done["lane"] |= own
+
+    def lane_with(self, zeros: int, ones: int) -> Value:
+        """This lane with other bits; in reverse, zeros and ones are exchanged."""
+        b = self.low.builder
+        zeros, ones = (ones, zeros) if self.reverse else (zeros, ones)
+        return b.or_(b.and_(self.low.lane, ~zeros & (WARP - 1)), ones)
+
+    def lane_before(self, own: int) -> Value:
+        """The lane whose number in the bits `own` is one less (in reverse, one more)."""
+        b, lane = self.low.builder, self.low.lane
+        rest = ~own & (WARP - 1)
+        moved = b.add(b.or_(lane, rest), 1) if self.reverse else b.sub(b.and_(lane, own), 1)
+        return b.or_(b.and_(moved, own), b.and_(lane, rest))
+
+    # Warps
+
+    def across_warps(self, bits: list[int], is_last: bool) -> None:
+        low, b = self.low, self.low.builder
+        count, own = 1 << len(bits), mask_of(bits)
+        pieces = list(self.totals)
+        parts = self.exchange(bits)
+        columns = [1 << bits.index(number) if number in bits else 0 for number in range(len(self.layout.by_in["warp"]))]
+        index = b.xor(image(b, [(low.warp, columns)]).value, count - 1 if self.reverse else 0)
+        start = has_bits(low, low.warp, own, own if self.reverse else 0)
+        for place, piece in enumerate(pieces):
+            carry: Values | None = None
+            before: Values | None = None
+            for position, warp in enumerate(self.ordered(count)):
+                part = parts[place + len(pieces) * warp]
+                if carry is None:
+                    carry = part
+                    continue
+                mine = b.icmp("uge", index, position)
+                before = (
+                    carry
+                    if before is None
+                    else [b.select(mine, new, old) for new, old in zip(carry, before, strict=True)]
+                )
+                if position < count - 1 or not is_last:
+                    carry = self.call(carry, part)
+            assert carry is not None and before is not None
+            self.prepend(piece, before, unless=start)
+            self.totals[piece] = carry
+        self.done["warp"] |= own
+
+    def exchange(self, bits: list[int]) -> list[Values]:
+        """The totals of the pieces in all warps along `bits`: of each piece in the first, then in the second, ...
+
+        Lanes that are still to be joined have totals of their own, for which there is no room: they take turns.
+        """
+        low, b = self.low, self.low.builder
+        turns = [bit.number for bit in self.bits if self.is_open(bit) and bit.level == "lane"]
+        moves = self.moves(bits)
+        written = moves[0][2]
+        shared = mask_of(bit for bit, column in enumerate(written.by_in["lane"]) if not column)
+        copies = mask_of(bit for bit, column in enumerate(written.by_in["warp"]) if not column)
+        pieces = list(self.totals)
+        found: list[Values] | None = None
+        for turn in subsets(turns):
+            if self.uses_memory:
+                low.barrier()
+            self.uses_memory = True
+            conditions = (has_bits(low, low.lane, shared, turn), has_bits(low, low.warp, copies, 0))
+            known = [condition for condition in conditions if condition is not None]
+            mine = b.and_(*known) if len(known) == 2 else known[0] if known else None
+            for operand, (store, _, _) in enumerate(moves):
+                store_if(low, mine, store, tuple(self.totals[piece][operand] for piece in pieces))
+            low.barrier()
+            columns = [load.load() for _, load, _ in moves]
+            read = [list(values) for values in zip(*columns, strict=True)]
+            is_turn = has_bits(low, low.lane, mask_of(turns), turn)
+            if found is None or is_turn is None:
+                found = read
+            else:
+                found = [
+                    [b.select(is_turn, new, old) for new, old in zip(now, then, strict=True)]
+                    for now, then in zip(read, found, strict=True)
+                ]
+        assert found is not None
+        return found
+
+    def is_open(self, bit: Bit) -> bool:
+        """A bit along the axis that is not done."""
+        return bit.dim == self.axis and not self.done.get(bit.level, 0) >> bit.number & 1
+
+    def moves(self, bits: list[int]) -> list[tuple[Move, Move, LinearLayout]]:
+        """For each operand: how totals are written, how they are read, and where they lie."""
+        across = [bit for bit in self.bits if bit.dim != self.axis]
+        pieces = sorted(numbers([*across, *filter(self.is_open, self.bits)], "register"))
+        lanes = sorted(numbers(across, "lane"))
+        others = [bit for bit in numbers([*across, *filter(self.is_open, self.bits)], "warp") if bit not in bits]
+        by_register = list(range(len(pieces)))
+        by_lane = {bit: len(pieces) + place for place, bit in enumerate(lanes)}
+        by_warp = {bit: len(pieces) + len(lanes) + place for place, bit in enumerate((*others, *bits))}
+        rows = {bit: place for bit, place in by_warp.items() if bit not in bits}
+        written = memory_layout(self.layout, by_register, by_lane, by_warp)
+        read = memory_layout(self.layout, [*by_register, *(by_warp[bit] for bit in bits)], by_lane, rows)
+        return self.placed(written, read)
+
+    def placed(self, written: LinearLayout, read: LinearLayout) -> list[tuple[Move, Move, LinearLayout]]:
+        """The operands one after the other in scratch memory, those with the largest elements first."""
+        low, size = self.low, written.out_size("offset")
+        types: list[Attribute] = [element_type(operand.type) for operand in self.op.operands]
+        sizes = [held_type(type).bits // 8 for type in types]
+        assert low.allocation is not None and size * sum(sizes) <= low.allocation.scratch[self.op].size, "scan scratch"
+        base = low.scratch_address(self.op)
+        made: dict[int, tuple[Move, Move, LinearLayout]] = {}
+        for operand in sorted(range(len(types)), key=lambda operand: -sizes[operand]):
+            moves = [Move(low, base, layout, types[operand]) for layout in (written, read)]
+            made[operand] = (moves[0], moves[1], written)
+            base = low.builder.gep(base, size * sizes[operand])
+        return [made[operand] for operand in range(len(types))]

@@ -1,0 +1,269 @@
+"""Shared memory: descriptors, and moving registers there and back.
+
+    move = Move(low, base, offsets, f16)        # `offsets`: register, lane, warp -> offset in elements
+    move.store(registers)
+    registers = move.load()
+
+Registers whose offsets are neighbours move together, up to 16 bytes at a time. A register that holds a copy is not stored,
+and gets on loading what the other one got.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Attribute, Operation
+
+from tilework.analysis.allocation import aligned
+from tilework.ir import ttg
+from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.ttg.memdesc_types import MemDescType
+from tilework.ir.types import array_values, bit_width, element_type
+from tilework.layouts.banks import offsets_of, vector_bits
+from tilework.layouts.encodings import NvmmaShared
+from tilework.layouts.linear import LinearLayout
+from tilework.layouts.queries import shape_per_cta
+from tilework.targets.gpu.indices import combined, offsets
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.matrix_load import MatrixForm, load_matrices, matrix_form, store_matrices
+from tilework.targets.gpu.words import WORD, pack_words, unpack_word
+from tilework.targets.llvm.scalar_types import memory_type, register_type
+from tilework.targets.llvm.types import Type, i1, i32, i64, vector
+from tilework.targets.llvm.values import Value
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Memory of a descriptor: the address of its buffer, and the offset (in elements, by xor) of its first element in it."""
+
+    base: Value
+    origin: int = 0
+
+
+def held_type(element: Attribute) -> Type:
+    """How an element lies in shared memory; pointers as integers."""
+    held = memory_type(element)
+    return i64 if held.is_pointer else held
+
+
+def to_memory(low: Lowering, element: Attribute, value: Value) -> Value:
+    """A register as memory holds it."""
+    b, held = low.builder, held_type(element)
+    if value.type.is_pointer:
+        return b.ptrtoint(value, i64)
+    if value.type is held:
+        return value
+    return b.zext(value, held) if value.type is i1 else b.sext(value, held)
+
+
+def from_memory(low: Lowering, element: Attribute, value: Value) -> Value:
+    """What memory held, as a register."""
+    b, wanted = low.builder, register_type(element)
+    if value.type is wanted:
+        return value
+    if wanted.is_pointer:
+        return b.inttoptr(value, wanted)
+    return b.icmp("ne", value, 0) if wanted is i1 else b.trunc(value, wanted)
+
+
+class Move:
+    """One way of all registers of a thread to or from shared memory.
+
+    With a `round_size` (in elements) those whose offset is in the same round go at a time, all rounds to the same memory.
+    With `matrices` they go as matrices (matrix_load.py) where the layout allows it; to store so needs sm_90.
+    """
+
+    def __init__(
+        self,
+        low: Lowering,
+        base: Value,
+        layout: LinearLayout,
+        element: Attribute,
+        origin: int = 0,
+        round_size: int = 0,
+        matrices: bool = False,
+    ) -> None:
+        self.low, self.base, self.element = low, base, element
+        self.held = held_type(element)
+        self.bytes = self.held.bits // 8
+        self.columns = layout.by_in["register"]
+        self.copies = sum(1 << bit for bit, column in enumerate(self.columns) if not column)
+        self.round_size = round_size or 1 << 30
+        run = vector_bits(layout, self.held.bits)
+        self.run = 0 if origin & ((1 << run) - 1) else run
+        self.form = self.matrix_form(layout, origin) if matrices else None
+        self.spread, self.fixed = offsets(low, self.form.addresses(layout) if self.form else layout, origin)
+
+    def matrix_form(self, layout: LinearLayout, origin: int) -> MatrixForm | None:
+        """How registers move as matrices, if that is possible and moves more of them at a time."""
+        if self.held is not register_type(self.element) or origin * self.bytes % 16:
+            return None
+        form = matrix_form(layout, self.held.bits, self.round_size)
+        return form if form is not None and 4 << len(form.matrices) > self.bytes << self.run else None
+
+    def address(self, offset: int) -> Value:
+        """Where the element with this part of the offset lies."""
+        b = self.low.builder
+        apart = offset & ~self.spread.mask
+        moved = combined(b, self.spread, offset & self.spread.mask)
+        return b.gep(b.gep(self.base, b.mul(moved, self.bytes)), apart * self.bytes)
+
+    def groups(self, turn: int) -> list[tuple[int, list[int]]]:
+        """(offset, registers in the order of memory) of each access; without registers that hold copies."""
+        lanes = [self.columns.index(1 << bit) for bit in range(self.run)]
+        taken = sum(1 << bit for bit in lanes)
+        found = []
+        for first, offset in enumerate(self.fixed):
+            if first & (taken | self.copies) or offset // self.round_size != turn:
+                continue
+            members = [first]
+            for lane in lanes:
+                members += [member | 1 << lane for member in members]
+            found.append((offset % self.round_size, members))
+        return found
+
+    def store(self, registers: Registers, turn: int = 0) -> None:
+        if self.form is not None:
+            return store_matrices(self, self.form, registers, turn)
+        low, b = self.low, self.low.builder
+        for offset, members in self.groups(turn):
+            held = [to_memory(low, self.element, registers[member]) for member in members]
+            words = pack_words(low, held) if self.held.bits < WORD <= self.held.bits * len(held) else held
+            value = b.build_vector(words) if len(words) > 1 else words[0]
+            b.store(value, self.address(offset), align=self.bytes * len(held))
+
+    def load(self) -> Registers:
+        return self.with_copies(self.load_some(0))
+
+    def load_some(self, turn: int) -> dict[int, Value]:
+        """The registers of one round."""
+        if self.form is not None:
+            return load_matrices(self, self.form, turn)
+        low, b = self.low, self.low.builder
+        found: dict[int, Value] = {}
+        for offset, members in self.groups(turn):
+            size = self.held.bits * len(members)
+            type, count = (i32, size // WORD) if self.held.bits < WORD <= size else (self.held, len(members))
+            loaded = b.load(vector(type, count) if count > 1 else type, self.address(offset), align=size // 8)
+            values = b.lanes(loaded) if count > 1 else [loaded]
+            if type is not self.held:
+                values = [element for word in values for element in unpack_word(low, word, self.held)]
+            for member, value in zip(members, values, strict=True):
+                found[member] = from_memory(low, self.element, value)
+        return found
+
+    def with_copies(self, found: dict[int, Value]) -> Registers:
+        """All registers."""
+        return tuple(found[register & ~self.copies] for register in range(len(self.fixed)))
+
+
+def move_of(low: Lowering, memory: Shared, descriptor: Attribute, tensor: Attribute, matrices: bool = False) -> Move:
+    """Between the memory of a descriptor and the registers of a tensor."""
+    layout = offsets_of(layout_of(tensor), layout_of(descriptor))
+    return Move(low, memory.base, layout, element_type(tensor), memory.origin, matrices=matrices)
+
+
+def stays_in_block(low: Lowering, op: Operation, descriptor: Attribute, tensor: Attribute) -> None:
+    """Refuse to read memory that another block of the cluster holds, and to leave parts of one's own unwritten."""
+    if low.facts.num_ctas == 1:
+        return
+    way = layout_of(tensor).invert_and_compose(layout_of(descriptor))
+    copies = [not any(vector) for vector in dict(layout_of(descriptor).bases)["block"]]
+    at, offset = way.out_names.index("block"), way.out_names.index("offset")
+    for name, vectors in way.bases:
+        for bit, place in enumerate(vectors):
+            is_own = name == "block" and not copies[bit]
+            strays = any(
+                (place[at] ^ (is_own << bit)) >> block & 1 for block, copied in enumerate(copies) if not copied
+            )
+            lacks = name == "block" and copies[bit] and place[offset] and type(op) is not ttg.LocalLoadOp
+            if strays or lacks:
+                raise low.refuse(op, "an exchange between the blocks of a cluster")
+
+
+def has_store_matrix(low: Lowering) -> bool:
+    return low.facts.capability >= 90
+
+
+def buffer_bytes(type: MemDescType) -> int:
+    """The bytes of one buffer: what the encoding describes, in one block."""
+    encoding = encoding_of(type)
+    assert encoding is not None
+    shape = type.alloc_dims[len(type.alloc_dims) - encoding.rank :]
+    size = prod(shape_per_cta(encoding, shape)) * max(8, bit_width(type)) // 8
+    return aligned(size, encoding.alignment) if isinstance(encoding, NvmmaShared) else size
+
+
+@lowers(ttg.LocalAllocOp)
+def lower_local_alloc(low: Lowering, op: Operation) -> Shared:
+    assert low.allocation is not None
+    made = Shared(low.builder.gep(low.smem, low.allocation.explicit[op.results[0]].offset))
+    if op.operands:
+        source = op.operands[0]
+        stays_in_block(low, op, op.results[0].type, source.type)
+        move_of(low, made, op.results[0].type, source.type, has_store_matrix(low)).store(low[source])
+    return made
+
+
+@lowers(ttg.LocalDeallocOp)
+def lower_local_dealloc(low: Lowering, op: Operation) -> None:
+    """Memory is planned; nothing happens."""
+
+
+@lowers(ttg.LocalLoadOp)
+def lower_local_load(low: Lowering, op: Operation) -> Registers:
+    memory = op.operands[0]
+    stays_in_block(low, op, memory.type, op.results[0].type)
+    return move_of(low, low[memory], memory.type, op.results[0].type, matrices=True).load()
+
+
+@lowers(ttg.LocalStoreOp)
+def lower_local_store(low: Lowering, op: Operation) -> None:
+    source, memory = op.operands
+    stays_in_block(low, op, memory.type, source.type)
+    move_of(low, low[memory], memory.type, source.type, has_store_matrix(low)).store(low[source])
+
+
+@lowers(ttg.LocalBarrierOp)
+def lower_local_barrier(low: Lowering, op: Operation) -> None:
+    low.barrier()
+
+
+@lowers(ttg.MemDescIndexOp)
+def lower_index(low: Lowering, op: Operation) -> Shared:
+    """One of several buffers."""
+    memory, index = op.operands
+    type = memory.type
+    assert isinstance(type, MemDescType)
+    b, source = low.builder, low[memory]
+    result = op.results[0].type
+    assert isinstance(result, MemDescType)
+    return Shared(b.gep(source.base, b.mul(low.scalar(index), buffer_bytes(result))), source.origin)
+
+
+@lowers(ttg.MemDescSubsliceOp)
+def lower_subslice(low: Lowering, op: Operation) -> Shared:
+    """A part of a buffer: the offset of its first element in the whole."""
+    memory = op.operands[0]
+    places = layout_of(memory.type).pseudoinvert()
+    starts = array_values(op.properties["offsets"])
+    rank = len(places.in_names)
+    found = places.apply({f"dim{dim}": start for dim, start in enumerate(starts[len(starts) - rank :])})
+    return Shared(low[memory].base, low[memory].origin ^ found["offset"])
+
+
+@lowers(ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescReinterpretOp)
+def lower_memory_view(low: Lowering, op: Operation) -> Shared:
+    """The same bytes; the encoding of the result says how they are read."""
+    return low[op.operands[0]]
+
+
+@lowers(ttg.GlobalScratchAllocOp)
+def lower_global_scratch(low: Lowering, op: Operation) -> Registers:
+    """Memory of this program, at an offset that the codegen has planned."""
+    return (low.builder.gep(low.scratch, low.scratch_offsets[op]),)
+
+
+def shared_word(low: Lowering, memory: Shared, bytes: int) -> Value:
+    """The address as a 32-bit number, as assembly takes it."""
+    b = low.builder
+    return b.trunc(b.ptrtoint(b.gep(memory.base, memory.origin * bytes), i64), i32)

@@ -1,0 +1,103 @@
+"""Tensor descriptors: maps of 128 bytes that kernels take as parameters, or make.
+
+A host descriptor is a parameter by value, and what the compiler has chosen for it is told to the launcher:
+
+    describe(type)      # {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [64, 64], "fp4_padded": false}
+
+A kernel makes one in shared memory, field by field, and the first warp copies it to global memory:
+
+    st.shared.b32 [%s + 4 * lane], 0;                                          # no field has an old value
+    tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%s], %base;   # one thread; rank, sizes, strides ...
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%slot], [%s], 128;
+    fence.proxy.tensormap::generic.acquire.gpu [%slot], 128;                   # every thread, before copies use it
+
+As a value a descriptor is the generic address of its map.
+"""
+
+from typing import Any
+
+from xdsl.ir import Operation
+
+from tilework.ir import ttng
+from tilework.ir.encodings import encoding_of
+from tilework.ir.types import TensorDescType, array_values, bit_width, element_type
+from tilework.layouts.encodings import NvmmaShared
+from tilework.targets.gpu.assembly import ptx
+from tilework.targets.gpu.global_access import number_of
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.shared_access import Shared, shared_word
+from tilework.targets.llvm.types import i32, ptr
+from tilework.targets.llvm.values import Value, constant
+from tilework.transforms.ttng.tensormap import SWIZZLE_MODES, box_shape, element_kind
+
+MAP_BYTES = 128
+WORD = 4
+
+
+def describe(type: TensorDescType) -> dict[str, Any]:
+    """What the launcher must know to encode the map of a host descriptor; sizes outermost first."""
+    block = type.block
+    encoding = encoding_of(block)
+    laid_out = encoding if isinstance(encoding, NvmmaShared) else None
+    return {
+        "swizzle": SWIZZLE_MODES[laid_out.swizzling_byte_width if laid_out else 0],
+        "elem_size": bit_width(block) // 8,
+        "elem_type": element_kind(element_type(block)),
+        "block_size": list(box_shape(block)),
+        "fp4_padded": laid_out is not None and laid_out.fp4_padded,
+    }
+
+
+@lowers(ttng.TensormapCreateOp)
+def lower_create(low: Lowering, op: Operation) -> None:
+    """The barrier at the end is the one that ops with scratch memory promise, and all threads may then acquire the map."""
+    b = low.builder
+    slot, memory = low.scalar(op.operands[0]), low.scratch_address(op)
+    map = shared_word(low, Shared(memory), 1)
+    with low.only_if(b.icmp("eq", low.warp, 0)):
+        b.store(constant(i32, 0), b.gep(memory, b.mul(low.lane, WORD)), align=WORD)
+        low.warp_barrier()
+        with low.only_if(b.icmp("eq", low.lane, 0)):
+            write_fields(low, op, map)
+        low.warp_barrier()
+        text = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+        ptx(b, f"{text} [$0], [$1], {MAP_BYTES};", [], [slot, map], effect="write", convergent=True)
+    low.barrier()
+
+
+def write_fields(low: Lowering, op: Operation, map: Value) -> None:
+    """All fields of a map; dimensions are counted from the contiguous one, and the rank from 0."""
+    values = [low.scalar(operand) for operand in op.operands]
+    place, groups = 0, []
+    for size in array_values(op.properties["operandSegmentSizes"]):
+        groups.append(values[place : place + size])
+        place += size
+    _, (base,), box, sizes, strides, steps = groups
+
+    def replace(field: str, width: int, text: str, *inputs: Value) -> None:
+        line = f"tensormap.replace.tile.{field}.shared::cta.b1024.b{width} [$0], {text};"
+        ptx(low.builder, line, [], [map, *inputs], effect="write")
+
+    replace("global_address", 64, "$1", base)
+    replace("rank", 32, str(len(box) - 1))
+    for field, width, numbers in (
+        ("box_dim", 32, box), ("global_dim", 32, sizes), ("global_stride", 64, strides), ("element_stride", 32, steps),
+    ):  # fmt: skip
+        for dim, number in enumerate(numbers):
+            replace(field, width, f"{dim}, $1", number)
+    replace("elemtype", 32, str(number_of(op, "elem_type", 0)))
+    for field in ("interleave_layout", "swizzle_mode", "fill_mode"):
+        replace(field, 32, str(number_of(op, field, 0)))
+
+
+@lowers(ttng.TensormapFenceproxyAcquireOp)
+def lower_acquire(low: Lowering, op: Operation) -> None:
+    """The wait for an empty group keeps copies behind the fence, which ptxas alone has not always done."""
+    text = f"fence.proxy.tensormap::generic.acquire.gpu [$0], {MAP_BYTES}; "
+    text += "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
+    ptx(low.builder, text, [], [low.scalar(op.operands[0])], effect="write")
+
+
+@lowers(ttng.ReinterpretTensorDescOp)
+def lower_reinterpret(low: Lowering, op: Operation) -> Registers:
+    return (low.builder.addrspacecast(low.scalar(op.operands[0]), ptr),)

@@ -1,0 +1,186 @@
+"""Blocks copied by the copy engine (TMA): between global memory, as a descriptor says, and shared memory.
+
+    elect.sync _|%p, -1;  and.pred %p, %p, %is_warp_0;
+    @%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%buffer], [%desc, {%column, %row}], [%bar];
+    @%p cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%desc, {%column, %row}], [%buffer];
+    @%p cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group.read 0;
+
+One thread does it all: groups belong to the thread that committed them, and `elect.sync` finds the same one every time. One
+instruction copies a box: at most 256 elements in each dimension and one row of the swizzle. A larger block is several boxes,
+and where they lie in shared memory the layout of the buffer says. Coordinates are counted from the contiguous dimension.
+
+A wait for stores ends when shared memory was read and may be used again; what was written is there when the kernel ends.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.ir import ttng
+from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.enums import DescriptorReduceKind
+from tilework.ir.ttg.memdesc_types import MemDescType
+from tilework.ir.types import TensorDescType, bit_width, element_type
+from tilework.layouts.encodings import NvmmaShared
+from tilework.layouts.queries import shape_per_cta
+from tilework.targets.gpu.assembly import ptx
+from tilework.targets.gpu.global_access import number_of
+from tilework.targets.gpu.indices import spread_of
+from tilework.targets.gpu.lowering import Lowering, lowers
+from tilework.targets.gpu.shared_access import Shared, shared_word
+from tilework.targets.llvm.types import i1, i64
+from tilework.targets.llvm.values import Value
+from tilework.transforms.ttng.tensormap import box_shape, element_kind
+
+BOX_ALIGNMENT = 128
+EVICTIONS = {2: "evict_first", 3: "evict_last"}
+U32, S32, U64, S64, F16, F32, BF16 = 2, 3, 4, 5, 6, 7, 10  # as tensor maps count them
+INTEGERS = frozenset({U32, S32, U64, S64})
+HALVES = frozenset({F16, BF16})
+REDUCED = {
+    DescriptorReduceKind.ADD: frozenset({U32, S32, U64, F32}) | HALVES,
+    DescriptorReduceKind.MIN: INTEGERS | HALVES,
+    DescriptorReduceKind.MAX: INTEGERS | HALVES,
+    DescriptorReduceKind.INC: frozenset({U32}),
+    DescriptorReduceKind.DEC: frozenset({U32}),
+    DescriptorReduceKind.AND: INTEGERS,
+    DescriptorReduceKind.OR: INTEGERS,
+    DescriptorReduceKind.XOR: INTEGERS,
+}
+
+
+def issuer(low: Lowering) -> Value:
+    """Whether this is the thread that deals with the copy engine: always the same lane of the first warp."""
+    b = low.builder
+    (elected,) = ptx(b, "elect.sync _|$0, 0xffffffff;", [i1], [], convergent=True)
+    return b.and_(elected, b.icmp("eq", low.warp, 0))
+
+
+def block_of(descriptor: SSAValue) -> Attribute:
+    """What a descriptor describes: a tensor with the layout of the buffers that it is copied to."""
+    assert isinstance(descriptor.type, TensorDescType)
+    return descriptor.type.block
+
+
+class Boxes:
+    """The boxes that a block is copied in, each with its coordinates and its address in shared memory."""
+
+    def __init__(
+        self, low: Lowering, op: Operation, descriptor: SSAValue, coordinates: Sequence[SSAValue], memory: SSAValue
+    ):
+        self.low, self.op, self.type = low, op, memory.type
+        self.box, self.held = box_shape(block_of(descriptor)), low[memory]
+        self.map: Value = low.scalar(descriptor)
+        self.encoding = self.checked(encoding_of(block_of(descriptor)), encoding_of(memory.type))
+        self.layout = layout_of(memory.type)
+        self.bytes = bit_width(memory.type) // 8
+        self.dropped = len(coordinates) - len(self.layout.outs)  # leading dimensions of size 1 that the buffer lacks
+        self.first = [self.in_cluster(dim, low.scalar(value)) for dim, value in enumerate(coordinates)]
+
+    def checked(self, described: object, encoding: object) -> NvmmaShared:
+        """The layout of the buffer; what the engine writes must be what others read there."""
+        if not isinstance(encoding, NvmmaShared) or not isinstance(described, NvmmaShared):
+            raise self.low.refuse(self.op, f"a TMA copy of a buffer with the layout {encoding}")
+        swizzle = encoding.swizzling_byte_width
+        if (encoding.transposed and swizzle) or encoding.fp4_padded or swizzle != described.swizzling_byte_width:
+            raise self.low.refuse(
+                self.op, f"a TMA copy of blocks with the layout {described} and a buffer with {encoding}"
+            )
+        return encoding
+
+    def in_cluster(self, dim: int, start: Value) -> Value:
+        """Where the part of this block of threads begins."""
+        if dim < self.dropped or self.low.block.constant is not None:
+            return start
+        return self.low.builder.add(start, spread_of(self.low, self.layout, f"dim{dim - self.dropped}").value)
+
+    def __iter__(self) -> Iterator[tuple[list[Value], Value]]:
+        """(coordinates, address) of each box; the contiguous dimension comes first."""
+        assert isinstance(self.type, MemDescType)
+        b, places = self.low.builder, self.layout.pseudoinvert()
+        own = shape_per_cta(self.encoding, self.type.dims)
+        steps = [range(0, size, part) for size, part in zip(own, self.box[self.dropped :], strict=True)]
+        for starts in product(*steps):
+            offset = places.apply({f"dim{dim}": start for dim, start in enumerate(starts)})["offset"] ^ self.held.origin
+            if offset * self.bytes % BOX_ALIGNMENT:
+                raise self.low.refuse(
+                    self.op, f"a TMA copy of a buffer that starts {offset * self.bytes} bytes into another"
+                )
+            moved = [b.add(first, start) for first, start in zip(self.first, (0,) * self.dropped + starts, strict=True)]
+            yield moved[::-1], shared_word(self.low, Shared(self.held.base, offset), self.bytes)
+
+    def place(self, first: int) -> str:
+        """``[$2, {$3, $4}]``: the descriptor and the coordinates, which are inputs from number `first` on."""
+        coordinates = ", ".join(f"${first + 1 + dim}" for dim in range(len(self.first)))
+        return f"[${first}, {{{coordinates}}}]"
+
+    @property
+    def rank(self) -> int:
+        return len(self.first)
+
+
+@lowers(ttng.AsyncTMACopyGlobalToLocalOp)
+def lower_tma_load(low: Lowering, op: Operation) -> None:
+    descriptor, *coordinates, barrier, memory, predicate = op.operands
+    boxes = Boxes(low, op, descriptor, coordinates, memory)
+    bell = shared_word(low, low[barrier], 8)
+    mine = low.builder.and_(issuer(low), low.scalar(predicate))
+    policy = eviction_policy(low, number_of(op, "evict", 1))
+    hint, last = (".L2::cache_hint", f", ${boxes.rank + 4}") if policy else ("", "")
+    text = (
+        f"@$0 cp.async.bulk.tensor.{boxes.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes{hint} "
+        f"[$1], {boxes.place(3)}, [$2]{last};"
+    )
+    for place, address in boxes:
+        ptx(low.builder, text, [], [mine, address, bell, boxes.map, *place, *policy], effect="write")
+
+
+def eviction_policy(low: Lowering, kind: int) -> list[Value]:
+    """How long the lines of a copy should stay in the L2 cache, as copies take it; nothing without a wish."""
+    if kind not in EVICTIONS:
+        return []
+    return ptx(low.builder, f"createpolicy.fractional.L2::{EVICTIONS[kind]}.b64 $0, 1.0;", [i64], [])
+
+
+@lowers(ttng.AsyncTMACopyLocalToGlobalOp)
+def lower_tma_store(low: Lowering, op: Operation) -> None:
+    store(low, op, "cp.async", "")
+
+
+@lowers(ttng.AsyncTMAReduceOp)
+def lower_tma_reduce(low: Lowering, op: Operation) -> None:
+    """Each element is combined with what global memory holds, as one atomic operation."""
+    kind = DescriptorReduceKind(number_of(op, "kind", 1))
+    element = element_type(block_of(op.operands[0]))
+    if element_kind(element) not in REDUCED[kind]:
+        raise low.refuse(op, f"atomic {kind.name.lower()} of {element} through a tensor descriptor")
+    store(low, op, "cp.reduce.async", f".{kind.name.lower()}")
+
+
+def store(low: Lowering, op: Operation, name: str, function: str) -> None:
+    """The boxes of a block to global memory, as one group."""
+    b = low.builder
+    descriptor, *coordinates, memory = op.operands
+    boxes = Boxes(low, op, descriptor, coordinates, memory)
+    mine = issuer(low)
+    if (is_first := low.is_first_copy(boxes.layout)) is not None:
+        mine = b.and_(mine, is_first)
+    text = f"@$0 {name}.bulk.tensor.{boxes.rank}d.global.shared::cta{function}.bulk_group {boxes.place(2)}, [$1];"
+    for place, address in boxes:
+        ptx(b, text, [], [mine, address, boxes.map, *place], effect="write")
+    ptx(b, "@$0 cp.async.bulk.commit_group;", [], [mine], effect="write")
+
+
+@lowers(ttng.AsyncTMAStoreWaitOp)
+def lower_tma_store_wait(low: Lowering, op: Operation) -> None:
+    """All threads run it; those that committed no groups do not wait."""
+    ptx(low.builder, f"cp.async.bulk.wait_group.read {number_of(op, 'pendings', 0)};", [], [], effect="write")
+
+
+@lowers(ttng.AsyncTMAGatherOp, ttng.AsyncTMAScatterOp)
+def refuse_rows(low: Lowering, op: Operation) -> None:
+    """Rows by number are copied from compute capability 10.0 on."""
+    what = "gather" if type(op) is ttng.AsyncTMAGatherOp else "scatter"
+    raise low.refuse(op, f"the {what} of rows through a tensor descriptor, which needs sm_100,")

@@ -1,0 +1,330 @@
+"""`ttng.warp_group_dot`: products of matrices in shared memory by groups of four warps, in the background.
+
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {$0, ..., $63}, %a, %b, %use, 1, 1, 0, 1;
+    ...
+    wgmma.commit_group.sync.aligned;
+
+One instruction makes 64 rows and N columns from 32 bytes along K. All those of one dot are one piece of assembly: the
+accumulators come in and go out in the same registers, and nothing that LLVM writes can come between the fence and the first
+product. The registers of a tile and the places of its factors are looked up in the linear layouts.
+
+The results of an asynchronous dot may be used behind a `ttng.warp_group_dot_wait`, through which they pass. Accumulators of
+f16 lie two in a register; they are taken apart behind the dot, so that one waits for itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import BFloat16Type, Float8E4M3FNType, Float8E5M2Type, Float16Type, Float32Type, IntegerType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.ir import ttng
+from tilework.ir.encodings import encoding_of
+from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc
+from tilework.ir.types import bit_width, element_type, shape_of
+from tilework.layouts.encodings import NvidiaMma
+from tilework.layouts.linear import LinearLayout, log2
+from tilework.targets.gpu.assembly import ptx
+from tilework.targets.gpu.global_access import number_of, pack
+from tilework.targets.gpu.indices import image
+from tilework.targets.gpu.lowering import Lowering, Registers, layout, lowers
+from tilework.targets.gpu.matrix_descriptors import Form, form_of, unswizzled
+from tilework.targets.gpu.shared_access import Shared
+from tilework.targets.gpu.views import Places, register_places
+from tilework.targets.llvm.types import Type, f16, f32, i32, i64, vector
+from tilework.targets.llvm.values import Value, constant
+
+M = 64  # rows of one instruction
+K_BYTES = 32  # of both factors in one instruction
+GROUP_BITS = 2  # of a warp's number: its place in the group of four
+ADDRESS = 0x3FFFF
+FACTORS: dict[type[Attribute], str] = {
+    Float16Type: "f16", BFloat16Type: "bf16", Float32Type: "tf32", Float8E4M3FNType: "e4m3", Float8E5M2Type: "e5m2",
+    IntegerType: "s8",
+}  # fmt: skip
+SUMS: dict[type[Attribute], str] = {Float32Type: "f32", Float16Type: "f16", IntegerType: "s32"}
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A factor in shared memory: its descriptor without the part of a tile, and how tiles are found."""
+
+    start: Value
+    form: Form
+    places: LinearLayout  # dim0, dim1 -> offset
+    origin: int
+    bytes: int
+    row_dim: int
+
+    def step(self, row: int, depth: int) -> int:
+        """What to add to the descriptor for the tile at these coordinates."""
+        return unswizzled(offset_at(self, row, depth), self.form.span) >> 4
+
+
+def offset_at(matrix: Matrix, row: int, depth: int) -> int:
+    return byte_offset(matrix.places, matrix.row_dim, row, depth, matrix.bytes) ^ matrix.origin * matrix.bytes
+
+
+def byte_offset(places: LinearLayout, row_dim: int, row: int, depth: int, bytes: int) -> int:
+    """Where the element is that has these numbers along M or N, and along K."""
+    return places.apply({f"dim{row_dim}": row, f"dim{1 - row_dim}": depth})["offset"] * bytes
+
+
+def matrix(low: Lowering, op: Operation, value: SSAValue, row_dim: int, rows: int, groups: LinearLayout) -> Matrix:
+    """A factor; `rows` is M or N of an instruction, `groups` says where the warp groups are in the result."""
+    bytes = bit_width(value.type) // 8
+    places = layout(value).pseudoinvert()
+    memory: Shared = low[value]
+    row_offsets, depth_offsets = (
+        [column * bytes for column in places.sublayout((f"dim{dim}",), ("offset",)).flat_columns]
+        for dim in (row_dim, 1 - row_dim)
+    )
+    row_bits, depth_bits = log2(rows), log2(K_BYTES // bytes)
+    form = form_of(row_offsets[:row_bits], depth_offsets[:depth_bits], bytes)
+    others = [*row_offsets[row_bits:], *depth_offsets[depth_bits:], memory.origin * bytes]
+    inside = [*row_offsets[:row_bits], *depth_offsets[:depth_bits]]
+    if form is None or not are_apart(inside, others, form.span):
+        raise low.refuse(op, f"a product of a matrix that lies in memory as {encoding_of(value.type)}")
+    starts = [groups.apply(warp=1 << bit)[f"dim{row_dim}"] for bit in range(log2(groups.in_size("warp")))]
+    steps = [unswizzled(byte_offset(places, row_dim, start, 0, bytes), form.span) for start in starts]
+    apart = [0 if bit < GROUP_BITS else step for bit, step in enumerate(steps)]
+    b = low.builder
+    address = b.trunc(b.ptrtoint(memory.base, i64), i32)
+    address = b.add(address, image(b, [(low.warp, apart)]).value)
+    start = b.or_(b.zext(b.lshr(b.and_(address, ADDRESS), 4), i64), constant(i64, form.bits))
+    return Matrix(start, form, places, memory.origin, bytes, row_dim)
+
+
+def are_apart(inside: Sequence[int], others: Sequence[int], span: int) -> bool:
+    """Whether the start of a tile and offsets in it have no bit in common: then their sum is their xor."""
+    covered = 0
+    for offset in inside:
+        covered |= unswizzled(offset, span)
+    return not any(unswizzled(offset, span) & covered for offset in others)
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """A factor in registers, which only A may be."""
+
+    registers: dict[Places, Value]
+    bytes: int
+
+    def words(self, low: Lowering, row: int, depth: int) -> list[Value]:
+        """The four registers of one instruction: two rows 8 apart, for two pieces of K 16 bytes apart."""
+        each, made = 4 // self.bytes, []
+        for word in range(4):
+            first = (row + 8 * (word & 1), depth + (word >> 1) * 16 // self.bytes)
+            values = [self.registers[first[0], first[1] + place] for place in range(each)]
+            made += pack(low, values, i32)
+        return made
+
+
+@dataclass
+class Product:
+    """One dot: what its instructions have in common."""
+
+    low: Lowering
+    a: Matrix | Fragments
+    b: Matrix
+    types: str  # of the result and the factors: ``f32.f16.f16``
+    n: int
+    step: int  # elements along K of one instruction
+    sum_type: Type
+    tiles: list[Places]
+
+    def fragment(self, tile: Places) -> list[Places]:
+        """The coordinates of thread 0 in the accumulator of a tile, register by register."""
+        row, column = tile
+        return [(row + 8 * (at >> 1 & 1), column + (at & 1) + 8 * (at >> 2)) for at in range(self.n // 2)]
+
+    @property
+    def places(self) -> list[Places]:
+        return [place for tile in self.tiles for place in self.fragment(tile)]
+
+    @property
+    def ending(self) -> str:
+        """The immediates: no signs are changed, and which factors are not K-major."""
+        kind = self.types.split(".")[1]
+        if kind == "s8":
+            return ""
+        if kind not in ("f16", "bf16"):
+            return ", 1, 1"
+        of_a = "" if isinstance(self.a, Fragments) else f", {int(not self.a.form.is_k_major)}"
+        return f", 1, 1{of_a}, {int(not self.b.form.is_k_major)}"
+
+    def run(self, sums: list[Value] | None, use: Value | None, start: int, end: int, wait: bool) -> list[Value]:
+        """The sums of the products from `start` to `end` along K, on top of `sums` (where `use` is true)."""
+        low = self.low
+        before = words_of(low, sums) if sums is not None else []
+        count = len(self.tiles) * self.n * self.sum_type.bits // 64
+        inputs = list(before)
+        lines = ["{ .reg .b64 da, db; wgmma.fence.sync.aligned;"]
+
+        def operand(value: Value) -> str:
+            inputs.append(value)
+            return f"${count + len(inputs) - 1}"
+
+        a = operand(self.a.start) if isinstance(self.a, Matrix) else ""
+        b = operand(self.b.start)
+        uses = "0" if sums is None else "1" if use is None else operand(use)
+        each = count // len(self.tiles)
+        words: dict[Places, str] = {}
+        for number, (row, column) in enumerate(self.tiles):
+            target = ", ".join(f"${at}" for at in range(number * each, (number + 1) * each))
+            for depth in range(start, end, self.step):
+                if isinstance(self.a, Matrix):
+                    left = advanced(lines, "da", a, self.a.step(row, depth))
+                else:
+                    if (row, depth) not in words:
+                        words[row, depth] = ", ".join(map(operand, self.a.words(low, row, depth)))
+                    left = f"{{{words[row, depth]}}}"
+                right = advanced(lines, "db", b, self.b.step(column, depth))
+                scale = uses if depth == start else "1"
+                name = f"wgmma.mma_async.sync.aligned.m{M}n{self.n}k{self.step}.{self.types}"
+                lines.append(f"{name} {{{target}}}, {left}, {right}, {scale}{self.ending};")
+        lines.append("wgmma.commit_group.sync.aligned;")
+        if wait:
+            lines.append("wgmma.wait_group.sync.aligned 0;")
+        outputs = [self.word_type] * count
+        text = " ".join([*lines, "}"])
+        made = ptx(low.builder, text, outputs, inputs, effect="write", convergent=True, tied=len(before))
+        return sums_of(low, made, self.sum_type)
+
+    @property
+    def word_type(self) -> Type:
+        return i32 if self.sum_type is f16 else self.sum_type
+
+
+def advanced(lines: list[str], name: str, start: str, step: int) -> str:
+    """A descriptor that is `step` units further."""
+    if not step:
+        return start
+    lines.append(f"add.s64 {name}, {start}, {step};")
+    return name
+
+
+def words_of(low: Lowering, sums: list[Value]) -> list[Value]:
+    """Accumulators as the instruction takes them: two of f16 in a register."""
+    return pack(low, sums, i32) if sums[0].type is f16 else sums
+
+
+def sums_of(low: Lowering, words: list[Value], type: Type) -> list[Value]:
+    if type is not f16:
+        return words
+    b = low.builder
+    return [lane for word in words for lane in b.lanes(b.bitcast(word, vector(f16, 2)))]
+
+
+def factor_of(type: Attribute) -> Attribute:
+    """The element of a factor."""
+    return type.element_type if isinstance(type, MemDescType) else element_type(type)
+
+
+def product(low: Lowering, op: Operation) -> Product:
+    a, b, d = op.operands[0], op.operands[1], op.results[0]
+    mma = encoding_of(d.type)
+    assert isinstance(mma, NvidiaMma)
+    if low.facts.capability // 10 != 9:
+        raise low.refuse(op, "a product of a warp group")
+    if mma.rank != 2:
+        raise low.refuse(op, "a batch of products of warp groups")
+    n, bytes = mma.instr_shape[1], bit_width(a.type) // 8
+    groups = layout(d)
+    left: Matrix | Fragments
+    if is_memdesc(a.type):
+        left = matrix(low, op, a, 0, M, groups)
+    else:
+        left = Fragments(dict(zip(register_places(layout(a)), low[a], strict=True)), bytes)
+    kinds = [SUMS[type(element_type(d.type))], *(FACTORS[type(factor_of(value.type))] for value in (a, b))]
+    tiles = sorted({(row, column) for row, column in register_places(groups) if row % M == 0 and column % n == 0})
+    sums: Registers = low[op.operands[2]]
+    right = matrix(low, op, b, 1, n, groups)
+    return Product(low, left, right, ".".join(kinds), n, K_BYTES // bytes, sums[0].type, tiles)
+
+
+@lowers(ttng.WarpGroupDotOp)
+def lower_warp_group_dot(low: Lowering, op: Operation) -> Registers:
+    depth, step = shape_of(op.operands[0].type)[-1], K_BYTES * 8 // bit_width(op.operands[0].type)
+    if depth < step:
+        raise low.refuse(op, f"a product of {depth} elements along K, fewer than the {step} of an instruction,")
+    if not stays_in_block(op):
+        raise low.refuse(op, "a dot whose factors lie in several blocks of a cluster")
+    it = product(low, op)
+    given: Registers = low[op.operands[2]]
+    use = low.scalar(op.operands[3]) if len(op.operands) > 3 else None
+    if use is not None and use.constant == 1:
+        use = None
+    known = register_places(layout(op.results[0]))
+    by_place = dict(zip(known, given, strict=True))
+    starts_at_zero = (use is not None and use.constant == 0) or all(is_zero(value) for value in given)
+    sums = None if starts_at_zero else [by_place[place] for place in it.places]
+    if (limit := imprecise(op)) is not None:
+        made = in_parts(it, sums, use, depth, max(limit // it.step, 1) * it.step)
+    else:
+        is_async = bool(number_of(op, "isAsync", 0)) and it.sum_type is not f16
+        made = it.run(sums, use, 0, depth, wait=not is_async)
+    found = dict(zip(it.places, made, strict=True))
+    return tuple(found[place] for place in known)
+
+
+def stays_in_block(op: Operation) -> bool:
+    """Whether each block has the rows of A and columns of B that its part of the result is made of, along all of K."""
+    wanted = dict(layout(op.results[0]).bases)["block"]
+    for axis, operand in enumerate(op.operands[:2]):
+        if is_memdesc(operand.type):
+            held = dict(layout(operand).bases)["block"]
+            parts = [vector[axis] if dim == axis else 0 for vector in wanted for dim in range(2)]
+            if [place for vector in held for place in vector] != parts:
+                return False
+    return True
+
+
+def is_zero(value: Value) -> bool:
+    """A constant whose bits are all zero."""
+    return value.constant is not None and value.text == constant(value.type, 0 if value.type is i32 else 0.0).text
+
+
+def imprecise(op: Operation) -> int | None:
+    """How many products may be added with few bits, where one dot may have as many: 8-bit floats in f32."""
+    limit = number_of(op, "maxNumImpreciseAcc", 0)
+    factor, total = factor_of(op.operands[0].type), element_type(op.results[0].type)
+    is_narrow = bit_width(factor) == 8 and not isinstance(factor, IntegerType) and isinstance(total, Float32Type)
+    return limit if is_narrow and limit <= shape_of(op.operands[0].type)[1] else None
+
+
+def in_parts(it: Product, sums: list[Value] | None, use: Value | None, depth: int, most: int) -> list[Value]:
+    """Sums of at most `most` products, added in f32."""
+    b = it.low.builder
+    if sums is not None and use is not None:
+        sums = [b.select(use, value, constant(f32, 0.0)) for value in sums]
+    for start in range(0, depth, most):
+        part = it.run(None, None, start, min(start + most, depth), wait=True)
+        sums = part if sums is None else [b.fadd(total, more) for total, more in zip(sums, part, strict=True)]
+    assert sums is not None
+    return sums
+
+
+@lowers(ttng.WarpGroupDotWaitOp)
+def lower_warp_group_dot_wait(low: Lowering, op: Operation) -> list[Registers | Shared]:
+    """Accumulators pass through the wait, so that LLVM cannot use them before it."""
+    text = f"wgmma.wait_group.sync.aligned {number_of(op, 'pendings', 0)};"
+    passed = [value for value in op.operands if is_accumulator(value.type)]
+    flat = [register for value in passed for register in low[value]]
+    outputs = [value.type for value in flat]
+    made = iter(ptx(low.builder, text, outputs, flat, effect="write", convergent=True, tied=len(flat)))
+    found: list[Registers | Shared] = []
+    for value in op.operands:
+        given: Registers | Shared = low[value]
+        if value in passed:
+            assert isinstance(given, tuple)
+            found.append(tuple(next(made) for _ in given))
+        else:
+            found.append(given)
+    return found
+
+
+def is_accumulator(type: Attribute) -> bool:
+    """What an asynchronous dot may still be working on."""
+    return not is_memdesc(type) and isinstance(encoding_of(type), NvidiaMma) and bit_width(type) == 32

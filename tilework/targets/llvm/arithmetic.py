@@ -1,0 +1,323 @@
+"""Arithmetic, comparisons, select, and the intrinsics that compute: part of `Builder`.
+
+b.add(x, 0)               # x
+b.fma(x, y, 1.0)          # call float @llvm.fma.f32(float %x, float %y, float 0x3FF0000000000000)
+b.icmp("slt", 3, x)       # icmp sgt i32 %x, 3: a constant is always on the right
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tilework.targets.llvm import folding
+from tilework.targets.llvm.types import Type, i1
+from tilework.targets.llvm.values import Value, constant
+
+if TYPE_CHECKING:
+    from tilework.targets.llvm.builder import Builder
+
+COMMUTATIVE = frozenset({"add", "mul", "and", "or", "xor", "fadd", "fmul"})
+PURE_ATTRIBUTES = "nocallback nofree nosync nounwind willreturn memory(none)"
+
+
+def integer_op(op: str) -> Callable[..., Value]:
+    """The method that builds the integer instruction `op`; `flags` are nsw, nuw, exact, disjoint."""
+    commutative = op in COMMUTATIVE
+
+    def method(self: "Builder", a: Any, b: Any, flags: str = "") -> Value:
+        if a.__class__ is not Value or b.__class__ is not Value:
+            a, b = self.pair(a, b)
+        type, first, second = a.type, a.text, b.text
+        assert type is b.type, f"{op} of {a.typed} and {b.typed}"
+        if a.constant is None and b.constant is None:
+            if commutative and first > second:
+                first, second = second, first
+            if first == second and (folded := folding.same_operands(op, a)) is not None:
+                return folded
+        else:
+            if a.constant is not None:
+                if b.constant is not None:
+                    if (folded := folding.fold_binary(op, a, b)) is not None:
+                        return folded
+                elif commutative:
+                    a, b = b, a
+            if (folded := folding.identity(op, a, b)) is not None:
+                return folded
+            known: Any = b.constant
+            if known.__class__ is int and op in ("add", "sub"):
+                return (
+                    self.add_constant(a, b, flags) if op == "add" else self.add_constant(a, constant(type, -known), "")
+                )
+            first, second = a.text, b.text
+        if flags:
+            return self.pure(f"{op} {flags} {type.text} {first}, {second}", type)
+        return self.pure(f"{op} {type.text} {first}, {second}", type)
+
+    method.__name__, method.__doc__ = op, f"LLVM's `{op}`."
+    return method
+
+
+def float_op(op: str) -> Callable[..., Value]:
+    """The method that builds the floating-point instruction `op` with the builder's fast-math flags."""
+    commutative = op in COMMUTATIVE
+
+    def method(self: "Builder", a: Any, b: Any) -> Value:
+        if a.__class__ is not Value or b.__class__ is not Value:
+            a, b = self.pair(a, b)
+        type, first, second = a.type, a.text, b.text
+        assert type is b.type, f"{op} of {a.typed} and {b.typed}"
+        if a.constant is None and b.constant is None:
+            if commutative and first > second:
+                first, second = second, first
+        else:
+            if a.constant is not None:
+                if b.constant is not None:
+                    if (folded := folding.fold_binary(op, a, b)) is not None:
+                        return folded
+                elif commutative:
+                    a, b = b, a
+            if (folded := folding.identity(op, a, b)) is not None:
+                return folded
+            first, second = a.text, b.text
+        return self.pure(f"{op} {self.flags}{type.text} {first}, {second}", type)
+
+    method.__name__, method.__doc__ = op, f"LLVM's `{op}`."
+    return method
+
+
+class Arithmetic:
+    """Methods that build pure instructions."""
+
+    def add_constant(self: "Builder", a: Value, b: Value, flags: str) -> Value:
+        """a + b, collecting the constant with one that `a` already ends in."""
+        if (sum := self.sums.get(a.text)) is not None:
+            base, offset = sum
+            return self.add(base, constant(a.type, offset + b.constant))
+        made = self.pure(f"add {flags}{' ' if flags else ''}{a.type.text} {a.text}, {b.text}", a.type)
+        self.sums[made.text] = (a, b.constant)
+        return made
+
+    add = integer_op("add")
+    sub = integer_op("sub")
+    mul = integer_op("mul")
+    udiv = integer_op("udiv")
+    sdiv = integer_op("sdiv")
+    urem = integer_op("urem")
+    srem = integer_op("srem")
+    and_ = integer_op("and")
+    or_ = integer_op("or")
+    xor = integer_op("xor")
+    shl = integer_op("shl")
+    lshr = integer_op("lshr")
+    ashr = integer_op("ashr")
+    fadd = float_op("fadd")
+    fsub = float_op("fsub")
+    fmul = float_op("fmul")
+    fdiv = float_op("fdiv")
+    frem = float_op("frem")
+
+    def binary(self: "Builder", op: str, a: Any, b: Any, flags: str = "") -> Value:
+        """A two-operand instruction by its LLVM name."""
+        method = getattr(self, {"and": "and_", "or": "or_"}.get(op, op))
+        return method(a, b, flags) if flags else method(a, b)
+
+    def neg(self: "Builder", a: Value) -> Value:
+        return self.sub(constant(a.type, 0), a)
+
+    def not_(self: "Builder", a: Value) -> Value:
+        return self.xor(a, constant(a.type, -1))
+
+    def fneg(self: "Builder", a: Value) -> Value:
+        if a.constant is not None and (folded := folding.fold_unary("fneg", a)) is not None:
+            return folded
+        return self.pure(f"fneg {self.flags}{a.type.text} {a.text}", a.type)
+
+    def icmp(self: "Builder", predicate: str, a: Any, b: Any) -> Value:
+        """Compare integers or pointers: eq ne ult ule ugt uge slt sle sgt sge."""
+        a, b = self.pair(a, b)
+        result = a.type.with_scalar(i1)
+        if a.constant is not None:
+            if b.constant is not None and not a.type.is_pointer:
+                if (folded := folding.fold_compare(predicate, a, b)) is not None:
+                    return folded
+            a, b, predicate = b, a, folding.SWAPPED[predicate]
+        elif b.constant is None:
+            if a.text == b.text:
+                return constant(result, predicate in folding.TRUE_IF_EQUAL)
+            if a.text > b.text:
+                a, b, predicate = b, a, folding.SWAPPED[predicate]
+        return self.pure(f"icmp {predicate} {a.type.text} {a.text}, {b.text}", result)
+
+    def fcmp(self: "Builder", predicate: str, a: Any, b: Any) -> Value:
+        """Compare floats: oeq one olt ole ogt oge ord, and the unordered ones with u (une, ult ...)."""
+        a, b = self.pair(a, b)
+        if a.constant is not None and b.constant is not None:
+            if (folded := folding.fold_compare(predicate, a, b)) is not None:
+                return folded
+        elif a.constant is not None or (b.constant is None and a.text > b.text):
+            a, b, predicate = b, a, folding.SWAPPED[predicate]
+        return self.pure(f"fcmp {self.flags}{predicate} {a.type.text} {a.text}, {b.text}", a.type.with_scalar(i1))
+
+    def select(self: "Builder", condition: Value, a: Any, b: Any) -> Value:
+        """`a` where the condition holds, else `b`; the condition is i1, or one i1 per lane."""
+        a, b = self.pair(a, b)
+        known = condition.constant
+        if known.__class__ is int:
+            return a if known else b
+        if a.text == b.text:
+            return a
+        if a.type is i1 and a.constant == 1 and b.constant == 0:
+            return condition
+        flags = self.flags if a.type.is_float else ""
+        return self.pure(f"select {flags}{condition.typed}, {a.type.text} {a.text}, {b.type.text} {b.text}", a.type)
+
+    # Intrinsics
+
+    def intrinsic(self: "Builder", name: str, result: Type, *args: Value, overload: str | None = None) -> Value:
+        """A pure intrinsic, ``llvm.<name>.<overload>``; the overload is that of the result unless given."""
+        suffix = result.suffix if overload is None else overload
+        symbol = f"llvm.{name}.{suffix}" if suffix else f"llvm.{name}"
+        if symbol not in self.module.declared:
+            self.module.declare(symbol, result, [arg.type for arg in args])
+        flags = self.flags if self.flags and result.is_float else ""
+        listed = ", ".join([f"{arg.type.text} {arg.text}" for arg in args])
+        return self.pure(f"call {flags}{result.text} @{symbol}({listed})", result)
+
+    def unary(self: "Builder", name: str, a: Value) -> Value:
+        """An intrinsic of one operand: fabs floor ceil trunc rint roundeven round sqrt ctpop bitreverse bswap."""
+        if a.constant is not None and (folded := folding.fold_unary(name, a)) is not None:
+            return folded
+        return self.intrinsic(name, a.type, a)
+
+    def fabs(self: "Builder", a: Value) -> Value:
+        return self.unary("fabs", a)
+
+    def sqrt(self: "Builder", a: Value) -> Value:
+        return self.unary("sqrt", a)
+
+    def floor(self: "Builder", a: Value) -> Value:
+        return self.unary("floor", a)
+
+    def ceil(self: "Builder", a: Value) -> Value:
+        return self.unary("ceil", a)
+
+    def trunc_float(self: "Builder", a: Value) -> Value:
+        """The integer part, as a float."""
+        return self.unary("trunc", a)
+
+    def rint(self: "Builder", a: Value) -> Value:
+        """The nearest integer, ties to even, as a float."""
+        return self.unary("roundeven", a)
+
+    def round_half_away(self: "Builder", a: Value) -> Value:
+        return self.unary("round", a)
+
+    def ctpop(self: "Builder", a: Value) -> Value:
+        return self.unary("ctpop", a)
+
+    def bitreverse(self: "Builder", a: Value) -> Value:
+        return self.unary("bitreverse", a)
+
+    def bswap(self: "Builder", a: Value) -> Value:
+        return self.unary("bswap", a)
+
+    def ctlz(self: "Builder", a: Value) -> Value:
+        """Leading zeros; the width for 0."""
+        return self.counted("ctlz", a)
+
+    def cttz(self: "Builder", a: Value) -> Value:
+        """Trailing zeros; the width for 0."""
+        return self.counted("cttz", a)
+
+    def abs(self: "Builder", a: Value) -> Value:
+        """Of a signed integer; the smallest one stays as it is."""
+        return self.counted("abs", a)
+
+    def counted(self: "Builder", name: str, a: Value) -> Value:
+        if a.constant is not None and (folded := folding.fold_unary(name, a)) is not None:
+            return folded
+        return self.intrinsic(name, a.type, a, constant(i1, 0))
+
+    def extremum(self: "Builder", name: str, a: Any, b: Any) -> Value:
+        """umin umax smin smax (integers); minnum maxnum minimum maximum copysign (floats)."""
+        a, b = self.pair(a, b)
+        if a.constant is not None and b.constant is not None:
+            if (folded := folding.fold_binary(name, a, b)) is not None:
+                return folded
+        elif name != "copysign" and (a.constant is not None or (b.constant is None and a.text > b.text)):
+            a, b = b, a
+        if (folded := folding.identity(name, a, b)) is not None:
+            return folded
+        if a.text == b.text and (folded := folding.same_operands(name, a)) is not None:
+            return folded
+        return self.intrinsic(name, a.type, a, b)
+
+    def umin(self: "Builder", a: Any, b: Any) -> Value:
+        return self.extremum("umin", a, b)
+
+    def umax(self: "Builder", a: Any, b: Any) -> Value:
+        return self.extremum("umax", a, b)
+
+    def smin(self: "Builder", a: Any, b: Any) -> Value:
+        return self.extremum("smin", a, b)
+
+    def smax(self: "Builder", a: Any, b: Any) -> Value:
+        return self.extremum("smax", a, b)
+
+    def minnum(self: "Builder", a: Any, b: Any) -> Value:
+        """The smaller number; a NaN operand is ignored."""
+        return self.extremum("minnum", a, b)
+
+    def maxnum(self: "Builder", a: Any, b: Any) -> Value:
+        return self.extremum("maxnum", a, b)
+
+    def minimum(self: "Builder", a: Any, b: Any) -> Value:
+        """The smaller number; NaN if one operand is."""
+        return self.extremum("minimum", a, b)
+
+    def maximum(self: "Builder", a: Any, b: Any) -> Value:
+        return self.extremum("maximum", a, b)
+
+    def copysign(self: "Builder", a: Any, b: Any) -> Value:
+        return self.extremum("copysign", a, b)
+
+    def fma(self: "Builder", a: Any, b: Any, c: Any) -> Value:
+        """a * b + c with one rounding."""
+        if a.__class__ is not Value or b.__class__ is not Value or c.__class__ is not Value:
+            type = (a if a.__class__ is Value else b if b.__class__ is Value else c).type
+            a = a if a.__class__ is Value else constant(type, a)
+            b = b if b.__class__ is Value else constant(type, b)
+            c = c if c.__class__ is Value else constant(type, c)
+        if a.constant is not None:
+            if b.constant is not None and c.constant is not None:
+                if (folded := folding.fold_fma(a, b, c)) is not None:
+                    return folded
+            a, b = b, a
+        elif b.constant is None and a.text > b.text:
+            a, b = b, a
+        if b.constant == 1.0:
+            return self.fadd(a, c)
+        type = a.type
+        symbol, text = f"llvm.fma.{type.suffix}", type.text
+        if symbol not in self.module.declared:
+            self.module.declare(symbol, type, [type] * 3)
+        return self.pure(f"call {self.flags}{text} @{symbol}({text} {a.text}, {text} {b.text}, {text} {c.text})", type)
+
+    def funnel_left(self: "Builder", high: Value, low: Value, amount: Any) -> Value:
+        """The upper word of ``high:low`` shifted left."""
+        amount = amount if amount.__class__ is Value else constant(high.type, amount)
+        return self.intrinsic("fshl", high.type, high, low, amount)
+
+    def with_overflow(self: "Builder", name: str, a: Any, b: Any) -> tuple[Value, Value]:
+        """(result, overflowed) of sadd uadd ssub usub smul umul."""
+        a, b = self.pair(a, b)
+        from_struct = self.struct_type(a.type, a.type.with_scalar(i1))
+        both = self.intrinsic(f"{name}.with.overflow", from_struct, a, b, overload=a.type.suffix)
+        return self.extract_value(both, 0), self.extract_value(both, 1)
+
+    def mul_high(self: "Builder", a: Value, b: Value, is_signed: bool) -> Value:
+        """The upper half of the double-width product."""
+        bits = a.type.scalar.bits
+        wide = a.type.with_scalar(self.integer_type(2 * bits))
+        extend = self.sext if is_signed else self.zext
+        product = self.mul(extend(a, wide), extend(b, wide))
+        return self.trunc(self.lshr(product, bits), a.type)

@@ -1,0 +1,169 @@
+"""Conversions between types: part of `Builder`.
+
+    b.zext(b.zext(x, i32), i64)     # one zext from the type of x
+    b.trunc(b.zext(x8, i32), i8)    # x8
+
+`cast` picks the instruction for two integer or two float types. Out-of-range floats: `fptosi` is poison as in LLVM,
+`fptosi_sat` saturates and makes NaN 0, as the language wants (language.md 2.10).
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+from tilework.targets.llvm.folding import lanewise
+from tilework.targets.llvm.types import Type, integer, struct
+from tilework.targets.llvm.values import Value, float_bits, float_from_bits, signed
+
+if TYPE_CHECKING:
+    from tilework.targets.llvm.builder import Builder
+
+
+class Casts:
+    """Methods that convert."""
+
+    def convert(self: "Builder", op: str, a: Value, type: Type, flags: str = "") -> Value:
+        """A conversion instruction as it stands, shared but not folded."""
+        if a.type is type:
+            return a
+        return self.pure(f"{op} {flags}{a.typed} to {type.text}", type)
+
+    def source(self: "Builder", a: Value) -> tuple[str, Value] | None:
+        """(instruction, operand) if `a` was made by an integer extension."""
+        return self.extensions.get(a.text) if a.constant is None else None
+
+    def zext(self: "Builder", a: Value, type: Type) -> Value:
+        return self.extend("zext", a, type)
+
+    def sext(self: "Builder", a: Value, type: Type) -> Value:
+        return self.extend("sext", a, type)
+
+    def extend(self: "Builder", op: str, a: Value, type: Type) -> Value:
+        if a.type is type:
+            return a
+        if a.constant is not None:
+            made = lanewise(type, lambda x: x if op == "zext" else signed(a.type, x), a)
+            assert made is not None
+            return made
+        if (inner := self.source(a)) is not None and (inner[0] == op or inner[0] == "zext"):
+            op, a = inner  # an extension of zext has a zero sign bit, so either kind is zext again
+        made = self.convert(op, a, type)
+        self.extensions[made.text] = (op, a)
+        return made
+
+    def trunc(self: "Builder", a: Value, type: Type) -> Value:
+        """The low bits of an integer."""
+        if a.type is type:
+            return a
+        if a.constant is not None:
+            made = lanewise(type, lambda x: x, a)
+            assert made is not None
+            return made
+        if (inner := self.source(a)) is not None:
+            op, origin = inner
+            width, wanted = origin.type.scalar.bits, type.scalar.bits
+            return (
+                origin
+                if width == wanted
+                else self.trunc(origin, type)
+                if width > wanted
+                else self.extend(op, origin, type)
+            )
+        return self.convert("trunc", a, type)
+
+    def cast(self: "Builder", a: Value, type: Type, is_signed: bool = True) -> Value:
+        """Between two integer types or two float types: widen, narrow, or nothing."""
+        have, want = a.type.scalar.bits, type.scalar.bits
+        if a.type.is_float:
+            assert have != want or a.type is type, f"{a.type} and {type} have the same width: go through float"
+            return self.fpext(a, type) if have < want else self.fptrunc(a, type)
+        if have < want:
+            return self.extend("sext" if is_signed else "zext", a, type)
+        return self.trunc(a, type)
+
+    def fpext(self: "Builder", a: Value, type: Type) -> Value:
+        if a.constant is not None and (folded := lanewise(type, lambda x: x, a)) is not None:
+            return folded
+        return self.convert("fpext", a, type)
+
+    def fptrunc(self: "Builder", a: Value, type: Type) -> Value:
+        """To a narrower float, nearest even."""
+        if a.constant is not None and (folded := lanewise(type, lambda x: x, a)) is not None:
+            return folded
+        return self.convert("fptrunc", a, type)
+
+    def sitofp(self: "Builder", a: Value, type: Type) -> Value:
+        return self.from_integer("sitofp", a, type)
+
+    def uitofp(self: "Builder", a: Value, type: Type) -> Value:
+        return self.from_integer("uitofp", a, type)
+
+    def from_integer(self: "Builder", op: str, a: Value, type: Type) -> Value:
+        if a.constant is not None:
+
+            def exact(x: int) -> float | None:
+                number = signed(a.type, x) if op == "sitofp" else x
+                return float(number) if abs(number) <= 1 << 53 else None  # larger ones could round twice
+
+            if (folded := lanewise(type, exact, a)) is not None:
+                return folded
+        return self.convert(op, a, type)
+
+    def fptosi(self: "Builder", a: Value, type: Type) -> Value:
+        return self.to_integer("fptosi", a, type)
+
+    def fptoui(self: "Builder", a: Value, type: Type) -> Value:
+        return self.to_integer("fptoui", a, type)
+
+    def to_integer(self: "Builder", op: str, a: Value, type: Type) -> Value:
+        if a.constant is not None:
+            bits = type.scalar.bits
+            low, high = (-1 << (bits - 1), 1 << (bits - 1)) if op == "fptosi" else (0, 1 << bits)
+
+            def inside(x: float) -> int | None:
+                return int(x) if math.isfinite(x) and low <= int(x) < high else None
+
+            if (folded := lanewise(type, inside, a)) is not None:
+                return folded
+        return self.convert(op, a, type)
+
+    def fptosi_sat(self: "Builder", a: Value, type: Type) -> Value:
+        return self.intrinsic("fptosi.sat", type, a, overload=f"{type.suffix}.{a.type.suffix}")
+
+    def fptoui_sat(self: "Builder", a: Value, type: Type) -> Value:
+        return self.intrinsic("fptoui.sat", type, a, overload=f"{type.suffix}.{a.type.suffix}")
+
+    def bitcast(self: "Builder", a: Value, type: Type) -> Value:
+        """The same bits as another type; NaN constants are left to LLVM, which keeps their payload."""
+        if a.type is type:
+            return a
+        if a.constant is not None and a.type.count == type.count:
+            old, new = a.type.scalar, type.scalar
+
+            def bits(x: int | float) -> int | float | None:
+                if x != x:
+                    return None
+                pattern = float_bits(old, x) if old.kind == "float" else int(x)
+                number = float_from_bits(new, pattern) if new.kind == "float" else pattern
+                return number if number == number else None
+
+            if (folded := lanewise(type, bits, a)) is not None:
+                return folded
+        return self.convert("bitcast", a, type)
+
+    def ptrtoint(self: "Builder", a: Value, type: Type) -> Value:
+        return self.convert("ptrtoint", a, type)
+
+    def inttoptr(self: "Builder", a: Value, type: Type) -> Value:
+        return self.convert("inttoptr", a, type)
+
+    def addrspacecast(self: "Builder", a: Value, type: Type) -> Value:
+        return self.convert("addrspacecast", a, type)
+
+    def freeze(self: "Builder", a: Value) -> Value:
+        return a if a.constant is not None else self.pure(f"freeze {a.typed}", a.type)
+
+    def integer_type(self, bits: int) -> Type:
+        return integer(bits)
+
+    def struct_type(self, *fields: Type) -> Type:
+        return struct(*fields)

@@ -1,0 +1,226 @@
+"""The last steps: LLVM text to machine code in memory, to an object file, or to PTX.
+
+    data = to_object(text, 1)                    # parsed and optimised: bytes to keep in a cache
+    library = jit_load(data, ["add"])            # in this process or a later one
+    function = ctypes.CFUNCTYPE(...)(library["add"])
+
+Text goes in, and text or bytes come out: contexts and modules are opened and closed here, in a thread of their own (see
+`apart.py`). What lives on are the code generators and the JIT, for ever, and libraries: keep the object returned by
+`jit_load` as long as its addresses are used; the code of one that is gone is freed when the next one is loaded. llvmlite takes
+one lock for the whole process but releases the GIL. A fork waits until no other thread is inside of LLVM: the child has no such thread, and would find its locks taken
+for ever.
+"""
+
+import itertools
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import NewPassManager
+
+from tilework.targets.llvm import switches
+from tilework.targets.llvm.apart import apart
+
+_COUNTER = itertools.count()
+_JIT_LOCK = threading.RLock()  # a signal handler may load a kernel while this very thread does
+_JITS: list[Any] = []  # one, or two if a signal handler came between; code in use must not go away with its JIT
+
+
+def hold_locks() -> None:
+    """Before a fork: in the order in which `jit_load` takes them."""
+    _JIT_LOCK.acquire()
+    llvm.ffi.lib._lock.__enter__()
+
+
+def release_locks() -> None:
+    """After a fork, in parent and child."""
+    llvm.ffi.lib._lock.__exit__()
+    _JIT_LOCK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=hold_locks, after_in_parent=release_locks, after_in_child=release_locks)
+
+
+@cache
+@apart
+def initialize_host() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@cache
+@apart
+def initialize_all() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+# x86 conversions to bf16 that read and write denormals as zero; without them LLVM rounds with integers, exactly
+FLUSHING = ("avx512bf16", "avxneconvert", "avx10.2")
+
+
+@cache
+@apart
+def host_features() -> tuple[str, str]:
+    """(cpu name, feature string) of this machine, without the features whose arithmetic is not IEEE's."""
+    found = llvm.get_host_cpu_features()
+    found.update({name: False for name in FLUSHING if name in found})
+    return llvm.get_host_cpu_name(), found.flatten()
+
+
+@cache
+@apart
+def host_target_machine(level: int = 2, cpu: str | None = None, features: str | None = None) -> Any:
+    """The code generator for this machine, kept for reuse. `cpu` and `features` override the host's."""
+    initialize_host()
+    name, found = host_features()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=cpu or name,
+        features=found if features is None else features,
+        opt=level,
+        reloc="pic",
+        codemodel="small",
+        jit=True,
+    )
+
+
+@cache
+@apart
+def nvptx_target_machine(cpu: str, ptx: str, level: int = 2) -> Any:
+    """The code generator for an NVIDIA GPU: ``nvptx_target_machine("sm_90a", "+ptx86")``."""
+    initialize_all()
+    target = llvm.Target.from_triple("nvptx64-nvidia-cuda")
+    return target.create_target_machine(cpu=cpu, features=ptx, opt=level)
+
+
+@cache
+@apart
+def data_layout(machine: Any) -> str:
+    """The data layout of a code generator, as it stands in LLVM text."""
+    with machine.target_data as data:
+        return str(data)
+
+
+def opened(text: str, owner: ExitStack, verify: bool = False) -> Any:
+    """A module of LLVM text, in a context of its own; `owner` closes both. A syntax error shows the line."""
+    context = owner.enter_context(llvm.create_context())
+    module = owner.enter_context(llvm.parse_assembly(text, context))
+    if verify:
+        module.verify()
+    return module
+
+
+@contextmanager
+def closing(manager: Any) -> Iterator[Any]:
+    """A pass manager, whose own `close` finds the wrong method and frees nothing."""
+    try:
+        yield manager
+    finally:
+        NewPassManager._dispose(manager)
+        manager.detach()
+
+
+def optimize(module: Any, level: int, machine: Any) -> None:
+    """Level 0 does nothing; 1 runs LLVM's function simplification, 2 and 3 its module pipeline.
+
+    Our own text is folded and shared already and vectorised by hand, so LLVM's vectorisers stay off below level 3.
+    """
+    if level == 0:
+        return
+    with ExitStack() as owner:
+        tuning = owner.enter_context(llvm.create_pipeline_tuning_options(speed_level=min(level, 3)))
+        tuning.loop_vectorization = tuning.slp_vectorization = level >= 3
+        tuning.loop_interleaving = tuning.loop_unrolling = level >= 2
+        passes = owner.enter_context(llvm.create_pass_builder(machine, tuning))
+        if level == 1:
+            manager = owner.enter_context(closing(passes.getFunctionPassManager()))
+            for function in module.functions:
+                if not function.is_declaration:
+                    manager.run(function, passes)
+        else:
+            owner.enter_context(closing(passes.getModulePassManager())).run(module, passes)
+
+
+@apart
+def check(text: str) -> None:
+    """Refuse LLVM text that is not valid: a RuntimeError."""
+    with ExitStack() as owner:
+        opened(text, owner, verify=True)
+
+
+@apart
+def to_object(text: str, level: int = 0, machine: Any = None, *, verify: bool = False, watched: bool = False) -> bytes:
+    """The bytes of an object file; `watched` shows what the environment asks to see of the code generation."""
+    machine = host_target_machine() if machine is None else machine
+    with ExitStack() as owner:
+        module = opened(text, owner, verify)
+        optimize(module, level, machine)
+        with switches.watching(text) if watched else nullcontext():
+            return machine.emit_object(module)
+
+
+@apart
+def to_assembly(text: str, level: int = 0, machine: Any = None, *, verify: bool = False) -> str:
+    """Assembly language; for the machine of an NVIDIA GPU that is PTX."""
+    machine = host_target_machine() if machine is None else machine
+    with ExitStack() as owner:
+        module = opened(text, owner, verify)
+        optimize(module, level, machine)
+        return machine.emit_assembly(module)
+
+
+@cache
+@apart
+def host_jit() -> Any:
+    """The JIT of this process; it links finished objects and compiles nothing."""
+    initialize_host()
+    _JITS.append(llvm.create_lljit_compiler(host_target_machine()))
+    return _JITS[-1]
+
+
+_LOADED: dict[int, Any] = {}  # what holds the code of each library: never garbage itself
+_UNUSED: list[int] = []  # the libraries that are gone
+
+
+class Library:
+    """Machine code in memory; `library["name"]` is the address of an exported symbol."""
+
+    def __init__(self, number: int, symbols: Iterable[str]) -> None:
+        self.number = number
+        self.addresses = {symbol: _LOADED[number][symbol] for symbol in symbols}
+
+    def __getitem__(self, symbol: str) -> int:
+        return self.addresses[symbol]
+
+    def __del__(
+        self, unused: list[int] = _UNUSED
+    ) -> None:  # in any thread, at any moment: LLVM is not called from here
+        unused.append(self.number)
+
+
+def unload_unused() -> None:
+    """Free the code of libraries that are gone."""
+    while _UNUSED:
+        _LOADED.pop(_UNUSED.pop()).close()
+
+
+@apart
+def jit_load(data: bytes, symbols: Iterable[str], imports: Mapping[str, int] | None = None) -> Library:
+    """Link an object file into this process. `imports` are addresses of functions it calls; libc and libm are found."""
+    symbols, number = list(symbols), next(_COUNTER)
+    library = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+    for symbol in symbols:
+        library.export_symbol(symbol)
+    for name, address in (imports or {}).items():
+        library.import_symbol(name, address)
+    with _JIT_LOCK:  # a second JIT, made by another thread, would take the code it holds with it
+        jit = host_jit()
+    unload_unused()
+    _LOADED[number] = library.link(jit, f"tilework.{number}")
+    return Library(number, symbols)

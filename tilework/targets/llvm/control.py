@@ -1,0 +1,213 @@
+"""Branches, loops and phi: part of `Builder`.
+
+    with b.loop(0, n) as i:                               # for i in range(0, n)
+        ...
+    with b.loop_carrying(0, n, 1, [zero]) as loop:        # values that change from one round to the next
+        loop.next([b.fadd(loop.carried[0], x)])
+    total = loop.results[0]
+    with b.if_(condition): ...
+    (y,) = b.if_else(condition, lambda: [a()], lambda: [c()])
+
+A loop whose constant bounds show that it runs at least once tests at the bottom; a constant condition builds only
+its side.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tilework.targets.llvm.module import Block
+from tilework.targets.llvm.types import Type, i64, void
+from tilework.targets.llvm.values import Value, constant, signed
+
+if TYPE_CHECKING:
+    from tilework.targets.llvm.builder import Builder
+
+
+class Loop:
+    """A loop being built: `index`, the `carried` values of this round, and after the loop its `results`."""
+
+    def __init__(self, index: Value, carried: Sequence[Value]) -> None:
+        self.index = index
+        self.carried = tuple(carried)
+        self.following: tuple[Value, ...] = tuple(carried)
+        self.results: tuple[Value, ...] = ()
+
+    def next(self, values: Sequence[Value]) -> None:
+        """What the next round carries."""
+        assert len(values) == len(self.carried), f"{len(values)} values for {len(self.carried)} carried ones"
+        self.following = tuple(values)
+
+
+class Control:
+    """Methods that end blocks and begin new ones."""
+
+    def end(self: "Builder", text: str) -> None:
+        assert not self.block.terminated, f"block {self.block.name} is finished"
+        self.line(text)
+        self.block.terminated = True
+
+    def ret(self: "Builder", value: Value | None = None) -> None:
+        self.end("ret void" if value is None or value.type is void else f"ret {value.typed}")
+
+    def unreachable(self: "Builder") -> None:
+        self.end("unreachable")
+
+    def br(self: "Builder", target: Block, loop: str = "") -> None:
+        self.end(f"br label %{target.name}{f', !llvm.loop {loop}' if loop else ''}")
+
+    def cond_br(
+        self: "Builder",
+        condition: Value,
+        then: Block,
+        otherwise: Block,
+        weights: tuple[int, int] | None = None,
+        loop: str = "",
+    ) -> None:
+        """Branch on an i1; `weights` say how often each side is taken."""
+        if condition.constant is not None:
+            self.br(then if condition.constant else otherwise, loop)
+            return
+        ending = f", !llvm.loop {loop}" if loop else ""
+        if weights:
+            node = f'!{{!"branch_weights", i32 {weights[0]}, i32 {weights[1]}}}'
+            ending += f", !prof {self.module.node(node)}"
+        self.end(f"br {condition.typed}, label %{then.name}, label %{otherwise.name}{ending}")
+
+    def switch(self: "Builder", value: Value, default: Block, cases: Sequence[tuple[int, Block]]) -> None:
+        listed = " ".join(f"{constant(value.type, number).typed}, label %{block.name}" for number, block in cases)
+        self.end(f"switch {value.typed}, label %{default.name} [ {listed} ]")
+
+    def phi(self: "Builder", type: Type, incoming: Sequence[tuple[Value, Block]]) -> Value:
+        """The value of the block that control came from; must stand before other instructions of its block."""
+        listed = ", ".join(f"[ {value.text}, %{block.name} ]" for value, block in incoming)
+        return self.effect(f"phi {type.text} {listed}", type)
+
+    def open_phi(
+        self: "Builder", type: Type, first: Value, block: Block
+    ) -> tuple[Value, Callable[[Value, Block], None]]:
+        """A phi whose second edge is not known yet, and the function that adds it."""
+        lines = self.block.lines
+        position = len(lines)
+        made = self.effect("", type)
+
+        def close(value: Value, latch: Block) -> None:
+            lines[position] = (
+                f"  {made.text} = phi {type.text} [ {first.text}, %{block.name} ], [ {value.text}, %{latch.name} ]"
+            )
+
+        return made, close
+
+    # Structured control flow
+
+    @contextmanager
+    def loop(self: "Builder", start: Any, end: Any, step: Any = 1, *, unroll: int | None = None) -> Iterator[Value]:
+        """``for index in range(start, end, step)``, for a positive step and signed bounds; numbers only are i64."""
+        with self.loop_carrying(start, end, step, (), unroll=unroll) as made:
+            yield made.index
+
+    @contextmanager
+    def loop_carrying(
+        self: "Builder",
+        start: Any,
+        end: Any,
+        step: Any,
+        initial: Sequence[Value],
+        *,
+        unroll: int | None = None,
+        runs: bool = False,
+    ) -> Iterator[Loop]:
+        """A loop with values carried from round to round; `unroll` 1 forbids unrolling, n asks for it.
+
+        `runs` says that there is a first round.
+        """
+        if start.__class__ is int and end.__class__ is int:
+            start = constant(i64, start)
+        start, end = self.pair(start, end)
+        step = step if step.__class__ is Value else constant(start.type, step)
+        at_least_once = runs or (
+            start.constant is not None
+            and end.constant is not None
+            and signed(start.type, start.constant) < signed(end.type, end.constant)
+        )
+        before = self.block
+        header, body, after = (self.function.block(name) for name in ("loop", "body", "done"))
+        self.br(header)
+        with self.scope():
+            self.resume(header)
+            index, close_index = self.open_phi(start.type, start, before)
+            carried, closers = [], []
+            for value in initial:
+                made, close = self.open_phi(value.type, value, before)
+                carried.append(made)
+                closers.append(close)
+            if not at_least_once:
+                self.cond_br(self.icmp("slt", index, end), body, after)
+                self.resume(body)
+            loop = Loop(index, carried)
+            yield loop
+            following = self.add(index, step, "nsw")
+            latch = self.block
+            close_index(following, latch)
+            for close, value in zip(closers, loop.following):
+                close(value, latch)
+            node = self.loop_node(unroll)
+            if at_least_once:
+                self.cond_br(self.icmp("slt", following, end), header, after, loop=node)
+                loop.results = loop.following
+            else:
+                self.br(header, node)
+                loop.results = tuple(carried)
+        self.resume(after)
+
+    def loop_node(self: "Builder", unroll: int | None) -> str:
+        if unroll is None:
+            return ""
+        hint = '!{!"llvm.loop.unroll.disable"}' if unroll == 1 else f'!{{!"llvm.loop.unroll.count", i32 {unroll}}}'
+        return self.module.distinct_node(self.module.node(hint))
+
+    @contextmanager
+    def if_(self: "Builder", condition: Value, weights: tuple[int, int] | None = None) -> Iterator[None]:
+        """Build what follows under a condition. A constant false condition builds it where nothing reaches it."""
+        if condition.constant == 1:
+            yield
+            return
+        then, after = self.function.block("then"), self.function.block("endif")
+        self.cond_br(condition, then, after, weights)
+        with self.scope():
+            self.resume(then)
+            yield
+            if not self.block.terminated:
+                self.br(after)
+        self.resume(after)
+
+    def if_else(
+        self: "Builder",
+        condition: Value,
+        then: Callable[[], Sequence[Value]],
+        otherwise: Callable[[], Sequence[Value]],
+        weights: tuple[int, int] | None = None,
+    ) -> tuple[Value, ...]:
+        """The values that one of two sides computes; values that are the same on both need no phi."""
+        if condition.constant is not None:
+            return tuple(then() if condition.constant else otherwise())
+        sides = (self.function.block("then"), self.function.block("else"))
+        after = self.function.block("endif")
+        self.cond_br(condition, *sides, weights)
+        results: list[tuple[Sequence[Value], Block]] = []
+        for block, compute in zip(sides, (then, otherwise)):
+            with self.scope():
+                self.resume(block)
+                values = compute()
+                if not self.block.terminated:
+                    results.append((values, self.block))
+                    self.br(after)
+        if not results:
+            return ()
+        self.resume(after)
+        if len(results) == 1:
+            return tuple(results[0][0])
+        (left, left_end), (right, right_end) = results
+        return tuple(
+            a if a.text == b.text else self.phi(a.type, [(a, left_end), (b, right_end)]) for a, b in zip(left, right)
+        )

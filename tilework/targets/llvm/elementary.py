@@ -1,0 +1,109 @@
+"""Rules of the `math` dialect and of library functions: the formulas of `backends/llvm/math`, on scalars and vectors.
+
+f16, bf16 and 8-bit floats are widened to f32 and the result is rounded back. `tt.extern_elementwise` names a function of
+libdevice (``__nv_expf``), which has the same meaning here.
+"""
+
+from xdsl.dialects import math
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
+
+from tilework.ir import tt
+from tilework.ir.types import is_float
+from tilework.targets.llvm.conversions import narrow, to_odd, widen
+from tilework.targets.llvm.math.table import LIBDEVICE
+from tilework.targets.llvm.rules import Emitting, result_type, scalar_rule
+from tilework.targets.llvm.scalar_types import LoweringError, register_type
+from tilework.targets.llvm.scalars import widened
+from tilework.targets.llvm.types import f32, f64, i64
+from tilework.targets.llvm.values import Value, constant
+
+FUNCTION_OF: dict[type[Operation], str] = {
+    math.ExpOp: "exp",
+    math.Exp2Op: "exp2",
+    math.ExpM1Op: "expm1",
+    math.LogOp: "log",
+    math.Log2Op: "log2",
+    math.Log10Op: "log10",
+    math.Log1pOp: "log1p",
+    math.SinOp: "sin",
+    math.CosOp: "cos",
+    math.TanOp: "tan",
+    math.AsinOp: "asin",
+    math.AcosOp: "acos",
+    math.AtanOp: "atan",
+    math.Atan2Op: "atan2",
+    math.SinhOp: "sinh",
+    math.CoshOp: "cosh",
+    math.TanhOp: "tanh",
+    math.AsinhOp: "asinh",
+    math.AcoshOp: "acosh",
+    math.AtanhOp: "atanh",
+    math.CbrtOp: "cbrt",
+    math.SqrtOp: "sqrt",
+    math.RsqrtOp: "rsqrt",
+    math.FloorOp: "floor",
+    math.CeilOp: "ceil",
+    math.TruncOp: "trunc",
+    math.RoundOp: "round",
+    math.RoundEvenOp: "rint",
+    math.ErfOp: "erf",
+    math.PowFOp: "pow",
+    math.CopySignOp: "copysign",
+    math.AbsFOp: "abs",
+}
+
+
+@scalar_rule(*FUNCTION_OF)
+def lower_function(low: Emitting, op: Operation, *args: Value) -> Value:
+    return narrow(low.builder, low.function(FUNCTION_OF[type(op)], *widened(low, op, args)), result_type(op))
+
+
+@scalar_rule(math.FmaOp)
+def lower_fma(low: Emitting, op: Operation, x: Value, y: Value, z: Value) -> Value:
+    """One rounding. Narrow formats compute in f64, where the product is exact, and round the sum to odd."""
+    b = low.builder
+    if x.type.scalar is f32 or x.type.scalar is f64:
+        return b.fma(x, y, z)
+    double = x.type.with_scalar(f64)
+    x, y, z = (b.fpext(widen(b, arg, result_type(op)), double) for arg in (x, y, z))
+    product = b.fmul(x, y)
+    total = b.fadd(product, z)
+    other = b.fsub(total, product)
+    error = b.fadd(b.fsub(product, b.fsub(total, other)), b.fsub(z, other))
+    bits = b.bitcast(total, x.type.with_scalar(i64))
+    is_even = b.icmp("eq", b.and_(bits, 1), 0)
+    is_inexact = b.and_(b.fcmp("one", error, 0.0), b.fcmp("olt", b.fabs(total), float("inf")))
+    grows = b.icmp("sge", b.xor(bits, b.bitcast(error, bits.type)), 0)  # error and total have the same sign
+    step = b.select(grows, constant(bits.type, 1), constant(bits.type, -1))
+    odd = b.select(b.and_(is_inexact, is_even), b.add(bits, step), bits)
+    return narrow(b, to_odd(b, b.bitcast(odd, double)), result_type(op))
+
+
+INTEGER_FUNCTIONS: dict[type[Operation], str] = {
+    math.AbsIOp: "abs",
+    math.CountLeadingZerosOp: "ctlz",
+    math.CountTrailingZerosOp: "cttz",
+    math.CtPopOp: "ctpop",
+}
+
+
+@scalar_rule(*INTEGER_FUNCTIONS)
+def lower_integer_function(low: Emitting, op: Operation, value: Value) -> Value:
+    return getattr(low.builder, INTEGER_FUNCTIONS[type(op)])(value)
+
+
+@scalar_rule(tt.ExternElementwiseOp)
+def lower_extern(low: Emitting, op: Operation, *args: Value) -> Value:
+    name = op.properties["symbol"]
+    assert isinstance(name, StringAttr)
+    if name.data not in LIBDEVICE:
+        raise LoweringError(f"{low.device} has no function '{name.data}' (extern_elementwise)")
+    b, result = low.builder, result_type(op)
+    made = low.function(LIBDEVICE[name.data][0], *args)
+    wanted = made.type.with_scalar(register_type(result))
+    if made.type is wanted:
+        return made
+    if made.type.is_int and not is_float(result):
+        return b.cast(made, wanted, is_signed=False)
+    return b.bitcast(made, wanted)

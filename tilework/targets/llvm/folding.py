@@ -1,0 +1,276 @@
+"""What can be computed while building: constants, and identities such as x + 0.
+
+    fold_binary("add", constant(i8, 200), constant(i8, 100))  ->  i8 44      (modulo 256)
+    identity("mul", x, constant(i32, 0))                      ->  i32 0
+
+Integers are exact modulo their width; floating-point results are those of one IEEE operation in the type (computed
+in f64 and rounded once more, which is exact for + - * / sqrt since f64 has more than twice the precision of the
+others). What LLVM calls poison or undefined (division by zero, a shift by the width) is never folded. A NaN result is
+the quiet NaN.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from tilework.targets.llvm.types import FORMATS, Type, i1
+from tilework.targets.llvm.values import Value, constant, lanes_constant, lanes_of, round_float, signed
+
+Scalar = Any
+
+
+def lanewise(type: Type, rule: Callable[..., Scalar | None], *args: Value) -> Value | None:
+    """Apply a rule on numbers to constants: once for splats, else lane by lane; None if it declines a lane."""
+    if all(arg.constant.__class__ is not tuple for arg in args):
+        result = rule(*[arg.constant for arg in args])
+        return None if result is None else constant(type, result)
+    results = [rule(*numbers) for numbers in zip(*(lanes_of(arg) for arg in args))]
+    return None if None in results else lanes_constant(type, results)
+
+
+def divide_to_zero(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def signed_division(t: Type, a: int, b: int) -> int | None:
+    x, y = signed(t, a), signed(t, b)
+    return None if y == 0 or (y == -1 and x == -1 << (t.bits - 1)) else divide_to_zero(x, y)
+
+
+def signed_remainder(t: Type, a: int, b: int) -> int | None:
+    quotient = signed_division(t, a, b)
+    return None if quotient is None else signed(t, a) - quotient * signed(t, b)
+
+
+INTEGER: dict[str, Callable[[Type, int, int], int | None]] = {
+    "add": lambda t, a, b: a + b,
+    "sub": lambda t, a, b: a - b,
+    "mul": lambda t, a, b: a * b,
+    "udiv": lambda t, a, b: None if b == 0 else a // b,
+    "urem": lambda t, a, b: None if b == 0 else a % b,
+    "sdiv": signed_division,
+    "srem": signed_remainder,
+    "and": lambda t, a, b: a & b,
+    "or": lambda t, a, b: a | b,
+    "xor": lambda t, a, b: a ^ b,
+    "shl": lambda t, a, b: None if b >= t.bits else a << b,
+    "lshr": lambda t, a, b: None if b >= t.bits else a >> b,
+    "ashr": lambda t, a, b: None if b >= t.bits else signed(t, a) >> b,
+    "umin": lambda t, a, b: min(a, b),
+    "umax": lambda t, a, b: max(a, b),
+    "smin": lambda t, a, b: min(signed(t, a), signed(t, b)),
+    "smax": lambda t, a, b: max(signed(t, a), signed(t, b)),
+}
+
+
+def float_division(a: float, b: float) -> float:
+    if b != 0.0:
+        return a / b
+    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def float_remainder(a: float, b: float) -> float:
+    return math.nan if b == 0.0 or math.isinf(a) else math.fmod(a, b)
+
+
+def larger(a: float, b: float) -> float:
+    """maximum: NaN wins, +0 is above -0."""
+    if a != a or b != b:
+        return math.nan
+    return (b if math.copysign(1.0, a) < 0 else a) if a == b else max(a, b)
+
+
+def smaller(a: float, b: float) -> float:
+    if a != a or b != b:
+        return math.nan
+    return (a if math.copysign(1.0, a) < 0 else b) if a == b else min(a, b)
+
+
+FLOAT: dict[str, Callable[[float, float], float]] = {
+    "fadd": lambda a, b: a + b,
+    "fsub": lambda a, b: a - b,
+    "fmul": lambda a, b: a * b,
+    "fdiv": float_division,
+    "frem": float_remainder,
+    "maximum": larger,
+    "minimum": smaller,
+    "maxnum": lambda a, b: b if a != a else a if b != b else larger(a, b),
+    "minnum": lambda a, b: b if a != a else a if b != b else smaller(a, b),
+    "copysign": math.copysign,
+}
+
+
+def fold_binary(op: str, a: Value, b: Value) -> Value | None:
+    """The constant `a op b`, or None where it must be left to run time."""
+    scalar = a.type.scalar
+    if (whole := INTEGER.get(op)) is not None:
+        return lanewise(a.type, lambda x, y: whole(scalar, x, y), a, b)
+    rule = FLOAT.get(op)
+    return None if rule is None else lanewise(a.type, rule, a, b)
+
+
+def round_fraction(type: Type, exact: Fraction, zero: float) -> float:
+    """An exact number rounded once to `type`; `zero` is the signed zero to use for 0."""
+    if exact == 0:
+        return zero
+    precision, smallest, largest = FORMATS[type]
+    magnitude = abs(exact)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    if Fraction(2) ** exponent > magnitude:
+        exponent -= 1
+    sign = 1.0 if exact > 0 else -1.0
+    if exponent > largest:
+        return sign * math.inf
+    unit = max(exponent, smallest) - precision + 1
+    steps = round(magnitude / Fraction(2) ** unit)
+    if steps >= 1 << (largest - unit + 1):
+        return sign * math.inf
+    return sign * math.ldexp(steps, unit)
+
+
+def fold_fma(a: Value, b: Value, c: Value) -> Value | None:
+    """a * b + c with one rounding."""
+    scalar = a.type.scalar
+
+    def rule(x: float, y: float, z: float) -> float:
+        if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+            return x * y + z if not math.isinf(z) or not (math.isfinite(x) and math.isfinite(y)) else z
+        product = math.copysign(1.0, x) * math.copysign(1.0, y)
+        exact = Fraction(x) * Fraction(y)
+        zero = z if exact == 0 and z != 0 else (math.copysign(0.0, product) + z if exact == 0 else 0.0)
+        return round_fraction(scalar, exact + Fraction(z), zero)
+
+    return lanewise(a.type, rule, a, b, c)
+
+
+def _is(value: Value, number: int) -> bool:
+    known = value.constant
+    return known.__class__ is int and known == number
+
+
+def _is_float(value: Value, number: float) -> bool:
+    known = value.constant
+    return known.__class__ is float and known == number and math.copysign(1.0, known) == math.copysign(1.0, number)
+
+
+def identity(op: str, a: Value, b: Value) -> Value | None:
+    """`a op b` when it is one of the operands or a constant, whatever the other one is."""
+    known = b.constant
+    if known.__class__ is int:
+        if known == 0:
+            if op in ("add", "sub", "or", "xor", "shl", "lshr", "ashr", "umax"):
+                return a
+            return b if op in ("mul", "and", "umin") else None
+        if known == 1:
+            if op in ("mul", "udiv", "sdiv"):
+                return a
+            if op in ("urem", "srem"):
+                return constant(a.type, 0)
+        if known == a.type.scalar.mask:
+            if op in ("and", "umin"):
+                return a
+            return b if op in ("or", "umax") else None
+    elif known.__class__ is float:
+        if op in ("fmul", "fdiv"):
+            return a if known == 1.0 else None
+        if op == "fadd":
+            return a if _is_float(b, -0.0) else None
+        if op == "fsub":
+            return a if _is_float(b, 0.0) else None
+    if a.constant is not None and _is(a, 0) and op in ("shl", "lshr", "ashr", "udiv", "urem", "sdiv", "srem"):
+        return a
+    return None
+
+
+SAME: dict[str, int | None] = {"sub": 0, "xor": 0, "and": None, "or": None}
+SAME |= dict.fromkeys(("umin", "umax", "smin", "smax", "maximum", "minimum"))
+
+
+def same_operands(op: str, a: Value) -> Value | None:
+    """`a op a` for integers: 0, or `a` itself."""
+    if op not in SAME:
+        return None
+    return a if SAME[op] is None else constant(a.type, SAME[op])
+
+
+INT_COMPARE: dict[str, Callable[[Type, int, int], bool]] = {
+    "eq": lambda t, a, b: a == b,
+    "ne": lambda t, a, b: a != b,
+    "ult": lambda t, a, b: a < b,
+    "ule": lambda t, a, b: a <= b,
+    "ugt": lambda t, a, b: a > b,
+    "uge": lambda t, a, b: a >= b,
+    "slt": lambda t, a, b: signed(t, a) < signed(t, b),
+    "sle": lambda t, a, b: signed(t, a) <= signed(t, b),
+    "sgt": lambda t, a, b: signed(t, a) > signed(t, b),
+    "sge": lambda t, a, b: signed(t, a) >= signed(t, b),
+}
+ORDER: dict[str, Callable[[float, float], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+TRUE_IF_EQUAL = frozenset({"eq", "ule", "uge", "sle", "sge"})
+SYMMETRIC = ("eq", "ne", "oeq", "one", "ueq", "une", "ord", "uno", "true", "false")
+SWAPPED = {name: name for name in SYMMETRIC} | {
+    prefix + a: prefix + b for prefix in "uso" for a, b in [("lt", "gt"), ("le", "ge"), ("gt", "lt"), ("ge", "le")]
+}
+
+
+def fold_compare(predicate: str, a: Value, b: Value) -> Value | None:
+    """icmp of two integer constants or fcmp of two floating-point ones."""
+    scalar, result = a.type.scalar, a.type.with_scalar(i1)
+    if scalar.kind == "int":
+        return lanewise(result, lambda x, y: int(INT_COMPARE[predicate](scalar, x, y)), a, b)
+    if scalar.kind != "float" or predicate in ("true", "false"):
+        return None
+
+    def rule(x: float, y: float) -> int:
+        unordered = x != x or y != y
+        if predicate in ("ord", "uno"):
+            return int(unordered == (predicate == "uno"))
+        return int(predicate[0] == "u") if unordered else int(ORDER[predicate[1:]](x, y))
+
+    return lanewise(result, rule, a, b)
+
+
+def fold_unary(name: str, a: Value) -> Value | None:
+    """Intrinsics of one constant."""
+    rule = UNARY.get(name)
+    if rule is None:
+        return None
+    return lanewise(a.type, lambda x: rule(a.type.scalar, x), a)
+
+
+def whole(rule: Callable[[float], int]) -> Callable[[Type, float], float]:
+    """A rounding to an integer that keeps the sign of zero, infinities and NaN."""
+    return lambda t, x: math.copysign(float(rule(x)), x) if math.isfinite(x) else x
+
+
+def float_root(t: Type, x: float) -> float:
+    return math.nan if x != x or x < 0 else round_float(t, math.sqrt(x)) if x else x
+
+
+UNARY: dict[str, Callable[[Type, Any], Any]] = {
+    "fneg": lambda t, x: -x,
+    "fabs": lambda t, x: abs(x),
+    "floor": whole(math.floor),
+    "ceil": whole(math.ceil),
+    "trunc": whole(math.trunc),
+    "rint": whole(round),
+    "nearbyint": whole(round),
+    "roundeven": whole(round),
+    "round": whole(lambda x: math.floor(abs(x)) + (abs(x) - math.floor(abs(x)) >= 0.5)),
+    "sqrt": float_root,
+    "ctpop": lambda t, x: x.bit_count(),
+    "ctlz": lambda t, x: t.bits - x.bit_length(),
+    "cttz": lambda t, x: t.bits if x == 0 else (x & -x).bit_length() - 1,
+    "bitreverse": lambda t, x: int(f"{x:0{t.bits}b}"[::-1], 2),
+    "bswap": lambda t, x: int.from_bytes(x.to_bytes(t.bits // 8, "little"), "big"),
+    "abs": lambda t, x: abs(signed(t, x)),
+}

@@ -1,0 +1,250 @@
+"""Roots, norms, remainders, roundings and the bit-level functions of floats."""
+
+import math
+
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.math import coefficients as c
+from tilework.targets.llvm.math.lanes import (
+    BIAS,
+    FRACTION,
+    Lanes,
+    bits,
+    copysign,
+    elementwise_calls,
+    fma,
+    from_bits,
+    polynomial,
+    power_of_two,
+    rint,
+    sqrt,
+    to_float,
+    trunc,
+    where,
+)
+from tilework.targets.llvm.math.logarithm import SMALLEST, pow
+from tilework.targets.llvm.types import Type, f64, i32, i64
+from tilework.targets.llvm.values import Value, constant
+
+
+def rsqrt(x: Lanes) -> Lanes:
+    return 1.0 / sqrt(x)
+
+
+def cbrt(x: Lanes) -> Lanes:
+    """x = m * 2^(3q) with m in [1, 8): a polynomial times a root of 2, then Newton, the last step with fma; f64."""
+    a = abs(x)
+    tiny = a < 2.0**-1022
+    pattern = bits(where(tiny, a * 2.0**54, a))
+    exponent = (pattern.logical_shift(52)) - where(tiny, pattern.const(1023 + 54), pattern.const(1023))
+    m = from_bits((pattern & ((1 << 52) - 1)) | (1023 << 52))
+    shifted = exponent + 3 * 400  # positive, so that the division truncates the right way
+    third = Lanes(x.b, x.b.udiv(shifted.v, shifted.of(3)))
+    left = shifted - third * 3
+    y = polynomial(m, c.CBRT) * where(left.equal(1), 2.0 ** (1 / 3), where(left.equal(2), 2.0 ** (2 / 3), m.const(1.0)))
+    m = m * where(left.equal(1), 2.0, where(left.equal(2), 4.0, m.const(1.0)))
+    for _ in range(2):
+        y = y - (y * y * y - m) / (3.0 * (y * y))
+    square = y * y
+    rest = fma(square, y, -m) + fma(y, y, -square) * y
+    y = y - rest / (3.0 * square)
+    result = copysign(y * power_of_two(third - 400), x)
+    return where((a > 0.0) & (a < math.inf), result, x)
+
+
+def rcbrt(x: Lanes) -> Lanes:
+    return 1.0 / cbrt(x)
+
+
+def norm(*args: Lanes) -> Lanes:
+    """The length of a vector: scaled by a power of two so that nothing overflows, squares with their errors; f64."""
+    sizes = [abs(arg) for arg in args]
+    big = sizes[0]
+    for size in sizes[1:]:
+        big = where(size > big, size, big)
+    factor = where(big > 2.0**500, 2.0**-600, where(big < 2.0**-400, 2.0**600, big.const(1.0)))
+    back = where(big > 2.0**500, 2.0**600, where(big < 2.0**-400, 2.0**-600, big.const(1.0)))
+    total, low = big.const(0.0), big.const(0.0)
+    for size in sizes:
+        scaled = size * factor
+        square = scaled * scaled
+        new = total + square
+        part = new - total
+        low = low + ((total - (new - part)) + (square - part)) + fma(scaled, scaled, -square)
+        total = new
+    root = sqrt(total)
+    rest = (fma(-root, root, total) + low) / (root + root)
+    result = where((root > 0.0) & (root < math.inf), root + rest, root) * back
+    infinite = sizes[0].equal(math.inf)
+    for size in sizes[1:]:
+        infinite = infinite | size.equal(math.inf)
+    nan = args[0].is_nan()
+    for arg in args[1:]:
+        nan = nan | arg.is_nan()
+    return where(infinite, math.inf, where(nan, math.nan, result))
+
+
+def reciprocal_norm(*args: Lanes) -> Lanes:
+    return 1.0 / norm(*args)
+
+
+def fmod(x: Lanes, y: Lanes) -> Lanes:
+    """x - trunc(x / y) y, exact; f64. Directly if all quotients are below 2^50, else lane by lane in integers."""
+    b = x.b
+    a, d = abs(x), abs(y)
+    fits = (a < d * 2.0**50) & (d > 2.0**-960)
+
+    def fast() -> list[Value]:
+        r = fma(-trunc(a / d), d, a)  # the quotient may be one too large
+        r = where(r < 0.0, r + d, r)
+        return [where(r >= d, r - d, r).v]
+
+    def slow() -> list[Value]:
+        return [elementwise_calls(b, "tilework.fmod", f64, [a.v, d.v], fmod_body)]
+
+    (result,) = b.if_else(b.any_lane((~fits).v), slow, fast, weights=(1, 100))
+    r = copysign(Lanes(b, result), x)
+    r = where(d.equal(math.inf) & (a < math.inf), x, r)
+    return where((a < math.inf) & y.differs(0.0) & ~y.is_nan(), r, where(x.is_nan() | y.is_nan(), x + y, math.nan))
+
+
+def fmod_body(b: Builder, args: tuple[Value, ...]) -> Value:
+    """fmod of two non-negative numbers: long division of the significands, eleven bits at a time."""
+    x, y = args
+
+    def parts(value: Value) -> tuple[Value, Value]:
+        pattern = b.bitcast(value, i64)
+        exponent = b.lshr(pattern, 52)
+        normal = b.icmp("ne", exponent, 0)
+        fraction = b.and_(pattern, (1 << 52) - 1)
+        return b.select(normal, b.or_(fraction, 1 << 52), fraction), b.select(normal, exponent, constant(i64, 1))
+
+    a, ea = parts(x)
+    d, ed = parts(y)
+    usable = b.and_(b.icmp("ne", d, 0), b.and_(b.icmp("ult", ea, 2047), b.icmp("ult", ed, 2047)))
+    d = b.select(usable, d, constant(i64, 1))
+    count = b.select(b.and_(usable, b.icmp("sgt", ea, ed)), b.sub(ea, ed), constant(i64, 0))
+    whole = b.udiv(count, 11)
+    with b.loop_carrying(constant(i64, 0), whole, 1, [b.select(b.icmp("slt", ea, ed), a, b.urem(a, d))]) as loop:
+        loop.next([b.urem(b.shl(loop.carried[0], 11), d)])
+    left = b.sub(count, b.mul(whole, 11))
+    rest = b.select(b.icmp("slt", ea, ed), a, b.urem(b.shl(loop.results[0], left), d))
+    exponent = b.select(b.icmp("slt", ea, ed), ea, ed)
+    # rest * 2^(exponent - 1075): normalise by hand, so that subnormal results are exact
+    zeros = b.sub(b.ctlz(rest), 11)
+    room = b.sub(exponent, 1)
+    shift = b.select(b.icmp("slt", zeros, room), zeros, room)
+    moved = b.shl(rest, shift)
+    kept = b.sub(exponent, shift)
+    normal = b.icmp("ne", b.lshr(moved, 52), 0)
+    field = b.select(normal, kept, constant(i64, 0))
+    pattern = b.or_(b.shl(field, 52), b.and_(moved, (1 << 52) - 1))
+    return b.bitcast(b.select(b.icmp("eq", rest, 0), constant(i64, 0), pattern), f64)
+
+
+def remainder(x: Lanes, y: Lanes) -> Lanes:
+    """x - rint(x / y) y: fmod by 2y, then one or two subtractions of y; f64."""
+    a, d = abs(x), abs(y)
+    doubled = d < 2.0**1023
+    r = abs(fmod(a, where(doubled, d + d, d)))
+    r = where(doubled, r, a)
+    small = d < 2.0**-1021
+    above = where(small, r + r > d, r > d * 0.5)
+    r = where(above, r - d, r)
+    again = where(small, r + r >= d, r >= d * 0.5)
+    r = where(above & again, r - d, r)
+    result = from_bits(bits(r) ^ (bits(x) & -(1 << 63)))
+    result = where(d.equal(math.inf) & (a < math.inf), x, result)
+    return where((a < math.inf) & y.differs(0.0) & ~y.is_nan(), result, where(x.is_nan() | y.is_nan(), x + y, math.nan))
+
+
+def fdim(x: Lanes, y: Lanes) -> Lanes:
+    return where(x.is_nan() | y.is_nan(), x + y, where(x > y, x - y, 0.0))
+
+
+def nextafter(x: Lanes, y: Lanes) -> Lanes:
+    """The next float from x towards y."""
+    pattern = bits(x)
+    away = (x < y).v
+    grow = Lanes(x.b, x.b.icmp("eq", x.b.zext(away, pattern.v.type), x.b.zext((x > 0.0).v, pattern.v.type)))
+    step = where(grow, pattern + 1, pattern - 1)
+    from_zero = copysign(from_bits(pattern.const(1)), y)
+    moved = where(x.equal(0.0), from_zero, from_bits(step))
+    return where(x.is_nan() | y.is_nan(), x + y, where(x.equal(y), y, moved))
+
+
+def logb(x: Lanes) -> Lanes:
+    """The exponent, as a float."""
+    result = to_float(exponent_of(x))
+    special = where(x.equal(0.0), -math.inf, x * x)
+    return where((abs(x) > 0.0) & (abs(x) < math.inf), result, special)
+
+
+def exponent_of(x: Lanes) -> Lanes:
+    scalar: Type = x.scalar
+    fraction = FRACTION[scalar]
+    tiny = abs(x) < SMALLEST[scalar]
+    pattern = bits(abs(where(tiny, x * 2.0**fraction, x)))
+    exponent = pattern.logical_shift(fraction) - BIAS[scalar]
+    return where(tiny, exponent - fraction, exponent)
+
+
+def ilogb(x: Lanes) -> Lanes:
+    """The exponent as i32; INT_MIN for 0 and NaN, INT_MAX for infinity."""
+    result = exponent_of(x)
+    narrow = Lanes(x.b, x.b.trunc(result.v, x.v.type.with_scalar(i32)))
+    special = where(abs(x).equal(math.inf), 2**31 - 1, narrow.const(-(2**31)))
+    return where((abs(x) > 0.0) & (abs(x) < math.inf), narrow, special)
+
+
+def ldexp(x: Lanes, n: Lanes) -> Lanes:
+    """x * 2^n in three multiplications, so that no step overflows or rounds before the last."""
+    bias = BIAS[x.scalar]
+    limit = 3 * bias - 3
+    whole = where(n > limit, limit, where(n < -limit, n.const(-limit), n))
+    if x.scalar is f64:
+        whole = Lanes(x.b, x.b.sext(whole.v, x.v.type.with_scalar(i64)))
+    step = where(whole > bias, bias, where(whole < -(bias - 1) + 60, whole.const(-(bias - 1) + 60), whole))
+    rest = whole - step
+    second = where(rest > bias, bias, where(rest < -(bias - 1) + 60, rest.const(-(bias - 1) + 60), rest))
+    third = rest - second
+    third = where(third > bias, bias, where(third < -(bias - 1), third.const(-(bias - 1)), third))
+    return ((x * power_of_two(step)) * power_of_two(second)) * power_of_two(third)
+
+
+def round_half_away(x: Lanes) -> Lanes:
+    return Lanes(x.b, x.b.round_half_away(x.v))
+
+
+def saturate(x: Lanes) -> Lanes:
+    """Into [0, 1]; NaN is 0."""
+    return where(x > 0.0, where(x < 1.0, x, 1.0), 0.0)
+
+
+def llrint(x: Lanes) -> Lanes:
+    return Lanes(x.b, x.b.fptosi_sat(rint(x).v, x.v.type.with_scalar(i64)))
+
+
+def llround(x: Lanes) -> Lanes:
+    return Lanes(x.b, x.b.fptosi_sat(round_half_away(x).v, x.v.type.with_scalar(i64)))
+
+
+def is_nan(x: Lanes) -> Lanes:
+    return x.is_nan()
+
+
+def is_inf(x: Lanes) -> Lanes:
+    return abs(x).equal(math.inf)
+
+
+def is_finite(x: Lanes) -> Lanes:
+    return abs(x) < math.inf
+
+
+def signbit(x: Lanes) -> Lanes:
+    """1 for a set sign bit, as i32."""
+    return Lanes(x.b, x.b.zext((bits(x) < 0).v, x.v.type.with_scalar(i32)))
+
+
+def powi(x: Lanes, n: Lanes) -> Lanes:
+    """x to an integer power by `pow`, for f64."""
+    return pow(x, Lanes(x.b, x.b.sitofp(n.v, x.v.type)))

@@ -1,0 +1,353 @@
+"""Formulas over the builder: a value with operators, and sums of two floats for extra precision.
+
+    def square_plus_one(x: Lanes) -> Lanes:
+        return fma(x, x, 1.0)
+
+`Lanes` is a scalar or a vector of any width; every operation is lane by lane and there are no branches, so one formula
+serves all shapes. A `Pair` is an unevaluated sum hi + lo with lo below half a unit of hi: about 106 bits for f64.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Union
+
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.types import Type, f32, f64, i1, i32, i64
+from tilework.targets.llvm.values import Value, constant
+
+Number = Union["Lanes", int, float]
+
+
+class Lanes:
+    """A builder value with operators. Comparisons give lanes of i1, to use in `where`, `&`, `|`, `~`."""
+
+    __slots__ = ("b", "v")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, b: Builder, v: Value) -> None:
+        self.b, self.v = b, v
+
+    @property
+    def scalar(self) -> Type:
+        return self.v.type.scalar
+
+    @property
+    def is_float(self) -> bool:
+        return self.v.type.is_float
+
+    def of(self, other: Number) -> Value:
+        """An operand beside this one: numbers take this type."""
+        return other.v if isinstance(other, Lanes) else constant(self.v.type, other)
+
+    def const(self, number: int | float) -> "Lanes":
+        """A constant of the same type."""
+        return Lanes(self.b, constant(self.v.type, number))
+
+    def make(
+        self, whole: Callable[..., Value], real: Callable[..., Value], other: Number, swap: bool = False
+    ) -> "Lanes":
+        method = real if self.v.type.is_float else whole
+        return Lanes(self.b, method(self.of(other), self.v) if swap else method(self.v, self.of(other)))
+
+    def __add__(self, other: Number) -> "Lanes":
+        return self.make(self.b.add, self.b.fadd, other)
+
+    def __radd__(self, other: Number) -> "Lanes":
+        return self.make(self.b.add, self.b.fadd, other, True)
+
+    def __sub__(self, other: Number) -> "Lanes":
+        return self.make(self.b.sub, self.b.fsub, other)
+
+    def __rsub__(self, other: Number) -> "Lanes":
+        return self.make(self.b.sub, self.b.fsub, other, True)
+
+    def __mul__(self, other: Number) -> "Lanes":
+        return self.make(self.b.mul, self.b.fmul, other)
+
+    def __rmul__(self, other: Number) -> "Lanes":
+        return self.make(self.b.mul, self.b.fmul, other, True)
+
+    def __truediv__(self, other: Number) -> "Lanes":
+        return Lanes(self.b, self.b.fdiv(self.v, self.of(other)))
+
+    def __rtruediv__(self, other: Number) -> "Lanes":
+        return Lanes(self.b, self.b.fdiv(self.of(other), self.v))
+
+    def __neg__(self) -> "Lanes":
+        return Lanes(self.b, self.b.fneg(self.v) if self.v.type.is_float else self.b.neg(self.v))
+
+    def __abs__(self) -> "Lanes":
+        return Lanes(self.b, self.b.fabs(self.v) if self.v.type.is_float else self.b.abs(self.v))
+
+    def __and__(self, other: Number) -> "Lanes":
+        return Lanes(self.b, self.b.and_(self.v, self.of(other)))
+
+    def __or__(self, other: Number) -> "Lanes":
+        return Lanes(self.b, self.b.or_(self.v, self.of(other)))
+
+    def __xor__(self, other: Number) -> "Lanes":
+        return Lanes(self.b, self.b.xor(self.v, self.of(other)))
+
+    def __invert__(self) -> "Lanes":
+        return Lanes(self.b, self.b.not_(self.v))
+
+    def __lshift__(self, other: Number) -> "Lanes":
+        return Lanes(self.b, self.b.shl(self.v, self.of(other)))
+
+    def __rshift__(self, other: Number) -> "Lanes":
+        """Arithmetic; `logical_shift` for the other."""
+        return Lanes(self.b, self.b.ashr(self.v, self.of(other)))
+
+    def logical_shift(self, other: Number) -> "Lanes":
+        return Lanes(self.b, self.b.lshr(self.v, self.of(other)))
+
+    def compare(self, real: str, whole: str, other: Number) -> "Lanes":
+        build = self.b.fcmp if self.v.type.is_float else self.b.icmp
+        return Lanes(self.b, build(real if self.v.type.is_float else whole, self.v, self.of(other)))
+
+    def __lt__(self, other: Number) -> "Lanes":
+        return self.compare("olt", "slt", other)
+
+    def __le__(self, other: Number) -> "Lanes":
+        return self.compare("ole", "sle", other)
+
+    def __gt__(self, other: Number) -> "Lanes":
+        return self.compare("ogt", "sgt", other)
+
+    def __ge__(self, other: Number) -> "Lanes":
+        return self.compare("oge", "sge", other)
+
+    def equal(self, other: Number) -> "Lanes":
+        return self.compare("oeq", "eq", other)
+
+    def differs(self, other: Number) -> "Lanes":
+        return self.compare("une", "ne", other)
+
+    def is_nan(self) -> "Lanes":
+        return Lanes(self.b, self.b.fcmp("uno", self.v, self.v))
+
+
+class Pair(NamedTuple):
+    """hi + lo."""
+
+    hi: Lanes
+    lo: Lanes
+
+
+def fma(a: Lanes, b: Number, c: Number) -> Lanes:
+    return Lanes(a.b, a.b.fma(a.v, a.of(b), a.of(c)))
+
+
+def where(condition: Lanes, a: Number, b: Number) -> Lanes:
+    """`a` where the condition holds; at least one of them is Lanes."""
+    like = a if isinstance(a, Lanes) else b
+    assert isinstance(like, Lanes)
+    return Lanes(like.b, like.b.select(condition.v, like.of(a), like.of(b)))
+
+
+def smaller(a: Lanes, b: Number) -> Lanes:
+    """NaN if `a` is."""
+    return Lanes(a.b, a.b.minimum(a.v, a.of(b)))
+
+
+def larger(a: Lanes, b: Number) -> Lanes:
+    return Lanes(a.b, a.b.maximum(a.v, a.of(b)))
+
+
+def clamp(a: Lanes, low: float, high: float) -> Lanes:
+    """Between two numbers; NaN stays NaN."""
+    return smaller(larger(a, low), high)
+
+
+def sqrt(a: Lanes) -> Lanes:
+    return Lanes(a.b, a.b.sqrt(a.v))
+
+
+def rint(a: Lanes) -> Lanes:
+    return Lanes(a.b, a.b.rint(a.v))
+
+
+def floor(a: Lanes) -> Lanes:
+    return Lanes(a.b, a.b.floor(a.v))
+
+
+def trunc(a: Lanes) -> Lanes:
+    return Lanes(a.b, a.b.trunc_float(a.v))
+
+
+def copysign(a: Lanes, b: Lanes) -> Lanes:
+    return Lanes(a.b, a.b.copysign(a.v, a.of(b)))
+
+
+def integer_like(a: Lanes) -> Type:
+    """The integer type of the same width and shape."""
+    return a.v.type.with_scalar(i32 if a.scalar.bits == 32 else i64)
+
+
+def bits(a: Lanes) -> Lanes:
+    """The pattern of a float."""
+    return Lanes(a.b, a.b.bitcast(a.v, integer_like(a)))
+
+
+def from_bits(a: Lanes) -> Lanes:
+    """The float with a pattern."""
+    return Lanes(a.b, a.b.bitcast(a.v, a.v.type.with_scalar(f32 if a.scalar.bits == 32 else f64)))
+
+
+def to_int(a: Lanes, scalar: Type | None = None) -> Lanes:
+    """A float known to be a small integer, as one; NaN and others give 0 or a limit."""
+    type = integer_like(a) if scalar is None else a.v.type.with_scalar(scalar)
+    return Lanes(a.b, a.b.fptosi_sat(a.v, type))
+
+
+def to_float(a: Lanes, scalar: Type | None = None) -> Lanes:
+    return Lanes(a.b, a.b.sitofp(a.v, a.v.type.with_scalar(scalar or (f32 if a.scalar.bits == 32 else f64))))
+
+
+def widen(a: Lanes) -> Lanes:
+    return Lanes(a.b, a.b.fpext(a.v, a.v.type.with_scalar(f64)))
+
+
+def narrow(a: Lanes) -> Lanes:
+    return Lanes(a.b, a.b.fptrunc(a.v, a.v.type.with_scalar(f32)))
+
+
+def as_bool(a: Lanes, value: bool) -> Lanes:
+    return Lanes(a.b, constant(a.v.type.with_scalar(i1), int(value)))
+
+
+def polynomial(x: Lanes, coefficients: Sequence[float]) -> Lanes:
+    """By Horner's rule, constant term first."""
+    total = x.const(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = fma(total, x, coefficient)
+    return total
+
+
+def polynomial_paired(x: Lanes, coefficients: Sequence[float]) -> Lanes:
+    """Neighbours first, c0 + c1 x, c2 + c3 x ..., then Horner's rule in x^2: a chain of half the length.
+
+    Only every second sum is one with a constant, which ARM must copy first: its fused multiply-add replaces the addend.
+    """
+    if len(coefficients) < 4:
+        return polynomial(x, coefficients)
+    square = x * x
+    pairs = [fma(x, high, low) for low, high in zip(coefficients[::2], coefficients[1::2])]
+    total = x.const(coefficients[-1]) if len(coefficients) % 2 else pairs.pop()
+    for pair in reversed(pairs):
+        total = fma(total, square, pair)
+    return total
+
+
+# Pairs
+
+
+def two_sum(a: Lanes, b: Number) -> Pair:
+    """a + b exactly."""
+    total = a + b
+    part = total - a
+    return Pair(total, (a - (total - part)) + ((b if isinstance(b, Lanes) else a.const(b)) - part))
+
+
+def fast_two_sum(a: Lanes, b: Number) -> Pair:
+    """a + b exactly, if a is 0 or not smaller than b in magnitude."""
+    total = a + b
+    return Pair(total, b - (total - a))
+
+
+def two_product(a: Lanes, b: Number) -> Pair:
+    """a * b exactly."""
+    product = a * b
+    return Pair(product, fma(a, b, -product))
+
+
+def pair_times(a: Pair, b: Pair) -> Pair:
+    high, low = two_product(a.hi, b.hi)
+    return fast_two_sum(high, fma(a.hi, b.lo, fma(a.lo, b.hi, low)))
+
+
+def pair_plus(a: Pair, b: Pair) -> Pair:
+    high, low = two_sum(a.hi, b.hi)
+    return fast_two_sum(high, low + (a.lo + b.lo))
+
+
+def pair_negative(a: Pair) -> Pair:
+    return Pair(-a.hi, -a.lo)
+
+
+def pair_scaled(a: Pair, number: Number) -> Pair:
+    """A pair times a float."""
+    high, low = two_product(a.hi, number)
+    return fast_two_sum(high, fma(a.lo, number, low))
+
+
+def pair_where(condition: Lanes, a: Pair, b: Pair) -> Pair:
+    return Pair(where(condition, a.hi, b.hi), where(condition, a.lo, b.lo))
+
+
+def polynomial_led(x: Lanes, leads: Sequence[Sequence[float]], rest: Sequence[float]) -> Pair:
+    """By Horner's rule as a pair in the last steps, whose coefficients have two parts: `leads`, then `rest`."""
+    total = Pair(polynomial(x, rest), x.const(0.0))
+    for lead in reversed(leads):
+        product, product_low = two_product(total.hi, x)
+        high, low = two_sum(product, lead[0])
+        total = Pair(high, low + (fma(total.lo, x, product_low) + lead[1]))
+    return total
+
+
+def less_parts(x: Lanes, parts: Sequence[Number]) -> Pair:
+    """x minus a number in three parts: nearly all bits of the difference are right, also where it is tiny."""
+    first, error = two_sum(x, x.const(0.0) - parts[0])
+    high, low = two_sum(first, x.const(0.0) - parts[1])
+    return fast_two_sum(high, low + (error - parts[2]))
+
+
+def pair_quotient(a: Pair, b: Pair) -> Pair:
+    quotient = a.hi / b.hi
+    rest = fma(-quotient, b.hi, a.hi) + (a.lo - quotient * b.lo)
+    return fast_two_sum(quotient, rest / b.hi)
+
+
+def pair_root(a: Pair) -> Pair:
+    """The square root; 0 stays 0."""
+    root = sqrt(a.hi)
+    rest = (fma(-root, root, a.hi) + a.lo) / (root + root)
+    return Pair(root, where(root.equal(0.0), 0.0, rest))
+
+
+def constant_pair(like: Lanes, parts: Sequence[float]) -> Pair:
+    return Pair(like.const(parts[0]), like.const(parts[1]))
+
+
+# Powers of two
+
+BIAS = {f32: 127, f64: 1023}
+FRACTION = {f32: 23, f64: 52}
+
+
+def power_of_two(n: Lanes) -> Lanes:
+    """2^n for an integer n within the exponents of normal numbers."""
+    scalar = f32 if n.scalar.bits == 32 else f64
+    return from_bits((n + BIAS[scalar]) << FRACTION[scalar])
+
+
+def scale(a: Lanes, n: Lanes) -> Lanes:
+    """a * 2^n for |a| near 1 and n up to twice the exponent range: into subnormals and infinity, one rounding."""
+    half = n >> 1
+    return (a * power_of_two(half)) * power_of_two(n - half)
+
+
+def repeat(count: int, initial: Sequence[Lanes], step: Callable[..., Sequence[Lanes]]) -> tuple[Lanes, ...]:
+    """``values = step(*values)``, `count` times in a loop, so that the code is there once."""
+    b = initial[0].b
+    with b.loop_carrying(0, count, 1, [value.v for value in initial], unroll=1) as loop:
+        loop.next([value.v for value in step(*(Lanes(b, value) for value in loop.carried))])
+    return tuple(Lanes(b, value) for value in loop.results)
+
+
+def elementwise_calls(b: Builder, name: str, result: Type, args: Sequence[Value], body: Callable[..., Any]) -> Value:
+    """A scalar internal function, called once per lane; for what has loops or branches of its own."""
+    count = max(arg.type.count for arg in args)
+    if not any(arg.type.is_vector for arg in args):
+        return b.outline(name, result, args, body)
+    lanes = [b.lanes(arg) if arg.type.is_vector else [arg] * count for arg in args]
+    return b.build_vector([b.outline(name, result, list(group), body) for group in zip(*lanes)])

@@ -1,0 +1,231 @@
+"""Logarithms: x = 2^k * m with m in [1/sqrt(2), sqrt(2)], log m = 2 atanh(s) with s = f / (2 + f), f = m - 1.
+
+For f64 the sum k log 2 + 2s + 2s^3/3 is carried as a pair and only the rest is a plain polynomial, which gives the
+logarithm to about 2^-64. That is what `pow` needs: an error in log x is multiplied by y log x, up to 745.
+"""
+
+import math
+
+from tilework.targets.llvm.math import coefficients as c
+from tilework.targets.llvm.math.exponential import exp_parts, grow, shifted_nearest
+from tilework.targets.llvm.math.lanes import (
+    BIAS,
+    FRACTION,
+    Lanes,
+    Pair,
+    bits,
+    clamp,
+    copysign,
+    fast_two_sum,
+    fma,
+    from_bits,
+    narrow,
+    pair_plus,
+    pair_quotient,
+    pair_root,
+    pair_times,
+    polynomial,
+    polynomial_paired,
+    power_of_two,
+    scale,
+    to_float,
+    trunc,
+    two_product,
+    two_sum,
+    where,
+    widen,
+)
+from tilework.targets.llvm.types import Type, f32, f64
+
+ROOT_HALF_BITS = {f32: 0x3F3504F3, f64: 0x3FE6A09E667F3BCD}
+SMALLEST = {f32: 2.0**-126, f64: 2.0**-1022}
+
+
+def decompose(x: Lanes) -> tuple[Lanes, Lanes]:
+    """(m, k) with x = m * 2^k and m in [1/sqrt(2), sqrt(2)], for a positive finite x; k is an integer."""
+    scalar: Type = x.scalar
+    fraction, root = FRACTION[scalar], ROOT_HALF_BITS[scalar]
+    tiny = x < SMALLEST[scalar]
+    pattern = bits(where(tiny, x * 2.0**fraction, x)) - root
+    k = pattern >> fraction
+    m = from_bits((pattern & ((1 << fraction) - 1)) + root)
+    return m, where(tiny, k - fraction, k)
+
+
+def edges(x: Lanes, result: Lanes) -> Lanes:
+    """Put -inf at 0, NaN below it, and infinity and NaN where they stay."""
+    special = where(x.equal(0.0), -math.inf, where(x < 0.0, math.nan, x))
+    return where((x > 0.0) & (x < math.inf), result, special)
+
+
+def log(x: Lanes) -> Lanes:
+    if x.scalar is f32:
+        m, whole = decompose(x)
+        f, k = m - 1.0, to_float(whole)
+        square = f * f
+        rest = fma(f * square, polynomial_paired(f, c.LOGF), fma(square, -0.5, k * c.LN2_F[1]))
+        return edges(x, fma(k, c.LN2_F[0], f + rest))
+    high, low = log_pair(x)
+    return edges(x, high + low)
+
+
+def log2(x: Lanes) -> Lanes:
+    if x.scalar is f32:
+        m, whole = decompose(x)
+        f, k = m - 1.0, to_float(whole)
+        rest = f * fma(f, polynomial_paired(f, c.LOG2F), c.LOG2E_F[1])
+        return edges(x, k + fma(f, c.LOG2E_F[0], rest))
+    m, whole = decompose(x)
+    scaled = pair_times(log_reduced(m - 1.0, x.const(0.0)), Pair(x.const(c.LOG2E[0]), x.const(c.LOG2E[1])))
+    high, low = fast_two_sum(to_float(whole), scaled.hi)
+    return edges(x, high + (low + scaled.lo))
+
+
+def log10(x: Lanes) -> Lanes:
+    high, low = pair_times(log_pair(x), Pair(x.const(c.LOG10E[0]), x.const(c.LOG10E[1])))
+    return edges(x, high + low)
+
+
+def log_pair(x: Lanes) -> Pair:
+    """log x of a positive finite f64 as a pair."""
+    m, whole = decompose(x)
+    return plus_log_two(to_float(whole), log_reduced(m - 1.0, x.const(0.0)))
+
+
+def plus_log_two(k: Lanes, part: Pair) -> Pair:
+    """k log 2 + part."""
+    high, low = fast_two_sum(k * c.LN2[0], part.hi)  # the product is exact
+    return fast_two_sum(high, low + fma(k, c.LN2[1], part.lo))
+
+
+def log_reduced(f: Lanes, tail: Lanes) -> Pair:
+    """log(1 + f + tail) for 1 + f in [1/sqrt(2), sqrt(2)]."""
+    below, below_low = fast_two_sum(f.const(2.0), f)
+    inverse = 1.0 / below
+    s = f * inverse
+    s_low = (fma(-s, below, f) + (tail - s * (below_low + tail))) * inverse
+    z, z_low = two_product(s, s)
+    z_low = fma(s + s, s_low, z_low)
+    cube, cube_low = two_product(z, s)
+    cube_low = fma(z, s_low, fma(z_low, s, cube_low))
+    third, third_low = two_product(cube, c.TWO_THIRDS[0])
+    third_low = fma(cube, c.TWO_THIRDS[1], fma(cube_low, c.TWO_THIRDS[0], third_low))
+    high, low = fast_two_sum(s + s, third)
+    return fast_two_sum(high, low + (s_low + s_low) + fma(cube * z, polynomial(z, c.LOG), third_low))
+
+
+def log1p_pair(t: Lanes, tail: Lanes, extra: Lanes | None = None) -> Pair:
+    """log(1 + t + tail), relative accuracy also for small t; plus `extra` times log 2."""
+    one, one_low = two_sum(t, 1.0)
+    one_low = one_low + tail
+    m, whole = decompose(one)
+    small = -where(whole > 1000, whole.const(1000), whole)
+    f, f_low = two_sum(m - 1.0, one_low * power_of_two(small))
+    k = to_float(whole)
+    return plus_log_two(k if extra is None else k + extra, log_reduced(f, f_low))
+
+
+def log1p(x: Lanes) -> Lanes:
+    high, low = log1p_pair(x, x.const(0.0))
+    special = where(x.equal(-1.0), -math.inf, where(x < -1.0, math.nan, x))
+    return where((x > -1.0) & (x < math.inf) & x.differs(0.0), high + low, special)
+
+
+BIG = 2.0**28
+
+
+def asinh(x: Lanes) -> Lanes:
+    a = abs(x)
+    huge = a > BIG
+    y = where(huge, 1.0, a)
+    square = Pair(*two_product(y, y))
+    root = pair_root(Pair(*fast_two_sum_any(square, 1.0)))
+    below = pair_plus(root, Pair(y.const(1.0), y.const(0.0)))
+    t = pair_plus(pair_quotient(square, below), Pair(y, y.const(0.0)))
+    return where((a < math.inf) & x.differs(0.0), copysign(grown_log(huge, a, t, 0.25), x), x)
+
+
+def fast_two_sum_any(a: Pair, number: float) -> Pair:
+    """A pair plus a number."""
+    high, low = two_sum(a.hi, number)
+    return Pair(high, low + a.lo)
+
+
+def grown_log(huge: Lanes, a: Lanes, t: Pair, sign: float) -> Lanes:
+    """log(1 + t), and log(2a) where `a` is huge."""
+    high = where(huge, a, t.hi)
+    low = where(huge, sign / a - 1.0, t.lo)
+    result = log1p_pair(high, low, where(huge, 1.0, a.const(0.0)))
+    return result.hi + result.lo
+
+
+def acosh(x: Lanes) -> Lanes:
+    huge = x > BIG
+    y = where(huge, 2.0, x)
+    d = y - 1.0
+    root = pair_root(pair_plus(Pair(*two_product(d, d)), Pair(d + d, d.const(0.0))))
+    t = pair_plus(root, Pair(d, d.const(0.0)))
+    result = where(x.equal(1.0), 0.0, grown_log(huge, x, t, -0.25))
+    return where((x >= 1.0) & (x < math.inf), result, where(x < 1.0, math.nan, x))
+
+
+def atanh(x: Lanes) -> Lanes:
+    a = abs(x)
+    y = where(a < 1.0, a, 0.5)
+    below = fast_two_sum(y.const(1.0), -y)
+    t = pair_quotient(Pair(y + y, y.const(0.0)), below)
+    high, low = log1p_pair(*t)
+    result = copysign(0.5 * (high + low), x)
+    edge = where(a.equal(1.0), copysign(x.const(math.inf), x), math.nan)
+    return where((a < 1.0) & x.differs(0.0), result, where(x.equal(0.0), x, edge))
+
+
+def pow(x: Lanes, y: Lanes) -> Lanes:
+    """x^y by e^(y log |x|), with the special cases of C."""
+    if x.scalar is f32:
+        return narrow(pow_single(widen(x), widen(y)))
+    a = abs(x)
+    high, low = log_pair(a)
+    high = where(a.equal(0.0), -math.inf, where(a < math.inf, high, a))
+    low = where((a > 0.0) & (a < math.inf), low, 0.0)
+    product = y * high
+    rest = fma(y, high, -product) + y * low
+    rest = where(abs(product) < 800.0, rest, 0.0)
+    big, tail, n = exp_parts(clamp(product, -800.0, 800.0), rest)
+    return power_edges(x, y, scale(big + tail, clamp_whole(n)))
+
+
+def pow_single(x: Lanes, y: Lanes) -> Lanes:
+    """x^y in f64, good enough for f32: plain sums and shorter polynomials."""
+    a = abs(x)
+    m, whole = decompose(a)
+    f = m - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    part = fma(s * z, fma(z, polynomial(z, c.LOG[:5]), c.TWO_THIRDS[0]), s + s)
+    logarithm = fma(part, c.LOG2E[0], to_float(whole))
+    logarithm = where(a.equal(0.0), -math.inf, where(a < math.inf, logarithm, a))
+    product = clamp(y * logarithm, -300.0, 300.0)
+    n, exponent = shifted_nearest(product, 1.0)
+    r = (product - n) * c.LN2_PAIR[0]
+    square = r * r
+    value = 1.0 + (r + square * fma(r, polynomial(r, c.EXP[:6]), 0.5))
+    return power_edges(x, y, grow(value, exponent, product, -300.0))
+
+
+def clamp_whole(n: Lanes) -> Lanes:
+    """Keep n where `scale` can use it."""
+    low, high = n.const(-2 * BIAS[f64]), n.const(2 * BIAS[f64])
+    return where(n < low, low, where(n > high, high, n))
+
+
+def power_edges(x: Lanes, y: Lanes, result: Lanes) -> Lanes:
+    """The sign for negative x, and what C says about 0, 1, infinity and NaN."""
+    whole = trunc(y).equal(y)
+    odd = whole & trunc(y * 0.5).differs(y * 0.5) & (abs(y) < 2.0 ** (FRACTION[y.scalar] + 1))
+    negative = bits(x) < 0
+    signed = where(negative & odd, -result, result)
+    signed = where((x < 0.0) & ~whole & (abs(x) < math.inf), math.nan, signed)
+    signed = where(x.is_nan() | y.is_nan(), x + y, signed)
+    one = x.equal(1.0) | y.equal(0.0) | (abs(x).equal(1.0) & abs(y).equal(math.inf))
+    return where(one, 1.0, signed)

@@ -1,0 +1,216 @@
+"""Sine, cosine, tangent: x = n * pi/2 + r with |r| <= pi/4, then a polynomial in r chosen by n mod 4.
+
+Up to 2^18 (f32) or 2^27 (f64) the reduction subtracts n times pi/2 in three parts with fused multiply-adds: the
+first difference is exact, because n times the first part and x are multiples of the same small power of two. If a
+lane is larger, the whole vector takes a slow path: an internal function multiplies the significand by the right 192
+bits of 2/pi as integers (Payne and Hanek), so every finite argument is reduced as if with infinite precision.
+"""
+
+import math
+from collections.abc import Callable
+
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.math import coefficients as c
+from tilework.targets.llvm.math.exponential import nearest
+from tilework.targets.llvm.math.lanes import (
+    Lanes,
+    Pair,
+    fast_two_sum,
+    fma,
+    from_bits,
+    narrow,
+    pair_quotient,
+    polynomial,
+    rint,
+    two_product,
+    where,
+    widen,
+)
+from tilework.targets.llvm.types import f32, f64, i32, i64, i128, struct
+from tilework.targets.llvm.values import Value, constant
+
+LIMIT = {f32: 2.0**18, f64: 2.0**27}
+REDUCED = struct(i64, f64, f64)
+
+
+def reduce(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """(r, tail, n): x = n * pi/2 + r + tail modulo 2 pi; n is an integer whose low two bits count."""
+    b = x.b
+    large = abs(x) >= LIMIT[x.scalar]
+    moderate = reduce_moderate(x)
+
+    def slow() -> list[Value]:
+        return [where(large, a, b).v for a, b in zip(reduce_huge(x), moderate)]
+
+    r, tail, n = b.if_else(b.any_lane(large.v), slow, lambda: [part.v for part in moderate], weights=(1, 1000))
+    return Lanes(b, r), Lanes(b, tail), Lanes(b, n)
+
+
+def reduce_moderate(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    n, whole = nearest(x, 2.0 / math.pi)
+    if x.scalar is f32:
+        one, two, three, _ = c.HALF_PI_F
+        return fma(n, -three, fma(n, -two, fma(n, -one, x))), x.const(0.0), whole
+    one, two, three, _ = c.HALF_PI
+    r = fma(n, -one, x)
+    product, product_low = two_product(n, two)
+    high = r - product
+    low = ((r - high) - product) - product_low - n * three
+    high, low = fast_two_sum(high, low)
+    return high, low, whole
+
+
+def reduce_huge(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """Lane by lane through `@tilework.reduce_huge`."""
+    b = x.b
+    wide = widen(x) if x.scalar is f32 else x
+    results = [b.outline("tilework.reduce_huge", REDUCED, [lane], huge_body()) for lane in b.lanes(wide.v)]
+    columns = [[b.extract_value(result, field) for result in results] for field in range(3)]
+    join = (lambda parts: Lanes(b, b.build_vector(parts))) if x.v.type.is_vector else (lambda parts: Lanes(b, parts[0]))
+    n, r, tail = (join(column) for column in columns)
+    if x.scalar is f32:
+        return narrow(r), x.const(0.0), Lanes(b, b.trunc(n.v, n.v.type.with_scalar(i32)))
+    return r, tail, n
+
+
+def huge_body(eighths: int = 0) -> Callable[[Builder, tuple[Value, ...]], Value]:
+    """Reduce |x| - eighths * pi/4, with the sign of x, for one f64 of magnitude 2^-8 or more.
+
+    Of a smaller one the result is not used; infinity and NaN give NaN.
+    """
+
+    def body(b: Builder, args: tuple[Value, ...]) -> Value:
+        return reduced(b, args[0], eighths << 125)
+
+    return body
+
+
+def reduced(b: Builder, x: Value, less: int) -> Value:
+    """The body of `huge_body`; `less` is in units of 2^-126 quarter turns."""
+    table = b.module.table("tilework.two_over_pi", i64, c.TWO_OVER_PI_BITS, align=8)
+    pattern = b.bitcast(x, i64)
+    exponent = b.and_(b.lshr(pattern, 52), 2047)
+    finite = b.icmp("ne", exponent, 2047)
+    significand = b.or_(b.and_(pattern, (1 << 52) - 1), 1 << 52)
+    # x = significand * 2^(exponent - 1075); the bits of 2/pi above weight 4 / 2^that change x by multiples of 2 pi
+    position = b.smax(b.select(finite, b.sub(exponent, 1075 + 2 - 64), constant(i64, 0)), 0)
+    word, shift = b.lshr(position, 6), b.and_(position, 63)
+    base = b.gep(table, word, i64)
+    words = [b.load(i64, b.gep(base, 8 * k), align=8) for k in range(4)]
+    chunk = [b.funnel_left(words[k], words[k + 1], shift) for k in range(3)]
+    wide = [b.zext(part, i128) for part in (significand, *chunk)]
+    # the lowest 192 bits of significand * chunk; the top two of them count quarter turns
+    low = b.mul(wide[0], wide[3])
+    middle = b.add(b.mul(wide[0], wide[2]), b.lshr(low, 64))
+    top = b.mul(significand, chunk[0])
+    upper = b.sub(b.add(b.shl(b.zext(top, i128), 64), middle), less)
+    turns = b.trunc(b.lshr(b.add(upper, 1 << 125), 126), i64)
+    fraction = b.shl(upper, 2)  # signed, in units of 2^-128 quarter turns
+    negative = b.icmp("slt", fraction, 0)
+    size = b.select(negative, b.neg(fraction), fraction)
+    zeros = b.intrinsic("ctlz", i128, size, constant(b.icmp("eq", size, 0).type, 0))
+    normal = b.shl(size, b.and_(zeros, 127))
+    first = b.and_(b.trunc(b.lshr(normal, 64), i64), ~2047 & (2**64 - 1))
+    scale = b.bitcast(b.shl(b.sub(constant(i64, 1023 - 64), b.trunc(zeros, i64)), 52), f64)
+    high = Lanes(b, b.fmul(b.uitofp(first, f64), scale))
+    rest = Lanes(b, b.fmul(b.uitofp(low_word(b, normal), f64), scale)) * 2.0**-53
+    product, product_low = two_product(high, c.HALF_PI[0])
+    r, tail = fast_two_sum(product, fma(high, c.HALF_PI[1], fma(rest, c.HALF_PI[0], product_low)))
+    backwards = Lanes(b, negative) ^ Lanes(b, b.icmp("slt", pattern, 0))
+    r, tail = where(backwards, -r, r), where(backwards, -tail, tail)
+    turns = b.select(b.icmp("slt", pattern, 0), b.neg(turns), turns)
+    fields = [turns, b.select(finite, r.v, constant(f64, math.nan)), b.select(finite, tail.v, constant(f64, 0.0))]
+    return b.build_struct(REDUCED, fields)
+
+
+def low_word(b: Builder, normal: Value) -> Value:
+    """The 64 bits below the 53 that the first float took."""
+    return b.trunc(b.lshr(b.shl(normal, 53), 64), i64)
+
+
+def sine(r: Lanes, tail: Lanes) -> Lanes:
+    """sin(r + tail) for |r| <= pi/4."""
+    z = r * r
+    if r.scalar is f32:
+        return fma(r * z, polynomial(z, c.SINF), r)
+    cube = z * r
+    rest = fma(cube, polynomial(z, c.SIN), fma(z * -0.5, tail, tail))
+    return r + rest
+
+
+def cosine(r: Lanes, tail: Lanes) -> Lanes:
+    """cos(r + tail) for |r| <= pi/4."""
+    z = r * r
+    if r.scalar is f32:
+        return fma(fma(z, polynomial(z, c.COSF), -0.5), z, 1.0)
+    half = z * 0.5
+    one = 1.0 - half
+    return one + (((1.0 - one) - half) + fma(z * z, polynomial(z, c.COS), -(r * tail)))
+
+
+def sine_pair(r: Lanes, tail: Lanes) -> Pair:
+    """sin(r + tail) of f64 to about 2^-58."""
+    z = r * r
+    return fast_two_sum(r, fma(z * r, polynomial(z, c.SIN), fma(z * -0.5, tail, tail)))
+
+
+def cosine_pair(r: Lanes, tail: Lanes) -> Pair:
+    """cos(r + tail) of f64 to about 2^-58."""
+    square, square_low = two_product(r, r)
+    one, one_low = fast_two_sum(r.const(1.0), square * -0.5)
+    rest = fma(square * square, polynomial(square, c.COS), fma(square_low, -0.5, -(r * tail)))
+    return fast_two_sum(one, one_low + rest)
+
+
+def choose(n: Lanes, first: Lanes, second: Lanes) -> Lanes:
+    """`second` for odd n, negated for n mod 4 in (2, 3)."""
+    picked = where((n & 1).differs(0), second, first)
+    bits = picked.scalar.bits
+    sign = (n & 2) << (bits - 2)
+    pattern = Lanes(n.b, n.b.bitcast(picked.v, n.v.type))
+    return from_bits(pattern ^ sign)
+
+
+def sin(x: Lanes) -> Lanes:
+    r, tail, n = reduce(x)
+    return where(x.equal(0.0), x, choose(n, sine(r, tail), cosine(r, tail)))
+
+
+def cos(x: Lanes) -> Lanes:
+    r, tail, n = reduce(x)
+    return choose(n + 1, sine(r, tail), cosine(r, tail))
+
+
+def tan(x: Lanes) -> Lanes:
+    """sin / cos of f64 as pairs: the errors of three roundings would come close to two units."""
+    r, tail, n = reduce(x)
+    sine, cosine = sine_pair(r, tail), cosine_pair(r, tail)
+    odd = (n & 1).differs(0)
+    top = Pair(where(odd, -cosine.hi, sine.hi), where(odd, -cosine.lo, sine.lo))
+    bottom = Pair(where(odd, sine.hi, cosine.hi), where(odd, sine.lo, cosine.lo))
+    high, low = pair_quotient(top, bottom)
+    return where(x.equal(0.0), x, where(abs(x) < 2.0**-300, x, high + low))
+
+
+def reduce_half_turns(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """(r, tail, n) with pi x = n * pi/2 + r + tail; f64. Beyond 2^53 every x is an even integer."""
+    y = where(abs(x) < 2.0**53, x, x * 0.0)
+    n = rint(y + y)
+    t = fma(n, -0.5, y)
+    high, low = two_product(t, c.PI[0])
+    whole = Lanes(x.b, x.b.fptosi_sat(n.v, x.v.type.with_scalar(i64)))
+    high, low = fast_two_sum(high, fma(t, c.PI[1], low))
+    return high, low, whole
+
+
+def sinpi(x: Lanes) -> Lanes:
+    r, tail, n = reduce_half_turns(x)
+    result = choose(n, sine(r, tail), cosine(r, tail))
+    exact = where(x.equal(rint(x)), x * 0.0, result)  # integers, infinity (NaN)
+    return where(abs(x) < math.inf, exact, math.nan)
+
+
+def cospi(x: Lanes) -> Lanes:
+    r, tail, n = reduce_half_turns(x)
+    result = choose(n + 1, sine(r, tail), cosine(r, tail))
+    return where(abs(x) < math.inf, result + 0.0, math.nan)  # zeros are +0

@@ -1,0 +1,308 @@
+"""Memory, calls and atomics: part of `Builder`.
+
+    p = b.gep(b.gep(base, 4), 8)             # one getelementptr, 12 bytes from base
+    x = b.load(vector(f32, 4), p, align=4)
+    b.store(x, q, align=4, nontemporal=True)
+    b.atomic_rmw("add", p, one, ordering="monotonic", scope="agent")
+
+Loads, stores, calls and atomics are never shared or removed. A masked access with a constant mask of ones is a
+plain one.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilework.targets.llvm.types import Type, i1, i8, i32, i64, pointer, struct, vector, void
+from tilework.targets.llvm.values import Value, constant
+
+if TYPE_CHECKING:
+    from tilework.targets.llvm.builder import Builder
+
+
+class Memory:
+    """Methods that touch memory or call."""
+
+    def gep(self: "Builder", base: Value, index: Any, element: Type = i8, inbounds: bool = False) -> Value:
+        """`base` plus `index` elements; constant offsets of the same element type are collected."""
+        if index.__class__ is int:
+            index = constant(i64, index)
+        known = index.constant
+        if known.__class__ is int and element is i8:
+            offset = known if known < 1 << (index.type.bits - 1) else known - (1 << index.type.bits)
+            if (before := self.offsets.get(base.text)) is not None:
+                base, offset = before[0], before[1] + offset
+            if offset == 0:
+                return base
+            made = self.address(base, constant(i64, offset), element, inbounds)
+            self.offsets[made.text] = (base, offset)
+            return made
+        return (
+            base
+            if known.__class__ is int and known == 0 and base.type.is_vector == index.type.is_vector
+            else self.address(base, index, element, inbounds)
+        )
+
+    def address(self: "Builder", base: Value, index: Value, element: Type, inbounds: bool) -> Value:
+        result = base.type
+        if index.type.is_vector and not result.is_vector:
+            result = vector(result, index.type.count)
+        flag = "inbounds " if inbounds else ""
+        return self.pure(f"getelementptr {flag}{element.text}, {base.typed}, {index.typed}", result)
+
+    def field_address(self: "Builder", base: Value, type: Type, *path: Any) -> Value:
+        """The address of a field: indices into a struct or array type, after the leading 0."""
+        listed = ", ".join(index.typed if index.__class__ is Value else f"i32 {index}" for index in path)
+        return self.pure(f"getelementptr inbounds {type.text}, {base.typed}, i32 0, {listed}", base.type)
+
+    def alloca(self: "Builder", type: Type, count: int = 1, align: int = 0) -> Value:
+        """Stack memory, placed in the entry block so that a loop does not grow the stack."""
+        entry = self.function.entry
+        number = self.function.counter
+        self.function.counter = number + 1
+        made = Value(pointer(), f"%v{number}")
+        amount = f", i32 {count}" if count != 1 else ""
+        ending = f", align {align}" if align else ""
+        entry.lines.insert(0, f"  {made.text} = alloca {type.text}{amount}{ending}")
+        return made
+
+    def access_ending(
+        self: "Builder", align: int, nontemporal: bool, invariant: bool, alias_scope: str, noalias: str
+    ) -> str:
+        parts = [f", align {align}"] if align else []
+        if nontemporal:
+            parts.append(f", !nontemporal {self.module.node('!{i32 1}')}")
+        if invariant:
+            parts.append(f", !invariant.load {self.module.node('!{}')}")
+        if alias_scope:
+            parts.append(f", !alias.scope {alias_scope}")
+        if noalias:
+            parts.append(f", !noalias {noalias}")
+        return "".join(parts)
+
+    def load(
+        self: "Builder",
+        type: Type,
+        address: Value,
+        *,
+        align: int = 0,
+        volatile: bool = False,
+        nontemporal: bool = False,
+        invariant: bool = False,
+        alias_scope: str = "",
+        noalias: str = "",
+        ordering: str = "",
+        scope: str = "",
+    ) -> Value:
+        """Read a `type`; an `ordering` (monotonic, acquire ...) makes it atomic and needs `align`."""
+        atomic = f" {sync_scope(scope)}{ordering}" if ordering else ""
+        words = f"load {'atomic ' if ordering else ''}{'volatile ' if volatile else ''}"
+        ending = self.access_ending(align, nontemporal, invariant, alias_scope, noalias)
+        return self.effect(f"{words}{type.text}, {address.typed}{atomic}{ending}", type)
+
+    def store(
+        self: "Builder",
+        value: Value,
+        address: Value,
+        *,
+        align: int = 0,
+        volatile: bool = False,
+        nontemporal: bool = False,
+        alias_scope: str = "",
+        noalias: str = "",
+        ordering: str = "",
+        scope: str = "",
+    ) -> None:
+        atomic = f" {sync_scope(scope)}{ordering}" if ordering else ""
+        words = f"store {'atomic ' if ordering else ''}{'volatile ' if volatile else ''}"
+        ending = self.access_ending(align, nontemporal, False, alias_scope, noalias)
+        self.line(f"{words}{value.typed}, {address.typed}{atomic}{ending}")
+
+    # Masked accesses
+
+    def masked_load(
+        self: "Builder", type: Type, address: Value, mask: Value, other: Value | None = None, align: int = 1
+    ) -> Value:
+        """Lanes whose mask is set are read; the others are `other` and their memory is not touched."""
+        other = other if other is not None else self.poison(type)
+        if mask.constant.__class__ is int:
+            return self.load(type, address, align=align) if mask.constant else other
+        symbol = f"llvm.masked.load.{type.suffix}.{address.type.suffix}"
+        text = f"call {type.text} @{symbol}({pointer_text(address, align)}, {mask.typed}, {other.typed})"
+        self.module.declare(symbol, type, [address.type, mask.type, type])
+        return self.effect(text, type)
+
+    def masked_store(self: "Builder", value: Value, address: Value, mask: Value, align: int = 1) -> None:
+        if mask.constant.__class__ is int:
+            if mask.constant:
+                self.store(value, address, align=align)
+            return
+        symbol = f"llvm.masked.store.{value.type.suffix}.{address.type.suffix}"
+        self.module.declare(symbol, void, [value.type, address.type, mask.type])
+        self.line(f"call void @{symbol}({value.typed}, {pointer_text(address, align)}, {mask.typed})")
+
+    def gather(
+        self: "Builder",
+        type: Type,
+        addresses: Value,
+        mask: Value | None = None,
+        other: Value | None = None,
+        align: int = 1,
+    ) -> Value:
+        """One element from the address in each lane."""
+        mask = mask if mask is not None else constant(vector(i1, type.count), 1)
+        other = other if other is not None else self.poison(type)
+        symbol = f"llvm.masked.gather.{type.suffix}.{addresses.type.suffix}"
+        self.module.declare(symbol, type, [addresses.type, mask.type, type])
+        return self.effect(
+            f"call {type.text} @{symbol}({pointer_text(addresses, align)}, {mask.typed}, {other.typed})", type
+        )
+
+    def scatter(self: "Builder", value: Value, addresses: Value, mask: Value | None = None, align: int = 1) -> None:
+        mask = mask if mask is not None else constant(vector(i1, value.type.count), 1)
+        symbol = f"llvm.masked.scatter.{value.type.suffix}.{addresses.type.suffix}"
+        self.module.declare(symbol, void, [value.type, addresses.type, mask.type])
+        self.line(f"call void @{symbol}({value.typed}, {pointer_text(addresses, align)}, {mask.typed})")
+
+    def copy(self: "Builder", target: Value, source: Value, size: Any) -> None:
+        """memcpy: the two ranges do not overlap."""
+        self.range_intrinsic("memcpy", target, source, size)
+
+    def move(self: "Builder", target: Value, source: Value, size: Any) -> None:
+        """memmove: the ranges may overlap."""
+        self.range_intrinsic("memmove", target, source, size)
+
+    def fill(self: "Builder", target: Value, byte: Any, size: Any) -> None:
+        """memset."""
+        self.range_intrinsic("memset", target, byte if byte.__class__ is Value else constant(i8, byte), size)
+
+    def range_intrinsic(self: "Builder", name: str, target: Value, second: Value, size: Any) -> None:
+        size = size if size.__class__ is Value else constant(i64, size)
+        middle = "" if name == "memset" else f".{second.type.suffix}"
+        symbol = f"llvm.{name}.{target.type.suffix}{middle}.{size.type.suffix}"
+        self.module.declare(symbol, void, [target.type, second.type, size.type, i1])
+        self.line(f"call void @{symbol}({target.typed}, {second.typed}, {size.typed}, i1 false)")
+
+    def prefetch(self: "Builder", address: Value, write: bool = False, locality: int = 3) -> None:
+        symbol = f"llvm.prefetch.{address.type.suffix}"
+        self.module.declare(symbol, void, [address.type, i32, i32, i32])
+        self.line(f"call void @{symbol}({address.typed}, i32 {int(write)}, i32 {locality}, i32 1)")
+
+    # Atomics
+
+    def atomic_rmw(
+        self: "Builder",
+        op: str,
+        address: Value,
+        value: Value,
+        *,
+        ordering: str = "monotonic",
+        scope: str = "",
+        align: int = 0,
+    ) -> Value:
+        """Put `old op value` at `address`, give `old`: xchg add sub and or xor max min umax umin fadd fmax fmin."""
+        ending = f", align {align}" if align else ""
+        return self.effect(
+            f"atomicrmw {op} {address.typed}, {value.typed} {sync_scope(scope)}{ordering}{ending}", value.type
+        )
+
+    def compare_exchange(
+        self: "Builder",
+        address: Value,
+        expected: Value,
+        value: Value,
+        *,
+        ordering: str = "monotonic",
+        failure: str = "monotonic",
+        scope: str = "",
+        weak: bool = False,
+        align: int = 0,
+    ) -> tuple[Value, Value]:
+        """(what was there, whether `value` was stored because it equalled `expected`)."""
+        ending = f", align {align}" if align else ""
+        both = self.effect(
+            f"cmpxchg {'weak ' if weak else ''}{address.typed}, {expected.typed}, {value.typed} "
+            f"{sync_scope(scope)}{ordering} {failure}{ending}",
+            struct(value.type, i1),
+        )
+        return self.extract_value(both, 0), self.extract_value(both, 1)
+
+    def fence(self: "Builder", ordering: str, scope: str = "") -> None:
+        self.line(f"fence {sync_scope(scope)}{ordering}")
+
+    # Calls
+
+    def call_text(
+        self: "Builder", result: Type, callee: str, args: Sequence[Value], attributes: str = "", convention: str = ""
+    ) -> str:
+        listed = ", ".join([arg.typed for arg in args])
+        group = f" {self.module.attribute_group(attributes)}" if attributes else ""
+        before = f"{convention} " if convention else ""
+        return f"call {before}{result.text} {callee}({listed}){group}"
+
+    def call(
+        self: "Builder",
+        callee: str | Value,
+        result: Type,
+        args: Sequence[Value],
+        *,
+        attributes: str = "",
+        is_pure: bool = False,
+        convention: str = "",
+        variadic: bool = False,
+    ) -> Value:
+        """Call a function by name (declared if it is new) or by address; a void call gives a value nobody may use."""
+        if isinstance(callee, str):
+            self.module.declare(
+                callee, result, [arg.type for arg in args][: 1 if variadic else None], variadic=variadic
+            )
+            target = f"@{callee}"
+        else:
+            target = callee.text
+        if variadic:
+            target = f"({args[0].type.text}, ...) {target}"
+        text = self.call_text(result, target, args, attributes, convention)
+        if is_pure:
+            return self.pure(text, result)
+        if result is void:
+            self.line(text)
+            return Value(void, "")
+        return self.effect(text, result)
+
+    def assembly(
+        self: "Builder",
+        text: str,
+        constraints: str,
+        result: Type,
+        args: Sequence[Value],
+        *,
+        sideeffect: bool = False,
+        attributes: str = "",
+    ) -> Value:
+        """Inline assembly; without `sideeffect` equal pieces are shared. Quotes in `text` are escaped here."""
+        escaped = text.replace("\\", "\\5C").replace('"', "\\22").replace("\n", "\\0A")
+        callee = f'asm {"sideeffect " if sideeffect else ""}"{escaped}", "{constraints}"'
+        line = self.call_text(result, callee, args, attributes)
+        if result is void:
+            self.line(line)
+            return Value(void, "")
+        return self.effect(line, result) if sideeffect else self.pure(line, result)
+
+    def assume(self: "Builder", condition: Value) -> None:
+        """Tell LLVM that a condition holds."""
+        if condition.constant is None:
+            self.module.declare("llvm.assume", void, [i1])
+            self.line(f"call void @llvm.assume({condition.typed})")
+
+    def trap(self: "Builder") -> None:
+        self.module.declare("llvm.trap", void, [])
+        self.line("call void @llvm.trap()")
+
+
+def sync_scope(scope: str) -> str:
+    """``syncscope("agent") `` for a scope that is not the whole system."""
+    return f'syncscope("{scope}") ' if scope else ""
+
+
+def pointer_text(address: Value, align: int) -> str:
+    """A pointer argument of a masked intrinsic; LLVM 22 takes the alignment from its attribute."""
+    return f"{address.type.text} align {align} {address.text}"

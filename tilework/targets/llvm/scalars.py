@@ -1,0 +1,314 @@
+"""Rules of `arith` and of the elementwise ops of `tt`, on scalars and vectors alike.
+
+Integers wrap around. What LLVM leaves undefined has the results that the evaluator fixes: ``x / 0`` and ``x % 0`` are 0,
+``INT_MIN / -1`` is INT_MIN, and a shift by the width or more pushes every bit out. No instruction here can trap. Floats
+narrower than f32 are computed in f32 and rounded once per operation (conversions.py).
+"""
+
+from xdsl.dialects import arith, ub
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir import tt
+from tilework.ir.arith_ext import RemfOp, SelectOp
+from tilework.ir.enums import PropagateNan, RoundingMode
+from tilework.ir.types import PointerType, element_type
+from tilework.targets.llvm.conversions import from_integer, is_float8, narrow, narrow_to_zero, to_integer, widen
+from tilework.targets.llvm.rules import Emitting, operand_type, result_type, scalar_rule
+from tilework.targets.llvm.scalar_types import LoweringError, element_bytes, register_type
+from tilework.targets.llvm.types import f32, f64, i64, ptr
+from tilework.targets.llvm.values import Value, constant, signed
+
+
+@scalar_rule(arith.ConstantOp)
+def lower_constant(low: Emitting, op: Operation) -> Value:
+    return scalar_constant(low, op.properties["value"])
+
+
+def scalar_constant(low: Emitting, value: Attribute) -> Value:
+    """The LLVM constant of an IntegerAttr or FloatAttr."""
+    if isinstance(value, IntegerAttr):
+        return constant(register_type(value.type), value.value.data)
+    if isinstance(value, FloatAttr):
+        number = value.value.data
+        if is_float8(value.type):
+            return narrow(low.builder, constant(f32, number), value.type)
+        return constant(register_type(value.type), number)
+    raise LoweringError(f"a tile constant outside of a table: {value}")
+
+
+@scalar_rule(ub.PoisonOp)
+def lower_poison(low: Emitting, op: Operation) -> Value:
+    """An undefined value is zero."""
+    return constant(register_type(result_type(op)), 0)
+
+
+# Integers
+
+WRAPPING = {
+    arith.AddiOp: "add",
+    arith.SubiOp: "sub",
+    arith.MuliOp: "mul",
+    arith.AndIOp: "and_",
+    arith.OrIOp: "or_",
+    arith.XOrIOp: "xor",
+    arith.MinSIOp: "smin",
+    arith.MaxSIOp: "smax",
+    arith.MinUIOp: "umin",
+    arith.MaxUIOp: "umax",
+}
+
+
+@scalar_rule(*WRAPPING)
+def lower_wrapping(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+    return getattr(low.builder, WRAPPING[type(op)])(lhs, rhs)
+
+
+def safe_divisor(low: Emitting, rhs: Value, is_signed: bool) -> Value:
+    """`rhs`, but 1 where the division would be undefined."""
+    b = low.builder
+    if rhs.constant.__class__ is int:
+        is_bad = rhs.constant == 0 or (is_signed and signed(rhs.type, rhs.constant) == -1)
+        return constant(rhs.type, 1) if is_bad else rhs
+    is_bad = b.icmp("eq", rhs, 0)
+    if is_signed:
+        is_bad = b.or_(is_bad, b.icmp("eq", rhs, -1))
+    return b.select(is_bad, constant(rhs.type, 1), rhs)
+
+
+def divide(low: Emitting, lhs: Value, rhs: Value, is_signed: bool) -> Value:
+    """Towards zero; by 0 it is 0, by -1 the negative, which wraps around."""
+    b = low.builder
+    divisor = safe_divisor(low, rhs, is_signed)
+    quotient = b.sdiv(lhs, divisor) if is_signed else b.udiv(lhs, divisor)
+    if is_signed:
+        quotient = b.select(b.icmp("eq", rhs, -1), b.neg(lhs), quotient)
+    return b.select(b.icmp("eq", rhs, 0), constant(lhs.type, 0), quotient)
+
+
+def remainder(low: Emitting, lhs: Value, rhs: Value, is_signed: bool) -> Value:
+    """With the sign of `lhs`; by 0 and by -1 it is 0, which is what the safe divisor 1 gives."""
+    divisor = safe_divisor(low, rhs, is_signed)
+    return low.builder.srem(lhs, divisor) if is_signed else low.builder.urem(lhs, divisor)
+
+
+@scalar_rule(arith.DivSIOp, arith.DivUIOp)
+def lower_division(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+    return divide(low, lhs, rhs, type(op) is arith.DivSIOp)
+
+
+@scalar_rule(arith.RemSIOp, arith.RemUIOp)
+def lower_remainder(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+    return remainder(low, lhs, rhs, type(op) is arith.RemSIOp)
+
+
+@scalar_rule(arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
+def lower_rounded_division(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+    """The quotient, one lower (or higher) where there is a remainder and the exact quotient is negative (positive)."""
+    b, is_signed = low.builder, type(op) is not arith.CeilDivUIOp
+    quotient = divide(low, lhs, rhs, is_signed)
+    rest = b.icmp("ne", remainder(low, lhs, rhs, is_signed), 0)
+    zero, one = constant(lhs.type, 0), constant(lhs.type, 1)
+    if not is_signed:
+        return b.add(quotient, b.select(rest, one, zero))
+    is_negative = b.icmp("slt", b.xor(lhs, rhs), 0)
+    if type(op) is arith.FloorDivSIOp:
+        return b.sub(quotient, b.select(b.and_(rest, is_negative), one, zero))
+    return b.add(quotient, b.select(b.and_(rest, b.not_(is_negative)), one, zero))
+
+
+@scalar_rule(arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp)
+def lower_shift(low: Emitting, op: Operation, value: Value, amount: Value) -> Value:
+    b, width = low.builder, value.type.scalar.bits
+    shift = {arith.ShLIOp: b.shl, arith.ShRUIOp: b.lshr, arith.ShRSIOp: b.ashr}[type(op)]
+    if type(op) is arith.ShRSIOp:
+        return shift(value, b.umin(amount, width - 1))
+    if amount.constant.__class__ is int:
+        return shift(value, amount) if amount.constant < width else constant(value.type, 0)
+    inside = b.icmp("ult", amount, width)
+    return b.select(inside, shift(value, b.and_(amount, width - 1)), constant(value.type, 0))
+
+
+@scalar_rule(tt.MulhiUIOp)
+def lower_mulhiui(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+    return low.builder.mul_high(lhs, rhs, False)
+
+
+INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+FLOAT_PREDICATES = (
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord",
+    "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+)  # fmt: skip
+
+
+def predicate_of(op: Operation) -> int:
+    attribute = op.properties["predicate"]
+    assert isinstance(attribute, IntegerAttr)
+    return attribute.value.data
+
+
+@scalar_rule(arith.CmpiOp)
+def lower_cmpi(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+    return low.builder.icmp(INTEGER_PREDICATES[predicate_of(op)], lhs, rhs)
+
+
+@scalar_rule(SelectOp, arith.SelectOp)
+def lower_select(low: Emitting, op: Operation, condition: Value, lhs: Value, rhs: Value) -> Value:
+    return low.builder.select(condition, lhs, rhs)
+
+
+# Floats
+
+
+def widened(low: Emitting, op: Operation, args: tuple[Value, ...]) -> list[Value]:
+    return [widen(low.builder, arg, element_type(operand.type)) for arg, operand in zip(args, op.operands, strict=True)]
+
+
+FUSED = {arith.AddfOp: "fadd", arith.SubfOp: "fsub", arith.MulfOp: "fmul"}
+
+
+@scalar_rule(*FUSED)
+def lower_fused(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+    """A product and a sum may become one instruction with one rounding, if the options say so."""
+    b = low.builder
+    if low.fuses and (lhs.type.scalar is f32 or lhs.type.scalar is f64):
+        b.flags = "contract "
+        made = getattr(b, FUSED[type(op)])(lhs, rhs)
+        b.flags = ""
+        return made
+    return narrow(b, getattr(b, FUSED[type(op)])(*widened(low, op, (lhs, rhs))), result_type(op))
+
+
+FLOAT_RULES: dict[type[Operation], str] = {
+    arith.DivfOp: "fdiv",
+    tt.PreciseDivFOp: "fdiv",
+    arith.MaximumfOp: "maximum",
+    arith.MinimumfOp: "minimum",
+    arith.MaxnumfOp: "maxnum",
+    arith.MinnumfOp: "minnum",
+    tt.PreciseSqrtOp: "sqrt",
+}
+
+
+@scalar_rule(*FLOAT_RULES)
+def lower_float(low: Emitting, op: Operation, *args: Value) -> Value:
+    return narrow(low.builder, getattr(low.builder, FLOAT_RULES[type(op)])(*widened(low, op, args)), result_type(op))
+
+
+@scalar_rule(arith.NegfOp)
+def lower_negf(low: Emitting, op: Operation, value: Value) -> Value:
+    """The sign bit alone; -0 and NaN share a code in some 8-bit floats, and stay as they are."""
+    b, type_ = low.builder, result_type(op)
+    if not is_float8(type_):
+        return b.fneg(value)
+    return narrow(b, b.fneg(widen(b, value, type_)), type_)
+
+
+@scalar_rule(tt.ClampFOp)
+def lower_clampf(low: Emitting, op: Operation, *args: Value) -> Value:
+    """`min(max(x, low), high)`; a NaN in `x` stays with propagateNan = all, and becomes `low` otherwise."""
+    b = low.builder
+    x, lowest, highest = widened(low, op, args)
+    mode = op.properties["propagateNan"]
+    assert isinstance(mode, IntegerAttr)
+    if mode.value.data == PropagateNan.ALL:
+        limited = b.minimum(b.maximum(x, lowest), highest)
+    else:
+        limited = b.minnum(b.maxnum(x, lowest), highest)
+    return narrow(b, limited, result_type(op))
+
+
+@scalar_rule(arith.CmpfOp)
+def lower_cmpf(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+    lhs, rhs = widened(low, op, (lhs, rhs))
+    name = FLOAT_PREDICATES[predicate_of(op)]
+    compared = low.builder.fcmp("ord" if name in ("true", "false") else name, lhs, rhs)
+    return constant(compared.type, name == "true") if name in ("true", "false") else compared
+
+
+# Conversions
+
+
+@scalar_rule(arith.TruncIOp)
+def lower_trunci(low: Emitting, op: Operation, value: Value) -> Value:
+    return low.builder.trunc(value, value.type.with_scalar(register_type(result_type(op))))
+
+
+@scalar_rule(arith.ExtSIOp)
+def lower_extsi(low: Emitting, op: Operation, value: Value) -> Value:
+    return low.builder.sext(value, value.type.with_scalar(register_type(result_type(op))))
+
+
+@scalar_rule(arith.ExtUIOp)
+def lower_extui(low: Emitting, op: Operation, value: Value) -> Value:
+    return low.builder.zext(value, value.type.with_scalar(register_type(result_type(op))))
+
+
+@scalar_rule(arith.IndexCastOp)
+def lower_index_cast(low: Emitting, op: Operation, value: Value) -> Value:
+    return low.builder.cast(value, value.type.with_scalar(register_type(result_type(op))), is_signed=True)
+
+
+@scalar_rule(arith.SIToFPOp, arith.UIToFPOp)
+def lower_from_integer(low: Emitting, op: Operation, value: Value) -> Value:
+    return from_integer(low.builder, value, result_type(op), type(op) is arith.SIToFPOp)
+
+
+@scalar_rule(arith.FPToSIOp, arith.FPToUIOp)
+def lower_to_integer(low: Emitting, op: Operation, value: Value) -> Value:
+    wanted = register_type(result_type(op))
+    return to_integer(low.builder, value, operand_type(op), wanted, type(op) is arith.FPToSIOp)
+
+
+@scalar_rule(arith.ExtFOp, arith.TruncFOp)
+def lower_float_cast(low: Emitting, op: Operation, value: Value) -> Value:
+    return narrow(low.builder, widen(low.builder, value, operand_type(op)), result_type(op))
+
+
+@scalar_rule(tt.FpToFpOp)
+def lower_fp_to_fp(low: Emitting, op: Operation, value: Value) -> Value:
+    """8-bit floats saturate when rounding to nearest; towards zero never overflows."""
+    b, source, target = low.builder, operand_type(op), result_type(op)
+    mode = op.properties.get("rounding")
+    wide = widen(b, value, source)
+    if isinstance(mode, IntegerAttr) and mode.value.data == RoundingMode.RTZ:
+        return narrow_to_zero(b, wide, target)
+    return narrow(b, wide, target, saturate=is_float8(target))
+
+
+@scalar_rule(tt.BitcastOp, arith.BitcastOp)
+def lower_bitcast(low: Emitting, op: Operation, value: Value) -> Value:
+    b, wanted = low.builder, value.type.with_scalar(register_type(result_type(op)))
+    if value.type.is_pointer and not wanted.is_pointer:
+        return b.bitcast(b.ptrtoint(value, value.type.with_scalar(i64)), wanted)
+    if wanted.is_pointer and not value.type.is_pointer:
+        return b.inttoptr(b.bitcast(value, value.type.with_scalar(i64)), wanted)
+    return b.bitcast(value, wanted)
+
+
+@scalar_rule(tt.IntToPtrOp)
+def lower_int_to_ptr(low: Emitting, op: Operation, value: Value) -> Value:
+    return low.builder.inttoptr(value, value.type.with_scalar(ptr))
+
+
+@scalar_rule(tt.PtrToIntOp)
+def lower_ptr_to_int(low: Emitting, op: Operation, value: Value) -> Value:
+    return low.builder.ptrtoint(value, value.type.with_scalar(register_type(result_type(op))))
+
+
+def pointee_bytes(pointer: Attribute) -> int:
+    """Bytes of one element behind a pointer type."""
+    assert isinstance(pointer, PointerType), pointer
+    return element_bytes(pointer.pointee)
+
+
+@scalar_rule(tt.AddPtrOp)
+def lower_addptr(low: Emitting, op: Operation, pointer: Value, offset: Value) -> Value:
+    b = low.builder
+    wide = b.cast(offset, offset.type.with_scalar(i64), is_signed=True)
+    return b.gep(pointer, b.mul(wide, pointee_bytes(operand_type(op))))
+
+
+@scalar_rule(RemfOp)
+def lower_remf(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+    return narrow(low.builder, low.function("fmod", *widened(low, op, (lhs, rhs))), result_type(op))

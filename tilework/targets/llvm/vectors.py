@@ -1,0 +1,139 @@
+"""Vectors and aggregates: part of `Builder`.
+
+v = b.splat(x, 4)                  # <4 x float>, every lane x
+b.extract(v, 2)                    # x
+b.reduce("fmax", v)                # llvm.vector.reduce.fmax.v4f32
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilework.targets.llvm.types import Type, integer, vector
+from tilework.targets.llvm.values import Value, constant, lanes_constant, lanes_of
+
+if TYPE_CHECKING:
+    from tilework.targets.llvm.builder import Builder
+
+POISON = "poison"
+
+
+class Vectors:
+    """Methods on vectors, structs and arrays."""
+
+    def poison(self, type: Type) -> Value:
+        return Value(type, POISON)
+
+    def splat(self: "Builder", a: Value, count: int) -> Value:
+        """A vector of `count` copies."""
+        type = vector(a.type, count)
+        if a.constant is not None:
+            return constant(type, a.constant)
+        one = self.pure(f"insertelement {type.text} poison, {a.typed}, i64 0", type)
+        made = self.pure(f"shufflevector {one.typed}, {type.text} poison, <{count} x i32> zeroinitializer", type)
+        self.splats[made.text] = a
+        return made
+
+    def like(self: "Builder", a: Value, type: Type) -> Value:
+        """A scalar spread to the shape of `type`; a vector as it is."""
+        return self.splat(a, type.count) if type.is_vector and not a.type.is_vector else a
+
+    def extract(self: "Builder", a: Value, lane: Any) -> Value:
+        """One lane; its number may be a value."""
+        element = a.type.scalar
+        if (whole := self.splats.get(a.text)) is not None:
+            return whole
+        if lane.__class__ is int and a.constant is not None:
+            return constant(element, lanes_of(a)[lane])
+        index = lane.typed if lane.__class__ is Value else f"i64 {lane}"
+        return self.pure(f"extractelement {a.typed}, {index}", element)
+
+    def insert(self: "Builder", a: Value, element: Value, lane: Any) -> Value:
+        """`a` with one lane replaced."""
+        if lane.__class__ is int and a.constant is not None and element.constant is not None:
+            lanes = list(lanes_of(a))
+            lanes[lane] = element.constant
+            return lanes_constant(a.type, lanes)
+        index = lane.typed if lane.__class__ is Value else f"i64 {lane}"
+        return self.pure(f"insertelement {a.typed}, {element.typed}, {index}", a.type)
+
+    def build_vector(self: "Builder", elements: Sequence[Value]) -> Value:
+        """A vector lane by lane."""
+        type = vector(elements[0].type, len(elements))
+        if all(element.constant is not None for element in elements):
+            return lanes_constant(type, [element.constant for element in elements])
+        if all(element.text == elements[0].text for element in elements):
+            return self.splat(elements[0], len(elements))
+        made = self.poison(type)
+        for lane, element in enumerate(elements):
+            made = self.insert(made, element, lane)
+        return made
+
+    def lanes(self: "Builder", a: Value) -> list[Value]:
+        return [self.extract(a, lane) for lane in range(a.type.count)] if a.type.is_vector else [a]
+
+    def shuffle(self: "Builder", a: Value, b: Value | None, lanes: Sequence[int]) -> Value:
+        """Lanes chosen from `a` (0 ...) and `b` (after those of `a`); -1 is poison."""
+        type = vector(a.type.scalar, len(lanes))
+        if b is None and list(lanes) == list(range(a.type.count)):
+            return a
+        if a.constant is not None and (b is None or b.constant is not None) and min(lanes) >= 0:
+            source = lanes_of(a) + (lanes_of(b) if b is not None else ())
+            if max(lanes) < len(source):
+                return lanes_constant(type, [source[lane] for lane in lanes])
+        if b is None and type is a.type and a.text in self.splats:
+            return a
+        second = b.text if b is not None else POISON
+        chosen = ", ".join(f"i32 {lane}" if lane >= 0 else "i32 poison" for lane in lanes)
+        return self.pure(f"shufflevector {a.typed}, {a.type.text} {second}, <{len(lanes)} x i32> <{chosen}>", type)
+
+    def concat(self: "Builder", a: Value, b: Value) -> Value:
+        """The lanes of `a`, then those of `b`."""
+        return self.shuffle(a, b, range(2 * a.type.count))
+
+    def iota(self: "Builder", type: Type) -> Value:
+        """0, 1, 2 ... by lane."""
+        return constant(type, tuple(range(type.count)))
+
+    def reduce(self: "Builder", name: str, a: Value, start: Value | None = None) -> Value:
+        """One number from all lanes: add mul and or xor smin smax umin umax, fmin fmax fminimum fmaximum, fadd fmul.
+
+        fadd and fmul take a start and go through the lanes in order unless the fast-math flag ``reassoc`` is set.
+        """
+        element = a.type.scalar
+        if not a.type.is_vector:
+            return a if start is None else self.binary(name, start, a)
+        if name in ("fadd", "fmul"):
+            start = start or constant(element, -0.0 if name == "fadd" else 1.0)
+            return self.intrinsic(f"vector.reduce.{name}", element, start, a, overload=a.type.suffix)
+        return self.intrinsic(f"vector.reduce.{name}", element, a, overload=a.type.suffix)
+
+    def any_lane(self: "Builder", condition: Value) -> Value:
+        """Whether a condition holds in some lane."""
+        return self.reduce("or", condition)
+
+    def mask_bits(self: "Builder", condition: Value) -> Value:
+        """The lanes of an i1 vector as the bits of one integer."""
+        return self.bitcast(condition, integer(condition.type.count))
+
+    def extract_value(self: "Builder", a: Value, *path: int) -> Value:
+        """A field of a struct or array."""
+        type = a.type
+        for position in path:
+            type = type.fields[position] if type.kind == "struct" else type.element
+            assert type is not None
+        return self.pure(f"extractvalue {a.typed}, {', '.join(map(str, path))}", type)
+
+    def insert_value(self: "Builder", a: Value, field: Value, *path: int) -> Value:
+        return self.pure(f"insertvalue {a.typed}, {field.typed}, {', '.join(map(str, path))}", a.type)
+
+    def build_struct(self: "Builder", type: Type, fields: Sequence[Value]) -> Value:
+        """A struct field by field."""
+        made = self.poison(type)
+        for position, field in enumerate(fields):
+            made = self.insert_value(made, field, position)
+        return made
+
+    def step_vector(self: "Builder", start: Value, count: int) -> Value:
+        """start, start + 1, ... of an integer."""
+        type = vector(start.type, count)
+        return self.add(self.splat(start, count), self.iota(type))

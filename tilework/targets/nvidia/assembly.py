@@ -1,0 +1,136 @@
+"""The last stages for NVIDIA GPUs: LLVM text, PTX, cubin.
+
+    stages = later_stages(options, GPUTarget("cuda", 90, 32))
+    stages["cubin"](stages["ptx"]("define ptx_kernel void @k() { ret void }"))
+
+A machine without ptxas has no stage `cubin`: kernels end as PTX, and the driver assembles them when they are loaded.
+The modules that do the work are imported when a stage runs; LLVM is not needed to find a kernel in the cache.
+"""
+
+import warnings
+from collections.abc import Collection
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import StageError
+from tilework.targets.base import GPUTarget, Stage
+from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.cubin import CubinSettings, assembler, required_assembler, to_cubin
+from tilework.targets.observe import write_reproducer
+from tilework.targets.options import CompileOptions, capability_of
+
+NO_KERNEL = "no kernel: in PTX it is an .entry, in LLVM text a function with the calling convention ptx_kernel"
+LOWERING = ("allocate-shared-memory-nv", "triton-nvidia-gpu-proxy-fence-insertion", "convert-triton-gpu-to-llvm")
+BANNER = "// -----// NVPTX Dump //----- //"
+
+
+def later_stages(options: CompileOptions, target: GPUTarget) -> dict[str, Stage]:
+    """The stages after TTGIR."""
+
+    def llir(module: Any) -> str:
+        from tilework.targets.gpu.codegen import emit_module
+
+        capability = capability_of(options.arch) if options.arch else int(target.arch)
+        given = f"{{compute-capability={capability}}}"
+        write_reproducer("make_llir", module, [f"{name}{given}" for name in LOWERING])
+        lines = not knobs.compilation.disable_line_info
+        return emit_module(module, capability, fuses=options.enable_fp_fusion, lines=lines, options=options)
+
+    return {
+        "llir": llir,
+        "ptx": lambda text: shown(ptx_of(text, options)),
+        "cubin": lambda text: cubin_of(text, options),
+    }
+
+
+def entering(options: CompileOptions) -> dict[str, Stage]:
+    """What is done with a file that the user brings as the product of a stage."""
+    return {
+        "llir": lambda text: tried(text, options),
+        "ptx": lambda text: shown(text if options.maxnreg is None else ptx_text.with_maxnreg(text, options.maxnreg)),
+    }
+
+
+def binary_of(options: CompileOptions) -> str:
+    """The stage that the driver loads."""
+    return "ptx" if assembler(capability_of(options.arch or "")) is None else "cubin"
+
+
+def settings_of(options: CompileOptions) -> Any:
+    """What decides the PTX."""
+    from tilework.targets.nvidia.ptx import PtxSettings
+    from tilework.targets.nvidia.ptx_version import chosen_version, cpu_name, driver_release
+
+    cpu = cpu_name(options.arch or "")
+    reader = None
+    if options.ptx_version is None:
+        tool = assembler(capability_of(options.arch or ""))
+        reader = tool.version if tool is not None else driver_release()
+    return PtxSettings(
+        cpu,
+        chosen_version(cpu, options.ptx_version, reader),
+        fuses=options.enable_fp_fusion,
+        flushes=options.enable_reflect_ftz,
+        maxnreg=options.maxnreg,
+        keeps_debug=knobs.nvidia.disable_ptxas_opt,
+        libraries=options.extern_libs,
+    )
+
+
+def ptx_of(text: str, options: CompileOptions) -> str:
+    """PTX of LLVM text."""
+    from tilework.targets.nvidia.ptx import to_ptx
+
+    return to_ptx(text, settings_of(options))
+
+
+def tried(text: str, options: CompileOptions) -> str:
+    """LLVM text of the user's that LLVM survives."""
+    from tilework.targets.nvidia.ptx import survives
+
+    survives(text, settings_of(options))
+    return text
+
+
+def shown(text: str) -> str:
+    """PTX, printed if the knob `nvidia.dump_nvptx` asks for it."""
+    if knobs.nvidia.dump_nvptx:
+        print(f"{BANNER}\n{text}")
+    return text
+
+
+def cubin_of(text: str, options: CompileOptions) -> bytes:
+    """The cubin of PTX."""
+    from tilework.targets.nvidia.ptx_version import cpu_name
+
+    tool = required_assembler(capability_of(options.arch or ""))
+    settings = CubinSettings(cpu_name(options.arch or ""), options.enable_fp_fusion, options.ptx_options)
+    return to_cubin(text, next(iter(ptx_text.entries(text)), "kernel"), settings, tool.path)
+
+
+def kernel_facts(stage: str, text: str, name: str, options: CompileOptions, given: Collection[str]) -> dict[str, Any]:
+    """What a launch must know, from PTX: name, warps, clusters, dynamic shared memory, scratch memory.
+
+    `name` is the kernel that is expected; a file that has only one may call it otherwise. `given` are the options that
+    the user named: those must agree with what the text says.
+    """
+    if stage != "ptx":
+        return {}
+    kernels = ptx_text.entries(text)
+    if name not in kernels:
+        if len(kernels) != 1:
+            found = f"the kernels {', '.join(kernels)}: call the file after one of them" if kernels else NO_KERNEL
+            raise StageError(f"the PTX of {name} has {found}")
+        (name,) = kernels
+    facts = {key: fact for key, fact in ptx_text.told(text).items() if key != "fp_contract"}
+    if "shared" not in facts and ptx_text.has_dynamic_shared(text):
+        warnings.warn(
+            f"the PTX of {name} uses dynamic shared memory and does not say how much: launches give it none."
+            ' Write the number of bytes into its first line: // tilework: {"shared": 4096}',
+            stacklevel=2,
+        )
+    return {
+        "name": name,
+        **facts,
+        **ptx_text.launch_facts(name, kernels[name], options.num_warps if "num_warps" in given else None),
+    }

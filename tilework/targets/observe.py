@@ -1,0 +1,127 @@
+"""What the environment asks to see of a compilation while its passes run.
+
+    MLIR_ENABLE_DUMP=1           the module before every pass, on standard error (a kernel's name: only that kernel's)
+    MLIR_DUMP_PATH=FILE          appended to a file instead
+    MLIR_ENABLE_TIMING=1         how long each pass took, on standard error
+    MLIR_ENABLE_DIAGNOSTICS=...  what passes have to say, see `diagnostics.py`
+    TRITON_REPRODUCER_PATH=BASE  BASE.make_ttir.repro.mlir and so on: the module that a stage got, and its passes; the next
+                                 kernel overwrites them. `tilework opt FILE --run-reproducer` repeats the stage
+
+Nothing is asked for most of the time, and then there is no observer. Some of Triton's variables are about things that
+tilework does not have. They change the cache key, as in Triton, and nothing else:
+
+    MLIR_DISABLE_MULTITHREADING         passes run one after the other
+    ALLOW_LHS_TMEM_LAYOUT_CONVERSION    nothing is kept in tensor memory
+    TRITON_PREFER_TMEM_16x256_LAYOUT    the same
+    DISABLE_MMA_V5                      dots on tensor memory are not used
+    TRITON_ENABLE_EXPERIMENTAL_CONSAN   TRITON_INSTRUMENTATION_MODE=consan has replaced it
+"""
+
+import sys
+import time
+from typing import Any, Self
+
+from tilework import knobs
+from tilework.targets.diagnostics import Wanted, wanted
+
+OFF = ("", "0", "off", "false", "no")
+
+
+class Observer:
+    """Sees one stage: the module before and after each pass, and what the passes say."""
+
+    def __init__(self, kernel: str, dumps: bool, path: str | None, times: bool, diagnostics: Wanted | None) -> None:
+        self.kernel, self.dumps, self.path = kernel, dumps, path
+        self.spent: list[tuple[str, float]] | None = [] if times else None
+        self.started = 0.0
+        self.diagnostics = diagnostics
+        self.listening = diagnostics.listening() if diagnostics is not None else None
+        self.heard: list[Any] = []
+
+    def __enter__(self) -> Self:
+        if self.listening is not None:
+            self.heard = self.listening.__enter__()
+        return self
+
+    def before(self, name: str, module: Any) -> None:
+        """Print the module, then start the clock."""
+        if self.dumps:
+            from tilework.ir.printer import print_module
+
+            text = f"// -----// IR Dump Before {name} ({self.kernel}) //----- //\n{print_module(module)}\n"
+            if self.path:
+                with open(self.path, "a", encoding="utf-8") as file:
+                    file.write(text)
+            else:
+                sys.stderr.write(text)
+        self.started = time.perf_counter()
+
+    def after(self, name: str) -> None:
+        if self.spent is not None:
+            self.spent.append((name, time.perf_counter() - self.started))
+
+    def __exit__(self, *error: object) -> None:
+        """Print what the passes said and the table of times, also when a pass failed."""
+        if self.listening is not None and self.diagnostics is not None:
+            self.listening.__exit__(None, None, None)
+            self.diagnostics.show(self.heard)
+        if self.spent:
+            total = sum(seconds for _, seconds in self.spent)
+            lines = [f"{seconds * 1e3:9.3f} ms {seconds / total * 100:5.1f} %  {name}" for name, seconds in self.spent]
+            head = f"===- passes of {self.kernel}: {total * 1e3:.3f} ms -==="
+            sys.stderr.write("\n".join([head, *lines, ""]))
+
+
+def observer(module: Any, names: list[str], tag: str) -> Observer | None:
+    """The observer of one stage, if somebody wants to look."""
+    dump, timing, diagnostics = is_on("MLIR_ENABLE_DUMP"), is_on("MLIR_ENABLE_TIMING"), wanted()
+    write_reproducer(tag, module, names)
+    if not dump and not timing and diagnostics is None:
+        return None
+    kernel = kernel_of(module)
+    text = knobs.getenv("MLIR_ENABLE_DUMP") or ""
+    shown = dump and (text.lower() in ("1", "on", "true", "y", "yes") or text == kernel)
+    return Observer(kernel, shown, knobs.getenv("MLIR_DUMP_PATH"), timing, diagnostics)
+
+
+def is_on(variable: str) -> bool:
+    """Whether a variable without a knob is set to something that is not "off"."""
+    return (knobs.getenv(variable) or "").lower() not in OFF
+
+
+def kernel_of(module: Any) -> str:
+    """The name of the public function."""
+    for op in module.ops:
+        visibility = op.properties.get("sym_visibility")
+        if visibility is not None and visibility.data == "public":
+            return op.properties["sym_name"].data
+    return "module"
+
+
+REPRODUCER = """
+{-#
+  external_resources: {
+    mlir_reproducer: {
+      pipeline: "builtin.module(any(%s))",
+      disable_threading: false,
+      verify_each: false
+    }
+  }
+#-}
+"""
+
+
+def write_reproducer(tag: str, module: Any, names: list[str]) -> None:
+    """Write down what a stage got and which passes it runs, if somebody wants to repeat it."""
+    base = knobs.getenv("TRITON_REPRODUCER_PATH")
+    if not base:
+        return
+    from tilework.ir.printer import print_module
+
+    path = base if base == "-" else f"{base}.{tag}.repro.mlir"
+    text = print_module(module, debuginfo=True) + REPRODUCER % ",".join(names)
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"// tilework opt {path} --run-reproducer\n{text}")

@@ -1,0 +1,1 @@
+"""Runs of ops that several passes build."""

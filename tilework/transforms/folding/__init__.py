@@ -1,0 +1,1 @@
+"""What `canonicalize` knows, by subject, and the worklist that applies it."""

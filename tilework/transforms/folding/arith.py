@@ -1,0 +1,442 @@
+"""What `arith` says about integers, comparisons and selects: folds and rewrites of `canonicalize`.
+
+    arith.addi %x, 0          -> %x                 arith.addi (addi %x, 3), 4   -> addi %x, 7
+    arith.muli 3, 4           -> 12                 arith.xori (cmpi slt a, b), true -> cmpi sge a, b
+    arith.cmpi sle, %x, %x    -> true               arith.select %c, 1, 0        -> extui %c
+
+Constants of tensors take part when they are splats; chains of constants (`addi` of `addi`) are merged for scalars only.
+Division by zero and shifts by the width or more are left alone: their value is not defined.
+"""
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from tilework.ir.arith_ext import SelectOp, binary
+from tilework.ir.rewrite import attr_value, recreate
+from tilework.ir.types import bit_width, element_type, i1, int_attr, is_integer, is_tensor
+from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
+
+Evaluate = Callable[[int, int, int], int | None]  # (lhs, rhs, width) -> value, taken modulo 2**width by the driver
+Identity = Callable[[Operation, SSAValue, SSAValue, int | None, int], "SSAValue | Number | None"]
+
+
+def constant_int(value: SSAValue) -> int | None:
+    """The integer that `value` is known to be, as a signed number (true is 1), or None."""
+    owner = value.owner
+    if type(owner) is not arith.ConstantOp:
+        return None
+    number = attr_value(owner.properties["value"])
+    return number if isinstance(number, int) else None
+
+
+def unsigned(value: int, width: int) -> int:
+    return value & ((1 << width) - 1)
+
+
+def producer(value: SSAValue, *kinds: type[Operation]) -> Operation | None:
+    """The op of one of the classes `kinds` that makes `value`, or None."""
+    owner = value.owner
+    return owner if type(owner) in kinds else None  # pyright: ignore[reportReturnType]
+
+
+# Evaluation of constants
+
+
+def divide_signed(lhs: int, rhs: int, width: int) -> int | None:
+    if rhs == 0 or (rhs == -1 and lhs == -(1 << (width - 1))):
+        return None
+    quotient = abs(lhs) // abs(rhs)
+    return quotient if (lhs < 0) == (rhs < 0) else -quotient
+
+
+def remainder_signed(lhs: int, rhs: int, width: int) -> int | None:
+    quotient = divide_signed(lhs, rhs, width)
+    return None if quotient is None else lhs - quotient * rhs
+
+
+def divide_up(lhs: int, rhs: int) -> int:
+    return -(-lhs // rhs)
+
+
+def if_defined(amount: int, width: int, value: Callable[[], int]) -> int | None:
+    """A shift by the width or more has no value."""
+    return value() if 0 <= amount < width else None
+
+
+EVALUATE: dict[type[Operation], Evaluate] = {
+    arith.AddiOp: lambda a, b, w: a + b,
+    arith.SubiOp: lambda a, b, w: a - b,
+    arith.MuliOp: lambda a, b, w: a * b,
+    arith.DivSIOp: divide_signed,
+    arith.RemSIOp: remainder_signed,
+    arith.DivUIOp: lambda a, b, w: unsigned(a, w) // unsigned(b, w) if b else None,
+    arith.RemUIOp: lambda a, b, w: unsigned(a, w) % unsigned(b, w) if b else None,
+    arith.FloorDivSIOp: lambda a, b, w: None if divide_signed(a, b, w) is None else a // b,
+    arith.CeilDivSIOp: lambda a, b, w: None if divide_signed(a, b, w) is None else divide_up(a, b),
+    arith.CeilDivUIOp: lambda a, b, w: divide_up(unsigned(a, w), unsigned(b, w)) if b else None,
+    arith.AndIOp: lambda a, b, w: a & b,
+    arith.OrIOp: lambda a, b, w: a | b,
+    arith.XOrIOp: lambda a, b, w: a ^ b,
+    arith.ShLIOp: lambda a, b, w: if_defined(b, w, lambda: a << b),
+    arith.ShRUIOp: lambda a, b, w: if_defined(b, w, lambda: unsigned(a, w) >> b),
+    arith.ShRSIOp: lambda a, b, w: if_defined(b, w, lambda: signed(a, w) >> b),
+    arith.MaxSIOp: lambda a, b, w: max(signed(a, w), signed(b, w)),
+    arith.MinSIOp: lambda a, b, w: min(signed(a, w), signed(b, w)),
+    arith.MaxUIOp: lambda a, b, w: max(unsigned(a, w), unsigned(b, w)),
+    arith.MinUIOp: lambda a, b, w: min(unsigned(a, w), unsigned(b, w)),
+}
+
+
+def signed(value: int, width: int) -> int:
+    value = unsigned(value, width)
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+# Identities: one operand decides
+
+
+def identity_addi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+    if b == 0:
+        return lhs
+    if (sub := producer(lhs, arith.SubiOp)) is not None and sub.operands[1] is rhs:
+        return sub.operands[0]
+    if (sub := producer(rhs, arith.SubiOp)) is not None and sub.operands[1] is lhs:
+        return sub.operands[0]
+    return None
+
+
+def identity_subi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+    if b == 0:
+        return lhs
+    if lhs is rhs:
+        return 0
+    if (add := producer(lhs, arith.AddiOp)) is not None:
+        first, second = add.operands
+        if second is rhs:
+            return first
+        if first is rhs:
+            return second
+    return None
+
+
+def identity_muli(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+    return rhs if b == 0 else lhs if b == 1 else None
+
+
+def identity_div(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+    return lhs if b == 1 else None
+
+
+def identity_rem(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+    return 0 if b == 1 else None
+
+
+def identity_shift(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+    return lhs if b == 0 else None
+
+
+def is_not_of(value: SSAValue, other: SSAValue) -> bool:
+    """True if `value` is ``xori other, -1``."""
+    inverse = producer(value, arith.XOrIOp)
+    if inverse is None or inverse.operands[0] is not other:
+        return False
+    mask = constant_int(inverse.operands[1])
+    return mask is not None and is_all_ones(mask, bit_width(other.type))
+
+
+def is_all_ones(value: int, width: int) -> bool:
+    return unsigned(value, width) == (1 << width) - 1
+
+
+def identity_and_or(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+    is_and = type(op) is arith.AndIOp
+    if b is not None:
+        if b == 0:
+            return rhs if is_and else lhs
+        if is_all_ones(b, width):
+            return lhs if is_and else -1
+    if lhs is rhs:
+        return lhs
+    if is_not_of(rhs, lhs) or is_not_of(lhs, rhs):
+        return 0 if is_and else -1
+    for outer, inner in ((lhs, rhs), (rhs, lhs)):
+        if is_and and (nested := producer(inner, arith.AndIOp)) is not None and outer in nested.operands:
+            return inner
+    return None
+
+
+def identity_xori(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+    if b == 0:
+        return lhs
+    if lhs is rhs:
+        return 0
+    for inner, other in ((lhs, rhs), (rhs, lhs)):
+        if (nested := producer(inner, arith.XOrIOp)) is not None:
+            first, second = nested.operands
+            if second is other:
+                return first
+            if first is other:
+                return second
+    return None
+
+
+def identity_extreme(
+    op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int
+) -> SSAValue | Number | None:
+    """`max` and `min`: of a value and itself, of the largest and of the smallest number."""
+    if lhs is rhs:
+        return lhs
+    if b is None:
+        return None
+    kind = type(op)
+    is_signed = kind in (arith.MaxSIOp, arith.MinSIOp)
+    lowest, highest = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if is_signed else (0, (1 << width) - 1)
+    b = signed(b, width) if is_signed else unsigned(b, width)
+    absorbing, neutral = (highest, lowest) if kind in (arith.MaxSIOp, arith.MaxUIOp) else (lowest, highest)
+    return rhs if b == absorbing else lhs if b == neutral else None
+
+
+IDENTITY: dict[type[Operation], Identity] = {
+    arith.AddiOp: identity_addi,
+    arith.SubiOp: identity_subi,
+    arith.MuliOp: identity_muli,
+    arith.DivSIOp: identity_div,
+    arith.DivUIOp: identity_div,
+    arith.FloorDivSIOp: identity_div,
+    arith.CeilDivSIOp: identity_div,
+    arith.CeilDivUIOp: identity_div,
+    arith.RemSIOp: identity_rem,
+    arith.RemUIOp: identity_rem,
+    arith.AndIOp: identity_and_or,
+    arith.OrIOp: identity_and_or,
+    arith.XOrIOp: identity_xori,
+    arith.ShLIOp: identity_shift,
+    arith.ShRUIOp: identity_shift,
+    arith.ShRSIOp: identity_shift,
+    arith.MaxSIOp: identity_extreme,
+    arith.MaxUIOp: identity_extreme,
+    arith.MinSIOp: identity_extreme,
+    arith.MinUIOp: identity_extreme,
+}
+
+
+def fold_binary(evaluate: Evaluate, identity: Identity) -> Fold:
+    """The fold of an integer op of two operands: evaluate it, or find the operand it is equal to."""
+
+    def fold(op: Operation) -> SSAValue | Number | None:
+        lhs, rhs = op._operands
+        b = constant_int(rhs)
+        if b is None:
+            return identity(op, lhs, rhs, None, 0)
+        width = bit_width(lhs.type)
+        known = identity(op, lhs, rhs, b, width)
+        if known is None and (a := constant_int(lhs)) is not None:
+            return evaluate(a, b, width)
+        return known
+
+    return fold
+
+
+# Comparisons
+
+EQ, NE, SLT, SLE, SGT, SGE, ULT, ULE, UGT, UGE = range(10)
+SWAPPED = {EQ: EQ, NE: NE, SLT: SGT, SLE: SGE, SGT: SLT, SGE: SLE, ULT: UGT, ULE: UGE, UGT: ULT, UGE: ULE}
+INVERSE = {EQ: NE, NE: EQ, SLT: SGE, SLE: SGT, SGT: SLE, SGE: SLT, ULT: UGE, ULE: UGT, UGT: ULE, UGE: ULT}
+TRUE_OF_EQUALS = frozenset({EQ, SLE, SGE, ULE, UGE})
+COMPARE: dict[int, Callable[[int, int], bool]] = {
+    EQ: lambda a, b: a == b,
+    NE: lambda a, b: a != b,
+    SLT: lambda a, b: a < b,
+    SLE: lambda a, b: a <= b,
+    SGT: lambda a, b: a > b,
+    SGE: lambda a, b: a >= b,
+}
+
+
+def predicate_of(op: Operation) -> int:
+    return op.properties["predicate"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def with_predicate(op: Operation, predicate: int) -> dict[str, object]:
+    return {**op.properties, "predicate": int_attr(predicate, op.properties["predicate"].type)}  # pyright: ignore
+
+
+def compare(predicate: int, lhs: int, rhs: int, width: int) -> bool:
+    if predicate >= ULT:
+        return COMPARE[predicate - 4](unsigned(lhs, width), unsigned(rhs, width))
+    return COMPARE[predicate](signed(lhs, width), signed(rhs, width))
+
+
+def fold_cmpi(op: Operation) -> SSAValue | Number | None:
+    lhs, rhs = op._operands
+    if lhs is rhs:
+        return int(predicate_of(op) in TRUE_OF_EQUALS)
+    if (b := constant_int(rhs)) is None:
+        return None
+    if (a := constant_int(lhs)) is not None:
+        return int(compare(predicate_of(op), a, b, bit_width(lhs.type)))
+    predicate = predicate_of(op)
+    if element_type(lhs.type) == i1:
+        same = (predicate == EQ and b) or (predicate == NE and not b)
+        return lhs if same else None
+    if predicate == NE and b == 0:  # an extended i1 is not zero: the i1 itself
+        extended = producer(lhs, arith.ExtUIOp, arith.ExtSIOp)
+        if extended is not None and element_type(extended._operands[0].type) == i1:
+            return extended._operands[0]
+    return None
+
+
+def rewrite_cmpi(op: Operation, driver: Driver) -> bool:
+    """A constant stands on the right."""
+    lhs, rhs = op._operands
+    if type(lhs.owner) is not arith.ConstantOp or type(rhs.owner) is arith.ConstantOp:
+        return False
+    op.properties = with_predicate(op, SWAPPED[predicate_of(op)])  # pyright: ignore[reportAttributeAccessIssue]
+    return driver.set_operands(op, (rhs, lhs))
+
+
+# Select
+
+
+def fold_select(op: Operation) -> SSAValue | Number | None:
+    condition, if_true, if_false = op._operands
+    if if_true is if_false:
+        return if_true
+    if (known := constant_int(condition)) is not None:
+        return if_true if known else if_false
+    if condition.type == if_true.type and constant_int(if_true) == 1 and constant_int(if_false) == 0:
+        return condition
+    if (test := producer(condition, arith.CmpiOp)) is not None and predicate_of(test) in (EQ, NE):
+        chosen, other = (if_false, if_true) if predicate_of(test) == EQ else (if_true, if_false)
+        if {chosen, other} == set(test.operands):
+            return chosen
+    return None
+
+
+def rewrite_select(op: Operation, driver: Driver) -> bool:
+    condition, if_true, if_false = op._operands
+    inverse = producer(condition, arith.XOrIOp)
+    if inverse is not None and constant_int(inverse.operands[1]) == 1:
+        return driver.set_operands(op, (inverse.operands[0], if_false, if_true))
+    if (inner := producer(if_true, SelectOp)) is not None and inner.operands[0] is condition:
+        return driver.set_operands(op, (condition, inner.operands[1], if_false))
+    if (inner := producer(if_false, SelectOp)) is not None and inner.operands[0] is condition:
+        return driver.set_operands(op, (condition, if_true, inner.operands[2]))
+    result = op.results[0].type
+    if condition.type == result and constant_int(if_true) == 0 and constant_int(if_false) == 1:
+        ones = driver.constant(op, 1, condition)
+        return driver.replace_with(op, binary(arith.XOrIOp, condition, ones, op.location))
+    if is_integer(result) and result != i1 and constant_int(if_true) == 1 and constant_int(if_false) == 0:
+        new = arith.ExtUIOp.create(operands=(condition,), result_types=(result,), location=op.location)
+        return driver.replace_with(op, new)
+    return False
+
+
+# Chains of constants: (variable operand, constant) of the inner op decide the new op
+
+
+def rewrite_addi(op: Operation, driver: Driver) -> bool:
+    lhs, rhs = op._operands
+    for product, other in ((lhs, rhs), (rhs, lhs)):
+        mul = producer(product, arith.MuliOp)
+        if mul is not None and constant_int(mul.operands[1]) == -1:
+            return driver.replace_with(op, binary(arith.SubiOp, other, mul.operands[0], op.location))
+    if is_tensor(lhs.type) or (b := constant_int(rhs)) is None:
+        return False
+    if (inner := producer(lhs, arith.AddiOp)) is not None and (a := constant_int(inner.operands[1])) is not None:
+        return merge(op, driver, arith.AddiOp, inner.operands[0], a + b)
+    if (inner := producer(lhs, arith.SubiOp)) is not None:
+        if (a := constant_int(inner.operands[1])) is not None:
+            return merge(op, driver, arith.AddiOp, inner.operands[0], b - a)
+        if (a := constant_int(inner.operands[0])) is not None:
+            return merge(op, driver, arith.SubiOp, inner.operands[1], a + b, constant_first=True)
+    return False
+
+
+def rewrite_subi(op: Operation, driver: Driver) -> bool:
+    lhs, rhs = op._operands
+    if is_tensor(lhs.type):
+        return False
+    if (b := constant_int(rhs)) is not None:
+        variable, sign = lhs, 1
+    elif (b := constant_int(lhs)) is not None:
+        variable, sign = rhs, -1
+    else:
+        return False
+    if (inner := producer(variable, arith.AddiOp, arith.SubiOp)) is None:
+        return False
+    first, second = inner._operands
+    adds = type(inner) is arith.AddiOp
+    if (a := constant_int(second)) is not None:  # x + a or x - a
+        offset = a if adds else -a
+        if sign == 1:
+            kind, value = (arith.AddiOp, offset - b) if adds else (arith.SubiOp, b - offset)
+            return merge(op, driver, kind, first, value)
+        return merge(op, driver, arith.SubiOp, first, b - offset, constant_first=True)
+    if not adds and (a := constant_int(first)) is not None:  # a - x
+        if sign == 1:
+            return merge(op, driver, arith.SubiOp, second, a - b, constant_first=True)
+        return merge(op, driver, arith.AddiOp, second, b - a)
+    return False
+
+
+def rewrite_muli(op: Operation, driver: Driver) -> bool:
+    lhs, rhs = op._operands
+    if is_tensor(lhs.type) or (b := constant_int(rhs)) is None:
+        return False
+    if (inner := producer(lhs, arith.MuliOp)) is not None and (a := constant_int(inner.operands[1])) is not None:
+        return merge(op, driver, arith.MuliOp, inner.operands[0], a * b)
+    return False
+
+
+def merge(
+    op: Operation, driver: Driver, kind: type[Operation], value: SSAValue, number: int, constant_first: bool = False
+) -> bool:
+    """Replace `op` by `kind` of `value` and the constant `number`."""
+    known = driver.constant(op, number, value)
+    operands = (known, value) if constant_first else (value, known)
+    return driver.replace_with(op, binary(kind, *operands, op.location))
+
+
+# Bit operations on booleans and extended values
+
+
+def rewrite_xori(op: Operation, driver: Driver) -> bool:
+    lhs, rhs = op._operands
+    test = producer(lhs, arith.CmpiOp)
+    if test is not None and constant_int(rhs) == 1:
+        properties = with_predicate(test, INVERSE[predicate_of(test)])
+        return driver.replace_with(op, recreate(test, properties=properties))  # pyright: ignore[reportArgumentType]
+    return rewrite_bits_of_extension(op, driver)
+
+
+def rewrite_bits_of_extension(op: Operation, driver: Driver) -> bool:
+    """``andi (extui a), (extui b)`` is ``extui (andi a, b)``; the same for `or`, `xor` and for `extsi`."""
+    lhs, rhs = (producer(value, arith.ExtUIOp, arith.ExtSIOp) for value in op._operands)
+    if lhs is None or rhs is None or type(lhs) is not type(rhs):
+        return False
+    a, b = lhs._operands[0], rhs._operands[0]
+    if a.type != b.type:
+        return False
+    narrow = recreate(op, operands=(a, b), result_types=(a.type,))
+    wide = recreate(lhs, operands=(narrow.results[0],))
+    return driver.replace_with(op, narrow, wide)
+
+
+FOLDS: dict[type[Operation], Fold] = {
+    **{kind: fold_binary(evaluate, IDENTITY[kind]) for kind, evaluate in EVALUATE.items()},
+    arith.CmpiOp: fold_cmpi,
+    SelectOp: fold_select,
+}
+REWRITES: dict[type[Operation], Rewrite] = {
+    arith.AddiOp: rewrite_addi,
+    arith.SubiOp: rewrite_subi,
+    arith.MuliOp: rewrite_muli,
+    arith.XOrIOp: rewrite_xori,
+    arith.AndIOp: rewrite_bits_of_extension,
+    arith.OrIOp: rewrite_bits_of_extension,
+    arith.CmpiOp: rewrite_cmpi,
+    SelectOp: rewrite_select,
+}

@@ -1,0 +1,409 @@
+"""What `canonicalize` knows about structured control flow.
+
+    scf.for with a carried value that never changes     the value itself
+    scf.for that runs never, or once                    its initial values, or its body
+    scf.if true                                         its first branch
+    scf.if that yields values from outside              arith.select
+    two scf.if in a row on one condition                one scf.if
+    scf.while that carries what it does not need        less to carry
+
+An op that loses results is rebuilt around its old regions; nothing inside is copied.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilework.ir import ttng
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.rewrite import recreate
+from tilework.ir.tt.text_parts import is_true
+from tilework.ir.types import i1
+from tilework.transforms.folding.arith import constant_int, divide_up, producer
+from tilework.transforms.folding.worklist import Driver, Rewrite
+
+
+def terminator(block: Block) -> Operation:
+    last = block.last_op
+    assert last is not None, "a block ends with a terminator"
+    return last
+
+
+def only_block(region: Region) -> Block:
+    block = region.first_block
+    assert block is not None, "a structured region has one block"
+    return block
+
+
+def inline_body(op: Operation, block: Block, arguments: Sequence[SSAValue], driver: Driver) -> bool:
+    """Replace `op` by the ops of `block`, run once with `arguments`. Returns True."""
+    for old, new in zip(block.args, arguments, strict=True):
+        driver.replace_value(old, new)
+    end = terminator(block)
+    target = op.parent
+    assert target is not None, "an op in the worklist is in a block"
+    moved = [inner for inner in block.ops if inner is not end]
+    for inner in moved:
+        inner.detach()
+        target.insert_op_before(inner, op)
+    driver.replace(op, end._operands)
+    return True
+
+
+def is_inside(value: SSAValue, op: Operation) -> bool:
+    """True if `value` is made inside a region of `op`."""
+    owner = value.owner
+    block = owner.parent if isinstance(owner, Operation) else owner
+    while block is not None:
+        parent = block.parent_op()
+        if parent is op:
+            return True
+        block = parent.parent if parent is not None else None
+    return False
+
+
+def with_results(op: Operation, keep: Sequence[int], operands: Sequence[SSAValue], driver: Driver) -> Operation:
+    """Rebuild `op` around its regions with only the results `keep`; the others are unused."""
+    regions = [op.detach_region(region) for region in tuple(op.regions)]
+    new = recreate(op, operands=operands, result_types=[op.results[i].type for i in keep], regions=regions)
+    driver.insert(op, new)
+    for position, index in enumerate(keep):
+        new.results[position].name_hint = op.results[index].name_hint
+        driver.replace_value(op.results[index], new.results[position])
+    driver.erase(op)
+    return new
+
+
+def keep_operands(op: Operation, keep: Sequence[int], driver: Driver, first: int = 0) -> None:
+    """Keep the operands before `first` and, of those after it, the ones in `keep`."""
+    operands = op._operands
+    driver.set_operands(op, (*operands[:first], *(operands[first + i] for i in keep)))
+
+
+# Loops
+
+
+def rewrite_for(op: Operation, driver: Driver) -> bool:
+    return drop_invariant_arguments(op, driver) or run_known_trip_count(op, driver)
+
+
+def drop_invariant_arguments(op: Operation, driver: Driver) -> bool:
+    """A carried value that is yielded as it came, or that nobody reads, is its initial value; one of two alike goes."""
+    block = only_block(op.regions[0])
+    initial, carried, end = op._operands[3:], block.args[1:], terminator(block)
+    first: dict[tuple[SSAValue, SSAValue], int] = {}  # those that are kept, by where they start and what is yielded
+    for i, (start, argument, yielded) in enumerate(zip(initial, carried, end._operands, strict=True)):
+        is_unused = argument.first_use is None and op.results[i].first_use is None
+        if argument is not yielded and start is not yielded and not is_unused:
+            first.setdefault((start, yielded), i)
+    keep = list(first.values())
+    if len(keep) == len(carried):
+        return False
+    yields = end._operands
+    for i in range(len(carried)):
+        if i not in keep:
+            same = first.get((initial[i], yields[i]))
+            driver.replace_value(carried[i], initial[i] if same is None else carried[same])
+            driver.replace_value(op.results[i], initial[i] if same is None else op.results[same])
+    keep_operands(end, keep, driver)
+    for i in reversed(range(len(carried))):
+        if i not in keep:
+            block.erase_arg(carried[i])
+    with_results(op, keep, (*op._operands[:3], *(initial[i] for i in keep)), driver)
+    return True
+
+
+def run_known_trip_count(op: Operation, driver: Driver) -> bool:
+    """No iteration: the initial values. One: the body. Several of an empty body: the yielded values."""
+    lower, upper, step, *initial = op._operands
+    if lower is upper:
+        driver.replace(op, initial)
+        return True
+    low, high, by = (constant_int(value) for value in (lower, upper, step))
+    if low is None or high is None:
+        return False
+    if low >= high:
+        driver.replace(op, initial)
+        return True
+    if by is None or by <= 0:
+        return False
+    block = only_block(op.regions[0])
+    if divide_up(high - low, by) == 1:
+        return inline_body(op, block, (lower, *initial), driver)
+    end = terminator(block)
+    if block.first_op is end and not any(is_inside(value, op) for value in end._operands):
+        driver.replace(op, end._operands)
+        return True
+    return False
+
+
+# Branches
+
+
+def rewrite_if(op: Operation, driver: Driver) -> bool:
+    known = constant_int(op._operands[0])
+    if known is not None:
+        return take_branch(op, bool(known), driver)
+    return (
+        drop_unused_results(op, driver)
+        or values_to_selects(op, driver)
+        or swap_branches(op, driver)
+        or drop_empty_else(op, driver)
+        or combine_with_previous(op, driver)
+        or combine_nested(op, driver)
+        or propagate_condition(op, driver)
+    )
+
+
+def take_branch(op: Operation, known: bool, driver: Driver) -> bool:
+    block = op.regions[0 if known else 1].first_block
+    if block is None:
+        driver.erase(op)
+        return True
+    return inline_body(op, block, (), driver)
+
+
+def keep_results(op: Operation, keep: Sequence[int], driver: Driver) -> Operation:
+    for region in op.regions:
+        if (block := region.first_block) is not None:
+            keep_operands(terminator(block), keep, driver)
+    return with_results(op, keep, op._operands, driver)
+
+
+def drop_unused_results(op: Operation, driver: Driver) -> bool:
+    keep = [i for i, result in enumerate(op.results) if result.first_use is not None]
+    if len(keep) == len(op.results):
+        return False
+    keep_results(op, keep, driver)
+    return True
+
+
+def values_to_selects(op: Operation, driver: Driver) -> bool:
+    """A result whose two values come from outside needs no branch."""
+    if not op.results:
+        return False
+    yielded = [terminator(only_block(region))._operands for region in op.regions]
+    keep: list[int] = []
+    for i, (if_true, if_false) in enumerate(zip(*yielded, strict=True)):
+        if if_true is if_false and not is_inside(if_true, op):
+            driver.replace_value(op.results[i], if_true)
+        elif is_inside(if_true, op) or is_inside(if_false, op) or is_running(if_true) or is_running(if_false):
+            keep.append(i)
+        else:
+            select = driver.insert(op, SelectOp.make(op._operands[0], if_true, if_false, op.location))
+            driver.replace_value(op.results[i], select.results[0])
+    if len(keep) == len(op.results):
+        return False
+    keep_results(op, keep, driver)
+    return True
+
+
+def is_running(value: SSAValue) -> bool:
+    """A product that may not be done yet: a branch may pass it on, but a select would read it."""
+    owner = value.owner
+    if type(owner) is ttng.WarpGroupDotOp:
+        return is_true(owner.properties["isAsync"])
+    return type(owner) is ttng.WarpGroupDotWaitOp and owner.properties["pendings"].value.data != 0  # pyright: ignore
+
+
+def swap_branches(op: Operation, driver: Driver) -> bool:
+    """``if not c {A} else {B}`` is ``if c {B} else {A}``."""
+    inverse = producer(op._operands[0], arith.XOrIOp)
+    if inverse is None or constant_int(inverse.operands[1]) != 1 or op.regions[1].first_block is None:
+        return False
+    first, second = (op.detach_region(region) for region in tuple(op.regions))
+    op.add_region(second)
+    op.add_region(first)
+    return driver.set_operands(op, (inverse.operands[0],))
+
+
+def drop_empty_else(op: Operation, driver: Driver) -> bool:
+    block = op.regions[1].first_block
+    if block is None or op.results or block.first_op is not terminator(block):
+        return False
+    region = op.regions[1]
+    region.detach_block(block)
+    block.erase()
+    driver.push(op)
+    return True
+
+
+def combine_with_previous(op: Operation, driver: Driver) -> bool:
+    """Two `scf.if` in a row on the same condition: the second moves into the first."""
+    previous = op.prev_op
+    if type(previous) is not scf.IfOp or previous._operands[0] is not op._operands[0]:
+        return False
+    count = len(previous.results)
+    for side in (0, 1):
+        first, second = previous.regions[side].first_block, op.regions[side].first_block
+        if second is None:
+            continue
+        if first is None:
+            previous.regions[side].add_block(Block((scf.YieldOp.create(location=op.location),)))
+            first = only_block(previous.regions[side])
+        end = terminator(first)
+        for i in range(count):  # uses of the first op's results inside the second are what that branch yields
+            for use in tuple(previous.results[i].uses):
+                if is_in_block(use.operation, second):
+                    use.operation.operands[use.index] = end._operands[i]
+        moved_end = terminator(second)
+        for inner in tuple(second.ops):
+            inner.detach()
+            if inner is not moved_end:
+                first.insert_op_before(inner, end)
+                driver.push(inner)
+        driver.set_operands(end, (*end._operands, *moved_end._operands))
+        moved_end.drop_all_references()
+    regions = [previous.detach_region(region) for region in tuple(previous.regions)]
+    types = [result.type for result in (*previous.results, *op.results)]
+    merged = recreate(previous, result_types=types, regions=regions)
+    driver.insert(op, merged)
+    for old, new in zip((*previous.results, *op.results), merged.results, strict=True):
+        driver.replace_value(old, new)
+    driver.erase(op)
+    driver.erase(previous)
+    return True
+
+
+def is_in_block(op: Operation, block: Block) -> bool:
+    """True if `op` is in `block` or nested in one of its ops."""
+    parent = op.parent
+    while parent is not None and parent is not block:
+        outer = parent.parent_op()
+        parent = outer.parent if outer is not None else None
+    return parent is not None
+
+
+def combine_nested(op: Operation, driver: Driver) -> bool:
+    """``if a { if b {X} }`` is ``if a & b {X}``, when neither has results or another branch."""
+    outer = op.regions[0].first_block
+    if op.results or op.regions[1].first_block is not None or outer is None:
+        return False
+    inner = outer.first_op
+    if type(inner) is not scf.IfOp or inner.next_op is not terminator(outer):
+        return False
+    if inner.results or inner.regions[1].first_block is not None or inner._operands[0].owner is outer:
+        return False
+    both = arith.AndIOp.create(operands=(op._operands[0], inner._operands[0]), result_types=(i1,), location=op.location)
+    driver.insert(op, both)
+    block = only_block(inner.regions[0])
+    inner_end = terminator(block)
+    for moved in tuple(block.ops):
+        if moved is not inner_end:
+            moved.detach()
+            outer.insert_op_before(moved, inner)
+    driver.erase(inner)
+    return driver.set_operands(op, both.results)
+
+
+def propagate_condition(op: Operation, driver: Driver) -> bool:
+    """Inside the first branch the condition is true, inside the second false."""
+    condition = op._operands[0]
+    if condition.has_one_use():
+        return False
+    changed = False
+    for known, region in ((1, op.regions[0]), (0, op.regions[1])):
+        if (block := region.first_block) is None:
+            continue
+        uses = [use for use in condition.uses if is_in_block(use.operation, block)]
+        if uses:
+            value = driver.constant(op, known, condition)
+            for use in uses:
+                use.operation.operands[use.index] = value
+                driver.push(use.operation)
+            changed = True
+    return changed
+
+
+# While
+
+
+def rewrite_while(op: Operation, driver: Driver) -> bool:
+    before, after = only_block(op.regions[0]), only_block(op.regions[1])
+    return (
+        drop_invariant_inputs(op, before, after, driver)
+        or drop_unneeded_outputs(op, before, after, driver)
+        or drop_unused_inputs(op, before, after, driver)
+        or know_condition(before, after, driver)
+    )
+
+
+def drop_invariant_inputs(op: Operation, before: Block, after: Block, driver: Driver) -> bool:
+    """An input that comes back unchanged from the second region is its initial value."""
+    condition, end = terminator(before), terminator(after)
+    keep: list[int] = []
+    for i, (initial, yielded) in enumerate(zip(op._operands, end._operands, strict=True)):
+        returns = yielded.owner is after and condition._operands[1 + yielded.index] is before.args[i]  # pyright: ignore
+        if yielded is initial or (returns and not is_inside(initial, op)):
+            driver.replace_value(before.args[i], initial)
+        else:
+            keep.append(i)
+    return len(keep) < len(op._operands) and keep_inputs(op, keep, before, end, driver)
+
+
+def drop_unused_inputs(op: Operation, before: Block, after: Block, driver: Driver) -> bool:
+    keep = [i for i, argument in enumerate(before.args) if argument.first_use is not None]
+    return len(keep) < len(before.args) and keep_inputs(op, keep, before, terminator(after), driver)
+
+
+def keep_inputs(op: Operation, keep: Sequence[int], before: Block, end: Operation, driver: Driver) -> bool:
+    keep_operands(end, keep, driver)
+    for i in reversed(range(len(before.args))):
+        if i not in keep:
+            before.erase_arg(before.args[i])
+    with_results(op, range(len(op.results)), [op._operands[i] for i in keep], driver)
+    return True
+
+
+def drop_unneeded_outputs(op: Operation, before: Block, after: Block, driver: Driver) -> bool:
+    """Values passed on that come from outside, are passed twice, or are read by nobody."""
+    condition = terminator(before)
+    passed = condition._operands[1:]
+    keep: list[int] = []
+    for i, value in enumerate(passed):
+        first = passed.index(value)
+        if not is_inside(value, op):
+            driver.replace_value(after.args[i], value)
+            driver.replace_value(op.results[i], value)
+        elif first < i:
+            driver.replace_value(after.args[i], after.args[first])
+            driver.replace_value(op.results[i], op.results[first])
+        elif after.args[i].first_use is not None or op.results[i].first_use is not None:
+            keep.append(i)
+    if len(keep) == len(passed):
+        return False
+    keep_operands(condition, keep, driver, first=1)
+    for i in reversed(range(len(passed))):
+        if i not in keep:
+            after.erase_arg(after.args[i])
+    with_results(op, keep, op._operands, driver)
+    return True
+
+
+def know_condition(before: Block, after: Block, driver: Driver) -> bool:
+    """The second region runs only if the condition held."""
+    condition, *passed = terminator(before)._operands
+    for argument, value in zip(after.args, passed, strict=True):
+        if value is condition and argument.first_use is not None:
+            assert after.first_op is not None, "a block ends with a terminator"
+            driver.replace_value(argument, driver.constant(after.first_op, 1, argument))
+            return True
+    return False
+
+
+def visit_parent(op: Operation, driver: Driver) -> bool:
+    """What a region yields has been simplified by now: ask its op again."""
+    parent = op.parent_op()
+    if type(parent) in REWRITES and parent is not None:
+        driver.push(parent)
+    return False
+
+
+REWRITES: dict[type[Operation], Rewrite] = {
+    scf.YieldOp: visit_parent,
+    scf.ConditionOp: visit_parent,
+    scf.ForOp: rewrite_for,
+    scf.IfOp: rewrite_if,
+    scf.WhileOp: rewrite_while,
+}

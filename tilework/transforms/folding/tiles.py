@@ -1,0 +1,217 @@
+"""What `canonicalize` knows about `tt` ops.
+
+tt.broadcast (tt.splat %x)          -> tt.splat %x, in the larger shape
+tt.expand_dims (tt.broadcast %x)    -> tt.broadcast (tt.expand_dims %x)
+tt.addptr %p, 0                     -> %p
+tt.load %p, dense<true>, %other     -> tt.load %p
+tt.load %p, dense<false>, %other    -> %other
+tt.make_range {start = 7, end = 8}  -> dense<7>
+"""
+
+from typing import Any, cast
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.ir import tt
+from tilework.ir.rewrite import constant_value, recreate
+from tilework.ir.types import Tensor, i32_array, shape_of, tensor_type
+from tilework.transforms.folding.arith import constant_int, producer
+from tilework.transforms.folding.interning import is_same
+from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
+
+SEGMENTS = "operandSegmentSizes"
+
+
+def known_number(value: SSAValue) -> Number | None:
+    """The number of a constant or of every element of a splat constant, or None."""
+    return constant_value(value) if type(value.owner) is arith.ConstantOp else None
+
+
+def known_elements(value: SSAValue, type_: Attribute) -> Attribute | None:
+    """The elements of a dense constant, in order, in the shape of `type_`; None if `value` is no such constant."""
+    if (op := producer(value, arith.ConstantOp)) is None:
+        return None
+    elements = op.properties["value"]
+    if not isinstance(elements, DenseIntOrFPElementsAttr):
+        return None
+    return DenseIntOrFPElementsAttr(cast("TensorType[Any]", type_), cast(BytesAttr, elements.data))
+
+
+def fold_splat(op: Operation) -> Number | None:
+    return known_number(op._operands[0])
+
+
+def fold_broadcast(op: Operation) -> SSAValue | Number | None:
+    """Nothing to do, or a splat constant."""
+    (source,) = op._operands
+    return source if is_same(source.type, op.results[0].type) else known_number(source)
+
+
+def fold_shape(op: Operation) -> SSAValue | Number | Attribute | None:
+    """`expand_dims` keeps the elements of a constant in order."""
+    (source,) = op._operands
+    if (number := known_number(source)) is not None:
+        return number
+    return known_elements(source, op.results[0].type)
+
+
+def fold_reshape(op: Operation) -> SSAValue | Number | Attribute | None:
+    """Nothing to do, or a constant."""
+    (source,) = op._operands
+    if "allow_reorder" not in op.properties and is_same(source.type, op.results[0].type):
+        return source
+    return fold_shape(op)
+
+
+def fold_trans(op: Operation) -> SSAValue | Number | None:
+    (source,) = op._operands
+    order = order_of(op)
+    if order == tuple(range(len(order))) and is_same(source.type, op.results[0].type):
+        return source
+    return known_number(source)
+
+
+def order_of(op: Operation) -> tuple[int, ...]:
+    return op.properties["order"].get_values()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def fold_make_range(op: Operation) -> int | None:
+    start, end = (op.properties[name].value.data for name in ("start", "end"))  # pyright: ignore
+    return start if end - start == 1 else None
+
+
+def fold_addptr(op: Operation) -> SSAValue | None:
+    pointer, offset = op._operands
+    return pointer if constant_int(offset) == 0 else None
+
+
+def fold_advance(op: Operation) -> SSAValue | None:
+    pointer, *offsets = op._operands
+    return pointer if all(constant_int(offset) == 0 for offset in offsets) else None
+
+
+def fold_fp_to_fp(op: Operation) -> SSAValue | Number | None:
+    """Only zeros are folded: other constants would need the rounding of the target."""
+    (source,) = op._operands
+    if is_same(source.type, op.results[0].type):
+        return source
+    number = known_number(source)
+    return number if number == 0 else None
+
+
+def fold_load(op: Operation) -> SSAValue | None:
+    """Nothing is read: the value is `other`."""
+    if len(op._operands) == 3 and constant_int(op._operands[1]) == 0:
+        return op._operands[2]
+    return None
+
+
+# Rewrites
+
+
+def splat_of(value: SSAValue) -> SSAValue | None:
+    """The scalar that `value` repeats, or None."""
+    splat = producer(value, tt.SplatOp)
+    return None if splat is None else splat._operands[0]
+
+
+def resplat(op: Operation, driver: Driver, scalar: SSAValue) -> bool:
+    """Replace `op` by a splat of `scalar` into its result type."""
+    return driver.replace_with(op, tt.SplatOp.make(scalar, cast(Tensor, op.results[0].type), op.location))
+
+
+def rewrite_expand_dims(op: Operation, driver: Driver) -> bool:
+    (source,) = op._operands
+    if (scalar := splat_of(source)) is not None:
+        return resplat(op, driver, scalar)
+    if (broadcast := producer(source, tt.BroadcastOp)) is not None:
+        small = broadcast._operands[0]
+        result = cast(Tensor, op.results[0].type)
+        axis: int = op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+        shape = list(shape_of(small.type))
+        shape.insert(axis, 1)
+        expanded_type = tensor_type(tuple(shape), result.element_type, result.encoding)
+        expanded = recreate(op, operands=(small,), result_types=(expanded_type,))
+        return driver.replace_with(op, expanded, tt.BroadcastOp.make(expanded.results[0], result, op.location))
+    return False
+
+
+def rewrite_broadcast(op: Operation, driver: Driver) -> bool:
+    (source,) = op._operands
+    if (scalar := splat_of(source)) is not None:
+        return resplat(op, driver, scalar)
+    if (inner := producer(source, tt.BroadcastOp)) is not None:
+        return driver.set_operands(op, inner._operands)
+    return False
+
+
+def rewrite_reshape(op: Operation, driver: Driver) -> bool:
+    if "efficient_layout" in op.properties:
+        return False
+    (source,) = op._operands
+    if (scalar := splat_of(source)) is not None:
+        return resplat(op, driver, scalar)
+    if (inner := producer(source, tt.ReshapeOp)) is not None and "efficient_layout" not in inner.properties:
+        if "allow_reorder" in inner.properties:
+            op.properties["allow_reorder"] = inner.properties["allow_reorder"]
+        return driver.set_operands(op, inner._operands)
+    return False
+
+
+def rewrite_trans(op: Operation, driver: Driver) -> bool:
+    """Two transpositions are one: dimension i of the result is dimension inner[outer[i]] of the source."""
+    if (inner := producer(op._operands[0], tt.TransOp)) is None:
+        return False
+    first = order_of(inner)
+    op.properties["order"] = i32_array(*(first[axis] for axis in order_of(op)))
+    return driver.set_operands(op, inner._operands)
+
+
+def rewrite_load(op: Operation, driver: Driver) -> bool:
+    """Everything is read: no mask and no `other`."""
+    if len(op._operands) < 2 or constant_int(op._operands[1]) != 1:
+        return False
+    op.properties[SEGMENTS] = i32_array(1, 0, 0)
+    return driver.set_operands(op, op._operands[:1])
+
+
+def rewrite_store(op: Operation, driver: Driver) -> bool:
+    """Everything is written: no mask. Nothing is written: no store."""
+    if len(op._operands) < 3 or (mask := constant_int(op._operands[2])) is None:
+        return False
+    if not mask:
+        driver.erase(op)
+        return True
+    if SEGMENTS in op.properties:
+        op.properties[SEGMENTS] = i32_array(1, 1, 0)
+    return driver.set_operands(op, op._operands[:2])
+
+
+def is_zero(value: SSAValue) -> bool:
+    """True for a constant or splat constant 0, 0.0 or -0.0."""
+    number = known_number(value)
+    return number is not None and number == 0
+
+
+FOLDS: dict[type[Operation], Fold] = {
+    tt.SplatOp: fold_splat,
+    tt.BroadcastOp: fold_broadcast,
+    tt.ExpandDimsOp: fold_shape,
+    tt.ReshapeOp: fold_reshape,
+    tt.TransOp: fold_trans,
+    tt.MakeRangeOp: fold_make_range,
+    tt.AddPtrOp: fold_addptr,
+    tt.AdvanceOp: fold_advance,
+    tt.FpToFpOp: fold_fp_to_fp,
+    tt.LoadOp: fold_load,
+}
+REWRITES: dict[type[Operation], Rewrite] = {
+    tt.ExpandDimsOp: rewrite_expand_dims,
+    tt.BroadcastOp: rewrite_broadcast,
+    tt.ReshapeOp: rewrite_reshape,
+    tt.TransOp: rewrite_trans,
+    tt.LoadOp: rewrite_load,
+    tt.StoreOp: rewrite_store,
+}

@@ -1,0 +1,1 @@
+"""Passes that make kernels check themselves."""

@@ -1,0 +1,266 @@
+"""Check every access to memory before it happens, and the integers its address is made of.
+
+    %r = arith.addi %start, %i : i32                 %r = arith.addi %start, %i : i32
+    %p = tt.addptr %x, %r                            ttc.assert <no overflow or masked off>, "int32 overflow ..." : i1
+    tt.store %p, %v, %m : !tt.ptr<f32>       ==>     %q = ttc.check %p, %m {arguments = array<i32: 0>, verb = "writes"}
+                                                     tt.store %q, %v, %m : !tt.ptr<f32>
+
+Where a pointer may come from is a fact of the whole module (`analysis/origins.py`). Overflow is looked for in the sums,
+differences and products between an address and what it is computed from: loaded values, values of buffers,
+and results of other operations (a remainder brings a number back into its range on purpose). An `arith.select` is followed
+on the side that it takes. Lanes that are masked off are not checked, except for sums that loops and branches pass on: those
+are checked where they are made.
+Stage: TTCIR to TTCIR. Cost: one walk, and the addresses of each access.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnitAttr
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.analysis.origins import UNKNOWN, Origins, module_origins
+from tilework.ir import tt, ttc
+from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
+from tilework.ir.create import create_op
+from tilework.ir.rewrite import constant, insert_before
+from tilework.ir.types import bit_width, i1, i64, is_integer, string_attr
+
+VERBS: dict[type[Operation], str] = {
+    tt.LoadOp: "reads",
+    tt.StoreOp: "writes",
+    tt.AtomicRMWOp: "updates",
+    tt.AtomicCASOp: "updates",
+}
+MASKS: dict[type[Operation], int] = {tt.LoadOp: 1, tt.StoreOp: 2, tt.AtomicRMWOp: 2}
+OVERFLOW = "sanitizer: int{width} overflow detected for operation {name}, in the address of {what}"
+NAMES: dict[type[Operation], str] = {arith.AddiOp: "add", arith.SubiOp: "sub", arith.MuliOp: "mul"}
+EXTENSIONS = (arith.ExtSIOp, arith.ExtUIOp)
+MOST_SIDES = 4  # selects inside selects: what is deeper is not followed
+REACH = 1 << 59  # elements; no array is as long, and the bytes up to there can be counted in 64 bits
+
+
+@dataclass(frozen=True)
+class SanitizePass(ModulePass):
+    name = "ttc-sanitize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        origins, done = module_origins(op), set[object]()
+        for access in [inner for inner in op.walk() if type(inner) in VERBS]:
+            guard(access, origins, done)
+        op.attributes[ttc.SANITIZED] = UnitAttr()
+
+
+def guard(access: Operation, origins: Origins, done: set[object]) -> None:
+    """Put the checks of one access in front of it, but for those of sums that an access before it has `done`."""
+    pointer, mask = access.operands[0], mask_of(access)
+    found = origins.get(pointer, frozenset({UNKNOWN}))
+    arguments = () if UNKNOWN in found else sorted(found)
+    writer = Writer(access, mask, f"argument #{arguments[0]}" if len(arguments) == 1 else "memory")
+    cone = Cone()
+    cone.visit(pointer, True, ())
+    for item in cone.found:
+        if (key := (access.parent, mask, item)) not in done:
+            done.add(key)
+            writer.refuse_overflow(*item)
+    for op, signed in cone.carried:
+        if (op, signed) not in done and op.next_op is not None:
+            done.add((op, signed))
+            Writer(op.next_op, None, writer.what).refuse_overflow(op, signed, ())
+    check = ttc.CheckOp.make(pointer, mask, arguments, VERBS[type(access)], access.location)
+    insert_before(access, check)
+    access.operands[0] = check.results[0]
+
+
+def mask_of(access: Operation) -> SSAValue | None:
+    """The condition under which an access happens."""
+    position = MASKS.get(type(access))
+    return access.operands[position] if position is not None and len(access.operands) > position else None
+
+
+Side = tuple[SSAValue, bool]  # a condition, and whether it must hold or not
+
+
+class Cone:
+    """The arithmetic below an address, innermost first.
+
+    `found` are (op, is signed, the sides of selects on which it counts), `carried` those in a loop or branch that passes
+    their result on: where the access happens they cannot be seen.
+    """
+
+    def __init__(self) -> None:
+        self.seen: set[object] = set()
+        self.found: list[tuple[Operation, bool, tuple[Side, ...]]] = []
+        self.carried: list[tuple[Operation, bool]] = []
+
+    def visit(self, value: SSAValue, signed: bool, sides: tuple[Side, ...], inside: Operation | None = None) -> None:
+        """What makes `value`; `inside` is the loop or branch that passes it on, for what is computed there."""
+        if inside is not None and not inside.is_ancestor(value.owner):
+            inside = None  # computed before, once
+        key = (value, signed, sides, inside)
+        if key in self.seen or is_bounded(value):
+            return
+        self.seen.add(key)
+        passed = passed_values(value)
+        if passed:
+            for source, owner in passed:
+                if owner is None or not sides:
+                    self.visit(source, signed, sides, owner or inside)
+        elif isinstance(value, OpResult):
+            self.visit_op(value.op, signed, sides, inside)
+
+    def visit_op(self, op: Operation, signed: bool, sides: tuple[Side, ...], inside: Operation | None) -> None:
+        kind = type(op)
+        if kind is SelectOp:
+            condition, yes, no = op.operands
+            if len(sides) < MOST_SIDES and inside is None:
+                self.visit(yes, signed, (*sides, (condition, True)))
+                self.visit(no, signed, (*sides, (condition, False)))
+        elif kind is tt.AddPtrOp:
+            self.visit(op.operands[0], True, sides, inside)
+            self.visit(op.operands[1], True, sides, inside)
+            if is_wide(op.operands[1]):
+                self.add(op, True, sides, inside)
+        elif kind is tt.BitcastOp or kind is arith.ExtSIOp or kind is ttc.CheckOp:
+            self.visit(op.operands[0], True, sides, inside)
+        elif kind is arith.ExtUIOp:
+            self.visit(op.operands[0], False, sides, inside)
+        elif kind in NAMES and is_integer(op.results[0].type) and bit_width(op.results[0].type) >= 8:
+            for operand in op.operands:
+                self.visit(operand, signed, sides, inside)
+            self.add(op, signed, sides, inside)
+
+    def add(self, op: Operation, signed: bool, sides: tuple[Side, ...], inside: Operation | None) -> None:
+        if inside is not None:
+            self.carried.append((op, signed))
+        else:
+            self.found.append((op, signed, sides))
+
+
+def passed_values(value: SSAValue) -> list[tuple[SSAValue, Operation | None]]:
+    """The values that a loop or branch passes on as `value`, each with the op in which it is computed, if in one."""
+    if isinstance(value, OpResult):
+        op, index = value.op, value.index
+        if type(op) is scf.ForOp:
+            return [(op.operands[3 + index], None), (end_of(op, 0).operands[index], op)]
+        if type(op) is scf.WhileOp:
+            return [(end_of(op, 0).operands[1 + index], op)]
+        return [(end_of(op, side).operands[index], op) for side in (0, 1)] if type(op) is scf.IfOp else []
+    assert isinstance(value, BlockArgument)
+    loop, index = value.block.parent_op(), value.index
+    if type(loop) is scf.ForOp and index > 0:
+        return [(loop.operands[2 + index], None), (end_of(loop, 0).operands[index - 1], loop)]
+    if type(loop) is scf.WhileOp and value.block is loop.regions[1].blocks[0]:
+        return [(end_of(loop, 0).operands[1 + index], loop)]
+    if type(loop) is scf.WhileOp:
+        return [(loop.operands[index], None), (end_of(loop, 1).operands[index], loop)]
+    return []
+
+
+def end_of(op: Operation, region: int) -> Operation:
+    """The terminator of a region."""
+    last = op.regions[region].blocks[0].last_op
+    assert last is not None, "a region ends in a terminator"
+    return last
+
+
+def is_bounded(value: SSAValue) -> bool:
+    """A number made of constants and the indices of a nest: less than the size of the tile."""
+    if not isinstance(value, OpResult):
+        parent = value.block.parent_op()  # pyright: ignore[reportAttributeAccessIssue]
+        return type(parent) is ttc.NestOp
+    kind = type(value.op)
+    return kind is arith.ConstantOp or (kind in NAMES and all(is_bounded(operand) for operand in value.op.operands))
+
+
+def is_wide(offset: SSAValue) -> bool:
+    """An offset of 64 bits that uses them."""
+    extended = isinstance(offset, OpResult) and type(offset.op) in EXTENSIONS
+    return bit_width(offset.type) == 64 and not extended and not is_bounded(offset)
+
+
+class Writer:
+    """Writes conditions in front of an access."""
+
+    def __init__(self, access: Operation, mask: SSAValue | None, what: str) -> None:
+        self.access, self.mask, self.what = access, mask, what
+        self.location: LocationAttr = access.location
+
+    def put(self, op: Operation) -> SSAValue:
+        insert_before(self.access, op)
+        return op.results[0]
+
+    def number(self, value: int, like: SSAValue) -> SSAValue:
+        return self.put(constant(value, like.type, self.location))
+
+    def op(self, cls: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.put(binary(cls, a, b, self.location))
+
+    def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.put(cmpi(predicate, a, b, self.location))
+
+    def negated(self, condition: SSAValue) -> SSAValue:
+        return self.op(arith.XOrIOp, condition, self.put(constant(1, i1, self.location)))
+
+    def refuse_overflow(self, op: Operation, signed: bool, sides: tuple[Side, ...]) -> None:
+        """Stop where the result of `op` is not the exact one, in lanes that count."""
+        self.location = op.location
+        left, right = op.operands
+        holds = FITS[type(op), signed](self, left, right, op.results[0])
+        for condition, wanted in [*sides, *([(self.mask, True)] if self.mask is not None else [])]:
+            off = self.negated(condition) if wanted else condition
+            holds = self.op(arith.OrIOp, holds, off)
+        text = OVERFLOW.format(width=bit_width(op.operands[1].type), name=NAMES.get(type(op), "addptr"), what=self.what)
+        insert_before(self.access, create_op(ttc.AssertOp, (holds,), (), op.location, {"message": string_attr(text)}))
+
+
+def signed_sum(w: Writer, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    """The sign of a sum is that of one of its terms: ``(a ^ r) & (b ^ r)`` is not negative."""
+    both = w.op(arith.AndIOp, w.op(arith.XOrIOp, a, result), w.op(arith.XOrIOp, b, result))
+    return w.compare("sge", both, w.number(0, both))
+
+
+def signed_difference(w: Writer, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    both = w.op(arith.AndIOp, w.op(arith.XOrIOp, a, b), w.op(arith.XOrIOp, a, result))
+    return w.compare("sge", both, w.number(0, both))
+
+
+def signed_product(w: Writer, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    """Up to 32 bits: the same product in 64 bits. Of 64 bits: the upper half repeats the sign of the lower."""
+    if bit_width(result.type) <= 32:
+        wide = [w.put(convert(arith.ExtSIOp, value, i64, w.location)) for value in (a, b, result)]
+        return w.compare("eq", w.op(arith.MuliOp, wide[0], wide[1]), wide[2])
+    shift = w.number(63, a)
+    upper = w.put(create_op(tt.MulhiUIOp, (a, b), (result.type,), w.location))
+    for one, other in ((a, b), (b, a)):
+        negative = w.op(arith.ShRSIOp, one, shift)
+        upper = w.op(arith.SubiOp, upper, w.op(arith.AndIOp, negative, other))
+    return w.compare("eq", upper, w.op(arith.ShRSIOp, result, shift))
+
+
+def unsigned_product(w: Writer, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    if bit_width(result.type) <= 32:
+        wide = [w.put(convert(arith.ExtUIOp, value, i64, w.location)) for value in (a, b, result)]
+        return w.compare("eq", w.op(arith.MuliOp, wide[0], wide[1]), wide[2])
+    upper = w.put(create_op(tt.MulhiUIOp, (a, b), (result.type,), w.location))
+    return w.compare("eq", upper, w.number(0, upper))
+
+
+def reaching(w: Writer, pointer: SSAValue, offset: SSAValue, result: SSAValue) -> SSAValue:
+    """An offset whose bytes do not wrap around."""
+    return w.compare("ult", w.op(arith.AddiOp, offset, w.number(REACH, offset)), w.number(2 * REACH, offset))
+
+
+Fits = Callable[[Writer, SSAValue, SSAValue, SSAValue], SSAValue]
+FITS: dict[tuple[type[Operation], bool], Fits] = {
+    (arith.AddiOp, True): signed_sum,
+    (arith.AddiOp, False): lambda w, a, b, result: w.compare("uge", result, a),
+    (arith.SubiOp, True): signed_difference,
+    (arith.SubiOp, False): lambda w, a, b, result: w.compare("uge", a, b),
+    (arith.MuliOp, True): signed_product,
+    (arith.MuliOp, False): unsigned_product,
+    (tt.AddPtrOp, True): reaching,
+}

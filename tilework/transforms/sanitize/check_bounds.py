@@ -1,0 +1,347 @@
+"""Check every access to memory on a target whose launcher passes a table, and keep what is wrong from happening.
+
+    tt.store %p, %v, %m          ==>     %a = tt.ptr_to_int %p
+                                         %in = (%a - start < room) and (%a is aligned)         start, room: from the table
+                                         tell the table about lanes of %m where %in is false
+                                         tt.store %p, %v, (%m and %in)
+
+The kernel, and every function that it calls, gets one parameter more: the address of the *table*, i64 words in memory of the
+device.
+
+    0              how many checks have failed
+    1              a word that nobody reads: atomics without a mask go there instead of memory that they must not touch
+    2 3 4          of the first one: the lowest address, inverted and bit 63 set; the code; the program (x + (y << 32) + (z << 48))
+    CODES ..       one word per code: 0, or 1 + a program in which the assert of this code, a warning, did not hold
+    then           the number of entries, and per entry the first byte and the byte behind the last: those of the parameters, then
+                   those of arrays that were registered
+
+A program that fails counts word 0 up, and writes its record if it is the first: records of several programs do not mix. The
+asserts that `check_undefined.py` made become such records too; asserts of the user's stay. The program goes on, without
+the accesses that must not be: a GPU survives that, and so does the process, which a trap would leave without its context.
+
+What the codes mean is an attribute of the module, in JSON: `parameters`, `faults` and `checks` as in `targets/cpu/run/interface.py`,
+and where the parts of the table begin.
+Where a pointer may come from is a fact of the whole module (`analysis/origins.py`). On the CPU, `transforms/sanitize/check_accesses.py` checks
+vectors of a nest by their first and last address instead, and can stop a program.
+Stage: TTIR to TTIR. Cost: one walk, and about 25 ops per access, one of them a reduction.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.analysis.origins import UNKNOWN, module_origins
+from tilework.errors import SANITIZER, SANITIZER_WARNING
+from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp, convert
+from tilework.ir.create import create_op
+from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
+from tilework.ir.locations import location_text
+from tilework.ir.module_facts import SANITIZER_FACTS
+from tilework.ir.rewrite import erase_op, replace_op
+from tilework.ir.types import (
+    PointerType,
+    bit_width,
+    element_type,
+    i1,
+    i8,
+    i64,
+    is_tensor,
+    pointer_type,
+    shape_of,
+    string_attr,
+    with_element,
+)
+from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.sanitize.undefined_shadows import create_if, folded_bits, folded_tile
+
+FIRST = 2
+CODES = FIRST + 3
+MARK = -(1 << 63)  # what is recorded about an address is not 0
+VERBS: dict[type[Operation], str] = {
+    tt.LoadOp: "reads",
+    tt.StoreOp: "writes",
+    tt.AtomicRMWOp: "updates",
+    tt.AtomicCASOp: "updates",
+}
+MASKS: dict[type[Operation], int] = {tt.LoadOp: 1, tt.StoreOp: 2, tt.AtomicRMWOp: 2}
+MOST_ARGUMENTS = 4  # a pointer that may come from more is looked for among all
+
+
+@dataclass(frozen=True)
+class CheckBoundsPass(ModulePass):
+    name = "triton-check-bounds"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        found = [inner for inner in op.walk() if type(inner) in VERBS or is_report(inner)]
+        facts = Facts(parameters_of(op))
+        origins = module_origins(op)
+        codes = [facts.code_of(inner, sorted(origins.get(inner.operands[0], {UNKNOWN}))) for inner in found]
+        functions = [inner for inner in op.ops if isinstance(inner, tt.FuncOp) and inner.body.blocks]
+        tables = {function: Table(function, len(facts.faults)) for function in functions}
+        for call in [inner for inner in op.walk() if type(inner) is tt.CallOp]:
+            call.operands = (*call.operands, tables[function_of(call)].address)
+        for inner, code in zip(found, codes, strict=True):
+            table = tables[function_of(inner)]
+            if type(inner) in VERBS:
+                guard(inner, table, code, facts.checks[code])
+            else:
+                tell(inner, table, code)
+        for table in tables.values():
+            table.finish()
+        op.attributes[SANITIZER_FACTS] = string_attr(facts.text())
+
+
+def is_report(op: Operation) -> bool:
+    """An assert that the sanitizer made."""
+    return type(op) is tt.AssertOp and message_of(op).startswith((SANITIZER, SANITIZER_WARNING))
+
+
+def message_of(op: Operation) -> str:
+    message: Any = op.properties["message"]
+    return message.data
+
+
+def function_of(op: Operation) -> tt.FuncOp:
+    parent = op.parent_op()
+    while not isinstance(parent, tt.FuncOp):
+        assert parent is not None, f"{op.name} is in no function"
+        parent = parent.parent_op()
+    return parent
+
+
+def parameters_of(module: ModuleOp) -> list[str]:
+    """ "ptr" or the type of each parameter of the kernel."""
+    for op in module.ops:
+        visibility = op.properties.get("sym_visibility")
+        if isinstance(op, tt.FuncOp) and getattr(visibility, "data", "public") != "private":
+            inputs = op.properties["function_type"].inputs  # pyright: ignore[reportAttributeAccessIssue]
+            return ["ptr" if isinstance(type, PointerType) else str(type) for type in inputs]
+    return []
+
+
+@dataclass
+class Facts:
+    """What the codes mean, for the launcher."""
+
+    parameters: list[str]
+    faults: list[tuple[str, str]] = field(default_factory=list)
+    checks: dict[int, tuple[str, int, list[int]]] = field(default_factory=dict)  # verb, bytes, parameters
+
+    def code_of(self, op: Operation, origins: Sequence[int]) -> int:
+        """The code of an access or assert: 1 + its position."""
+        is_access = type(op) in VERBS
+        self.faults.append(("" if is_access else message_of(op), location_text(op.location) or ""))
+        code = len(self.faults)
+        if is_access:
+            arguments = [] if UNKNOWN in origins or len(origins) > MOST_ARGUMENTS else list(origins)
+            self.checks[code] = (VERBS[type(op)], bytes_of(op), arguments)
+        return code
+
+    def text(self) -> str:
+        checks = [(code, *check) for code, check in self.checks.items()]
+        table = {"records": FIRST, "codes": CODES}
+        return json.dumps({"parameters": self.parameters, "faults": self.faults, "checks": checks, "table": table})
+
+
+def bytes_of(access: Operation) -> int:
+    """The size of an element in memory."""
+    pointer = element_type(access.operands[0].type)
+    assert isinstance(pointer, PointerType)
+    pointee = pointer.pointee
+    return 8 if isinstance(pointee, PointerType) else max(1, bit_width(pointee) // 8)
+
+
+class Table:
+    """The table in one function; what does not depend on the access is computed once, at its start."""
+
+    def __init__(self, function: tt.FuncOp, codes: int) -> None:
+        block, type = function.body.blocks[0], pointer_type(i64)
+        self.address: SSAValue = block.insert_arg(type, len(block.args), function.location)
+        old = function.properties["function_type"]
+        assert isinstance(old, FunctionType)
+        function.properties["function_type"] = FunctionType.from_lists([*old.inputs, type], list(old.outputs))
+        if isinstance(attributes := function.properties.get("arg_attrs"), ArrayAttr):
+            function.properties["arg_attrs"] = ArrayAttr([*attributes, DictionaryAttr({})])
+        self.entries = CODES + codes  # where the number of entries stands
+        self.block, self.code = block, Emitter(function.location)
+        self.known: dict[object, SSAValue] = {}
+
+    def finish(self) -> None:
+        assert self.block.first_op is not None, "a function ends in a return"
+        self.code.insert_before(self.block.first_op)
+
+    def once(self, key: object, make: Any) -> SSAValue:
+        if key not in self.known:
+            self.known[key] = make()
+        return self.known[key]
+
+    def place(self, word: int) -> SSAValue:
+        """The address of a word."""
+        code = self.code
+        offset = self.once(word, lambda: code.constant(word, i64))
+        return self.once(("at", word), lambda: code.append(tt.AddPtrOp.make(self.address, offset, code.loc)))
+
+    def word(self, word: int) -> SSAValue:
+        """The content of a word, as it was when the function began."""
+        place = self.place(word)
+        return self.once(("word", word), lambda: self.code.append(tt.LoadOp.make(place, None, None, self.code.loc)))
+
+    def room(self, slot: int, size: int) -> tuple[SSAValue, SSAValue]:
+        """The first byte of a parameter's array, and in how many places from there elements of `size` bytes may start."""
+        code = self.code
+        start, end = (self.word(self.entries + 1 + 2 * slot + part) for part in (0, 1))
+        return start, self.once(("room", slot, size), lambda: room_between(code, start, end, size))
+
+    def program(self) -> SSAValue:
+        """x + (y << 32) + (z << 48)."""
+        code = self.code
+
+        def make() -> SSAValue:
+            total = None
+            for axis, shift in enumerate((0, 32, 48)):
+                id = code.append(
+                    convert(arith.ExtUIOp, code.append(tt.GetProgramIdOp.make(axis, code.loc)), i64, code.loc)
+                )
+                part = code.binary(arith.ShLIOp, id, code.constant(shift, i64)) if shift else id
+                total = part if total is None else code.binary(arith.OrIOp, total, part)
+            assert total is not None
+            return total
+
+        return self.once("program", make)
+
+
+def room_between(code: Emitter, start: SSAValue, end: SSAValue, size: int) -> SSAValue:
+    """How many bytes from `start` on an element may begin at."""
+    left = code.binary(arith.SubiOp, code.binary(arith.SubiOp, end, start), code.constant(size - 1, i64))
+    return code.binary(arith.MaxSIOp, left, code.constant(0, i64))
+
+
+class Lanes:
+    """Code for all lanes of an access; scalars are spread where it has some."""
+
+    def __init__(self, code: Emitter, like: Attribute) -> None:
+        self.code, self.shape = code, shape_of(like) if is_tensor(like) else None
+
+    def spread(self, value: SSAValue) -> SSAValue:
+        return value if self.shape is None or is_tensor(value.type) else self.code.splat(value, self.shape)
+
+    def number(self, value: int, like: SSAValue) -> SSAValue:
+        return self.code.constant(value, like.type)
+
+    def both(self, a: SSAValue, b: SSAValue | None) -> SSAValue:
+        return a if b is None else self.code.binary(arith.AndIOp, a, self.spread(b))
+
+    def inverted(self, bits: SSAValue) -> SSAValue:
+        return self.code.binary(arith.XOrIOp, bits, self.number(-1, bits))
+
+    def negated(self, condition: SSAValue) -> SSAValue:
+        return self.code.binary(arith.XOrIOp, condition, self.number(1, condition))
+
+
+def guard(access: Operation, table: Table, code: int, check: tuple[str, int, list[int]]) -> None:
+    """Let an access touch only what it may."""
+    pointer = access.operands[0]
+    _, size, slots = check
+    lanes = Lanes(Emitter(access.location), pointer.type)
+    emit, loc = lanes.code, access.location
+    address = emit.append(convert(tt.PtrToIntOp, pointer, with_element(pointer.type, i64), loc))
+    if slots:
+        inside = [is_inside(lanes, address, *table.room(slot, size)) for slot in slots]
+        good = inside[0]
+        for other in inside[1:]:
+            good = emit.binary(arith.OrIOp, good, other)
+    else:
+        good = is_anywhere(lanes, address, table, size)
+    if size > 1:
+        rest = emit.binary(arith.AndIOp, address, lanes.number(size - 1, address))
+        good = lanes.both(good, emit.compare("eq", rest, lanes.number(0, rest)))
+    position = MASKS.get(type(access))
+    mask = access.operands[position] if position is not None and len(access.operands) > position else None
+    bad = lanes.both(lanes.negated(good), mask)
+    marked = emit.binary(arith.OrIOp, lanes.inverted(address), lanes.number(MARK, address))
+    key = folded_tile(emit, emit.append(SelectOp.make(bad, marked, lanes.number(0, address), loc)))
+    record(emit, table, emit.compare("ne", key, emit.constant(0, i64)), key, code)
+    allowed = lanes.both(good, mask)
+    if position is None:
+        nowhere = emit.append(convert(tt.BitcastOp, table.place(1), element_type(pointer.type), loc))
+        new = [emit.append(SelectOp.make(good, pointer, lanes.spread(nowhere), loc)), *access.operands[1:]]
+    else:
+        new = [*access.operands[:position], allowed, *access.operands[position + 1 :]]
+    emit.insert_before(access)
+    replace_op(access, with_operands(access, new))
+
+
+def with_operands(access: Operation, operands: Sequence[SSAValue]) -> Operation:
+    """The same access, with a mask where it had none."""
+    properties = dict(access.properties)
+    if type(access) is tt.LoadOp:
+        made = tt.LoadOp.make(operands[0], operands[1], operands[2] if len(operands) > 2 else None, access.location)
+        properties |= {"operandSegmentSizes": made.properties["operandSegmentSizes"]}
+        erase_op(made)
+    types = [result.type for result in access.results]
+    return create_op(type(access), operands, types, access.location, properties, access.attributes)
+
+
+def is_inside(lanes: Lanes, address: SSAValue, start: SSAValue, room: SSAValue) -> SSAValue:
+    offset = lanes.code.binary(arith.SubiOp, address, lanes.spread(start))
+    return lanes.code.compare("ult", offset, lanes.spread(room))
+
+
+def is_anywhere(lanes: Lanes, address: SSAValue, table: Table, size: int) -> SSAValue:
+    """In one of the arrays that the table has: a loop over its entries."""
+    code, loc = lanes.code, lanes.code.loc
+    count = table.word(table.entries)
+    inner = Emitter(loc)
+    body = Block(arg_types=(i64, with_element(address.type, i1)))
+    number, found = body.args
+    at = inner.binary(arith.MuliOp, number, inner.constant(2, i64))
+    ends = []
+    for part in (1, 2):
+        place = inner.append(tt.AddPtrOp.make(table.place(table.entries + part), at, loc))
+        ends.append(inner.append(tt.LoadOp.make(place, None, None, loc)))
+    here = is_inside(Lanes(inner, address.type), address, ends[0], room_between(inner, ends[0], ends[1], size))
+    inner.ops.append(create_op(scf.YieldOp, (inner.binary(arith.OrIOp, found, here),), (), loc))
+    body.add_ops(inner.ops)
+    none = code.constant(0, with_element(address.type, i1))
+    loop = create_op(scf.ForOp, (code.constant(0, i64), count, code.constant(1, i64), none), (none.type,), loc)
+    loop.add_region(Region(body))
+    return code.append(loop)
+
+
+def record(emit: Emitter, table: Table, bad: SSAValue, address: SSAValue | None, code: int) -> None:
+    """If `bad`, count it, and write a record if it is the first."""
+    loc = emit.loc
+    inner = Emitter(loc)
+    one = inner.constant(1, i64)
+    ticket = inner.append(
+        tt.AtomicRMWOp.make(RMWOp.ADD, table.place(0), one, None, MemSemantic.RELAXED, MemSyncScope.GPU, loc)
+    )
+    first = inner.compare("eq", ticket, inner.constant(0, i64))
+    values = (address if address is not None else inner.constant(0, i64), inner.constant(code, i64), table.program())
+    for word, value in enumerate(values, FIRST):
+        inner.ops.append(tt.StoreOp.make(table.place(word), value, first, loc))
+    inner.ops.append(create_op(scf.YieldOp, (), (), loc))
+    emit.ops.append(create_if(bad, inner.ops, loc))
+
+
+def tell(check: Operation, table: Table, code: int) -> None:
+    """A record, or a warning, in place of an assert."""
+    lanes = Lanes(Emitter(check.location), check.operands[0].type)
+    emit, bad = lanes.code, lanes.negated(check.operands[0])
+    if is_tensor(bad.type):
+        bad = emit.compare("ne", folded_bits(emit, bad), emit.constant(0, i8))
+    if message_of(check).startswith(SANITIZER_WARNING):
+        seen = table.once("seen", lambda: table.code.binary(arith.AddiOp, table.program(), table.code.constant(1, i64)))
+        emit.ops.append(tt.StoreOp.make(table.place(CODES + code - 1), seen, bad, check.location))
+    else:
+        record(emit, table, bad, None, code)
+    emit.insert_before(check)
+    erase_op(check)

@@ -1,0 +1,1 @@
+"""How tiles become loop nests: what is kept, what is computed again, and in which order."""

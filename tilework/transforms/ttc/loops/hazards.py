@@ -1,0 +1,171 @@
+"""Which accesses to memory must stay in order.
+
+Two accesses may be swapped, or run element by element together, when
+
+    both only read, and neither is volatile,
+    their pointers come from different arguments of the kernel (arguments are taken not to overlap), or
+    they use the same tile of pointers, which are all different: then each element meets only itself.
+
+Anything else stays in order. A pointer whose origin is unknown (it was loaded, or selected) may point anywhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.enums import MemSemantic, RMWOp
+from tilework.ir.tt.text_parts import is_true
+from tilework.ir.types import is_tensor, shape_of
+from tilework.transforms.ttc.loops.index_maps import Bits, is_lazy, sources, tile_bits, whole
+
+THROUGH = frozenset(
+    {tt.AddPtrOp, tt.BitcastOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplatOp, tt.TransOp, tt.SplitOp}
+)
+ATOMICS = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
+MEMORY = frozenset({tt.LoadOp, tt.StoreOp, *ATOMICS})
+# Ops that keep different pointers different, given operands that do.
+SPREADING = frozenset({tt.AddPtrOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ExtSIOp, arith.ExtUIOp})
+VIEWS = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplatOp, tt.TransOp, tt.MakeRangeOp})
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One use of memory by a tile; without a pointer it may touch anything."""
+
+    pointer: SSAValue | None
+    base: SSAValue | None
+    writes: bool
+    orders: bool = False  # nothing moves across it: an atomic that may be a lock or a signal, or a volatile load
+
+
+class Bases:
+    """The argument each pointer comes from, remembered."""
+
+    def __init__(self) -> None:
+        self.known: dict[SSAValue, SSAValue | None] = {}
+        self.spread: dict[SSAValue, bool] = {}
+
+    def of(self, pointer: SSAValue) -> SSAValue | None:
+        """The kernel argument `pointer` is computed from, or None."""
+        if pointer not in self.known:
+            self.known[pointer] = pointer  # while it is being found: a loop that only moves its own pointer
+            found = self.find(pointer)
+            for other, origin in self.known.items():
+                if origin is pointer:
+                    self.known[other] = found
+        return self.known[pointer]
+
+    def find(self, pointer: SSAValue) -> SSAValue | None:
+        start = pointer
+        while isinstance(pointer, OpResult) and type(pointer.op) in THROUGH:
+            pointer = pointer.op.operands[0]
+        if pointer is not start:
+            return self.of(pointer)
+        if isinstance(pointer, OpResult):
+            op = pointer.op
+            if type(op) is SelectOp:
+                return self.common(op.operands[1:])
+            if type(op) is scf.ForOp:
+                return self.of(op.regions[0].block.args[1 + pointer.index])
+            return None
+        assert isinstance(pointer, BlockArgument)
+        owner = pointer.block.parent_op()
+        if type(owner) is tt.FuncOp:
+            return pointer if is_entry(pointer.block) and not is_tensor(pointer.type) else None
+        if type(owner) is scf.ForOp and pointer.index > 0:
+            yielded = pointer.block.last_op
+            assert yielded is not None, "a loop body ends with a yield"
+            origin = self.of(owner.operands[2 + pointer.index])
+            moved = self.of(yielded.operands[pointer.index - 1])
+            return origin if moved is origin or moved is pointer else None
+        return None
+
+    def common(self, pointers: Sequence[SSAValue]) -> SSAValue | None:
+        found = {self.of(pointer) for pointer in pointers}
+        return found.pop() if len(found) == 1 else None
+
+    def is_spread(self, pointer: SSAValue) -> bool:
+        """The elements of a tile of pointers are all different, as far as strides are not 0."""
+        if pointer not in self.spread:
+            bits = whole(tile_bits(shape_of(pointer.type)))
+            found: set[int] = set()
+            self.spread[pointer] = is_sum_of_ranges(pointer, bits, found) and found.issuperset(bits)
+        return self.spread[pointer]
+
+
+def is_entry(block: Block) -> bool:
+    region = block.parent
+    return region is not None and region.blocks.first is block
+
+
+def is_sum_of_ranges(value: SSAValue, bits: Bits, found: set[int]) -> bool:
+    """Whether `value` is a sum of ranges and uniform numbers; the bits of the ranges are added to `found`."""
+    stack, seen = [(value, bits)], set[tuple[SSAValue, Bits]]()
+    while stack:
+        value, bits = stack.pop()
+        if not is_tensor(value.type) or (value, bits) in seen:
+            continue
+        seen.add((value, bits))
+        if not isinstance(value, OpResult) or not is_lazy(value.op):
+            return False
+        kind = type(value.op)
+        if kind is tt.MakeRangeOp:
+            found.update(bits)
+        if kind is arith.ConstantOp:
+            continue
+        if kind not in SPREADING and kind not in VIEWS:
+            return False
+        stack += sources(value, bits)
+    return True
+
+
+def access_of(op: Operation, bases: Bases) -> Access:
+    """What a load, store or atomic does."""
+    kind = type(op)
+    pointer = op.operands[0]
+    if kind is tt.LoadOp:
+        return Access(pointer, bases.of(pointer), False, is_true(op.properties.get("isVolatile")))
+    if kind is tt.StoreOp:
+        return Access(pointer, bases.of(pointer), True)
+    return Access(pointer, bases.of(pointer), True, not is_tensor(pointer.type) or not only_counts(op))
+
+
+def only_counts(op: Operation) -> bool:
+    """A relaxed sum, maximum ...: a tile of them says nothing about other memory. A single one may be part of a lock."""
+    if type(op) is tt.AtomicCASOp or number(op, "atomic_rmw_op") == RMWOp.EXCH:
+        return False
+    return number(op, "sem") == MemSemantic.RELAXED
+
+
+def number(op: Operation, name: str) -> int:
+    """A property that is a number, or an enum's."""
+    attribute = op.properties[name]
+    assert isinstance(attribute, IntegerAttr)
+    return attribute.value.data
+
+
+def conflict(first: Access, second: Access, bases: Bases) -> bool:
+    """Whether `second` must wait until all elements of `first` are done."""
+    if first.orders or second.orders:
+        return True
+    if not first.writes and not second.writes:
+        return False
+    if first.pointer is None or second.pointer is None or first.base is None or second.base is None:
+        return True
+    if first.base is not second.base:
+        return False
+    return (
+        first.pointer is not second.pointer or not is_tensor(first.pointer.type) or not bases.is_spread(first.pointer)
+    )
+
+
+def may_overlap(first: Access, second: Access) -> bool:
+    """Whether the two may touch the same place, or one of them orders all accesses."""
+    if first.orders or second.orders or first.base is None or second.base is None:
+        return True
+    return first.base is second.base

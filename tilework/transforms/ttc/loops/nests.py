@@ -1,0 +1,393 @@
+"""One loop nest: what it computes, and how it is written down.
+
+A nest runs over an index of `bits` bits. What it must do (`Root`) is collected first; the loops are chosen when it is
+built: the index is cut wherever a root or something it reads needs a row and a column of its own, and nowhere else. A
+copy of a 64x128 tile whose addresses are `row * stride + column` gives ``ttc.nest [64, 128]``, an element by element sum
+of two buffers ``ttc.nest [8192]``.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from tilework.ir import tt, ttc
+from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
+from tilework.ir.create import append_op, create_op
+from tilework.ir.rewrite import attr_value, insert_before, splat_attr
+from tilework.ir.types import Shape, bit_width, element_type, i32, is_tensor, shape_of
+from tilework.transforms.ttc.loops.hazards import Access
+from tilework.transforms.ttc.loops.index_maps import ONE, Bits, Source, axis_of, cuts_of, sources, spans, whole
+
+MAX_BUFFER_RANK = 3  # tiles of more dimensions are kept flat
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A tile in scratch memory. Its shape may be that of the nest that writes it, until `exact`."""
+
+    shape: Shape
+    element: Attribute
+    scope: "Scope"
+    value: SSAValue | None = None
+    writer: "Item | None" = None
+    exact: bool = True
+    is_reusable: bool = True  # nobody else sees it: a later value may take its place
+
+
+@dataclass(eq=False)
+class Scope:
+    """What is known where: tiles in buffers, and the nests that compute tiles. `region` outlives single blocks."""
+
+    parent: "Scope | None" = None
+    region: "Scope | None" = None
+    stored: dict[SSAValue, Buffer] = field(default_factory=dict)
+    homes: dict[SSAValue, "Nest"] = field(default_factory=dict)
+
+    def chain(self) -> Iterable["Scope"]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def buffer(self, value: SSAValue) -> Buffer | None:
+        return next((scope.stored[value] for scope in self.chain() if value in scope.stored), None)
+
+    def home(self, value: SSAValue) -> "tuple[Nest, Scope] | None":
+        return next(((scope.homes[value], scope) for scope in self.chain() if value in scope.homes), None)
+
+
+Emit: TypeAlias = "Callable[[Nest, Sequence[SSAValue]], None]"
+
+
+@dataclass(eq=False)
+class Root:
+    """Something a nest does for each element: needs some elements, and may define some at the index of the nest."""
+
+    needs: Sequence[Source]
+    emit: Emit
+    location: LocationAttr
+    defines: Sequence[SSAValue] = ()
+    access: Access | None = None
+    fold: tuple[int, int] | None = None
+    target: Buffer | None = None  # written at the index of the nest
+
+
+@dataclass(eq=False)
+class Code:
+    """Ops that run once, between nests."""
+
+    ops: Sequence[Operation]
+    accesses: Sequence[Access] = ()
+
+
+@dataclass(eq=False)
+class Nest:
+    """A nest over an index of `bits` bits, of tiles of `shape`."""
+
+    bits: int
+    shape: Shape
+    scope: Scope
+    constants: "Constants"
+    location: LocationAttr
+    roots: list[Root] = field(default_factory=list)
+    last: list[Root] = field(default_factory=list)  # writes behind everything that may read the same buffer
+    values: set[SSAValue] = field(default_factory=set)
+    cuts: set[int] = field(default_factory=set)
+    accesses: list[Access] = field(default_factory=list)
+    reads: dict[Buffer, bool] = field(default_factory=dict)  # all at the index of the nest?
+    choices: dict[tuple[SSAValue, Bits], Buffer | None] = field(default_factory=dict)
+    loads: dict[SSAValue, Root] = field(default_factory=dict)  # done where their value is first used
+    memo: dict[tuple[object, Bits], SSAValue] = field(default_factory=dict)
+    loops: list[tuple[int, int, SSAValue]] = field(default_factory=list)  # first bit, bit behind, index
+    block: Block | None = None
+    end: Operation | None = None
+    loc: LocationAttr | None = None
+
+    def read(self, buffer: Buffer, bits: Bits | None) -> None:
+        """Note that elements `bits` of `buffer` are read; None means computed places."""
+        self.reads[buffer] = self.reads.get(buffer, True) and bits == whole(self.bits)
+        if bits is not None:
+            for start, end in spans(buffer.shape):
+                self.cuts |= cuts_of(bits[start:end])
+
+    def build(self) -> Operation:
+        """The `ttc.nest`."""
+        folds = [root.fold for root in self.roots if root.fold is not None]
+        ends = {0, self.bits, *self.cuts, *(end for fold in folds for end in fold)}
+        for root in (*self.roots, *self.last):
+            if root.target is not None:
+                ends.update(end for span in spans(root.target.shape) for end in span)
+        ends = {end for end in ends if not any(low < end < high for low, high in folds)}
+        marks = sorted(ends, reverse=True)
+        pairs = list(zip(marks[1:], marks, strict=False)) or [(0, 0)]
+        self.block = Block(arg_types=[i32] * len(pairs))
+        self.loops = [(low, high, arg) for (low, high), arg in zip(pairs, self.block.args, strict=True)]
+        for root in (*self.roots, *self.last):
+            self.run(root)
+        self.end = ttc.EndOp.make(self.location)
+        append_op(self.block, self.end)
+        return ttc.NestOp.make(tuple(1 << (high - low) for low, high in pairs), Region(self.block), self.location)
+
+    def run(self, root: Root) -> None:
+        outer, self.loc = self.loc, root.location
+        root.emit(self, [self.element(value, bits) for value, bits in root.needs])
+        self.loc = outer
+
+    def add_late(self, root: Root) -> None:
+        """One more root, also when the nest is already built."""
+        if self.block is None:
+            self.roots.append(root)
+        else:
+            self.run(root)
+
+    def insert(self, op: Operation) -> Operation:
+        assert self.block is not None, "the nest is being built"
+        if self.end is not None:
+            insert_before(self.end, op)
+        elif op.regions:
+            self.block.add_op(op)
+        else:
+            append_op(self.block, op)
+        return op
+
+    def define(self, value: SSAValue, scalar: SSAValue) -> None:
+        """`scalar` is the element of the tile `value` at the index of the nest."""
+        self.memo[value, whole(self.bits)] = scalar
+
+    def fold_loop(self, fold: tuple[int, int]) -> int | None:
+        """The loop that covers exactly the bits of `fold`; None when that is a single element."""
+        if fold[0] == fold[1]:
+            return None
+        return next(n for n, (low, high, _) in enumerate(self.loops) if (low, high) == fold)
+
+    # Elements.
+
+    def element(self, value: SSAValue, bits: Bits) -> SSAValue:
+        """The element `bits` of `value`, computed or read in the body."""
+        if not is_tensor(value.type):
+            return value
+        key = value, bits
+        if (known := self.memo.get(key)) is None:
+            buffer = self.choices.get(key)
+            known = self.memo[key] = self.compute(value, bits) if buffer is None else self.load(buffer, bits)
+        return known
+
+    def load(self, buffer: Buffer, bits: Bits) -> SSAValue:
+        return self.insert(ttc.ReadOp.make(slot(buffer), self.indices(buffer.shape, bits), self.here)).results[0]
+
+    def store(self, value: SSAValue, buffer: Buffer) -> None:
+        """Write an element at the index of the nest."""
+        indices = self.indices(buffer.shape, whole(self.bits))
+        self.insert(ttc.WriteOp.make(value, slot(buffer), indices, self.here))
+
+    def compute(self, value: SSAValue, bits: Bits) -> SSAValue:
+        if (load := self.loads.get(value)) is not None:
+            self.run(load)
+            return self.memo[value, bits]
+        assert isinstance(value, OpResult), f"{value} must be stored or computed in this nest"
+        op = value.op
+        if (rule := ELEMENTS.get(type(op))) is not None:
+            return rule(self, op, value.index, bits)
+        operands = [self.element(operand, inner) for operand, inner in sources(value, bits)]
+        types = [element_type(result.type) for result in op.results]
+        new = create_op(type(op), operands, types, op.location, op.properties)
+        return self.insert(new).results[value.index]
+
+    # Indices.
+
+    @property
+    def here(self) -> LocationAttr:
+        return self.loc or self.location
+
+    def indices(self, shape: Shape, bits: Bits) -> list[SSAValue]:
+        """One index per dimension."""
+        return [self.index(bits[start:end]) for start, end in spans(shape)]
+
+    def index(self, bits: Bits) -> SSAValue:
+        """The number with the given bits."""
+        if (known := self.memo.get((None, bits))) is None:
+            known = self.memo[None, bits] = self.number(bits)
+        return known
+
+    def number(self, bits: Bits) -> SSAValue:
+        total: SSAValue | None = None
+        fixed = sum(1 << place for place, bit in enumerate(bits) if bit == ONE)
+        for low, high, argument in self.loops:
+            place = 0
+            while place < len(bits):
+                if not low <= bits[place] < high:
+                    place += 1
+                    continue
+                run = 1
+                while place + run < len(bits) and bits[place + run] == bits[place] + run < high:
+                    run += 1
+                part = self.field(argument, bits[place] - low, run, high - low)
+                part = self.scaled(part, place)
+                total = part if total is None else self.binary(arith.AddiOp, total, part)
+                place += run
+        if total is None:
+            return self.constants.number(fixed)
+        return self.binary(arith.AddiOp, total, self.constants.number(fixed)) if fixed else total
+
+    def field(self, argument: SSAValue, start: int, run: int, size: int) -> SSAValue:
+        """`run` bits of a loop index."""
+        if start:
+            argument = self.binary(arith.ShRUIOp, argument, self.constants.number(start))
+        if start + run < size:
+            argument = self.binary(arith.AndIOp, argument, self.constants.number((1 << run) - 1))
+        return argument
+
+    def scaled(self, value: SSAValue, place: int) -> SSAValue:
+        return self.binary(arith.MuliOp, value, self.constants.number(1 << place)) if place else value
+
+    def binary(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        key = (kind, lhs, rhs), ()
+        if (known := self.memo.get(key)) is None:
+            known = self.memo[key] = self.insert(binary(kind, lhs, rhs, self.here)).results[0]
+        return known
+
+
+Item = Nest | Code
+
+
+def slot(buffer: Buffer) -> SSAValue:
+    """The IR value of a buffer that exists."""
+    assert buffer.value is not None, "a buffer is read after it was written"
+    return buffer.value
+
+
+class Constants:
+    """Scalar constants and buffers, kept once per function at its start."""
+
+    def __init__(self, entry: Block, location: LocationAttr) -> None:
+        self.entry, self.location = entry, location
+        self.first = entry.first_op
+        self.known: dict[tuple[int, int], SSAValue] = {}
+
+    def at_start(self, op: Operation) -> SSAValue:
+        assert self.first is not None, "a function has a terminator"
+        insert_before(self.first, op)
+        return op.results[0]
+
+    def attribute(self, value: Attribute, type: Attribute) -> SSAValue:
+        key = id(value), id(type)
+        if (known := self.known.get(key)) is None:
+            op = create_op(arith.ConstantOp, (), (type,), self.location, {"value": value})
+            known = self.known[key] = self.at_start(op)
+        return known
+
+    def number(self, value: int) -> SSAValue:
+        return self.attribute(splat_attr(value, i32), i32)
+
+    def allocate(self, buffer: Buffer, location: LocationAttr) -> SSAValue:
+        """Give `buffer` its place."""
+        buffer.value = self.at_start(ttc.AllocOp.make(ttc.buffer_type(buffer.shape, buffer.element), location))
+        return buffer.value
+
+
+# How the elements of lazy values that are not elementwise are written down.
+
+
+def range_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
+    start = attr_value(op.properties["start"])
+    index = nest.index(bits)
+    return nest.binary(arith.AddiOp, index, nest.constants.number(int(start))) if start else index
+
+
+def constant_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
+    value = attr_value(op.properties["value"])
+    assert value is not None, "a table is stored"
+    element = element_type(op.results[0].type)
+    return nest.constants.attribute(splat_attr(value, element), element)
+
+
+def same_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
+    ((operand, inner),) = sources(op.results[number], bits)
+    return nest.element(operand, inner)
+
+
+def chosen_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
+    found = [nest.element(operand, inner) for operand, inner in sources(op.results[0], bits)]
+    if len(found) == 1:
+        return found[0]
+    selector = nest.index((bits[0] if type(op) is tt.JoinOp else bits[-1],))
+    zero = nest.insert(cmpi("eq", selector, nest.constants.number(0), op.location)).results[0]
+    return nest.insert(SelectOp.make(zero, found[0], found[1], op.location)).results[0]
+
+
+def folded_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
+    """A reduction of one or two elements, in place."""
+    found = [nest.element(operand, inner) for operand, inner in sources(op.results[0], bits)]
+    width = len(op.operands)
+    results = found if len(found) == width else inline(nest, op.regions[0].block, found)
+    for position, result in enumerate(op.results):
+        nest.memo[result, bits] = results[position]
+    return results[number]
+
+
+def inline(nest: Nest, block: Block, arguments: Sequence[SSAValue]) -> list[SSAValue]:
+    """The ops of a combining region on `arguments`; what it returns."""
+    mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+    for op in block.ops:
+        if op is block.last_op:
+            break
+        nest.insert(op.clone(value_mapper=mapping))
+    assert block.last_op is not None
+    return [mapping.get(value, value) for value in block.last_op.operands]
+
+
+def gathered_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
+    """Read at a computed place; an index outside is taken modulo the size."""
+    index = nest.element(op.operands[1], bits)
+    if (wide := bit_width(index.type)) != 32:
+        kind = arith.TruncIOp if wide > 32 else arith.ExtSIOp
+        index = nest.insert(convert(kind, index, i32, op.location)).results[0]
+    buffer = nest.choices[op.operands[0], ()]
+    assert buffer is not None
+    shape, axis = shape_of(op.operands[0].type), axis_of(op)
+    if index_bound(op.operands[1]) >= shape[axis]:
+        index = nest.binary(arith.AndIOp, index, nest.constants.number(shape[axis] - 1))
+    places = nest.indices(shape_of(op.results[0].type), bits)
+    places[axis] = index
+    return nest.insert(ttc.ReadOp.make(slot(buffer), places, op.location)).results[0]
+
+
+def index_bound(value: SSAValue) -> int:
+    """The largest an index can be, as far as is plain from how it was computed: ``range ^ 4`` stays in the range."""
+    op = value.op if isinstance(value, OpResult) else None
+    kind = type(op)
+    if op is None:
+        return UNBOUNDED
+    if kind is tt.MakeRangeOp:
+        return int(attr_value(op.properties["end"]) or 0) - 1
+    if kind is arith.ConstantOp:
+        number = attr_value(op.properties["value"])
+        return number if isinstance(number, int) and number >= 0 else UNBOUNDED
+    if kind in (tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp):
+        return index_bound(op.operands[0])
+    if kind in (arith.XOrIOp, arith.OrIOp):
+        return (1 << max(index_bound(operand) for operand in op.operands).bit_length()) - 1
+    if kind is arith.AndIOp:
+        return min(index_bound(operand) for operand in op.operands)
+    return UNBOUNDED
+
+
+UNBOUNDED = (1 << 64) - 1
+ELEMENTS: dict[type[Operation], Callable[[Nest, Operation, int, Bits], SSAValue]] = {
+    arith.ConstantOp: constant_element,
+    tt.BroadcastOp: same_element,
+    tt.CatOp: chosen_element,
+    tt.ExpandDimsOp: same_element,
+    tt.GatherOp: gathered_element,
+    tt.JoinOp: chosen_element,
+    tt.MakeRangeOp: range_element,
+    tt.ReduceOp: folded_element,
+    tt.ReshapeOp: same_element,
+    tt.SplatOp: same_element,
+    tt.SplitOp: same_element,
+    tt.TransOp: same_element,
+}

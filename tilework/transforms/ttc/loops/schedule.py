@@ -1,0 +1,338 @@
+"""The order of the nests of a block, found while its ops are read.
+
+Waiting items (nests, and scalar code that depends on them) form a list. Each new root goes into the earliest nest of its
+shape that comes after everything it depends on, else into a new nest at the earliest place:
+
+    %x = tt.load  64x128        [nest 64x128: load x]
+    %b = tt.load  128           [nest 128: load b] [nest 64x128: load x]
+    tt.store x + b              [nest 128: load b, keep b] [nest 64x128: load x, store x + b]
+
+Tiles are computed where they are used, once per nest. A tile that another nest computed is kept in a buffer if that is
+cheaper than computing it again (`cost.py`). `flush` writes the list down.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tilework.errors import PassError
+from tilework.ir import tt, ttc
+from tilework.ir.rewrite import constant_value, insert_before
+from tilework.ir.types import Shape, element_type, is_tensor, shape_of
+from tilework.transforms.ttc.loops.cost import Costs, is_lazy_value
+from tilework.transforms.ttc.loops.hazards import Access, Bases, conflict, may_overlap
+from tilework.transforms.ttc.loops.index_maps import Bits, Source, cuts_of, sources, tile_bits, whole
+from tilework.transforms.ttc.loops.nests import MAX_BUFFER_RANK, Buffer, Code, Constants, Emit, Item, Nest, Root, Scope
+
+
+@dataclass(eq=False)
+class Needs:
+    """What a root depends on: items it must follow, and nests it may join or follow."""
+
+    bits: int
+    behind: list[Item] = field(default_factory=list)
+    joins: list[Nest] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)
+    seen: set[tuple[SSAValue, Bits]] = field(default_factory=set)
+
+
+class Schedule:
+    """The waiting items of the current block of a function, and what is known about its tiles."""
+
+    def __init__(self, entry: Block, location: LocationAttr) -> None:
+        self.constants = Constants(entry, location)
+        self.costs = Costs()
+        self.bases = Bases()
+        self.scope = Scope()
+        self.items: list[Item] = []
+        self.pending: dict[SSAValue, Item] = {}
+        self.deferred: dict[SSAValue, tuple[Root, Shape]] = {}
+
+    # Loads wait until they are needed, or until something may overwrite what they read.
+
+    def defer(self, root: Root, shape: Shape) -> None:
+        """Load where the value is first used."""
+        self.deferred[root.defines[0]] = root, shape
+
+    def force(self, value: SSAValue) -> None:
+        root, shape = self.deferred.pop(value)
+        self.add(root, shape)
+
+    def force_before(self, access: Access) -> None:
+        """Place the loads that must not see what `access` writes."""
+        if access.writes or access.orders:
+            for value, (root, _) in tuple(self.deferred.items()):
+                if value in self.deferred and root.access is not None and may_overlap(root.access, access):
+                    self.force(value)
+
+    # Placing roots.
+
+    def add(self, root: Root, shape: Shape) -> Nest:
+        """Put `root` into a nest over tiles of `shape`."""
+        needs = Needs(tile_bits(shape))
+        if root.access is not None:
+            self.force_before(root.access)
+            needs.accesses.append(root.access)
+        for value, place in root.needs:
+            self.require(value, place, needs)
+        nest = self.place(root, tuple(size for size in shape if size > 1), needs)
+        nest.roots.append(root)
+        if root.access is not None:
+            nest.accesses.append(root.access)
+        for value, place in root.needs:
+            self.commit(nest, value, place)
+        for value in root.defines:
+            nest.values.add(value)
+            (self.scope.region or self.scope).homes[value] = nest
+        return nest
+
+    def place(self, root: Root, shape: Shape, needs: Needs) -> Nest:
+        """The nest for `root`: one of those it reads from if possible, else the first of its shape, else a new one."""
+        order = {item: number for number, item in enumerate(self.items)}
+        floor = max((order[item] + 1 for item in needs.behind if item in order), default=0)
+        joined = max((order[nest] for nest in needs.joins if nest in order), default=-1)
+        floor = max(floor, joined)
+        for access in needs.accesses:
+            for number in range(len(self.items) - 1, floor - 1, -1):
+                if any(conflict(earlier, access, self.bases) for earlier in self.items[number].accesses):
+                    floor = number + 1
+                    break
+        later = self.items[floor:]
+        for nest in sorted((n for n in needs.joins if n in order), key=order.__getitem__, reverse=True):
+            if nest in later and nest.bits == needs.bits and fits(nest, root):
+                return nest
+        for item in later:
+            if isinstance(item, Nest) and item.shape == shape and fits(item, root):
+                return item
+        return self.new_nest(shape, root.location, max(floor, joined + 1))
+
+    def new_nest(self, shape: Shape, location: LocationAttr, position: int) -> Nest:
+        """An empty nest at `position` of the list."""
+        nest = Nest(tile_bits(shape), shape, self.scope, self.constants, location)
+        self.items.insert(position, nest)
+        return nest
+
+    def require(self, value: SSAValue, bits: Bits, needs: Needs) -> None:
+        """Collect what the element `bits` of `value` depends on; expensive repeated values get their own nest."""
+        if (value, bits) in needs.seen:
+            return
+        needs.seen.add((value, bits))
+        if not is_tensor(value.type):
+            if (item := self.pending.get(value)) is not None:
+                needs.behind.append(item)
+            return
+        if (buffer := self.readable(value)) is not None:
+            if buffer.writer is not None:
+                needs.behind.append(buffer.writer)
+            return
+        is_whole = bits == whole(needs.bits)
+        if value in self.deferred:
+            if is_whole:
+                root = self.deferred[value][0]
+                needs.accesses += [root.access] if root.access is not None else []
+                for operand, inner in root.needs:
+                    self.require(operand, inner, needs)
+                return
+            self.force(value)
+        kept = not is_lazy_value(value) or self.costs.is_kept(value)
+        if (found := self.scope.home(value)) is not None:
+            home = found[0]
+            if is_whole and home.bits == needs.bits:
+                needs.joins.append(home)
+                if kept or home.block is None:
+                    return
+            elif kept:
+                needs.behind.append(home)
+                return
+        if not is_whole and kept:
+            buffer = self.materialise(value)
+            if buffer.writer is not None:
+                needs.behind.append(buffer.writer)
+            return
+        if type(op := owner(value)) is tt.GatherOp:
+            source = self.materialise(op.operands[0], exact=True)
+            if source.writer is not None:
+                needs.behind.append(source.writer)
+        for operand, inner in sources(value, bits):
+            self.require(operand, inner, needs)
+
+    def commit(self, nest: Nest, value: SSAValue, bits: Bits) -> None:
+        """Decide how `nest` gets the element `bits` of `value`: from a buffer, or computed."""
+        key = value, bits
+        if not is_tensor(value.type) or key in nest.choices:
+            return
+        is_whole = bits == whole(nest.bits)
+        if is_whole and value in nest.values:
+            return
+        buffer = self.readable(value)
+        if buffer is None and (found := self.scope.home(value)) is not None and found[0] is not nest:
+            if not is_lazy_value(value) or self.costs.is_kept(value):
+                buffer = self.keep(value, *found)
+        nest.choices[key] = buffer
+        if buffer is not None:
+            nest.read(buffer, bits)
+            return
+        if value in self.deferred:
+            self.load_here(nest, value)
+            return
+        op = owner(value)
+        if is_whole:
+            nest.values.add(value)
+            self.scope.homes[value] = nest
+        if type(op) is tt.MakeRangeOp:
+            nest.cuts |= cuts_of(bits)
+        elif type(op) is tt.JoinOp or type(op) is tt.CatOp:
+            nest.cuts |= cuts_of((bits[0] if type(op) is tt.JoinOp else bits[-1],))
+        elif type(op) is tt.GatherOp:
+            source = self.materialise(op.operands[0], exact=True)
+            nest.choices[op.operands[0], ()] = source
+            nest.read(source, None)
+        for operand, inner in sources(value, bits):
+            self.commit(nest, operand, inner)
+
+    def readable(self, value: SSAValue) -> Buffer | None:
+        """The buffer to read `value` from, if it has one and is not computed more cheaply."""
+        buffer = self.scope.buffer(value)
+        return buffer if buffer is not None and self.costs.is_read(value) else None
+
+    def load_here(self, nest: Nest, value: SSAValue) -> None:
+        """A waiting load becomes part of `nest`."""
+        root, _ = self.deferred.pop(value)
+        nest.loads[value] = root
+        nest.values.add(value)
+        (self.scope.region or self.scope).homes[value] = nest
+        if root.access is not None:
+            nest.accesses.append(root.access)
+        for operand, inner in root.needs:
+            self.commit(nest, operand, inner)
+
+    # Buffers.
+
+    def new_buffer(self, type: Attribute, location: LocationAttr, exact: bool = False) -> Buffer:
+        """Scratch for a tile of `type`."""
+        shape = shape_of(type)
+        if len(shape) > MAX_BUFFER_RANK and not exact:
+            shape = (1 << tile_bits(shape),)
+        buffer = Buffer(shape, element_type(type), self.scope, exact=shape == shape_of(type))
+        self.constants.allocate(buffer, location)
+        return buffer
+
+    def keep(self, value: SSAValue, home: Nest, scope: Scope) -> Buffer:
+        """A buffer for `value`, written where it is computed."""
+        location = owner_location(value)
+        buffer = self.new_buffer(value.type, location)
+        buffer.scope, buffer.writer = home.scope, home
+        scope.stored[value] = buffer
+        home.add_late(writing(value, buffer))
+        return buffer
+
+    def materialise(self, value: SSAValue, exact: bool = False) -> Buffer:
+        """The buffer that holds `value`; with its own shape if `exact`."""
+        buffer = self.scope.buffer(value)
+        if buffer is not None and (buffer.exact or not exact):
+            return buffer
+        if buffer is None and (found := self.scope.home(value)) is not None:
+            kept = self.keep(value, *found)
+            if kept.exact or not exact:
+                return kept
+        new = self.new_buffer(value.type, owner_location(value), exact)
+        self.write(value, new)
+        self.scope.stored[value] = new
+        return new
+
+    def write(self, value: SSAValue, buffer: Buffer) -> Nest:
+        """Put `value` into `buffer`."""
+        nest = self.add(writing(value, buffer), shape_of(value.type))
+        buffer.writer = nest
+        return nest
+
+    # Scalar code and whole-tile ops.
+
+    def append(self, *ops: Operation, accesses: Sequence[Access] = ()) -> Code:
+        """Code behind all waiting items."""
+        code = Code(ops, accesses)
+        self.items.append(code)
+        self.note(code)
+        return code
+
+    def insert_behind(self, item: Item, *ops: Operation) -> Code:
+        """Code right behind a waiting item."""
+        code = Code(ops)
+        self.items.insert(self.items.index(item) + 1, code)
+        self.note(code)
+        return code
+
+    def note(self, code: Code) -> None:
+        for op in code.ops:
+            for result in op.results:
+                self.pending[result] = code
+
+    def delay(self, op: Operation) -> bool:
+        """Make a scalar op wait for the items it depends on; False if there are none."""
+        waits = [item for operand in op.operands if (item := self.pending.get(operand)) is not None]
+        if not waits:
+            return False
+        op.detach()
+        self.insert_behind(max(waits, key=self.items.index), op)
+        return True
+
+    def flush(self, op: Operation) -> None:
+        """Write the waiting items down in front of `op`."""
+        while self.deferred:
+            self.force(next(iter(self.deferred)))
+        for item in self.items:
+            if isinstance(item, Nest):
+                insert_before(op, item.build())
+            else:
+                insert_before(op, *item.ops)
+        self.items.clear()
+        self.pending.clear()
+
+
+def at_index(values: Sequence[SSAValue]) -> list[Source]:
+    """Scalars, and the elements of tiles at the index of the nest."""
+    return [(value, whole(tile_bits(shape_of(value.type)))) for value in values]
+
+
+def writing(value: SSAValue, buffer: Buffer) -> Root:
+    """Store each element of `value`."""
+    emit: Emit = lambda nest, values: nest.store(values[0], buffer)  # noqa: E731
+    return Root(at_index((value,)), emit, owner_location(value), target=buffer)
+
+
+def fits(nest: Nest, root: Root) -> bool:
+    """Whether the folded dimension of `root` is a loop of `nest` like those already there."""
+    fold = root.fold
+    return fold is None or all(
+        other.fold is None or other.fold == fold or other.fold[1] <= fold[0] or fold[1] <= other.fold[0]
+        for other in nest.roots
+    )
+
+
+def owner(value: SSAValue) -> Operation:
+    """The op that computes a lazy value."""
+    if not isinstance(value, OpResult) or not is_lazy_value(value):
+        raise PassError(f"cannot make loops of {value}", owner_location(value))
+    return value.op
+
+
+def owner_location(value: SSAValue) -> LocationAttr:
+    """Where `value` was written in the source."""
+    if isinstance(value, OpResult):
+        return value.op.location
+    assert isinstance(value, BlockArgument)
+    return value.location
+
+
+def is_table(op: Operation) -> bool:
+    """A constant tile whose elements differ."""
+    return type(op) is arith.ConstantOp and is_tensor(op.results[0].type) and constant_value(op.results[0]) is None
+
+
+def table(op: Operation) -> Operation:
+    """The buffer of such a constant."""
+    type = op.results[0].type
+    return ttc.TableOp.make(op.properties["value"], ttc.buffer_type(shape_of(type), element_type(type)), op.location)

@@ -1,0 +1,1 @@
+"""How layouts travel: forwards, backwards, and what that costs."""

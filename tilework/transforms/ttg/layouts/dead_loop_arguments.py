@@ -1,0 +1,88 @@
+"""Find values that loops carry for nothing.
+
+    scf.for ... iter_args(%p = %p0, %q = %q0) {           scf.for ... iter_args(%p = %p0, %q = %q0) {
+      %v = tt.load %q                                       %v = tt.load %q
+      %p1 = tt.addptr %p, %step                     ==>     %q1 = tt.addptr %q, %step
+      %q1 = tt.addptr %q, %step                             scf.yield %p, %q1
+      scf.yield %p1, %q1
+    }
+
+`%p` keeps itself alive, and nothing else. A value is live if an op with an effect, the control flow, or a used result of
+the loop needs it. Dead arguments yield themselves here; `canonicalize` and its relatives then drop them.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from tilework.ir.effects import TERMINATORS, is_pure, writes
+from tilework.transforms.folding.worklist import ops_in_order
+
+FOLLOWED = (scf.ForOp, scf.IfOp)  # what these yield is only as live as their results
+TERMINATOR_NAMES = frozenset(kind.name for kind in TERMINATORS)
+
+
+def cut_dead_loop_arguments(function: Operation) -> bool:
+    """Let the dead arguments of all `scf.for` under `function` yield themselves. True if there was one."""
+    ops = ops_in_order(*function.regions)
+    loops = [op for op in ops if isinstance(op, scf.ForOp) and len(op._operands) > 3]
+    if not loops:
+        return False
+    live = live_values(ops)
+    changed = False
+    for loop in loops:
+        block = loop.regions[0].first_block
+        assert block is not None and block.last_op is not None, "a loop has a body"
+        end = block.last_op
+        kept = [
+            yielded if argument in live or result in live else argument
+            for argument, result, yielded in zip(block.args[1:], loop.results, end._operands, strict=True)
+        ]
+        if any(new is not old for new, old in zip(kept, end._operands, strict=True)):
+            end.operands = kept
+            changed = True
+    return changed
+
+
+def live_values(ops: Sequence[Operation]) -> set[SSAValue]:
+    """The values that something outside of their own computation needs."""
+    pending: list[SSAValue] = []
+    for op in ops:
+        if isinstance(op, scf.ForOp):
+            pending += op._operands[:3]
+        elif isinstance(op, scf.IfOp | scf.WhileOp):
+            pending += op._operands
+        elif op.name in TERMINATOR_NAMES:
+            if not isinstance(op.parent_op(), FOLLOWED):
+                pending += op._operands
+        elif writes(op) or (op.regions and not is_pure(op)):
+            pending += op._operands
+    live = set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        if value not in live:
+            live.add(value)
+            pending += needed_for(value)
+    return live
+
+
+def needed_for(value: SSAValue) -> Sequence[SSAValue]:
+    """What `value` is computed from."""
+    if isinstance(value, BlockArgument):
+        loop = value.block.parent_op()
+        return carried(loop, value.index - 1) if isinstance(loop, scf.ForOp) and value.index else ()
+    assert isinstance(value, OpResult)
+    op = value.op
+    if isinstance(op, scf.ForOp):
+        return carried(op, value.index)
+    if isinstance(op, scf.IfOp):
+        return [end._operands[value.index] for region in op.regions if (end := region.blocks[0].last_op) is not None]
+    return op._operands
+
+
+def carried(loop: scf.ForOp, index: int) -> Sequence[SSAValue]:
+    """A carried value is the initial one, or the yielded one, which may need the one before."""
+    block = loop.regions[0].first_block
+    assert block is not None and block.last_op is not None, "a loop has a body"
+    return loop._operands[index + 3], block.last_op._operands[index], block.args[index + 1]

@@ -1,0 +1,198 @@
+"""Move the conversions that stay to where they move less, or where they are pipelined.
+
+    over an extension       %x = arith.extf %v : f16 #a to f32 #a        %w = convert_layout %v : f16 #a -> #b
+                            %y = convert_layout %x : f32 #a -> #b   ==>  %y = arith.extf %w : f16 #b to f32 #b
+
+    into a branch           %x = scf.if %c { yield %v } else { yield %zero }       one branch converts, the other
+                            %y = convert_layout %x                                 computes in the new layout
+
+    to the loads            %x = arith.addf %v, %u ; dot(convert_layout %x)        what a dot follows is converted
+                                                                                   where it is loaded
+
+Each is a slice that ends where the conversion goes; what follows is computed in the new layout.
+"""
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilework.ir import tt, ttg
+from tilework.ir.encodings import with_encoding
+from tilework.ir.rewrite import insert_after, insert_before, recreate
+from tilework.ir.types import bit_width
+from tilework.layouts.encodings import Distributed, DotOperand, NvidiaMma
+from tilework.transforms.ttg.layouts.backward_slice import Slice, backward_slice, terminator
+from tilework.transforms.ttg.layouts.layout_rules import DOTS, backward, encoding, moves_no_data
+from tilework.transforms.ttg.layouts.rematerialize import Rematerializer, Yields, conversions, target_layout
+
+WIDENING = frozenset(
+    {arith.ExtSIOp.name, arith.ExtUIOp.name, arith.ExtFOp.name, tt.BroadcastOp.name, tt.ExpandDimsOp.name}
+)
+LOADS = frozenset({tt.LoadOp.name, tt.DescriptorLoadOp.name})
+
+
+def hoist_converts(function: Operation) -> None:
+    """Move the conversions of `function` over extensions, into branches, and to the loads in front of dots."""
+    for hoist in (hoist_over_extension, hoist_into_branches, hoist_to_loads):
+        remat = Rematerializer()
+        for convert in conversions(function):
+            if not hoist(convert, remat):
+                remat.keep(convert)
+        remat.finish()
+
+
+# Over extensions and broadcasts
+
+
+def hoist_over_extension(convert: Operation, remat: Rematerializer) -> bool:
+    """Convert the smaller operand of the one widening op that stands in the way. True if it was done."""
+    layout = target_layout(convert)
+    if isinstance(layout, DotOperand):
+        return False
+    found = remat.slice_of(convert._operands[0], convert, layout, is_widening)
+    if found is None:
+        return False
+    blocker: OpResult | None = None
+    for value in found.stopped:
+        narrow = layout_of_operand(value, found)
+        if narrow is None:
+            return False
+        rest = remat.slice_of(value.op._operands[0], value.op, narrow)
+        if rest is not None and found.agrees(rest):
+            found.merge(rest)
+        elif blocker is None:
+            blocker = value
+        else:
+            return False
+    if blocker is None or (narrow := layout_of_operand(blocker, found)) is None:
+        return False
+    op = blocker.op
+    source = op._operands[0]
+    smaller = ttg.ConvertLayoutOp.make(source, with_encoding(source.type, narrow), convert.location)
+    types = (with_encoding(blocker.type, found.layouts[blocker]),)
+    wider = recreate(op, operands=smaller.results, result_types=types)
+    insert_before(op, smaller, wider)
+    remat.rebuild_for(convert, found, {blocker: wider.results[0]})
+    return True
+
+
+def is_widening(op: Operation) -> bool:
+    """The result has more bits than the operand."""
+    if op.name == tt.FpToFpOp.name:
+        return bit_width(op._operands[0].type) < bit_width(op.results[0].type)
+    return op.name in WIDENING
+
+
+def layout_of_operand(value: OpResult, found: Slice) -> Distributed | None:
+    return backward(value.op, found.layouts[value])
+
+
+# Into branches
+
+
+def hoist_into_branches(convert: Operation, remat: Rematerializer) -> bool:
+    """Convert in the branches that need it, if one does not. True if it was done."""
+    layout = target_layout(convert)
+    if isinstance(layout, DotOperand):
+        return False
+    found = remat.slice_of(convert._operands[0], convert, layout, is_if)
+    if found is None or not found.stopped:
+        return False
+    behind: list[OpResult] = []
+    inside: list[tuple[OpResult, int]] = []
+    for value in tuple(found.stopped):
+        missing = slice_branches(value, found, remat)
+        if len(missing) == 2 or (missing and not isinstance(value.op.parent_op(), scf.ForOp)):
+            behind.append(value)
+        else:
+            inside += [(value, side) for side in missing]
+    if len(behind) == len(found.stopped):
+        return False
+    seeds: dict[SSAValue, SSAValue] = {}
+    for value in behind:
+        after = converted(value, found.layouts[value], convert)
+        insert_after(value.op, after)
+        seeds[value] = after.results[0]
+    yields: Yields = {}
+    for value, side in inside:
+        end = terminator(value.op.regions[side].first_block)
+        before = converted(end._operands[value.index], found.layouts[value], convert)
+        insert_before(end, before)
+        yields[value, side] = before.results[0]
+    remat.rebuild_for(convert, found, seeds, yields)
+    return True
+
+
+def is_if(op: Operation) -> bool:
+    return op.name == scf.IfOp.name
+
+
+def slice_branches(value: OpResult, found: Slice, remat: Rematerializer) -> list[int]:
+    """Add to `found` what the branches compute again for `value`; the branches that cannot."""
+    sides: list[Slice | None] = []
+    for region in value.op.regions:
+        end = terminator(region.first_block)
+        side = remat.slice_of(end._operands[value.index], end, found.layouts[value])
+        sides.append(side if side is not None and found.agrees(side) else None)
+    first, second = sides
+    if first is not None and second is not None and not first.agrees(second):
+        second = None
+    missing = [index for index, side in enumerate((first, second)) if side is None]
+    if not missing or (len(missing) == 1 and isinstance(value.op.parent_op(), scf.ForOp)):
+        for side in (first, second):
+            if side is not None:
+                found.merge(side)
+    return missing
+
+
+def converted(value: SSAValue, layout: Distributed, convert: Operation) -> ttg.ConvertLayoutOp:
+    """A conversion like `convert` of another value."""
+    return ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), convert.location)
+
+
+# To the loads in front of a dot
+
+
+def hoist_to_loads(convert: Operation, remat: Rematerializer) -> bool:
+    """Convert in front of a dot what was loaded right behind the load, so that it can be pipelined. True if it was done."""
+    if not feeds_dot(convert):
+        return False
+    layout = target_layout(convert)
+    found = backward_slice(convert._operands[0], convert, layout, remat.known, lambda op: not moves_no_data(op))
+    if found is None or not starts_from_loads(found):
+        return False
+    loads = [value for value in found.layouts if is_load(value)]
+    if len(loads) == len(found.layouts) and not found.reused:
+        return False
+    seeds: dict[SSAValue, SSAValue] = {}
+    for value in loads:
+        after = converted(value, found.layouts[value], convert)
+        assert isinstance(value, OpResult), "a load is an op"
+        insert_after(value.op, after)
+        seeds[value] = after.results[0]
+    remat.rebuild_for(convert, found, seeds)
+    return True
+
+
+def feeds_dot(convert: Operation) -> bool:
+    """A tensor-core dot on registers follows in the same block."""
+    op = convert.next_op
+    while op is not None:
+        if op.name in DOTS:
+            first = encoding(op._operands[0])
+            if isinstance(first, DotOperand) and isinstance(first.parent, NvidiaMma):
+                return True
+        op = op.next_op
+    return False
+
+
+def is_load(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and value.op.name in LOADS
+
+
+def starts_from_loads(found: Slice) -> bool:
+    """What is computed again moves no data; it starts from loads and constants."""
+    return all(
+        isinstance(value, OpResult)
+        and (value.op.name in LOADS or value.op.name == arith.ConstantOp.name or moves_no_data(value.op))
+        for value in (*found.layouts, *found.reused.values())
+    )

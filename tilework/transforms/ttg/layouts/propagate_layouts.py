@@ -1,0 +1,322 @@
+"""Let the ops behind a good layout use it too, so that its conversions disappear.
+
+    %v = tt.load %p : #a                          %v = tt.load %p : #a
+    %w = ttg.convert_layout %v : #a -> #b   ==>   %x = arith.addf %v, %v : #a
+    %x = arith.addf %w, %w : #b                   %y = ttg.convert_layout %x : #a -> #b
+    tt.store %q, %x : #b                          tt.store %q, %y : #b
+
+First the facts. Anchors (expensive loads, dots, atomics) have the layout they should have. From them layouts flow to the
+users of a value, through loops and branches and through conversions, as `candidates`: each value gets a list of layouts it
+could have. Then one is chosen for each, and the types change in place; where a value is still wanted in its old layout, a
+conversion follows its definition. Conversions that became useless are left to `clean_converts`.
+
+Cost: one visit per use and candidate, and one walk.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.create import set_type
+from tilework.ir.encodings import with_encoding
+from tilework.ir.rewrite import insert_after
+from tilework.ir.types import is_tensor
+from tilework.layouts.encodings import Blocked, Distributed, NvidiaMma
+from tilework.transforms.folding.worklist import ops_in_order
+from tilework.transforms.ttg.layouts.layout_rules import (
+    FORWARD,
+    MEMORY,
+    SAME_LAYOUT,
+    absorbs,
+    backward,
+    encoding,
+    forward,
+    is_anchor,
+)
+
+Layouts = dict[Distributed, None]  # a set that remembers the order
+
+
+def propagate_layouts(function: Operation) -> None:
+    """Choose a layout for every tensor of `function` behind an anchor, and change the types."""
+    Rewriter(choose(candidates(function))).run(function)
+
+
+# Facts
+
+
+def candidates(function: Operation) -> dict[SSAValue, Layouts]:
+    """The layouts that each value could have, in the order in which they were found."""
+    found: dict[SSAValue, Layouts] = {}
+    for value in anchored_values(function):
+        if (layout := encoding(value)) is not None:
+            found[value] = {layout: None}
+    pending = list(found)
+    while pending:
+        value = pending.pop()
+        layouts = tuple(found[value])
+        for use in value.uses:
+            user = use.operation
+            for target in targets(user, use.index):
+                if is_tensor(target.type) and add_layouts(found, target, user, layouts):
+                    pending.append(target)
+    return found
+
+
+def anchored_values(function: Operation) -> list[SSAValue]:
+    entry = function.regions[0].first_block
+    assert entry is not None, "a function with a body has an entry block"
+    ops = [op for op in ops_in_order(*function.regions) if op.results and is_anchor(op)]
+    return [*entry.args, *(result for op in ops for result in op.results)]
+
+
+def targets(user: Operation, index: int) -> Sequence[SSAValue]:
+    """The values that should have the layout of operand `index` of `user`, or one that follows from it."""
+    name = user.name
+    if name in SAME_LAYOUT or (name in FORWARD and name != ttng.WarpGroupDotWaitOp.name):
+        return user.results
+    if name == ttg.ConvertLayoutOp.name:
+        return user.results
+    if name == ttng.WarpGroupDotWaitOp.name:
+        return (user.results[index],)
+    if name == tt.GatherOp.name:
+        return user.results if index == 1 and "efficient_layout" not in user.properties else ()
+    rule = FLOW.get(name)
+    return rule(user, index) if rule is not None else ()
+
+
+def add_layouts(
+    found: dict[SSAValue, Layouts], target: SSAValue, user: Operation, layouts: Sequence[Distributed]
+) -> bool:
+    """Add what becomes of `layouts` in `user` to the candidates of `target`; True if there are more now."""
+    own = found.get(target)
+    size = 0 if own is None else len(own)
+    for layout in layouts:
+        image = forward(user, layout) if user.name in FORWARD else layout
+        if image is not None:
+            if own is None:
+                own = found[target] = {}
+            own[image] = None
+    return own is not None and len(own) > size
+
+
+def from_for(op: Operation, index: int) -> Sequence[SSAValue]:
+    return (body(op.regions[0]).args[index - 2], op.results[index - 3]) if index >= 3 else ()
+
+
+def from_while(op: Operation, index: int) -> Sequence[SSAValue]:
+    return (body(op.regions[0]).args[index],)
+
+
+def from_condition(op: Operation, index: int) -> Sequence[SSAValue]:
+    loop = op.parent_op()
+    if index == 0 or loop is None:
+        return ()
+    return body(loop.regions[1]).args[index - 1], loop.results[index - 1]
+
+
+def from_yield(op: Operation, index: int) -> Sequence[SSAValue]:
+    """What is yielded becomes a result, and in a loop also the next argument."""
+    parent = op.parent_op()
+    if isinstance(parent, scf.IfOp):
+        return (parent.results[index],)
+    if isinstance(parent, scf.ForOp):
+        return parent.results[index], body(parent.regions[0]).args[index + 1]
+    if isinstance(parent, scf.WhileOp):
+        argument = body(parent.regions[0]).args[index]
+        if index < len(parent.results) and parent.results[index].type == argument.type:
+            return parent.results[index], body(parent.regions[1]).args[index], argument
+        return (argument,)
+    return ()
+
+
+FLOW = {
+    scf.ForOp.name: from_for,
+    scf.WhileOp.name: from_while,
+    scf.ConditionOp.name: from_condition,
+    scf.YieldOp.name: from_yield,
+}
+
+
+def body(region: Region) -> Block:
+    block = region.first_block
+    assert block is not None, "a structured region has one block"
+    return block
+
+
+def choose(found: dict[SSAValue, Layouts]) -> dict[SSAValue, Distributed]:
+    """One layout for each value: the first, unless a later one suits the op better."""
+    chosen: dict[SSAValue, Distributed] = {}
+    for value, layouts in found.items():
+        if len(layouts) > 1:
+            accesses_memory = isinstance(value, OpResult) and value.op.name in MEMORY
+            better = Blocked if accesses_memory else NvidiaMma
+            layouts = [layout for layout in layouts if isinstance(layout, better)] or layouts
+        chosen[value] = next(iter(layouts))
+    return chosen
+
+
+# Changes
+
+
+class Rewriter:
+    """Gives values their `chosen` layouts. `old` has the layout that a changed value had; a value that is still made in
+    its old layout is in `converted`, with the conversion to the chosen one."""
+
+    def __init__(self, chosen: dict[SSAValue, Distributed]) -> None:
+        self.chosen = chosen
+        self.old: dict[SSAValue, Distributed | None] = {}
+        self.converted: dict[SSAValue, SSAValue] = {}
+
+    def run(self, function: Operation) -> None:
+        """A region after the ops around it, so that a yield finds the types of its parent."""
+        if not any(self.is_changed(value) for value in self.chosen):
+            return
+        regions = deque(function.regions)
+        while regions:
+            for block in regions.popleft().blocks:
+                for op in tuple(block.ops):
+                    self.visit(op)
+                    regions.extend(op.regions)
+
+    def is_changed(self, value: SSAValue) -> bool:
+        layout = self.chosen.get(value)
+        return layout is not None and layout != encoding(value)
+
+    def visit(self, op: Operation) -> None:
+        rule = RULES.get(op.name)
+        if rule is not None:
+            rule(self, op)
+        elif any(self.is_changed(result) for result in op.results):
+            self.change(op)
+        else:
+            self.fetch_operands(op, [self.old_layout(operand) for operand in op._operands])
+
+    def change(self, op: Operation) -> None:
+        """An op of its own kind: new layouts for the results, operands to match."""
+        layout = next(self.chosen[result] for result in op.results if self.is_changed(result))
+        needed = None if absorbs(op, layout) else self.operand_layout(op, layout)
+        if needed is None:
+            self.fetch_operands(op, [self.old_layout(operand) for operand in op._operands])
+            for result in op.results:
+                if self.is_changed(result):
+                    self.converted[result] = convert_after(result, self.chosen[result])
+            return
+        followers = (1,) if op.name == tt.GatherOp.name else range(len(op._operands))
+        wanted = [needed if i in followers else self.old_layout(operand) for i, operand in enumerate(op._operands)]
+        self.fetch_operands(op, wanted)
+        self.set_layouts(op.results)
+
+    def operand_layout(self, op: Operation, layout: Distributed) -> Distributed | None:
+        """The layout of an operand that gives `layout` if there is one, else the one that `layout` asks for."""
+        for operand in op._operands:
+            own = self.chosen.get(operand)
+            if own is not None and forward(op, own) == layout:
+                return own
+        return backward(op, layout)
+
+    def old_layout(self, value: SSAValue) -> Distributed | None:
+        """The layout in which ops that do not change want `value`."""
+        return self.old[value] if value in self.old else encoding(value)
+
+    def set_layouts(self, values: Sequence[SSAValue]) -> None:
+        for value in values:
+            if self.is_changed(value):
+                self.old[value] = encoding(value)
+                set_type(value, with_encoding(value.type, self.chosen[value]))
+
+    def fetch_operands(self, op: Operation, layouts: Sequence[Distributed | None]) -> None:
+        """Give `op` its operands in `layouts`."""
+        operands = [self.fetch(value, layout) for value, layout in zip(op._operands, layouts, strict=True)]
+        if any(new is not old for new, old in zip(operands, op._operands, strict=True)):
+            op.operands = operands
+
+    def fetch(self, value: SSAValue, layout: Distributed | None) -> SSAValue:
+        """`value` in `layout`, converted behind its definition if it has another."""
+        if layout is None or not is_tensor(value.type):
+            return value
+        value = self.converted.get(value, value)
+        return value if encoding(value) == layout else convert_after(value, layout)
+
+    # Control flow
+
+    def visit_for(self, op: Operation) -> None:
+        arguments = body(op.regions[0]).args[1:]
+        self.set_layouts(op.results)
+        self.set_layouts(arguments)
+        self.fetch_operands(op, [None, None, None, *map(encoding, arguments)])
+
+    def visit_while(self, op: Operation) -> None:
+        before, after = (body(region) for region in op.regions)
+        self.set_layouts(op.results)
+        self.set_layouts(before.args)
+        self.set_layouts(after.args)
+        self.fetch_operands(op, [encoding(argument) for argument in before.args])
+
+    def visit_if(self, op: Operation) -> None:
+        self.set_layouts(op.results)
+
+    def visit_yield(self, op: Operation) -> None:
+        parent = op.parent_op()
+        assert parent is not None, "a yield is in a structured op"
+        targets = body(parent.regions[0]).args if isinstance(parent, scf.WhileOp) else parent.results
+        self.fetch_operands(op, [encoding(target) for target in targets])
+
+    def visit_condition(self, op: Operation) -> None:
+        parent = op.parent_op()
+        assert parent is not None, "a condition is in a while"
+        self.fetch_operands(op, [None, *(encoding(result) for result in parent.results)])
+
+    # Ops that take any layout
+
+    def visit_convert(self, op: Operation) -> None:
+        """To the chosen layout, from whatever the source has now."""
+        if self.is_changed(op.results[0]):
+            self.set_layouts(op.results)
+            self.fetch_operands(op, [self.chosen.get(op._operands[0])])
+        else:
+            self.fetch_operands(op, [self.old_layout(op._operands[0])])
+
+    def visit_assert(self, op: Operation) -> None:
+        self.fetch_operands(op, [self.chosen.get(operand) for operand in op._operands])
+
+    def visit_reduce(self, op: Operation) -> None:
+        """To scalars: only the operands have to agree."""
+        if any(is_tensor(result.type) for result in op.results):
+            if any(self.is_changed(result) for result in op.results):
+                self.change(op)
+            else:
+                self.fetch_operands(op, [self.old_layout(operand) for operand in op._operands])
+            return
+        first = next((self.chosen[operand] for operand in op._operands if operand in self.chosen), None)
+        self.fetch_operands(op, [first] * len(op._operands))
+
+
+RULES = {
+    scf.ForOp.name: Rewriter.visit_for,
+    scf.WhileOp.name: Rewriter.visit_while,
+    scf.IfOp.name: Rewriter.visit_if,
+    scf.YieldOp.name: Rewriter.visit_yield,
+    scf.ConditionOp.name: Rewriter.visit_condition,
+    ttg.ConvertLayoutOp.name: Rewriter.visit_convert,
+    tt.AssertOp.name: Rewriter.visit_assert,
+    tt.ReduceOp.name: Rewriter.visit_reduce,
+}
+
+
+def convert_after(value: SSAValue, layout: Distributed) -> SSAValue:
+    """`value` in `layout`, converted as soon as it exists."""
+    owner = value.owner
+    location = owner.location if isinstance(owner, Operation) else owner.parent_op().location  # pyright: ignore
+    convert = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location)
+    if isinstance(value, BlockArgument):
+        first = value.block.first_op
+        assert first is not None, "a block has a terminator"
+        value.block.insert_op_before(convert, first)
+    else:
+        assert isinstance(owner, Operation)
+        insert_after(owner, convert)
+    return convert.results[0]

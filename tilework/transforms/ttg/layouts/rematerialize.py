@@ -1,0 +1,262 @@
+"""Compute a value again in the layout that is wanted, instead of converting it.
+
+    %r = tt.make_range : #a                             %r = tt.make_range : #b
+    %x = arith.addi %r, %n : #a                   ==>   %x = arith.addi %r, %n' : #b
+    %y = ttg.convert_layout %x : #a -> #b
+
+`Rematerializer` remembers what it computed, so that a second conversion of the same value finds it. It clones the ops of a
+slice (`backward_slice.py`) each in front of its original; carried values of loops and results of branches are added behind
+those there are, and the old ones die when nobody uses them any more. Whether it pays is in `rematerialize_cost.py`.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tilework.ir import tt, ttg
+from tilework.ir.create import add_result
+from tilework.ir.encodings import with_encoding
+from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.types import is_tensor
+from tilework.layouts.encodings import Distributed, DotOperand
+from tilework.transforms.folding.worklist import ops_in_order
+from tilework.transforms.ttg.layouts.backward_slice import (
+    Known,
+    Slice,
+    Stop,
+    backward_slice,
+    properly_dominates,
+    terminator,
+)
+from tilework.transforms.ttg.layouts.layout_rules import absorbs, backward, encoding, is_renaming, laid_out_operands
+from tilework.transforms.ttg.layouts.rematerialize_cost import pays
+
+Yields = dict[tuple[OpResult, int], SSAValue]
+"""What branch 0 or 1 of the `scf.if` of a result yields in the new layout, where the slice does not say it."""
+
+
+def rematerialize(function: Operation) -> bool:
+    """Remove conversions of `function` by computing their values again. True if one is gone."""
+    remat = Rematerializer()
+    for convert in conversions(function):
+        if not isinstance(target_layout(convert), DotOperand):
+            remat.remove(convert)
+    return remat.finish()
+
+
+def conversions(function: Operation) -> list[Operation]:
+    return [op for op in ops_in_order(*function.regions) if op.name == ttg.ConvertLayoutOp.name]
+
+
+def target_layout(convert: Operation) -> Distributed:
+    layout = encoding(convert.results[0])
+    assert layout is not None, "a conversion is between layouts"
+    return layout
+
+
+class Rematerializer:
+    """Replaces conversions. `known` has the values that exist in another layout, and `replaced` the conversions that are
+    not used any more: they stay until the end, since they still tell which values are needed in their old layout."""
+
+    def __init__(self) -> None:
+        self.known: Known = {}
+        self.replaced: list[Operation] = []
+
+    def remove(self, convert: Operation) -> None:
+        """Compute the source of `convert` again, if that is possible and cheaper."""
+        (source,) = convert._operands
+        layout = target_layout(convert)
+        existing = self.known.get((source, layout))
+        if existing is not None and properly_dominates(existing, convert):
+            self.replace(convert, existing)
+            return
+        found = self.slice_of(source, convert, layout)
+        if found is not None and pays(convert, found):
+            self.rebuild_for(convert, found)
+        else:
+            self.keep(convert)
+
+    def slice_of(self, value: SSAValue, user: Operation, layout: Distributed, stop: Stop | None = None) -> Slice | None:
+        """The slice for an operand of `user`, if all of it may be computed again."""
+        found = backward_slice(value, user, layout, self.known, stop)
+        return found if found is not None and found.can_clone else None
+
+    def rebuild_for(
+        self,
+        convert: Operation,
+        found: Slice,
+        seeds: dict[SSAValue, SSAValue] | None = None,
+        yields: Yields | None = None,
+    ) -> None:
+        """Compute `found` and use it instead of `convert`; `seeds` are values of it that exist already."""
+        build = Rebuild(found, seeds or {}, yields or {})
+        build.run()
+        self.known.update(build.made)
+        (source,) = convert._operands
+        self.replace(convert, build.value(source, target_layout(convert)))
+
+    def replace(self, convert: Operation, value: SSAValue) -> None:
+        replace_all_uses(convert.results[0], value)
+        self.replaced.append(convert)
+
+    def keep(self, convert: Operation) -> None:
+        """Conversions that stay serve others."""
+        self.known[convert._operands[0], target_layout(convert)] = convert.results[0]
+
+    def finish(self) -> bool:
+        """Erase the conversions that were replaced. True if there were any."""
+        for convert in reversed(self.replaced):
+            if convert.results[0].first_use is None:
+                erase_op(convert)
+        return bool(self.replaced)
+
+
+class Rebuild:
+    """Clones the ops of a slice. `done` maps values to what they are in their new layout; `made` is for the next one."""
+
+    def __init__(self, found: Slice, seeds: dict[SSAValue, SSAValue], yields: Yields) -> None:
+        self.layouts = found.layouts
+        self.yields = yields
+        self.made: Known = {}
+        self.followers: dict[Operation, list[tuple[int, Distributed]]] = {}
+        self.carried: dict[Block, list[BlockArgument]] = {}
+        reused = {value: known for value, known in found.reused.items() if value not in found.cloned}
+        self.done: dict[SSAValue, SSAValue] = {**reused, **seeds}
+        self.wanted = [value for value in found.layouts if value in found.cloned]
+
+    def run(self) -> None:
+        """Every value after those it is computed from; a loop yields what it carries when all is there."""
+        for value in self.wanted:
+            pending = [(value, False)]
+            while pending:
+                current, is_ready = pending.pop()
+                if current in self.done:
+                    continue
+                if is_ready:
+                    self.make(current)
+                else:
+                    pending.append((current, True))
+                    pending += [(source, False) for source in self.sources(current)]
+        for block, arguments in self.carried.items():
+            end = terminator(block)
+            more = [self.value(end._operands[old.index - 1], self.layouts[old]) for old in arguments]
+            end.operands = (*end._operands, *more)
+
+    def value(self, value: SSAValue, layout: Distributed) -> SSAValue:
+        """`value` in `layout`."""
+        return value if encoding(value) == layout or not is_tensor(value.type) else self.done[value]
+
+    def record(self, old: SSAValue, new: SSAValue) -> None:
+        self.done[old] = new
+        self.made[old, self.layouts[old]] = new
+
+    def sources(self, value: SSAValue) -> Sequence[SSAValue]:
+        """The values of the slice from which `value` is computed."""
+        layout = self.layouts[value]
+        if isinstance(value, BlockArgument):
+            loop = value.block.parent_op()
+            assert loop is not None
+            return [initial_value(loop, argument) for argument in self.arguments(value.block)]
+        assert isinstance(value, OpResult)
+        op = value.op
+        if op.name == scf.IfOp.name:
+            return [
+                source
+                for result in self.results(op)
+                for side, region in enumerate(op.regions)
+                if (result, side) not in self.yields
+                and (source := terminator(region.first_block)._operands[result.index]) in self.layouts
+            ]
+        return [op._operands[i] for i, _ in self.operands(op, layout)]
+
+    def operands(self, op: Operation, layout: Distributed) -> list[tuple[int, Distributed]]:
+        """The operands of `op` that change with its results, each with its new layout; found once."""
+        if (found := self.followers.get(op)) is None:
+            found = self.followers[op] = self.find_operands(op, layout)
+        return found
+
+    def find_operands(self, op: Operation, layout: Distributed) -> list[tuple[int, Distributed]]:
+        if op.name == ttg.ConvertLayoutOp.name and is_renaming(op._operands[0].type, op.results[0].type):
+            needed = layout
+        elif absorbs(op, layout) or (needed := backward(op, layout)) is None:
+            return []
+        found = [
+            (i, needed)
+            for i in laid_out_operands(op)
+            if is_tensor(op._operands[i].type) and encoding(op._operands[i]) != needed
+        ]
+        if op.name == tt.GatherOp.name and (own := self.layouts.get(op._operands[0])) is not None:
+            found.append((0, own))  # any layout will do for the source: the old one may die
+        return found
+
+    def arguments(self, block: Block) -> list[BlockArgument]:
+        """The carried values of a loop that are in the slice."""
+        return [argument for argument in block.args if argument in self.layouts and argument not in self.done]
+
+    def results(self, op: Operation) -> list[OpResult]:
+        return [result for result in op.results if result in self.layouts and result not in self.done]
+
+    def make(self, value: SSAValue) -> None:
+        """`value` in its new layout; its sources are there."""
+        if isinstance(value, BlockArgument):
+            self.extend_loop(value.block)
+            return
+        assert isinstance(value, OpResult)
+        op = value.op
+        if op.name == scf.IfOp.name:
+            self.extend_if(op)
+        elif op.name == arith.ConstantOp.name:
+            copy = recreate(op)
+            type = with_encoding(value.type, self.layouts[value])
+            convert = ttg.ConvertLayoutOp.make(copy.results[0], type, op.location)
+            insert_before(op, copy, convert)
+            self.record(value, convert.results[0])
+        else:
+            self.clone(op, self.layouts[value])
+
+    def clone(self, op: Operation, layout: Distributed) -> None:
+        operands = list(op._operands)
+        for i, needed in self.operands(op, layout):
+            operands[i] = self.value(operands[i], needed)
+        if op.name == ttg.ConvertLayoutOp.name and encoding(operands[0]) == layout:
+            self.record(op.results[0], operands[0])
+            return
+        types = [
+            with_encoding(result.type, self.layouts[result]) if result in self.layouts else result.type
+            for result in op.results
+        ]
+        regions = [region.clone() for region in op.regions]
+        copy = recreate(op, operands=operands, result_types=types, regions=regions)
+        insert_before(op, copy)
+        for old, new in zip(op.results, copy.results, strict=True):
+            if old in self.layouts:
+                self.record(old, new)
+
+    def extend_loop(self, block: Block) -> None:
+        """Carry the values of the slice as well; `run` adds what is yielded for them."""
+        loop = block.parent_op()
+        assert loop is not None
+        arguments = self.arguments(block)
+        self.carried[block] = arguments
+        for old in arguments:
+            start = self.value(initial_value(loop, old), self.layouts[old])
+            loop.operands = (*loop._operands, start)
+            self.record(old, block.insert_arg(start.type, len(block.args), old.location))
+            result = loop.results[old.index - 1]
+            self.made[result, self.layouts[old]] = add_result(loop, start.type)
+
+    def extend_if(self, op: Operation) -> None:
+        """Yield the values of the slice as well."""
+        for old in self.results(op):
+            layout = self.layouts[old]
+            for side, region in enumerate(op.regions):
+                end = terminator(region.first_block)
+                value = self.yields.get((old, side))
+                end.operands = (*end._operands, value or self.value(end._operands[old.index], layout))
+            self.record(old, add_result(op, with_encoding(old.type, layout)))
+
+
+def initial_value(loop: Operation, argument: BlockArgument) -> SSAValue:
+    """The value with which a loop starts to carry `argument`."""
+    return loop._operands[argument.index + 2]

@@ -1,0 +1,242 @@
+"""Give every tensor descriptor the layout that its blocks have in shared memory.
+
+    %x = tt.descriptor_load %d[%i, %j] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16, #blocked>
+    %m = ttg.local_alloc %x : ... -> !ttg.memdesc<64x64xf16, #shared, #smem>
+
+Here %d becomes ``!tt.tensordesc<tensor<64x64xf16, #shared>>``: the TMA unit writes the block as the dot reads it, and the
+copy into registers and back disappears later. Values that must have one type (carried by a loop, returned by both
+branches, passed to a function) are decided together. Where nobody wishes anything, where wishes clash, and across
+functions, the layout is the widest swizzle that the block allows.
+Stage: TTGIR to TTGIR, capability 90 and later. Cost: one walk.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.create import set_type
+from tilework.ir.encodings import descriptor_with_encoding, encoding_of
+from tilework.ir.tt.function_ops import function_type, function_type_of
+from tilework.ir.types import TensorDescType, bit_width, shape_of
+from tilework.layouts.construct import nvmma_shared
+from tilework.layouts.encodings import Bases, NvmmaShared
+from tilework.layouts.queries import cga_bases
+
+LOADS = (tt.DescriptorLoadOp, tt.DescriptorGatherOp)
+STORES = (tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp)
+
+
+@dataclass(frozen=True)
+class OptimizeDescriptorEncodingPass(ModulePass):
+    name = "triton-nvidia-optimize-descriptor-encoding"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        values = list(descriptors(op))
+        if not values:
+            return
+        groups = group(op, values)
+        for value in values:
+            set_type(value, descriptor_with_encoding(value.type, groups.of(value).encoding(value.type)))
+        for function in op.ops:
+            if isinstance(function, tt.FuncOp):
+                update_signature(function)
+
+
+def is_descriptor(type: Attribute) -> bool:
+    return type.__class__ is TensorDescType
+
+
+def descriptors(op: Operation) -> Iterator[SSAValue]:
+    """Every value under `op` that is a descriptor."""
+    for inner in op.walk():
+        for result in inner.results:
+            if is_descriptor(result.type):
+                yield result
+        for region in inner.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    if is_descriptor(argument.type):
+                        yield argument
+
+
+@dataclass
+class Group:
+    """Descriptors that have one type, with what is wished for them."""
+
+    wishes: list[NvmmaShared] = field(default_factory=list)
+    uses: list[tuple[tuple[int, ...], Bases]] = field(default_factory=list)  # shapes in registers, and their blocks
+    is_forced: bool = False  # nobody knows all users, or no wish can be granted
+
+    def join(self, other: "Group") -> None:
+        self.wishes += other.wishes
+        self.uses += other.uses
+        self.is_forced |= other.is_forced
+
+    def encoding(self, type: Attribute) -> NvmmaShared:
+        """The layout of the block of a descriptor of `type`."""
+        assert isinstance(type, TensorDescType)
+        rank = len(shape_of(type.block))
+        if self.wishes and not self.is_forced and len(set(self.wishes)) == 1:
+            return of_rank(self.wishes[0], rank)
+        shape, cga = self.uses[0] if self.uses else (shape_of(type.block), ())
+        for other, _ in self.uses:
+            shape = tuple(map(min, shape, other)) if len(shape) == len(other) else shape
+        order = tuple(reversed(range(len(shape))))
+        return of_rank(nvmma_shared(shape, order, bit_width(type.block), cga), rank)
+
+
+def of_rank(encoding: NvmmaShared, rank: int) -> NvmmaShared:
+    """`encoding` for a block with more leading dimensions of size 1."""
+    if encoding.rank == rank:
+        return encoding
+    cga = tuple((0,) * (rank - encoding.rank) + basis[-rank:] for basis in encoding.cga)
+    return NvmmaShared(
+        encoding.swizzling_byte_width, encoding.transposed, encoding.element_bit_width, encoding.fp4_padded, rank, cga
+    )
+
+
+class Groups:
+    """A union-find of descriptors."""
+
+    def __init__(self, values: Sequence[SSAValue]) -> None:
+        self.parent: dict[SSAValue, SSAValue] = {value: value for value in values}
+        self.groups: dict[SSAValue, Group] = {value: Group() for value in values}
+
+    def root(self, value: SSAValue) -> SSAValue:
+        while (parent := self.parent[value]) is not value:
+            self.parent[value] = value = self.parent[parent]
+        return value
+
+    def of(self, value: SSAValue) -> Group:
+        return self.groups[self.root(value)]
+
+    def tie(self, first: Sequence[SSAValue], *others: Sequence[SSAValue]) -> None:
+        """Values at the same place of the lists have the same type."""
+        for other in others:
+            for one, two in zip(first, other, strict=True):
+                if one in self.parent and (left := self.root(one)) is not (right := self.root(two)):
+                    self.parent[right] = left
+                    self.groups[left].join(self.groups.pop(right))
+
+    def force(self, values: Sequence[SSAValue]) -> None:
+        for value in values:
+            if value in self.parent:
+                self.of(value).is_forced = True
+
+
+def group(module: ModuleOp, values: Sequence[SSAValue]) -> Groups:
+    """Collect who uses which descriptor, and which belong together."""
+    groups = Groups(values)
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
+    for op in module.walk():
+        if isinstance(op, LOADS):
+            loaded = op.results[0]
+            note_use(groups.of(op.operands[0]), loaded.type)
+            if (wish := wished(loaded)) is not None:
+                groups.of(op.operands[0]).wishes.append(wish)
+        elif isinstance(op, STORES):
+            note_use(groups.of(op.operands[0]), op.src.type)
+        elif isinstance(op, ttng.ReinterpretTensorDescOp):
+            groups.force(op.results)
+        elif isinstance(op, tt.CallOp):
+            tie_call(groups, op, functions)
+        elif op.regions or type(op) in (cf.BranchOp, cf.ConditionalBranchOp, SelectOp):
+            tie_flow(groups, op)
+    for function in functions.values():
+        visibility = function.properties.get("sym_visibility")
+        if getattr(visibility, "data", "public") == "private" and function.body.blocks:
+            groups.force(function.body.blocks[0].args)
+    return groups
+
+
+def note_use(group: Group, tensor: Attribute) -> None:
+    layout = encoding_of(tensor)
+    group.uses.append((shape_of(tensor), () if layout is None else cga_bases(layout)))
+
+
+def wished(loaded: SSAValue) -> NvmmaShared | None:
+    """The layout of shared memory that a loaded block is copied to."""
+    for use in loaded.uses:
+        op = use.operation
+        if isinstance(op, ttg.LocalAllocOp):
+            layout = encoding_of(op.results[0].type)
+        elif isinstance(op, ttg.LocalStoreOp):
+            layout = encoding_of(op.operands[1].type)
+        else:
+            continue
+        if isinstance(layout, NvmmaShared) and not layout.transposed:
+            return layout
+    return None
+
+
+def tie_call(groups: Groups, op: tt.CallOp, functions: dict[str, tt.FuncOp]) -> None:
+    """A function is compiled once for all its callers: nobody gets a wish."""
+    groups.force((*op.operands, *op.results))
+    callee = op.properties["callee"]
+    assert isinstance(callee, SymbolRefAttr)
+    function = functions.get(callee.root_reference.data)
+    if function is None or not function.body.blocks:
+        return
+    groups.tie(op.operands, function.body.blocks[0].args)
+    groups.force(function.body.blocks[0].args)
+    for block in function.body.blocks:
+        if isinstance(end := block.last_op, tt.ReturnOp):
+            groups.tie(op.results, end.operands)
+
+
+def tie_flow(groups: Groups, op: Operation) -> None:
+    """Values that take the same place on different ways through `op`."""
+    if isinstance(op, scf.ForOp):
+        body = op.regions[0].blocks[0]
+        groups.tie(op.operands[3:], body.args[1:], end_of(body), op.results)
+    elif isinstance(op, scf.WhileOp):
+        before, after = op.regions[0].blocks[0], op.regions[1].blocks[0]
+        groups.tie(op.operands, before.args, end_of(after))
+        groups.tie(end_of(before)[1:], after.args, op.results)
+    elif isinstance(op, SelectOp):
+        groups.tie(op.results, op.operands[1:2], op.operands[2:3])
+    elif isinstance(op, cf.BranchOp):
+        groups.tie(op.operands, op.successors[0].args)
+    elif isinstance(op, cf.ConditionalBranchOp):
+        groups.tie(op.then_arguments, op.then_block.args)
+        groups.tie(op.else_arguments, op.else_block.args)
+    elif isinstance(op, ttg.WarpSpecializeOp):
+        groups.tie(op.results, end_of(op.default_region.blocks[0]))
+        for partition in partitions(op):
+            groups.tie(op.operands, partition.blocks[0].args)
+    elif op.results:
+        for region in op.regions:
+            for block in region.blocks:
+                if isinstance(block.last_op, scf.YieldOp):
+                    groups.tie(op.results, end_of(block))
+
+
+def end_of(block: Block) -> Sequence[SSAValue]:
+    """The operands of the terminator."""
+    return () if block.last_op is None else tuple(block.last_op.operands)
+
+
+def partitions(op: ttg.WarpSpecializeOp) -> Iterator[Region]:
+    for block in op.partition_holder.blocks:
+        for holder in block.ops:
+            if isinstance(holder, ttg.WarpSpecializePartitionsOp):
+                yield from (region for region in holder.regions if region.blocks)
+
+
+def update_signature(function: tt.FuncOp) -> None:
+    """The types of arguments and results of `function` follow its body."""
+    if not function.body.blocks:
+        return
+    outputs = list(function_type_of(function).outputs)
+    for block in function.body.blocks:
+        if isinstance(end := block.last_op, tt.ReturnOp):
+            outputs = [value.type for value in end.operands]
+    inputs = [argument.type for argument in function.body.blocks[0].args]
+    function.properties["function_type"] = function_type(tuple(inputs), tuple(outputs))

@@ -1,0 +1,320 @@
+"""Share a function's tensors between the blocks of a cluster in one way (`num-ctas` > 1).
+
+    %d = tt.dot %a, %b, %c : 256x128        2 blocks: each computes 128 rows
+
+    %a : 256x64   CGALayout = [[1, 0]]      each block has its rows of A
+    %b : 64x128   CGALayout = [[0, 0]]      and all of B
+    %d : 256x128  CGALayout = [[1, 0]]
+
+Values that must have one layout (those that ops without a conversion connect) are a *group*; groups meet at
+`ttg.convert_layout`. Groups with a dot are decided first (`dot_tiling`), then, where there is none, groups with a reduction
+(`reduction_tiling`: its axis is never divided) or with the first store. From there the decision spreads over conversions, so
+that no element has to go to another block; each blocked encoding is then made anew for the part that a block has. No
+conversion is removed: later passes do that. A group with an op that is not known here keeps its layout.
+
+With one block nothing changes. Stage: TTGIR. Cost: two walks.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf, ub
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.ir import tt, ttg
+from tilework.ir.create import set_type
+from tilework.ir.effects import is_elementwise
+from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
+from tilework.ir.types import shape_of
+from tilework.layouts.construct import cga_from, clamp, default_blocked
+from tilework.layouts.encodings import Bases, Blocked, Distributed, DotOperand, Encoding, Slice
+from tilework.layouts.queries import cga_bases
+from tilework.transforms.folding.worklist import ops_in_order
+from tilework.transforms.ttg.convert_triton_to_tritongpu import retyped
+
+ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp})
+STORES = (tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp)
+CONNECTING = ACCESSES | {tt.BroadcastOp, tt.ExpandDimsOp, tt.ReduceOp, tt.ScanOp, tt.DotOp}
+ALONG_AXIS = (tt.ReduceOp, tt.ScanOp)
+# Their tensors may have any layout, each its own.
+INDEPENDENT = frozenset(
+    {
+        arith.ConstantOp,
+        ub.PoisonOp,
+        tt.SplatOp,
+        tt.MakeRangeOp,
+        tt.PrintOp,
+        tt.AssertOp,
+        tt.DescriptorLoadOp,
+        tt.DescriptorStoreOp,
+        tt.DescriptorReduceOp,
+        ttg.ConvertLayoutOp,
+        ttg.LocalAllocOp,
+        ttg.LocalLoadOp,
+        ttg.LocalStoreOp,
+    }
+)
+
+
+@dataclass(frozen=True)
+class PlanCTAPass(ModulePass):
+    name = "triton-nvidia-gpu-plan-cta"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if (ctas := num_ctas(op)) == 1:
+            return
+        for function in tuple(op.ops):
+            if ops := ops_in_order(*function.regions):
+                Plan(ops, ctas).run()
+
+
+@dataclass(eq=False)
+class Group:
+    """Values that have one layout, up to slices and dot operands of it: `root`."""
+
+    root: Blocked | None
+    values: list[SSAValue]
+    undivided: set[int] = field(default_factory=set)  # dimensions of the root that stay whole
+    is_fixed: bool = False
+    cga: Bases | None = None  # what was decided
+
+
+class Plan:
+    """The groups of a function, and what is decided about them."""
+
+    def __init__(self, ops: Sequence[Operation], ctas: int) -> None:
+        self.ops, self.ctas = ops, ctas
+        self.groups: dict[SSAValue, Group] = {}
+
+    def run(self) -> None:
+        for op in self.ops:
+            self.connect(op)
+        dots = [op for op in self.ops if type(op) is tt.DotOp]
+        self.decide(dots, dot_tiling)
+        self.decide([op for op in self.ops if type(op) is tt.ReduceOp], reduction_tiling)
+        if not any(group.cga is not None for group in self.groups.values()):
+            self.decide([op for op in self.ops if isinstance(op, STORES)][:1], own_tiling)
+        for group in dict.fromkeys(self.groups.values()):
+            if group.cga is not None:
+                retile(group, group.cga, self.ops[0])
+
+    # Groups
+
+    def group(self, value: SSAValue) -> Group | None:
+        """The group of a tensor that is laid out; None for any other value."""
+        if (encoding := layout(value)) is None:
+            return None
+        if (found := self.groups.get(value)) is None:
+            root = root_of(encoding)
+            found = self.groups[value] = Group(root, [value], is_fixed=root is None)
+        return found
+
+    def join(self, values: Sequence[SSAValue]) -> None:
+        """All of `values` that are laid out are in one group; it is fixed if their roots differ."""
+        groups = dict.fromkeys(group for value in values if (group := self.group(value)) is not None)
+        if not groups:
+            return
+        first, *others = groups
+        for other in others:
+            first.is_fixed |= other.is_fixed or other.root != first.root
+            first.undivided |= other.undivided
+            first.values += other.values
+            for value in other.values:
+                self.groups[value] = first
+
+    def connect(self, op: Operation) -> None:
+        """Join the values that `op` wants in one layout."""
+        kind = type(op)
+        for values in CARRIED[kind](op) if kind in CARRIED else ():
+            self.join(values)
+        if kind in CARRIED or kind in INDEPENDENT:
+            return
+        values = [*op.operands, *op.results]
+        if kind in CONNECTING or is_elementwise(op):
+            self.join(values)
+            if kind in ALONG_AXIS and (group := self.group(op.operands[0])) is not None:
+                group.undivided.add(root_dim(layout(op.operands[0]), axis_of(op)))
+            return
+        values += [arg for region in op.regions for block in region.blocks for arg in block.args]
+        for value in values:
+            if (group := self.group(value)) is not None:
+                group.is_fixed = True
+
+    # Decisions
+
+    def decide(self, ops: Sequence[Operation], tiling: Callable[[Operation, int], Bases | None]) -> None:
+        """Give the group of each op its tiling, unless it has one, and spread it."""
+        for op in ops:
+            value = next((v for v in (*op.operands, *op.results) if layout(v) is not None), None)
+            group = None if value is None else self.group(value)
+            if group is not None and group.cga is None and not group.is_fixed:
+                if (cga := tiling(op, self.ctas)) is not None:
+                    group.cga = without(cga, group.undivided)
+                    self.spread()
+
+    def spread(self) -> None:
+        """Let undecided groups follow the decided ones over conversions, nearest first."""
+        converts = [op for op in self.ops if type(op) is ttg.ConvertLayoutOp]
+        changed = True
+        while changed:
+            changed = False
+            for op in reversed(converts):
+                for here, there in ((op.results[0], op.operands[0]), (op.operands[0], op.results[0])):
+                    known, other = self.group(here), self.group(there)
+                    if known is None or other is None or known.cga is None or other.cga is not None or other.is_fixed:
+                        continue
+                    assert known.root is not None
+                    bases = cga_bases(with_root(layout(here), with_cga(known.root, known.cga)))
+                    other.cga = without(lifted(bases, layout(there)), other.undivided)
+                    changed = True
+
+
+# Layouts
+
+
+def layout(value: SSAValue) -> Distributed | None:
+    """The encoding of a tensor."""
+    return encoding_of(value.type) if isinstance(value.type, TensorType) else None  # pyright: ignore[reportReturnType]
+
+
+def root_of(encoding: Encoding) -> Blocked | None:
+    """The blocked layout that `encoding` is, or is a slice or a dot operand of."""
+    while isinstance(encoding, Slice | DotOperand):
+        encoding = encoding.parent
+    return encoding if isinstance(encoding, Blocked) else None
+
+
+def with_root(encoding: Distributed | None, root: Blocked) -> Distributed:
+    """`encoding` with another layout at its root."""
+    if isinstance(encoding, Slice):
+        return Slice(encoding.dim, with_root(encoding.parent, root))
+    if isinstance(encoding, DotOperand):
+        return DotOperand(encoding.op_idx, with_root(encoding.parent, root), encoding.k_width)
+    return root
+
+
+def with_cga(root: Blocked, cga: Bases) -> Blocked:
+    return Blocked(root.size_per_thread, root.threads_per_warp, root.warps_per_cta, root.order, cga)
+
+
+def root_dim(encoding: Distributed | None, dim: int) -> int:
+    """Which dimension of the root `dim` of a tensor in `encoding` is."""
+    while isinstance(encoding, Slice | DotOperand):
+        if isinstance(encoding, Slice) and dim >= encoding.dim:
+            dim += 1
+        encoding = encoding.parent
+    return dim
+
+
+def lifted(bases: Bases, encoding: Distributed | None) -> Bases:
+    """The bases of the root of `encoding` that divide a tensor like `bases`."""
+    if isinstance(encoding, Slice):
+        dim = encoding.dim
+        return lifted(tuple((*basis[:dim], 0, *basis[dim:]) for basis in bases), encoding.parent)
+    return bases
+
+
+def without(bases: Bases, dims: set[int]) -> Bases:
+    """Blocks that would divide one of `dims` hold copies instead."""
+    return tuple(tuple(0 if dim in dims else value for dim, value in enumerate(basis)) for basis in bases)
+
+
+# Tilings
+
+
+def dot_tiling(dot: Operation, ctas: int) -> Bases | None:
+    """Rows in pieces of 128 (or 64), then columns, if these stay 64 wide; batches are not divided."""
+    shape = shape_of(dot.results[0].type)
+    rows, columns = shape[-2:]
+    for piece in (128, 64):
+        by_row = clamp(rows // piece, 1, ctas)
+        by_column = ctas // by_row
+        if columns // by_column >= 64:
+            break
+    split = (*(1 for _ in shape[:-2]), by_row, by_column)
+    return cga_from(split, split, tuple(reversed(range(len(shape)))))
+
+
+def reduction_tiling(reduce: Operation, ctas: int) -> Bases | None:
+    """As many blocks as fit along the other dimensions; those that are left hold copies."""
+    source = reduce.operands[0]
+    encoding, shape, axis = layout(source), shape_of(source.type), axis_of(reduce)
+    if not isinstance(encoding, Blocked):
+        return None
+    dims = list(encoding.order)
+    place = dims.index(axis)
+    dims[place], dims[-1] = dims[-1], dims[place]
+    split, left = [1] * len(shape), ctas
+    for dim in dims[:-1]:
+        split[dim] = clamp(left, 1, shape[dim])
+        left //= split[dim]
+    grid = list(split)
+    grid[axis] *= left
+    return cga_from(grid, split, encoding.order)
+
+
+def own_tiling(store: Operation, ctas: int) -> Bases | None:
+    """As it is."""
+    value = next(v for v in store.operands if layout(v) is not None)
+    root = root_of(layout(value))  # pyright: ignore[reportArgumentType]
+    return None if root is None else root.cga
+
+
+def axis_of(op: Operation) -> int:
+    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+# Values that control flow carries
+
+
+def carried_by_for(op: Operation) -> Iterator[Sequence[SSAValue]]:
+    body = op.regions[0].blocks[0]
+    assert body.last_op is not None, "a loop ends with a yield"
+    yield from zip(op.operands[3:], body.args[1:], body.last_op.operands, op.results, strict=True)
+
+
+def carried_by_if(op: Operation) -> Iterator[Sequence[SSAValue]]:
+    ends = [block.last_op for region in op.regions for block in region.blocks]
+    yield from zip(op.results, *(end.operands for end in ends if end is not None and op.results), strict=True)
+
+
+def carried_by_while(op: Operation) -> Iterator[Sequence[SSAValue]]:
+    before, after = (region.blocks[0] for region in op.regions)
+    assert before.last_op is not None and after.last_op is not None, "a loop ends with a yield"
+    yield from zip(op.operands, before.args, after.last_op.operands, strict=True)
+    yield from zip(before.last_op.operands[1:], after.args, op.results, strict=True)
+
+
+CARRIED: dict[type[Operation], Callable[[Operation], Iterator[Sequence[SSAValue]]]] = {
+    scf.ForOp: carried_by_for,
+    scf.IfOp: carried_by_if,
+    scf.WhileOp: carried_by_while,
+    scf.YieldOp: lambda op: iter(()),
+    scf.ConditionOp: lambda op: iter(()),
+}
+
+
+# Rewriting
+
+
+def retile(group: Group, cga: Bases, op: Operation) -> None:
+    """Give the values of `group` layouts with the blocks of `cga`, made for the part that a block has."""
+    root = group.root
+    assert root is not None, "a group that is decided has a root"
+    shapes = [shape_of(value.type) for value in group.values if isinstance(layout(value), Blocked)]
+    new = with_cga(root, cga)
+    if shapes:
+        shape = max(shapes, key=prod)
+        new = default_blocked(shape, root.size_per_thread, root.order, num_warps(op), threads_per_warp(op), cga=cga)
+    for value in group.values:
+        set_type(value, with_encoding(value.type, with_root(layout(value), new)))
+        owner = value.owner
+        if isinstance(owner, arith.ConstantOp) and isinstance(
+            dense := owner.properties["value"], DenseIntOrFPElementsAttr
+        ):
+            owner.properties["value"] = retyped(dense, value.type)

@@ -1,0 +1,76 @@
+"""`tt.make_tensor_descriptor` as the 128 bytes that TMA reads.
+
+    %d = tt.make_tensor_descriptor %p, [%m, %n], [%s, 1]      ttng.tensormap_create %slot, %p, [box], [%n, %m], [2 * %s], [1, 1]
+                                                       ==>    ttng.tensormap_fenceproxy_acquire %slot
+                                                              %d = ttng.reinterpret_tensor_descriptor %slot
+
+TMA counts dimensions from the contiguous one, and strides in bytes, without that of the contiguous dimension, which is 1.
+A box is what one instruction copies: at most 256 in each dimension, and one row of the swizzle in the contiguous one.
+"""
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, Signedness
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.ir import tt, ttng
+from tilework.ir.encodings import encoding_of
+from tilework.ir.enums import PaddingOption
+from tilework.ir.types import TensorDescType, bit_width, element_type, i32, i64, shape_of
+from tilework.layouts.encodings import NvmmaShared
+from tilework.layouts.queries import shape_per_cta
+from tilework.transforms.building.emitter import Emitter
+
+TENSORMAP_BYTES = 128
+MAX_BOX = 256
+SWIZZLE_MODES = {0: 0, 32: 1, 64: 2, 128: 3}
+FLOAT_KINDS: dict[type[Attribute], int] = {Float16Type: 6, Float32Type: 7, Float64Type: 9, BFloat16Type: 10}
+UNSIGNED_KINDS = {8: 0, 16: 1, 32: 2, 64: 4}
+SIGNED_KINDS = {8: 0, 16: 1, 32: 3, 64: 5}
+
+
+def element_kind(element: Attribute) -> int:
+    """The number of an element type in a tensor map; 8-bit floats are bytes to TMA."""
+    if (kind := FLOAT_KINDS.get(type(element))) is not None:
+        return kind
+    if isinstance(element, IntegerType) and element.signedness.data == Signedness.SIGNED:
+        return SIGNED_KINDS[element.width.data]
+    return UNSIGNED_KINDS[bit_width(element)]
+
+
+def box_shape(block: Attribute) -> tuple[int, ...]:
+    """What one instruction copies of a block."""
+    encoding = encoding_of(block)
+    shape = shape_of(block)
+    if not isinstance(encoding, NvmmaShared):
+        return tuple(min(size, MAX_BOX) for size in shape)
+    box = [min(size, MAX_BOX) for size in shape_per_cta(encoding, shape)]
+    if encoding.swizzling_byte_width:
+        contiguous = 0 if encoding.transposed else len(box) - 1
+        box[contiguous] = min(box[contiguous], encoding.swizzling_byte_width * 8 // bit_width(block))
+    return tuple(box)
+
+
+def write_tensormap(code: Emitter, make: Operation, slot: SSAValue) -> SSAValue:
+    """Write the descriptor that `make` describes to the memory at `slot`, and give it as a value."""
+    assert isinstance(make, tt.MakeTensorDescOp)
+    descriptor = make.result.type
+    assert isinstance(descriptor, TensorDescType)
+    block = descriptor.block
+    encoding = encoding_of(block)
+    swizzle = encoding.swizzling_byte_width if isinstance(encoding, NvmmaShared) else 0
+    box = [code.constant(size, i32) for size in reversed(box_shape(block))]
+    strides = list(reversed(tuple(make.strides)[:-1]))
+    if strides and (size := bit_width(block) // 8) > 1:
+        width = code.constant(size, i64)
+        strides = [code.binary(arith.MuliOp, stride, width) for stride in strides]
+    one = code.constant(1, i32)
+    fill = int(make.properties["padding"].value.data == PaddingOption.NAN)  # pyright: ignore
+    sizes = tuple(reversed(tuple(make.shape)))
+    kind = element_kind(element_type(block))
+    code.ops.append(
+        ttng.TensormapCreateOp.make(
+            slot, make.base, box, sizes, strides, [one] * len(box), kind, 0, SWIZZLE_MODES[swizzle], fill, code.loc
+        )
+    )
+    code.ops.append(ttng.TensormapFenceproxyAcquireOp.make(slot, code.loc))
+    return code.append(ttng.ReinterpretTensorDescOp.make(slot, descriptor, code.loc))

@@ -1,0 +1,288 @@
+"""Turn what is left of descriptor ops into TMA copies that are waited for at once.
+
+    %t = tt.descriptor_load %d[%x, %y]      %m = ttg.local_alloc, %b = ttg.local_alloc : 1xi64
+                                            ttng.init_barrier %b, 1
+                                     ==>    ttng.barrier_expect %b, 8192, %true
+                                            ttng.async_tma_copy_global_to_local %d[%x, %y] %m, %b, %true
+                                            ttng.wait_barrier %b, 0 ; ttng.inval_barrier %b
+                                            %t = ttg.local_load %m
+
+    tt.descriptor_store %d[%x, %y], %t      %m = ttg.local_alloc %t ; ttng.fence_async_shared
+                                     ==>    ttng.async_tma_copy_local_to_global %d[%x, %y] %m
+                                            ttng.async_tma_store_wait {pendings = 0}
+
+Gathers, scatters and reductions go the same ways. A `ttg.local_alloc` of a loaded block in the layout in which TMA
+wrote it is that memory. A descriptor made in the kernel is written to scratch memory (`tensormap.py`). Loads in
+pipelined loops were lowered before, in `pipeline/`. Stores, scatters and gathers take a `swizzled_shared` descriptor, too;
+a load needs `nvmma_shared`. An op whose descriptor has no layout is left as it is.
+Stage: TTGIR to TTGIR, sm_90 and later. Cost: one walk.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilework.errors import PassError
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.effects import is_terminator
+from tilework.ir.encodings import encoding_of
+from tilework.ir.rewrite import (
+    constant,
+    constant_value,
+    defining_op,
+    erase_op,
+    insert_before,
+    recreate,
+    replace_all_uses,
+)
+from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, memdesc_type
+from tilework.ir.types import bit_width, element_type, i1, i32, i64, shape_of
+from tilework.layouts.encodings import NvmmaShared, SwizzledShared
+from tilework.layouts.queries import num_ctas, shape_per_cta
+from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.ttng.tensormap import TENSORMAP_BYTES, write_tensormap
+
+
+@dataclass(frozen=True)
+class TMALoweringPass(ModulePass):
+    name = "triton-nvidia-tma-lowering"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        made: set[SSAValue] = set()
+        for inner in list(op.walk()):
+            if (rule := RULES.get(type(inner))) is not None:
+                rule(inner, made)
+
+
+class EntryEmitter(Emitter):
+    """New ops in front of one op; constants go to the start of the function, where one that is there already serves."""
+
+    def __init__(self, loc: LocationAttr, entry: Block) -> None:
+        super().__init__(loc)
+        self.entry = entry
+
+    def constant(self, value: int | float, type: Attribute) -> SSAValue:
+        op = self.entry.first_op
+        while op is not None and op.__class__ is arith.ConstantOp:
+            result = op.results[0]
+            if result.type == type and constant_value(result) == value:
+                return result
+            op = op.next_op
+        new = constant(value, type, self.loc)
+        assert self.entry.first_op is not None
+        insert_before(self.entry.first_op, new)
+        return new.results[0]
+
+
+def emitter(op: Operation) -> EntryEmitter:
+    """New ops for `op`."""
+    function: Operation = op
+    while (parent := function.parent_op()) is not None and type(function) is not tt.FuncOp:
+        function = parent
+    return EntryEmitter(op.location, function.regions[0].blocks[0])
+
+
+Layout = NvmmaShared | SwizzledShared
+
+
+def block_layout(descriptor: SSAValue, tensor: Attribute) -> Layout | None:
+    """How TMA lays out a block of `descriptor` used as `tensor`, which may lack leading dimensions of size 1."""
+    encoding, rank = encoding_of(descriptor.type), len(shape_of(tensor))
+    if not isinstance(encoding, Layout):
+        return None
+    dropped = encoding.rank - rank
+    if not dropped:
+        return encoding
+    cga = tuple(basis[dropped:] for basis in encoding.cga)
+    if isinstance(encoding, SwizzledShared):
+        return replace(encoding, order=tuple(dim - dropped for dim in encoding.order if dim >= dropped), cga=cga)
+    return replace(encoding, rank=rank, cga=cga)
+
+
+def memory_type(tensor: Attribute, encoding: Layout, mutable: bool) -> MemDescType:
+    return memdesc_type(shape_of(tensor), element_type(tensor), encoding, mutable)
+
+
+def barrier_type(encoding: Layout) -> MemDescType:
+    """One barrier in each block of threads."""
+    ctas = num_ctas(encoding)
+    cga = ((0,),) * (ctas.bit_length() - 1)
+    return memdesc_type((1,), i64, SwizzledShared(1, 1, 1, (0,), cga), True)
+
+
+def lower_load(load: Operation, made: set[SSAValue]) -> None:
+    """A block, or rows of one, into memory of its own."""
+    descriptor, *offsets = load.operands
+    tensor = load.results[0].type
+    encoding = block_layout(descriptor, tensor)
+    if encoding is None:
+        return
+    if type(load) is tt.DescriptorLoadOp and not isinstance(encoding, NvmmaShared):
+        raise PassError(
+            "'ttng.async_tma_copy_global_to_local' op TMA result must have NVMMA shared layout", load.location
+        )
+    code = emitter(load)
+    always, zero = code.constant(1, i1), code.constant(0, i32)
+    memory = code.append(ttg.LocalAllocOp.make(None, memory_type(tensor, encoding, True), code.loc))
+    barrier = code.append(ttg.LocalAllocOp.make(None, barrier_type(encoding), code.loc))
+    size = prod(shape_per_cta(encoding, shape_of(tensor))) * bit_width(tensor) // 8
+    code.ops.append(ttng.InitBarrierOp.make(barrier, 1, code.loc))
+    code.ops.append(ttng.BarrierExpectOp.make(barrier, size, always, code.loc))
+    if type(load) is tt.DescriptorGatherOp:
+        rows, column = offsets
+        code.ops.append(ttng.AsyncTMAGatherOp.make(descriptor, rows, column, barrier, memory, always, code.loc))
+    else:
+        code.ops.append(ttng.AsyncTMACopyGlobalToLocalOp.make(descriptor, offsets, barrier, memory, always, code.loc))
+    code.ops.append(ttng.WaitBarrierOp.make(barrier, zero, code.loc))
+    code.ops.append(ttng.InvalBarrierOp.make(barrier, code.loc))
+    made.add(memory)
+    take_memory(load.results[0], memory, load.parent)
+    if load.results[0].first_use is not None:
+        replace_all_uses(load.results[0], code.append(ttg.LocalLoadOp.make(memory, tensor, code.loc)))
+    code.insert_before(load)
+    erase_op(load)
+
+
+def take_memory(loaded: SSAValue, memory: SSAValue, load_block: Block | None) -> None:
+    """Use `memory` for each `ttg.local_alloc` of what was loaded, where the layout is the same and nobody writes it."""
+    kind = memory.type
+    users = tuple(loaded.uses)
+    for use in users:
+        alloc = use.operation
+        if type(alloc) is not ttg.LocalAllocOp:
+            continue
+        wanted = alloc.results[0].type
+        assert isinstance(wanted, MemDescType)
+        own = len(users) == 1 and alloc.parent is load_block
+        if wanted.encoding != kind.encoding or not (own or not wanted.is_mutable):  # pyright: ignore
+            continue
+        if wanted.is_mutable or can_be_mutable(alloc.results[0]):
+            view_memory(alloc.results[0], memory)
+            if alloc.results[0].first_use is None:
+                erase_op(alloc)
+
+
+def can_be_mutable(memory: SSAValue) -> bool:
+    """Whether the type of `memory` may change: its views follow, but loops and branches carry what they were made for."""
+    for use in memory.uses:
+        user = use.operation
+        if user.regions or is_terminator(user):
+            return False
+        if type(user) is ttng.WarpGroupDotWaitOp and not can_be_mutable(user.results[use.index]):
+            return False
+        if type(user) in VIEWS and not can_be_mutable(user.results[0]):
+            return False
+    return True
+
+
+def view_memory(old: SSAValue, new: SSAValue) -> None:
+    """Read `new`, which may be written, instead of `old`: the views of it may be written then, too."""
+    while (use := old.first_use) is not None:
+        user = use.operation
+        if type(user) is ttng.WarpGroupDotWaitOp:
+            wait_for(user, use.index, new)
+            continue
+        views = [result for result in user.results if is_memdesc(result.type)]
+        if views and type(user) in VIEWS:
+            copy = recreate(user, operands=(new, *user.operands[1:]), result_types=(as_mutable(views[0].type),))
+            insert_before(user, copy)
+            view_memory(user.results[0], copy.results[0])
+            erase_op(user)
+        else:
+            user.operands[use.index] = new
+
+
+def wait_for(wait: Operation, place: int, memory: SSAValue) -> None:
+    """Pass `memory` through `wait`, at `place`: what comes out is of its type."""
+    operands, types = list(wait.operands), [result.type for result in wait.results]
+    operands[place], types[place] = memory, memory.type
+    copy = recreate(wait, operands=operands, result_types=types)
+    insert_before(wait, copy)
+    for number, (old, new) in enumerate(zip(wait.results, copy.results, strict=True)):
+        if number == place:
+            view_memory(old, new)
+        else:
+            replace_all_uses(old, new)
+    erase_op(wait)
+
+
+VIEWS = frozenset(
+    {ttg.MemDescIndexOp, ttg.MemDescReinterpretOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescTransOp}
+)
+
+
+def as_mutable(type: Attribute) -> MemDescType:
+    assert isinstance(type, MemDescType)
+    return memdesc_type(type.dims, type.element_type, type.encoding, True, type.alloc_dims, type.memory_space)
+
+
+def lower_store(store: Operation, made: set[SSAValue]) -> None:
+    """A tensor to a block, or to rows of one, by way of shared memory."""
+    descriptor, value = store.operands[0], stored_value(store)
+    encoding = block_layout(descriptor, value.type)
+    if encoding is None:
+        return
+    code = emitter(store)
+    memory = loaded_memory(value, memory_type(value.type, encoding, True), made)
+    if memory is None:
+        memory = code.append(ttg.LocalAllocOp.make(value, memory_type(value.type, encoding, False), code.loc))
+    code.ops.append(ttng.FenceAsyncSharedOp.make(code.loc, False))
+    if isinstance(store, tt.DescriptorScatterOp):
+        code.ops.append(ttng.AsyncTMAScatterOp.make(descriptor, store.x_offsets, store.y_offset, memory, code.loc))
+    elif isinstance(store, tt.DescriptorReduceOp):
+        copy = ttng.AsyncTMACopyLocalToGlobalOp.make(descriptor, tuple(store.indices), memory, code.loc)
+        kind = store.properties["kind"]
+        code.ops.append(
+            ttng.AsyncTMAReduceOp.create(operands=copy.operands, properties={"kind": kind}, location=code.loc)
+        )
+        erase_op(copy)
+    else:
+        assert isinstance(store, tt.DescriptorStoreOp)
+        code.ops.append(ttng.AsyncTMACopyLocalToGlobalOp.make(descriptor, tuple(store.indices), memory, code.loc))
+    code.ops.append(ttng.AsyncTMAStoreWaitOp.make(0, code.loc))
+    code.insert_before(store)
+    erase_op(store)
+    load = defining_op(value)
+    if type(load) is ttg.LocalLoadOp and value.first_use is None:
+        erase_op(load)
+
+
+def stored_value(store: Operation) -> SSAValue:
+    """The tensor that a store writes."""
+    return store.operands[-1] if type(store) is tt.DescriptorScatterOp else store.operands[1]
+
+
+def loaded_memory(value: SSAValue, kind: MemDescType, made: set[SSAValue]) -> SSAValue | None:
+    """The memory that `value` was loaded from, if it is as `kind` and this pass made it: then nobody else writes it."""
+    load = defining_op(value)
+    if type(load) is not ttg.LocalLoadOp:
+        return None
+    memory = load.operands[0]
+    return memory if memory in made and memory.type == kind else None
+
+
+def lower_descriptor(make: Operation, made: set[SSAValue]) -> None:
+    """The bytes of a descriptor in the scratch memory of this program."""
+    if not isinstance(encoding_of(make.results[0].type), NvmmaShared):
+        return
+    code = emitter(make)
+    slot = code.append(ttg.GlobalScratchAllocOp.make(TENSORMAP_BYTES, TENSORMAP_BYTES, code.loc))
+    replace_all_uses(make.results[0], write_tensormap(code, make, slot))
+    code.insert_before(make)
+    erase_op(make)
+
+
+RULES: dict[type[Operation], Callable[[Operation, set[SSAValue]], None]] = {
+    tt.DescriptorLoadOp: lower_load,
+    tt.DescriptorGatherOp: lower_load,
+    tt.DescriptorStoreOp: lower_store,
+    tt.DescriptorReduceOp: lower_store,
+    tt.DescriptorScatterOp: lower_store,
+    tt.MakeTensorDescOp: lower_descriptor,
+}
