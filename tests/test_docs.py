@@ -1,6 +1,7 @@
 """The map shows every folder of the package, and nothing that is gone."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -35,3 +36,37 @@ def test_files_to_start_with_exist() -> None:
     for row in re.findall(r"^\| `(tilework/[\w/]*)/` \|.*\| ([^|]*) \|$", MAP, re.MULTILINE):
         for name in re.findall(r"`([\w.]+\.py)`", row[1]):
             assert (ROOT / row[0] / name).is_file(), f"{row[0]}/{name}"
+
+
+def test_no_file_refers_to_a_document_that_is_not_here() -> None:
+    """Names of documents exist; sections and appendices are those of documents that a reader does not have."""
+    wrong = []
+    for path in text_files():
+        text = path.read_text()
+        for found in re.finditer(r"[\w./-]*\w\.md\b", text):
+            named = found.group().lstrip("./")
+            if not any((folder / named).is_file() for folder in (ROOT, ROOT / "docs", path.parent)):
+                wrong.append(f"{path.relative_to(ROOT)}: {found.group()}")
+        if found := re.search(
+            r"\b([Ss]pecification, \d|[Ss]ections? \d|[Aa]ppendix [A-Z]\b|spec \d|spec/|errata)", text
+        ):
+            wrong.append(f"{path.relative_to(ROOT)}: {found.group()}")
+    assert not wrong, "\n".join(wrong)
+
+
+def text_files() -> list[Path]:
+    """Every file that people read, but this one and what programs wrote."""
+    folders = ("tilework", "tests", "docs", "examples", "benchmarks", "packages")
+    inside = [path for folder in folders for path in sorted((ROOT / folder).rglob("*"))]
+    found = [path for path in [*ROOT.glob("*.*"), *inside] if path.suffix in (".py", ".md", ".mlir", ".toml", ".yaml")]
+    return [path for path in found if path != Path(__file__) and "egg-info" not in str(path)]
+
+
+def test_file_names_say_what_is_inside() -> None:
+    """At most three files of one name, so that a name alone says where one is. Triton's tree has Triton's names."""
+    stems = Counter(
+        path.stem
+        for path in (ROOT / "tilework").rglob("*.py")
+        if path.stem not in ("__init__", "__main__") and "triton" not in path.relative_to(ROOT).parts
+    )
+    assert not {stem: count for stem, count in stems.items() if count > 3}

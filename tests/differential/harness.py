@@ -227,7 +227,7 @@ def innermost(error: BaseException) -> str:
 
 
 def signature_of(value: Any) -> Any:
-    """The signature code of an argument (`spec/language.md` 6.4)."""
+    """The signature code of an argument."""
     if isinstance(value, np.ndarray):
         return f"*{CODE[value.dtype]}"
     if isinstance(value, HostDescriptor):

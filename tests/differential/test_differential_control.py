@@ -1,4 +1,4 @@
-"""Control flow, calls, tuples, aggregates, the program model and hints (4.1, 4.11 to 4.13, section 5)."""
+"""Control flow, calls, tuples, aggregates, the program model and hints."""
 
 import math
 from typing import Any, NamedTuple

@@ -1,7 +1,7 @@
-"""Every function of section 4 has a differential test, and so has every parameter of it.
+"""Every function of the language has a differential test, and so has every parameter of it.
 
 The kernels of this folder are read as syntax trees: only what is called in a function under `@jit` counts, and those
-functions run on every device of the harness. `FUNCTIONS` is the list of the specification, section by section.
+functions run on every device of the harness. `FUNCTIONS` lists them by subject.
 """
 
 import ast
@@ -43,7 +43,7 @@ METHODS = {
     " atomic_add atomic_cas atomic_xchg exp log sqrt abs sigmoid softmax split flip ravel gather histogram store xor_sum",
     "tensor_descriptor": "load store atomic_add atomic_min atomic_max atomic_and atomic_or atomic_xor gather scatter",
 }
-REMOVED = {"_experimental_descriptor_load", "_experimental_descriptor_store"}  # Appendix E: names of 3.0.0
+REMOVED = {"_experimental_descriptor_load", "_experimental_descriptor_store"}  # names of 3.0.0
 
 
 @cache

@@ -173,7 +173,7 @@ def random_parts(offset, SEED: tl.constexpr):
     return c0, c1, c2, c3, u0, u1, n0, n1
 
 
-VECTORS = {  # appendix D: (seed, offset) -> the four words
+VECTORS = {  # (seed, offset) -> the four words
     (0, 0): "6627e8d5 e169c58d bc57ac4c 9b00dbd8",
     (0, 1): "f8e4cca4 5cb200db b1a574eb 097eff67",
     (0, 2): "04faa329 51c732a6 241513ad 459135e4",

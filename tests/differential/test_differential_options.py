@@ -1,4 +1,4 @@
-"""The parameters that other tests leave at their defaults, and what kernels ask about their target (section 4)."""
+"""The parameters that other tests leave at their defaults, and what kernels ask about their target."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Creation, shapes and data movement (sections 3.3, 3.4 and 4.2): results must be equal bit by bit."""
+"""Creation, shapes and data movement: results must be equal bit by bit."""
 
 from typing import Any
 

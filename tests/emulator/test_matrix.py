@@ -298,7 +298,7 @@ def one_sum(types: str, a: list[float], b: list[float], c: float, dtype: object,
     [("f32.f16.f16.f32", np.float16, 16), ("f32.bf16.bf16.f32", BF16, 16), ("f32.tf32.tf32.f32", np.float32, 8)],
 )
 def test_sums_are_cut_off(types: str, dtype: object, k: int) -> None:
-    """Terms are cut towards zero 25 binary places below the largest exponent, and so is the f32 result (nvidia.md 6.8)."""
+    """Terms are cut towards zero 25 binary places below the largest exponent, and so is the f32 result."""
     assert one_sum(types, [2.0**-12], [2.0**-12], -1.0, dtype, k) == -1 + 2.0**-24
     assert one_sum(types, [2.0**-12], [2.0**-12], 1.0, dtype, k) == 1  # 1 + 2^-24 is cut to f32
     assert one_sum(types, [2.0**-13] * 4, [2.0**-13] * 4, 1.0, dtype, k) == 1  # each is below the 25th place

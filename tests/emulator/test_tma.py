@@ -1,4 +1,4 @@
-"""Tensor copies: boxes, swizzles, what lies outside, reductions, tensor maps made and changed by kernels (nvidia.md 3.8)."""
+"""Tensor copies: boxes, swizzles, what lies outside, reductions, tensor maps made and changed by kernels."""
 
 import itertools
 
@@ -105,7 +105,7 @@ def box_of(
 
 
 def swizzled(data: bytes, mode: str) -> np.ndarray:
-    """Bytes where the formula of nvidia.md 3.8 puts them."""
+    """Bytes where the formula puts them."""
     bits = {"none": 0, "32B": 1, "64B": 2, "128B": 3}[mode]
     found = np.zeros(len(data), np.uint8)
     for o, value in enumerate(data):

@@ -1,4 +1,4 @@
-"""wgmma: descriptors, layouts, types and scales, against images of shared memory built element by element (nvidia.md 6)."""
+"""wgmma: descriptors, layouts, types and scales, against images of shared memory built element by element."""
 
 import ml_dtypes
 import numpy as np
@@ -247,7 +247,7 @@ def test_terms_are_cut_below_the_largest(type: str, places: int) -> None:
 
 
 def test_fp8_products_are_cut_at_the_largest_term() -> None:
-    """1 + 31 · 2^-14 gives exactly 1 (nvidia.md 6.8)."""
+    """1 + 31 · 2^-14 gives exactly 1."""
     left, right = np.full((64, 32), 2.0**-8, TYPES["e4m3"]), np.full((8, 32), 2.0**-6, TYPES["e4m3"])
     left[:, 0], right[:, 0] = 1, 1
     images = [(packed_by_k(matrix), 128, 256, 0) for matrix in (left, right)]

@@ -1,4 +1,4 @@
-"""Integers against Python's, floats against NumPy's, casts against the table of the language's section 2.10."""
+"""Integers against Python's, floats against NumPy's, casts against the language's table."""
 
 import operator
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""One row of the specification as one kernel body: what it stores, a part of its TTIR, or the error it must give.
+"""One rule of the language as one kernel body: what it stores, a part of its TTIR, or the error it must give.
 
     ROWS = {
         "len of a tuple": ("tl.store(out, len((1, 2)))", [2]),

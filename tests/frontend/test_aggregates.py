@@ -1,4 +1,4 @@
-"""Aggregates (spec 1.10): construction, methods, mutation through methods, branches and loops, identity."""
+"""Aggregates: construction, methods, mutation through methods, branches and loops, identity."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: B007, F841

@@ -1,4 +1,4 @@
-"""Branches (spec 5.6, 5.2): conditions, what is merged, ternaries, and what is refused."""
+"""Branches: conditions, what is merged, ternaries, and what is refused."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: B007, B018, F821, F841

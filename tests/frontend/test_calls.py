@@ -1,4 +1,4 @@
-"""Calls (spec 5.4, 1.6): binding, specialisation, recursion, functions as values, names of callees."""
+"""Calls: binding, specialisation, recursion, functions as values, names of callees."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: B007, RUF007

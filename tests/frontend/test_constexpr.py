@@ -1,4 +1,4 @@
-"""Compile-time values in kernels (spec 1.7, 1.11): parameters, attributes, flow, functions that run at compile time."""
+"""Compile-time values in kernels: parameters, attributes, flow, functions that run at compile time."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: SIM300

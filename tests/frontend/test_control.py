@@ -1,4 +1,4 @@
-"""Loops (spec 5.7): bounds, what is carried, hints, and what is refused."""
+"""Loops: bounds, what is carried, hints, and what is refused."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: B007, B018, F821, F841

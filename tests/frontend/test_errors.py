@@ -1,4 +1,4 @@
-"""What the user sees (spec 5.9): layout, causes, tracebacks, and that nothing but CompilationError comes out."""
+"""What the user sees: layout, causes, tracebacks, and that nothing but CompilationError comes out."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: B018, F821, F841

@@ -1,4 +1,4 @@
-"""Expressions (spec 5.2, 2.2, 2.8, 3.3): literals, operators, attributes, subscripts, f-strings, comprehensions."""
+"""Expressions: literals, operators, attributes, subscripts, f-strings, comprehensions."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: B009, RUF021, RUF061, SIM222

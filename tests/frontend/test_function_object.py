@@ -1,4 +1,4 @@
-"""The object that `@jit` makes (spec 5, 6.6): its source wherever it is written, its hash, what cannot be a kernel."""
+"""The object that `@jit` makes: its source wherever it is written, its hash, what cannot be a kernel."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: F821

@@ -1,4 +1,4 @@
-"""The boundary of a kernel (spec 1.6, 6.2): types, constants by path, attributes, the symbol, mistakes in a signature."""
+"""The boundary of a kernel: types, constants by path, attributes, the symbol, mistakes in a signature."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: F722, F821

@@ -1,4 +1,4 @@
-"""Locations and names in the IR (spec 5.10, Appendix B): user lines, variables as value names, arguments, loops."""
+"""Locations and names in the IR: user lines, variables as value names, arguments, loops."""
 
 import re
 

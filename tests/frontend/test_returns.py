@@ -1,4 +1,4 @@
-"""`return` (spec 5.8): early exits of kernels and functions, types, dead code, undefined results."""
+"""`return`: early exits of kernels and functions, types, dead code, undefined results."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Names (spec 5.3): locals, globals that may be read, closures, builtins, shadowing."""
+"""Names: locals, globals that may be read, closures, builtins, shadowing."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: F403, F405, F823

@@ -1,4 +1,4 @@
-"""Sections 0.2 and 1 of the specification (literal texts, types and values), row by row: what other files leave open.
+"""Literal texts, types and values: what other files leave open.
 
 A case is named after its row; `rows.py` says what a body and an expectation are. The texts of 0.2 that come from the runtime
 (resources, autotuner, launch options, changed globals) are in `tests/runtime`.

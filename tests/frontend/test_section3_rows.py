@@ -1,4 +1,4 @@
-"""Section 3 of the specification (shapes), row by row: legal shapes, broadcasting, indexing, each shape function.
+"""Shapes: legal shapes, broadcasting, indexing, each shape function.
 
 A case is named after its row; `rows.py` says what a body and an expectation are.
 """

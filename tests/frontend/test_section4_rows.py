@@ -1,4 +1,4 @@
-"""Section 4 of the specification (the functions of `tl`), row by row: rules, defaults and errors of each function.
+"""The functions of `tl`: rules, defaults and errors of each function.
 
 A case is named after its row; `rows.py` says what a body and an expectation are. The tables of dtypes that atomics and
 descriptor reductions accept are checked whole. Values of mathematics, reductions and random numbers on all dtypes are in
@@ -321,7 +321,7 @@ def test_row(tmp_path: Path, row: str) -> None:
 
 SMALL = ("int8", "int16", "uint8", "uint16", "float8e5")
 WIDE = ("int32", "uint32", "int64", "uint64")
-ATOMIC = {  # 4.4, the table of types
+ATOMIC = {  # the table of types
     "add": {*WIDE, "float16", "bfloat16", "float32", "float64"},
     **{name: {*WIDE, "float32", "float64"} for name in ("max", "min", "and", "or", "xor", "xchg")},
     "cas": {"int16", "uint16", *WIDE, "float16", "bfloat16", "float32", "float64"},

@@ -1,4 +1,4 @@
-"""Section 5 of the specification (the Python subset), row by row: what the other files of this folder leave open.
+"""The Python subset: what the other files of this folder leave open.
 
 A case is named after its row; `rows.py` says what a body and an expectation are.
 """

@@ -1,4 +1,4 @@
-"""Rows of the specification's sections 2 to 5 that are easiest to say as a kernel: types are asserted inside it."""
+"""Rules that are easiest to say as a kernel: types are asserted inside it."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: E712, E741, F823, SIM222

@@ -1,4 +1,4 @@
-"""Statements without control flow (spec 5.1, 5.5): assignment, annotations, assert, with, what is refused."""
+"""Statements without control flow: assignment, annotations, assert, with, what is refused."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: B018, F722, F821, UP037

@@ -1,4 +1,4 @@
-"""Tuples (spec 1.9): literals, indexing, arithmetic, carrying, passing."""
+"""Tuples: literals, indexing, arithmetic, carrying, passing."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: F841

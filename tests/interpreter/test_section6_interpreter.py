@@ -1,4 +1,4 @@
-"""Section 6.16, row by row: what the interpreter promises; `test_rows_driver.py` and this folder have the rest.
+"""What the interpreter promises; `test_rows_driver.py` and this folder have the rest.
 
 The issue asks for more than the row about what is unsupported: bf16, libdevice functions, scaled dots and atomics of
 descriptors work, exactly. Only assembly and unknown external functions are refused.

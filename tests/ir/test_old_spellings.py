@@ -1,4 +1,4 @@
-"""What older compilers wrote is read, and printed as it is written today: the rows of the specification's table."""
+"""What older compilers wrote is read, and printed as it is written today, one row a spelling."""
 
 import pytest
 

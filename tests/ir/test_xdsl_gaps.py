@@ -1,4 +1,4 @@
-"""Where xDSL's text differs from that of the reference compiler: one test for each row of the specification's table."""
+"""Where xDSL's text differs from that of the reference compiler: one test for each difference."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""Aggregates on the host: spec/language.md 1.10."""
+"""Aggregates on the host."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`constexpr`, `tuple` and `slice` on the host: spec/language.md 1.7 and 1.9."""
+"""`constexpr`, `tuple` and `slice` on the host."""
 
 import copy
 import operator

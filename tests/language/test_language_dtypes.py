@@ -1,4 +1,4 @@
-"""Element types, composite types and signature strings: the tables of spec/language.md 1.1 to 1.6."""
+"""Element types, composite types and signature strings, by their tables."""
 
 from typing import NamedTuple
 

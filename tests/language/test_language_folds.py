@@ -1,4 +1,4 @@
-"""Reductions, scans and small library functions, compiled and evaluated: spec/language.md 4.6 to 4.8 and 4.16."""
+"""Reductions, scans and small library functions, compiled and evaluated."""
 
 from typing import Any
 

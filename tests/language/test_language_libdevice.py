@@ -1,4 +1,4 @@
-"""libdevice: spec/language.md Appendix C."""
+"""libdevice: names, signatures and types."""
 
 import inspect
 from typing import Any

@@ -1,4 +1,4 @@
-"""Random numbers are those of Appendix D of spec/language.md, bit for bit."""
+"""Random numbers are Triton's, bit for bit."""
 
 from typing import Any
 
@@ -132,7 +132,7 @@ def philox64_kernel(seed: Any, out: Any) -> None:
 
 
 def philox64(seed: int) -> list[int]:
-    """Philox 4x64 in Python, from the round in spec/language.md 4.10."""
+    """Philox 4x64 in Python."""
     mask = 2**64 - 1
     c, k = [0, 0, 0, 0], [seed, 0]
     for _ in range(10):

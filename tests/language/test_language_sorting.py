@@ -1,4 +1,4 @@
-"""Sorting networks, compiled and evaluated: spec/language.md 4.9 and `flip` of 3.4."""
+"""Sorting networks, compiled and evaluated."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Every name of the language exists, is documented, and importing it is cheap: spec/language.md 0.1, 4, App. E."""
+"""Every name of the language exists, is documented, and importing it is cheap."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a tensor tells about itself: spec/language.md 1.8."""
+"""What a tensor tells about itself."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Encodings as linear layouts: the worked examples of the specification."""
+"""Encodings as linear layouts: worked examples."""
 
 import pytest
 

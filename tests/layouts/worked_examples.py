@@ -1,4 +1,4 @@
-"""The worked examples of the layout specification: encoding, shape, bases."""
+"""Worked examples of layouts: encoding, shape, bases."""
 
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma, NvmmaShared, Slice, SwizzledShared
 

@@ -1,4 +1,4 @@
-"""Timing on CUDA without torch (`spec/language.md` 6.13): events, `do_bench`, `do_bench_cudagraph`, on the emulated driver."""
+"""Timing on CUDA without torch: events, `do_bench`, `do_bench_cudagraph`, on the emulated driver."""
 
 from collections.abc import Iterator
 

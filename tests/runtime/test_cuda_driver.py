@@ -1,4 +1,4 @@
-"""Launching on CUDA, row by row (`spec/language.md` 6.3, 6.7, 6.8, 6.9): the whole path, with PTX that the emulator executes."""
+"""Launching on CUDA: the whole path, with PTX that the emulator executes."""
 
 import ctypes
 import gc

@@ -1,4 +1,4 @@
-"""The object that stands for NVIDIA GPUs, row by row (`spec/language.md` 6.11, 6.17), on the emulated driver."""
+"""The object that stands for NVIDIA GPUs, on the emulated driver."""
 
 import sys
 from pathlib import Path

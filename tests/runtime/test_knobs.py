@@ -1,4 +1,4 @@
-"""Every knob and every way to set one (language specification, 6.14)."""
+"""Every knob and every way to set one."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Sections 6.7 to 6.11, row by row; what other files test is not repeated."""
+"""Options, compiled kernels, scratch memory, descriptors and drivers, rule by rule; what other files test is not repeated."""
 
 import gc
 import json

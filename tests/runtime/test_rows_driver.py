@@ -1,4 +1,4 @@
-"""Sections 6.15 to 6.17, row by row, and caches under real launches; what other files test is not repeated."""
+"""The cache, the interpreter and the tools, rule by rule, and caches under real launches; what other files test is not repeated."""
 
 import errno
 import multiprocessing

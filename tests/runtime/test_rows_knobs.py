@@ -1,4 +1,4 @@
-"""The effects of the knobs of section 6.14, and of the variables without one, row by row; `test_knobs.py` has the rest."""
+"""The effects of the knobs, and of the variables without one, rule by rule; `test_knobs.py` has the rest."""
 
 import os
 import re

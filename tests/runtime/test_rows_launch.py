@@ -1,4 +1,4 @@
-"""Sections 6.1 to 6.6 of the specification, row by row; rows that other files of this folder test are not repeated."""
+"""Kernels, arguments and launches, rule by rule; what other files of this folder test is not repeated."""
 
 import inspect
 import threading

@@ -1,4 +1,4 @@
-"""`autotune`, `heuristics`, `Config` (`spec/language.md` 6.12), mostly on kernels that only record how they are run."""
+"""`autotune`, `heuristics`, `Config`, mostly on kernels that only record how they are run."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""`do_bench`, `do_bench_cudagraph`, reports, comparisons, peak rates (`spec/language.md` 6.13)."""
+"""`do_bench`, `do_bench_cudagraph`, reports, comparisons, peak rates."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""Helper modules in C: built once, kept in the cache, rebuilt when damaged (App. A.3, test_build).
+"""Helper modules in C: built once, kept in the cache, rebuilt when damaged.
 
 Most tests use a stand-in for the C compiler, which copies an extension module of Python's own, so that they need none.
 """

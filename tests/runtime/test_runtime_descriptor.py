@@ -1,4 +1,4 @@
-"""Host tensor descriptors (`spec/language.md` 6.10): every rule, on NumPy and torch bases."""
+"""Host tensor descriptors: every rule, on NumPy and torch bases."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`kernel[grid](...)`: binding, grids, caches, hooks, errors (sections 6.1 to 6.11)."""
+"""`kernel[grid](...)`: binding, grids, caches, hooks, errors."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""E2M1 and E8M0 on the host (`spec/language.md` 6.17)."""
+"""E2M1 and E8M0 on the host."""
 
 import sys
 

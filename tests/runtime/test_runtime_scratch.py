@@ -1,4 +1,4 @@
-"""Scratch memory (section 6.9): a kernel whose metadata asks for it gets it from the allocator, whoever launches."""
+"""Scratch memory: a kernel whose metadata asks for it gets it from the allocator, whoever launches."""
 
 import contextvars
 from collections.abc import Callable

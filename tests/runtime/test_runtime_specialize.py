@@ -1,4 +1,4 @@
-"""Section 6.4's table, row by row."""
+"""What an argument is specialised on, kind by kind."""
 
 import json
 from typing import NamedTuple

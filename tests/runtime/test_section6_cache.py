@@ -1,4 +1,4 @@
-"""Section 6.15: the parts of rows that the files `test_cache_*.py` and `test_rows_driver.py` leave open."""
+"""The cache: what the files `test_cache_*.py` and `test_rows_driver.py` leave open."""
 
 import json
 import sys

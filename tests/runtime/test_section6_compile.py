@@ -1,4 +1,4 @@
-"""Sections 6.7 to 6.11: the parts of rows that `test_rows_compile.py` and the files it names leave open."""
+"""Options, compiled kernels and drivers: what `test_rows_compile.py` and the files it names leave open."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""Sections 6.1 to 6.6: the parts of rows that `test_rows_launch.py` and the files it names leave open."""
+"""Kernels, arguments and launches: what `test_rows_launch.py` and the files it names leave open."""
 
 import importlib.util
 import inspect

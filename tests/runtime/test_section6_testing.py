@@ -1,4 +1,4 @@
-"""Section 6.13: the parts of rows that `test_runtime_benchmark.py` leaves open."""
+"""Benchmarks: what `test_runtime_benchmark.py` leaves open."""
 
 import csv
 import inspect

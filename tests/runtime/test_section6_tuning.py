@@ -1,4 +1,4 @@
-"""Section 6.12: the parts of rows that `test_runtime_autotuner.py` leaves open."""
+"""Tuning: what `test_runtime_autotuner.py` leaves open."""
 
 import math
 from collections.abc import Iterator

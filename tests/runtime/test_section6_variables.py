@@ -1,4 +1,4 @@
-"""Section 6.14: variables without a knob, the cache key, and knobs that `test_rows_knobs.py` does not show at work."""
+"""Variables without a knob, the cache key, and knobs that `test_rows_knobs.py` does not show at work."""
 
 import os
 import re
@@ -81,7 +81,7 @@ WITHOUT_EFFECT = [
 ]  # fmt: skip
 
 
-def test_6_14_the_list_is_the_specifications() -> None:
+def test_6_14_the_list_is_complete() -> None:
     assert set(knobs.CACHE_INVALIDATING) == {*LISTED, "TILEWORK_PERFORMANCE_REMARKS"}
 
 

@@ -1,4 +1,4 @@
-"""Every name that programs written for Triton import (language specification, 0.1), and how its exceptions behave."""
+"""Every name that programs written for Triton import, and how its exceptions behave."""
 
 import ast
 import pickle

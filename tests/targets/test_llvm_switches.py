@@ -1,4 +1,4 @@
-"""Section 6.14, the variables about LLVM: each has its effect on the host and on CUDA, or says that it has none."""
+"""The variables about LLVM: each has its effect on the host and on CUDA, or says that it has none."""
 
 import json
 import re

@@ -1,7 +1,7 @@
 """Expressions: names, literals, operators, attributes, indexing, comprehensions.
 
-Operators on compile-time values are Python's; as soon as a tensor takes part they are the tile language's
-(`spec/language.md` section 2), and `semantic` builds them.
+Operators on compile-time values are Python's; as soon as a tensor takes part they are the tile language's,
+and `semantic` builds them.
 """
 
 import ast

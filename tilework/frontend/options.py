@@ -29,7 +29,7 @@ def any_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class FrontendOptions:
-    """One value per decision that depends on the target or on a knob; see `spec/language.md` 6.7."""
+    """One value per decision that depends on the target or on a knob."""
 
     backend_name: str = "cuda"
     arch: int | None = None

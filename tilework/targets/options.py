@@ -2,8 +2,8 @@
 
     kernel[grid](x, y, n, BLOCK=1024, num_warps=8)      # num_warps is an option
 
-`spec/language.md` 6.7 lists them. All targets accept all of them, so that a launch written for one runs on another; a
-target reads those that mean something to it.
+All targets accept all of them, so that a launch written for one runs on another; a target reads those that mean
+something to it.
 """
 
 import hashlib

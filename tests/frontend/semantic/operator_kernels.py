@@ -2,7 +2,7 @@
 
     z = apply(OPERATORS["+"], x, y, result="fp16")     # compiled, then evaluated op by op; the result type is asserted
 
-The NumPy side (`expected`) follows the words of section 2 of the language specification and shares nothing with the compiler.
+The NumPy side (`expected`) follows the words of the language's rules and shares nothing with the compiler.
 """
 
 from typing import Any
@@ -215,7 +215,7 @@ def defined_operands(op: str, x: np.ndarray, y: np.ndarray, result: str) -> np.n
 
 
 def convert(x: np.ndarray, name: str) -> np.ndarray:
-    """The cast of section 2.10 for the steps that promotion takes: integers wrap, floats round once."""
+    """The cast for the steps that promotion takes: integers wrap, floats round once."""
     target = NUMPY[name]
     if x.dtype.kind in "biu" and target.itemsize == 2 and target.kind not in "iu":
         x = x.astype(np.float64)

@@ -1,4 +1,4 @@
-"""The type of ``left + right`` for two tensors, copied from section 2.3 of the language specification; E is an error."""
+"""The type of ``left + right`` for two tensors, written down by hand; E is an error."""
 
 SHORT = {
     **{f"i{bits}": f"int{bits}" for bits in (1, 8, 16, 32, 64)},

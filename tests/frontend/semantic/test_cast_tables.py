@@ -1,4 +1,4 @@
-"""The casts of section 2.10, executed: every pair of types, both roundings, every bitcast, at the edges of the ranges.
+"""The casts, executed: every pair of types, both roundings, every bitcast, at the edges of the ranges.
 
 The reference computes with exact fractions: a float format is (mantissa bits, smallest normal exponent, largest value).
 """

@@ -1,4 +1,4 @@
-"""Appendix C, executed: every function of libdevice with every combination of types.
+"""libdevice, executed: every function of libdevice with every combination of types.
 
 The evaluator and the interpreter implement each function on their own (a recurrence here, an integral there), so their
 agreement is the proof; `ANCHORS` are values from tables.

@@ -1,4 +1,4 @@
-"""The functions of sections 2.12 and 4.6, executed: every function with every type it takes, and the types it refuses.
+"""Mathematical functions, executed: every function with every type it takes, and the types it refuses.
 
 References are Python's `math`, exact fractions, or NumPy in float64, element by element.
 """

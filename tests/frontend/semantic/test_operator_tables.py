@@ -1,4 +1,4 @@
-"""The promotion and operator tables of sections 2.3 to 2.9, executed: every operator on every pair of types.
+"""The promotion and operator tables, executed: every operator on every pair of types.
 
 Each cell is a kernel: compiled from Python, evaluated on NumPy and compared with NumPy's own answer. The type that the
 table gives is asserted inside the kernel; a cell that the table calls an error must be one.
@@ -83,7 +83,7 @@ NUMBERS = [True, 3, -2, 200, 2**31, 2**40, 0.5, -0.0, 1e50, float("inf"), float(
 
 
 def number_type(number: int | float) -> str:
-    """Section 2.1."""
+    """What two tensors become."""
     if isinstance(number, bool):
         return "int1"
     if isinstance(number, int):
@@ -93,7 +93,7 @@ def number_type(number: int | float) -> str:
 
 
 def weak_type(op: str, number: int | float, name: str) -> str:
-    """Section 2.3 with one weak operand; comparisons take numbers as they are."""
+    """One operand is weak; comparisons take numbers as they are."""
     own, other = number_type(number), dtype(name)
     if op in COMPARISONS or dtype(own).kind().value > other.kind().value:
         return common_type(op, name, own)

@@ -1,4 +1,4 @@
-"""The promotion tables of the language, copied from its specification and compared entry by entry."""
+"""The promotion tables of the language, compared entry by entry."""
 
 from math import inf, nan
 

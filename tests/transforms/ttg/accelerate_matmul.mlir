@@ -1,5 +1,5 @@
 // RUN: tilework opt %s --split-input-file -p 'tritongpu-accelerate-matmul'
-// The example of the specification: 4x8 instructions for 2x2 warps.
+// 4x8 instructions for 2x2 warps.
 // CHECK: #mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>
 // CHECK-LABEL: tt.func @f16_80(
 // CHECK-NEXT: %[[V0:[0-9]+]] = ttg.convert_layout %c : tensor<64x64xf32, #blocked> -> tensor<64x64xf32, #mma>

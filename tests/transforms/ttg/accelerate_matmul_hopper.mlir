@@ -1,5 +1,5 @@
 // RUN: tilework opt %s --split-input-file -p 'tritongpu-accelerate-matmul'
-// The example of the specification: copies right behind the loads.
+// Copies right behind the loads.
 // CHECK: #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
 // CHECK: #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
 // CHECK: #shared1 = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>

@@ -15,7 +15,7 @@
 // CHECK-NEXT: #mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:80", "ttg.threads-per-warp" = 32 : i32} {
 
-// The example of the specification: a sum, in parts of 8 elements a thread.
+// A sum, in parts of 8 elements a thread.
 // CHECK-LABEL: @base(
 // CHECK-NEXT: %[[A:[^ :,)]+]] = arith.constant 0 : i32
 // CHECK-NEXT: %[[B:[^ :,)]+]] = arith.constant 1 : i32

@@ -27,7 +27,7 @@
 // CHECK-NEXT: #blocked24 = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
 module {
 
-// The running example of the specification.
+// Every op gets the layout of its own size, and conversions where they differ.
 // CHECK-LABEL: @running(
 // CHECK-NEXT: %[[A:[^ :,)]+]] = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32, #blocked1>
 // CHECK-NEXT: %[[B:[^ :,)]+]] = ttg.convert_layout %[[A]] : tensor<64xi32, #blocked1> -> tensor<64xi32, #ttg.slice<{dim = 1, parent = #blocked2}>>

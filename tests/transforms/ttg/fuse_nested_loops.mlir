@@ -1,5 +1,5 @@
 // RUN: tilework opt %s --split-input-file -p 'tritongpu-fuse-nested-loops,canonicalize,cse'
-// The loop of the specification: prologue, body, epilogue; the options are those of the inner loop.
+// Prologue, body, epilogue; the options are those of the inner loop.
 // CHECK-LABEL: tt.func @flatten(
 // CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32

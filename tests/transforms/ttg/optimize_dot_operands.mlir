@@ -251,7 +251,7 @@ tt.func @computed(%x: tensor<64x128xf16, #b>, %b: tensor<64x128xf16, #B>, %c: te
 
 // -----
 
-// The example of the specification: the copy is made before it is transposed.
+// The copy is made before it is transposed.
 // CHECK: #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
 // CHECK: #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 // CHECK: #shared1 = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 16}>

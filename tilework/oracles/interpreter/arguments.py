@@ -71,7 +71,7 @@ class Arguments:
         return self.value(name, value, param.is_const, not param.do_not_specialize)
 
     def value(self, name: str, value: Any, is_const: bool = False, specialize: bool = True) -> Any:
-        """A value of any kind by the table of `spec/language.md` 6.4."""
+        """A value of any kind as a launch specialises it."""
         if isinstance(value, tl.constexpr):
             return value.value
         if value is None or isinstance(value, JITCallable):

@@ -1,4 +1,4 @@
-"""In which type an operation is done, from the types of its operands (`spec/language.md` 2.1 to 2.4).
+"""In which type an operation is done, from the types of its operands.
 
 A Python number beside a tensor is *weak*: it takes the tensor's type unless its own kind is higher.
 

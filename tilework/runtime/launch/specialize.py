@@ -70,7 +70,7 @@ def specialize_pointer(code: str, address: int, is_const: bool, specialize_value
 
 
 def specialize(arg: Any, is_const: bool = False, specialize_value: bool = True, align: bool = True) -> Spec:
-    """(type, key) of one argument; see the module docstring and `spec/language.md` 6.4."""
+    """(type, key) of one argument; see the module docstring."""
     kind = type(arg)
     if kind is int:
         return specialize_int(arg, specialize_value, align)

@@ -30,7 +30,7 @@ from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.bitcode import FLUSHING, link_libraries
 from tilework.targets.nvidia.ptx_version import dotted, written_version
 
-LEVEL = 2  # of the code generator; the optimiser before it is not run, see spec nvidia.md 1.10
+LEVEL = 2  # of the code generator; the optimiser before it is not run: ptxas optimises
 TRIPLE = "nvptx64-nvidia-cuda"
 SHORT = re.compile(r"p[3-7]:32:32-")  # text for 32-bit shared pointers also works with 64-bit ones
 FLAGS = r"(?:(?:nnan|ninf|nsz|arcp|contract|afn|reassoc|fast) )*"

@@ -4,7 +4,7 @@
     b.trunc(b.zext(x8, i32), i8)    # x8
 
 `cast` picks the instruction for two integer or two float types. Out-of-range floats: `fptosi` is poison as in LLVM,
-`fptosi_sat` saturates and makes NaN 0, as the language wants (language.md 2.10).
+`fptosi_sat` saturates and makes NaN 0, as the language wants.
 """
 
 import math
