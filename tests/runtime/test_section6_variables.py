@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.pipeline import slow_kernels
-from tilework import knobs
+from tilework import knobs, plugins
 from tilework.compiler import ASTSource, compile, lower
-from tilework.targets import base, plugins
+from tilework.targets import base
 from tilework.targets.base import GPUTarget
 from tilework.tools.cli import main
 
@@ -261,19 +260,22 @@ def test_6_14_the_stack_of_a_crash(name: str, text: str) -> None:
     assert ("line 4 in somewhere" in done.stderr) is (text == "1")
 
 
-def test_6_14_backends_in_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_6_14_backends_in_tree(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Packages that register a backend or a driver are left out."""
-    entry = EntryPoint("mine", "tests.runtime.fake_gpu:FakeBackend", "tilework.backends")
-    monkeypatch.setattr(plugins, "is_mentioned", lambda group: True)
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry])
+    package = tmp_path / "mine-1.0.dist-info"
+    package.mkdir()
+    lines = ("[tilework.backends]", "mine = tests.runtime.fake_gpu:FakeBackend", "[tilework.drivers]", "mine = a:b")
+    (package / "entry_points.txt").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(str(tmp_path))
     base.backend_class.cache_clear()
     try:
-        assert base.backend_class("mine").__name__ == "FakeBackend" and plugins.plugins("tilework.drivers") == [entry]
+        assert base.backend_class("mine").__name__ == "FakeBackend"
+        assert plugins.find("tilework.drivers", "mine") is not None
         base.backend_class.cache_clear()
         monkeypatch.setenv("TRITON_BACKENDS_IN_TREE", "1")
         with pytest.raises(ValueError, match="no backend called 'mine'"):
             base.backend_class("mine")
-        assert plugins.plugins("tilework.drivers") == [] and base.backend_class("cpu").__name__ == "CpuBackend"
+        assert plugins.find("tilework.drivers", "mine") is None and base.backend_class("cpu").__name__ == "CpuBackend"
     finally:
         base.backend_class.cache_clear()
 

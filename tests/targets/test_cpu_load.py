@@ -5,10 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from tilework.targets import plugins
-
 PROGRAM = """
 import sys
 import numpy as np
@@ -52,23 +48,3 @@ def launch(folder: Path) -> list[str]:
 def test_a_kernel_from_the_cache_needs_no_compiler(tmp_path: Path) -> None:
     assert "xdsl" in launch(tmp_path)
     assert launch(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "is_there"), [("[console_scripts]\na = b:c\n", False), ("[x]\n\n[tilework.test]\na = b:c\n", True)]
-)
-def test_packages_are_searched_for_a_group(text: str, is_there: bool, tmp_path: Path, monkeypatch) -> None:
-    package = tmp_path / "other-1.0.dist-info"
-    package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert [entry.value for entry in plugins.plugins("tilework.test")] == ["b:c"] * is_there
-
-
-def test_archives_on_the_path_are_left_to_python(tmp_path: Path, monkeypatch) -> None:
-    assert not plugins.is_mentioned("tilework.test")
-    archive = tmp_path / "application.pyz"
-    archive.write_bytes(b"PK")
-    monkeypatch.syspath_prepend(str(archive))
-    assert plugins.is_mentioned("tilework.test") and plugins.plugins("tilework.test") == []

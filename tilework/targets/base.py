@@ -14,9 +14,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
+from tilework.plugins import plugins
 from tilework.targets.observe import observer
 from tilework.targets.options import CompileOptions
-from tilework.targets.plugins import plugins
 
 BUILTIN = {
     "cuda": "tilework.targets.nvidia.pipeline:CudaBackend",

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from tilework import knobs
-from tilework.targets.plugins import plugins
+from tilework.plugins import plugins
 
 DRIVERS = ("tilework.runtime.devices.cuda:CudaDriver", "tilework.runtime.devices.host:CpuDriver")
 GROUP = "tilework.drivers"

@@ -9,13 +9,13 @@ Those that other packages register (entry points `tilework.backends` and `tilewo
 from dataclasses import dataclass
 from typing import Any
 
+from tilework.plugins import plugins
 from tilework.runtime.devices.active_driver import GROUP as DRIVERS
 from tilework.runtime.devices.cuda import CudaDriver
 from tilework.runtime.devices.host import CpuDriver
 from tilework.targets import driver
 from tilework.targets.base import BUILTIN, GROUP
 from tilework.targets.driver import DriverBase
-from tilework.targets.plugins import plugins
 from tilework.triton.backends import amd, compiler, nvidia
 from tilework.triton.backends.compiler import BaseBackend
 from tilework.triton.backends.cpu.compiler import CPUBackend

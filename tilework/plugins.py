@@ -1,0 +1,151 @@
+"""What packages add to tilework: the entry points that they declare, ours among them.
+
+    >>> find("tilework.backends", "cuda")
+    Plugin(group='tilework.backends', name='cuda', value='tilework.targets.nvidia.pipeline:CudaBackend', package='tilework')
+
+| group | a name of it gives |
+|---|---|
+| `tilework.backends` | the class that compiles for targets of this name |
+| `tilework.drivers` | the class that launches on them |
+| `tilework.targets` | a function from an architecture to its `Target` |
+
+The lists stand in `entry_points.txt` of every installed package. Of a source tree they are read from the `pyproject.toml`
+beside the package instead: what is installed may be another tilework, or an older list, or nothing at all. With
+TRITON_BACKENDS_IN_TREE=1 only what is part of tilework is used.
+
+`importlib.metadata` imports an e-mail parser and half of the standard library, 30 ms in every process that launches a
+kernel, so the files are read here; it is asked only where there are places that only it can search.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.machinery import PathFinder
+from typing import Any
+
+OWN = "tilework"
+OFF = ("", "0", "off", "false", "no")
+PYPROJECT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pyproject.toml")
+INSTALLED = re.compile(r"(.+?)(-[^-].*)?\.(dist|egg)-info")
+HEADING = re.compile(r"\[(?:(project\.entry-points)\.)?(['\"]?)([^'\"\[\]]+)\2\]")
+ENTRY = re.compile(r"([^=\s]+)\s*=\s*(['\"]?)([\w.]+:[\w.]+)\2")
+STANDARD_LIBRARY = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
+
+
+class PluginError(RuntimeError):
+    """An entry point that leads nowhere, or one name that two packages claim."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One line of a package's list: ``name = module:attribute``."""
+
+    group: str
+    name: str
+    value: str
+    package: str
+
+    def load(self) -> Any:
+        """The object that the line names; its module is imported now."""
+        module, _, attribute = self.value.partition(":")
+        try:
+            found = import_module(module)
+            for part in attribute.split("."):
+                found = getattr(found, part)
+        except ModuleNotFoundError as error:
+            if not f"{module}.".startswith(f"{error.name}."):
+                raise  # the module is there, and misses another one
+            raise PluginError(f"{self.problem} there is no module {error.name}; install the package again") from None
+        except AttributeError:
+            raise PluginError(f"{self.problem} {module} has no {attribute}; install the package again") from None
+        return found
+
+    @property
+    def problem(self) -> str:
+        return f"the package {self.package} lists {self.name} = {self.value!r} under {self.group}, but"
+
+
+def plugins(group: str) -> tuple[Plugin, ...]:
+    """The entry points of a group: ours, then those of other packages."""
+    is_ours_only = os.environ.get("TRITON_BACKENDS_IN_TREE", "").lower() not in OFF
+    found = (plugin for plugin in listed(tuple(sys.path), has_other_finders()) if plugin.group == group)
+    return tuple(plugin for plugin in found if plugin.package == OWN or not is_ours_only)
+
+
+def find(group: str, name: str) -> Plugin | None:
+    """The entry point of this name, or None."""
+    found = [plugin for plugin in plugins(group) if plugin.name == name]
+    if len(found) > 1:
+        owners = " and ".join(plugin.package for plugin in found)
+        raise PluginError(f"the packages {owners} have both an entry point {name} in {group}: uninstall one of them")
+    return found[0] if found else None
+
+
+def has_other_finders() -> bool:
+    """Whether packages can be found in other ways than by looking into the folders of the path."""
+    return any(hasattr(finder, "find_distributions") for finder in sys.meta_path if finder is not PathFinder)
+
+
+@cache
+def listed(path: tuple[str, ...], needs_metadata: bool) -> tuple[Plugin, ...]:
+    """All entry points: ours first, from the source tree if it is one; of two copies of a package the first on the path."""
+    needs_metadata |= any(is_archive(folder) for folder in path)
+    packages = {OWN: list(from_source_tree())}
+    for package, found in from_metadata() if needs_metadata else from_folders(path):
+        packages[package] = packages.get(package) or list(found)
+    return tuple(plugin for found in packages.values() for plugin in found)
+
+
+def is_archive(folder: str) -> bool:
+    return os.path.isfile(folder) and not folder.endswith(STANDARD_LIBRARY)
+
+
+def from_source_tree() -> Iterator[Plugin]:
+    """Ours, where the package stands in its source tree: the tables of `pyproject.toml` that list entry points."""
+    try:
+        with open(PYPROJECT, encoding="utf-8") as file:
+            lines = file.readlines()
+    except OSError:
+        return
+    if f'name = "{OWN}"\n' in lines:
+        yield from entries(lines, OWN, inside="project.entry-points")
+
+
+def from_folders(path: Iterable[str]) -> Iterator[tuple[str, Iterator[Plugin]]]:
+    """Every package that is installed in a folder of the path and has entry points, with them."""
+    for folder in path:
+        try:
+            names = sorted(os.listdir(folder or os.curdir))
+        except OSError:
+            continue
+        for name in names:
+            if (installed := INSTALLED.fullmatch(name)) is not None:
+                try:
+                    with open(os.path.join(folder, name, "entry_points.txt"), encoding="utf-8") as file:
+                        package = re.sub(r"[-_.]+", "-", installed[1]).lower()
+                        yield package, entries(file.readlines(), package)
+                except OSError:
+                    continue
+
+
+def from_metadata() -> Iterator[tuple[str, Iterator[Plugin]]]:
+    """The same, as Python finds them: also in archives and wherever else packages can be imported from."""
+    from importlib.metadata import distributions  # slow, see above
+
+    for found in distributions():
+        package = re.sub(r"[-_.]+", "-", found.name).lower()
+        yield package, entries((found.read_text("entry_points.txt") or "").splitlines(), package)
+
+
+def entries(lines: Iterable[str], package: str, inside: str | None = None) -> Iterator[Plugin]:
+    """The entry points in a file: ``[group]`` above ``name = module:attribute``, quoted in TOML and under a prefix there."""
+    group = None
+    for line in lines:
+        if (heading := HEADING.match(line.strip())) is not None:
+            group = heading[3] if heading[1] == inside else None
+        elif group is not None and (entry := ENTRY.match(line.strip())) is not None:
+            yield Plugin(group, entry[1], entry[3], package)
