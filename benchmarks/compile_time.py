@@ -33,7 +33,8 @@ SIZES = {
 
 def ours(case: Case, rounds: int = ROUNDS) -> tuple[float, float, dict[str, float]]:
     """Median milliseconds in the frontend, in the passes, and in each pass."""
-    from tilework.compiler import ASTSource, frontend_options
+    from tilework.compiler import ASTSource
+    from tilework.runtime.compile.sources import frontend_options
     from tilework.targets.base import GPUTarget
     from tilework.transforms.pipelines import ttir_pipeline
     from tilework.transforms.registry import get_pass

@@ -44,7 +44,8 @@ def largest_error(arrays: dict[str, Any], expected: dict[str, Any]) -> float:
 
 def compile_case(case: Case, capability: int = 90) -> tuple[Any, int, float]:
     """The optimised module of a case, its number of ops before the passes, and the seconds it took."""
-    from tilework.compiler import ASTSource, frontend_options
+    from tilework.compiler import ASTSource
+    from tilework.runtime.compile.sources import frontend_options
     from tilework.targets.base import GPUTarget, find_backend
 
     target = GPUTarget("cuda", capability, 32)

@@ -12,6 +12,7 @@ BASE = ["errors"]
 ALLOWED: dict[str, list[str]] = {
     "errors": [],
     "plugins": [],
+    "version": [],
     "cuda_tools": [],
     "hooks": [],
     "knobs": ["cuda_tools", "hooks"],
@@ -28,13 +29,13 @@ ALLOWED: dict[str, list[str]] = {
     "oracles": [],
     "runtime": ["*"],
     "tools": ["*"],
-    "compiler": ["*"],
+    "compiler": ["runtime", "targets", "errors"],
     "testing": ["*"],
     "triton": ["*"],
     "as_triton": ["*"],
     "import_path": ["as_triton"],
     "__main__": ["tools"],
-    "__init__": ["language", "runtime", "errors", "knobs"],
+    "__init__": ["language", "runtime", "errors", "knobs", "version"],
 }
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 

@@ -30,8 +30,7 @@ from tilework.runtime.launch.jit import (
 )
 from tilework.runtime.launch.uncaught import show_diagnostics
 from tilework.runtime.workers._async_compile import AsyncCompileMode, FutureKernel
-
-__version__ = "0.1.0"
+from tilework.version import __version__ as __version__
 
 LAZY = {
     "ASTSource": "tilework.compiler",

@@ -16,7 +16,6 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.frontend.semantic.conftest import verify
-from tilework.compiler import frontend_options
 from tilework.errors import CompilationError
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir.parser import parse_module
@@ -24,6 +23,7 @@ from tilework.ir.printer import print_module
 from tilework.language.core import constexpr
 from tilework.language.function import JITCallable, JITFunction
 from tilework.oracles.evaluator import evaluate
+from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import get_pass

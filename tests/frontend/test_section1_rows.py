@@ -14,10 +14,10 @@ import tilework
 import tilework.language as tl
 from tests.frontend.rows import Refused, arguments, check, kernel
 from tests.frontend.run import OPTIONS, error, innermost, text, ttir
-from tilework.compiler import frontend_options
 from tilework.errors import CompilationError, UnsupportedLanguageConstruct
 from tilework.frontend.generator import compile_to_ttir
 from tilework.language.dtypes import canonicalize_dtype, type_canonicalisation_dict
+from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 
 # -- 0.2: (body, where the text is, the text as a regular expression) ------------------------------------------------------

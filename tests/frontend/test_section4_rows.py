@@ -404,7 +404,7 @@ def test_a_builtin_as_a_constexpr_argument(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("limit", "arch"), [(2**30, 90), (0, 80)])
 def test_the_default_of_max_num_imprecise_acc(tmp_path: Path, limit: int, arch: int) -> None:
     """4.5: 2^30 on sm_90, else 0"""
-    from tilework.compiler import frontend_options
+    from tilework.runtime.compile.sources import frontend_options
     from tilework.targets.base import GPUTarget
 
     assert frontend_options(GPUTarget("cuda", arch, 32), {}).max_num_imprecise_acc_default == limit

@@ -54,7 +54,7 @@ def source(kernel: JITFunction, signature: str) -> ASTSource:
 
 def render_ttir(kernel: JITFunction, signature: str) -> str:
     """The module as the frontend makes it, without locations."""
-    from tilework.compiler import frontend_options
+    from tilework.runtime.compile.sources import frontend_options
     from tilework.ir.printer import print_module
 
     return print_module(source(kernel, signature).module(frontend_options(TARGET, {})))

@@ -17,9 +17,9 @@ import pytest
 
 import tilework.language as tl
 from tilework import CompilationError, jit
-from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
 from tilework.oracles.evaluator import evaluate
+from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 
 OPTIONS = frontend_options(GPUTarget("cuda", 90, 32), {})

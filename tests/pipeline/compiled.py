@@ -13,8 +13,8 @@ from xdsl.ir import Attribute, Operation
 
 from examples.case import Case
 from examples.demo import all_cases
-from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
+from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import run_pipeline

@@ -20,11 +20,11 @@ from examples.case import Case
 from examples.demo import all_cases
 from tests.pipeline.gpu_kernels import KERNELS
 from tests.pipeline.gpu_loops import LOOPS
-from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import EvaluationError, evaluate
+from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.tools.check_each import PROMISES, array_difference

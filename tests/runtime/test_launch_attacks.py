@@ -459,11 +459,12 @@ def interrupt(*args: Any, **kwargs: Any) -> Any:
 def test_an_interrupted_compilation_is_done_again(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tilework import compiler
     from tilework.runtime.cache import files as cache_files
+    from tilework.runtime.compile import stages
 
     x, y = arrays()
     places: dict[str, tuple[Any, str]] = {
         "frontend": (compiler.ASTSource, "module"),
-        "stages": (compiler, "stage_data"),
+        "stages": (stages, "stage_data"),
         "storing": (cache_files.os, "write"),
         "loading": (host.CpuDriver, "load_binary"),
     }

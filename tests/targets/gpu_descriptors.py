@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tests.targets.gpu_run import CPU, VERSION
-from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.tensor_map import REPLACE_TYPES, SWIZZLES, encode_tensor_map
+from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 from tilework.targets.gpu.codegen import emit_module
 from tilework.targets.nvidia import ptx_text

@@ -13,11 +13,11 @@ import ml_dtypes
 import numpy as np
 
 from tests.targets.gpu_run import CPU, VERSION
-from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir.parser import parse_module
 from tilework.ir.verify import verify
 from tilework.oracles.emulator.device import Device
+from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 from tilework.targets.gpu.codegen import emit_module
 from tilework.targets.nvidia import ptx_text

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 import tilework.language as tl
-from tilework.compiler import ASTSource, frontend_options
+from tilework.compiler import ASTSource
 from tilework.language.function import jit
+from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.lower.interface_of import fault_codes, interface_of
 from tilework.targets.cpu.lower.stored import stored_parameters

@@ -14,13 +14,13 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
 from tilework.frontend.options import any_dot_size
 from tilework.layouts.banks import offsets_of
 from tilework.layouts.encodings import DotOperand, NvidiaMma, NvmmaShared, SwizzledShared
 from tilework.layouts.to_linear import to_linear
 from tilework.oracles.emulator.device import Device
+from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 from tilework.targets.gpu.codegen import emit_module
 from tilework.targets.gpu.matrix_load import matrix_form

@@ -12,12 +12,12 @@ import pytest
 
 import tilework.language as tl
 from tests.targets.gpu_text import CPU, VERSION, Array, kernel_ptx, launch
-from tilework.compiler import frontend_options
 from tilework.errors import PassError
 from tilework.frontend.generator import compile_to_ttir
 from tilework.language.function import jit
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 from tilework.targets.gpu.codegen import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilework.compiler import frontend_options
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir.printer import print_module
 from tilework.language import core as tl
+from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.specialization import Specialization
 from tilework.targets.base import GPUTarget

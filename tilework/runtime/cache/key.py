@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import tilework
+from tilework.version import __version__
 
 NAME_CHARS = 150
 NAME_BYTES = 200  # with prefix and extension below the 255 of most file systems
@@ -29,14 +29,14 @@ def get_cache_key(src: Any, backend: Any, backend_options: Any, env_vars: Mappin
 @cache
 def triton_key() -> str:
     """What identifies this compiler: version, Python, and a hash of its sources. Takes some ms, once."""
-    root = os.path.dirname(os.path.abspath(tilework.__file__))
+    root = os.path.abspath(os.path.join(__file__, *[os.pardir] * 3))
     content = hashlib.sha256()
     for path in sorted(sources_below(root)):
         with open(path, "rb") as source:
             data = source.read()
         content.update(f"{os.path.relpath(path, root)} {len(data)}\n".encode())
         content.update(data)
-    return f"{tilework.__version__}-{sys.implementation.cache_tag}-{content.hexdigest()}"
+    return f"{__version__}-{sys.implementation.cache_tag}-{content.hexdigest()}"
 
 
 def sources_below(folder: str) -> list[str]:

@@ -229,7 +229,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
     ) -> Any:
         """Compile a specialisation that is not known yet."""
-        from tilework.compiler import compile
+        from tilework.runtime.compile.cached import compile
 
         try:
             options = backend.parse_options(specialization.options)

@@ -38,7 +38,7 @@ class Specialization:
 
     def source(self) -> Any:
         """The source to compile."""
-        from tilework.compiler import ASTSource
+        from tilework.runtime.compile.sources import ASTSource
 
         constants = {path: unwrapped(value) for path, value in self.constants.items()}
         return ASTSource(self.fn, self.signature, constants, self.attrs)

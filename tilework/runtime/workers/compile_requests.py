@@ -198,7 +198,7 @@ def specialization_of(request: Request) -> Specialization:
 
 def compile_into_cache(request: Request, specialization: Specialization) -> None:
     """Compile; the product goes to the disk cache, under the key that the other process expects."""
-    from tilework.compiler import compile
+    from tilework.runtime.compile.cached import compile
 
     kernel = compile(specialization.source(), GPUTarget(*request.target), specialization.options)
     if kernel.hash != request.entry_key:

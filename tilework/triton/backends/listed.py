@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from tilework.compiler import frontend_options, text_facts
+from tilework.runtime.compile.sources import frontend_options
+from tilework.runtime.compile.stages import text_facts
 from tilework.triton.backends.compiler import BaseBackend, Language
 
 

@@ -1,0 +1,1 @@
+"""Source to any stage, and to a kernel that can be launched."""

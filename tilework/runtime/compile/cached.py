@@ -1,0 +1,54 @@
+"""Compile a kernel, or an IR file, for a target; what is in the disk cache is taken from there."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tilework import knobs
+from tilework.runtime.cache import managers as cache
+from tilework.runtime.compile.sources import ASTSource, IRSource
+from tilework.runtime.compile.stages import Timer, build, microseconds
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.compiled import CompiledKernel, by_stage
+from tilework.targets.base import GPUTarget, find_backend
+
+
+def compile(
+    src: ASTSource | IRSource | str | Path,
+    target: GPUTarget | None = None,
+    options: Mapping[str, Any] | None = None,
+    _env_vars: Mapping[str, str] | None = None,
+) -> CompiledKernel:
+    """Compile for `target` (default: the current device), or take the result from the disk cache.
+
+    `_env_vars` are the settings that the key contains, if they were taken earlier than now.
+    """
+    start = time.perf_counter()
+    source = IRSource(src) if isinstance(src, str | Path) else src
+    chosen: GPUTarget = target or driver.active.get_current_target()
+    backend = find_backend(chosen)
+    parsed = backend.parse_options(dict(options or {}))
+    if knobs.compilation.enable_asan:
+        raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
+    environment = knobs.cache_invalidating_env_vars() if _env_vars is None else _env_vars
+    key = cache.get_cache_key(source, backend, parsed, environment)
+    name = cache.file_stem(source.name)
+    files = None if knobs.compilation.always_compile else cache.load_entry(key, name)
+    timer = Timer(microseconds(start))
+    hit = files is not None
+    if files is None:
+        given = {name for name, value in (options or {}).items() if value is not None}
+        files = build(source, chosen, backend, parsed, given, environment, key, timer)
+    if hit:
+        paths = cache.entry_paths(key, files)
+    else:
+        start = time.perf_counter()
+        paths = cache.store_entry(key, name, files)
+        timer.store_results = microseconds(start)
+    kernel = CompiledKernel(source, paths, key, by_stage(files))
+    if (listener := knobs.compilation.listener) is not None:
+        listener(
+            src=source, metadata=kernel.metadata._asdict(), metadata_group=paths, times=timer.times(), cache_hit=hit
+        )
+    return kernel

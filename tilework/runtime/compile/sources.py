@@ -1,0 +1,164 @@
+"""What is compiled: a kernel with the types of its arguments, or an IR file.
+
+    source = ASTSource(add, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
+
+The frontend and the IR are imported where a compilation first needs them: a kernel that is found in the cache needs neither.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from tilework import knobs
+from tilework.frontend.options import FrontendOptions, any_dot_size, cuda_min_dot_size
+from tilework.language.constant_text import constant_text
+from tilework.language.function import JITFunction
+from tilework.runtime.launch.specialize import python_number
+from tilework.targets.base import GPUTarget, find_backend
+from tilework.targets.options import CompileOptions, capability_of
+
+IR_STAGES = ("ttir", "ttcir", "ttgir")  # their products are modules
+TEXT_STAGES = ("llir", "ptx")  # these are text as it is; all others are bytes
+
+
+class ASTSource:
+    """A kernel with the types of its arguments; parameters that are not in `signature` must be constants.
+
+    `constexprs` maps names or index paths to values, `attrs` index paths to [[attribute, value]]. Triton 3.0's forms are
+    accepted too: `constants=` for `constexprs=` and with it types by parameter number, and types in one text
+    (``"*fp32,*fp32,i32"``, for the parameters that are no constants).
+    """
+
+    ext = "ttir"
+
+    def __init__(
+        self,
+        fn: JITFunction,
+        signature: Mapping[Any, Any] | str,
+        constexprs: Mapping[Any, Any] | None = None,
+        attrs: Mapping[tuple[int, ...], Sequence[Sequence[Any]]] | None = None,
+        *,
+        constants: Mapping[Any, Any] | None = None,
+    ) -> None:
+        if isinstance(signature, str):
+            signature = named_types(fn, signature, constexprs or constants or {})
+        elif constants is not None:
+            signature = {fn.arg_names[key] if isinstance(key, int) else key: type for key, type in signature.items()}
+        for key in signature:
+            if not isinstance(key, str):
+                raise TypeError("Signature keys must be string")
+        self.fn = fn
+        self.name = fn.__name__
+        order = {name: index for index, name in enumerate(fn.arg_names)}
+        self.signature = dict(sorted(signature.items(), key=lambda item: order.get(item[0], len(order))))
+        given = constexprs if constexprs is not None else constants or {}
+        self.constants = {
+            (order.get(key, key),)
+            if isinstance(key, str)
+            else key
+            if isinstance(key, tuple)
+            else (key,): python_number(value)
+            for key, value in given.items()
+        }
+        self.attrs = dict(attrs or {})
+
+    @property
+    def constexprs(self) -> dict[Any, Any]:
+        """The constants by index path."""
+        return self.constants
+
+    def hash(self) -> str:
+        """SHA-256 of the function, the types, the constants and the facts."""
+        constants = [(path, constant_text(value)) for path, value in sorted(self.constants.items(), key=str)]
+        text = f"{self.fn.cache_key}-{self.attrs}-{sorted(self.signature.items(), key=str)}-{constants}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def product(self, options: FrontendOptions) -> Any:
+        """What the first stage starts from: the module before any pass."""
+        return self.module(options)
+
+    def make_ir(self, target: GPUTarget, options: Any, codegen_fns: Any, module_map: Any, context: Any) -> Any:
+        """The module before any pass, as `context` shows modules; what the target implies is asked of its backend."""
+        return context.adopt(self.module(frontend_options(target, options)))
+
+    def parse_options(self) -> dict[str, Any]:
+        """Compile options that the source itself implies."""
+        return {}
+
+    def module(self, options: FrontendOptions) -> Any:
+        """The module before any pass."""
+        from tilework.frontend.generator import compile_to_ttir
+
+        constants = {path: value for path, value in self.constants.items() if isinstance(path[0], int)}
+        return compile_to_ttir(self.fn, self.signature, constants, self.attrs, options)
+
+
+class IRSource:
+    """An IR file; its extension says which stage it is the product of. Nothing else is needed to read it."""
+
+    def __init__(self, path: str | Path, context: Any = None, backend: Any = None) -> None:
+        self.path = Path(path)
+        self.ext = self.path.suffix.lstrip(".")
+        if self.ext not in (*IR_STAGES, *TEXT_STAGES):
+            raise ValueError(f"{self.path.name}: a source is a .{' or .'.join((*IR_STAGES, *TEXT_STAGES))} file")
+        self.text = self.path.read_text()
+        self.name = self.path.stem
+
+    def hash(self) -> str:
+        """SHA-256 of the text, and of the path if the products name it."""
+        where = str(self.path) if knobs.compilation.use_ir_loc else ""
+        return hashlib.sha256((self.text + where).encode()).hexdigest()
+
+    def product(self, options: FrontendOptions) -> Any:
+        """The product of the stage that the file names."""
+        return self.module(options) if self.ext in IR_STAGES else self.text
+
+    def make_ir(self, target: GPUTarget, options: Any, codegen_fns: Any, module_map: Any, context: Any) -> Any:
+        """The product of the stage that the file names, a module as `context` shows modules."""
+        product = self.product(frontend_options(target, options))
+        return context.adopt(product) if self.ext in IR_STAGES else product
+
+    def parse_options(self) -> dict[str, Any]:
+        """Compile options that the text implies: TTGIR says for how many warps it is."""
+        found = re.search(r'"ttg\.num-warps" = (\d+) : i32', self.text)
+        return {} if found is None else {"num_warps": int(found[1])}
+
+    def module(self, options: FrontendOptions) -> Any:
+        """The module as it stands in the file; ops without a location, and all with USE_IR_LOC, are located there."""
+        from tilework.ir.snapshot import parse_with_places
+
+        return parse_with_places(self.text, str(self.path), only_missing=knobs.compilation.use_ir_loc is None)
+
+
+def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dict[str, str]:
+    """``"*fp32,i32"`` by the names of the parameters that are no constants."""
+    fixed = {
+        key if isinstance(key, str) else fn.arg_names[key[0] if isinstance(key, tuple) else key] for key in constants
+    }
+    names = [name for name in fn.arg_names if name not in fixed]
+    types = [type.strip() for type in text.split(",")]
+    if len(types) != len(names):
+        raise TypeError(
+            f"{fn.__name__} has {len(names)} parameters that are no constants and is given {len(types)} types: {text}"
+        )
+    return {**dict(zip(names, types, strict=True)), **dict.fromkeys(sorted(fixed), "constexpr")}
+
+
+def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, Any]) -> FrontendOptions:
+    """What the frontend must know: the compile options it shares, the target, and the knobs."""
+    if not isinstance(options, CompileOptions):
+        options = find_backend(target).parse_options(options)
+    shared = {option.name for option in fields(FrontendOptions)} & {option.name for option in fields(CompileOptions)}
+    settings = {name: getattr(options, name) for name in shared}
+    target_number = target.arch if isinstance(target.arch, int) else None
+    settings |= {
+        "arch": capability_of(options.arch) if target.backend == "cuda" and options.arch else target_number,
+        "min_dot_size": cuda_min_dot_size if target.backend == "cuda" else any_dot_size,
+        "allow_non_constexpr_globals": knobs.compilation.allow_non_constexpr_globals,
+        "front_end_debugging": knobs.compilation.front_end_debugging,
+        "f32_default": knobs.language.fp32_default,
+    }
+    return FrontendOptions(**settings)

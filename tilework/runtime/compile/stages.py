@@ -1,0 +1,257 @@
+"""The stages of a compilation: which are left for a source, what each makes, and which files replace or show a product.
+
+>>> lower(source, GPUTarget("cuda", 90, 32), ["ttir", "ptx"], num_warps=8)["ptx"]
+"""
+
+import json
+import time
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import StageError
+from tilework.runtime.cache import managers as cache
+from tilework.runtime.compile.sources import IR_STAGES, TEXT_STAGES, ASTSource, IRSource, frontend_options
+from tilework.targets.base import Backend, GPUTarget, find_backend
+from tilework.targets.options import CompileOptions
+from tilework.version import __version__
+
+VIEWS = {"sass": "cubin"}  # texts that show the product of a stage
+
+
+def lower(
+    source: ASTSource | IRSource, target: GPUTarget, stages: Sequence[str] = ("ttir",), **settings: Any
+) -> dict[str, Any]:
+    """The product of each asked-for stage, text or bytes: `lower(source, target, ["ttir"], num_warps=8)["ttir"]`."""
+    backend = find_backend(target)
+    options = backend.parse_options(settings)
+    available = backend.stages(options)
+    offered = [*available, *(view for view, stage in VIEWS.items() if stage in available)]
+    for name in stages:
+        if name not in offered:
+            raise ValueError(f"target {target} has no stage {name!r}; it has {', '.join(offered)}")
+    wanted = {VIEWS.get(name, name) for name in stages}
+    remaining = remaining_stages(source, backend, options)
+    if past := [name for name in stages if VIEWS.get(name, name) not in remaining]:
+        raise ValueError(f"{source.name}.{source.ext} is past the stage {past[0]!r}")
+    product = source.product(frontend_options(target, options))
+    products: dict[str, Any] = {}
+    for name, stage in remaining.items():
+        product = stage(product)
+        if name in wanted:
+            data = stage_data(product)
+            products[name] = data if name not in (*IR_STAGES, *TEXT_STAGES) else data.decode()
+        if len(products) == len(wanted):
+            break
+    return {name: products[name] if name in products else disassembled(products[VIEWS[name]]) for name in stages}
+
+
+def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: CompileOptions) -> dict[str, Any]:
+    """The stages that are left for a source. A file's own stage is done, except the first: TTIR may be unoptimised."""
+    stages = backend.stages(options)
+    names = list(stages)
+    if source.ext not in stages:
+        raise ValueError(f"target {backend.target} has no stage {source.ext!r}; it has {', '.join(names)}")
+    first = names.index(source.ext)
+    own = stages[names[0]] if first == 0 else entry_of(backend, options, source.ext)
+    return {source.ext: own, **{name: stages[name] for name in names[first + 1 :]}}
+
+
+def entry_of(backend: Backend, options: CompileOptions, stage: str) -> Any:
+    """What a backend does with a file that the user brings as the product of a stage."""
+    entering = getattr(backend, "entering", None)
+    return (entering(options) if entering is not None else {}).get(stage, lambda product: product)
+
+
+def disassembled(cubin: bytes) -> str:
+    """The instructions in a cubin, as text."""
+    from tilework.targets.nvidia.sass import disassemble
+
+    return disassemble(cubin)
+
+
+def stage_data(product: Any) -> bytes:
+    """What the file of a stage holds; modules with line tables unless the user turned them off."""
+    if isinstance(product, bytes):
+        return product
+    if isinstance(product, str):
+        return product.encode()
+    from tilework.ir.printer import print_module
+
+    return print_module(product, debuginfo=not knobs.compilation.disable_line_info).encode()
+
+
+def read_product(stage: str, data: bytes, path: str) -> Any:
+    """The inverse of `stage_data`."""
+    if stage in IR_STAGES:
+        from tilework.ir.parser import parse_module
+
+        return parse_module(data.decode(), path)
+    return data.decode() if stage in TEXT_STAGES else data
+
+
+@dataclass
+class Timer:
+    """Microseconds of the parts of one compilation."""
+
+    ir_initialization: int
+    lowering_stages: list[tuple[str, int]] = field(default_factory=list)
+    store_results: int = 0
+
+    def times(self) -> knobs.CompileTimes:
+        """What the compilation listener receives."""
+        return knobs.CompileTimes(self.ir_initialization, self.lowering_stages, self.store_results)
+
+
+def microseconds(start: float) -> int:
+    """Whole microseconds since `start`, at least one."""
+    return max(1, int((time.perf_counter() - start) * 1e6))
+
+
+def build(
+    source: ASTSource | IRSource,
+    target: GPUTarget,
+    backend: Backend,
+    options: CompileOptions,
+    given: Collection[str],
+    environment: Mapping[str, str],
+    key: str,
+    timer: Timer,
+) -> dict[str, bytes]:
+    """Run the stages; the files of the cache entry. `given` are the options that the user named."""
+    start = time.perf_counter()
+    stages = remaining_stages(source, backend, options)
+    facts: dict[str, Any] = {}
+    if (inspect := knobs.runtime.add_stages_inspection_hook) is not None:
+        offer = getattr(backend, "offer_stages", None)
+        if offer is not None:
+            stages = offer(inspect, stages, options, facts)
+        else:
+            inspect(backend, stages, options, 0, target.arch)
+    product = source.product(frontend_options(target, options))
+    name = cache.file_stem(source.name)
+    files = {f"{name}.source": stage_data(product)}
+    facts["name"] = source.name if isinstance(product, str) else kernel_symbol(product)
+    overrides = Overrides(source, name, options, stages)
+    binary = last_stage(backend, stages, overrides.last or source.ext, options)
+    timer.ir_initialization += microseconds(start)
+    for stage, run in stages.items():
+        start = time.perf_counter()
+        file = overrides.product(stage)
+        product = run(product) if file is None else entry_of(backend, options, stage)(file)
+        is_located = isinstance(source, IRSource) and source.ext == stage  # in the user's own file
+        if stage == knobs.compilation.use_ir_loc and stage in IR_STAGES and not is_located:
+            product = located_in_file(product, stage, name, key)
+        data = stage_data(product)
+        if isinstance(product, str):
+            facts |= text_facts(backend, stage, product, facts["name"], options, given)
+        timer.lowering_stages.append((stage, microseconds(start)))
+        overrides.dump(stage, data)
+        if not knobs.compilation.store_binary_only or stage == binary:
+            files[f"{name}.{stage}"] = data
+        if stage == binary:
+            break
+    if knobs.compilation.store_binary_only:
+        del files[f"{name}.source"]
+    metadata = {
+        **asdict(options),
+        "hash": key,
+        "target": asdict(target),
+        "shared": 0,
+        "tmem_size": 0,
+        "global_scratch_size": 0,
+        "global_scratch_align": 1,
+        "profile_scratch_size": 0,
+        "profile_scratch_align": 1,
+        "tensordesc_meta": [],
+        "triton_version": __version__,
+        "binary_ext": binary,
+        **facts,
+        **environment,
+    }
+    files[f"{name}.json"] = json.dumps(metadata, default=str).encode()
+    return files
+
+
+def last_stage(backend: Backend, stages: Mapping[str, Any], entered: str, options: CompileOptions) -> str:
+    """The stage at which a compilation for a launch ends, of a kernel that the product of the stage `entered` describes."""
+    choose = getattr(backend, "binary_after", None)
+    binary = choose(entered, options) if choose is not None else backend.binary_ext
+    return binary if binary in stages else list(stages)[-1]
+
+
+def text_facts(
+    backend: Backend, stage: str, text: str, name: str, options: CompileOptions, given: Collection[str]
+) -> dict[str, Any]:
+    """What a backend reads off the text of a stage for the launcher."""
+    facts: dict[str, Any] = {}
+    if (metadata := getattr(backend, "metadata", None)) is not None:
+        facts |= metadata(stage, text)
+    if (kernel_facts := getattr(backend, "kernel_facts", None)) is not None:
+        facts |= kernel_facts(stage, text, name, options, given)
+    return facts
+
+
+def located_in_file(module: Any, stage: str, name: str, key: str) -> Any:
+    """The module with locations in its own file of the cache, for USE_IR_LOC."""
+    from tilework.ir.snapshot import snapshot_locations
+
+    return snapshot_locations(module, str(Path(knobs.cache.dir, cache.folder_of(key), f"{name}.{stage}")))
+
+
+def kernel_symbol(module: Any) -> str:
+    """The name of the public function."""
+    return next(
+        op.properties["sym_name"].data
+        for op in module.ops
+        if op.name == "tt.func" and op.properties.get("sym_visibility", None) is not None
+        and op.properties["sym_visibility"].data == "public"
+    )  # fmt: skip
+
+
+class Overrides:
+    """Stage files that the user reads (`TRITON_KERNEL_DUMP`) or replaces (`TRITON_KERNEL_OVERRIDE`, `ir_override`)."""
+
+    def __init__(self, source: Any, name: str, options: CompileOptions, stages: Mapping[str, Any]) -> None:
+        self.name = name
+        self.stages = list(stages)
+        wanted = knobs.compilation.dump_ir or knobs.compilation.override
+        source_hash = source.hash() if wanted else ""
+        self.dumper = cache.get_dump_manager(source_hash) if knobs.compilation.dump_ir else None
+        self.files: dict[str, str] = {}
+        if knobs.compilation.override:
+            manager = cache.get_override_manager(source_hash)
+            self.files = {stage: path for stage in stages if (path := manager.get_file(f"{name}.{stage}")) is not None}
+        self.announced = set(self.files)
+        stage = str(options.ir_override or "").rpartition(".")[2]
+        if stage in stages:
+            self.files[stage] = str(options.ir_override)
+            self.announced.discard(stage)
+
+    @property
+    def last(self) -> str | None:
+        """The last stage that a file replaces."""
+        return next((stage for stage in reversed(self.stages) if stage in self.files), None)
+
+    def product(self, stage: str) -> Any:
+        """The content of the user's file for this stage; None if there is none."""
+        path = self.files.get(stage)
+        if path is None:
+            return None
+        if stage in self.announced:
+            print(f"\nOverriding kernel with file {path}")
+        return read_product(stage, Path(path).read_bytes(), path)
+
+    def dump(self, stage: str, data: bytes) -> None:
+        """Write the product where the user can look at it; a cubin also as text, if a disassembler is here."""
+        if self.dumper is None:
+            return
+        self.dumper.put(data, f"{self.name}.{stage}")
+        for view in (view for view, shown in VIEWS.items() if shown == stage):
+            try:
+                self.dumper.put(disassembled(data).encode(), f"{self.name}.{view}")
+            except StageError as error:
+                warnings.warn(f"TRITON_KERNEL_DUMP wrote no {view} of {self.name}: {error}", stacklevel=2)
