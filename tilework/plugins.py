@@ -8,6 +8,7 @@
 | `tilework.backends` | the class that compiles for targets of this name |
 | `tilework.drivers` | the class that launches on them |
 | `tilework.targets` | a function from an architecture to its `Target` |
+| `tilework.target_options` | a function from the value of such an option of a pass to a target: ``compute-capability=90`` |
 
 The lists stand in `entry_points.txt` of every installed package. Of a source tree they are read from the `pyproject.toml`
 beside the package instead: what is installed may be another tilework, or an older list, or nothing at all. With

@@ -154,5 +154,5 @@ def test_no_line_of_ours_is_shown(tmp_path: Path, how: str) -> None:
 
 
 def test_a_target_that_is_not_there_says_so() -> None:
-    with pytest.raises(ValueError, match=r"hip:gfx942.*no compiler for AMD GPUs"):
+    with pytest.raises(ValueError, match=r"hip:gfx942.*no compiler for 'hip'; there are compilers for cpu, cuda"):
         tilework.compiler.GPUTarget.parse("hip:gfx942")

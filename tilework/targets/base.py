@@ -9,12 +9,12 @@ compilation can be entered and left at any stage. Other packages join through th
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
 from tilework.plugins import plugins
+from tilework.target import GPUTarget
 from tilework.targets.observe import observer
 from tilework.targets.options import CompileOptions
 
@@ -23,32 +23,6 @@ BUILTIN = {
     "cpu": "tilework.targets.cpu.pipeline:CpuBackend",
 }
 GROUP = "tilework.backends"
-
-
-@dataclass(frozen=True)
-class GPUTarget:
-    """What code is made for: ``cuda:90``, ``cpu``."""
-
-    backend: str
-    arch: int | str
-    warp_size: int
-
-    @classmethod
-    def parse(cls, text: str) -> "GPUTarget":
-        """``cuda:90`` -> GPUTarget("cuda", 90, 32); ``cpu`` -> GPUTarget("cpu", "host", 1)."""
-        backend, _, arch = text.partition(":")
-        if backend == "cpu":
-            return cls("cpu", arch or "host", 1)
-        if backend == "hip" and arch:
-            raise ValueError(
-                f"target {text!r}: there is no compiler for AMD GPUs in tilework; it compiles for cuda:80, cuda:90 and cpu"
-            )
-        if not arch.isdecimal():
-            raise ValueError(f"target {text!r}: expected BACKEND:ARCH, for example cuda:90 or cpu")
-        return cls(backend, int(arch), 32)
-
-    def __str__(self) -> str:
-        return self.backend if self.backend == "cpu" else f"{self.backend}:{self.arch}"
 
 
 Stage = Callable[[Any], Any]

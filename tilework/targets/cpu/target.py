@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tilework.target import Target
+
 ARM = ("aarch64", "arm64")
 # Linux names features differently from LLVM, which reports only a part of them on ARM
 LINUX_NAMES = {
@@ -25,6 +27,11 @@ LINUX_NAMES = {
     "i8mm": "i8mm",
     "sve": "sve",
 }
+
+
+def describe(arch: str) -> Target:
+    """The host as everything but code generation knows it: one thread, and dots of any size."""
+    return Target("cpu", arch or "host")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,130 @@
+"""What code is made for, as a frozen value.
+
+    >>> target = Target.parse("cuda:90")
+    >>> target.warp_size, Feature.WGMMA in target.features, target.limits.threads
+    (32, True, 1024)
+
+What an architecture can do is known to its vendor: a function from its name to a `Target`, an entry point of the group
+`tilework.targets`. Who needs a fact asks the value for it, and never the name or the number of an architecture.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+
+from tilework.errors import TritonError
+from tilework.plugins import find, plugins
+
+GROUP = "tilework.targets"
+DotSize = tuple[int, int, int]
+
+
+class Feature(StrEnum):
+    """What some targets can do; a vendor's own passes and rules may ask for other names, as plain strings."""
+
+    ASYNC_COPY = "async_copy"  # from global to shared memory, past the registers
+    ASYNC_PROXY = "async_proxy"  # units that see shared memory in their own order: fences make them see stores
+    BF16_ARITHMETIC = "bf16_arithmetic"
+    BF16_ATOMICS = "bf16_atomics"
+    BF16_FROM_INTEGER = "bf16_from_integer"
+    CLUSTERS = "clusters"  # blocks that run together and see each other's shared memory
+    CONVERT_PAIRS = "convert_pairs"  # two f32 to f16 or bf16 in one word
+    FP8_CONVERT = "fp8_convert"
+    MATRIX_LOAD = "matrix_load"  # a warp loads 8x8 matrices from shared memory: ldmatrix
+    MATRIX_STORE = "matrix_store"  # stmatrix
+    MBARRIER = "mbarrier"  # barriers in shared memory
+    MBARRIER_BYTES = "mbarrier_bytes"  # that count the bytes of copies
+    MMA = "mma"  # a warp multiplies matrices
+    MMA_F64 = "mma_f64"
+    MMA_F64_ROWS = "mma_f64_rows"  # 16 rows at a time
+    MMA_FP8 = "mma_fp8"
+    MMA_FP8_FAST = "mma_fp8_fast"  # and faster than with f16
+    TMA = "tma"  # copies of boxes that descriptors describe
+    VECTOR_ATOMICS = "vector_atomics"  # 16 bytes of floats at once
+    WGMMA = "wgmma"  # four warps multiply matrices that lie in shared memory
+
+
+@dataclass(frozen=True)
+class GPUTarget:
+    """The name of a target, as users and drivers write it: ``GPUTarget("cuda", 90, 32)``."""
+
+    backend: str
+    arch: int | str
+    warp_size: int
+
+    @classmethod
+    def parse(cls, text: str) -> "GPUTarget":
+        """``cuda:90`` -> GPUTarget("cuda", 90, 32); ``cpu`` -> GPUTarget("cpu", "host", 1)."""
+        return Target.parse(text).name
+
+    def __str__(self) -> str:
+        return self.backend if self.arch == "host" else f"{self.backend}:{self.arch}"
+
+
+class UnknownTarget(TritonError, ValueError):
+    """A target that nothing describes."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that one thread, one block or one access may have."""
+
+    vector_bits: int = 128  # of one access of one thread
+    threads: int = 1  # of a block
+    registers: int = 0  # of a thread, with 32 bits
+    shared_bytes: int = 0  # of a block
+
+
+@dataclass(frozen=True)
+class Target:
+    """The facts about an architecture."""
+
+    backend: str
+    arch: int | str
+    warp_size: int = 1
+    features: frozenset[str] = frozenset()
+    limits: Limits = Limits()
+    label: str = ""  # in remarks: "compute capability (90)"
+    least_dot: DotSize = (1, 1, 1)
+    least_byte_dot: DotSize = (1, 1, 1)  # where both operands have 8 bits
+
+    def __hash__(self) -> int:
+        return hash((self.backend, self.arch))
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+    @property
+    def name(self) -> GPUTarget:
+        """What drivers and users call it."""
+        return GPUTarget(self.backend, self.arch, self.warp_size)
+
+    @staticmethod
+    def parse(text: str) -> "Target":
+        """The target that is written ``BACKEND:ARCH``; ``cpu`` is the host."""
+        return described(text)
+
+    @staticmethod
+    def of(name: "GPUTarget | Target") -> "Target":
+        """The facts about what a user or a driver names, with the warps that it says."""
+        if isinstance(name, Target):
+            return name
+        found = described(str(name))
+        return found if found.warp_size == name.warp_size else replace(found, warp_size=name.warp_size)
+
+    def least_dot_size(self, left_bits: int, right_bits: int) -> DotSize:
+        """The smallest (m, n, k) of a dot of operands of so many bits."""
+        return self.least_byte_dot if left_bits == right_bits == 8 else self.least_dot
+
+
+@cache
+def described(text: str) -> Target:
+    """What the vendor says about ``BACKEND:ARCH``."""
+    backend, _, arch = text.partition(":")
+    plugin = find(GROUP, backend)
+    if backend and plugin is None:
+        known = ", ".join(sorted({other.name for other in plugins(GROUP)}))
+        raise UnknownTarget(f"target {text!r}: there is no compiler for {backend!r}; there are compilers for {known}")
+    if plugin is None or (target := plugin.load()(arch)) is None:
+        raise UnknownTarget(f"target {text!r}: expected BACKEND:ARCH, for example cuda:90 or cpu")
+    return target

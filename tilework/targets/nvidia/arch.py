@@ -1,0 +1,68 @@
+"""What NVIDIA's GPUs can do, by compute capability: 90 is Hopper.
+
+    >>> describe("90").limits.shared_bytes
+    232448
+
+The PTX ISA says from which capability on an instruction exists ("Target ISA Notes"), the CUDA programming guide how much
+of everything there is ("Compute Capabilities").
+"""
+
+import re
+
+from tilework.target import Feature, Limits, Target
+
+SINCE: dict[int, tuple[Feature, ...]] = {
+    75: (Feature.MATRIX_LOAD,),
+    80: (Feature.ASYNC_COPY, Feature.BF16_ARITHMETIC, Feature.CONVERT_PAIRS, Feature.MBARRIER, Feature.MMA),
+    89: (Feature.FP8_CONVERT, Feature.MMA_FP8),
+    90: (
+        *(Feature.ASYNC_PROXY, Feature.BF16_ATOMICS, Feature.BF16_FROM_INTEGER, Feature.CLUSTERS, Feature.MATRIX_STORE),
+        *(Feature.MBARRIER_BYTES, Feature.MMA_F64_ROWS, Feature.TMA, Feature.VECTOR_ATOMICS),
+    ),
+}
+ONLY: dict[Feature, range | tuple[int, ...]] = {
+    Feature.WGMMA: range(90, 100),
+    Feature.MMA_F64: (80, 90),
+    Feature.MMA_FP8_FAST: (89, 120),
+}
+SHARED_BYTES = {  # of one block that asks for as much as it can have, from this capability on
+    **{0: 48 << 10, 70: 96 << 10, 75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 87: 163 << 10, 89: 99 << 10},
+    **{90: 227 << 10, 120: 99 << 10},
+}
+
+
+def describe(arch: str) -> Target | None:
+    """The target of compute capability `arch`; None for what is no number."""
+    if not arch.isdecimal():
+        return None
+    number = int(arch)
+    since = {feature for first, features in SINCE.items() if first <= number for feature in features}
+    only = {feature for feature, numbers in ONLY.items() if number in numbers}
+    return Target(
+        "cuda",
+        number,
+        warp_size=32,
+        features=frozenset(since | only),
+        limits=Limits(
+            vector_bits=128,
+            threads=1024,
+            registers=255,
+            shared_bytes=SHARED_BYTES[max(first for first in SHARED_BYTES if first <= number)],
+        ),
+        label=f"compute capability ({number})",
+        least_dot=(1, 1, 16),
+        least_byte_dot=(1, 1, 32),
+    )
+
+
+def of_option(value: str) -> str:
+    """The target that the option ``compute-capability=90`` of a pass asks for."""
+    return f"cuda:{value}"
+
+
+def number_of(arch: str) -> int:
+    """``"sm90"`` and ``"sm90a"`` -> 90."""
+    found = re.fullmatch(r"sm_?(\d+)[af]?", arch)
+    if found is None:
+        raise ValueError(f"arch {arch!r}: expected sm and a number, for example sm90")
+    return int(found[1])
