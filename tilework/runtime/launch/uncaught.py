@@ -19,12 +19,12 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from tilework import knobs
+from tilework import errors, knobs
 from tilework.errors import InterpreterError, TritonError
 
 DURING = "\nDuring handling of the above exception, another exception occurred:\n"
 SAID = (TypeError, ValueError, RuntimeError)
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+PACKAGE = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 
 
 def render(error: BaseException, trace: TracebackType | None) -> list[str]:
