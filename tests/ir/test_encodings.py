@@ -46,7 +46,7 @@ TEXTS: list[tuple[Encoding, str]] = [
     (DotOperand(1, TILE), f"#ttg.dot_op<{{opIdx = 1, parent = {TILE_TEXT}}}>"),
     (MMA, MMA_TEXT),
     (
-        NvidiaMma(3, 0, (4, 1), (16, 64, 16), ((1, 0),)),
+        NvidiaMma(3, 0, (4, 1), (16, 64, 16), cga=((1, 0),)),
         "#ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], CGALayout = [[1, 0]], "
         "instrShape = [16, 64, 16]}>",
     ),

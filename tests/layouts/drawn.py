@@ -106,8 +106,8 @@ def mmas(draw: st.DrawFn, rank: int, warps: int | None = None, cga: bool = True)
     count = draw(st.integers(0, 3)) if warps is None else warps
     blocks = draw(cgas(rank)) if cga else ()
     if rank == 2 and count >= 2 and draw(st.booleans()):
-        return NvidiaMma(3, 0, (4, 1 << (count - 2)), (16, draw(powers(3, 8)), 16), blocks)
-    return NvidiaMma(2, 0, draw(grids(count, rank)), (16, 8) if rank == 2 else (1, 16, 8), blocks)
+        return NvidiaMma(3, 0, (4, 1 << (count - 2)), (16, draw(powers(3, 8)), 16), cga=blocks)
+    return NvidiaMma(2, 0, draw(grids(count, rank)), (16, 8) if rank == 2 else (1, 16, 8), cga=blocks)
 
 
 @st.composite

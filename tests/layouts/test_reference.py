@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ def value(data: Any) -> Any:
     if data and isinstance(data[0], str):
         if data[0] == "LinearLayout":
             return LinearLayout([(name, vectors) for name, vectors in data[1]], [(n, size) for n, size in data[2]])
-        return getattr(encodings, data[0])(*map(value, data[1:]))
+        kind = getattr(encodings, data[0])
+        names = [field.name for field in sorted(fields(kind), key=lambda field: bool(field.kw_only))]
+        return kind(**dict(zip(names, map(value, data[1:]), strict=False)))
     return tuple(map(value, data))
 
 

@@ -21,7 +21,7 @@ from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.module_facts import threads_per_warp
 from tilework.ir.types import array_values, bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
-from tilework.layouts.encodings import SHARED
+from tilework.layouts.encodings import Shared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, shape_per_cta
 
@@ -73,7 +73,7 @@ def scan_scratch(op: Operation, capability: int) -> int:
     """A partial result of each warp, for each line along the axis that it has and each of its steps over the tensor."""
     source, axis = op.operands[0].type, axis_of(op)
     encoding = encoding_of(source)
-    assert encoding is not None and not isinstance(encoding, SHARED), source
+    assert encoding is not None and not isinstance(encoding, Shared), source
     layout = layout_of(source)
     if warps_along(layout, axis) == 1:
         return 0

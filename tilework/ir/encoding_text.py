@@ -1,155 +1,101 @@
-"""The text of encodings, both ways, on the plain values of `layouts/encodings.py`.
+"""The text of encodings, both ways, from the fields of the values of `layouts/encodings.py`.
 
     blocked          #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
     slice            #ttg.slice<{dim = 1, parent = #blocked}>
-    swizzled_shared  #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>
+    shared_linear    #ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>
+    padded_shared    #ttg.padded_shared<[16:+4] {order = [1, 0], shape = [16, 32]}>
 
 `encoding_parts` gives the text after the name in parts, because the text of a parent is for the printer to choose (an
-alias, mostly); `READERS` reads the same. How blocks share a tensor (`CGALayout`) is left out when there is one block.
+alias, mostly); `read_encoding` reads the same. A linear layout is written as its bases, that of memory without a swizzle
+as an order and a shape where it is padded. How blocks share a tensor (`CGALayout`) is left out when there is one block.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field, fields
+from functools import cache
 from typing import Any
 
 from xdsl.parser import AttrParser
 
+from tilework.ir.legacy.encoding_fields import OLD_NAMES, Fields, modernize
 from tilework.layouts.encodings import (
-    DISTRIBUTED,
     DISTRIBUTED_INS,
-    SHARED,
+    KINDS,
     SHARED_INS,
     Bases,
-    Blocked,
-    DotOperand,
     Encoding,
     Linear,
-    NvidiaMma,
-    NvmmaShared,
     PaddedShared,
     SharedLinear,
-    Slice,
     SwizzledShared,
 )
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
+from tilework.layouts.to_linear import first_moved, to_linear
 
-Fields = dict[str, Any]
 Parts = Sequence[str | Encoding]
+BY_NAME = {kind.NAME: kind for kind in KINDS}
+NAMES = {f"ttg.{name}": name for name in (*BY_NAME, *OLD_NAMES)}
+"""The encodings that can be read, by the name of their attribute."""
+
+
+@cache
+def written_fields(kind: type[Encoding]) -> tuple[tuple[str, Field[Any]], ...]:
+    """Each field of `kind` and how it is called in text: ``sizePerThread``."""
+    camel = lambda name: re.sub("_(.)", lambda found: found[1].upper(), name)  # noqa: E731
+    return tuple((field.metadata.get("name") or camel(field.name), field) for field in fields(kind))  # type: ignore
+
+
+def unwritten(field: Field[Any], known: Fields) -> Any:
+    """The value of a field that is not written, or MISSING."""
+    implied = field.metadata.get("implied")
+    return field.default if implied is None else implied(known)
+
 
 # Writing
 
 
-def ints(values: Sequence[int]) -> str:
-    """``[1, 8]``."""
-    return f"[{', '.join(map(str, values))}]"
+def encoding_parts(encoding: Encoding) -> Parts:
+    """The text after ``#ttg.name``: strings, and the parent where it is named."""
+    known = vars(encoding)
+    before: list[str | Encoding] = ["<"]
+    inside: list[str | Encoding] = []
+    after = ""
+    for name, field in written_fields(type(encoding)):
+        value = known[field.name]
+        if isinstance(value, LinearLayout):
+            inside.append(layout_text(type(encoding), value))
+        elif field.name == "intervals":
+            before = [f"<[{', '.join(f'{interval}:+{padding}' for interval, padding in value)}] "]
+        elif field.metadata.get("outside"):
+            after = f", {name} = {value}"
+        elif value != unwritten(field, known):
+            inside += [", "] if inside else []
+            inside += [f"{name} = ", value] if isinstance(value, Encoding) else [f"{name} = {value_text(value)}"]
+    return [*before, "{", *inside, "}", after, ">"]
 
 
-def vectors(bases: Sequence[Sequence[int]]) -> str:
-    """``[[0, 1], [1, 0]]``."""
-    return f"[{', '.join(map(ints, bases))}]"
+def value_text(value: Any) -> str:
+    """``[[0, 1], [1, 0]]``, ``true``, ``8``."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(value_text, value))}]"
+    return str(value).lower()
 
 
-def cga_text(cga: Bases) -> str:
-    """``, CGALayout = [[1, 0]]``, or nothing for one block."""
-    return f", CGALayout = {vectors(cga)}" if cga else ""
-
-
-def blocked_parts(e: Blocked) -> Parts:
-    return (
-        f"<{{sizePerThread = {ints(e.size_per_thread)}, threadsPerWarp = {ints(e.threads_per_warp)}, "
-        f"warpsPerCTA = {ints(e.warps_per_cta)}, order = {ints(e.order)}{cga_text(e.cga)}}}>",
-    )
-
-
-def mma_parts(e: NvidiaMma) -> Parts:
-    return (
-        f"<{{versionMajor = {e.version_major}, versionMinor = {e.version_minor}, warpsPerCTA = {ints(e.warps_per_cta)}"
-        f"{cga_text(e.cga)}, instrShape = {ints(e.instr_shape)}}}>",
-    )
-
-
-def linear_parts(e: Linear) -> Parts:
-    return (f"<{{{bases_text(e.layout)}}}>",)
-
-
-def dot_operand_parts(e: DotOperand) -> Parts:
-    width = f", kWidth = {e.k_width}" if e.k_width else ""
-    return f"<{{opIdx = {e.op_idx}, parent = ", e.parent, f"{width}}}>"
-
-
-def swizzled_parts(e: SwizzledShared) -> Parts:
-    return (
-        f"<{{vec = {e.vec}, perPhase = {e.per_phase}, maxPhase = {e.max_phase}, order = {ints(e.order)}"
-        f"{cga_text(e.cga)}}}>",
-    )
-
-
-def nvmma_parts(e: NvmmaShared) -> Parts:
-    padded = ", fp4Padded = true" if e.fp4_padded else ""
-    rank = f", rank = {e.rank}" if e.rank != 2 and not e.cga else ""
-    return (
-        f"<{{swizzlingByteWidth = {e.swizzling_byte_width}, transposed = {str(e.transposed).lower()}, "
-        f"elementBitWidth = {e.element_bit_width}{padded}{rank}{cga_text(e.cga)}}}>",
-    )
-
-
-def bases_text(layout: LinearLayout) -> str:
-    """``offset = [[0, 1]], block = []``."""
-    return ", ".join(f"{name} = {vectors(bases)}" for name, bases in layout.bases)
-
-
-def shared_linear_parts(e: SharedLinear) -> Parts:
-    """Without the blocks where there is one."""
-    return (f"<{{{bases_text(e.layout).removesuffix(', block = []')}}}, alignment = {e.alignment}>",)
-
-
-def padded_parts(e: PaddedShared) -> Parts:
-    pairs = ", ".join(f"{interval}:+{padding}" for interval, padding in e.intervals)
-    order = row_major_order(e.layout)
-    shape = [size for _, size in e.layout.outs]
-    body = bases_text(e.layout) if order is None else f"order = {ints(order)}, shape = {ints(shape)}"
-    return (f"<[{pairs}] {{{body}}}>",)
-
-
-def row_major_order(layout: LinearLayout) -> tuple[int, ...] | None:
-    """The order of the dimensions of an unswizzled layout of one block, fastest first; None for any other."""
-    shape = [size for _, size in layout.outs]
-    order: list[int] = []
-    for basis in dict(layout.bases)["offset"]:
-        moved = [dim for dim, value in enumerate(basis) if value]
-        if moved and moved[0] not in order:
-            order.append(moved[0])
-    order += [dim for dim in reversed(range(len(shape))) if dim not in order]
-    return tuple(order) if layout == plain_layout(tuple(order), tuple(shape)) else None
+def layout_text(kind: type[Encoding], layout: LinearLayout) -> str:
+    """``offset = [[0, 1]], block = []``, or ``order = [1, 0], shape = [16, 32]``."""
+    if kind is PaddedShared:
+        order, shape = first_moved(layout, "offset"), tuple(size for _, size in layout.outs)
+        if layout == plain_layout(order, shape):
+            return f"order = {value_text(order)}, shape = {value_text(shape)}"
+    text = ", ".join(f"{name} = {value_text(bases)}" for name, bases in layout.bases)
+    return text.removesuffix(", block = []") if kind is SharedLinear else text
 
 
 def plain_layout(order: tuple[int, ...], shape: tuple[int, ...]) -> LinearLayout:
     """Elements one after the other, dimension ``order[0]`` fastest."""
-    bases = [
-        tuple(1 << bit if axis == dim else 0 for axis in range(len(shape)))
-        for dim in order
-        for bit in range(shape[dim].bit_length() - 1)
-    ]
-    outs = tuple((f"dim{dim}", size) for dim, size in enumerate(shape))
-    return LinearLayout((("offset", tuple(bases)), ("block", ())), outs)
-
-
-PARTS: dict[type, Callable[[Any], Parts]] = {
-    Blocked: blocked_parts,
-    Slice: lambda e: (f"<{{dim = {e.dim}, parent = ", e.parent, "}>"),
-    DotOperand: dot_operand_parts,
-    NvidiaMma: mma_parts,
-    Linear: linear_parts,
-    SwizzledShared: swizzled_parts,
-    NvmmaShared: nvmma_parts,
-    SharedLinear: shared_linear_parts,
-    PaddedShared: padded_parts,
-}
-
-
-def encoding_parts(encoding: Encoding) -> Parts:
-    """The text after ``#ttg.name``: strings, and the parent where it is named."""
-    return PARTS[type(encoding)](encoding)
+    return to_linear(SwizzledShared(1, 1, 1, order), shape)
 
 
 # Reading
@@ -167,7 +113,7 @@ def read_value(parser: AttrParser) -> Any:
         return number
     position = parser.pos
     attribute = parser.parse_attribute()
-    if not isinstance(encoding := getattr(attribute, "data", None), (*DISTRIBUTED, *SHARED)):
+    if not isinstance(encoding := getattr(attribute, "data", None), Encoding):
         parser.raise_error(f"an encoding is expected here, not {attribute}", position)
     return encoding
 
@@ -179,169 +125,75 @@ def read_entry(parser: AttrParser) -> tuple[str, Any]:
     return name, read_value(parser)
 
 
-def read_fields(parser: AttrParser) -> Fields:
-    """``{sizePerThread = [1, 8], ...}``."""
+def read_interval(parser: AttrParser) -> tuple[int, int]:
+    """``16:+4``."""
+    interval = parser.parse_integer(allow_boolean=False)
+    parser.parse_punctuation(":")
+    parser.parse_punctuation("+")
+    return interval, parser.parse_integer(allow_boolean=False)
+
+
+def read_fields(name: str, parser: AttrParser) -> Fields:
+    """``<{sizePerThread = [1, 8], ...}>``, with what stands before or behind the braces."""
     position = parser.pos
-    entries = parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: read_entry(parser))
-    fields = dict(entries)
-    if len(fields) != len(entries):
+    entries: list[tuple[str, Any]] = []
+    known = written_fields(BY_NAME[name]) if name in BY_NAME else ()
+    outside = [field.name for _, field in known if field.metadata.get("outside")]
+    with parser.in_angle_brackets():
+        if outside == ["intervals"]:
+            pairs = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: read_interval(parser))
+            entries.append(("intervals", tuple(pairs)))
+        entries += parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: read_entry(parser))
+        if outside == ["alignment"] and parser.parse_optional_punctuation(","):
+            entries.append(read_entry(parser))
+    if len(dict(entries)) != len(entries):
         parser.raise_error("a field of this encoding is given twice", position)
-    return fields
+    return dict(entries)
 
 
-def cga_of(fields: Fields, rank: int) -> Bases:
-    """The blocks of a cluster; old fields give bases for the splits of each dimension, then for its copies."""
-    if "CGALayout" in fields:
-        return fields.pop("CGALayout")
-    counts, splits = fields.pop("CTAsPerCGA", None), fields.pop("CTASplitNum", None)
-    order = fields.pop("CTAOrder", tuple(reversed(range(rank))))
-    if counts is None or splits is None:
-        return ()
-    bases: list[tuple[int, ...]] = []
-    for dim in order:
-        for bit in range(splits[dim].bit_length() - 1):
-            bases.append(tuple(1 << bit if axis == dim else 0 for axis in range(rank)))
-        bases += [(0,) * rank] * ((counts[dim] // splits[dim]).bit_length() - 1)
-    return tuple(bases)
+def read_encoding(name: str, parser: AttrParser) -> Encoding:
+    """``<{...}>`` of ``#ttg.name``."""
+    position = parser.pos
+    return make_encoding(name, read_fields(name, parser), parser, position)
 
 
-def make_blocked(fields: Fields) -> Encoding:
-    order = fields.pop("order")
-    size, threads, warps = (fields.pop(name) for name in ("sizePerThread", "threadsPerWarp", "warpsPerCTA"))
-    return Blocked(size, threads, warps, order, cga_of(fields, len(order)))
-
-
-def make_slice(fields: Fields) -> Encoding:
-    return Slice(fields.pop("dim"), fields.pop("parent"))
-
-
-def make_dot_operand(fields: Fields) -> Encoding:
-    fields.pop("isMMAv1Row", None)
-    return DotOperand(fields.pop("opIdx"), fields.pop("parent"), fields.pop("kWidth", 0))
-
-
-def make_mma(fields: Fields) -> Encoding:
-    """Also ``#triton_gpu.mma<{version = 2, warpsPerCTA = [4, 1]}>``."""
-    major = fields.pop("version", None) or fields.pop("versionMajor")
-    minor, warps = fields.pop("versionMinor", 0), fields.pop("warpsPerCTA")
-    instruction = fields.pop("instrShape", (16, 8))
-    return NvidiaMma(major, minor, warps, instruction, cga_of(fields, len(warps)))
-
-
-def make_swizzled(fields: Fields) -> Encoding:
-    order = fields.pop("order")
-    vec, per_phase, max_phase = (fields.pop(name) for name in ("vec", "perPhase", "maxPhase"))
-    return SwizzledShared(vec, per_phase, max_phase, order, cga_of(fields, len(order)))
-
-
-def make_old_shared(fields: Fields) -> Encoding:
-    """``#triton_gpu.shared``: swizzled by the compiler, or by the hardware with ``hasLeadingOffset = true``."""
-    if not fields.pop("hasLeadingOffset", False):
-        return make_swizzled(fields)
-    order, vec, max_phase = fields.pop("order"), fields.pop("vec"), fields.pop("maxPhase")
-    fields.pop("perPhase")
-    swizzle = 16 * max_phase if max_phase > 1 else 0
-    cga = cga_of(fields, len(order))
-    return NvmmaShared(swizzle, order[0] == 0, 128 // vec, False, len(order), cga)
-
-
-def make_nvmma(fields: Fields) -> Encoding:
-    width, bits = fields.pop("swizzlingByteWidth"), fields.pop("elementBitWidth", 0)
-    transposed, padded = fields.pop("transposed", False), fields.pop("fp4Padded", False)
-    rank = fields.pop("rank", len(fields.get("CTAsPerCGA", ())) or 2)
-    cga = cga_of(fields, rank)
-    return NvmmaShared(width, transposed, bits, padded, len(cga[0]) if cga else rank, cga)
-
-
-def layout_from(names: Sequence[str], bases: Mapping[str, Bases]) -> LinearLayout:
-    """The layout with these bases; each dimension is as large as they reach."""
-    given = tuple((name, tuple(bases.get(name, ()))) for name in names)
-    ranks = {len(basis) for _, vectors in given for basis in vectors}
-    if len(ranks) != 1:
-        raise LayoutError("the bases of a layout have one rank" if ranks else "a layout needs at least one basis")
-    return LinearLayout(given, [f"dim{dim}" for dim in range(ranks.pop())])
-
-
-def make_linear(fields: Fields) -> Encoding:
-    return Linear(layout_from(DISTRIBUTED_INS, {name: fields.pop(name) for name in DISTRIBUTED_INS}))
-
-
-def make_padded(intervals: tuple[tuple[int, int], ...], fields: Fields) -> Encoding:
-    if "order" in fields:
-        return PaddedShared(intervals, plain_layout(fields.pop("order"), fields.pop("shape")))
-    return PaddedShared(
-        intervals, layout_from(SHARED_INS, {"offset": fields.pop("offset"), "block": fields.pop("block", ())})
-    )
-
-
-def finish(parser: AttrParser, position: int, make: Callable[[Fields], Encoding], fields: Fields) -> Encoding:
-    """The encoding, or an error at the place where it is written."""
+def make_encoding(name: str, given: Fields, parser: AttrParser, position: int) -> Encoding:
+    """The encoding with these fields, or an error at the place where it is written."""
     try:
-        encoding = make(fields)
+        kind = BY_NAME[modernize(name, given)]
+        encoding = kind(**dict(field_values(kind, given)))
     except KeyError as error:
         parser.raise_error(f"this encoding needs the field {error.args[0]}", position)
     except (LayoutError, TypeError, AttributeError, IndexError) as error:
         parser.raise_error(str(error), position)
-    if fields:
-        parser.raise_error(f"unexpected key: {', '.join(fields)}", position)
+    if given:
+        parser.raise_error(f"unexpected key: {', '.join(given)}", position)
     return encoding
 
 
-def reader(make: Callable[[Fields], Encoding]) -> Callable[[AttrParser], Encoding]:
-    def read(parser: AttrParser) -> Encoding:
-        """``<{...}>``."""
-        position = parser.pos
-        with parser.in_angle_brackets():
-            fields = read_fields(parser)
-        return finish(parser, position, make, fields)
-
-    return read
-
-
-def read_shared_linear(parser: AttrParser) -> Encoding:
-    """``<{offset = [[0, 1]], block = []}, alignment = 16>``."""
-    position = parser.pos
-    with parser.in_angle_brackets():
-        fields = read_fields(parser)
-        alignment = 16
-        if parser.parse_optional_punctuation(","):
-            parser.parse_keyword("alignment")
-            parser.parse_punctuation("=")
-            alignment = parser.parse_integer(allow_boolean=False)
-
-    def make(fields: Fields) -> Encoding:
-        bases = {"offset": fields.pop("offset"), "block": fields.pop("block", ())}
-        return SharedLinear(layout_from(SHARED_INS, bases), alignment)
-
-    return finish(parser, position, make, fields)
+def field_values(kind: type[Encoding], given: Fields) -> Iterator[tuple[str, Any]]:
+    """The fields of `kind` by their names there; what is used of `given` is taken out."""
+    known: Fields = {}
+    for name, field in written_fields(kind):
+        if field.name == "layout":
+            known[field.name] = read_layout(kind, given)
+        elif name in given or field.default is MISSING:
+            known[field.name] = given.pop(name)
+    for _, field in written_fields(kind):
+        if field.name not in known:
+            known[field.name] = unwritten(field, {"cga": (), **known})
+    yield from known.items()
 
 
-def read_padded(parser: AttrParser) -> Encoding:
-    """``<[16:+4] {order = [1, 0], shape = [16, 32]}>``."""
-
-    def read_pair() -> tuple[int, int]:
-        interval = parser.parse_integer(allow_boolean=False)
-        parser.parse_punctuation(":")
-        parser.parse_punctuation("+")
-        return interval, parser.parse_integer(allow_boolean=False)
-
-    position = parser.pos
-    with parser.in_angle_brackets():
-        intervals = tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, read_pair))
-        fields = read_fields(parser)
-    return finish(parser, position, lambda fields: make_padded(intervals, fields), fields)
-
-
-READERS: dict[str, Callable[[AttrParser], Encoding]] = {
-    "ttg.blocked": reader(make_blocked),
-    "ttg.slice": reader(make_slice),
-    "ttg.dot_op": reader(make_dot_operand),
-    "ttg.nvidia_mma": reader(make_mma),
-    "ttg.mma": reader(make_mma),
-    "ttg.linear": reader(make_linear),
-    "ttg.swizzled_shared": reader(make_swizzled),
-    "ttg.shared": reader(make_old_shared),
-    "ttg.nvmma_shared": reader(make_nvmma),
-    "ttg.shared_linear": read_shared_linear,
-    "ttg.padded_shared": read_padded,
-}
+def read_layout(kind: type[Encoding], given: Fields) -> LinearLayout:
+    """The layout with these bases; each dimension is as large as they reach."""
+    if kind is PaddedShared and "order" in given:
+        return plain_layout(given.pop("order"), given.pop("shape"))
+    names = DISTRIBUTED_INS if kind is Linear else SHARED_INS
+    if kind is not Linear:
+        given.setdefault("block", ())
+    bases: list[tuple[str, Bases]] = [(name, given.pop(name)) for name in names]
+    ranks = {len(basis) for _, vectors in bases for basis in vectors}
+    if len(ranks) != 1:
+        raise LayoutError("the bases of a layout have one rank" if ranks else "a layout needs at least one basis")
+    return LinearLayout(bases, [f"dim{dim}" for dim in range(ranks.pop())])

@@ -2,6 +2,7 @@
 
 The values are those of `layouts/encodings.py`; an attribute wraps one and adds only its text:
 
+    >>> from tilework.layouts.encodings import Blocked
     >>> blocked = Blocked((1, 4), (4, 8), (4, 1), (1, 0))
     >>> str(encoding_attr(blocked))
     '#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>'
@@ -12,8 +13,7 @@ Passes ask types for the plain value with `encoding_of` and change it with `with
 shortened by aliases: those with an `ALIAS_STEM` are defined at the top (`#blocked`, `#mma`, `#shared` ...), slices and
 dot operands are written out with their parent by name.
 
-Older spellings are read too: `#triton_gpu.` for `#ttg.`, `shared` for the two kinds of shared encodings, `mma`, and
-`CTAsPerCGA`, `CTASplitNum`, `CTAOrder` for `CGALayout`.
+Older spellings are read too (`ir/legacy/`).
 """
 
 from functools import cache
@@ -25,20 +25,9 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from tilework.ir.encoding_text import READERS, encoding_parts
+from tilework.ir.encoding_text import encoding_parts, read_encoding
 from tilework.ir.types import PointerType, Tensor, TensorDescType, shape_of, tensor_type, tensordesc_type
-from tilework.layouts.encodings import (
-    Blocked,
-    DotOperand,
-    Encoding,
-    Linear,
-    NvidiaMma,
-    NvmmaShared,
-    PaddedShared,
-    SharedLinear,
-    Slice,
-    SwizzledShared,
-)
+from tilework.layouts.encodings import KINDS, Encoding
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import to_linear
 
@@ -51,7 +40,7 @@ class EncodingAttr(Data[Any]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Any:
-        return READERS[cls.name](parser)
+        return read_encoding(cls.name.removeprefix("ttg."), parser)
 
     def print_parameter(self, printer: Printer) -> None:
         for part in encoding_parts(self.data):
@@ -61,83 +50,12 @@ class EncodingAttr(Data[Any]):
                 printer.print_attribute(encoding_attr(part))
 
 
-@irdl_attr_definition
-class BlockedAttr(EncodingAttr):
-    """``#ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>``."""
-
-    name = "ttg.blocked"
-    ALIAS_STEM: ClassVar[str] = "blocked"
-    __hash__ = EncodingAttr.__hash__
-
-
-@irdl_attr_definition
-class SliceAttr(EncodingAttr):
-    """``#ttg.slice<{dim = 1, parent = #blocked}>``; has no alias."""
-
-    name = "ttg.slice"
-    __hash__ = EncodingAttr.__hash__
-
-
-@irdl_attr_definition
-class DotOperandAttr(EncodingAttr):
-    """``#ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>``; has no alias."""
-
-    name = "ttg.dot_op"
-    __hash__ = EncodingAttr.__hash__
-
-
-@irdl_attr_definition
-class NvidiaMmaAttr(EncodingAttr):
-    """``#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>``."""
-
-    name = "ttg.nvidia_mma"
-    ALIAS_STEM: ClassVar[str] = "mma"
-    __hash__ = EncodingAttr.__hash__
-
-
-@irdl_attr_definition
-class LinearAttr(EncodingAttr):
-    """``#ttg.linear<{register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = [], block = []}>``."""
-
-    name = "ttg.linear"
-    ALIAS_STEM: ClassVar[str] = "linear"
-    __hash__ = EncodingAttr.__hash__
-
-
-@irdl_attr_definition
-class SwizzledSharedAttr(EncodingAttr):
-    """``#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>``."""
-
-    name = "ttg.swizzled_shared"
-    ALIAS_STEM: ClassVar[str] = "shared"
-    __hash__ = EncodingAttr.__hash__
-
-
-@irdl_attr_definition
-class NvmmaSharedAttr(EncodingAttr):
-    """``#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>``."""
-
-    name = "ttg.nvmma_shared"
-    ALIAS_STEM: ClassVar[str] = "shared"
-    __hash__ = EncodingAttr.__hash__
-
-
-@irdl_attr_definition
-class SharedLinearAttr(EncodingAttr):
-    """``#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>``."""
-
-    name = "ttg.shared_linear"
-    ALIAS_STEM: ClassVar[str] = "shared"
-    __hash__ = EncodingAttr.__hash__
-
-
-@irdl_attr_definition
-class PaddedSharedAttr(EncodingAttr):
-    """``#ttg.padded_shared<[16:+4] {order = [1, 0], shape = [16, 32]}>``."""
-
-    name = "ttg.padded_shared"
-    ALIAS_STEM: ClassVar[str] = "shared"
-    __hash__ = EncodingAttr.__hash__
+def attribute_class(kind: type[Encoding]) -> type[EncodingAttr]:
+    """The attribute of a kind of encodings: ``BlockedAttr`` for ``Blocked``."""
+    body = {"name": f"ttg.{kind.NAME}", "__hash__": EncodingAttr.__hash__, "__doc__": kind.__doc__}
+    if kind.ALIAS is not None:
+        body["ALIAS_STEM"] = kind.ALIAS
+    return irdl_attr_definition(type(f"{kind.__name__}Attr", (EncodingAttr,), {"__module__": __name__, **body}))
 
 
 @irdl_attr_definition
@@ -148,17 +66,7 @@ class SharedMemoryAttr(ParametrizedAttribute):
     ALIAS_STEM: ClassVar[str] = "smem"
 
 
-CLASSES: dict[type, type[EncodingAttr]] = {
-    Blocked: BlockedAttr,
-    Slice: SliceAttr,
-    DotOperand: DotOperandAttr,
-    NvidiaMma: NvidiaMmaAttr,
-    Linear: LinearAttr,
-    SwizzledShared: SwizzledSharedAttr,
-    NvmmaShared: NvmmaSharedAttr,
-    SharedLinear: SharedLinearAttr,
-    PaddedShared: PaddedSharedAttr,
-}
+CLASSES: dict[type[Encoding], type[EncodingAttr]] = {kind: attribute_class(kind) for kind in KINDS}
 ENCODING_CLASSES = frozenset(CLASSES.values())
 SHARED_MEMORY = SharedMemoryAttr()
 

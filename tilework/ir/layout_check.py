@@ -16,7 +16,7 @@ from tilework.ir.encodings import EncodingAttr
 from tilework.ir.module_facts import find_num_warps, num_ctas, threads_per_warp
 from tilework.ir.types import shape_of
 from tilework.layouts import queries
-from tilework.layouts.encodings import DISTRIBUTED
+from tilework.layouts.encodings import Distributed
 
 UNCHECKED = ("arith.", "math.", "scf.", "cf.")
 
@@ -48,7 +48,7 @@ def encoding_problem(type: TensorType[Attribute], warps: int | None, threads: in
     attribute = type.encoding
     assert isinstance(attribute, EncodingAttr)
     encoding = attribute.data
-    if not isinstance(encoding, DISTRIBUTED):
+    if not isinstance(encoding, Distributed):
         return "Non-distributed layout is not allowed in tensor type."
     if encoding.rank != (rank := len(shape_of(type))):
         return f"Layout has rank {encoding.rank}, but the tensor it's attached to has rank {rank}."

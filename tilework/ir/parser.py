@@ -46,7 +46,8 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
 from tilework.ir.attr_text import LOCATIONS
 from tilework.ir.context import make_context
-from tilework.ir.encoding_text import READERS as ENCODINGS
+from tilework.ir.encoding_text import NAMES as ENCODINGS
+from tilework.ir.encoding_text import read_encoding
 from tilework.ir.encodings import encoding_attr
 from tilework.ir.float_text import float_from_bits
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, unknown
@@ -263,8 +264,8 @@ class IRParser(Parser):
             name = LEGACY_TYPES.get(name, name)
         elif attr_or_dialect_name == LEGACY_DOT_OPERAND:
             return read_old_dot_operand(self)
-        elif (read_encoding := ENCODINGS.get(name)) is not None:
-            return encoding_attr(read_encoding(self))
+        elif (encoding := ENCODINGS.get(name)) is not None:
+            return encoding_attr(read_encoding(encoding, self))
         return super()._parse_extended_type_or_attribute(name, is_type)
 
     # Attributes and types

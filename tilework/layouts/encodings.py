@@ -12,7 +12,8 @@ A *shared* encoding says at which offset of shared memory each element lies: `Sw
 `SharedLinear`, `PaddedShared`.
 
 Everything here is a frozen, hashable value; making one checks it. What an encoding means for a tensor of a given shape
-is a `LinearLayout`: `to_linear.py`. Its text is `text.py`.
+is a `LinearLayout`: `to_linear.py`. Its text follows from its fields, in their order: `size_per_thread` is written
+`sizePerThread`, or as `spelled` says, and left out where it has its default (`ir/encoding_text.py`).
 
 >>> Blocked((1, 4), (4, 8), (4, 1), (1, 0)).rank
 2
@@ -24,9 +25,9 @@ Traceback (most recent call last):
 tilework.layouts.errors.LayoutError: Every element in sizePerThread must be a power of two.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeAlias
 
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
@@ -48,8 +49,37 @@ def is_power_of_two(value: int) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-class Value:
-    """A frozen dataclass whose hash is computed once: encodings are keys of every table of the middle end."""
+def spelled(
+    name: str = "", *, outside: bool = False, implied: Callable[[dict[str, Any]], Any] | None = None
+) -> dict[str, Any]:
+    """How a field is written: its name, whether before or behind the braces, and what it is where it is not written.
+
+    Without `implied` that is the default of the field, with which it is left out. `implied` computes it from the other
+    fields, by their names here.
+    """
+    return {"name": name, "outside": outside, "implied": implied}
+
+
+class Encoding:
+    """What all layouts with a name share; their hash is computed once, as they are keys of every table.
+
+    ``class Blocked(Distributed, name="blocked", alias="blocked")`` is written `#ttg.blocked<{...}>`, and `#blocked`
+    where the text of a module gives it a name.
+    """
+
+    NAME: ClassVar[str] = ""
+    ALIAS: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, name: str = "", alias: str | None = None) -> None:
+        cls.NAME, cls.ALIAS = name, alias
+        cls.__hash__ = Encoding.__hash__  # else the decorator replaces it
+        if name:
+            KINDS.append(cls)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        raise NotImplementedError
 
     def __hash__(self) -> int:
         memo = vars(self).get("_hash")
@@ -61,6 +91,18 @@ class Value:
     def __getstate__(self) -> dict[str, object]:
         """Hashes of strings differ between processes, so the cached one stays here."""
         return {name: value for name, value in vars(self).items() if name != "_hash"}
+
+
+KINDS: list[type[Encoding]] = []
+"""Every kind of encoding."""
+
+
+class Distributed(Encoding):
+    """Says which register of which lane of which warp holds each element."""
+
+
+class Shared(Encoding):
+    """Says at which offset of shared memory each element lies."""
 
 
 def check_powers_of_two(name: str, values: Sequence[int]) -> None:
@@ -83,7 +125,7 @@ def check_cga(cga: Bases, rank: int) -> None:
 
 
 @dataclass(frozen=True)
-class Blocked(Value):
+class Blocked(Distributed, name="blocked", alias="blocked"):
     """Threads in a grid, each holding a tile of `size_per_thread` elements; repeated until the tensor is covered.
 
     `order` lists the dimensions from the fastest: `(1, 0)` is row-major. `threads_per_warp` and `warps_per_cta` are
@@ -92,11 +134,9 @@ class Blocked(Value):
 
     size_per_thread: Ints
     threads_per_warp: Ints
-    warps_per_cta: Ints
+    warps_per_cta: Ints = field(metadata=spelled("warpsPerCTA"))
     order: Ints
-    cga: Bases = ()
-
-    __hash__ = Value.__hash__
+    cga: Bases = field(default=(), metadata=spelled("CGALayout"))
 
     def __post_init__(self) -> None:
         lengths = {len(self.size_per_thread), len(self.threads_per_warp), len(self.warps_per_cta), len(self.order)}
@@ -116,7 +156,7 @@ class Blocked(Value):
 
 
 @dataclass(frozen=True)
-class NvidiaMma(Value):
+class NvidiaMma(Distributed, name="nvidia_mma", alias="mma"):
     """The accumulator of a tensor-core instruction: major 2 is `mma.sync`, major 3 is `wgmma`.
 
     `instr_shape` is `(16, 8)` for version 2 (`(1, 16, 8)` in a batch), `(16, N, K)` for version 3, whose first four
@@ -125,11 +165,9 @@ class NvidiaMma(Value):
 
     version_major: int
     version_minor: int
-    warps_per_cta: Ints
+    warps_per_cta: Ints = field(metadata=spelled("warpsPerCTA"))
+    cga: Bases = field(default=(), kw_only=True, metadata=spelled("CGALayout"))
     instr_shape: Ints
-    cga: Bases = ()
-
-    __hash__ = Value.__hash__
 
     def __post_init__(self) -> None:
         if self.version_major not in (2, 3):
@@ -157,13 +195,11 @@ class NvidiaMma(Value):
 
 
 @dataclass(frozen=True)
-class Slice(Value):
+class Slice(Distributed, name="slice"):
     """`parent` without its dimension `dim`: what is left of a tensor in `parent` when `dim` is reduced away."""
 
     dim: int
-    parent: "Distributed"
-
-    __hash__ = Value.__hash__
+    parent: Distributed
 
     def __post_init__(self) -> None:
         if self.parent.rank < 2:
@@ -177,17 +213,15 @@ class Slice(Value):
 
 
 @dataclass(frozen=True)
-class DotOperand(Value):
+class DotOperand(Distributed, name="dot_op"):
     """Operand A (`op_idx` 0) or B (1) of a dot whose result is in `parent`.
 
     `k_width`: how many neighbours along K a thread holds in one register (4 bytes or more); 0 under a blocked parent.
     """
 
     op_idx: int
-    parent: "Distributed"
+    parent: Distributed
     k_width: int = 0
-
-    __hash__ = Value.__hash__
 
     def __post_init__(self) -> None:
         if self.op_idx not in (0, 1):
@@ -218,12 +252,10 @@ class DotOperand(Value):
 
 
 @dataclass(frozen=True)
-class Linear(Value):
+class Linear(Distributed, name="linear", alias="linear"):
     """A distributed layout without a name: `layout` maps register, lane, warp, block to `dim0`, `dim1`, ..."""
 
     layout: LinearLayout
-
-    __hash__ = Value.__hash__
 
     def __post_init__(self) -> None:
         if self.layout.in_names != DISTRIBUTED_INS:
@@ -250,7 +282,7 @@ def check_dim_names(layout: LinearLayout) -> None:
 
 
 @dataclass(frozen=True)
-class SwizzledShared(Value):
+class SwizzledShared(Shared, name="swizzled_shared", alias="shared"):
     """Rows in shared memory whose pieces of `vec` elements are permuted by an xor that changes every `per_phase` rows.
 
     Element (row, column) of a row of C columns is at `row*C + ((column//vec) ^ (row//per_phase % max_phase))*vec +
@@ -261,9 +293,7 @@ class SwizzledShared(Value):
     per_phase: int
     max_phase: int
     order: Ints
-    cga: Bases = ()
-
-    __hash__ = Value.__hash__
+    cga: Bases = field(default=(), metadata=spelled("CGALayout"))
 
     def __post_init__(self) -> None:
         check_powers_of_two("vec, perPhase, maxPhase", (self.vec, self.per_phase, self.max_phase))
@@ -276,7 +306,7 @@ class SwizzledShared(Value):
 
 
 @dataclass(frozen=True)
-class NvmmaShared(Value):
+class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
     """A matrix as TMA writes it and `wgmma` reads it: 8-row tiles of `swizzling_byte_width` bytes a row, swizzled.
 
     `transposed`: the first dimension is the contiguous one. Text may leave `element_bit_width` out: then it is 0, and the
@@ -287,10 +317,10 @@ class NvmmaShared(Value):
     transposed: bool
     element_bit_width: int
     fp4_padded: bool = False
-    rank: int = 2
-    cga: Bases = ()
-
-    __hash__ = Value.__hash__
+    rank: int = field(  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+        default=2, metadata=spelled(implied=lambda known: len(known["cga"][0]) if known["cga"] else 2)
+    )
+    cga: Bases = field(default=(), metadata=spelled("CGALayout"))
 
     def __post_init__(self) -> None:
         if self.swizzling_byte_width not in (0, 32, 64, 128):
@@ -323,13 +353,11 @@ class NvmmaShared(Value):
 
 
 @dataclass(frozen=True)
-class SharedLinear(Value):
+class SharedLinear(Shared, name="shared_linear", alias="shared"):
     """A place in shared memory for each element, without a name: `layout` maps offset, block to `dim0`, ..."""
 
     layout: LinearLayout
-    alignment: int = 16
-
-    __hash__ = Value.__hash__
+    alignment: int = field(default=16, metadata=spelled(outside=True))
 
     def __post_init__(self) -> None:
         check_shared_layout("shared_linear", self.layout)
@@ -353,16 +381,14 @@ def check_shared_layout(name: str, layout: LinearLayout) -> None:
 
 
 @dataclass(frozen=True)
-class PaddedShared(Value):
+class PaddedShared(Shared, name="padded_shared", alias="shared"):
     """`layout` (offset, block to dims), with `padding` unused elements after every `interval` elements.
 
     `intervals` holds the pairs (interval, padding): `((16, 4),)` puts offset o at `o + o // 16 * 4`.
     """
 
-    intervals: tuple[tuple[int, int], ...]
+    intervals: tuple[tuple[int, int], ...] = field(metadata=spelled(outside=True))
     layout: LinearLayout
-
-    __hash__ = Value.__hash__
 
     def __post_init__(self) -> None:
         if not self.intervals:
@@ -376,10 +402,3 @@ class PaddedShared(Value):
     @property
     def rank(self) -> int:
         return len(self.layout.outs)
-
-
-Distributed: TypeAlias = Blocked | Slice | DotOperand | NvidiaMma | Linear
-Shared: TypeAlias = SwizzledShared | NvmmaShared | SharedLinear | PaddedShared
-Encoding: TypeAlias = Distributed | Shared
-DISTRIBUTED = (Blocked, Slice, DotOperand, NvidiaMma, Linear)
-SHARED = (SwizzledShared, NvmmaShared, SharedLinear, PaddedShared)

@@ -15,7 +15,6 @@ from functools import lru_cache
 from math import prod
 
 from tilework.layouts.encodings import (
-    SHARED,
     Bases,
     Blocked,
     Distributed,
@@ -25,6 +24,7 @@ from tilework.layouts.encodings import (
     NvidiaMma,
     NvmmaShared,
     PaddedShared,
+    Shared,
     SharedLinear,
     Slice,
     SwizzledShared,
@@ -45,7 +45,7 @@ def order(encoding: Encoding, shape: Ints | None = None) -> Ints:
     >>> order(Blocked((1, 1), (32, 1), (4, 1), (0, 1)))
     (0, 1)
     """
-    if isinstance(encoding, SHARED):
+    if isinstance(encoding, Shared):
         return shared_order(encoding, shape)
     return declared_order(encoding) if shape is None else first_moved(to_linear(encoding, shape), "register")
 
@@ -255,7 +255,7 @@ def cga_bases(encoding: Encoding) -> Bases:
             least = [min((v[dim] for v in vectors if v[dim]), default=1) for dim in range(encoding.rank)]
             return tuple(tuple(value // unit for value, unit in zip(v, least, strict=True)) for v in vectors)
         case _:
-            return encoding.cga
+            return encoding.cga  # type: ignore[union-attr]
 
 
 def num_ctas(encoding: Encoding) -> int:

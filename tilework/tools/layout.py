@@ -24,7 +24,7 @@ from tilework.ir.encodings import EncodingAttr, encoding_attr
 from tilework.ir.parser import ALIAS_DEFINITION, IRParser, IRSyntaxError
 from tilework.layouts import queries
 from tilework.layouts.banks import warp_access
-from tilework.layouts.encodings import SHARED, Encoding, NvmmaShared
+from tilework.layouts.encodings import Encoding, NvmmaShared, Shared
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.picture import hardware_view, tensor_view
@@ -109,7 +109,7 @@ def answer(args: argparse.Namespace) -> str:
             continue
         view = hardware_view(layout) if args.hw_view else tensor_view(layout)
         pieces.append(f"Print layout attribute: {name}{encoding_attr(encoding)}\n{view}{after}")
-        if args.encoding is not None and isinstance(encoding, SHARED):
+        if args.encoding is not None and isinstance(encoding, Shared):
             pieces.append(conflicts_text(encoding, layout, size))
     return "".join(pieces)
 

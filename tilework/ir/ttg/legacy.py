@@ -29,7 +29,7 @@ from xdsl.irdl import (
 from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
-from tilework.ir.encoding_text import finish, make_dot_operand, read_fields
+from tilework.ir.encoding_text import make_encoding, read_fields
 from tilework.ir.encodings import EncodingAttr, encoding_attr
 from tilework.ir.tt.memory_ops import loaded_type, mask_type
 from tilework.ir.tt.text_parts import (
@@ -233,12 +233,11 @@ class UnsizedDotOperandAttr(ParametrizedAttribute):
 def read_old_dot_operand(parser: AttrParser) -> Attribute:
     """``<{opIdx = 0, parent = #mma, kWidth = 2}>``, perhaps without the width."""
     position = parser.pos
-    with parser.in_angle_brackets():
-        fields = read_fields(parser)
+    fields = read_fields("dot_op", parser)
     index, parent = fields.get("opIdx"), fields.get("parent")
     if "kWidth" not in fields and isinstance(parent, NvidiaMma) and index in (0, 1):
         return UnsizedDotOperandAttr(IntAttr(index), encoding_attr(parent))
-    return encoding_attr(finish(parser, position, make_dot_operand, fields))
+    return encoding_attr(make_encoding("dot_op", fields, parser, position))
 
 
 def sized(type: Attribute) -> Tensor | None:

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir.encodings import SHARED_MEMORY, EncodingAttr, SharedMemoryAttr, encoding_attr
 from tilework.ir.tt.constraints import Kind, is_element
 from tilework.ir.types import Shape, bit_width, cached_hash, i64
-from tilework.layouts.encodings import SHARED, Encoding, is_power_of_two
+from tilework.layouts.encodings import Encoding, Shared, is_power_of_two
 
 
 @irdl_attr_definition
@@ -106,7 +106,7 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
             raise VerifyException(
                 f"shape must be less than or equal to allocShape. shape = {listed(dims)}, allocShape = {listed(alloc)}"
             )
-        if not isinstance(self.encoding, EncodingAttr) or not isinstance(self.encoding.data, SHARED):
+        if not isinstance(self.encoding, EncodingAttr) or not isinstance(self.encoding.data, Shared):
             raise VerifyException(f"{self.encoding} is not a valid encoding")
         if not isinstance(self.memory_space, SharedMemoryAttr):
             raise VerifyException(f"memorySpace must be SharedMemorySpace for shared encoding. Got {self.memory_space}")

@@ -47,11 +47,11 @@ from tilework.ir.types import (
     shape_of,
     tensor_type,
 )
-from tilework.layouts.encodings import SHARED, Blocked, DotOperand, NvidiaMma
+from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma, Shared
 from tilework.layouts.errors import LayoutError
 
 Fail = Callable[[Operation, str], NoReturn]
-SHARED_ATTRIBUTES = frozenset(CLASSES[kind] for kind in SHARED)
+SHARED_ATTRIBUTES = frozenset(attribute for kind, attribute in CLASSES.items() if issubclass(kind, Shared))
 TRANSPOSED = ("transA", "transB")
 
 

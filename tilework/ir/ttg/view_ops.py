@@ -29,7 +29,7 @@ from tilework.ir.tt.text_parts import (
 )
 from tilework.ir.ttg.memdesc_types import MEMDESC, MemDescType, buffer_bytes, memdesc_type, retyped
 from tilework.ir.types import Shape, array_values, i32, i32_array
-from tilework.layouts.encodings import SHARED, PaddedShared, Shared
+from tilework.layouts.encodings import PaddedShared, Shared
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
 from tilework.layouts.to_linear import to_linear
@@ -191,7 +191,7 @@ def transposed_memdesc(type: MemDescType, order: tuple[int, ...]) -> MemDescType
 def shared_encoding(type: MemDescType) -> Shared:
     """The encoding of memory."""
     encoding = encoding_of(type)
-    assert isinstance(encoding, SHARED), type
+    assert isinstance(encoding, Shared), type
     return encoding
 
 

@@ -27,7 +27,7 @@ from tilework.ir.encodings import encoding_of
 from tilework.ir.locations import location_text
 from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import i8
-from tilework.layouts.encodings import SHARED
+from tilework.layouts.encodings import Shared
 from tilework.layouts.to_linear import to_linear
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import BOOL, UNSIGNED, Array, memory_bytes, storage
@@ -68,7 +68,7 @@ class MemView:
 def layout_places(type: MemDescType) -> tuple[Array, Array, int]:
     """Where each element of a whole buffer lies: its byte in a block, the block, and the bytes of one block."""
     encoding, size = encoding_of(type), memory_bytes(type.element_type)
-    assert isinstance(encoding, SHARED), type
+    assert isinstance(encoding, Shared), type
     shape = type.dims[len(type.dims) - encoding.rank :]
     layout = to_linear(encoding, shape)
     inverse = layout.pseudoinvert()

@@ -22,7 +22,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, layout_of, with_encoding
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import array_values, i32_array, shape_of
-from tilework.layouts.encodings import DISTRIBUTED, Distributed, DotOperand, NvidiaMma
+from tilework.layouts.encodings import Distributed, DotOperand, NvidiaMma
 from tilework.layouts.infer import can_split, infer_split
 from tilework.layouts.queries import is_expensive_view, total_elems_per_thread
 from tilework.transforms.folding import arith as folding_arith
@@ -46,7 +46,7 @@ def clean_converts(function: Operation) -> bool:
 def distributed(type: Attribute) -> Distributed | None:
     """The encoding of a tensor, None if it has none."""
     encoding = encoding_of(type)
-    return encoding if isinstance(encoding, DISTRIBUTED) else None
+    return encoding if isinstance(encoding, Distributed) else None
 
 
 @cache

@@ -21,7 +21,7 @@ from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import shape_of
 from tilework.layouts.construct import default_blocked
-from tilework.layouts.encodings import DISTRIBUTED, Blocked, Distributed
+from tilework.layouts.encodings import Blocked, Distributed
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import cga_bases, is_expensive_view, order, shape_per_cta, thread_order, warp_order
 from tilework.transforms.folding.worklist import ops_in_order
@@ -50,7 +50,7 @@ def reduce_in_threads(view: Operation) -> None:
     result, source = view.results[0], view.operands[0].type
     encoding, before = encoding_of(result.type), encoding_of(source)
     axis = reduced_axis(view)
-    if axis is None or not isinstance(encoding, DISTRIBUTED) or not isinstance(before, DISTRIBUTED):
+    if axis is None or not isinstance(encoding, Distributed) or not isinstance(before, Distributed):
         return
     if is_inside_threads(layout_of(result.type), axis):
         return
@@ -91,7 +91,7 @@ def gather_in_warps(gather: Operation) -> None:
     shape, axis = shape_of(source.type), axis_of(gather)
     if "efficient_layout" in gather.properties or len(shape) < 2:
         return
-    if not isinstance(encoding, DISTRIBUTED) or target is None:
+    if not isinstance(encoding, Distributed) or target is None:
         return
     local = warp_local(encoding, shape, axis, num_warps(gather), threads_per_warp(gather))
     location = gather.location

@@ -27,7 +27,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
-from tilework.layouts.encodings import DISTRIBUTED, Blocked, DotOperand, Linear, NvidiaMma, Slice
+from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Linear, NvidiaMma, Slice
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, elems_per_thread, order, total_elems_per_thread
 from tilework.transforms.remarks import is_heard, remark
@@ -68,7 +68,7 @@ class PerformanceRemarksPass(ModulePass):
 def scalar_access(access: Access, facts: AxisFacts) -> Iterator[str]:
     """Whether a thread moves its elements one by one, in the words and numbers of code generation."""
     encoding = encoding_of(access.type)
-    if type(access.op) not in COUNTED or not isinstance(encoding, DISTRIBUTED):
+    if type(access.op) not in COUNTED or not isinstance(encoding, Distributed):
         return
     shape = shape_of(access.type)
     dims, count = order(encoding, shape), total_elems_per_thread(encoding, shape)

@@ -22,7 +22,7 @@ from tilework.ir.rewrite import replace_op
 from tilework.ir.types import bit_width, element_type, is_pointer, shape_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.conversion import needs_shared
-from tilework.layouts.encodings import SHARED, DotOperand
+from tilework.layouts.encodings import DotOperand, Shared
 from tilework.layouts.queries import cga_bases, order_for_memory
 
 
@@ -39,7 +39,7 @@ def through_buffer(convert: Operation) -> None:
     """Replace a conversion to a dot operand that needs shared memory."""
     source, result = convert.operands[0], convert.results[0]
     target, given = encoding_of(result.type), encoding_of(source.type)
-    if not isinstance(target, DotOperand) or given is None or isinstance(given, SHARED):
+    if not isinstance(target, DotOperand) or given is None or isinstance(given, Shared):
         return
     if is_pointer(element_type(source.type)) or not needs_shared(layout_of(source.type), layout_of(result.type)):
         return

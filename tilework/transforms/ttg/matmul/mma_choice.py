@@ -151,7 +151,7 @@ def encoding(version: int, dot: Dot) -> NvidiaMma:
 
 def warp_encoding(dot: Dot) -> NvidiaMma:
     batch = (1,) * (len(dot.tile) - 2)
-    return NvidiaMma(2, 0, warp_grid(dot), (*batch, 16, 8), dot.result.cga)
+    return NvidiaMma(2, 0, warp_grid(dot), (*batch, 16, 8), cga=dot.result.cga)
 
 
 def warp_grid(dot: Dot) -> tuple[int, ...]:
@@ -217,7 +217,7 @@ def group_encoding(dot: Dot) -> NvidiaMma:
     while prod(grid) < dot.warps:
         grid[0 if rows > 16 * grid[0] else 1] *= 2
     shape = (16, instruction_width(dot), WIDEST // bit_width(dot.a))
-    return NvidiaMma(3, 0, (grid[0], grid[1]), shape, dot.result.cga)
+    return NvidiaMma(3, 0, (grid[0], grid[1]), shape, cga=dot.result.cga)
 
 
 def instruction_width(dot: Dot) -> int:

@@ -18,8 +18,6 @@ from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import (
-    DISTRIBUTED,
-    SHARED,
     Distributed,
     DotOperand,
     NvidiaMma,
@@ -42,7 +40,7 @@ class Clash(Exception):
 def distributed(value: SSAValue) -> Distributed | None:
     """The encoding of a tensor."""
     encoding = encoding_of(value.type)
-    return encoding if isinstance(encoding, DISTRIBUTED) else None
+    return encoding if isinstance(encoding, Distributed) else None
 
 
 def copy_width(load: Operation, facts: AxisFacts) -> int:
@@ -88,7 +86,7 @@ def shared_encoding(load: Operation) -> Shared | None:
         raise Clash("its users want different layouts in shared memory")
     if allocs:
         (encoding,) = allocs
-        assert isinstance(encoding, SHARED), encoding
+        assert isinstance(encoding, Shared), encoding
         return encoding
     return dot_encoding(result) or plain_encoding(result)
 
@@ -96,7 +94,7 @@ def shared_encoding(load: Operation) -> Shared | None:
 def descriptor_encoding(load: Operation) -> Shared | None:
     """What the descriptor says about the blocks it copies."""
     encoding = encoding_of(block_type(load.operands[0].type))
-    return encoding if isinstance(encoding, SHARED) else None
+    return encoding if isinstance(encoding, Shared) else None
 
 
 def plain_encoding(value: SSAValue) -> SwizzledShared:

@@ -14,7 +14,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.rewrite import constant, insert_before, recreate, replace_op
 from tilework.ir.types import i1, is_tensor, shape_of, tensor_type
-from tilework.layouts.encodings import DISTRIBUTED, NvidiaMma
+from tilework.layouts.encodings import Distributed, NvidiaMma
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_reshape
 
@@ -52,7 +52,7 @@ def pieces_of(dot: Operation, left: SSAValue, count: int, width: int) -> list[SS
     """`left` cut along its columns into `count` tensors of `width`. Raises `LayoutError` before anything is built."""
     location = dot.location
     source = encoding_of(left.type)
-    assert isinstance(source, DISTRIBUTED), left.type
+    assert isinstance(source, Distributed), left.type
     rows, columns = shape_of(left.type)
     halvings = count.bit_length() - 1
     folded = (rows, *(2,) * halvings, width)
