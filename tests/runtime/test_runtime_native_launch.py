@@ -400,7 +400,7 @@ def test_several_threads() -> None:
 
 def test_it_can_be_turned_off(tmp_path: Path) -> None:
     program = (
-        "from tilework.runtime import native_launch as n; import tilework, tilework.language as tl\n"
+        "from tilework.runtime.launch import native_launch as n; import tilework, tilework.language as tl\n"
         "assert n.machine() is None\n"
         "k = tilework.jit(n.describe)\n"
         "assert type(k[(1,)]).__name__ == 'function'\n"

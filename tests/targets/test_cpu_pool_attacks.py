@@ -23,7 +23,7 @@ import numpy as np
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.targets.cpu import pool
+from tilework.targets.cpu.run import pool
 
 @tilework.jit
 def add(x, out, n, B: tl.constexpr):
@@ -393,7 +393,7 @@ def test_a_fork_while_another_thread_compiles(run: Run, place: str) -> None:
 place = {place!r}
 import llvmlite.binding as llvm
 from tilework.targets.llvm import compile
-from tilework.runtime import native_launch
+from tilework.runtime.launch import native_launch
 check()  # imports everything: Python itself cannot fork while another thread imports
 add = tilework.jit(add.fn)
 compile.host_jit.cache_clear()
@@ -442,7 +442,7 @@ def test_a_signal_handler_launches_while_the_first_launch_loads(run: Run, place:
 place = {place!r}
 import llvmlite.binding as llvm
 from tilework.targets.llvm import compile
-from tilework.runtime import native_launch
+from tilework.runtime.launch import native_launch
 seen = []
 signal.signal(signal.SIGUSR1, lambda *_: (seen.append(1), check_sums(2), check_add(1 << 12), gc.collect()))
 def strike(*_):

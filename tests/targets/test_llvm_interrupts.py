@@ -17,7 +17,7 @@ import gc, random, signal, sys, time
 import tilework, tilework.language as tl
 from tilework.targets.base import GPUTarget, find_backend
 from tilework.targets.cpu.run.library import load
-from tilework.targets.nvidia import libdevice
+from tilework.targets.nvidia import bitcode
 from tilework.compiler import ASTSource, lower
 
 @tilework.jit
@@ -37,7 +37,7 @@ stages = backend.stages(backend.parse_options({}))
 
 def job():
     # all that a compilation does with LLVM
-    libdevice.cut_out.cache_clear()
+    bitcode.cut_out.cache_clear()
     if target.backend == "cpu":
         load(stages["obj"](text), "kernel")
     else:
@@ -45,7 +45,7 @@ def job():
 
 def is_ours(frame):
     name = frame.f_code.co_filename
-    return "llvmlite" in name or "backends" in name and ("llvm" in name or "cuda" in name or "library" in name)
+    return "llvmlite" in name or "targets" in name and ("llvm" in name or "nvidia" in name or "library" in name)
 
 def trace(frame, event, arg):
     global seen
