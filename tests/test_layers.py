@@ -1,6 +1,7 @@
 """Who may import whom: the table of the architecture, checked against every import in the package."""
 
 import ast
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -107,3 +108,18 @@ def test_only_as_triton_knows_the_mirror_of_triton() -> None:
     for path in FILES:
         if owner_of(path) not in ("triton", "as_triton"):
             assert "triton" not in {part for _, part in imports_of(path)}, path
+
+
+def without_docstrings(path: Path) -> str:
+    """The code of a file, without comments and texts that explain it."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return ast.unparse(tree)
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "targets" / "gpu").glob("*.py")), ids=lambda path: path.name)
+def test_neutral_gpu_rules_name_no_vendor(path: Path) -> None:
+    found = re.findall(r"(?i)nvvm|nvidia|ptx|cuda|\bsm_|amd|gfx", without_docstrings(path))
+    assert not found, found

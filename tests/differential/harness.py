@@ -39,8 +39,8 @@ from tilework.targets.cpu.pipeline import llvm_text, object_code, tile_loops
 from tilework.targets.cpu.run import run_grid as driver
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.library import NativeKernel, load
-from tilework.targets.gpu.codegen import emit_module
 from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 from tilework.transforms.pipelines import ttir_pipeline

@@ -38,8 +38,8 @@ from tests.targets.gpu_tiles import CPU as CHIPS
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.findings import Finding
 from tilework.oracles.interpreter import InterpretedFunction
-from tilework.targets.gpu.codegen import emit_module
 from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 from tilework.transforms.pipelines import ttir_pipeline

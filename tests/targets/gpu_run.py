@@ -16,8 +16,8 @@ from tests.pipeline.gpu import CASES, Config, Outcome, contents, difference, run
 from tilework.errors import PassError
 from tilework.ir.printer import print_module
 from tilework.oracles.emulator.device import Device
-from tilework.targets.gpu.codegen import emit_module
 from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 
 CPU = {80: "sm_80", 86: "sm_86", 89: "sm_89", 90: "sm_90a"}

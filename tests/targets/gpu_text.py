@@ -19,8 +19,8 @@ from tilework.ir.verify import verify
 from tilework.oracles.emulator.device import Device
 from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
-from tilework.targets.gpu.codegen import emit_module
 from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 from tilework.transforms.pipelines import ttir_pipeline

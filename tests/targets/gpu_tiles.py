@@ -17,8 +17,8 @@ import numpy as np
 from tilework.ir.parser import parse_module
 from tilework.ir.verify import verify
 from tilework.oracles.emulator.device import Device
-from tilework.targets.gpu.codegen import emit_module
 from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 
 Array = np.ndarray[Any, Any]

@@ -19,7 +19,7 @@ from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
-from tilework.targets.gpu.codegen import emit_module
+from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 from tilework.transforms.pipelines import ttir_pipeline

@@ -12,7 +12,7 @@ from tests.targets import gpu_run
 from tests.targets.gpu_text import blocked, kernel_ptx, launch, module_text, ptx_of, to_module, with_tensors
 from tilework.analysis.allocation import module_allocation
 from tilework.errors import PassError
-from tilework.targets.gpu.codegen import emit_module
+from tilework.targets.nvidia.lower.emit import emit_module
 
 
 def run(body: str, params: list[str], args: list[object], arch: int = 80) -> None:

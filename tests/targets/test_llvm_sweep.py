@@ -45,8 +45,8 @@ def test_effects_stay() -> None:
         b.load(i32, p, align=4, volatile=True)
         b.atomic_rmw("add", p, n)
         b.call("g", i32, [n])
-        b.assembly("bar.sync 0;", "=r", i32, [], sideeffect=True)
-        b.assembly("mov.b32 $0, 1;", "=r", i32, [])
+        b.assembly("bar.sync 0;", "=r", [i32], [], sideeffect=True)
+        b.assembly("mov.b32 $0, 1;", "=r", [i32], [])
 
     text = swept(write)
     assert (

@@ -1,15 +1,13 @@
 """Elementwise ops that a GPU has instructions for; the rest is what all targets do (`targets/llvm/scalars.py`, `elementary.py`).
 
-    arith.addf : f16        add.rn.f16x2, or with a product fma.rn.f16x2      one rounding, nothing is widened
-    arith.divf : f32        div.full.f32                                      2 ulp; tt.precise_divf is div.rn.f32
-    math.exp : f32          ex2.approx.f32 of x * log2(e)                     math.exp2, math.sqrt, math.rsqrt likewise
+    arith.addf : f16        two registers at a time, where the GPU adds f16 (`Gpu.native_floats`)
+    arith.divf : f32        the fast quotient, where the GPU has one (`Gpu.fast_functions`)
 
-What has no instruction (log, sin, erf ...) is computed by our own polynomials, which need no library of NVIDIA's.
+What has no instruction (log, sin, erf ...) is computed by our own polynomials, which need no library of a vendor's.
 Where the language leaves a result undefined, a GPU gives what its instruction gives: `x // 0` among them.
 """
 
 import math as numbers
-from collections.abc import Callable
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IntegerAttr
@@ -17,30 +15,13 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.enums import PropagateNan
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.rules import lowers
 from tilework.targets.llvm.conversions import FORMATS, is_float8, narrow
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, predicate_of, widened
-from tilework.targets.llvm.types import Type, bf16, f16, f32, f64
+from tilework.targets.llvm.types import f16, f32, f64
 from tilework.targets.llvm.values import Value, constant, signed
-
-LOG2_E = numbers.log2(numbers.e)
-
-
-def is_native(low: Lowering, type: Type) -> bool:
-    """Whether the processor adds, multiplies and compares these floats."""
-    return type is f32 or type is f64 or type is f16 or (type is bf16 and low.facts.capability >= 80)
-
-
-def flushes(low: Lowering) -> bool:
-    """Whether fast functions may take denormal numbers for zero."""
-    return getattr(low.facts.options, "enable_reflect_ftz", True)
-
-
-def nvvm(low: Lowering, name: str, result: Type, *args: Value) -> Value:
-    """An intrinsic of LLVM's for this processor: ``nvvm(low, "div.full", f32, x, y)``."""
-    return low.builder.intrinsic(f"nvvm.{name}", result, *args, overload="")
-
 
 # Integers
 
@@ -96,7 +77,7 @@ def lower_native(low: Lowering, op: Operation) -> Registers:
     """
     b, sides = low.builder, [low[operand] for operand in op.operands]
     scalar = sides[0][0].type
-    if not is_native(low, scalar):
+    if scalar not in low.gpu.native_floats:
         return tuple(SCALARS[type(op)](low, op, *column) for column in zip(*sides, strict=True))
     build = getattr(b, NATIVE[type(op)])
     with b.fast_math(*(("contract",) if low.fuses and type(op) in FUSED else ())):
@@ -110,19 +91,19 @@ def lower_native(low: Lowering, op: Operation) -> Registers:
 
 @lowers(arith.DivfOp, elementwise=True)
 def lower_quotient(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
-    """Of f32 with an error of up to 2 ulp, or exact by a power of two; of other types rounded correctly."""
-    if lhs.type is not f32:
+    """Of f32 fast, or exact by a power of two; of other types rounded correctly."""
+    if lhs.type is not f32 or (divide := low.gpu.fast_functions.get("divide")) is None:
         return SCALARS[type(op)](low, op, lhs, rhs)
     known = rhs.constant
     if known is not None and abs(numbers.frexp(known)[0]) == 0.5 and 2.0**-100 < abs(known) < 2.0**100:
         return low.builder.fmul(lhs, 1.0 / known)
-    return nvvm(low, "div.full", f32, lhs, rhs)
+    return divide(low, lhs, rhs)
 
 
 @lowers(tt.ClampFOp, elementwise=True)
 def lower_clamp(low: Lowering, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
     b, mode = low.builder, op.properties["propagateNan"]
-    if not is_native(low, x.type):
+    if x.type not in low.gpu.native_floats:
         return SCALARS[type(op)](low, op, x, lowest, highest)
     if isinstance(mode, IntegerAttr) and mode.value.data == PropagateNan.ALL:
         return b.minimum(b.maximum(x, lowest), highest)
@@ -144,41 +125,18 @@ def lower_abs(low: Lowering, op: Operation, x: Value) -> Value:
     b, type_ = low.builder, operand_type(op)
     if is_float8(type_):
         return b.and_(x, 0x7F) if FORMATS[type_].has_negative_zero else SCALARS[type(op)](low, op, x)
-    return b.fabs(x) if is_native(low, x.type) else SCALARS[type(op)](low, op, x)
+    return b.fabs(x) if x.type in low.gpu.native_floats else SCALARS[type(op)](low, op, x)
 
 
-# Functions of f32 that are one instruction, or nearly
-
-Function = Callable[[Lowering, Value], Value]
-
-
-def fast_exp(low: Lowering, x: Value) -> Value:
-    return low.builder.unary("exp2", low.builder.fmul(x, LOG2_E))
-
-
-def fast_exp2(low: Lowering, x: Value) -> Value:
-    return nvvm(low, "ex2.approx.ftz.f32", f32, x) if flushes(low) else low.builder.unary("exp2", x)
-
-
-def fast_sqrt(low: Lowering, x: Value) -> Value:
-    return nvvm(low, "sqrt.approx.ftz.f" if flushes(low) else "sqrt.approx.f", f32, x)
-
-
-def fast_rsqrt(low: Lowering, x: Value) -> Value:
-    return nvvm(low, "rsqrt.approx.ftz.f" if flushes(low) else "rsqrt.approx.f", f32, x)
-
-
-FAST: dict[type[Operation], Function] = {
-    math.ExpOp: fast_exp,
-    math.Exp2Op: fast_exp2,
-    math.SqrtOp: fast_sqrt,
-    math.RsqrtOp: fast_rsqrt,
-}
+FAST: dict[type[Operation], str] = {
+    math.ExpOp: "exp", math.Exp2Op: "exp2", math.SqrtOp: "sqrt", math.RsqrtOp: "rsqrt",
+}  # fmt: skip
 
 
 @lowers(*FAST, elementwise=True)
 def lower_fast(low: Lowering, op: Operation, x: Value) -> Value:
-    """Narrower floats by way of f32; f64 has no fast forms."""
-    if x.type is f64:
+    """Functions of f32 that are one instruction, or nearly. Narrower floats go by way of f32; f64 has no fast forms."""
+    made = low.gpu.fast_functions.get(FAST[type(op)])
+    if made is None or x.type is f64:
         return SCALARS[type(op)](low, op, x)
-    return narrow(low.builder, FAST[type(op)](low, widened(low, op, (x,))[0]), result_type(op))
+    return narrow(low.builder, made(low, widened(low, op, (x,))[0]), result_type(op))

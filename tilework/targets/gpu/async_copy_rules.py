@@ -1,12 +1,8 @@
-"""Copies from global to shared memory in the background (`cp.async`), their groups and waits.
+"""Copies from global to shared memory in the background, their groups and waits.
 
-    @%first cp.async.cg.shared.global [%s + 4096], [%p], 16, %n;     # n: 16 bytes, or 0: nothing is read, zeros are written
-    cp.async.commit_group;
-    cp.async.wait_group 2;
-
-One instruction moves 4, 8 or 16 bytes that are side by side in the registers of pointers, in global and in shared memory,
-and under one bit of the mask. Narrower ones do not exist: such elements are loaded and stored like any others, which is
-done even before the wait; tensor cores see what was stored behind a fence. Elements that are masked off become zero,
+One instruction moves some bytes (4, 8 or 16, say) that are side by side in the registers of pointers, in global and in shared
+memory, and under one bit of the mask. Where none is so narrow, or the GPU has none, elements are loaded and stored like any
+others, which is done even before the wait. Elements that are masked off become zero,
 whatever `other` says: where that is not zero, the pipeliner selects behind the wait. Where several threads hold the same
 element, one copies it, in every block of a cluster.
 """
@@ -14,20 +10,14 @@ element, one copies it, in every block of a cluster.
 from xdsl.ir import Operation
 
 from tilework.ir import ttg
-from tilework.ir.encodings import encoding_of
 from tilework.layouts.banks import offsets_of
-from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.linear import LinearLayout
-from tilework.targets.gpu.assembly import ptx
-from tilework.targets.gpu.global_access import load, number_of, pointee, segments, width_of
+from tilework.targets.gpu.global_access import load, pointee, segments, width_of
 from tilework.targets.gpu.indices import combined
-from tilework.targets.gpu.lowering import Lowering, Registers, layout, lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, layout, number_of
+from tilework.targets.gpu.rules import lowers
 from tilework.targets.gpu.shared_access import Move, Shared
-from tilework.targets.llvm.types import i32, i64
-from tilework.targets.llvm.values import Value, constant
-
-SHORTEST = 4
-LONGEST = 16
+from tilework.targets.llvm.values import Value
 
 
 @lowers(ttg.AsyncCopyGlobalToLocalOp)
@@ -38,18 +28,18 @@ def lower_async_copy(low: Lowering, op: Operation) -> Registers:
     buffer: Shared = low[memory]
     move = Move(low, buffer.base, offsets_of(layout(pointers), layout(memory)), element, buffer.origin)
     known = width_of(low, pointers, mask, move.held.bits)
-    told = min(number_of(op, "contiguity", 1), LONGEST // move.bytes)
+    shortest, longest = low.gpu.copy_bytes or (1 << 30, move.bytes)
+    told = min(number_of(op, "contiguity", 1), longest // move.bytes)
     width = min(max(known, told), in_order(move))
     addresses: Registers = low[pointers]
     masks: Registers | None = low[mask] if mask is not None else None
-    if width * move.bytes < SHORTEST:
+    if width * move.bytes < shortest:
         loaded: list[Value] = []
         for first in range(0, len(addresses), known):
-            loaded += load(low, element, addresses[first], known, masks[first] if masks else None, None, "")
+            loaded += load(low, element, addresses[first], known, masks[first] if masks else None)
         with low.only_if(is_first_here(low, layout(pointers))):
             move.store(tuple(loaded))
-        if low.facts.capability >= 90 and isinstance(encoding_of(memory.type), NvmmaShared):
-            ptx(low.builder, "fence.proxy.async.shared::cta;", [], [], effect="write")
+        low.gpu.stored_for_matrices(low.builder, memory.type)
         return ()
     mine = is_first_here(low, layout(pointers))
     for first in range(0, len(addresses), width):
@@ -79,27 +69,18 @@ def copy(
     offset, bytes = move.fixed[register], width * move.bytes
     apart = offset & ~move.spread.mask
     moved = combined(b, move.spread, offset & move.spread.mask)
-    target = b.trunc(b.ptrtoint(b.gep(move.base, b.mul(moved, move.bytes)), i64), i32)
-    inputs, size, start = [target, source], "", ""
-    if mask is not None and mask.constant != 1:
-        size = f", ${len(inputs)}"
-        inputs.append(b.select(mask, constant(i32, bytes), constant(i32, 0)))
-    if predicate is not None:
-        start = f"@${len(inputs)} "
-        inputs.append(predicate)
-    level = "cg" if bytes == LONGEST else "ca"
-    text = f"{start}cp.async.{level}.shared.global [$0 + {apart * move.bytes}], [$1], {bytes}{size};"
-    ptx(b, text, [], inputs, effect="write")
+    target = b.gep(move.base, b.mul(moved, move.bytes))
+    low.gpu.async_copy(b, target, apart * move.bytes, source, bytes, mask, predicate)
 
 
 @lowers(ttg.AsyncCommitGroupOp)
 def lower_commit_group(low: Lowering, op: Operation) -> Registers:
-    ptx(low.builder, "cp.async.commit_group;", [], [], effect="write")
+    low.gpu.commit_copies(low.builder)
     return ()
 
 
 @lowers(ttg.AsyncWaitOp)
 def lower_wait(low: Lowering, op: Operation) -> Registers:
     """What this thread copied has arrived; a barrier follows (`analysis/membar.py`), which makes it everyone's."""
-    ptx(low.builder, f"cp.async.wait_group {number_of(op, 'num', 0)};", [], [], effect="write")
+    low.gpu.wait_copies(low.builder, number_of(op, "num"))
     return ()

@@ -1,11 +1,11 @@
-"""TTGIR to LLVM text: one module, one `ptx_kernel` per public function.
+"""TTGIR to LLVM text: one module, with a kernel for each public function.
 
     ; tilework: {"fp_contract": "explicit", "shared": 16384}
-    define ptx_kernel void @NAME(ARGUMENTS, ptr addrspace(1) %scratch, ptr addrspace(1) %profile)
+    define KERNEL_CONVENTION void @NAME(ARGUMENTS, ptr addrspace(1) %scratch, ptr addrspace(1) %profile)
 
-A tensor descriptor of the host is a parameter of 128 bytes by value. Shared memory is one dynamic array, planned by
-`analysis/allocation.py`; barriers are where `analysis/membar.py` wants them. Functions that are not inlined get their frames
-of shared memory and of the program's scratch memory as further arguments, for each call its own.
+Shared memory is one dynamic array, planned by `analysis/allocation.py`; barriers are where
+`analysis/membar.py` wants them. Functions that are not inlined get their frames of shared memory and of the program's scratch
+memory as further arguments, for each call its own.
 """
 
 import json
@@ -17,37 +17,31 @@ from xdsl.ir import Attribute
 
 from tilework.analysis.allocation import module_allocation
 from tilework.analysis.axis_info import axis_info
-from tilework.analysis.global_order import global_order
 from tilework.analysis.global_scratch import global_scratch, public_functions
 from tilework.analysis.membar import barriers, ordered_by_mbarrier
-from tilework.analysis.proxy_fences import proxy_fences
 from tilework.ir import tt
 from tilework.ir.module_facts import SANITIZER_FACTS, num_ctas, num_warps
 from tilework.ir.types import TensorDescType
 from tilework.targets.gpu import (
     arithmetic,
-    casts,
+    async_copy_rules,
+    atomic_rules,
     convert,
     debug,
+    dot_rules,
     foreign,
     fp4,
     gather,
+    global_access,
     map_elementwise,
-    mbarrier,
+    program_rules,
+    reduce_rules,
     scan,
+    shared_access,
     views,
 )
-from tilework.targets.gpu import async_copy_rules as async_copy
-from tilework.targets.gpu import atomic_rules as atomics
 from tilework.targets.gpu import control_rules as control
-from tilework.targets.gpu import dot_rules as dot
-from tilework.targets.gpu import global_access as memory
-from tilework.targets.gpu import program_rules as program
-from tilework.targets.gpu import reduce_rules as reduce
-from tilework.targets.gpu import shared_access as shared
-from tilework.targets.gpu import tensormap_rules as tensormap
-from tilework.targets.gpu import tma_rules as tma
-from tilework.targets.gpu import wgmma_rules as wgmma
+from tilework.targets.gpu.device import Gpu
 from tilework.targets.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.debug import LineTable
@@ -58,38 +52,33 @@ from tilework.targets.llvm.values import Value
 
 # importing these fills the table of rules
 RULE_FILES = (
-    arithmetic, async_copy, atomics, casts, control, convert, debug, dot, foreign, fp4, gather, map_elementwise,
-    mbarrier, memory, program, reduce, scan, shared, tensormap, tma, views, wgmma,
+    arithmetic, async_copy_rules, atomic_rules, control, convert, debug, dot_rules, foreign, fp4, gather, global_access,
+    map_elementwise, program_rules, reduce_rules, scan, shared_access, views,
 )  # fmt: skip
-SMEM_ALIGNMENT = 1024
-MAP_BYTES = 128
-BY_VALUE = f'byval([{MAP_BYTES} x i8]) align {MAP_BYTES} "nvvm.grid_constant"'
 
 
-def emit_module(
-    module: ModuleOp, capability: int, *, fuses: bool = True, lines: bool = True, options: Any = None
-) -> str:
+def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True) -> str:
     """LLVM text of every function of a module of TTGIR."""
-    facts = Facts(capability, num_warps(module), num_ctas(module), fuses, options)
-    return Emitter(module, facts, lines).text()
+    return Emitter(module, gpu, Facts(num_warps(module), num_ctas(module), fuses), lines).text()
 
 
 class Emitter:
     """The module being written."""
 
-    def __init__(self, source: ModuleOp, facts: Facts, lines: bool) -> None:
-        self.source, self.facts = source, facts
+    def __init__(self, source: ModuleOp, gpu: Gpu, facts: Facts, lines: bool) -> None:
+        self.source, self.gpu, self.facts = source, gpu, facts
         self.module = Module("tilework")
-        self.lines = LineTable(self.module, "DebugDirectivesOnly") if lines else None
-        self.allocation = module_allocation(source, facts.capability)
-        self.barriers = barriers(source, facts.capability, ordered_by_mbarrier)
-        self.order = global_order(source)
-        self.fences = set(proxy_fences(source, facts.capability)) if facts.capability >= 90 else set()
+        self.lines = LineTable(self.module, gpu.line_tables) if lines else None
+        self.allocation = module_allocation(source, int(gpu.target.arch))
+        self.barriers = barriers(source, int(gpu.target.arch), ordered_by_mbarrier)
+        self.around = gpu.around(source)
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
         self.descriptors: list[dict[str, Any]] = []  # what the launcher must know about those among the arguments
-        self.smem = self.module.global_variable(SMEM, array(i8, 0), None, space=SHARED_SPACE, align=SMEM_ALIGNMENT)
+        self.smem = self.module.global_variable(
+            SMEM, array(i8, 0), None, space=SHARED_SPACE, align=gpu.shared_alignment
+        )
 
     def text(self) -> str:
         for op in self.source.body.block.ops:
@@ -115,8 +104,7 @@ class Emitter:
         is_kernel = not (isinstance(visibility, StringAttr) and visibility.data == "private")
         low = self.kernel(name.data, op) if is_kernel else self.internal(name.data, op, type)
         low.allocation, low.barriers, low.axis = self.allocation[name.data], self.barriers, self.axis
-        low.order, low.fences = self.order, self.fences
-        low.scratch_offsets = self.scratch.offsets
+        low.around, low.scratch_offsets = self.around, self.scratch.offsets
         if self.lines is not None:
             low.describe(self.lines, op)
         control.lower_body(low, op.regions[0])
@@ -128,22 +116,18 @@ class Emitter:
         by_value: dict[int, str] = {}
         for position, arg in enumerate(args):
             if isinstance(arg.type, TensorDescType):
-                by_value[position] = BY_VALUE
-                self.descriptors.append(tensormap.describe(arg.type))
+                by_value[position], told = self.gpu.descriptor_parameter(arg.type)
+                self.descriptors.append(told)
                 params.append((ptr, f"a{position}"))
             else:
                 params.append((parameter_type(arg.type), f"a{position}"))
         params += [(pointer(1), "scratch"), (pointer(1), "profile")]
-        threads = 32 * self.facts.num_warps
-        attributes = ["nounwind", f'"nvvm.reqntid"="{threads}"']
-        if self.facts.num_ctas > 1:
-            attributes.append(f'"nvvm.cluster_dim"="{self.facts.num_ctas},1,1"')
-        if (least := getattr(self.facts.options, "minctasm", None)) is not None:
-            attributes.append(f'"nvvm.minctasm"="{least}"')
+        attributes = self.gpu.kernel_attributes(self.gpu.warp_size * self.facts.num_warps, self.facts.num_ctas)
         function = self.module.function(
-            name, void, params, convention="ptx_kernel", attributes=attributes, param_attributes=by_value
-        )
-        low = Lowering(self.module, Builder(function), self.facts)
+            name, void, params, convention=self.gpu.kernel_convention, attributes=["nounwind", *attributes],
+            param_attributes=by_value,
+        )  # fmt: skip
+        low = Lowering(self.module, Builder(function), self.facts, self.gpu)
         flat = [from_parameter(low, arg.type, value) for arg, value in zip(args, function.args, strict=False)]
         control.bind(low, list(args), flat)
         low.smem = self.smem
@@ -155,8 +139,8 @@ class Emitter:
         if not self.program.size:
             return whole
         b = low.builder
-        x, y, z = (low.special(f"ctaid.{axis}") for axis in "xyz")
-        width, height = (low.special(f"nctaid.{axis}") for axis in "xy")
+        x, y, z = (self.gpu.program_id(b, axis, clusters=False) for axis in range(3))
+        width, height = (self.gpu.num_programs(b, axis, clusters=False) for axis in range(2))
         number = b.add(b.mul(b.add(b.mul(z, height), y), width), x)
         return b.gep(whole, b.mul(b.zext(number, i64), self.program.size))
 
@@ -167,7 +151,7 @@ class Emitter:
             plain_symbol(name), control.result_type(list(type.outputs)), params, linkage="internal",
             attributes=("nounwind", "noinline", "convergent"),
         )  # fmt: skip
-        low = Lowering(self.module, Builder(function), self.facts)
+        low = Lowering(self.module, Builder(function), self.facts, self.gpu)
         *flat, low.smem, low.scratch = function.args
         control.bind(low, list(op.regions[0].blocks[0].args), flat)
         return low

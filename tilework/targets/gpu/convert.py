@@ -12,7 +12,8 @@ from tilework.ir.types import bit_width, element_type
 from tilework.layouts.conversion import conversion, shared_plan
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.indices import image
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.rules import lowers
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.llvm.values import Value
 
@@ -67,7 +68,7 @@ def through_memory(
     low: Lowering, op: Operation, registers: Registers, source: LinearLayout, result: LinearLayout, in_warp: bool
 ) -> Registers:
     element = element_type(op.operands[0].type)
-    plan = shared_plan(source, result, bit_width(element), low.facts.capability)
+    plan = shared_plan(source, result, bit_width(element), int(low.gpu.target.arch))
     base = low.scratch_address(op)
     wait = low.warp_barrier if in_warp else low.barrier
     size = plan.bytes * 8 // max(8, bit_width(element))

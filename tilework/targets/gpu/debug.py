@@ -1,14 +1,10 @@
-"""`tt.print` and `tt.assert`, by the functions that every GPU's run-time provides.
+"""`tt.print` and `tt.assert`, by what each GPU's run-time has for them.
 
-    call i32 @vprintf(ptr @"pid (%u, %u, %u) idx (%3u) x: %f\\n", ptr %arguments)
-    call void @__assertfail(ptr @message, ptr @file, i32 %line, ptr @function, i64 1)
+    pid (0, 0, 0) idx (  5) x: 2.500000
 
-An element of a tensor is printed once, by the first thread that holds it; a scalar, or a prefix alone, by every thread. The
-arguments lie one after the other on the stack, each aligned to its size, as C's `printf` takes them: floats as double, small
-integers as i32. An assert fails in the threads that hold an element which is false; after one on a tensor all threads wait.
+An element of a tensor is printed once, by the first thread that holds it; a scalar, or a prefix alone, by every thread. Values
+are passed as to C's `printf`: floats as double, small integers as i32. An assert fails in the threads that hold an element which is false; after one on a tensor all threads wait.
 """
-
-from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
@@ -19,14 +15,12 @@ from tilework.ir.locations import source_positions
 from tilework.ir.types import array_values, element_type, is_float, is_tensor, shape_of
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.indices import coordinates
-from tilework.targets.gpu.lowering import Lowering, lowers
-from tilework.targets.gpu.program_rules import AXES
+from tilework.targets.gpu.lowering import Lowering
+from tilework.targets.gpu.rules import lowers
 from tilework.targets.llvm.conversions import widen
 from tilework.targets.llvm.scalar_types import memory_type
-from tilework.targets.llvm.types import f64, i8, i32, i64, integer, void
+from tilework.targets.llvm.types import f64, i32, i64, integer
 from tilework.targets.llvm.values import Value, constant
-
-MOST_ARGUMENTS = 32  # of one call
 
 
 @lowers(tt.PrintOp)
@@ -34,12 +28,11 @@ def lower_print(low: Lowering, op: Operation) -> None:
     prefix, as_hex = op.properties["prefix"], op.properties["hex"]
     assert isinstance(prefix, StringAttr) and isinstance(as_hex, IntegerAttr)
     start = "pid (%u, %u, %u)"
-    grid = "clusterid" if low.facts.num_ctas > 1 else "ctaid"
-    program = [low.special(f"{grid}.{axis}") for axis in AXES]
+    program = [low.gpu.program_id(low.builder, axis, low.facts.num_ctas > 1) for axis in range(3)]
     text = prefix.data.replace("%", "%%")
-    place = low.builder.alloca(i8, 8 * MOST_ARGUMENTS, align=8)
+    show = low.gpu.printer(low.builder)
     if not op.operands:
-        call_printf(low, f"{start}{text}\n", program, place)
+        show(f"{start}{text}\n", program)
     signs = array_values(op.properties["isSigned"])
     for number, (operand, is_signed) in enumerate(zip(op.operands, signs, strict=True)):
         which = f"(operand {number}) " if len(op.operands) > 1 else ""
@@ -47,9 +40,7 @@ def lower_print(low: Lowering, op: Operation) -> None:
         form = spelling(element, bool(as_hex.value.data), bool(is_signed))
         given = low[operand]
         if not is_tensor(operand.type):
-            call_printf(
-                low, f"{start} idx (){text}{which}{form}\n", [*program, argument(low, element, given[0], form)], place
-            )
+            show(f"{start} idx (){text}{which}{form}\n", [*program, argument(low, element, given[0], form)])
             continue
         layout, copies = layout_of(operand.type), copied_registers(operand.type)
         places = ", ".join(f"%{len(str(extent - 1))}u" for extent in shape_of(operand.type))
@@ -57,7 +48,7 @@ def lower_print(low: Lowering, op: Operation) -> None:
             for register, spot in enumerate(coordinates(low, layout)):
                 if not register & copies:
                     values = [*program, *spot, argument(low, element, given[register], form)]
-                    call_printf(low, f"{start} idx ({places}){text}{which}{form}\n", values, place)
+                    show(f"{start} idx ({places}){text}{which}{form}\n", values)
 
 
 def spelling(element: Attribute, as_hex: bool, is_signed: bool) -> str:
@@ -86,18 +77,6 @@ def argument(low: Lowering, element: Attribute, value: Value, form: str) -> Valu
     return b.sext(bits, wanted) if is_signed else b.zext(bits, wanted)
 
 
-def call_printf(low: Lowering, text: str, values: Sequence[Value], place: Value) -> None:
-    """One call, its arguments written to the stack."""
-    b, offset = low.builder, 0
-    assert len(values) <= MOST_ARGUMENTS
-    for value in values:
-        size = value.type.bits // 8
-        offset = (offset + size - 1) // size * size
-        b.store(value, b.gep(place, offset), align=size)
-        offset += size
-    b.call("vprintf", i32, [b.module.string(text), place])
-
-
 @lowers(tt.AssertOp)
 def lower_assert(low: Lowering, op: Operation) -> None:
     b, message = low.builder, op.properties["message"]
@@ -108,10 +87,9 @@ def lower_assert(low: Lowering, op: Operation) -> None:
         holds = b.and_(holds, value)
     if holds.constant != 1:
         file, line, _ = next(iter(source_positions(op.location)), ("unknown", 0, 0))
-        names = [b.module.string(name) for name in (message.data, file, function_name(op))]
+        text = message.data
         with b.if_(b.not_(holds), weights=(1, 1 << 20)):
-            args = [names[0], names[1], constant(i32, line), names[2], constant(i64, 1)]
-            b.call("__assertfail", void, args)
+            low.gpu.fail(b, text, file, line, function_name(op))
     if is_tensor(condition.type):
         low.barrier()
 
@@ -121,5 +99,6 @@ def function_name(op: Operation) -> str:
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, tt.FuncOp):
         parent = parent.parent_op()
-    name = parent.properties["sym_name"] if parent is not None else None
-    return name.data if isinstance(name, StringAttr) else "unknown"
+    name = parent.properties["sym_name"] if parent is not None else StringAttr("unknown")
+    assert isinstance(name, StringAttr)
+    return name.data

@@ -1,4 +1,4 @@
-"""`tt.dot`: on tensor cores where the accumulator is laid out for them (mma.py), else one multiplication at a time.
+"""`tt.dot`, one multiplication at a time; vendors put matrix instructions in front.
 
     %d = tt.dot %a, %b, %c : tensor<16x8xf32, #dot_op<0, #blocked>> * ... -> tensor<16x16xf32, #blocked>
 
@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt
-from tilework.ir.encodings import encoding_of, layout_of
-from tilework.layouts.encodings import NvidiaMma
-from tilework.targets.gpu import mma
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.ir.encodings import layout_of
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.rules import lowers
 from tilework.targets.gpu.views import Places, register_places
 from tilework.targets.llvm.types import Type, bf16, f16, f32
 from tilework.targets.llvm.values import Value
@@ -24,15 +23,6 @@ Line = dict[int, Value]  # the elements of one row of A, or one column of B, by 
 
 
 @lowers(tt.DotOp)
-def lower_dot(low: Lowering, op: Operation) -> Registers:
-    encoding = encoding_of(op.results[0].type)
-    if not isinstance(encoding, NvidiaMma):
-        return multiply_add(low, op)
-    if not encoding.is_ampere:
-        raise low.refuse(op, "tt.dot with the layout of a warp-group product")
-    return mma.product(low, op)
-
-
 def multiply_add(low: Lowering, op: Operation) -> Registers:
     a, b, c = op.operands
     accumulators: Registers = low[c]

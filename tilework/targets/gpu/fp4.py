@@ -11,7 +11,8 @@ from xdsl.ir import Operation
 from tilework.ir import ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import element_type
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, number_of
+from tilework.targets.gpu.rules import lowers
 from tilework.targets.gpu.views import Places, moved
 from tilework.targets.gpu.words import unpack_word
 from tilework.targets.llvm.scalar_types import register_type
@@ -25,7 +26,7 @@ PLACES: dict[Type, tuple[int, float]] = {f16: (9, 2.0**14), bf16: (6, 2.0**126)}
 @lowers(ttg.Fp4ToFpOp)
 def lower_fp4_to_fp(low: Lowering, op: Operation) -> Registers:
     source, result = op.operands[0], op.results[0].type
-    axis = op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    axis = number_of(op, "axis")
 
     def packed(place: Places) -> Places:
         return (*place[:axis], place[axis] // 2, *place[axis + 1 :])

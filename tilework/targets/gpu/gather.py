@@ -8,8 +8,6 @@ A histogram counts in scratch memory: all threads clear the bins, wait, add one 
 ones excepted, and values outside the bins), wait, and read the bins in the layout of the result.
 """
 
-from functools import reduce
-
 from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.scratch import axis_of, is_warp_local
@@ -18,15 +16,16 @@ from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.types import element_type, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
-from tilework.targets.gpu.assembly import ptx
 from tilework.targets.gpu.axes import Bit, mask_of, memory_layout, moving_bits, numbers, stays_in_block, subsets
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.indices import coordinates, image
-from tilework.targets.gpu.lowering import WARP, Lowering, Registers, lowers
-from tilework.targets.gpu.predicated import store_if
-from tilework.targets.gpu.shared_access import Move, Shared, from_memory, held_type, shared_word
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.views import register_places
-from tilework.targets.llvm.types import i32, integer
+from tilework.targets.gpu.words import from_memory, held_type
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.types import i32
 from tilework.targets.llvm.values import Value, constant
 
 
@@ -45,8 +44,11 @@ def lower_gather(low: Lowering, op: Operation) -> Registers:
 def index_of(low: Lowering, index: Value, size: int) -> Value:
     """An index as an i32 inside the axis."""
     b = low.builder
-    word = b.trunc(index, i32) if index.type.bits > 32 else b.zext(index, i32) if index.type.bits < 32 else index
-    return b.and_(word, size - 1)
+    return b.and_(as_word(b, index), size - 1)
+
+
+def as_word(b: Builder, value: Value) -> Value:
+    return b.trunc(value, i32) if value.type.bits > 32 else b.zext(value, i32)
 
 
 def by_shuffles(low: Lowering, op: Operation, bits: list[Bit], picked: list[Value]) -> Registers:
@@ -61,7 +63,7 @@ def by_shuffles(low: Lowering, op: Operation, bits: list[Bit], picked: list[Valu
     rows = {beside(places[row], axis): row for row in subsets(sorted(numbers(across, "register")))}
     count = shape_of(source.type)[axis].bit_length() - 1
     lane_columns = [1 << along["lane"][place] if place in along["lane"] else 0 for place in range(count)]
-    row_lane = b.and_(low.lane, ~mask_of(along["lane"].values()) & (WARP - 1))
+    row_lane = b.and_(low.lane, ~mask_of(along["lane"].values()) & low.lane_mask)
     registers: Registers = low[source]
 
     def chosen(row: int, index: Value, lane: Value, left: list[int]) -> Value:
@@ -102,7 +104,8 @@ def through_memory(low: Lowering, op: Operation, picked: list[Value]) -> Registe
         shift += shape[dim].bit_length() - 1
     base, element = low.scratch_address(op), element_type(source.type)
     offsets = layout.map_columns(lambda column: flat(layout, column, shifts), (("offset", 1 << shift),))
-    store_if(low, low.is_first_copy(offsets), Move(low, base, offsets, element), low[source])
+    mine = low.is_first_copy(offsets)
+    Move(low, base, offsets, element).store_if(mine, low[source])
     low.barrier()
     held = held_type(element)
     made = []
@@ -159,7 +162,7 @@ def clear(low: Lowering, base: Value, bins: int, result: Attribute) -> None:
     layout = memory_layout(like, registers, by_lane, by_warp)
     zero = constant(held_type(element_type(result)), 0)
     move = Move(low, base, layout, element_type(result))
-    store_if(low, low.is_first_copy(layout), move, (zero,) * (1 << len(registers)))
+    move.store_if(low.is_first_copy(layout), (zero,) * (1 << len(registers)))
 
 
 def count_one(low: Lowering, base: Value, bins: int, bits: int, value: Value, conditions: list[Value | None]) -> None:
@@ -167,11 +170,4 @@ def count_one(low: Lowering, base: Value, bins: int, bits: int, value: Value, co
     b = low.builder
     inside = b.icmp("ult", value, bins) if bins.bit_length() <= value.type.bits else None
     known = [condition for condition in (inside, *conditions) if condition is not None and condition.constant != 1]
-    word = b.trunc(value, i32) if value.type.bits > 32 else b.zext(value, i32) if value.type.bits < 32 else value
-    address = b.add(shared_word(low, Shared(base), 1), b.mul(word, bits // 8))
-    inputs = [address, constant(integer(bits), 1)]
-    text = f"red.shared.add.u{bits} [$0], $1;"
-    if known:
-        inputs.append(reduce(b.and_, known))
-        text = f"@$2 {text}"
-    ptx(b, text, [], inputs, effect="write")
+    low.gpu.add_shared_if(b, base, as_word(b, value), bits, known)

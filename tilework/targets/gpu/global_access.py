@@ -1,38 +1,26 @@
 """`tt.load` and `tt.store`: predicated accesses to global memory, as wide as pointers and masks allow.
 
-    @%p ld.global.v4.b32 {%a, %b, %c, %d}, [%ptr];
-
 Registers that are neighbours in memory move together, up to 16 bytes at a time: as many as the layout has side by side, as the
 pointers are known to be contiguous and aligned for, and as share one bit of the mask. Where several threads hold the same
 element, all load it and one stores it.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.types import PointerType, array_values, element_type, is_tensor, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
-from tilework.targets.gpu.assembly import ptx
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-from tilework.targets.gpu.shared_access import from_memory, held_type, to_memory
-from tilework.targets.gpu.words import pack_words, unpack_word
-from tilework.targets.llvm.types import Type, i16, i32, i64, integer, vector
+from tilework.targets.gpu.device import Hints
+from tilework.targets.gpu.lowering import Lowering, Registers, number_of
+from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.words import from_memory, held_type, pack, to_memory, unpack, words
 from tilework.targets.llvm.values import Value
 
 WIDEST = 128
-CACHE = {1: "", 2: ".ca", 3: ".cg", 4: ".wb", 5: ".cs", 6: ".wt", 7: ".cv"}
-EVICT = {1: "", 2: ".L1::evict_first", 3: ".L1::evict_last"}
-
-
-def number_of(op: Operation, name: str, default: int) -> int:
-    found = op.properties.get(name)
-    return found.value.data if isinstance(found, IntegerAttr) else default
+PLAIN = Hints()
 
 
 def segments(op: Operation) -> list[SSAValue | None]:
@@ -72,66 +60,15 @@ def width_of(low: Lowering, pointers: SSAValue, mask: SSAValue | None, bits: int
     return width
 
 
-def words(bits: int, width: int) -> tuple[Type, int]:
-    """The registers that an access of `width` elements uses: their type and number."""
-    total = bits * width
-    if total <= 16:
-        return i16, 1
-    word = i64 if bits == 64 else i32
-    return word, max(1, total // word.bits)
-
-
-def access_text(word: Type, count: int, bits: int, width: int) -> str:
-    """``.v4.b32``."""
-    size = word.bits if word is not i16 else bits * width
-    return (f".v{count}" if count > 1 else "") + f".b{size}"
-
-
-def pack(low: Lowering, values: Sequence[Value], word: Type) -> list[Value]:
-    """Elements of memory in words, the first in the lowest bits."""
-    b = low.builder
-    bits = values[0].type.bits
-    if bits > word.bits:
-        raise AssertionError("an element is wider than a word")
-    if bits == word.bits:
-        return [b.bitcast(value, word) for value in values]
-    each = word.bits // bits
-    if len(values) < each:
-        (value,) = values
-        return [b.zext(b.bitcast(value, integer(bits)), word)]
-    if word is i32:
-        return pack_words(low, values)
-    return [b.bitcast(b.build_vector(list(values)), word)]
-
-
-def unpack(low: Lowering, loaded: Sequence[Value], held: Type, width: int) -> list[Value]:
-    """The elements in words."""
-    b = low.builder
-    word = loaded[0].type
-    if held.bits == word.bits:
-        return [b.bitcast(value, held) for value in loaded]
-    each = word.bits // held.bits
-    if width < each:
-        return [b.bitcast(b.trunc(loaded[0], integer(held.bits)), held)]
-    if word is i32:
-        return [element for value in loaded for element in unpack_word(low, value, held)]
-    return b.lanes(b.bitcast(loaded[0], vector(held, each)))
-
-
 def pointee(type: Attribute) -> Attribute:
     pointer = element_type(type)
     assert isinstance(pointer, PointerType)
     return pointer.pointee
 
 
-def hints_of(op: Operation) -> str:
-    """``.cg`` or ``.L1::evict_first``: an instruction has only one, and a cache modifier says more."""
-    return CACHE[number_of(op, "cache", 1)] or EVICT[number_of(op, "evict", 1)]
-
-
-def is_volatile(op: Operation) -> bool:
-    found = op.properties.get("isVolatile")
-    return isinstance(found, IntegerAttr) and bool(found.value.data)
+def hints_of(op: Operation) -> Hints:
+    cache, evict = CacheModifier(number_of(op, "cache", 1)), EvictionPolicy(number_of(op, "evict", 1))
+    return Hints(cache, evict, bool(number_of(op, "isVolatile")))
 
 
 @lowers(tt.LoadOp)
@@ -139,9 +76,8 @@ def lower_load(low: Lowering, op: Operation) -> Registers:
     pointers, mask, other = segments(op)
     assert pointers is not None
     element = pointee(pointers.type)
-    held = held_type(element)
-    width = width_of(low, pointers, mask, held.bits)
-    hints = ".volatile" if is_volatile(op) else hints_of(op)
+    width = width_of(low, pointers, mask, held_type(element).bits)
+    hints = hints_of(op)
     addresses: Registers = low[pointers]
     masks: Registers | None = low[mask] if mask is not None else None
     others: Registers | None = low[other] if other is not None else None
@@ -151,36 +87,28 @@ def lower_load(low: Lowering, op: Operation) -> Registers:
         fallback = others[first : first + width] if others is not None else None
         predicate = masks[first] if masks is not None else None
         key = (addresses[first].text, predicate.text if predicate else "", *(value.text for value in fallback or ()))
-        if key not in known or is_volatile(op):
+        if key not in known or hints.is_volatile:
             known[key] = load(low, element, addresses[first], width, predicate, fallback, hints)
         made += known[key]
     return tuple(made)
 
 
 def load(
-    low: Lowering, element: Attribute, address: Value, width: int, predicate: Value | None, other: Any, hints: str
+    low: Lowering,
+    element: Attribute,
+    address: Value,
+    width: int,
+    predicate: Value | None,
+    other: Registers | None = None,
+    hints: Hints = PLAIN,
 ) -> Registers:
     """`width` neighbours from memory; where the predicate is false, `other` (or zero)."""
     held = held_type(element)
-    word, count = words(held.bits, width)
-    outputs = [f"${place}" for place in range(count)]
-    target = f"{{{', '.join(outputs)}}}" if count > 1 else outputs[0]
-    kind = access_text(word, count, held.bits, width)
-    inputs: list[Value] = [address]
-    text = f"ld.global{hints}{kind} {target}, [${count}];"
-    if predicate is not None and predicate.constant != 1:
-        inputs.append(predicate)
-        if other is None:
-            start = "".join(f"mov.b{word.bits} {output}, 0; " for output in outputs)
-        else:
-            given = pack(low, [to_memory(low, element, value) for value in other], word)
-            inputs += given
-            start = "".join(
-                f"mov.b{word.bits} {output}, ${count + 2 + place}; " for place, output in enumerate(outputs)
-            )
-        text = f"{start}@${count + 1} {text}"
-    effect = "write" if ".volatile" in hints else "read"
-    loaded = ptx(low.builder, text, [word] * count, inputs, effect=effect)
+    moved = words(held.bits, width)
+    if predicate is None or predicate.constant == 1:
+        predicate = other = None
+    given = None if other is None else pack(low, [to_memory(low, element, value) for value in other], moved.type)
+    loaded = low.gpu.load(low.builder, address, moved, predicate, given, hints)
     return tuple(from_memory(low, element, value) for value in unpack(low, loaded, held, width))
 
 
@@ -189,31 +117,24 @@ def lower_store(low: Lowering, op: Operation) -> None:
     pointers, values, *masked = op.operands
     mask = masked[0] if masked else None
     element = pointee(pointers.type)
-    held = held_type(element)
-    width = width_of(low, pointers, mask, held.bits)
-    hints = hints_of(op)
+    bits = held_type(element).bits
+    width = width_of(low, pointers, mask, bits)
+    hints, moved = hints_of(op), words(bits, width)
     addresses, registers = low[pointers], low[values]
     masks = low[mask] if mask is not None else None
-    mine = store_predicate(low, pointers.type)
-    word, count = words(held.bits, width)
-    kind = access_text(word, count, held.bits, width)
-    b = low.builder
-    copies = copied_registers(pointers.type)
+    mine, copies = store_predicate(low, pointers.type), copied_registers(pointers.type)
     for first in range(0, len(addresses), width):
-        if first & copies:
-            continue
-        predicate = mine
-        if masks is not None:
-            predicate = masks[first] if predicate is None else b.and_(predicate, masks[first])
-        given = pack(low, [to_memory(low, element, value) for value in registers[first : first + width]], word)
-        names = [f"${place + 1}" for place in range(count)]
-        source = f"{{{', '.join(names)}}}" if count > 1 else names[0]
-        text = f"st.global{hints}{kind} [$0], {source};"
-        inputs = [addresses[first], *given]
-        if predicate is not None and predicate.constant != 1:
-            text = f"@${len(inputs)} {text}"
-            inputs.append(predicate)
-        ptx(b, text, [], inputs, effect="write")
+        if not first & copies:
+            predicate = both(low, mine, masks[first] if masks is not None else None)
+            held = [to_memory(low, element, value) for value in registers[first : first + width]]
+            given = pack(low, held, moved.type)
+            low.gpu.store(low.builder, addresses[first], given, moved, predicate, hints)
+
+
+def both(low: Lowering, one: Value | None, other: Value | None) -> Value | None:
+    """Where two predicates hold; None is everywhere."""
+    found = other if one is None else one if other is None else low.builder.and_(one, other)
+    return None if found is not None and found.constant == 1 else found
 
 
 def copied_registers(type: Attribute) -> int:

@@ -1,15 +1,8 @@
-"""The lowering of TTGIR to LLVM: the table of rules, and the object that rules work with.
-
-    @lowers(tt.SplatOp)
-    def lower_splat(low: Lowering, op: Operation) -> Registers:
-        return low[op.operands[0]] * register_count(op.results[0].type)
+"""The object that rules work with: the values known so far, the builder, and the GPU.
 
 A tensor is what one thread holds of it: a tuple with one LLVM value per register of its layout, in the order of the linear
-layout's `register` index, copies included. A scalar is a tuple of one. A memory descriptor is a `Shared` (shared.py), a
-token an empty tuple. A rule returns the registers of its result, a list of those for several results, or None.
-
-An *elementwise* rule (`targets/llvm/rules.py`, or `lowers(..., elementwise=True)` here) is given one register of each
-operand and returns one of the result.
+layout's `register` index, copies included. A scalar is a tuple of one. A memory descriptor is a `Shared`
+(`shared_access.py`), a token an empty tuple.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,35 +10,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.allocation import Allocation
 from tilework.analysis.axis_info import AxisFacts
-from tilework.analysis.global_order import BARRIERS, GlobalOrder
 from tilework.analysis.membar import Barriers
 from tilework.errors import PassError
 from tilework.ir.encodings import layout_of
 from tilework.ir.locations import name_of, source_positions
 from tilework.ir.types import is_tensor
 from tilework.layouts.linear import LinearLayout
-from tilework.targets.gpu.assembly import ptx
-from tilework.targets.llvm import elementary, scalars
+from tilework.targets.gpu.device import Around, Gpu
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.math.table import FUNCTIONS
 from tilework.targets.llvm.module import Module
-from tilework.targets.llvm.rules import SCALARS
-from tilework.targets.llvm.types import i32, integer, pointer, void
+from tilework.targets.llvm.types import i32, i64, integer, pointer
 from tilework.targets.llvm.values import Value, constant
 
-Rule = Callable[..., Any]
 Registers = tuple[Value, ...]
 
-RULE_FILES = (elementary, scalars)  # importing these fills SCALARS
-RULES: dict[type[Operation], Rule] = {}
-OWN_ELEMENTWISE: dict[type[Operation], Rule] = {}
-
-WARP = 32
 SHARED_SPACE = 3
 SMEM = "global_smem"
 REGION_ENDS = frozenset(
@@ -53,27 +38,19 @@ REGION_ENDS = frozenset(
 )
 
 
-def lowers(*classes: type[Operation], elementwise: bool = False) -> Callable[[Rule], Rule]:
-    """Register the rule of one or more op classes; a class has one rule."""
-
-    def register(rule: Rule) -> Rule:
-        for cls in classes:
-            assert cls not in RULES and cls not in OWN_ELEMENTWISE, f"{cls.name} has a rule already"
-            (OWN_ELEMENTWISE if elementwise else RULES)[cls] = rule
-        return rule
-
-    return register
-
-
 @dataclass(frozen=True)
 class Facts:
-    """What the rules know about the machine and the options."""
+    """What the rules know about the module and the options."""
 
-    capability: int
     num_warps: int
     num_ctas: int = 1
     fuses: bool = True
-    options: Any = None
+
+
+def number_of(op: Operation, name: str, default: int = 0) -> int:
+    """An integer property of an op."""
+    found = op.properties.get(name)
+    return found.value.data if isinstance(found, IntegerAttr) else default
 
 
 def register_count(type: Attribute) -> int:
@@ -82,33 +59,30 @@ def register_count(type: Attribute) -> int:
 
 
 class Lowering:
-    """What a rule sees: the builder of the current function, the values known so far, and the machine."""
+    """What a rule sees: the builder of the current function, the values known so far, and the GPU."""
 
-    def __init__(self, module: Module, builder: Builder, facts: Facts) -> None:
-        self.module, self.builder, self.facts = module, builder, facts
-        self.device = f"cuda:{facts.capability}"
+    def __init__(self, module: Module, builder: Builder, facts: Facts, gpu: Gpu) -> None:
+        self.module, self.builder, self.facts, self.gpu = module, builder, facts, gpu
+        self.device = gpu.name
+        self.rules, self.elementwise = gpu.rules.resolved
         self.fuses = facts.fuses
         self.values: dict[SSAValue, Any] = {}
         self.words: dict[tuple[str, ...], Value] = {}  # by the names of the elements they hold (`words.py`)
         self.allocation: Allocation | None = None
         self.barriers = Barriers()
-        self.order = GlobalOrder()
-        self.fences: set[Operation] = set()  # ops by which TMA writes shared memory that threads have used
+        self.around: Around | None = None
         self.axis: AxisFacts | None = None
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
         self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of allocations and calls
         self.branches: Any = None  # the blocks of the function, where it has `cf` branches
         self.lines: LineTable | None = None
-        b = builder
-        self.thread = self.special("tid.x")
-        self.lane = b.and_(self.thread, WARP - 1)
-        self.warp = b.lshr(self.thread, 5) if facts.num_warps > 1 else constant(i32, 0)
-        self.block = self.special("cluster.ctarank") if facts.num_ctas > 1 else constant(i32, 0)
-
-    def special(self, name: str) -> Value:
-        """A special register, ``tid.x``; it does not change while the kernel runs."""
-        return self.builder.call(f"llvm.nvvm.read.ptx.sreg.{name}", i32, [], is_pure=True)
+        self.thread = gpu.thread_id(builder)
+        self.lane_mask = gpu.warp_size - 1
+        self.lane = builder.and_(self.thread, self.lane_mask)
+        several = facts.num_warps > 1
+        self.warp = builder.lshr(self.thread, gpu.warp_size.bit_length() - 1) if several else constant(i32, 0)
+        self.block = gpu.block_id(builder) if facts.num_ctas > 1 else constant(i32, 0)
 
     # Values
 
@@ -125,7 +99,7 @@ class Lowering:
         return made
 
     def function(self, name: str, *args: Value) -> Value:
-        """An elementary function of f32 or f64 (`backends/llvm/math`)."""
+        """An elementary function of f32 or f64 (`targets/llvm/math`)."""
         return FUNCTIONS[name](self.builder, args)
 
     @property
@@ -173,15 +147,10 @@ class Lowering:
         self.locate(op)
         if op in self.barriers.before:
             self.barrier()
-        if self.order.touches(op):
-            self.order_before(op)
-        if op in self.fences:
-            ptx(self.builder, "fence.proxy.async.shared::cta;", [], [], effect="write")
+        if self.around is not None:
+            self.around.before(self.builder, op)
         cls, values = type(op), self.values
-        rule = OWN_ELEMENTWISE.get(cls)
-        if rule is None and cls not in RULES:
-            rule = SCALARS.get(cls)
-        if rule is not None:
+        if (rule := self.elementwise.get(cls)) is not None:
             sides = [values[operand] for operand in op.operands]
             if sides and len(sides[0]) < len(sides[-1]):  # one condition that selects whole tensors
                 sides[0] = sides[0] * len(sides[-1])
@@ -189,31 +158,16 @@ class Lowering:
                 tuple([rule(self, op, *column) for column in zip(*sides, strict=True)]) if sides else (rule(self, op),)
             )
             values[op.results[0]] = made
-        elif cls in RULES:
-            self.keep(op, RULES[cls](self, op))
+        elif (rule := self.rules.get(cls)) is not None:
+            self.keep(op, rule(self, op))
         elif op.name not in REGION_ENDS:
             raise self.refuse(op, f"the op {op.name}")
         if self.lines is not None and self.lines.has_variables:
             self.name_result(self.lines, op)
         if op in self.barriers.after:
             self.barrier()
-        if op in self.order.fences and type(op) not in BARRIERS:
-            self.show_to_copies()
-            self.barrier()
-
-    def order_before(self, op: Operation) -> None:
-        """Wait for what TMA writes, and make visible to it what threads have written (`analysis/global_order.py`)."""
-        if op in self.order.waits:
-            ptx(self.builder, "cp.async.bulk.wait_group 0;", [], [], effect="write")
-            self.show_to_copies()
-            if self.order.waits[op]:
-                self.barrier()
-        elif type(op) in BARRIERS:
-            self.show_to_copies()
-
-    def show_to_copies(self) -> None:
-        """What this thread has written to global memory, or knows of, is visible to copies that start from now on."""
-        ptx(self.builder, "fence.proxy.async.global;", [], [], effect="write")
+        if self.around is not None:
+            self.around.after(self.builder, op)
 
     def keep(self, op: Operation, made: Any) -> None:
         """Note what a rule returned."""
@@ -242,34 +196,38 @@ class Lowering:
 
     def barrier(self) -> None:
         """Wait until all threads of the block are here, and see what they wrote to shared memory."""
-        self.builder.call("llvm.nvvm.barrier.cta.sync.aligned.all", void, [constant(i32, 0)], attributes="convergent")
+        self.gpu.barrier(self.builder)
 
     def warp_barrier(self) -> None:
         """The same within each warp."""
-        self.builder.call("llvm.nvvm.bar.warp.sync", void, [constant(i32, -1)], attributes="convergent")
+        self.gpu.warp_barrier(self.builder)
 
     def scratch_address(self, op: Operation) -> Value:
         """The shared memory that an op has for itself while it runs."""
         assert self.allocation is not None
         return self.builder.gep(self.smem, self.allocation.scratch[op].offset)
 
-    def shuffle(self, value: Value, lane: Value | int, mode: str = "idx") -> Value:
-        """A register of another lane: `mode` is idx, or bfly (the lane number xor `lane`), up, down."""
-        b = self.builder
-        bits = value.type.bits
-        lane = constant(i32, lane) if isinstance(lane, int) else lane
+    def shuffle(self, value: Value, lane: Value) -> Value:
+        """A register of another lane."""
+        return self.in_words(value, lambda word: self.gpu.shuffle(self.builder, word, lane))
+
+    def shuffle_xor(self, value: Value, mask: int) -> Value:
+        """A register of the lane whose number differs in the bits of `mask`."""
+        return self.in_words(value, lambda word: self.gpu.shuffle_xor(self.builder, word, mask))
+
+    def in_words(self, value: Value, move: Callable[[Value], Value]) -> Value:
+        """A value of any type moved as one or two words of 32 bits."""
+        b, type = self.builder, value.type
+        bits = type.bits
         if bits > 32:
-            whole = b.bitcast(b.ptrtoint(value, integer(64)) if value.type.is_pointer else value, integer(64))
+            whole = b.bitcast(b.ptrtoint(value, i64) if type.is_pointer else value, i64)
             halves = [b.trunc(whole, i32), b.trunc(b.lshr(whole, 32), i32)]
-            low, high = (b.zext(self.shuffle(half, lane, mode), integer(64)) for half in halves)
+            low, high = (b.zext(move(half), i64) for half in halves)
             joined = b.or_(low, b.shl(high, 32))
-            return b.inttoptr(joined, value.type) if value.type.is_pointer else b.bitcast(joined, value.type)
+            return b.inttoptr(joined, type) if type.is_pointer else b.bitcast(joined, type)
         word = b.zext(b.bitcast(value, integer(bits)), i32) if bits < 32 else b.bitcast(value, i32)
-        clamp = constant(i32, 0 if mode == "up" else WARP - 1)
-        made = b.call(
-            f"llvm.nvvm.shfl.sync.{mode}.i32", i32, [constant(i32, -1), word, lane, clamp], attributes="convergent"
-        )
-        return b.bitcast(b.trunc(made, integer(bits)) if bits < 32 else made, value.type)
+        made = move(word)
+        return b.bitcast(b.trunc(made, integer(bits)) if bits < 32 else made, type)
 
     def is_first_copy(self, layout: LinearLayout) -> Value | None:
         """Whether no lower lane, warp or block holds the same elements; None if none can."""

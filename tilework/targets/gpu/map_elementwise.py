@@ -15,13 +15,14 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.types import shape_of
 from tilework.targets.gpu.axes import Bit, has_bits, mask_of, moving_bits, numbers, subsets
 from tilework.targets.gpu.combine import call
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, number_of
+from tilework.targets.gpu.rules import lowers
 from tilework.targets.llvm.values import Value
 
 
 @lowers(tt.MapElementwiseOp)
 def lower_map_elementwise(low: Lowering, op: Operation) -> list[Registers]:
-    pack = op.properties["pack"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    pack = number_of(op, "pack")
     neighbours = neighbour_bits(low, op, pack)
     registers, lanes = mask_of(numbers(neighbours, "register")), numbers(neighbours, "lane")
     layout = layout_of(op.operands[0].type)
@@ -56,7 +57,7 @@ def neighbours_of(low: Lowering, source: Registers, first: int, neighbours: list
         upper = has_bits(low, low.lane, 1 << bit, 1 << bit)
         assert upper is not None
         for (number, lane), value in list(columns.items()):
-            other = low.shuffle(value, 1 << bit, "bfly")
+            other = low.shuffle_xor(value, 1 << bit)
             columns[number, lane] = b.select(upper, other, value)
             columns[number, lane | 1 << bit] = b.select(upper, value, other)
     return [columns[place(index, neighbours)] for index in range(1 << len(neighbours))]

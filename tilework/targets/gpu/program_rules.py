@@ -5,31 +5,23 @@ from xdsl.ir import Operation
 from tilework.ir import tt
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-
-AXES = "xyz"
-
-
-def axis_of(op: Operation) -> int:
-    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+from tilework.ir.ttg import LocalBarrierOp
+from tilework.targets.gpu.lowering import Lowering, Registers, number_of
+from tilework.targets.gpu.rules import lowers
 
 
 @lowers(tt.GetProgramIdOp)
 def lower_program_id(low: Lowering, op: Operation) -> Registers:
     """A cluster runs one program: its blocks are neighbours along x."""
-    axis = axis_of(op)
-    clusters = low.facts.num_ctas > 1
-    return (low.special(f"{'clusterid' if clusters else 'ctaid'}.{AXES[axis]}"),)
+    return (low.gpu.program_id(low.builder, number_of(op, "axis"), low.facts.num_ctas > 1),)
 
 
 @lowers(tt.GetNumProgramsOp)
 def lower_num_programs(low: Lowering, op: Operation) -> Registers:
-    axis = axis_of(op)
-    clusters = low.facts.num_ctas > 1
-    return (low.special(f"{'nclusterid' if clusters else 'nctaid'}.{AXES[axis]}"),)
+    return (low.gpu.num_programs(low.builder, number_of(op, "axis"), low.facts.num_ctas > 1),)
 
 
-@lowers(GpuBarrierOp)
+@lowers(GpuBarrierOp, LocalBarrierOp)
 def lower_barrier(low: Lowering, op: Operation) -> None:
     low.barrier()
 

@@ -26,17 +26,18 @@ from tilework.ir.types import element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import Bit, mask_of, memory_layout, moving_bits, numbers, stays_in_block, subsets
 from tilework.targets.gpu.combine import call, fold, single_op
-from tilework.targets.gpu.lowering import WARP, Lowering, Registers, lowers
-from tilework.targets.gpu.predicated import store_if
-from tilework.targets.gpu.shared_access import Move, held_type
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.views import register_places
+from tilework.targets.gpu.words import held_type
 from tilework.targets.llvm.types import i32
-from tilework.targets.llvm.values import Value, constant
+from tilework.targets.llvm.values import Value
 
 VECTOR_BYTES = 16
 Parts = dict[int, list[Value]]  # by register (without its bits along the axis): a value of each operand
 
-REDUX: dict[type[Operation], str] = {
+REDUCTIONS: dict[type[Operation], str] = {
     arith.AddiOp: "add", arith.AndIOp: "and", arith.OrIOp: "or", arith.XOrIOp: "xor",
     arith.MaxSIOp: "max", arith.MinSIOp: "min", arith.MaxUIOp: "umax", arith.MinUIOp: "umin",
 }  # fmt: skip
@@ -81,36 +82,38 @@ def in_threads(low: Lowering, op: Operation, ways: Ways) -> Parts:
 def in_warps(low: Lowering, region: Region, ways: Ways, values: list[Value]) -> list[Value]:
     """The lanes of a row, by butterflies or in one instruction."""
     lanes = numbers(ways.along, "lane")
-    if (whole := redux(low, region, ways, lanes, values)) is not None:
+    if (whole := whole_warp(low, region, ways, lanes, values)) is not None:
         return [whole]
     for lane in lanes:
-        others = [low.shuffle(value, 1 << lane, "bfly") for value in values]
+        others = [low.shuffle_xor(value, 1 << lane) for value in values]
         values = call(low, region, [*values, *others])
     return values
 
 
-def redux(low: Lowering, region: Region, ways: Ways, lanes: Sequence[int], values: Sequence[Value]) -> Value | None:
+def whole_warp(
+    low: Lowering, region: Region, ways: Ways, lanes: Sequence[int], values: Sequence[Value]
+) -> Value | None:
     """An integer of all lanes of a warp, where each of them counts."""
     found = single_op(region)
-    name = REDUX.get(found) if found is not None else None
+    name = REDUCTIONS.get(found) if found is not None else None
     bits = values[0].type.bits
     if name is None or len(values) != 1 or not lanes or bits > 32:
         return None
     copies = [bit for bit, column in enumerate(ways.layout.by_in["lane"]) if not column]
-    if mask_of([*lanes, *(copies if name in IDEMPOTENT else [])]) != WARP - 1:
+    if mask_of([*lanes, *(copies if name in IDEMPOTENT else [])]) != low.lane_mask:
         return None
     b, (value,) = low.builder, values
     if bits < 32:
         value = b.sext(value, i32) if name in ("max", "min") else b.zext(value, i32)
-    made = b.call(f"llvm.nvvm.redux.sync.{name}", i32, [value, constant(i32, -1)], attributes="convergent")
-    return b.trunc(made, values[0].type) if bits < 32 else made
+    made = low.gpu.reduce_warp(b, name, value)
+    return b.trunc(made, values[0].type) if made is not None and bits < 32 else made
 
 
 def from_first_lane(low: Lowering, ways: Ways, values: list[Value]) -> list[Value]:
     """Where the order of arguments may matter, lanes may differ: the first has combined in the order of the axis."""
     if not (lanes := mask_of(numbers(ways.along, "lane"))):
         return values
-    first = low.builder.and_(low.lane, ~lanes & (WARP - 1))
+    first = low.builder.and_(low.lane, ~lanes & low.lane_mask)
     return [low.shuffle(value, first) for value in values]
 
 
@@ -125,7 +128,8 @@ def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Part
     for operand in sorted(range(len(types)), key=lambda operand: -sizes[operand]):
         written, read = scratch_layouts(ways, sizes[operand])
         values = tuple(parts[row][operand] for row in rows)
-        store_if(low, low.is_first_copy(written), Move(low, base, written, types[operand]), values)
+        mine = low.is_first_copy(written)
+        Move(low, base, written, types[operand]).store_if(mine, values)
         loads[operand] = Move(low, base, read, types[operand])
         base = low.builder.gep(base, written.out_size("offset") * sizes[operand])
     low.barrier()

@@ -37,9 +37,10 @@ from tilework.targets.gpu.axes import (
 )
 from tilework.targets.gpu.combine import call
 from tilework.targets.gpu.indices import image
-from tilework.targets.gpu.lowering import WARP, Lowering, Registers, lowers
-from tilework.targets.gpu.predicated import store_if
-from tilework.targets.gpu.shared_access import Move, held_type
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.shared_access import Move
+from tilework.targets.gpu.words import held_type
 from tilework.targets.llvm.values import Value
 
 Values = list[Value]  # one of each operand
@@ -166,12 +167,12 @@ class Scan:
         """This lane with other bits; in reverse, zeros and ones are exchanged."""
         b = self.low.builder
         zeros, ones = (ones, zeros) if self.reverse else (zeros, ones)
-        return b.or_(b.and_(self.low.lane, ~zeros & (WARP - 1)), ones)
+        return b.or_(b.and_(self.low.lane, ~zeros & self.low.lane_mask), ones)
 
     def lane_before(self, own: int) -> Value:
         """The lane whose number in the bits `own` is one less (in reverse, one more)."""
         b, lane = self.low.builder, self.low.lane
-        rest = ~own & (WARP - 1)
+        rest = ~own & self.low.lane_mask
         moved = b.add(b.or_(lane, rest), 1) if self.reverse else b.sub(b.and_(lane, own), 1)
         return b.or_(b.and_(moved, own), b.and_(lane, rest))
 
@@ -227,7 +228,7 @@ class Scan:
             known = [condition for condition in conditions if condition is not None]
             mine = b.and_(*known) if len(known) == 2 else known[0] if known else None
             for operand, (store, _, _) in enumerate(moves):
-                store_if(low, mine, store, tuple(self.totals[piece][operand] for piece in pieces))
+                store.store_if(mine, tuple(self.totals[piece][operand] for piece in pieces))
             low.barrier()
             columns = [load.load() for _, load, _ in moves]
             read = [list(values) for values in zip(*columns, strict=True)]

@@ -8,6 +8,7 @@ Registers whose offsets are neighbours move together, up to 16 bytes at a time. 
 and gets on loading what the other one got.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -22,12 +23,22 @@ from tilework.layouts.banks import offsets_of, vector_bits
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import shape_per_cta
+from tilework.targets.gpu.device import MatrixForm
 from tilework.targets.gpu.indices import combined, offsets
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-from tilework.targets.gpu.matrix_load import MatrixForm, load_matrices, matrix_form, store_matrices
-from tilework.targets.gpu.words import WORD, pack_words, unpack_word
-from tilework.targets.llvm.scalar_types import memory_type, register_type
-from tilework.targets.llvm.types import Type, i1, i32, i64, vector
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.words import (
+    WORD,
+    from_memory,
+    held_type,
+    pack,
+    pack_words,
+    to_memory,
+    unpack_word,
+    words,
+)
+from tilework.targets.llvm.scalar_types import register_type
+from tilework.targets.llvm.types import i32, vector
 from tilework.targets.llvm.values import Value
 
 
@@ -39,37 +50,11 @@ class Shared:
     origin: int = 0
 
 
-def held_type(element: Attribute) -> Type:
-    """How an element lies in shared memory; pointers as integers."""
-    held = memory_type(element)
-    return i64 if held.is_pointer else held
-
-
-def to_memory(low: Lowering, element: Attribute, value: Value) -> Value:
-    """A register as memory holds it."""
-    b, held = low.builder, held_type(element)
-    if value.type.is_pointer:
-        return b.ptrtoint(value, i64)
-    if value.type is held:
-        return value
-    return b.zext(value, held) if value.type is i1 else b.sext(value, held)
-
-
-def from_memory(low: Lowering, element: Attribute, value: Value) -> Value:
-    """What memory held, as a register."""
-    b, wanted = low.builder, register_type(element)
-    if value.type is wanted:
-        return value
-    if wanted.is_pointer:
-        return b.inttoptr(value, wanted)
-    return b.icmp("ne", value, 0) if wanted is i1 else b.trunc(value, wanted)
-
-
 class Move:
     """One way of all registers of a thread to or from shared memory.
 
     With a `round_size` (in elements) those whose offset is in the same round go at a time, all rounds to the same memory.
-    With `matrices` they go as matrices (matrix_load.py) where the layout allows it; to store so needs sm_90.
+    With `matrices` they go as matrices (`Gpu.matrix_form`) where the layout allows it.
     """
 
     def __init__(
@@ -97,8 +82,8 @@ class Move:
         """How registers move as matrices, if that is possible and moves more of them at a time."""
         if self.held is not register_type(self.element) or origin * self.bytes % 16:
             return None
-        form = matrix_form(layout, self.held.bits, self.round_size)
-        return form if form is not None and 4 << len(form.matrices) > self.bytes << self.run else None
+        form = self.low.gpu.matrix_form(layout, self.held.bits, self.round_size)
+        return form if form is not None and form.bytes > self.bytes << self.run else None
 
     def address(self, offset: int) -> Value:
         """Where the element with this part of the offset lies."""
@@ -123,13 +108,28 @@ class Move:
 
     def store(self, registers: Registers, turn: int = 0) -> None:
         if self.form is not None:
-            return store_matrices(self, self.form, registers, turn)
+            return self.form.store(self, registers, turn)
         low, b = self.low, self.low.builder
         for offset, members in self.groups(turn):
             held = [to_memory(low, self.element, registers[member]) for member in members]
-            words = pack_words(low, held) if self.held.bits < WORD <= self.held.bits * len(held) else held
-            value = b.build_vector(words) if len(words) > 1 else words[0]
+            parts = pack_words(low, held) if self.held.bits < WORD <= self.held.bits * len(held) else held
+            value = b.build_vector(parts) if len(parts) > 1 else parts[0]
             b.store(value, self.address(offset), align=self.bytes * len(held))
+
+    def store_if(self, condition: Value | None, registers: Registers) -> None:
+        """`store` where the condition holds; everywhere without one."""
+        if condition is None or condition.constant == 1:
+            self.store(registers)
+        else:
+            self.store_words(condition, registers)
+
+    def store_words(self, condition: Value | None, registers: Mapping[int, Value] | Registers) -> None:
+        """Without a branch, also under a condition: a barrier follows, and all threads of a warp must come to it together."""
+        low = self.low
+        for offset, members in self.groups(0):
+            moved = words(self.held.bits, len(members))
+            given = pack(low, [to_memory(low, self.element, registers[member]) for member in members], moved.type)
+            low.gpu.store_shared_if(low.builder, self.address(offset), given, moved, condition)
 
     def load(self) -> Registers:
         return self.with_copies(self.load_some(0))
@@ -137,7 +137,7 @@ class Move:
     def load_some(self, turn: int) -> dict[int, Value]:
         """The registers of one round."""
         if self.form is not None:
-            return load_matrices(self, self.form, turn)
+            return self.form.load(self, turn)
         low, b = self.low, self.low.builder
         found: dict[int, Value] = {}
         for offset, members in self.groups(turn):
@@ -180,10 +180,6 @@ def stays_in_block(low: Lowering, op: Operation, descriptor: Attribute, tensor: 
                 raise low.refuse(op, "an exchange between the blocks of a cluster")
 
 
-def has_store_matrix(low: Lowering) -> bool:
-    return low.facts.capability >= 90
-
-
 def buffer_bytes(type: MemDescType) -> int:
     """The bytes of one buffer: what the encoding describes, in one block."""
     encoding = encoding_of(type)
@@ -200,7 +196,7 @@ def lower_local_alloc(low: Lowering, op: Operation) -> Shared:
     if op.operands:
         source = op.operands[0]
         stays_in_block(low, op, op.results[0].type, source.type)
-        move_of(low, made, op.results[0].type, source.type, has_store_matrix(low)).store(low[source])
+        move_of(low, made, op.results[0].type, source.type, low.gpu.stores_matrices).store(low[source])
     return made
 
 
@@ -220,12 +216,7 @@ def lower_local_load(low: Lowering, op: Operation) -> Registers:
 def lower_local_store(low: Lowering, op: Operation) -> None:
     source, memory = op.operands
     stays_in_block(low, op, memory.type, source.type)
-    move_of(low, low[memory], memory.type, source.type, has_store_matrix(low)).store(low[source])
-
-
-@lowers(ttg.LocalBarrierOp)
-def lower_local_barrier(low: Lowering, op: Operation) -> None:
-    low.barrier()
+    move_of(low, low[memory], memory.type, source.type, low.gpu.stores_matrices).store(low[source])
 
 
 @lowers(ttg.MemDescIndexOp)
@@ -261,9 +252,3 @@ def lower_memory_view(low: Lowering, op: Operation) -> Shared:
 def lower_global_scratch(low: Lowering, op: Operation) -> Registers:
     """Memory of this program, at an offset that the codegen has planned."""
     return (low.builder.gep(low.scratch, low.scratch_offsets[op]),)
-
-
-def shared_word(low: Lowering, memory: Shared, bytes: int) -> Value:
-    """The address as a 32-bit number, as assembly takes it."""
-    b = low.builder
-    return b.trunc(b.ptrtoint(b.gep(memory.base, memory.origin * bytes), i64), i32)

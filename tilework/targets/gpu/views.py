@@ -16,7 +16,8 @@ from tilework.ir.rewrite import attr_value, splat_attr
 from tilework.ir.types import array_values, element_type, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.indices import coordinates, register_images
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers, register_count
+from tilework.targets.gpu.lowering import Lowering, Registers, number_of, register_count
+from tilework.targets.gpu.rules import lowers
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import scalar_constant
 from tilework.targets.llvm.types import i32
@@ -76,7 +77,7 @@ def lower_unsplat(low: Lowering, op: Operation) -> Registers:
 
 @lowers(tt.MakeRangeOp)
 def lower_make_range(low: Lowering, op: Operation) -> Registers:
-    start = op.properties["start"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    start = number_of(op, "start")
     return tuple(
         low.builder.add(place, constant(i32, start)) for (place,) in coordinates(low, layout_of(op.results[0].type))
     )
@@ -84,7 +85,7 @@ def lower_make_range(low: Lowering, op: Operation) -> Registers:
 
 @lowers(tt.ExpandDimsOp)
 def lower_expand_dims(low: Lowering, op: Operation) -> Registers:
-    axis = op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    axis = number_of(op, "axis")
     return view(low, op, lambda place: place[:axis] + place[axis + 1 :])
 
 

@@ -1,4 +1,4 @@
-"""Small elements in 32-bit words, as tensor cores take them and `ldmatrix` gives them.
+"""Elements as memory holds them, and small ones in 32-bit words, as memory and matrix units move them.
 
     elements = unpack_word(low, word, f16)      # two halves, the first in the lowest bits
     pack_word(low, elements)                    # `word` again: nothing is built
@@ -9,15 +9,43 @@ remembers it by the names of its elements; it is known wherever they are.
 
 from collections.abc import Sequence
 
-from tilework.targets.gpu.lowering import Lowering
-from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import Type, i8, i32, vector
+from xdsl.ir import Attribute
+
+from tilework.targets.gpu.device import Emission, Words
+from tilework.targets.llvm.scalar_types import memory_type, register_type
+from tilework.targets.llvm.types import Type, i1, i8, i16, i32, i64, integer, vector
 from tilework.targets.llvm.values import Value, constant
 
 WORD = 32
 
 
-def pack_word(low: Lowering, elements: Sequence[Value]) -> Value:
+def held_type(element: Attribute) -> Type:
+    """How an element lies in memory; pointers as integers."""
+    held = memory_type(element)
+    return i64 if held.is_pointer else held
+
+
+def to_memory(low: Emission, element: Attribute, value: Value) -> Value:
+    """A register as memory holds it."""
+    b, held = low.builder, held_type(element)
+    if value.type.is_pointer:
+        return b.ptrtoint(value, i64)
+    if value.type is held:
+        return value
+    return b.zext(value, held) if value.type is i1 else b.sext(value, held)
+
+
+def from_memory(low: Emission, element: Attribute, value: Value) -> Value:
+    """What memory held, as a register."""
+    b, wanted = low.builder, register_type(element)
+    if value.type is wanted:
+        return value
+    if wanted.is_pointer:
+        return b.inttoptr(value, wanted)
+    return b.icmp("ne", value, 0) if wanted is i1 else b.trunc(value, wanted)
+
+
+def pack_word(low: Emission, elements: Sequence[Value]) -> Value:
     """Elements in one register, the first in the lowest bits; a single one of 64 bits as it is."""
     b = low.builder
     if len(elements) == 1:
@@ -26,23 +54,19 @@ def pack_word(low: Lowering, elements: Sequence[Value]) -> Value:
         return word
     if len(elements) == 4:
         first, second, third, fourth = (b.zext(b.bitcast(element, i8), i32) for element in elements)
-        return chosen_bytes(b, chosen_bytes(b, first, second, 0x0040), chosen_bytes(b, third, fourth, 0x0040), 0x5410)
+        choose = low.gpu.choose_bytes
+        return choose(b, choose(b, first, second, 0x0040), choose(b, third, fourth, 0x0040), 0x5410)
     return b.bitcast(b.build_vector(elements), i32)
 
 
-def chosen_bytes(b: Builder, low: Value, high: Value, selector: int) -> Value:
-    """Four bytes of two words: each digit of the selector is one, from the lowest; 4 is the first of `high`."""
-    return b.call("llvm.nvvm.prmt", i32, [low, high, constant(i32, selector)], is_pure=True)
-
-
-def pack_words(low: Lowering, elements: Sequence[Value]) -> list[Value]:
+def pack_words(low: Emission, elements: Sequence[Value]) -> list[Value]:
     """Elements of less than 32 bits in words; the last word is filled up with zeros."""
     each = WORD // elements[0].type.bits
     filled = [*elements, *[constant(elements[0].type, 0)] * (-len(elements) % each)]
     return [pack_word(low, filled[start : start + each]) for start in range(0, len(filled), each)]
 
 
-def unpack_word(low: Lowering, word: Value, element: Type) -> list[Value]:
+def unpack_word(low: Emission, word: Value, element: Type) -> list[Value]:
     """The elements of a word."""
     b = low.builder
     if element.bits == WORD:
@@ -50,3 +74,43 @@ def unpack_word(low: Lowering, word: Value, element: Type) -> list[Value]:
     elements = b.lanes(b.bitcast(word, vector(element, WORD // element.bits)))
     low.words[tuple([found.text for found in elements])] = word
     return elements
+
+
+def words(bits: int, width: int) -> Words:
+    """The registers that an access of `width` elements uses."""
+    total = bits * width
+    if total <= 16:
+        return Words(i16, 1, total)
+    word = i64 if bits == 64 else i32
+    return Words(word, max(1, total // word.bits), word.bits)
+
+
+def pack(low: Emission, values: Sequence[Value], word: Type) -> list[Value]:
+    """Elements of memory in words, the first in the lowest bits."""
+    b = low.builder
+    bits = values[0].type.bits
+    if bits > word.bits:
+        raise AssertionError("an element is wider than a word")
+    if bits == word.bits:
+        return [b.bitcast(value, word) for value in values]
+    each = word.bits // bits
+    if len(values) < each:
+        (value,) = values
+        return [b.zext(b.bitcast(value, integer(bits)), word)]
+    if word is i32:
+        return pack_words(low, values)
+    return [b.bitcast(b.build_vector(list(values)), word)]
+
+
+def unpack(low: Emission, loaded: Sequence[Value], held: Type, width: int) -> list[Value]:
+    """The elements in words."""
+    b = low.builder
+    word = loaded[0].type
+    if held.bits == word.bits:
+        return [b.bitcast(value, held) for value in loaded]
+    each = word.bits // held.bits
+    if width < each:
+        return [b.bitcast(b.trunc(loaded[0], integer(held.bits)), held)]
+    if word is i32:
+        return [element for value in loaded for element in unpack_word(low, value, held)]
+    return b.lanes(b.bitcast(loaded[0], vector(held, each)))

@@ -272,20 +272,23 @@ class Memory:
         self: "Builder",
         text: str,
         constraints: str,
-        result: Type,
+        outputs: Sequence[Type],
         args: Sequence[Value],
         *,
         sideeffect: bool = False,
-        attributes: str = "",
-    ) -> Value:
-        """Inline assembly; without `sideeffect` equal pieces are shared. Quotes in `text` are escaped here."""
+        shared: bool = True,
+        attributes: str = "nounwind",
+    ) -> list[Value]:
+        """The outputs of inline assembly. Equal pieces are one where they are `shared` and have no side effect."""
         escaped = text.replace("\\", "\\5C").replace('"', "\\22").replace("\n", "\\0A")
+        result = void if not outputs else outputs[0] if len(outputs) == 1 else self.module.struct_of(outputs)
         callee = f'asm {"sideeffect " if sideeffect else ""}"{escaped}", "{constraints}"'
         line = self.call_text(result, callee, args, attributes)
         if result is void:
             self.line(line)
-            return Value(void, "")
-        return self.effect(line, result) if sideeffect else self.pure(line, result)
+            return []
+        made = self.pure(line, result) if shared and not sideeffect else self.effect(line, result)
+        return [made] if len(outputs) == 1 else [self.extract_value(made, place) for place in range(len(outputs))]
 
     def assume(self: "Builder", condition: Value) -> None:
         """Tell LLVM that a condition holds."""

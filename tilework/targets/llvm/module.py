@@ -12,6 +12,7 @@ first use, so equal programs give equal text.
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 from tilework.targets.llvm.types import Type, array, i8, label, pointer, struct
@@ -133,6 +134,13 @@ class Module:
             made.fields = fields
             self.named_types[name] = made
         return self.named_types[name]
+
+    def struct_of(self, fields: Sequence[Type]) -> Type:
+        """A struct; a wide one by name, which keeps the text short: ``%out_f32x64``."""
+        if len(fields) <= 4:
+            return struct(*fields)
+        runs = [(field.suffix, len(list(same))) for field, same in groupby(fields)]
+        return self.named_struct("out_" + "_".join(f"{suffix}x{count}" for suffix, count in runs), *fields)
 
     def global_variable(
         self,

@@ -28,7 +28,7 @@ def later_stages(options: CompileOptions, target: GPUTarget) -> dict[str, Stage]
     """The stages after TTGIR."""
 
     def llir(module: Any) -> str:
-        from tilework.targets.gpu.codegen import emit_module
+        from tilework.targets.nvidia.lower.emit import emit_module
 
         capability = capability_of(options.arch) if options.arch else int(target.arch)
         given = f"{{compute-capability={capability}}}"

@@ -17,15 +17,16 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import tt
 from tilework.ir.enums import RoundingMode
 from tilework.ir.types import f8E4M3FN, f8E5M2
-from tilework.targets.gpu.arithmetic import nvvm
-from tilework.targets.gpu.assembly import ptx
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.target import Feature
+from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.words import pack_words
 from tilework.targets.llvm.conversions import widen
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i16, i32, vector
 from tilework.targets.llvm.values import Value, constant
+from tilework.targets.nvidia.lower.inline_ptx import ptx
+from tilework.targets.nvidia.lower.own_rules import lowers
 
 TINY = {f8E4M3FN: "e4m3", f8E5M2: "e5m2"}
 
@@ -78,7 +79,7 @@ def in_word(low: Lowering, word: Value, type: Type, count: int) -> list[Value]:
 
 def permute(low: Lowering, word: Value, other: int, selector: int) -> Value:
     """Four bytes of `word` (0 to 3) and `other` (4 to 7), the lowest chosen by the lowest digit of `selector`."""
-    return nvvm(low, "prmt", i32, word, constant(i32, other), constant(i32, selector))
+    return low.gpu.choose_bytes(low.builder, word, constant(i32, other), selector)
 
 
 # 16 bits
@@ -95,7 +96,7 @@ def to_16_bits(
 ) -> list[Value] | None:
     """f32 or f64 to f16 or bf16, or one of those to the other by way of f32."""
     b = low.builder
-    if low.facts.capability < 80 or (values[0].type is f64 and to_zero):
+    if not low.gpu.has(Feature.CONVERT_PAIRS) or (values[0].type is f64 and to_zero):
         return None
     wide = [widen(b, value, source) for value in values]
     if to_zero:
@@ -115,7 +116,7 @@ def from_tiny(low: Lowering, values: list[Value], source: Attribute) -> list[Val
     b, word = low.builder, word_of(low, values)
     if source == f8E5M2:
         pairs = [permute(low, word, 0, selector) for selector in (0x1404, 0x3424)]
-    elif low.facts.capability >= 89:
+    elif low.gpu.has(Feature.FP8_CONVERT):
         codes = [b.trunc(b.lshr(word, shift), i16) for shift in range(0, 8 * len(values), 16)]
         pairs = [ptx(b, "cvt.rn.f16x2.e4m3x2 $0, $1;", [i32], [code])[0] for code in codes]
     else:
@@ -141,7 +142,7 @@ def upper_half(low: Lowering, value: Value) -> Value:
 def to_tiny(low: Lowering, values: list[Value], source: Attribute, target: Attribute) -> list[Value] | None:
     """To the nearest, numbers beyond the largest finite one become it."""
     b, name = low.builder, TINY[target]
-    if low.facts.capability < 89:
+    if not low.gpu.has(Feature.FP8_CONVERT):
         return None
     codes: list[Value] = []
     for first in range(0, len(values), 2):
@@ -173,7 +174,7 @@ def lower_from_integer(low: Lowering, op: Operation) -> Registers:
     is_signed = type(op) is arith.SIToFPOp
     if registers[0].type is i8 and wanted in (f16, bf16, f32):
         return in_groups(registers, 4, lambda group: from_bytes(low, group, wanted, is_signed))
-    if wanted is i8 or (wanted is bf16 and low.facts.capability < 90):
+    if wanted is i8 or (wanted is bf16 and not low.gpu.has(Feature.BF16_FROM_INTEGER)):
         return tuple([SCALARS[type(op)](low, op, value) for value in registers])
     return tuple([(b.sitofp if is_signed else b.uitofp)(value, wanted) for value in registers])
 

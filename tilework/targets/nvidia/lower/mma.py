@@ -21,17 +21,22 @@ from dataclasses import dataclass
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.ir.encodings import layout_of
+from tilework.ir import tt
+from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.types import bf16, bit_width, element_type, f8E4M3FN, f8E5M2, f32, i8
 from tilework.ir.types import f16 as half
 from tilework.ir.types import f64 as double
 from tilework.ir.types import i32 as word_integer
-from tilework.targets.gpu.assembly import ptx
+from tilework.layouts.encodings import NvidiaMma
+from tilework.target import Feature
+from tilework.targets.gpu.dot_rules import multiply_add
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.views import Places, register_places
 from tilework.targets.gpu.words import WORD, pack_word, unpack_word
 from tilework.targets.llvm.types import f16, f64
 from tilework.targets.llvm.values import Value, constant
+from tilework.targets.nvidia.lower.inline_ptx import ptx
+from tilework.targets.nvidia.lower.own_rules import lowers
 
 FACTORS: dict[Attribute, str] = {
     half: "f16", bf16: "bf16", f32: "tf32", double: "f64", i8: "s8", f8E4M3FN: "e4m3", f8E5M2: "e5m2",
@@ -58,6 +63,17 @@ class Instruction:
     def name(self) -> str:
         types = f"{self.sum}.{self.a}.{self.b}.{self.sum}"
         return f"mma.sync.aligned.m{self.rows}n8k{self.depth}.row.col.{types}"
+
+
+@lowers(tt.DotOp, overrides=True)
+def lower_dot(low: Lowering, op: Operation) -> Registers:
+    """On tensor cores where the accumulator is laid out for them."""
+    encoding = encoding_of(op.results[0].type)
+    if not isinstance(encoding, NvidiaMma):
+        return multiply_add(low, op)
+    if not encoding.is_ampere:
+        raise low.refuse(op, "tt.dot with the layout of a warp-group product")
+    return product(low, op)
 
 
 def product(low: Lowering, op: Operation) -> Registers:
@@ -101,11 +117,11 @@ def instruction(low: Lowering, op: Operation, words: int) -> Instruction:
     kinds = FACTORS.get(a), FACTORS.get(b), SUMS.get(c)
     if None in kinds:
         raise low.refuse(op, f"a product of {a} and {b} in {c} on tensor cores")
-    if bit_width(a) == 8 and a != i8 and low.facts.capability < 89:
+    if bit_width(a) == 8 and a != i8 and not low.gpu.has(Feature.MMA_FP8):
         raise low.refuse(op, f"a product of {a} and {b} on tensor cores")
     left, right, total = (str(kind) for kind in kinds)
     if a == double:
-        rows, words = (16, min(words, 4)) if low.facts.capability >= 90 else (8, 1)
+        rows, words = (16, min(words, 4)) if low.gpu.has(Feature.MMA_F64_ROWS) else (8, 1)
         return Instruction(rows, words, words * PLACES, left, right, total)
     words = min(words, 2)
     return Instruction(16, words, words * PLACES * WORD // bit_width(a), left, right, total)

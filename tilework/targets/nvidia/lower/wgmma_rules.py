@@ -25,15 +25,17 @@ from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc
 from tilework.ir.types import bit_width, element_type, shape_of
 from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.linear import LinearLayout, log2
-from tilework.targets.gpu.assembly import ptx
-from tilework.targets.gpu.global_access import number_of, pack
+from tilework.target import Feature
 from tilework.targets.gpu.indices import image
-from tilework.targets.gpu.lowering import Lowering, Registers, layout, lowers
-from tilework.targets.gpu.matrix_descriptors import Form, form_of, unswizzled
+from tilework.targets.gpu.lowering import Lowering, Registers, layout, number_of
 from tilework.targets.gpu.shared_access import Shared
 from tilework.targets.gpu.views import Places, register_places
+from tilework.targets.gpu.words import pack
 from tilework.targets.llvm.types import Type, f16, f32, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant
+from tilework.targets.nvidia.lower.inline_ptx import ptx
+from tilework.targets.nvidia.lower.matrix_descriptors import Form, form_of, unswizzled
+from tilework.targets.nvidia.lower.own_rules import lowers
 
 M = 64  # rows of one instruction
 K_BYTES = 32  # of both factors in one instruction
@@ -226,7 +228,7 @@ def product(low: Lowering, op: Operation) -> Product:
     a, b, d = op.operands[0], op.operands[1], op.results[0]
     mma = encoding_of(d.type)
     assert isinstance(mma, NvidiaMma)
-    if low.facts.capability // 10 != 9:
+    if not low.gpu.has(Feature.WGMMA):
         raise low.refuse(op, "a product of a warp group")
     if mma.rank != 2:
         raise low.refuse(op, "a batch of products of warp groups")

@@ -14,17 +14,14 @@ and nothing else may move inside of 16 bytes. Rows can lie anywhere. Two more bi
 The address of a lane comes from the same layout, with the bases of rows and matrices in the place of those of lanes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tilework.layouts.linear import LinearLayout
-from tilework.targets.gpu.lowering import Registers
+from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.words import WORD, pack_word, unpack_word
 from tilework.targets.llvm.types import i32, struct, void
 from tilework.targets.llvm.values import Value
-
-if TYPE_CHECKING:
-    from tilework.targets.gpu.shared_access import Move
 
 ROW = 128  # bits
 MOST = 2  # log2 of the matrices that move together
@@ -32,7 +29,7 @@ LANE_BITS = 5
 
 
 @dataclass(frozen=True)
-class MatrixForm:
+class Matrices:
     """How registers lie in matrices: bits of a register's number that tell apart the elements of a word, and the matrices of
     one instruction; and the offsets of rows 1, 2 and 4."""
 
@@ -51,8 +48,40 @@ class MatrixForm:
         columns = [*self.rows, *(offsets.by_in["register"][bit] for bit in self.matrices)]
         return offsets.replace_in("lane", columns + [0] * (LANE_BITS - len(columns)))
 
+    @property
+    def bytes(self) -> int:
+        """What a thread moves at a time."""
+        return 4 << len(self.matrices)
 
-def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> MatrixForm | None:
+    def accesses(self, move: Move, turn: int) -> list[tuple[int, list[list[int]]]]:
+        """(offset, the registers in each word) of every instruction of a round."""
+        taken = move.copies | sum(1 << bit for bit in (*self.inside, *self.matrices))
+        return [
+            (offset % move.round_size, [spread_bits(word, self.inside) for word in spread_bits(first, self.matrices)])
+            for first, offset in enumerate(move.fixed)
+            if not first & taken and offset // move.round_size == turn
+        ]
+
+    def load(self, move: Move, turn: int) -> dict[int, Value]:
+        """The registers of one round."""
+        low, b = move.low, move.low.builder
+        found: dict[int, Value] = {}
+        for offset, words in self.accesses(move, turn):
+            type = struct(*[i32] * len(words)) if len(words) > 1 else i32
+            loaded = b.call(f"llvm.nvvm.ldmatrix.sync.aligned.{self.name}", type, [move.address(offset)])
+            for place, registers in enumerate(words):
+                word = b.extract_value(loaded, place) if len(words) > 1 else loaded
+                found.update(zip(registers, unpack_word(low, word, move.held), strict=True))
+        return found
+
+    def store(self, move: Move, registers: Sequence[Value], turn: int) -> None:
+        low, b = move.low, move.low.builder
+        for offset, words in self.accesses(move, turn):
+            held = [pack_word(low, [registers[member] for member in members]) for members in words]
+            b.call(f"llvm.nvvm.stmatrix.sync.aligned.{self.name}", void, [move.address(offset), *held])
+
+
+def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> Matrices | None:
     """How registers of `bits` bits at these offsets move as matrices, if they can; all of them below `limit`."""
     registers, lanes = offsets.by_in["register"], offsets.by_in["lane"]
     if bits not in (8, 16, 32) or len(lanes) != LANE_BITS:
@@ -80,7 +109,7 @@ def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> MatrixForm | No
     if any(column & (row - 1) for column in others) or any(offsets.by_in.get("block", ())):
         return None
     matrices = [bit for bit in usable if bit not in inside][:MOST]
-    return MatrixForm(is_transposed, tuple(inside), tuple(matrices), tuple(rows))
+    return Matrices(is_transposed, tuple(inside), tuple(matrices), tuple(rows))
 
 
 def spread_bits(first: int, bits: tuple[int, ...]) -> list[int]:
@@ -89,33 +118,3 @@ def spread_bits(first: int, bits: tuple[int, ...]) -> list[int]:
     for bit in bits:
         found += [register | 1 << bit for register in found]
     return found
-
-
-def accesses(move: "Move", form: MatrixForm, turn: int) -> list[tuple[int, list[list[int]]]]:
-    """(offset, the registers in each word) of every instruction of a round."""
-    taken = move.copies | sum(1 << bit for bit in (*form.inside, *form.matrices))
-    return [
-        (offset % move.round_size, [spread_bits(word, form.inside) for word in spread_bits(first, form.matrices)])
-        for first, offset in enumerate(move.fixed)
-        if not first & taken and offset // move.round_size == turn
-    ]
-
-
-def load_matrices(move: "Move", form: MatrixForm, turn: int) -> dict[int, Value]:
-    """The registers of one round."""
-    low, b = move.low, move.low.builder
-    found: dict[int, Value] = {}
-    for offset, words in accesses(move, form, turn):
-        type = struct(*[i32] * len(words)) if len(words) > 1 else i32
-        loaded = b.call(f"llvm.nvvm.ldmatrix.sync.aligned.{form.name}", type, [move.address(offset)])
-        for place, registers in enumerate(words):
-            word = b.extract_value(loaded, place) if len(words) > 1 else loaded
-            found.update(zip(registers, unpack_word(low, word, move.held), strict=True))
-    return found
-
-
-def store_matrices(move: "Move", form: MatrixForm, registers: Registers, turn: int) -> None:
-    low, b = move.low, move.low.builder
-    for offset, words in accesses(move, form, turn):
-        held = [pack_word(low, [registers[member] for member in members]) for members in words]
-        b.call(f"llvm.nvvm.stmatrix.sync.aligned.{form.name}", void, [move.address(offset), *held])

@@ -13,17 +13,19 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.types import array_values
-from tilework.targets.gpu.assembly import ptx
-from tilework.targets.gpu.global_access import number_of
-from tilework.targets.gpu.lowering import Lowering, lowers
-from tilework.targets.gpu.shared_access import shared_word
+from tilework.target import Feature
+from tilework.targets.gpu.lowering import Lowering, number_of
+from tilework.targets.gpu.shared_access import Shared
 from tilework.targets.llvm.values import Value
+from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
+from tilework.targets.nvidia.lower.own_rules import lowers
 
 BYTES = 8  # of an mbarrier
 
 
-def address(low: Lowering, barrier: SSAValue) -> Value:
-    return shared_word(low, low[barrier], BYTES)
+def barrier_address(low: Lowering, barrier: SSAValue) -> Value:
+    memory: Shared = low[barrier]
+    return shared_word(low.builder, memory.base, memory.origin * BYTES)
 
 
 def by_one(low: Lowering, text: str, inputs: list[Value], condition: SSAValue | None = None) -> None:
@@ -35,29 +37,31 @@ def by_one(low: Lowering, text: str, inputs: list[Value], condition: SSAValue | 
     ptx(b, " ".join(f"{guard}{part};" for part in text.split(";") if part), [], [*inputs, chosen], effect="write")
 
 
-def needs_hopper(low: Lowering, op: Operation, what: str) -> None:
-    if low.facts.capability < 90:
+def needs(low: Lowering, op: Operation, feature: Feature, what: str) -> None:
+    if not low.gpu.has(feature):
         raise low.refuse(op, what)
 
 
 @lowers(ttng.InitBarrierOp)
 def lower_init_barrier(low: Lowering, op: Operation) -> None:
     """The other blocks of a cluster, and TMA, see it behind the fence and a barrier (`analysis/membar.py`)."""
-    scope, fence = ("::cta", ";fence.mbarrier_init.release.cluster") if low.facts.capability >= 90 else ("", "")
+    scope, fence = (
+        ("::cta", ";fence.mbarrier_init.release.cluster") if low.gpu.has(Feature.MBARRIER_BYTES) else ("", "")
+    )
     text = f"mbarrier.init.shared{scope}.b64 [$0], {number_of(op, 'count', 1)}{fence}"
-    by_one(low, text, [address(low, op.operands[0])])
+    by_one(low, text, [barrier_address(low, op.operands[0])])
 
 
 @lowers(ttng.InvalBarrierOp)
 def lower_inval_barrier(low: Lowering, op: Operation) -> None:
-    by_one(low, "mbarrier.inval.shared.b64 [$0]", [address(low, op.operands[0])])
+    by_one(low, "mbarrier.inval.shared.b64 [$0]", [barrier_address(low, op.operands[0])])
 
 
 @lowers(ttng.BarrierExpectOp)
 def lower_barrier_expect(low: Lowering, op: Operation) -> None:
-    needs_hopper(low, op, "a barrier that counts bytes")
+    needs(low, op, Feature.MBARRIER_BYTES, "a barrier that counts bytes")
     text = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {number_of(op, 'size', 0)}"
-    by_one(low, text, [address(low, op.operands[0])], op.operands[1])
+    by_one(low, text, [barrier_address(low, op.operands[0])], op.operands[1])
 
 
 @lowers(ttng.ArriveBarrierOp)
@@ -65,20 +69,23 @@ def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
     """`count` arrivals at once, by one thread for all: the analysis of barriers puts one before it."""
     count = number_of(op, "count", 1)
     if count > 1:
-        needs_hopper(low, op, "an arrival that counts more than once")
-    scope, counted = ("::cta", f", {count}" if count > 1 else "") if low.facts.capability >= 90 else ("", "")
+        needs(low, op, Feature.MBARRIER_BYTES, "an arrival that counts more than once")
+    scope, counted = ("::cta", f", {count}" if count > 1 else "") if low.gpu.has(Feature.MBARRIER_BYTES) else ("", "")
     barrier, *pred = op.operands
     by_one(
-        low, f"mbarrier.arrive.shared{scope}.b64 _, [$0]{counted}", [address(low, barrier)], pred[0] if pred else None
+        low,
+        f"mbarrier.arrive.shared{scope}.b64 _, [$0]{counted}",
+        [barrier_address(low, barrier)],
+        pred[0] if pred else None,
     )
 
 
 @lowers(ttng.WaitBarrierOp)
 def lower_wait_barrier(low: Lowering, op: Operation) -> None:
     """Every thread asks until the phase is over; one that finds the predicate false does not."""
-    inputs = [address(low, op.operands[0]), low.scalar(op.operands[1])]
+    inputs = [barrier_address(low, op.operands[0]), low.scalar(op.operands[1])]
     has_pred = array_values(op.properties["operandSegmentSizes"])[2]
-    ask = "try_wait.parity.shared::cta" if low.facts.capability >= 90 else "test_wait.parity.shared"
+    ask = "try_wait.parity.shared::cta" if low.gpu.has(Feature.MBARRIER_BYTES) else "test_wait.parity.shared"
     again = f"WAIT: mbarrier.{ask}.b64 done, [$0], $1; @!done bra WAIT;"
     if has_pred:
         inputs.append(low.scalar(op.operands[2]))
@@ -91,24 +98,24 @@ def lower_async_copy_arrive(low: Lowering, op: Operation) -> None:
     """Each thread arrives when its own copies are done; the barrier was made for all, or counts them now."""
     kind = ".noinc" if "noIncrement" in op.properties else ""
     text = f"cp.async.mbarrier.arrive{kind}.shared.b64 [$0];"
-    ptx(low.builder, text, [], [address(low, op.operands[0])], effect="write")
+    ptx(low.builder, text, [], [barrier_address(low, op.operands[0])], effect="write")
 
 
 @lowers(ttng.FenceAsyncSharedOp)
 def lower_fence(low: Lowering, op: Operation) -> None:
-    needs_hopper(low, op, "a fence before TMA and tensor cores")
+    needs(low, op, Feature.ASYNC_PROXY, "a fence before TMA and tensor cores")
     space = "cluster" if number_of(op, "bCluster", 0) else "cta"
     ptx(low.builder, f"fence.proxy.async.shared::{space};", [], [], effect="write")
 
 
 @lowers(ttng.ClusterArriveOp)
 def lower_cluster_arrive(low: Lowering, op: Operation) -> None:
-    needs_hopper(low, op, "a barrier of a cluster")
+    needs(low, op, Feature.CLUSTERS, "a barrier of a cluster")
     relaxed = ".relaxed" if number_of(op, "relaxed", 0) else ""
     ptx(low.builder, f"barrier.cluster.arrive{relaxed}.aligned;", [], [], effect="write", convergent=True)
 
 
 @lowers(ttng.ClusterWaitOp)
 def lower_cluster_wait(low: Lowering, op: Operation) -> None:
-    needs_hopper(low, op, "a barrier of a cluster")
+    needs(low, op, Feature.CLUSTERS, "a barrier of a cluster")
     ptx(low.builder, "barrier.cluster.wait.aligned;", [], [], effect="write", convergent=True)

@@ -25,13 +25,13 @@ from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import TensorDescType, bit_width, element_type
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.queries import shape_per_cta
-from tilework.targets.gpu.assembly import ptx
-from tilework.targets.gpu.global_access import number_of
 from tilework.targets.gpu.indices import spread_of
-from tilework.targets.gpu.lowering import Lowering, lowers
-from tilework.targets.gpu.shared_access import Shared, shared_word
+from tilework.targets.gpu.lowering import Lowering, number_of
 from tilework.targets.llvm.types import i1, i64
 from tilework.targets.llvm.values import Value
+from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
+from tilework.targets.nvidia.lower.mbarrier import barrier_address
+from tilework.targets.nvidia.lower.own_rules import lowers
 from tilework.transforms.ttng.tensormap import box_shape, element_kind
 
 BOX_ALIGNMENT = 128
@@ -109,7 +109,7 @@ class Boxes:
                     self.op, f"a TMA copy of a buffer that starts {offset * self.bytes} bytes into another"
                 )
             moved = [b.add(first, start) for first, start in zip(self.first, (0,) * self.dropped + starts, strict=True)]
-            yield moved[::-1], shared_word(self.low, Shared(self.held.base, offset), self.bytes)
+            yield moved[::-1], shared_word(b, self.held.base, offset * self.bytes)
 
     def place(self, first: int) -> str:
         """``[$2, {$3, $4}]``: the descriptor and the coordinates, which are inputs from number `first` on."""
@@ -125,7 +125,7 @@ class Boxes:
 def lower_tma_load(low: Lowering, op: Operation) -> None:
     descriptor, *coordinates, barrier, memory, predicate = op.operands
     boxes = Boxes(low, op, descriptor, coordinates, memory)
-    bell = shared_word(low, low[barrier], 8)
+    bell = barrier_address(low, barrier)
     mine = low.builder.and_(issuer(low), low.scalar(predicate))
     policy = eviction_policy(low, number_of(op, "evict", 1))
     hint, last = (".L2::cache_hint", f", ${boxes.rank + 4}") if policy else ("", "")

@@ -11,7 +11,7 @@
 from collections.abc import Sequence
 
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i16, i32, i64, struct, void
+from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i16, i32, i64
 from tilework.targets.llvm.values import Value
 
 LETTERS: dict[Type, str] = {i1: "b", i16: "h", f16: "h", bf16: "h", i32: "r", f32: "f", i64: "l", f64: "d"}
@@ -43,28 +43,29 @@ def ptx(
     constraints += [str(position) if position < tied else letter(value.type) for position, value in enumerate(inputs)]
     if effect:
         constraints.append("~{memory}")
-    result = void if not outputs else outputs[0] if len(outputs) == 1 else result_struct(b, outputs)
     words = (["convergent"] if convergent else []) + (["memory(read)"] if effect == "read" else [])
-    side = "sideeffect " if effect == "write" else ""
-    escaped = text.replace('"', "\\22").replace("\n", "\\0A")
-    line = b.call_text(
-        result, f'asm {side}"{escaped}", "{",".join(constraints)}"', inputs, " ".join(["nounwind", *words])
-    )
-    if result is void:
-        b.line(line)
-        return []
-    made = b.effect(line, result) if effect or convergent else b.pure(line, result)
-    return [made] if len(outputs) == 1 else [b.extract_value(made, place) for place in range(len(outputs))]
+    return b.assembly(
+        text, ",".join(constraints), outputs, inputs, sideeffect=effect == "write", shared=not effect and not convergent,
+        attributes=" ".join(["nounwind", *words]),
+    )  # fmt: skip
 
 
-def result_struct(b: Builder, fields: Sequence[Type]) -> Type:
-    """A struct of the outputs; wide ones by name, which keeps the text short."""
-    if len(fields) <= 4:
-        return struct(*fields)
-    runs: list[list[object]] = []
-    for field in fields:
-        if runs and runs[-1][0] is field:
-            runs[-1][1] = int(str(runs[-1][1])) + 1
-        else:
-            runs.append([field, 1])
-    return b.module.named_struct("out_" + "_".join(f"{field.suffix}x{count}" for field, count in runs), *fields)  # type: ignore[union-attr]
+def listed(first: int, count: int) -> str:
+    """Operands from a number on, as one instruction takes them: ``{$1, $2}``, one alone without braces."""
+    names = ", ".join([f"${place}" for place in range(first, first + count)])
+    return f"{{{names}}}" if count > 1 else names
+
+
+def guarded(text: str, inputs: list[Value], predicate: Value | None, outputs: int = 0) -> tuple[str, list[Value]]:
+    """An instruction that only threads with a predicate execute, and its inputs."""
+    return (text, inputs) if predicate is None else (f"@${outputs + len(inputs)} {text}", [*inputs, predicate])
+
+
+def shared_word(b: Builder, base: Value, offset: int = 0) -> Value:
+    """An address in shared memory as a 32-bit number, as assembly takes it."""
+    return b.trunc(b.ptrtoint(b.gep(base, offset), i64), i32)
+
+
+def nvvm(b: Builder, name: str, result: Type, *args: Value) -> Value:
+    """A pure intrinsic of LLVM's for NVIDIA: ``nvvm(b, "div.full", f32, x, y)``."""
+    return b.intrinsic(f"nvvm.{name}", result, *args, overload="")

@@ -16,26 +16,26 @@ As a value a descriptor is the generic address of its map.
 
 from typing import Any
 
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.types import TensorDescType, array_values, bit_width, element_type
 from tilework.layouts.encodings import NvmmaShared
-from tilework.targets.gpu.assembly import ptx
-from tilework.targets.gpu.global_access import number_of
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-from tilework.targets.gpu.shared_access import Shared, shared_word
+from tilework.targets.gpu.lowering import Lowering, Registers, number_of
 from tilework.targets.llvm.types import i32, ptr
 from tilework.targets.llvm.values import Value, constant
+from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
+from tilework.targets.nvidia.lower.own_rules import lowers
 from tilework.transforms.ttng.tensormap import SWIZZLE_MODES, box_shape, element_kind
 
 MAP_BYTES = 128
 WORD = 4
 
 
-def describe(type: TensorDescType) -> dict[str, Any]:
+def describe(type: Attribute) -> dict[str, Any]:
     """What the launcher must know to encode the map of a host descriptor; sizes outermost first."""
+    assert isinstance(type, TensorDescType)
     block = type.block
     encoding = encoding_of(block)
     laid_out = encoding if isinstance(encoding, NvmmaShared) else None
@@ -53,7 +53,7 @@ def lower_create(low: Lowering, op: Operation) -> None:
     """The barrier at the end is the one that ops with scratch memory promise, and all threads may then acquire the map."""
     b = low.builder
     slot, memory = low.scalar(op.operands[0]), low.scratch_address(op)
-    map = shared_word(low, Shared(memory), 1)
+    map = shared_word(b, memory)
     with low.only_if(b.icmp("eq", low.warp, 0)):
         b.store(constant(i32, 0), b.gep(memory, b.mul(low.lane, WORD)), align=WORD)
         low.warp_barrier()

@@ -1,0 +1,270 @@
+"""What a GPU can do, as the rules of this folder ask for it: a vendor implements `Gpu` once, and adds rules of its own.
+
+    class ToyGpu(Gpu):
+        rules = Rules(NEUTRAL)
+
+        def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
+            return b.call("toy.read_lane", i32, [word, lane], attributes="convergent")
+
+Methods emit code with the builder `b` they are given. What is abstract every GPU has. The rest has a default that is right on
+any GPU: an instruction that is missing (a reduction of a warp, an asynchronous copy, matrices from shared memory), and the
+rules do without it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir.enums import CacheModifier, EvictionPolicy, MemSemantic, MemSyncScope, RMWOp
+from tilework.layouts.linear import LinearLayout
+from tilework.target import Feature, Target
+from tilework.targets.gpu.rules import Rules
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.types import Type, f32, f64, i8, i32, vector
+from tilework.targets.llvm.values import Value
+
+Function = Callable[..., Value]  # of a `Lowering` and arguments
+
+
+class Words(NamedTuple):
+    """What one access to memory moves: `count` registers of a type, of which memory holds `size` bits each."""
+
+    type: Type
+    count: int
+    size: int
+
+
+class Hints(NamedTuple):
+    """How a load or store treats caches; a volatile one is done as often as it is written."""
+
+    cache: CacheModifier = CacheModifier.NONE
+    evict: EvictionPolicy = EvictionPolicy.NORMAL
+    is_volatile: bool = False
+
+
+class Order(NamedTuple):
+    """The ordering of an atomic, who sees it, and whether anybody reads the old value."""
+
+    sem: MemSemantic
+    scope: MemSyncScope
+    is_used: bool
+
+
+class Emission(Protocol):
+    """What packing elements needs of a `Lowering`."""
+
+    builder: Builder
+    gpu: "Gpu"
+    words: dict[tuple[str, ...], Value]
+
+
+class MatrixForm(Protocol):
+    """A way in which a warp moves matrices between shared memory and registers; `move` is a `shared_access.Move`."""
+
+    @property
+    def bytes(self) -> int:
+        """What a thread moves at a time."""
+        ...
+
+    def addresses(self, offsets: LinearLayout) -> LinearLayout:
+        """The layout that says where the address of each lane is."""
+        ...
+
+    def load(self, move: Any, turn: int) -> dict[int, Value]: ...
+
+    def store(self, move: Any, registers: Sequence[Value], turn: int) -> None: ...
+
+
+class Around(Protocol):
+    """Code that a vendor wants before and behind ops, beside barriers."""
+
+    def before(self, b: Builder, op: Operation) -> None: ...
+
+    def after(self, b: Builder, op: Operation) -> None: ...
+
+
+class Gpu(ABC):
+    """One kind of GPU, with the options that decide its code."""
+
+    rules: ClassVar[Rules]
+
+    def __init__(self, target: Target) -> None:
+        self.target, self.name, self.warp_size = target, str(target), target.warp_size
+
+    def has(self, feature: Feature) -> bool:
+        return feature in self.target.features
+
+    # The kernel
+
+    kernel_convention: ClassVar[str]
+    line_tables: ClassVar[str] = "LineTablesOnly"  # what LLVM is told about source lines
+    shared_alignment: ClassVar[int] = 16  # of the start of shared memory
+
+    @abstractmethod
+    def kernel_attributes(self, threads: int, blocks: int) -> Sequence[str]:
+        """Of a kernel with so many threads in a block, and blocks in a cluster."""
+
+    def descriptor_parameter(self, type: Attribute) -> tuple[str, dict[str, Any]]:
+        """The attributes of a parameter that is a tensor descriptor, and what the launcher must know about it."""
+        raise NotImplementedError(f"{self.name} has no tensor descriptors")
+
+    def around(self, module: ModuleOp) -> Around | None:
+        """Code around ops that the module needs on this GPU."""
+        return None
+
+    # Ids
+
+    @abstractmethod
+    def thread_id(self, b: Builder) -> Value:
+        """The number of this thread in its block."""
+
+    def block_id(self, b: Builder) -> Value:
+        """The number of this block in its cluster."""
+        raise NotImplementedError(f"{self.name} has no clusters")
+
+    @abstractmethod
+    def program_id(self, b: Builder, axis: int, clusters: bool) -> Value:
+        """The place in the grid of this block, or of its cluster."""
+
+    @abstractmethod
+    def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
+        """The size of the grid, in blocks or in clusters."""
+
+    # Threads together
+
+    @abstractmethod
+    def barrier(self, b: Builder) -> None:
+        """All threads of the block come here, and see what they wrote to shared memory."""
+
+    @abstractmethod
+    def warp_barrier(self, b: Builder) -> None:
+        """The same within each warp."""
+
+    @abstractmethod
+    def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
+        """The i32 that another lane has."""
+
+    def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
+        """The i32 of the lane whose number differs in the bits of `mask`."""
+        return self.shuffle(b, word, b.xor(b.and_(self.thread_id(b), self.warp_size - 1), mask))
+
+    def reduce_warp(self, b: Builder, name: str, word: Value) -> Value | None:
+        """An i32 of all lanes by add, and, or, xor, max, min, umax or umin, where that is one instruction."""
+        return None
+
+    # Global memory
+
+    @abstractmethod
+    def load(
+        self,
+        b: Builder,
+        address: Value,
+        words: Words,
+        predicate: Value | None,
+        other: Sequence[Value] | None,
+        hints: Hints,
+    ) -> list[Value]:
+        """Words of global memory; where the predicate is false `other`, or zeros."""
+
+    @abstractmethod
+    def store(
+        self, b: Builder, address: Value, given: Sequence[Value], words: Words, predicate: Value | None, hints: Hints
+    ) -> None:
+        """Words to global memory, where the predicate holds."""
+
+    def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
+        """How many neighbours, `most` at most, one instruction changes."""
+        return 1
+
+    @abstractmethod
+    def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
+        """Whether values that memory holds so can be changed; without a `kind`, compared and exchanged."""
+
+    @abstractmethod
+    def atomic_rmw(
+        self, low: Emission, kind: RMWOp, address: Value, values: Sequence[Value], may: Value | None, order: Order
+    ) -> Sequence[Value]:
+        """Change as many neighbours as there are values, if `may` holds; what was there, 0 if nothing was done.
+
+        Values are as memory holds them. What was there may be left out where nobody reads it.
+        """
+
+    @abstractmethod
+    def atomic_cas(
+        self, low: Emission, address: Value, compared: Value, value: Value, may: Value | None, order: Order
+    ) -> Sequence[Value]:
+        """Put `value` where `compared` was; what was there."""
+
+    @abstractmethod
+    def atomic_load(
+        self, low: Emission, address: Value, held: Type, may: Value | None, order: Order
+    ) -> Sequence[Value]:
+        """What is there, with an ordering."""
+
+    # Shared memory; plain loads and stores are LLVM's
+
+    @abstractmethod
+    def store_shared_if(
+        self, b: Builder, address: Value, given: Sequence[Value], words: Words, predicate: Value | None
+    ) -> None:
+        """Words to shared memory where the predicate holds; all threads of the warp go on together."""
+
+    @abstractmethod
+    def add_shared_if(self, b: Builder, base: Value, index: Value, bits: int, conditions: Sequence[Value]) -> None:
+        """Add 1 to an integer of `bits` bits, number `index` from `base` on, atomically, where all conditions hold."""
+
+    stores_matrices: bool = False  # whether matrices also go from registers to memory
+
+    def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> MatrixForm | None:
+        """How registers at these offsets (those below `limit`) move as matrices, where the GPU has that."""
+        return None
+
+    copy_bytes: ClassVar[tuple[int, int] | None] = None  # the least and most that an asynchronous copy moves
+
+    def async_copy(
+        self,
+        b: Builder,
+        target: Value,
+        apart: int,
+        source: Value,
+        bytes: int,
+        mask: Value | None,
+        predicate: Value | None,
+    ) -> None:
+        """Begin to copy from global memory to `target + apart`: zeros where the mask is 0, nothing without the predicate."""
+        raise NotImplementedError
+
+    def commit_copies(self, b: Builder) -> None:  # noqa: B027
+        """The copies begun so far are a group."""
+
+    def wait_copies(self, b: Builder, pending: int) -> None:  # noqa: B027
+        """Wait until at most so many groups are under way."""
+
+    def stored_for_matrices(self, b: Builder, type: Attribute) -> None:  # noqa: B027
+        """Let matrix units see what this thread has stored to memory of this type."""
+
+    # Arithmetic
+
+    flushes: bool = False  # whether fast functions may take denormal numbers for zero
+    native_floats: frozenset[Type] = frozenset({f32, f64})  # what is added, multiplied and compared without widening
+    fast_functions: ClassVar[Mapping[str, Function]] = {}  # of f32: exp, exp2, sqrt, rsqrt, divide
+    functions: ClassVar[Mapping[str, Function]] = {}  # of libraries, by symbol
+    assembly_types: ClassVar[Mapping[str, Type]] = {}  # by the letters of the constraints of inline assembly
+
+    def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
+        """Four bytes of two words: each hex digit of the selector is one, from the lowest; 4 is the first of `high`."""
+        lanes = [*b.lanes(b.bitcast(low, vector(i8, 4))), *b.lanes(b.bitcast(high, vector(i8, 4)))]
+        return b.bitcast(b.build_vector([lanes[selector >> 4 * place & 7] for place in range(4)]), i32)
+
+    # Messages
+
+    @abstractmethod
+    def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
+        """A function that emits a call of C's printf: integers of 32 or 64 bits, doubles, pointers."""
+
+    @abstractmethod
+    def fail(self, b: Builder, message: str, file: str, line: int, function: str) -> None:
+        """End the kernel with a message."""

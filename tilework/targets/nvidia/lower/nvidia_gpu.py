@@ -1,0 +1,250 @@
+"""NVIDIA GPUs: what the neutral rules ask for, as NVVM's intrinsics and PTX."""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+
+from tilework.analysis.global_order import global_order
+from tilework.analysis.proxy_fences import proxy_fences
+from tilework.ir.encodings import encoding_of
+from tilework.ir.enums import CacheModifier, EvictionPolicy, RMWOp
+from tilework.layouts.encodings import NvmmaShared
+from tilework.layouts.linear import LinearLayout
+from tilework.target import Feature, Target
+from tilework.targets.gpu.device import Emission, Gpu, Hints, Order, Words
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i8, i16, i32, i64, integer, void
+from tilework.targets.llvm.values import Value, constant
+from tilework.targets.nvidia.lower import atomic_instructions as atomics
+from tilework.targets.nvidia.lower import fast_math
+from tilework.targets.nvidia.lower.copy_order import CopyOrder, show_stores
+from tilework.targets.nvidia.lower.inline_ptx import guarded, listed, nvvm, ptx, shared_word
+from tilework.targets.nvidia.lower.matrix_load import Matrices, matrix_form
+from tilework.targets.nvidia.lower.own_rules import NVIDIA
+from tilework.targets.nvidia.lower.tensormap_rules import MAP_BYTES, describe
+
+AXES = "xyz"
+ALL_LANES = constant(i32, -1)
+BY_VALUE = f'byval([{MAP_BYTES} x i8]) align {MAP_BYTES} "nvvm.grid_constant"'
+MOST_PRINTED = 32  # values of one call
+EVICT = {EvictionPolicy.FIRST: ".L1::evict_first", EvictionPolicy.LAST: ".L1::evict_last"}
+
+
+def special(b: Builder, name: str) -> Value:
+    """A special register, ``tid.x``; it does not change while the kernel runs."""
+    return b.call(f"llvm.nvvm.read.ptx.sreg.{name}", i32, [], is_pure=True)
+
+
+def access_kind(words: Words) -> str:
+    """``.v4.b32``."""
+    return f"{f'.v{words.count}' if words.count > 1 else ''}.b{words.size}"
+
+
+def hint_text(hints: Hints) -> str:
+    """``.cg`` or ``.L1::evict_first``: an instruction has only one, and a cache modifier says more."""
+    if hints.is_volatile:
+        return ".volatile"
+    return EVICT.get(hints.evict, "") if hints.cache is CacheModifier.NONE else f".{hints.cache.keyword}"
+
+
+class NvidiaGpu(Gpu):
+    """``cuda:90``."""
+
+    rules = NVIDIA
+    kernel_convention = "ptx_kernel"
+    line_tables = "DebugDirectivesOnly"
+    shared_alignment = 1024
+    copy_bytes = (4, 16)
+    fast_functions = fast_math.FAST
+    functions = fast_math.LIBRARY
+    assembly_types = {"r": i32, "h": i16, "c": i16, "l": i64, "f": f32, "d": f64, "b": i1}  # noqa: RUF012
+
+    def __init__(self, target: Target, options: Any = None) -> None:
+        super().__init__(target)
+        self.least_blocks = getattr(options, "minctasm", None)
+        self.flushes = getattr(options, "enable_reflect_ftz", True)
+        self.stores_matrices = self.has(Feature.MATRIX_STORE)
+        self.native_floats = frozenset({f16, f32, f64, *([bf16] if self.has(Feature.BF16_ARITHMETIC) else [])})
+
+    # The kernel
+
+    def kernel_attributes(self, threads: int, blocks: int) -> Sequence[str]:
+        found = [f'"nvvm.reqntid"="{threads}"']
+        if blocks > 1:
+            found.append(f'"nvvm.cluster_dim"="{blocks},1,1"')
+        return found if self.least_blocks is None else [*found, f'"nvvm.minctasm"="{self.least_blocks}"']
+
+    def descriptor_parameter(self, type: Attribute) -> tuple[str, dict[str, Any]]:
+        """128 bytes by value."""
+        return BY_VALUE, describe(type)
+
+    def around(self, module: ModuleOp) -> CopyOrder | None:
+        order = global_order(module)
+        fences = set(proxy_fences(module, int(self.target.arch))) if self.has(Feature.ASYNC_PROXY) else set()
+        return CopyOrder(self, order, fences) if order.waits or order.fences or fences else None
+
+    def thread_id(self, b: Builder) -> Value:
+        return special(b, "tid.x")
+
+    def block_id(self, b: Builder) -> Value:
+        return special(b, "cluster.ctarank")
+
+    def program_id(self, b: Builder, axis: int, clusters: bool) -> Value:
+        return special(b, f"{'clusterid' if clusters else 'ctaid'}.{AXES[axis]}")
+
+    def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
+        return special(b, f"{'nclusterid' if clusters else 'nctaid'}.{AXES[axis]}")
+
+    # Threads together
+
+    def barrier(self, b: Builder) -> None:
+        b.call("llvm.nvvm.barrier.cta.sync.aligned.all", void, [constant(i32, 0)], attributes="convergent")
+
+    def warp_barrier(self, b: Builder) -> None:
+        b.call("llvm.nvvm.bar.warp.sync", void, [ALL_LANES], attributes="convergent")
+
+    def shuffle(self, b: Builder, word: Value, lane: Value, mode: str = "idx") -> Value:
+        args = [ALL_LANES, word, lane, constant(i32, self.warp_size - 1)]
+        return b.call(f"llvm.nvvm.shfl.sync.{mode}.i32", i32, args, attributes="convergent")
+
+    def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
+        return self.shuffle(b, word, constant(i32, mask), "bfly")
+
+    def reduce_warp(self, b: Builder, name: str, word: Value) -> Value:
+        return b.call(f"llvm.nvvm.redux.sync.{name}", i32, [word, ALL_LANES], attributes="convergent")
+
+    # Global memory
+
+    def load(
+        self,
+        b: Builder,
+        address: Value,
+        words: Words,
+        predicate: Value | None,
+        other: Sequence[Value] | None,
+        hints: Hints,
+    ) -> list[Value]:
+        count = words.count
+        line = f"ld.global{hint_text(hints)}{access_kind(words)} {listed(0, count)}, [${count}];"
+        line, inputs = guarded(line, [address], predicate, count)
+        if predicate is not None:
+            inputs += other or ()
+            fallback = [f"${count + 2 + place}" if other else "0" for place in range(count)]
+            before = "".join([f"mov.b{words.type.bits} ${place}, {text}; " for place, text in enumerate(fallback)])
+            line = f"{before}{line}"
+        return ptx(b, line, [words.type] * count, inputs, effect="write" if hints.is_volatile else "read")
+
+    def store(
+        self, b: Builder, address: Value, given: Sequence[Value], words: Words, predicate: Value | None, hints: Hints
+    ) -> None:
+        self.store_words(b, f"st.global{hint_text(hints)}", address, given, words, predicate)
+
+    def store_words(
+        self, b: Builder, name: str, address: Value, given: Sequence[Value], words: Words, predicate: Value | None
+    ) -> None:
+        line = f"{name}{access_kind(words)} [$0], {listed(1, words.count)};"
+        line, inputs = guarded(line, [address, *given], predicate)
+        ptx(b, line, [], inputs, effect="write")
+
+    def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
+        """Pairs of f16, and 16 bytes of floats where there are vector atomics."""
+        if kind is not RMWOp.FADD or held.bits > 32:
+            return 1
+        if self.has(Feature.VECTOR_ATOMICS):
+            return most
+        return 1 if held is bf16 else min(most, 32 // held.bits)
+
+    def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
+        return held.bits >= (32 if kind not in (None, RMWOp.FADD) else 16)
+
+    def atomic_rmw(
+        self, low: Emission, kind: RMWOp, address: Value, values: Sequence[Value], may: Value | None, order: Order
+    ) -> Sequence[Value]:
+        if kind is RMWOp.FADD and values[0].type is bf16 and not self.has(Feature.BF16_ATOMICS):
+            return [atomics.add_by_exchange(low, address, values[0], may, order)]
+        return atomics.change(low, kind, address, values, may, order)
+
+    def atomic_cas(
+        self, low: Emission, address: Value, compared: Value, value: Value, may: Value | None, order: Order
+    ) -> Sequence[Value]:
+        return atomics.exchange(low, address, compared, value, may, order)
+
+    def atomic_load(
+        self, low: Emission, address: Value, held: Type, may: Value | None, order: Order
+    ) -> Sequence[Value]:
+        return atomics.read(low, address, held, may, order)
+
+    # Shared memory
+
+    def store_shared_if(
+        self, b: Builder, address: Value, given: Sequence[Value], words: Words, predicate: Value | None
+    ) -> None:
+        """Predicated: behind a branch, where threads come together again depends on where LLVM puts the blocks."""
+        self.store_words(b, "st.shared", address, given, words, predicate)
+
+    def add_shared_if(self, b: Builder, base: Value, index: Value, bits: int, conditions: Sequence[Value]) -> None:
+        address = b.add(shared_word(b, base), b.mul(index, bits // 8))
+        predicate = reduce(b.and_, conditions) if conditions else None
+        line, inputs = guarded(f"red.shared.add.u{bits} [$0], $1;", [address, constant(integer(bits), 1)], predicate)
+        ptx(b, line, [], inputs, effect="write")
+
+    def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> Matrices | None:
+        return matrix_form(offsets, bits, limit)
+
+    def async_copy(
+        self,
+        b: Builder,
+        target: Value,
+        apart: int,
+        source: Value,
+        bytes: int,
+        mask: Value | None,
+        predicate: Value | None,
+    ) -> None:
+        """``@%first cp.async.cg.shared.global [%s + 4096], [%p], 16, %n``: n is 16, or 0 where zeros are written."""
+        inputs, size = [shared_word(b, target), source], ""
+        if mask is not None and mask.constant != 1:
+            size = ", $2"
+            inputs.append(b.select(mask, constant(i32, bytes), constant(i32, 0)))
+        level = "cg" if bytes == 16 else "ca"
+        line = f"cp.async.{level}.shared.global [$0 + {apart}], [$1], {bytes}{size};"
+        line, inputs = guarded(line, inputs, predicate)
+        ptx(b, line, [], inputs, effect="write")
+
+    def commit_copies(self, b: Builder) -> None:
+        ptx(b, "cp.async.commit_group;", [], [], effect="write")
+
+    def wait_copies(self, b: Builder, pending: int) -> None:
+        ptx(b, f"cp.async.wait_group {pending};", [], [], effect="write")
+
+    def stored_for_matrices(self, b: Builder, type: Attribute) -> None:
+        if self.has(Feature.ASYNC_PROXY) and isinstance(encoding_of(type), NvmmaShared):
+            show_stores(b)
+
+    # Bytes and messages
+
+    def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
+        return nvvm(b, "prmt", i32, low, high, constant(i32, selector))
+
+    def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
+        """The arguments lie one after the other on the stack, each aligned to its size."""
+        place = b.alloca(i8, 8 * MOST_PRINTED, align=8)
+
+        def show(text: str, values: Sequence[Value]) -> None:
+            offset = 0
+            assert len(values) <= MOST_PRINTED
+            for value in values:
+                size = value.type.bits // 8
+                offset = (offset + size - 1) // size * size
+                b.store(value, b.gep(place, offset), align=size)
+                offset += size
+            b.call("vprintf", i32, [b.module.string(text), place])
+
+        return show
+
+    def fail(self, b: Builder, message: str, file: str, line: int, function: str) -> None:
+        texts = [b.module.string(text) for text in (message, file, function)]
+        b.call("__assertfail", void, [texts[0], texts[1], constant(i32, line), texts[2], constant(i64, 1)])
