@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tilework.runtime.devices.cuda import CudaDriver
+from tilework.runtime.devices.cuda.driver import CudaDriver
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)

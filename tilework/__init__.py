@@ -19,6 +19,7 @@ from tilework import errors, knobs, language
 from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
 from tilework.language.core import must_use_result
 from tilework.language.host import cdiv, next_power_of_2
+from tilework.runtime.failures.uncaught import show_diagnostics
 from tilework.runtime.launch.jit import (
     JITFunction,
     KernelInterface,
@@ -28,8 +29,7 @@ from tilework.runtime.launch.jit import (
     jit,
     reinterpret,
 )
-from tilework.runtime.launch.uncaught import show_diagnostics
-from tilework.runtime.workers._async_compile import AsyncCompileMode, FutureKernel
+from tilework.runtime.workers.async_compile import AsyncCompileMode, FutureKernel
 from tilework.version import __version__ as __version__
 
 LAZY = {
@@ -40,7 +40,7 @@ LAZY = {
     "autotune": "tilework.runtime.tuning.autotuner",
     "compile": "tilework.compiler",
     "heuristics": "tilework.runtime.tuning.autotuner",
-    "set_allocator": "tilework.runtime.devices._allocation",
+    "set_allocator": "tilework.runtime.devices.allocators",
 }
 SUBMODULES = ("as_triton", "compiler", "runtime", "targets", "testing", "tools")
 

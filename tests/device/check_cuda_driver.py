@@ -21,7 +21,7 @@ from tests.device.kernels import expect_scaled, ramp, scaling
 from tests.device.table import check, expect, expect_error, run
 from tilework import knobs, testing
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda import CudaDriver
+from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.targets.nvidia import libcuda
 
 ROOT = Path(__file__).parent.parent.parent
@@ -130,7 +130,7 @@ BROKEN = """
 from tests.device.kernels import cuda_device, scaling
 from tests.device.table import expect_error
 from tilework import knobs
-from tilework.runtime.devices.cuda import CudaDriver
+from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.active_driver import driver
 knobs.runtime.device = "cuda"
 driver.set_active(CudaDriver())

@@ -21,7 +21,7 @@ from examples.case import Case
 from tests.pipeline.gpu import CASES, contents
 from tests.targets.gpu_run import flat, with_addresses
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda.device import DeviceArray
 
 
 def run(case: Case, warps: int, stages: int) -> tuple[str | None, Any]:

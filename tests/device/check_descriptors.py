@@ -15,7 +15,7 @@ import numpy as np
 import tilework
 from tests.device.check_cuda_kernels import KEPT, allocate
 from tests.device.descriptor_kernels import CASES, Case
-from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda.device import DeviceArray
 
 
 def failed_rounds(case: Case, rounds: int, programs: int, warps: int) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from tilework import knobs, set_allocator
 from tilework.errors import SanitizerError, SanitizerWarning
 from tilework.oracles.interpreter.allowed_memory import register_memory
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda.device import DeviceArray
 
 
 class Registered(DeviceArray):

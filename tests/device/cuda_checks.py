@@ -19,11 +19,12 @@ from tests.runtime.cuda_programs import kernel_of
 from tilework import knobs
 from tilework.compiler import compile
 from tilework.errors import OutOfResources
-from tilework.runtime.devices import _allocation, cuda_device
+from tilework.runtime.devices import allocators
 from tilework.runtime.devices.active_driver import default_driver, driver
-from tilework.runtime.devices.cuda import CudaDriver
-from tilework.runtime.devices.cuda_device import DeviceArray
-from tilework.runtime.devices.host import CpuDriver
+from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import DeviceArray
+from tilework.runtime.devices.cuda.driver import CudaDriver
+from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import libcuda
 from tilework.tools.tensor_descriptor import TensorDescriptor
@@ -216,11 +217,11 @@ def hidden_pointers_and_scratch_memory() -> None:
         programs.pointers(), "pointers", {"out": "*i64"}, global_scratch_size=24, global_scratch_align=128
     )
     expect_error(RuntimeError, "set_allocator", lambda: kernel[(1, 1, 1)](out))
-    _allocation.set_allocator(allocate)
+    allocators.set_allocator(allocate)
     try:
         kernel[(2, 3, 1)](out)
     finally:
-        _allocation.set_allocator(_allocation.NullAllocator())
+        allocators.set_allocator(allocators.NullAllocator())
     expect(out.numpy().tolist(), [room.data_ptr(), 0])
     expect(asked, [(24 * 6, 128, 0)])
 

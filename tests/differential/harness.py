@@ -34,7 +34,7 @@ from tilework.language.function import JITFunction, jit
 from tilework.oracles.emulator.device import Device as GpuDevice
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.interpreter import InterpretedFunction
-from tilework.runtime.launch.pack import Packer, packer
+from tilework.runtime.devices.host.pack import Packer, packer
 from tilework.targets.cpu.pipeline import llvm_text, object_code, tile_loops
 from tilework.targets.cpu.run import run_grid as driver
 from tilework.targets.cpu.run.interface import Interface

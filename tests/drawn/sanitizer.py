@@ -31,7 +31,7 @@ from tests.drawn.statements import Statements
 from tests.drawn.test_drawn import difference
 from tilework import cuda_tools, knobs
 from tilework.errors import SanitizerError, SanitizerWarning
-from tilework.runtime.devices._allocation import NullAllocator
+from tilework.runtime.devices.allocators import NullAllocator
 
 MARK = "# the suspect"
 
@@ -135,7 +135,7 @@ def launch(function: Any, drawn: Drawn, wrong: int, gpu: bool, **settings: Any) 
     if not gpu:
         function[GRID](**values, **settings)
         return values
-    from tilework.runtime.devices.cuda_device import DeviceArray
+    from tilework.runtime.devices.cuda.device import DeviceArray
 
     placed = {name: DeviceArray.of(value) if isinstance(value, np.ndarray) else value for name, value in values.items()}
     function[GRID](**placed, **settings)

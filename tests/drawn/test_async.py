@@ -14,7 +14,7 @@ from tests.differential.test_differential_drawn import GRID, annotated, argument
 from tests.drawn.kernels import CPU, draw_kernel
 from tests.drawn.run import load
 from tilework import knobs
-from tilework.runtime.launch.compiled import CompiledKernel
+from tilework.runtime.compile.compiled import CompiledKernel
 
 KERNELS, STEPS = 3, 14
 

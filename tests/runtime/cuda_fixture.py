@@ -10,7 +10,7 @@ import tilework
 from tests.runtime import cuda_programs as programs
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import knobs
-from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda.device import DeviceArray
 
 SCALE = {"p": "*fp32", "n": "i32", "a": "fp32"}
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilework.compiler import IRSource
-from tilework.runtime.launch.compiled import CompiledKernel
+from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.targets.base import GPUTarget
 from tilework.targets.options import CompileOptions
 

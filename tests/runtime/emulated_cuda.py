@@ -27,7 +27,7 @@ from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunct
 from tilework.oracles.emulator.layout import frame_layout
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.runtime.devices.active_driver import driver as drivers
-from tilework.runtime.devices.cuda import CudaDriver
+from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.targets import base
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import libcuda

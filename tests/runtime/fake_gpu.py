@@ -12,7 +12,7 @@ from typing import Any
 
 from tilework.ir.printer import print_module
 from tilework.runtime.devices.active_driver import driver as drivers
-from tilework.runtime.launch.launcher import Extent, Launcher, Scratch
+from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
 from tilework.targets import base
 from tilework.targets.base import GPUTarget
 from tilework.targets.options import CompileOptions

@@ -12,8 +12,8 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.errors import CompilationError
-from tilework.runtime.launch.compiled import CompiledKernel
-from tilework.runtime.workers import _async_compile
+from tilework.runtime.compile.compiled import CompiledKernel
+from tilework.runtime.workers import async_compile
 
 OUT = np.zeros(4, np.int32)
 
@@ -92,7 +92,7 @@ def test_an_exception_leaves_the_block_at_once() -> None:
     with pytest.raises(ZeroDivisionError), tilework.AsyncCompileMode(pool):
         future = fill.warmup(OUT, 1, grid=(1,))
         raise ZeroDivisionError
-    assert _async_compile.active_mode.get() is None and kernels(fill) == []
+    assert async_compile.active_mode.get() is None and kernels(fill) == []
     with pytest.raises(CancelledError):
         future.result()
     fill[(1,)](OUT, 1)
@@ -148,7 +148,7 @@ def test_the_first_that_fails_raises() -> None:
             fill.warmup(OUT, 2, grid=(1,)),
         )
         pool.run(2, 1)
-    assert _async_compile.active_mode.get() is None  # and it did not wait for the one that has not begun
+    assert async_compile.active_mode.get() is None  # and it did not wait for the one that has not begun
     for _ in range(2):
         with pytest.raises(CompilationError, match="power of 2"):
             bad.result()
@@ -168,14 +168,14 @@ def test_errors_can_be_ignored() -> None:
 
 def test_one_mode_at_a_time() -> None:
     with ThreadPoolExecutor(1) as pool, tilework.AsyncCompileMode(pool) as mode:
-        assert _async_compile.active_mode.get() is mode
+        assert async_compile.active_mode.get() is mode
         with (
             pytest.raises(RuntimeError, match="Another AsyncCompileMode is already active"),
             tilework.AsyncCompileMode(pool),
         ):
             pass
-        assert _async_compile.active_mode.get() is mode
-    assert _async_compile.active_mode.get() is None
+        assert async_compile.active_mode.get() is mode
+    assert async_compile.active_mode.get() is None
 
 
 def test_settings_are_those_of_the_submission(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import tilework
 from tilework import knobs
-from tilework.runtime.devices import _allocation
-from tilework.runtime.devices._allocation import NullAllocator, set_allocator, set_profile_allocator
+from tilework.runtime.devices import allocators
+from tilework.runtime.devices.allocators import NullAllocator, set_allocator, set_profile_allocator
 from tilework.targets.driver import DriverBase, GPUDriver
 from tilework.triton.backends.amd.compiler import HIPBackend
 from tilework.triton.backends.compiler import BaseBackend, GPUTarget, Language
@@ -152,19 +152,19 @@ def test_a_gpu_driver_asks_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_scratch_memory_comes_from_the_user() -> None:
     def inside() -> None:
-        for variable in (_allocation._allocator, _allocation._profile_allocator):
+        for variable in (allocators._allocator, allocators._profile_allocator):
             with pytest.raises(RuntimeError, match=r"no allocator was set.*set_allocator"):
                 variable.get()(128, 16, None)
         set_allocator(lambda size, alignment, stream: tensor(size))
-        assert _allocation._allocator.get()(128, 16, 0).data_ptr() == 128
+        assert allocators._allocator.get()(128, 16, 0).data_ptr() == 128
         set_allocator(NullAllocator())
         with pytest.raises(RuntimeError, match="no allocator was set"):
-            _allocation._allocator.get()(128, 16, None)
+            allocators._allocator.get()(128, 16, None)
         set_profile_allocator(lambda size, alignment, stream: tensor(size))
-        assert _allocation._profile_allocator.get()(8, 16, 0).data_ptr() == 8
+        assert allocators._profile_allocator.get()(8, 16, 0).data_ptr() == 8
         set_profile_allocator(None)
         with pytest.raises(RuntimeError, match="no allocator was set"):
-            _allocation._profile_allocator.get()(8, 16, None)
+            allocators._profile_allocator.get()(8, 16, None)
 
     contextvars.Context().run(inside)
     assert tilework.set_allocator is set_allocator
@@ -175,7 +175,7 @@ def test_each_context_has_its_own_allocator() -> None:
 
     def inside() -> None:
         set_allocator(lambda size, alignment, stream: tensor(size))
-        thread = threading.Thread(target=lambda: seen.append(isinstance(_allocation._allocator.get(), NullAllocator)))
+        thread = threading.Thread(target=lambda: seen.append(isinstance(allocators._allocator.get(), NullAllocator)))
         thread.start()
         thread.join()
 

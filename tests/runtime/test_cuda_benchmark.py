@@ -10,10 +10,10 @@ from tests.runtime import cuda_programs as programs
 from tests.runtime.cuda_programs import kernel_of
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import testing
-from tilework.runtime.devices import cuda as cuda_driver
-from tilework.runtime.devices import cuda_device
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda_device import DeviceArray, Event
+from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda import driver as cuda_driver
+from tilework.runtime.devices.cuda.device import DeviceArray, Event
 
 SCALE = {"p": "*fp32", "n": "i32", "a": "fp32"}
 

@@ -11,7 +11,7 @@ from tests.device import kernels
 from tests.device.table import CHECKS, check, expect, expect_error, run
 from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import cuda_tools, knobs
-from tilework.runtime.devices import cuda as cuda_driver
+from tilework.runtime.devices.cuda import driver as cuda_driver
 
 NEEDS_A_GPU = {"clusters", "an_illegal_access_is_an_error"}
 ROWS = [(name, function) for name, function in CHECKS if name not in NEEDS_A_GPU]

@@ -11,8 +11,8 @@ import pytest
 from tests.runtime.emulated_cuda import EmulatedCuda
 from tilework import knobs
 from tilework.runtime.devices.active_driver import default_driver, registered_drivers
-from tilework.runtime.devices.cuda import CudaDriver
-from tilework.runtime.devices.host import CpuDriver
+from tilework.runtime.devices.cuda.driver import CudaDriver
+from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.targets.cpu.pipeline import device as host_device
 from tilework.targets.nvidia import libcuda
 

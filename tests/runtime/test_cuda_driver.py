@@ -21,9 +21,10 @@ from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import cuda_tools, knobs
 from tilework.compiler import compile
 from tilework.errors import OutOfResources
-from tilework.runtime.devices import _allocation, cuda_device
+from tilework.runtime.devices import allocators
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.targets.nvidia import libcuda
 
 # -- 6.3 launch ----------------------------------------------------------------------------------------------------
@@ -60,13 +61,13 @@ def test_6_3_hidden_pointers_are_null_or_the_scratch_memory(cuda: EmulatedCuda) 
     kernel_of(programs.pointers(), "pointers", {"out": "*i64"})[(1, 1, 1)](out)
     assert out.numpy().tolist() == [0, 0]
     facts = {"global_scratch_size": 16, "profile_scratch_size": 8}
-    _allocation.set_allocator(lambda size, align, stream: room)
-    _allocation.set_profile_allocator(lambda size, align, stream: other)
+    allocators.set_allocator(lambda size, align, stream: room)
+    allocators.set_profile_allocator(lambda size, align, stream: other)
     try:
         kernel_of(programs.pointers(), "pointers", {"out": "*i64"}, **facts)[(2, 1, 1)](out)
     finally:
-        _allocation.set_allocator(_allocation.NullAllocator())
-        _allocation.set_profile_allocator(None)
+        allocators.set_allocator(allocators.NullAllocator())
+        allocators.set_profile_allocator(None)
     assert out.numpy().tolist() == [room.data_ptr(), other.data_ptr()]
 
 
@@ -409,11 +410,11 @@ def test_6_9_scratch_is_for_all_programs_and_blocks(cuda: EmulatedCuda) -> None:
     out, side = DeviceArray(2, "uint64"), cuda_device.Stream()
     with pytest.raises(RuntimeError, match="set_allocator"):
         kernel[(2, 3, 1)](out)
-    _allocation.set_allocator(allocate)
+    allocators.set_allocator(allocate)
     try:
         kernel[(2, 3, 1)](out)
         kernel[(1, 1, 1)](out, stream=side.cuda_stream)
     finally:
-        _allocation.set_allocator(_allocation.NullAllocator())
+        allocators.set_allocator(allocators.NullAllocator())
     assert asked == [(24 * 6 * 2, 128, 0), (24 * 2, 128, side.cuda_stream)]
     cuda_device.synchronize()

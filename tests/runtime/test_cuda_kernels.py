@@ -10,7 +10,7 @@ import tilework
 import tilework.language as tl
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import cuda_tools, knobs
-from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda.device import DeviceArray
 
 
 @pytest.fixture

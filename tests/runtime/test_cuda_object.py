@@ -13,10 +13,10 @@ from tests.runtime.cuda_fixture import SCALE, expect_scaled, ramp, scale
 from tests.runtime.cuda_programs import TARGET, kernel_of
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import knobs
-from tilework.runtime.devices import cuda_device
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda import CudaDriver
-from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import DeviceArray
+from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import libcuda
 

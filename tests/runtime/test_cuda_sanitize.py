@@ -14,7 +14,7 @@ from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework import cuda_tools, knobs
 from tilework.errors import SanitizerError, SanitizerWarning
 from tilework.oracles.interpreter.allowed_memory import AccessError
-from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.sanitize import checked_launch as sanitize
 from tilework.tools.tensor_descriptor import TensorDescriptor
 

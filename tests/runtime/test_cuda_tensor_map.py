@@ -11,11 +11,11 @@ from tests.runtime import cuda_programs as programs
 from tests.runtime.cuda_programs import kernel_of
 from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
 from tilework.oracles.emulator.tensor_map import decode
-from tilework.runtime.devices import cuda_tensor_map
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda_device import DeviceArray
-from tilework.runtime.devices.cuda_parameters import Parameter, parameters_of_ptx
-from tilework.runtime.devices.host import CpuDriver
+from tilework.runtime.devices.cuda import tensor_map as cuda_tensor_map
+from tilework.runtime.devices.cuda.device import DeviceArray
+from tilework.runtime.devices.cuda.parameters import Parameter, parameters_of_ptx
+from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 TYPES = ["u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz"]

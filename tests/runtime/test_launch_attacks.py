@@ -20,8 +20,8 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.runtime.devices import host
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.host import driver as host
 
 
 @tilework.jit

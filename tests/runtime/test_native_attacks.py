@@ -16,7 +16,7 @@ import tilework
 import tilework.language as tl
 from tilework import Config, knobs
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.host import CpuDriver
+from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.runtime.tuning.autotuner import Autotuner
 
 

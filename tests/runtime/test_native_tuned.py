@@ -10,7 +10,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import Config, knobs
-from tilework.runtime.launch import native_launch
+from tilework.runtime.devices.host import native_machine
 
 CALLS: list[Any] = []
 
@@ -39,7 +39,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     calls: list[int] = []
     run = Autotuner.run
     monkeypatch.setattr(Autotuner, "run", lambda self, *a, **k: (calls.append(1), run(self, *a, **k))[1])
-    if native_launch.machine() is None:
+    if native_machine.machine() is None:
         pytest.skip("there is no native launcher on this Python")
     yield calls
 

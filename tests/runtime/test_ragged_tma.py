@@ -10,7 +10,7 @@ import tilework
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import cuda_tools, knobs
-from tilework.runtime.devices.cuda_device import DeviceArray
+from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.triton.tools.ragged_tma import atomic_add_ragged, create_ragged_descriptor, load_ragged, store_ragged
 
 

@@ -25,8 +25,8 @@ from tilework.runtime.cache import entry as cache_entry
 from tilework.runtime.cache import files as cache_files
 from tilework.runtime.devices import active_driver as drivers
 from tilework.runtime.devices.active_driver import DriverConfig, default_driver
-from tilework.runtime.devices.host import CpuDriver
-from tilework.runtime.launch import native_launch
+from tilework.runtime.devices.host import native_machine
+from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
 from tilework.targets.base import GPUTarget
 
@@ -113,14 +113,14 @@ def test_6_15_a_damaged_file_of_any_kind_is_built_again(cache: Path, how: str) -
 
 @pytest.mark.parametrize("how", SPOILERS)
 def test_6_15_a_damaged_native_launcher_is_built_again(cache: Path, how: str) -> None:
-    if native_launch.machine() is None:
+    if native_machine.machine() is None:
         return
-    first = native_launch.launcher_object(1)
-    for path in [p for p in cache.rglob("*") if p.is_file() and native_launch.NAME in p.name]:
+    first = native_machine.launcher_object(1)
+    for path in [p for p in cache.rglob("*") if p.is_file() and native_machine.NAME in p.name]:
         SPOILERS[how](path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            assert native_launch.launcher_object(1) == first
+            assert native_machine.launcher_object(1) == first
 
 
 def is_a_file(cache: Path, patch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import tilework
 from tilework import knobs
 from tilework.compiler import IRSource, compile, lower
 from tilework.errors import TritonError
-from tilework.runtime.launch.pack import bfloat16_bits, packer
+from tilework.runtime.devices.host.pack import bfloat16_bits, packer
 from tilework.runtime.launch.wrappers import TensorWrapper
 from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.pipeline import object_code

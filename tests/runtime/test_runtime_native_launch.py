@@ -16,8 +16,8 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.host import CpuDriver
-from tilework.runtime.launch import native_launch
+from tilework.runtime.devices.host import native_machine
+from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.targets.cpu.run import launcher, launcher_layout
 
 SCALE = tl.constexpr(3)
@@ -56,7 +56,7 @@ def native(monkeypatch, tmp_path):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     previous = driver._active
     driver.set_active(CpuDriver())
-    if native_launch.machine() is None:
+    if native_machine.machine() is None:
         pytest.fail("this Python has no native launcher")
     yield
     driver.set_active(previous)
@@ -313,7 +313,7 @@ def test_torch_tensors() -> None:
 
 def test_tensor_members_are_where_they_were_found() -> None:
     torch = pytest.importorskip("torch")
-    from tilework.runtime.launch.tensor_places import tensor_facts
+    from tilework.runtime.devices.host.tensor_places import tensor_facts
 
     plain = tensor_facts(torch.zeros(3))
     assert plain is not None, "this torch keeps dtype and device elsewhere"
@@ -400,9 +400,9 @@ def test_several_threads() -> None:
 
 def test_it_can_be_turned_off(tmp_path: Path) -> None:
     program = (
-        "from tilework.runtime.launch import native_launch as n; import tilework, tilework.language as tl\n"
+        "from tilework.runtime.devices.host import native_machine as n; import tilework, tilework.language as tl\n"
         "assert n.machine() is None\n"
-        "k = tilework.jit(n.describe)\n"
+        "k = tilework.jit(n.machine)\n"
         "assert type(k[(1,)]).__name__ == 'function'\n"
     )
     environment = {"TILEWORK_NATIVE_LAUNCH": "0", "TILEWORK_DEVICE": "native", "PATH": "", "HOME": str(tmp_path)}

@@ -393,12 +393,12 @@ def test_a_fork_while_another_thread_compiles(run: Run, place: str) -> None:
 place = {place!r}
 import llvmlite.binding as llvm
 from tilework.targets.llvm import compile
-from tilework.runtime.launch import native_launch
+from tilework.runtime.devices.host import native_machine
 check()  # imports everything: Python itself cannot fork while another thread imports
 add = tilework.jit(add.fn)
 compile.host_jit.cache_clear()
-old_launcher = native_launch.MADE[:]  # other kernels still use it
-native_launch.MADE.clear()
+old_launcher = native_machine.MADE[:]  # other kernels still use it
+native_machine.MADE.clear()
 inside = threading.Event()
 def wait(*_):
     if threading.current_thread() is not threading.main_thread():
@@ -420,8 +420,8 @@ elif place == "hashing":
     digest = JITCallable._digest
     JITCallable._digest = lambda fn: (wait(), digest(fn))[1]
 elif place == "launcher":
-    plain = native_launch.is_plain_python
-    native_launch.is_plain_python = lambda: (wait(), plain())[1]
+    plain = native_machine.is_plain_python
+    native_machine.is_plain_python = lambda: (wait(), plain())[1]
 with knobs.cache.scope():
     if place == "llvm":
         knobs.cache.dir = os.path.join(os.path.dirname(__file__), "empty")
@@ -442,7 +442,7 @@ def test_a_signal_handler_launches_while_the_first_launch_loads(run: Run, place:
 place = {place!r}
 import llvmlite.binding as llvm
 from tilework.targets.llvm import compile
-from tilework.runtime.launch import native_launch
+from tilework.runtime.devices.host import native_machine
 seen = []
 signal.signal(signal.SIGUSR1, lambda *_: (seen.append(1), check_sums(2), check_add(1 << 12), gc.collect()))
 def strike(*_):
@@ -454,8 +454,8 @@ if place == "jit":
 elif place == "loading":
     knobs.runtime.kernel_load_start_hook.add(strike)
 else:
-    plain = native_launch.is_plain_python
-    native_launch.is_plain_python = lambda: (strike(), plain())[1]
+    plain = native_machine.is_plain_python
+    native_machine.is_plain_python = lambda: (strike(), plain())[1]
 check()
 gc.collect()
 check()

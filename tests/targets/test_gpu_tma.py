@@ -12,7 +12,7 @@ from tests.pipeline.gpu import Config
 from tests.targets.gpu_descriptors import Block, compiled, drawn, run
 from tests.targets.gpu_run import check
 from tilework.errors import PassError
-from tilework.runtime.devices.cuda_parameters import packer_for
+from tilework.runtime.devices.cuda.parameters import packer_for
 from tilework.targets.nvidia import ptx_text
 
 

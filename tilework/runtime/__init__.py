@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.crash import show_stack_on_crash
+from tilework.runtime.failures.crash import show_stack_on_crash
 
 LAZY = {
     "Autotuner": "tuning.autotuner",
@@ -27,7 +27,7 @@ LAZY = {
     "reinterpret": "launch.jit",
 }
 PLACES = {
-    "_allocation": "devices._allocation",
+    "_allocation": "devices.allocators",
     "autotuner": "tuning.autotuner",
     "build": "devices.build",
     "cache": "cache.managers",

@@ -15,7 +15,7 @@ from typing import Any
 from tilework import knobs
 from tilework.plugins import plugins
 
-DRIVERS = ("tilework.runtime.devices.cuda:CudaDriver", "tilework.runtime.devices.host:CpuDriver")
+DRIVERS = ("tilework.runtime.devices.cuda.driver:CudaDriver", "tilework.runtime.devices.host.driver:CpuDriver")
 GROUP = "tilework.drivers"
 ON_HOST = ("native", "evaluator")  # values of TILEWORK_DEVICE
 

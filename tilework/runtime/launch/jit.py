@@ -26,14 +26,14 @@ from tilework.language.grid import grid_extent
 from tilework.language.parameters import KernelParam
 from tilework.runtime.cache.key import get_cache_key
 from tilework.runtime.cache.key_locks import KeyLocks
+from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.binder import make_binder
-from tilework.runtime.launch.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants
 from tilework.runtime.launch.specialization import Specialization, unwrapped
 from tilework.runtime.launch.specialize import mangle_type, native_specialize_impl
 from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
-from tilework.runtime.workers import _async_compile
+from tilework.runtime.workers import async_compile
 
 __all__ = [
     "ConstexprFunction",
@@ -133,7 +133,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         try:
             values, specs, kinds, options = bind(*args, **kwargs)
         except TypeError as error:
-            from tilework.runtime.launch.wrong_call import wrong_call
+            from tilework.runtime.failures.wrong_call import wrong_call
 
             raise wrong_call(self, error, args, kwargs) from None
         marker = (specs, kinds, tuple(options.items()) if options else (), *self.switches())
@@ -162,7 +162,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         if callable(grid):
             grid = grid(dict(zip(self.arg_names, values, strict=True)))
         extent = grid_extent(grid)
-        if isinstance(kernel, _async_compile.FutureKernel):
+        if isinstance(kernel, async_compile.FutureKernel):
             kernel = kernel.result()
         if 0 not in extent:
             active.check_arguments(values)
@@ -234,7 +234,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         try:
             options = backend.parse_options(specialization.options)
         except OptionError as error:
-            from tilework.runtime.launch.wrong_call import wrong_option
+            from tilework.runtime.failures.wrong_call import wrong_option
 
             raise wrong_option(self, error, list(specialization.options)) from None
         self._globals = collect_globals(self)
@@ -252,7 +252,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             hook = knobs.runtime.jit_post_compile_hook or self.compiled_hook
             self.call_hook(hook, specialization, options, warmup, True)
 
-        mode = _async_compile.active_mode.get()
+        mode = async_compile.active_mode.get()
         if mode is not None:
             return mode.submit(get_cache_key(source, backend, options, environment), finish, finalize)
         kernel = finish()

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 from tilework.errors import SANITIZER, SANITIZER_WARNING, Diagnostic, SanitizerError, SanitizerWarning, Span
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, AccessError, Region, is_near
 from tilework.oracles.interpreter.arguments import region_of
-from tilework.runtime.devices.host import NativeLauncher
-from tilework.runtime.launch.launcher import Extent, Scratch
-from tilework.runtime.launch.pack import Slots
+from tilework.runtime.devices.host.native_launcher import NativeLauncher
+from tilework.runtime.devices.host.pack import Slots
+from tilework.runtime.devices.launcher import Extent, Scratch
 from tilework.targets.cpu.lower.table import ENTRIES
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.run_grid import fault_error

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilework.errors import SANITIZER, SanitizerError
-from tilework.runtime.devices.cuda_device import DeviceArray, ensure_context
-from tilework.runtime.devices.cuda_launch import CudaLauncher, Functions
-from tilework.runtime.launch.launcher import Extent, Scratch
+from tilework.runtime.devices.cuda.device import DeviceArray, ensure_context
+from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher, Functions
+from tilework.runtime.devices.launcher import Extent, Scratch
 from tilework.runtime.sanitize.checked_launch import Extents, pointer_arguments
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.nvidia.libcuda import library

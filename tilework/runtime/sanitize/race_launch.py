@@ -14,8 +14,8 @@ from math import prod
 from typing import Any
 
 from tilework.errors import SanitizerError
-from tilework.runtime.devices.evaluate import EvaluatorLauncher
-from tilework.runtime.launch.launcher import Extent, Scratch
+from tilework.runtime.devices.host.evaluator_launcher import EvaluatorLauncher
+from tilework.runtime.devices.launcher import Extent, Scratch
 from tilework.runtime.sanitize.checked_launch import KernelAccessError, place_text, rendered, show_warning
 
 ENDLESS = "programs run one after another here: one that waits for a later one waits for ever"

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 from tilework import knobs
 from tilework.errors import TritonError
 from tilework.runtime.launch.jit import JITFunction
-from tilework.runtime.workers import _async_compile
+from tilework.runtime.workers import async_compile
 from tilework.runtime.workers.compile_requests import Request, request_for
 
 is_worker = False  # set in worker processes, which have no workers
@@ -120,7 +120,7 @@ def may_send(kernel: JITFunction) -> bool:
     hooks = (runtime.jit_cache_hook, kernel.cache_hook, runtime.add_stages_inspection_hook, cache.get("manager_class"))
     if any(hook is not None for hook in hooks) or knobs.compilation.always_compile:
         return False
-    return _async_compile.active_mode.get() is None and can_write(knobs.cache.dir)
+    return async_compile.active_mode.get() is None and can_write(knobs.cache.dir)
 
 
 def can_write(folder: str) -> bool:

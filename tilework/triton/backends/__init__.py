@@ -1,7 +1,7 @@
 """The backends by the names Triton gives them.
 
     >>> backends["nvidia"].compiler, backends["cpu"].driver
-    (<class 'tilework.triton.backends.nvidia.compiler.CUDABackend'>, <class 'tilework.runtime.devices.host.CpuDriver'>)
+    (<class 'tilework.triton.backends.nvidia.compiler.CUDABackend'>, <class 'tilework.runtime.devices.host.driver.CpuDriver'>)
 
 Those that other packages register (entry points `tilework.backends` and `tilework.drivers`) are there too, if they have both.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 from tilework.plugins import plugins
 from tilework.runtime.devices.active_driver import GROUP as DRIVERS
-from tilework.runtime.devices.cuda import CudaDriver
-from tilework.runtime.devices.host import CpuDriver
+from tilework.runtime.devices.cuda.driver import CudaDriver
+from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.targets import driver
 from tilework.targets.base import BUILTIN, GROUP
 from tilework.targets.driver import DriverBase

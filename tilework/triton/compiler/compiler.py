@@ -9,8 +9,8 @@ from tilework.errors import OutOfResources
 from tilework.hooks import CompileTimes
 from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.runtime.cache.managers import get_cache_manager, get_dump_manager, get_override_manager
+from tilework.runtime.compile.compiled import AsmDict
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.compiled import AsmDict
 from tilework.triton.backends import backends
 from tilework.triton.backends.compiler import BaseBackend, Language
 from tilework.triton.tools.disasm import get_sass

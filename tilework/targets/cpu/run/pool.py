@@ -126,7 +126,7 @@ def compile_pool() -> bytes:
 class Pool:
     """The helpers of this process; started when they are first needed.
 
-    `source` makes the object file: `runtime/devices/host.py` puts a cache in its place.
+    `source` makes the object file: `runtime/devices/host/driver.py` puts a cache in its place.
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from tilework import knobs
 from tilework.cuda_tools import TOOLKIT, in_wheels
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.build import compile_module_from_src
-from tilework.runtime.devices.cuda import CudaDriver, CudaUtils
+from tilework.runtime.devices.cuda.driver import CudaDriver, CudaUtils
 from tilework.targets.base import GPUTarget
 from tilework.targets.driver import C_TYPES, GPUDriver
 

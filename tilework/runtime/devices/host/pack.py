@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from tilework.runtime.devices.host_arrays import as_array
+from tilework.runtime.devices.host.arrays import as_array
 from tilework.runtime.launch import specialize
 from tilework.runtime.launch.wrappers import TensorWrapper
 

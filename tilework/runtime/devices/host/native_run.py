@@ -4,7 +4,7 @@
     run(64, 1, 1, 0, kernel.function, packed, None, enter, leave, x, out, 256)        # packs the arguments, runs, describes
     run(64, 1, 1, 0, kernel.function, packed, None, enter, leave, y, out, 256)        # fits the description
 
-The machine code is that of `native_launch.py`, and so is the rule: what fits no description takes the Python path, with the same
+The machine code is that of `native_machine.py`, and so is the rule: what fits no description takes the Python path, with the same
 result. There is less to compare than for `kernel[grid]`: the kernel is chosen already, and whoever calls `run` has seen to it that the
 arguments are what it was compiled for. So only their classes count, and how many threads there shall be.
 """
@@ -14,18 +14,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.launch.native_launch import (
+from tilework.runtime.devices.host.native_entry import (
     MOST_DESCRIPTIONS,
     MOST_ENTRIES,
     Chosen,
     constant_guard,
     entry_of,
     is_describable,
-    machine,
-    make_binder,
     replaces,
     value_guard,
 )
+from tilework.runtime.devices.host.native_machine import machine, make_binder
 from tilework.targets.cpu.run import launcher_layout as native
 
 MOST_GRIDS = 64

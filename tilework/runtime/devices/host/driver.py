@@ -4,13 +4,13 @@ What a kernel was compiled to decides: an object file is loaded, TTIR is evaluat
 between them, by TILEWORK_DEVICE. Launches are synchronous, there is one device (0) and one stream (0).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.devices.evaluate import EvaluatorLauncher
-from tilework.runtime.launch.launcher import HIDDEN, Extent, Launcher, Scratch, refuse_negated
-from tilework.runtime.launch.pack import packer
+from tilework.runtime.devices.host.evaluator_launcher import EvaluatorLauncher
+from tilework.runtime.devices.host.native_launcher import NativeLauncher
+from tilework.runtime.devices.launcher import refuse_negated
 from tilework.targets.base import GPUTarget
 from tilework.targets.driver import C_TYPES, DriverBase
 
@@ -57,35 +57,6 @@ class CpuUtils:
             "fill_tma_descriptor makes tensor maps for the copy engine (TMA) of NVIDIA GPUs, and the active device is the CPU:"
             " pass a TensorDescriptor, which kernels for every target can read"
         )
-
-
-class NativeLauncher(Launcher):
-    """Runs the machine code of one kernel."""
-
-    def __init__(self, source: Any, metadata: Any) -> None:
-        from tilework.runtime.launch.own_code import keep_pool
-        from tilework.targets.cpu.run.interface import Interface
-        from tilework.targets.cpu.run.run_grid import run
-
-        super().__init__(source, metadata)
-        keep_pool()
-        self.interface = interface = Interface.from_facts(metadata.interface)
-        signature = self.signature
-        if signature is not None and self.needs_scratch:
-            signature = [*signature, *HIDDEN]
-        self.pack = packer(interface.parameters, signature, interface.stored, metadata.name, interface.alignments)
-        self.run = run
-
-    def repeated(self, function: Any) -> Callable[..., None]:
-        """In machine code, if it can be: see `native_run.py`."""
-        from tilework.runtime.launch.native_run import repeated
-
-        return repeated(self, function) if type(self) is NativeLauncher else self
-
-    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
-        """Run every program of the grid, in any order, on several threads."""
-        slots = self.pack((*args, *scratch) if self.needs_scratch else args)
-        self.run(function, self.interface, slots, grid)
 
 
 def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLauncher:

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tilework.runtime.devices.cuda_device import ensure_context
-from tilework.runtime.devices.cuda_parameters import Packer, Parameter, packer_for, packer_from, parameters_of_ptx
-from tilework.runtime.launch.launcher import HIDDEN, Extent, Launcher, Scratch
+from tilework.runtime.devices.cuda.device import ensure_context
+from tilework.runtime.devices.cuda.parameters import Packer, Parameter, packer_for, packer_from, parameters_of_ptx
+from tilework.runtime.devices.launcher import HIDDEN, Extent, Launcher, Scratch
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.libcuda import LaunchAttribute, LaunchConfig, library
 

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from tilework.runtime.devices import _allocation
+from tilework.runtime.devices import allocators
 
 Extent = tuple[int, int, int]
-Scratch = tuple[_allocation.Buffer | None, _allocation.Buffer | None]
+Scratch = tuple[allocators.Buffer | None, allocators.Buffer | None]
 
 NO_SCRATCH: Scratch = (None, None)
 HIDDEN = ("*i8", "*i8")  # the types of the two parameters that scratch memory arrives in
@@ -75,9 +75,9 @@ class Launcher:
         programs = prod(grid) * self.num_ctas
         scratch = profile = None
         if self.scratch_size > 0:
-            scratch = _allocation._allocator.get()(programs * self.scratch_size, self.scratch_align, stream)
+            scratch = allocators._allocator.get()(programs * self.scratch_size, self.scratch_align, stream)
         if self.profile_size > 0:
-            profile = _allocation._profile_allocator.get()(programs * self.profile_size, self.profile_align, stream)
+            profile = allocators._profile_allocator.get()(programs * self.profile_size, self.profile_align, stream)
         return checked(scratch), checked(profile)
 
 

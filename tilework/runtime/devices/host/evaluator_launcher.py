@@ -5,8 +5,8 @@ from math import prod
 from typing import Any
 
 from tilework.language.function import JITCallable
-from tilework.runtime.devices.host_arrays import as_array
-from tilework.runtime.launch.launcher import Extent, Launcher, Scratch
+from tilework.runtime.devices.host.arrays import as_array
+from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
 
 MOST_PROGRAMS = 2**31
 

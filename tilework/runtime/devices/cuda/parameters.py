@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tilework.runtime.devices.cuda_tensor_map import map_of_descriptor
-from tilework.runtime.launch import pack
+from tilework.runtime.devices.cuda.tensor_map import map_of_descriptor
+from tilework.runtime.devices.host import pack
 
 SLOT = 8
 MAP_BYTES = 128

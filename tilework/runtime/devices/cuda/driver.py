@@ -5,7 +5,7 @@
     >>> module, function, n_regs, n_spills, n_max_threads = driver.active.utils.load_binary("add", cubin, shared=0, device=0)
 
 Where torch is loaded and can use the GPU it decides about the current device and stream, and provides events and graphs;
-else `cuda_device.py` does.
+else `device.py` does.
 
 A machine with a GPU that can be used runs kernels there; TILEWORK_DEVICE=native and =evaluator ask for the CPU.
 """
@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.devices import cuda_device
-from tilework.runtime.devices.cuda_parameters import Parameter, parameters_of_ptx
-from tilework.runtime.launch.launcher import refuse_negated
+from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.parameters import Parameter, parameters_of_ptx
+from tilework.runtime.devices.launcher import refuse_negated
 from tilework.runtime.launch.specialize import is_array
 from tilework.targets.base import GPUTarget
 from tilework.targets.driver import C_TYPES, DriverBase
@@ -101,8 +101,8 @@ class CudaUtils:
         library().cuCtxSetLimit(libcuda.LIMIT_PRINTF_FIFO, size)
 
     def fill_tma_descriptor(self, *args: Any, **kwargs: Any) -> Any:
-        """A tensor map: (base, swizzle, elem_size, elem_type, block_size, shape, strides, padding=0); see `cuda_tensor_map.py`."""
-        from tilework.runtime.devices.cuda_tensor_map import fill_tma_descriptor
+        """A tensor map: (base, swizzle, elem_size, elem_type, block_size, shape, strides, padding=0); see `tensor_map.py`."""
+        from tilework.runtime.devices.cuda.tensor_map import fill_tma_descriptor
 
         return fill_tma_descriptor(*args, **kwargs)
 
@@ -172,7 +172,7 @@ class CudaDriver(DriverBase):
             from tilework.runtime.sanitize.cuda_checked_launch import SanitizedCudaLauncher
 
             return SanitizedCudaLauncher(self.utils, source, metadata)
-        from tilework.runtime.devices.cuda_launch import CudaLauncher
+        from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
 
         return CudaLauncher(self.utils, source, metadata)
 

@@ -1,0 +1,152 @@
+"""The native launcher: machine code of our own, loaded and checked against the objects of this Python.
+
+`targets/cpu/run/launcher.py` writes it. There is none on free-threaded Pythons, in subinterpreters, on Windows, or with
+TILEWORK_NATIVE_LAUNCH=0.
+"""
+
+import ctypes
+import os
+import struct
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from tilework import knobs
+from tilework.runtime.devices.host.own_code import own_object
+from tilework.runtime.devices.host.tensor_places import tensor_places
+from tilework.targets.cpu.run import launcher_layout as native
+
+FASTCALL_KEYWORDS, ONE_ARGUMENT = 0x82, 0x08
+NAME = "tilework_launcher"  # in the cache
+
+
+class MethodDefinition(ctypes.Structure):
+    """PyMethodDef; the function object made from one does not keep it alive."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+MADE: "list[Machine | None]" = []  # one item, once somebody has tried
+MAKING = [threading.Lock()]
+
+
+class Machine(NamedTuple):
+    """The loaded launcher."""
+
+    library: Any
+    bind: MethodDefinition
+    launch: MethodDefinition
+    constants: tuple[Any, ...]  # what the context points to
+
+
+def machine() -> Machine | None:
+    """The launcher of this process; None where it cannot work, and while it is being made.
+
+    Who comes meanwhile takes the Python path, and does not wait: it may be a signal handler in the thread that makes it.
+    """
+    lock = MAKING[0]
+    if not MADE and lock.acquire(blocking=False):
+        try:
+            if not MADE:
+                MADE.append(load_machine())
+        finally:
+            lock.release()
+    return MADE[0] if MADE else None
+
+
+def forget_making() -> None:
+    """A forked child does not have the thread that may be making the launcher."""
+    MAKING[0] = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget_making)
+
+
+def load_machine() -> Machine | None:
+    if not knobs.runtime.native_launch or not is_plain_python() or not arrays_are_as_expected():
+        return None
+    from tilework.targets.llvm.compile import jit_load
+
+    library = jit_load(launcher_object(time.CLOCK_MONOTONIC), native.EXPORTS)
+    launch = MethodDefinition(b"launch", library["launch"], FASTCALL_KEYWORDS, None)
+    bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
+    constants = (*(sys.intern(name) for name in ("dtype", "is_cpu", "data_ptr")), True, int, str, tuple, native.MISSING)
+    context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
+    context[: len(constants) + 1] = [*map(id, constants), ctypes.addressof(launch)]
+    return Machine(library, bind, launch, constants)
+
+
+def launcher_object(clock: int) -> bytes:
+    """The object file of the launcher."""
+
+    def make() -> bytes:
+        from tilework.targets.cpu.run.launcher import launcher_text
+        from tilework.targets.llvm.compile import to_object
+
+        return to_object(launcher_text(clock))
+
+    return own_object(NAME, make, f"-{clock}")
+
+
+def is_plain_python() -> bool:
+    """CPython with a GIL, of 64 bits, in its main interpreter, with objects whose class stands where we read it."""
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False
+    if struct.calcsize("P") != 8 or sys.byteorder != "little" or not hasattr(time, "CLOCK_MONOTONIC"):
+        return False
+    get_id, get = ctypes.pythonapi.PyInterpreterState_GetID, ctypes.pythonapi.PyInterpreterState_Get
+    get.restype, get_id.argtypes, get_id.restype = ctypes.c_void_p, [ctypes.c_void_p], ctypes.c_int64
+    objects: tuple[Any, ...] = (1, "", 1.5, (), [], {}, None, True, int)
+    return get_id(get()) == 0 and all(pointer_at(id(item) + native.TYPE) == id(type(item)) for item in objects)
+
+
+def pointer_at(address: int) -> int:
+    return ctypes.c_void_p.from_address(address).value or 0
+
+
+def arrays_are_as_expected() -> bool:
+    """Whether the members of NumPy arrays stand where we read them, tried on arrays that differ in all of them."""
+    import numpy as np
+
+    base = np.arange(64, dtype=np.float32)
+    frozen = np.arange(3)
+    frozen.flags.writeable = False
+    return all(
+        array_is_as_expected(array) for array in (base, base[3::2], frozen, np.zeros((2, 3, 4), "i1"), np.array(2.5))
+    )
+
+
+def array_is_as_expected(array: Any) -> bool:
+    here = id(array)
+    flags = ctypes.c_int.from_address(here + native.ARRAY_FLAGS).value
+    return (
+        pointer_at(here + native.ARRAY_DATA) == array.__array_interface__["data"][0]
+        and pointer_at(here + native.ARRAY_DTYPE) == id(array.dtype)
+        and bool(flags & native.WRITEABLE) == array.flags.writeable
+    )
+
+
+def make_binder(state: list[Any]) -> Callable[[Any], Callable[..., Any]]:
+    """The function that makes a launch of a grid: `state` is what to call where nothing fits, and the entries."""
+    loaded, make = machine(), ctypes.pythonapi.PyCFunction_NewEx
+    assert loaded is not None, "who asks has seen that there is a launcher"
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return make(ctypes.addressof(loaded.bind), state, None)
+
+
+@cache
+def fill_places() -> None:
+    """Tell the machine code where torch keeps what it reads; before the first guard that needs it."""
+    context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(address("launch.context"))
+    context[len(native.CONTEXT) - len(native.PLACES) :] = list(tensor_places() or ())
+
+
+def address(name: str) -> int:
+    loaded = machine()
+    assert loaded is not None, "entries are made for a launcher that is loaded"
+    return loaded.library[name]
