@@ -123,7 +123,7 @@ def test_a_driver_of_ones_own() -> None:
     with pytest.raises(TypeError, match="abstract"):
         DriverBase()  # pyright: ignore[reportAbstractUsage]
     assert issubclass(GPUDriver, DriverBase)
-    driver = tilework.runtime.devices.active_driver
+    driver = tilework.runtime.driver
     before = driver.active
     try:
         driver.set_active(Mine())

@@ -303,9 +303,7 @@ def test_6_17_the_driver_is_made_at_first_use() -> None:
 
 
 def test_6_17_importing_makes_no_driver() -> None:
-    script = (
-        "import tilework; d = tilework.runtime.devices.active_driver; assert (d._active, d._default) == (None, None)"
-    )
+    script = "import tilework; d = tilework.runtime.driver; assert (d._active, d._default) == (None, None)"
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=120)
 
 

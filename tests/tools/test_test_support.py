@@ -26,7 +26,7 @@ class FakeDriver:
 @pytest.fixture
 def target(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Restores the active driver."""
-    driver = tilework.runtime.devices.active_driver
+    driver = tilework.runtime.driver
     before = driver._active
     with knobs.runtime.scope():
         knobs.runtime.interpret = False
@@ -46,7 +46,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 def test_questions_about_the_target(text: tuple, true: str, target: None) -> None:
-    tilework.runtime.devices.active_driver.set_active(FakeDriver(GPUTarget(*text)))
+    tilework.runtime.driver.set_active(FakeDriver(GPUTarget(*text)))
     questions = [name for name in vars(it) if name.startswith(("is_", "supports_"))]
     assert sorted(name for name in questions if getattr(it, name)()) == sorted(true.split())
     assert it.get_arch() == str(text[1]) and it.get_current_target() == GPUTarget(*text)
