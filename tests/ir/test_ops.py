@@ -171,7 +171,7 @@ MAKES: list[tuple[str, Callable[[Values], Operation]]] = [
     (
         "tt.descriptor_scatter %d[%ti, %n], %rows : "
         "!tt.tensordesc<tensor<1x32xf32>>, tensor<64xi32>, i32, tensor<64x32xf32>",
-        lambda v: tt.DescriptorScatterOp.make(v.d, v.rows, v.ti, v.n, LOC),
+        lambda v: tt.DescriptorScatterOp.make(v.d, v.ti, v.n, v.rows, LOC),
     ),
     ("tt.get_program_id y : i32", lambda v: tt.GetProgramIdOp.make(1, LOC)),
     ("tt.get_num_programs z : i32", lambda v: tt.GetNumProgramsOp.make(2, LOC)),

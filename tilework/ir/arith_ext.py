@@ -21,8 +21,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.constraints import BOOL_LIKE, Elementwise
 from tilework.ir.create import create_op
-from tilework.ir.tt.constraints import BOOL_LIKE, Elementwise
 from tilework.ir.tt.text_parts import (
     Attributes,
     parse_attr_dict,

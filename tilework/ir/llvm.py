@@ -15,8 +15,8 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryWriteEffect
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from tilework.ir.constraints import I1
 from tilework.ir.create import create_op
-from tilework.ir.tt.constraints import I1
 from tilework.ir.tt.text_parts import parse_attr_dict, parse_type, print_attr_dict, print_operands, print_type
 from tilework.ir.types import i1, int_attr
 

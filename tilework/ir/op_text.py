@@ -12,11 +12,9 @@ Ops with regions and functions are in `ir/printer.py`; ops without an entry prin
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.ir.attr_text import AttributeText, bare_or_quoted, dictionary, signature
-from tilework.ir.enums import CacheModifier, EvictionPolicy, InputPrecision, RoundingMode
 
 SEGMENTS = "operandSegmentSizes"
 # The number of a predicate is its position.
@@ -41,11 +39,6 @@ SAME_TYPE = (
 CASTS = (
     *("arith.trunci", "arith.extui", "arith.extsi", "arith.truncf", "arith.extf", "arith.bitcast"),
     *("arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui", "arith.index_cast", "arith.index_castui"),
-)
-# `%a : T -> R`.
-ARROWS = (
-    *("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.split"),
-    *("tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int"),
 )
 
 
@@ -105,32 +98,12 @@ def write_same_type(printer: OpPrinter, op: Operation) -> str:
     return f" {operands_text(printer, op.operands)}{flags}{extra} : {printer.texts.of(op.results[0].type)}"
 
 
-def write_operand_type(printer: OpPrinter, op: Operation) -> str:
-    """`` %a : T``, the operand's type: the result follows from it."""
-    source = op.operands[0]
-    return f" {printer.names[source]}{attributes_text(printer, op)} : {printer.texts.of(source.type)}"
-
-
-def write_arrow(printer: OpPrinter, op: Operation) -> str:
-    """`` %a {axis = 1 : i32} : T -> R``."""
-    source, of = op.operands[0], printer.texts.of
-    extra = attributes_text(printer, op) if op.properties or op.attributes else ""
-    return f" {printer.names[source]}{extra} : {of(source.type)} -> {of(op.results[0].type)}"
-
-
 def write_cast(printer: OpPrinter, op: Operation) -> str:
     """`` %a : T to R``."""
     source, of = op.operands[0], printer.texts.of
     flags = flags_text(op) if op.properties else ""
     extra = attributes_text(printer, op, ("fastmath", "overflowFlags")) if op.attributes else ""
     return f" {printer.names[source]}{flags}{extra} : {of(source.type)} to {of(op.results[0].type)}"
-
-
-def write_pair(printer: OpPrinter, op: Operation) -> str:
-    """`` %a, %b : T -> R``, of `tt.cat` and `tt.join`."""
-    of = printer.texts.of
-    values = operands_text(printer, op.operands)
-    return f" {values}{attributes_text(printer, op)} : {of(op.operands[0].type)} -> {of(op.results[0].type)}"
 
 
 def write_constant(printer: OpPrinter, op: Operation) -> str:
@@ -160,84 +133,12 @@ def write_select(printer: OpPrinter, op: Operation) -> str:
     return f" {values}{attributes_text(printer, op)} : {kind}{of(op.results[0].type)}"
 
 
-def write_addptr(printer: OpPrinter, op: Operation) -> str:
-    pointer, offset = op.operands
-    names, of = printer.names, printer.texts.of
-    extra = attributes_text(printer, op) if op.attributes else ""
-    return f" {names[pointer]}, {names[offset]}{extra} : {of(op.results[0].type)}, {of(offset.type)}"
-
-
-def write_nullary(printer: OpPrinter, op: Operation) -> str:
-    """`` {end = 64 : i32, start = 0 : i32} : R``."""
-    return f"{attributes_text(printer, op)} : {printer.texts.of(op.results[0].type)}"
-
-
-def write_program_id(printer: OpPrinter, op: Operation) -> str:
-    return f" {'xyz'[number(op.properties['axis'])]}{attributes_text(printer, op, ('axis',))} : i32"
-
-
-def write_reshape(printer: OpPrinter, op: Operation) -> str:
-    source, of, properties = op.operands[0], printer.texts.of, op.properties
-    words = "".join(f" {word}" for word in ("allow_reorder", "efficient_layout") if word in properties)
-    extra = attributes_text(printer, op, ("allow_reorder", "efficient_layout"))
-    return f" {printer.names[source]}{words}{extra} : {of(source.type)} -> {of(op.results[0].type)}"
-
-
-def write_fp_to_fp(printer: OpPrinter, op: Operation) -> str:
-    source, of = op.operands[0], printer.texts.of
-    rounding = op.properties.get("rounding")
-    mode = "" if rounding is None else f", rounding = {RoundingMode(number(rounding)).keyword}"
-    extra = attributes_text(printer, op, ("rounding",))
-    return f" {printer.names[source]}{extra}{mode} : {of(source.type)} -> {of(op.results[0].type)}"
-
-
-def write_memory(printer: OpPrinter, op: Operation) -> str:
-    """`tt.load` and `tt.store`: operands, non-default cache and eviction, the pointer's type."""
-    properties = op.properties
-    text = f" {operands_text(printer, op.operands)}"
-    hidden = ["cache", "evict"]
-    if (cache := properties.get("cache")) is not None and number(cache) != CacheModifier.NONE:
-        text += f" cacheModifier = {CacheModifier(number(cache)).keyword}"
-    if (evict := properties.get("evict")) is not None and number(evict) != EvictionPolicy.NORMAL:
-        text += f" evictionPolicy = {EvictionPolicy(number(evict)).keyword}"
-    if (volatile := properties.get("isVolatile")) is not None and not number(volatile):
-        hidden.append("isVolatile")
-    checked = properties.get("boundaryCheck")
-    if isinstance(checked, DenseArrayBase) and not checked.data.data:
-        hidden.append("boundaryCheck")
-    return f"{text}{attributes_text(printer, op, hidden)} : {printer.texts.of(op.operands[0].type)}"
-
-
-def write_dot(printer: OpPrinter, op: Operation) -> str:
-    left, right, _ = op.operands
-    of, hidden = printer.texts.of, ["inputPrecision"]
-    precision = InputPrecision(number(op.properties["inputPrecision"]))
-    chosen = "" if precision is InputPrecision.IEEE else f", inputPrecision = {precision.keyword}"
-    if not number(op.properties["maxNumImpreciseAcc"]):
-        hidden.append("maxNumImpreciseAcc")
-    values = f"{operands_text(printer, op.operands)}{chosen}{attributes_text(printer, op, hidden)}"
-    return f" {values} : {of(left.type)} * {of(right.type)} -> {of(op.results[0].type)}"
-
-
-def write_call(printer: OpPrinter, op: Operation) -> str:
-    """`` @f(%x) : (i32) -> i32``."""
-    types = signature(printer.texts, (v.type for v in op.operands), (v.type for v in op.results))
-    callee = printer.texts.of(op.properties["callee"])
-    return f" {callee}({operands_text(printer, op.operands)}){attributes_text(printer, op, ('callee',))} : {types}"
-
-
 def write_terminator(printer: OpPrinter, op: Operation) -> str:
     """`` %a, %b : i32, f32``, or nothing."""
     if not op.operands:
         return attributes_text(printer, op)
     extra = attributes_text(printer, op) if op.attributes else ""
-    values = operands_text(printer, op.operands)
-    if op.name in ATTRIBUTES_FIRST:
-        return f"{extra} {values} : {types_text(printer, op.operands)}"
-    return f" {values}{extra} : {types_text(printer, op.operands)}"
-
-
-ATTRIBUTES_FIRST = frozenset({"scf.yield", "tt.return", "tt.map_elementwise.return"})
+    return f"{extra} {operands_text(printer, op.operands)} : {types_text(printer, op.operands)}"
 
 
 def write_condition(printer: OpPrinter, op: Operation) -> str:
@@ -288,14 +189,7 @@ def symbol_text(name: Any) -> str:
 LEAVES: dict[str, LeafWriter] = {
     **dict.fromkeys(SAME_TYPE, write_same_type),
     **dict.fromkeys(CASTS, write_cast),
-    **dict.fromkeys(ARROWS, write_arrow),
-    **dict.fromkeys(("tt.cat", "tt.join"), write_pair),
-    **dict.fromkeys(("tt.precise_sqrt", "tt.precise_divf", "tt.mulhiui"), write_same_type),
-    **dict.fromkeys(("tt.get_program_id", "tt.get_num_programs"), write_program_id),
-    **dict.fromkeys(("tt.load", "tt.store"), write_memory),
-    **dict.fromkeys(
-        ("scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"), write_terminator
-    ),
+    "scf.yield": write_terminator,
     "arith.cmpf": write_comparison(FLOAT_PREDICATES),
     "arith.cmpi": write_comparison(INTEGER_PREDICATES),
     "arith.constant": write_constant,
@@ -303,11 +197,4 @@ LEAVES: dict[str, LeafWriter] = {
     "cf.br": write_branch,
     "cf.cond_br": write_conditional_branch,
     "scf.condition": write_condition,
-    "tt.addptr": write_addptr,
-    "tt.call": write_call,
-    "tt.dot": write_dot,
-    "tt.fp_to_fp": write_fp_to_fp,
-    "tt.make_range": write_nullary,
-    "tt.reshape": write_reshape,
-    "tt.unsplat": write_operand_type,
 }

@@ -26,6 +26,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
 from tilework.ir.attr_text import AttributeText, dictionary, result_types, signature
+from tilework.ir.declare import writer_of
 from tilework.ir.names import ValueNames
 from tilework.ir.op_text import (
     LEAVES,
@@ -84,6 +85,9 @@ class ModulePrinter:
         if (nested := NESTED.get(name)) is not None:
             self.out.append(f"{self.indent}{left}{'module' if name == 'builtin.module' else name}")
             nested(self, op)
+        elif (writer := writer_of(type(op))) is not None:
+            self.out.append(f"{self.indent}{left}{name}")
+            self.out.append(writer(self, op))
         elif isinstance(op, UnregisteredOp):
             attributes = {key: value for key, value in op.attributes.items() if key != "op_name__"}
             self.generic(op, left, op.op_name.data, attributes)

@@ -49,10 +49,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.create import create_op
-from tilework.ir.enums import InputPrecision
-from tilework.ir.locations import unknown
-from tilework.ir.tt.constraints import (
+from tilework.ir.constraints import (
     I1_PROPERTY,
     I32,
     I32_ARRAY,
@@ -63,6 +60,9 @@ from tilework.ir.tt.constraints import (
     is_element,
     names,
 )
+from tilework.ir.create import create_op
+from tilework.ir.enums import InputPrecision
+from tilework.ir.locations import unknown
 from tilework.ir.tt.dot_ops import DOT_DEFAULTS, ProductForm, dot_properties, verify_product
 from tilework.ir.tt.forms import AssertForm, BareForm, CombineReturnForm, PrintForm
 from tilework.ir.tt.reduce_ops import scan_properties, verify_axis, verify_combine

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from xdsl.dialects import cf, scf
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilework.ir.tt.constraints import names
+from tilework.ir.constraints import names
 
 
 def types_of(values: Iterable[SSAValue]) -> list[Attribute]:

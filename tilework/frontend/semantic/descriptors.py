@@ -162,7 +162,7 @@ class DescriptorMixin:
         )
         value = self.cast(value, desc.dtype)
         column = self.integer_scalar(y_offset, int32, "y_offset")
-        op = tt.DescriptorScatterOp.make(desc.handle, value.handle, x_offsets.handle, column.handle, self.builder.loc)
+        op = tt.DescriptorScatterOp.make(desc.handle, x_offsets.handle, column.handle, value.handle, self.builder.loc)
         self.builder.insert(op)
         return self.nothing()
 

@@ -9,7 +9,6 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     prop_def,
@@ -21,9 +20,10 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.constraints import I1_PROPERTY, I32_PROPERTY, NUMBER_TENSOR, TensorSize, enum_property
 from tilework.ir.create import create_op
+from tilework.ir.declare import Op, op_definition
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
-from tilework.ir.tt.constraints import I1_PROPERTY, I32_PROPERTY, NUMBER_TENSOR, TensorSize, enum_property
 from tilework.ir.tt.inference import verify_dot_operands
 from tilework.ir.tt.text_parts import (
     SEGMENTS,
@@ -31,7 +31,6 @@ from tilework.ir.tt.text_parts import (
     is_true,
     parse_attr_dict,
     parse_clause,
-    parse_keyword,
     print_attr_dict,
     print_enum,
     print_operands,
@@ -105,8 +104,8 @@ class ProductForm(IRDLOperation):
         print_attr_dict(self, printer, ("inputPrecision", "maxNumImpreciseAcc") if exact else ("inputPrecision",))
 
 
-@irdl_op_definition
-class DotOp(ProductForm):
+@op_definition
+class DotOp(Op):
     """``d = a @ b + c``, of matrices or of batches of them.
 
     ``%d = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>``
@@ -117,51 +116,15 @@ class DotOp(ProductForm):
     b = operand_def(NUMBER_TENSOR)
     c = operand_def(NUMBER_TENSOR)
     d = result_def(NUMBER_TENSOR)
+    input_precision = prop_def(
+        enum_property(InputPrecision), default_value=DOT_DEFAULTS["inputPrecision"], prop_name="inputPrecision"
+    )
+    max_num_imprecise_acc = prop_def(
+        I32_PROPERTY, default_value=DOT_DEFAULTS["maxNumImpreciseAcc"], prop_name="maxNumImpreciseAcc"
+    )
+    form = "$a, $b, $c(?, inputPrecision = $input_precision) {} : type($a) * type($b) -> type($d)"
+    infer = {"d": "c"}
     traits = traits_def(Pure(), TensorSize())
-
-    @classmethod
-    def make(
-        cls,
-        a: SSAValue,
-        b: SSAValue,
-        c: SSAValue,
-        loc: LocationAttr,
-        input_precision: InputPrecision = InputPrecision.IEEE,
-        max_num_imprecise_acc: int = 0,
-    ) -> Self:
-        properties = dot_properties(input_precision, max_num_imprecise_acc)
-        return create_op(cls, (a, b, c), (c.type,), loc, properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Also reads the older ``{allowTF32 = true, transA = false, transB = false}``; what is true is left to
-        `ttg/shared_tensors.py`, which puts a `tt.trans` before the op."""
-        operands, properties, attributes = cls.parse_product(parser)
-        for name in ("transA", "transB"):
-            if not is_true(attributes.get(name)):
-                attributes.pop(name, None)
-        if (allowed := attributes.pop("allowTF32", None)) is not None:
-            legacy = InputPrecision.TF32 if is_true(allowed) else InputPrecision.IEEE
-            properties.setdefault("inputPrecision", int_attr(legacy, i32))
-        position = parser.pos
-        (lhs, *more), (rhs, *others), result = parse_product_types(parser)
-        if more or others:
-            parser.raise_error("tt.dot has one type on each side of '*'", position)
-        return cls.create(
-            operands=parser.resolve_operands(operands, (lhs, rhs, result), position),
-            result_types=(result,),
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        self.print_product(printer)
-        printer.print_string(" : ")
-        printer.print_attribute(self.operands[0].type)
-        printer.print_string(" * ")
-        printer.print_attribute(self.operands[1].type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.results[0].type)
 
     def verify_(self) -> None:
         a, b = self.a.type, self.b.type
@@ -212,8 +175,8 @@ def dot_scaled_properties(
 DOT_SCALED_DEFAULTS: Attributes = {"lhs_k_pack": int_attr(1, i1), "rhs_k_pack": int_attr(1, i1)}
 
 
-@irdl_op_definition
-class DotScaledOp(IRDLOperation):
+@op_definition
+class DotScaledOp(Op):
     """A matrix product of small floats with shared exponents.
 
     ``%d = tt.dot_scaled %a scale %sa, %b scale %sb, %c lhs = e4m3 rhs = e5m2 {fastMath = false} : A, SA * B, SB -> D``
@@ -231,6 +194,11 @@ class DotScaledOp(IRDLOperation):
     lhs_k_pack = prop_def(I1_PROPERTY, default_value=DOT_SCALED_DEFAULTS["lhs_k_pack"])
     rhs_k_pack = prop_def(I1_PROPERTY, default_value=DOT_SCALED_DEFAULTS["rhs_k_pack"])
     d = result_def(NUMBER_TENSOR)
+    form = (
+        "$a(? scale $a_scale), $b(? scale $b_scale), $c lhs = $a_elem_type rhs = $b_elem_type {} : "
+        "type($a)(?, type($a_scale)) * type($b)(?, type($b_scale)) -> type($d)"
+    )
+    infer = {"d": "c"}
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure(), TensorSize())
 
@@ -254,58 +222,6 @@ class DotScaledOp(IRDLOperation):
             a_scale is not None, b_scale is not None, a_elem, b_elem, fast_math, lhs_k_pack, rhs_k_pack
         )
         return create_op(cls, operands, (c.type,), loc, properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        factors = []
-        for _ in range(2):
-            factors.append([parser.parse_unresolved_operand()])
-            if parser.parse_optional_keyword("scale"):
-                factors[-1].append(parser.parse_unresolved_operand())
-            parser.parse_punctuation(",")
-        c = parser.parse_unresolved_operand()
-        elements: Attributes = {}
-        for side, name in (("lhs", "a_elem_type"), ("rhs", "b_elem_type")):
-            parser.parse_keyword(side)
-            parser.parse_punctuation("=")
-            elements[name] = parse_keyword(parser, ScaleDotElemType)
-        properties, attributes = parse_attr_dict(cls, parser)
-        position = parser.pos
-        lhs, rhs, result = parse_product_types(parser)
-        a, *a_scale = parser.resolve_operands(factors[0], lhs, position)
-        b, *b_scale = parser.resolve_operands(factors[1], rhs, position)
-        return cls.create(
-            operands=(a, b, parser.resolve_operand(c, result), *a_scale, *b_scale),
-            result_types=(result,),
-            properties={
-                **properties,
-                **elements,
-                SEGMENTS: i32_array(1, 1, 1, len(a_scale), len(b_scale)),
-            },
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        factors = [[self.a, self.a_scale], [self.b, self.b_scale]]
-        for index, (value, scale) in enumerate(factors):
-            printer.print_string(", " if index else " ")
-            printer.print_ssa_value(value)
-            if scale is not None:
-                printer.print_string(" scale ")
-                printer.print_ssa_value(scale)
-        printer.print_string(", ")
-        printer.print_ssa_value(self.c)
-        printer.print_string(" lhs = ")
-        print_enum(printer, ScaleDotElemType, self.properties["a_elem_type"])
-        printer.print_string(" rhs = ")
-        print_enum(printer, ScaleDotElemType, self.properties["b_elem_type"])
-        defaults = [name for name, value in DOT_SCALED_DEFAULTS.items() if self.properties.get(name) == value]
-        print_attr_dict(self, printer, ("a_elem_type", "b_elem_type", *defaults))
-        for index, factor in enumerate(factors):
-            printer.print_string(" * " if index else " : ")
-            printer.print_list([v.type for v in factor if v is not None], printer.print_attribute)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.results[0].type)
 
     def verify_(self) -> None:
         if self.c.type != self.d.type:

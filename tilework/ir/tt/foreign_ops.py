@@ -1,15 +1,9 @@
 """`tt` ops that run code from elsewhere on each element: device libraries, assembly, a scalar region."""
 
-from collections.abc import Sequence
-from functools import cache
 from math import prod
-from typing import Self
 
-from xdsl.dialects.builtin import LocationAttr, StringAttr
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.dialects.builtin import StringAttr
 from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
     prop_def,
     region_def,
     result_def,
@@ -17,13 +11,10 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, MemoryWriteEffect, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.create import create_op
-from tilework.ir.tt.constraints import (
+from tilework.ir.constraints import (
     ANY,
     I1_PROPERTY,
     I32_PROPERTY,
@@ -36,38 +27,16 @@ from tilework.ir.tt.constraints import (
     names,
     verify_returns,
 )
-from tilework.ir.tt.forms import ReturnForm, SignatureForm
-from tilework.ir.tt.text_parts import (
-    Attributes,
-    parse_attr_dict,
-    parse_types,
-    parse_values_with_types,
-    print_attr_dict,
-    print_types,
-    print_values_with_types,
-)
+from tilework.ir.declare import Op, op_definition
+from tilework.ir.forms import RETURN
 from tilework.ir.types import (
     element_type,
-    i1,
-    i32,
-    int_attr,
     shape_of,
-    string_attr,
 )
 
 
-@cache
-def extern_properties(libname: str, libpath: str, symbol: str, pure: bool) -> Attributes:
-    return {
-        "libname": string_attr(libname),
-        "libpath": string_attr(libpath),
-        "symbol": string_attr(symbol),
-        "pure": int_attr(pure, i1),
-    }
-
-
-@irdl_op_definition
-class ExternElementwiseOp(SignatureForm):
+@op_definition
+class ExternElementwiseOp(Op):
     """Call a device-library function on each element.
 
     ``%y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_sinf"} : (f32) -> f32``
@@ -80,35 +49,12 @@ class ExternElementwiseOp(SignatureForm):
     libpath = prop_def(StringAttr)
     symbol = prop_def(StringAttr)
     pure = prop_def(I1_PROPERTY)
+    form = "(? $srcs) {} : signature"
     traits = traits_def(Elementwise(), OneShape(), SameEncoding(), TensorSize())
 
-    @classmethod
-    def make(
-        cls,
-        args: Sequence[SSAValue],
-        type: Attribute,
-        libname: str,
-        libpath: str,
-        symbol: str,
-        pure: bool,
-        loc: LocationAttr,
-    ) -> Self:
-        properties = extern_properties(libname, libpath, symbol, pure)
-        return create_op(cls, args, (type,), loc, properties)
 
-
-@cache
-def asm_properties(asm_string: str, constraints: str, pure: bool, packed_element: int) -> Attributes:
-    return {
-        "asm_string": string_attr(asm_string),
-        "constraints": string_attr(constraints),
-        "pure": int_attr(pure, i1),
-        "packed_element": int_attr(packed_element, i32),
-    }
-
-
-@irdl_op_definition
-class ElementwiseInlineAsmOp(IRDLOperation):
+@op_definition
+class ElementwiseInlineAsmOp(Op):
     """Run assembly on each element, or on `packed_element` of them at once.
 
     ``%y = tt.elementwise_inline_asm "..." {constraints = "=r,r", packed_element = 1 : i32, pure = true} %x : T -> U``
@@ -121,42 +67,8 @@ class ElementwiseInlineAsmOp(IRDLOperation):
     constraints = prop_def(StringAttr)
     pure = prop_def(I1_PROPERTY)
     packed_element = prop_def(I32_PROPERTY)
+    form = "$asm_string {}(? $args : type($args)) -> type($result)"
     traits = traits_def(Elementwise(), OneShape(), SameEncoding(), TensorSize())
-
-    @classmethod
-    def make(
-        cls,
-        args: Sequence[SSAValue],
-        types: Sequence[Attribute],
-        asm_string: str,
-        constraints: str,
-        pure: bool,
-        packed_element: int,
-        loc: LocationAttr,
-    ) -> Self:
-        properties = asm_properties(asm_string, constraints, pure, packed_element)
-        return create_op(cls, args, types, loc, properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        asm_string = string_attr(parser.parse_str_literal())
-        properties, attributes = parse_attr_dict(cls, parser)
-        operands = parse_values_with_types(parser)
-        parser.parse_punctuation("->")
-        return cls.create(
-            operands=operands,
-            result_types=parse_types(parser),
-            properties={"asm_string": asm_string, **properties},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.properties["asm_string"])
-        print_attr_dict(self, printer, ("asm_string",))
-        print_values_with_types(printer, self.operands)
-        printer.print_string(" -> ")
-        print_types(printer, [result.type for result in self.results])
 
     def verify_(self) -> None:
         packed = self.packed_element.value.data
@@ -169,22 +81,18 @@ class ElementwiseInlineAsmOp(IRDLOperation):
                 )
 
 
-@irdl_op_definition
-class MapElementwiseReturnOp(ReturnForm):
+@op_definition
+class MapElementwiseReturnOp(Op):
     """The results of one call of the region of `tt.map_elementwise`: ``tt.map_elementwise.return %r : f32``."""
 
     name = "tt.map_elementwise.return"
     result = var_operand_def()
+    form = RETURN
     traits = traits_def(Pure(), IsTerminator(), TensorSize())
 
 
-@cache
-def pack_property(pack: int) -> Attributes:
-    return {"pack": int_attr(pack, i32)}
-
-
-@irdl_op_definition
-class MapElementwiseOp(IRDLOperation):
+@op_definition
+class MapElementwiseOp(Op):
     """Run a scalar region on each element, or on `pack` of them at once.
 
     The region's arguments are the elements of each operand, `pack` per operand; it returns `pack` per result.
@@ -196,14 +104,6 @@ class MapElementwiseOp(IRDLOperation):
     pack = prop_def(I32_PROPERTY)
     scalar_op = region_def()
     traits = traits_def(RecursiveMemoryEffect(), SameShape(), SameEncoding(), TensorSize())
-
-    @classmethod
-    def make(
-        cls, args: Sequence[SSAValue], types: Sequence[Attribute], pack: int, region: Region, loc: LocationAttr
-    ) -> Self:
-        return cls.create(
-            operands=args, result_types=types, properties=pack_property(pack), regions=(region,), location=loc
-        )
 
     def verify_(self) -> None:
         pack = self.pack.value.data

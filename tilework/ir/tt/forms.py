@@ -18,8 +18,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.constraints import I1_PROPERTY, I32_ARRAY
 from tilework.ir.create import create_op
-from tilework.ir.tt.constraints import I1_PROPERTY, I32_ARRAY
 from tilework.ir.tt.text_parts import (
     Attributes,
     parse_attr_dict,

@@ -1,6 +1,6 @@
 """`tt` functions, calls and returns, and ops whose older names are still read."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Self
@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
 )
 from xdsl.dialects.utils import print_func_op_like
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -25,7 +25,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
     CallableOpInterface,
@@ -37,9 +37,9 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.create import create_op
-from tilework.ir.tt.constraints import names
-from tilework.ir.tt.forms import ReturnForm, SignatureForm
+from tilework.ir.constraints import names
+from tilework.ir.declare import Op, op_definition
+from tilework.ir.forms import RETURN
 from tilework.ir.tt.text_parts import Attributes
 from tilework.ir.types import i1, int_attr, string_attr
 
@@ -217,36 +217,15 @@ class FuncOp(IRDLOperation):
                 raise VerifyException(f"{name} has a block that ends with {last.name if last else 'nothing'}")
 
 
-@cache
-def callee_property(callee: str) -> Attributes:
-    return {"callee": SymbolRefAttr(callee)}
-
-
-@irdl_op_definition
-class CallOp(SignatureForm):
+@op_definition
+class CallOp(Op):
     """Call a function of the module: ``%y = tt.call @f(%x) : (f32) -> f32``."""
 
     name = "tt.call"
     callee = prop_def(SymbolRefAttr)
     arg_operands = var_operand_def()
     result = var_result_def()
-
-    @classmethod
-    def make(cls, callee: str, args: Sequence[SSAValue], result_types: Sequence[Attribute], loc: LocationAttr) -> Self:
-        return create_op(cls, args, result_types, loc, callee_property(callee))
-
-    @classmethod
-    def parse_head(cls, parser: Parser) -> tuple[Attributes, list[UnresolvedOperand]]:
-        callee = parser.parse_symbol_name()
-        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        return callee_property(callee.data), operands
-
-    def print_head(self, printer: Printer) -> Collection[str]:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.callee.root_reference.data)
-        with printer.in_parens():
-            printer.print_list(self.operands, printer.print_ssa_value)
-        return ("callee",)
+    form = "$callee($arg_operands) {} : signature"
 
     def verify_(self) -> None:
         function = SymbolTable.lookup_symbol(self, self.callee)
@@ -271,12 +250,13 @@ def verify_types(symbol: str, what: str, found: Sequence[Attribute], declared: S
             )
 
 
-@irdl_op_definition
-class ReturnOp(ReturnForm):
+@op_definition
+class ReturnOp(Op):
     """Leave a function: ``tt.return %v : f32``."""
 
     name = "tt.return"
     srcs = var_operand_def()
+    form = RETURN
     traits = traits_def(Pure(), IsTerminator())
 
     def verify_(self) -> None:

@@ -8,14 +8,75 @@ A descriptor used to be an argument of type ``!tt.ptr<i8>`` whose blocks only it
 argument its type of today, ``!tt.tensordesc<tensor<64xf32>>``; the other uses must agree.
 """
 
+from functools import cache
+
 from xdsl.ir import Attribute, BlockArgument
 from xdsl.irdl import IRDLOperation, irdl_op_definition
 from xdsl.parser import Parser, UnresolvedOperand
 
+from tilework.ir.create import set_type
+from tilework.ir.enums import InputPrecision
+from tilework.ir.form_reader import OLDER, Reader, Reading, compile_reader, resolve_defined
+from tilework.ir.property_text import UNIT
 from tilework.ir.tt.descriptor_ops import DescriptorLoadOp, DescriptorStoreOp
 from tilework.ir.tt.shape_ops import ReshapeOp
-from tilework.ir.tt.text_parts import UNIT, resolve_defined
-from tilework.ir.types import TensorDescType, i8, is_tensor, pointer_type, tensordesc_type
+from tilework.ir.tt.text_parts import is_true
+from tilework.ir.types import (
+    TensorDescType,
+    element_type,
+    i1,
+    i8,
+    i32,
+    i32_array,
+    int_attr,
+    is_pointer,
+    is_tensor,
+    pointer_type,
+    tensordesc_type,
+)
+
+
+def read_access(parser: Parser, reading: Reading) -> None:
+    """``tt.load %p : f32``: the type is that of the element, not of the pointer."""
+    written = reading.types["ptr"]
+    if isinstance(written, Attribute) and not is_pointer(element_type(written)):
+        reading.types["ptr"] = resolve_defined(parser, reading.operands["operands"][0]).type
+
+
+def read_flags(parser: Parser, reading: Reading) -> None:
+    """``{allow_reorder = true}``."""
+    for name in ("allow_reorder", "efficient_layout"):
+        if is_true(reading.properties.pop(name, None)):
+            reading.properties[name] = UNIT
+
+
+def read_dot(parser: Parser, reading: Reading) -> None:
+    """``{allowTF32 = true, transA = false, transB = false}``; what is true of the latter is left to
+    `ttg/shared_tensors.py`, which puts a `tt.trans` before the op."""
+    for name in ("transA", "transB"):
+        if not is_true(reading.attributes.get(name)):
+            reading.attributes.pop(name, None)
+    if (allowed := reading.attributes.pop("allowTF32", None)) is not None:
+        precision = InputPrecision.TF32 if is_true(allowed) else InputPrecision.IEEE
+        reading.properties.setdefault("inputPrecision", int_attr(precision, i32))
+
+
+def read_print(parser: Parser, reading: Reading) -> None:
+    """Without `hex` and `isSigned`."""
+    reading.properties.setdefault("hex", int_attr(0, i1))
+    reading.properties.setdefault("isSigned", i32_array(*[0] * len(reading.operands.get("operands", ()))))
+
+
+OLDER.update(
+    {
+        "tt.load": read_access,
+        "tt.store": read_access,
+        "tt.reshape": read_flags,
+        "tt.dot": read_dot,
+        "tt.print": read_print,
+        "ttc.print": read_print,
+    }
+)
 
 
 @irdl_op_definition
@@ -45,8 +106,20 @@ def descriptor_type(parser: Parser, operand: UnresolvedOperand, written: Attribu
         parser.raise_error(
             f"the descriptor %{operand.operand_name} is of {value.type.block}, not {block}", operand.span
         )
-    value._type = wanted  # pyright: ignore[reportPrivateUsage]
+    set_type(value, wanted)
     return wanted
+
+
+@cache
+def descriptor_reader(cls: type[DescriptorLoadOp] | type[DescriptorStoreOp], block: str) -> Reader:
+    """The reader of `cls` for text where the descriptor may be written as ``!tt.ptr<i8>``."""
+
+    def older(parser: Parser, reading: Reading) -> None:
+        written, type = reading.types["desc"], reading.types[block]
+        assert isinstance(written, Attribute) and isinstance(type, Attribute)
+        reading.types["desc"] = descriptor_type(parser, reading.operands["desc"][0], written, type)
+
+    return compile_reader(cls, cls.form, older)
 
 
 @irdl_op_definition
@@ -57,7 +130,7 @@ class ExperimentalDescriptorLoadOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> DescriptorLoadOp:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return DescriptorLoadOp.parse_as(parser, descriptor_type)
+        return descriptor_reader(DescriptorLoadOp, "result")(parser, DescriptorLoadOp)  # pyright: ignore[reportReturnType]
 
 
 @irdl_op_definition
@@ -68,7 +141,7 @@ class ExperimentalDescriptorStoreOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> DescriptorStoreOp:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return DescriptorStoreOp.parse_as(parser, descriptor_type)
+        return descriptor_reader(DescriptorStoreOp, "src")(parser, DescriptorStoreOp)  # pyright: ignore[reportReturnType]
 
 
 OLD_NAMES = frozenset({ExperimentalDescriptorLoadOp, ExperimentalDescriptorStoreOp, ViewOp})

@@ -1,15 +1,11 @@
 """`tt` ops that load and store through pointers."""
 
-from collections.abc import Sequence
 from functools import cache
-from typing import Self
 
-from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -22,13 +18,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.create import create_op
-from tilework.ir.enums import (
-    CacheModifier,
-    EvictionPolicy,
-    PaddingOption,
-)
-from tilework.ir.tt.constraints import (
+from tilework.ir.constraints import (
     ANY,
     BOOL_LIKE,
     I1_PROPERTY,
@@ -38,18 +28,17 @@ from tilework.ir.tt.constraints import (
     TensorSize,
     enum_property,
 )
+from tilework.ir.declare import Op, op_definition
+from tilework.ir.enums import (
+    CacheModifier,
+    EvictionPolicy,
+    PaddingOption,
+)
+from tilework.ir.forms import ACCESS
 from tilework.ir.tt.text_parts import (
-    SEGMENTS,
     Attributes,
-    parse_at_most,
-    parse_attr_dict,
     parse_clause,
-    parse_type,
-    print_attr_dict,
     print_clause,
-    print_operands,
-    print_type,
-    resolve_defined,
 )
 from tilework.ir.types import (
     PointerType,
@@ -59,7 +48,6 @@ from tilework.ir.types import (
     i32,
     i32_array,
     int_attr,
-    is_pointer,
     shape_of,
     with_element,
 )
@@ -85,32 +73,7 @@ def cache_properties(cache: CacheModifier, evict: EvictionPolicy) -> Attributes:
     return {"cache": int_attr(cache, i32), "evict": int_attr(evict, i32)}
 
 
-@cache
-def load_properties(
-    masked: bool,
-    filled: bool,
-    cache: CacheModifier,
-    evict: EvictionPolicy,
-    is_volatile: bool,
-    boundary_check: tuple[int, ...],
-    padding: PaddingOption | None,
-) -> Attributes:
-    properties = {
-        **cache_properties(cache, evict),
-        "boundaryCheck": i32_array(*boundary_check),
-        "isVolatile": int_attr(is_volatile, i1),
-        SEGMENTS: i32_array(1, int(masked), int(filled)),
-    }
-    if padding is not None:
-        properties["padding"] = int_attr(padding, i32)
-    return properties
-
-
-LOAD_DEFAULTS = load_properties(False, False, CacheModifier.NONE, EvictionPolicy.NORMAL, False, (), None)
-STORE_DEFAULTS: Attributes = {
-    **cache_properties(CacheModifier.NONE, EvictionPolicy.NORMAL),
-    "boundaryCheck": i32_array(),
-}
+LOAD_DEFAULTS = cache_properties(CacheModifier.NONE, EvictionPolicy.NORMAL)
 
 
 def parse_cache_clauses(parser: Parser) -> Attributes:
@@ -128,16 +91,8 @@ def print_cache_clauses(printer: Printer, properties: Attributes) -> None:
     print_clause(printer, "evictionPolicy", EvictionPolicy, properties.get("evict"), EvictionPolicy.NORMAL)
 
 
-def print_memory_attr_dict(op: IRDLOperation, printer: Printer, defaults: Attributes) -> None:
-    """The attribute dictionary without the clauses and the defaults."""
-    elided = [
-        name for name, value in op.properties.items() if name in ("cache", "evict") or defaults.get(name) == value
-    ]
-    print_attr_dict(op, printer, elided)
-
-
-@irdl_op_definition
-class LoadOp(IRDLOperation):
+@op_definition
+class LoadOp(Op):
     """Read memory: ``%v = tt.load %p, %mask, %other cacheModifier = ca : tensor<64x!tt.ptr<f32>>``.
 
     Elements with a false mask are `other`, or undefined without it. `boundaryCheck` and `padding` are for block
@@ -149,56 +104,15 @@ class LoadOp(IRDLOperation):
     mask = opt_operand_def(BOOL_LIKE)
     other = opt_operand_def(ANY)
     result = result_def(ANY)
-    boundary_check = prop_def(I32_ARRAY, default_value=LOAD_DEFAULTS["boundaryCheck"], prop_name="boundaryCheck")
+    boundary_check = prop_def(I32_ARRAY, default_value=i32_array(), prop_name="boundaryCheck")
     padding = opt_prop_def(enum_property(PaddingOption))
     cache = prop_def(enum_property(CacheModifier), default_value=LOAD_DEFAULTS["cache"])
     evict = prop_def(enum_property(EvictionPolicy), default_value=LOAD_DEFAULTS["evict"])
-    is_volatile = prop_def(I1_PROPERTY, default_value=LOAD_DEFAULTS["isVolatile"], prop_name="isVolatile")
+    is_volatile = prop_def(I1_PROPERTY, default_value=int_attr(0, i1), prop_name="isVolatile")
+    form = ACCESS
+    infer = {"result": (loaded_type, "ptr"), "mask": (mask_type, "result"), "other": "result"}
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), SameEncoding(), TensorSize())
-
-    @classmethod
-    def make(
-        cls,
-        ptr: SSAValue,
-        mask: SSAValue | None,
-        other: SSAValue | None,
-        loc: LocationAttr,
-        *,
-        cache: CacheModifier = CacheModifier.NONE,
-        evict: EvictionPolicy = EvictionPolicy.NORMAL,
-        is_volatile: bool = False,
-        boundary_check: Sequence[int] = (),
-        padding: PaddingOption | None = None,
-    ) -> Self:
-        operands = [value for value in (ptr, mask, other) if value is not None]
-        properties = load_properties(
-            mask is not None, other is not None, cache, evict, is_volatile, tuple(boundary_check), padding
-        )
-        return create_op(cls, operands, (loaded_type(ptr.type),), loc, properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Also reads the older form that names the type of the result."""
-        ptr, *rest = parse_at_most(parser, 3)
-        clauses = parse_cache_clauses(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        pointer, loaded = resolve_pointer(parser, ptr)
-        types = (mask_type(loaded), loaded)
-        operands = [pointer, *(parser.resolve_operand(v, t) for v, t in zip(rest, types, strict=False))]
-        segments = i32_array(1, int(len(rest) > 0), int(len(rest) > 1))
-        return cls.create(
-            operands=operands,
-            result_types=(loaded,),
-            properties={**clauses, **properties, SEGMENTS: segments},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_cache_clauses(printer, self.properties)
-        print_memory_attr_dict(self, printer, LOAD_DEFAULTS)
-        print_type(printer, self.operands[0].type)
 
     def verify_(self) -> None:
         loaded = loaded_type(self.ptr.type)
@@ -215,14 +129,6 @@ class LoadOp(IRDLOperation):
                 f"failed to verify that other matches ptr type: tt.load of {loaded} cannot take {self.other.type}"
             )
         verify_boundary(self)
-
-
-def resolve_pointer(parser: Parser, ptr: object) -> tuple[SSAValue, Attribute]:
-    """The pointer operand and the type behind it, after ``: T`` where T is the type of either."""
-    type = parse_type(parser)
-    if is_pointer(element_type(type)):
-        return parser.resolve_operand(ptr, type), loaded_type(type)  # pyright: ignore[reportArgumentType]
-    return resolve_defined(parser, ptr), type  # pyright: ignore[reportArgumentType]
 
 
 def verify_mask(op: IRDLOperation, mask: SSAValue | None, value: Attribute) -> None:
@@ -246,62 +152,20 @@ def verify_boundary(op: IRDLOperation) -> None:
         raise VerifyException(f"boundaryCheck {list(axes)} is out of range for {pointer}")
 
 
-@cache
-def store_properties(cache: CacheModifier, evict: EvictionPolicy, boundary_check: tuple[int, ...]) -> Attributes:
-    return {**cache_properties(cache, evict), "boundaryCheck": i32_array(*boundary_check)}
-
-
-STORE_DEFAULTS = store_properties(CacheModifier.NONE, EvictionPolicy.NORMAL, ())
-
-
-@irdl_op_definition
-class StoreOp(IRDLOperation):
+@op_definition
+class StoreOp(Op):
     """Write memory where the mask is true: ``tt.store %p, %v, %mask : tensor<64x!tt.ptr<f32>>``."""
 
     name = "tt.store"
     ptr = operand_def(PTR_LIKE)
     value = operand_def(ANY)
     mask = opt_operand_def(BOOL_LIKE)
-    boundary_check = prop_def(I32_ARRAY, default_value=STORE_DEFAULTS["boundaryCheck"], prop_name="boundaryCheck")
-    cache = prop_def(enum_property(CacheModifier), default_value=STORE_DEFAULTS["cache"])
-    evict = prop_def(enum_property(EvictionPolicy), default_value=STORE_DEFAULTS["evict"])
+    boundary_check = prop_def(I32_ARRAY, default_value=i32_array(), prop_name="boundaryCheck")
+    cache = prop_def(enum_property(CacheModifier), default_value=LOAD_DEFAULTS["cache"])
+    evict = prop_def(enum_property(EvictionPolicy), default_value=LOAD_DEFAULTS["evict"])
+    form = ACCESS
+    infer = {"value": (loaded_type, "ptr"), "mask": (mask_type, "value")}
     traits = traits_def(MemoryWriteEffect(), SameEncoding(), TensorSize())
-
-    @classmethod
-    def make(
-        cls,
-        ptr: SSAValue,
-        value: SSAValue,
-        mask: SSAValue | None,
-        loc: LocationAttr,
-        *,
-        cache: CacheModifier = CacheModifier.NONE,
-        evict: EvictionPolicy = EvictionPolicy.NORMAL,
-        boundary_check: Sequence[int] = (),
-    ) -> Self:
-        operands = (ptr, value) if mask is None else (ptr, value, mask)
-        properties = store_properties(cache, evict, tuple(boundary_check))
-        return create_op(cls, operands, (), loc, properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Also reads the older form that names the type of the value."""
-        ptr, *rest = parse_at_most(parser, 3)
-        clauses = parse_cache_clauses(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        pointer, stored = resolve_pointer(parser, ptr)
-        types = (stored, mask_type(stored))
-        return cls.create(
-            operands=[pointer, *(parser.resolve_operand(v, t) for v, t in zip(rest, types, strict=False))],
-            properties={**clauses, **properties},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_cache_clauses(printer, self.properties)
-        print_memory_attr_dict(self, printer, STORE_DEFAULTS)
-        print_type(printer, self.operands[0].type)
 
     def verify_(self) -> None:
         stored = loaded_type(self.ptr.type)

@@ -1,11 +1,10 @@
 """`tt` ops about the running program: its place in the grid, printing and assertions."""
 
-from typing import Self
+from dataclasses import replace
 
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute
 from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -13,74 +12,81 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.create import create_op
+from tilework.ir.constraints import ANY, BOOL_LIKE, I1_PROPERTY, I32, I32_ARRAY, Kind, TensorSize, enum_property
+from tilework.ir.declare import Op, op_definition
 from tilework.ir.enums import ProgramDim
-from tilework.ir.tt.constraints import ANY, BOOL_LIKE, I32, TensorSize, enum_property
-from tilework.ir.tt.forms import AssertForm, PrintForm
-from tilework.ir.tt.shape_ops import axis_property
-from tilework.ir.tt.text_parts import parse_attr_dict, parse_type, print_attr_dict, print_enum, print_type
-from tilework.ir.types import i32
+from tilework.ir.forms import ASSERT, PRINT
+from tilework.ir.property_text import STRING
+from tilework.ir.types import array_values
 
 
-class GridOp(IRDLOperation):
-    """The form of an op that asks about an axis of the grid: ``%x = tt.name x : i32``."""
-
-    @classmethod
-    def make(cls, axis: int, loc: LocationAttr) -> Self:
-        return create_op(cls, (), (i32,), loc, axis_property(axis))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Also reads the older ``{axis = 0 : i32}``."""
-        word = parser.parse_optional_keyword_in(ProgramDim.keywords())
-        properties, attributes = parse_attr_dict(cls, parser)
-        if word is not None:
-            properties = axis_property(ProgramDim.from_keyword(word))
-        return cls.create(result_types=(parse_type(parser),), properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_enum(printer, ProgramDim, self.properties["axis"])
-        print_attr_dict(self, printer, ("axis",))
-        print_type(printer, self.results[0].type)
-
-
-@irdl_op_definition
-class GetProgramIdOp(GridOp):
+@op_definition
+class GetProgramIdOp(Op):
     """Where in the grid this program is: ``%pid = tt.get_program_id x : i32``."""
 
     name = "tt.get_program_id"
     axis = prop_def(enum_property(ProgramDim))
     result = result_def(I32)
+    form = "(? $axis) {} : type($result)"
     traits = traits_def(Pure())
 
 
-@irdl_op_definition
-class GetNumProgramsOp(GridOp):
+@op_definition
+class GetNumProgramsOp(Op):
     """How many programs the grid has along an axis: ``%n = tt.get_num_programs x : i32``."""
 
     name = "tt.get_num_programs"
     axis = prop_def(enum_property(ProgramDim))
     result = result_def(I32)
+    form = "(? $axis) {} : type($result)"
     traits = traits_def(Pure())
 
 
-@irdl_op_definition
-class PrintOp(PrintForm):
+def read_message(parser: Parser) -> Attribute | None:
+    """A string; an older compiler wrote file, function and line behind it."""
+    found = STRING.read(parser)
+    while parser.parse_optional_punctuation(","):
+        if parser.parse_optional_str_literal() is None:
+            parser.parse_integer()
+    return found
+
+
+MESSAGE: Kind[StringAttr] = Kind(
+    "a string", lambda value: isinstance(value, StringAttr), codec=replace(STRING, read=read_message)
+)
+
+
+class PrintBase(Op):
+    """What the `print` ops of tensors and of buffers share."""
+
+    prefix = prop_def(StringAttr)
+    hex = prop_def(I1_PROPERTY)
+
+    def verify_(self) -> None:
+        if (flags := len(array_values(self.properties["isSigned"]))) != len(self.operands):
+            raise VerifyException(f"isSigned has {flags} entries for {len(self.operands)} values")
+
+
+@op_definition
+class PrintOp(PrintBase):
     """Print values from the device: ``tt.print "x: " {hex = false, isSigned = array<i32: 1>} : %x : i32``."""
 
     name = "tt.print"
     args = var_operand_def(ANY)
+    is_signed = prop_def(I32_ARRAY, prop_name="isSigned")
+    form = PRINT
     traits = traits_def(MemoryWriteEffect(), TensorSize())
 
 
-@irdl_op_definition
-class AssertOp(AssertForm):
+@op_definition
+class AssertOp(Op):
     """Stop the kernel with a message where the condition is false: ``tt.assert %cond, "message" : tensor<8xi1>``."""
 
     name = "tt.assert"
     condition = operand_def(BOOL_LIKE)
+    message = prop_def(MESSAGE)
+    form = ASSERT
     traits = traits_def(MemoryWriteEffect(), TensorSize())

@@ -5,10 +5,9 @@ from functools import cache
 from typing import Self
 
 from xdsl.dialects.builtin import LocationAttr, UnitAttr
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -19,13 +18,10 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.create import create_op
-from tilework.ir.tt.constraints import (
+from tilework.ir.constraints import (
     I1_PROPERTY,
     I32_PROPERTY,
     INT_TENSOR,
@@ -37,18 +33,14 @@ from tilework.ir.tt.constraints import (
     require_equal,
     verify_returns,
 )
-from tilework.ir.tt.forms import CombineReturnForm, PickForm
+from tilework.ir.create import create_op
+from tilework.ir.declare import Op, op_definition
+from tilework.ir.forms import COMBINE_RETURN
+from tilework.ir.tt.forms import CombineReturnForm
 from tilework.ir.tt.inference import reduced_type, verify_result
 from tilework.ir.tt.memory_ops import mask_type
-from tilework.ir.tt.shape_ops import axis_property
 from tilework.ir.tt.text_parts import (
     Attributes,
-    parse_at_most,
-    parse_attr_dict,
-    parse_conversion_type,
-    print_attr_dict,
-    print_conversion_type,
-    print_operands,
 )
 from tilework.ir.types import (
     Shape,
@@ -62,21 +54,23 @@ from tilework.ir.types import (
 )
 
 
-@irdl_op_definition
-class ReduceReturnOp(CombineReturnForm):
+@op_definition
+class ReduceReturnOp(Op):
     """What combining two elements gives: ``tt.reduce.return %r : f32``."""
 
     name = "tt.reduce.return"
     result = var_operand_def()
+    form = COMBINE_RETURN
     traits = traits_def(Pure(), IsTerminator(), TensorSize())
 
 
-@irdl_op_definition
-class ScanReturnOp(CombineReturnForm):
+@op_definition
+class ScanReturnOp(Op):
     """What combining two elements gives: ``tt.scan.return %r : f32``."""
 
     name = "tt.scan.return"
     result = var_operand_def()
+    form = COMBINE_RETURN
     traits = traits_def(Pure(), IsTerminator(), TensorSize())
 
 
@@ -109,8 +103,8 @@ def verify_combine(op: IRDLOperation, elements: list[Attribute], terminator: typ
     verify_returns(op, elements, terminator)
 
 
-@irdl_op_definition
-class ReduceOp(IRDLOperation):
+@op_definition
+class ReduceOp(Op):
     """Combine the elements along an axis with a region: ``tensor<4x8xf32>`` along axis 1 gives ``tensor<4xf32>``.
 
     The region takes the left elements of all sources, then the right ones. Printed in generic form.
@@ -121,17 +115,8 @@ class ReduceOp(IRDLOperation):
     axis = prop_def(I32_PROPERTY)
     result = var_result_def()
     combine_op = region_def()
+    infer = {"result": (reduced_type, "srcs", "axis")}
     traits = traits_def(Pure(), TensorSize())
-
-    @classmethod
-    def make(cls, srcs: Sequence[SSAValue], axis: int, region: Region, loc: LocationAttr) -> Self:
-        return cls.create(
-            operands=srcs,
-            result_types=[reduced_type(src.type, axis) for src in srcs],  # pyright: ignore[reportArgumentType]
-            properties=axis_property(axis),
-            regions=(region,),
-            location=loc,
-        )
 
     def verify_(self) -> None:
         axis = self.axis.value.data
@@ -155,8 +140,8 @@ def scan_properties(axis: int, reverse: bool) -> Attributes:
     return {"axis": int_attr(axis, i32), "reverse": int_attr(reverse, i1)}
 
 
-@irdl_op_definition
-class ScanOp(IRDLOperation):
+@op_definition
+class ScanOp(Op):
     """Running combinations along an axis; from the end with `reverse`. Printed in generic form, like `tt.reduce`."""
 
     name = "tt.scan"
@@ -165,17 +150,8 @@ class ScanOp(IRDLOperation):
     reverse = prop_def(I1_PROPERTY)
     result = var_result_def(TENSOR)
     combine_op = region_def()
+    infer = {"result": "srcs"}
     traits = traits_def(Pure(), SameShape(), SameEncoding(), TensorSize())
-
-    @classmethod
-    def make(cls, srcs: Sequence[SSAValue], axis: int, reverse: bool, region: Region, loc: LocationAttr) -> Self:
-        return cls.create(
-            operands=srcs,
-            result_types=[src.type for src in srcs],
-            properties=scan_properties(axis, reverse),
-            regions=(region,),
-            location=loc,
-        )
 
     def verify_(self) -> None:
         verify_axis(self, self.axis.value.data, [shape_of(value.type) for value in self.srcs])
@@ -184,34 +160,22 @@ class ScanOp(IRDLOperation):
             raise VerifyException(f"tt.scan of {names(sources)} cannot give {names(results)}")
 
 
-@irdl_op_definition
-class HistogramOp(IRDLOperation):
+@op_definition
+class HistogramOp(Op):
     """Count each integer from 0: ``%h = tt.histogram %x, %mask : tensor<64xi32> -> tensor<16xi32>``."""
 
     name = "tt.histogram"
     src = operand_def(INT_TENSOR)
     mask = opt_operand_def(TENSOR)
     result = result_def(INT_TENSOR)
+    form = "$operands {} : type($src) -> type($result)"
+    infer = {"mask": (mask_type, "src")}
     traits = traits_def(Pure(), TensorSize())
 
     @classmethod
     def make(cls, src: SSAValue, mask: SSAValue | None, num_bins: int, loc: LocationAttr) -> Self:
         operands = (src,) if mask is None else (src, mask)
         return create_op(cls, operands, (tensor_type((num_bins,), i32),), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_at_most(parser, 2)
-        properties, attributes = parse_attr_dict(cls, parser)
-        source, result = parse_conversion_type(parser)
-        types = (source, mask_type(source))
-        values = [parser.resolve_operand(v, t) for v, t in zip(operands, types, strict=False)]
-        return cls.create(operands=values, result_types=(result,), properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        print_conversion_type(printer, self.operands[0].type, self.results[0].type)
 
     def verify_(self) -> None:
         if self.mask is not None and self.mask.type != (needed := mask_type(self.src.type)):
@@ -224,8 +188,8 @@ def gathered_type(source: Tensor, indices: Tensor) -> Tensor:
     return tensor_type(shape_of(indices), source.element_type, indices.encoding)
 
 
-@irdl_op_definition
-class GatherOp(PickForm):
+@op_definition
+class GatherOp(Op):
     """Pick elements along an axis by index.
 
     ``%y = tt.gather %x[%i] {axis = 0 : i32} : (tensor<8x4xf32>, tensor<16x4xi32>) -> tensor<16x4xf32>``
@@ -237,12 +201,9 @@ class GatherOp(PickForm):
     axis = prop_def(I32_PROPERTY)
     efficient_layout = opt_prop_def(UnitAttr)
     result = result_def(TENSOR)
+    form = "$src[$indices] {} : signature"
+    infer = {"result": (gathered_type, "src", "indices")}
     traits = traits_def(Pure(), TensorSize())
-
-    @classmethod
-    def make(cls, src: SSAValue, indices: SSAValue, axis: int, loc: LocationAttr) -> Self:
-        type = gathered_type(src.type, indices.type)  # pyright: ignore[reportArgumentType]
-        return create_op(cls, (src, indices), (type,), loc, axis_property(axis))
 
     def verify_(self) -> None:
         source, indices = shape_of(self.src.type), shape_of(self.indices.type)

@@ -1,29 +1,23 @@
 """`tt` ops that make tensors or change their shape; none computes on the elements."""
 
-from collections.abc import Sequence
 from functools import cache
 from math import prod
-from typing import Self
 
-from xdsl.dialects.builtin import LocationAttr, NoneAttr, TensorType, UnitAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import NoneAttr, TensorType, UnitAttr
+from xdsl.ir import Attribute
 from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.create import create_op
-from tilework.ir.tt.constraints import I32_ARRAY, I32_PROPERTY, SCALAR, TENSOR, SameElement, SameEncoding, TensorSize
-from tilework.ir.tt.forms import ConversionForm, ConversionOp
+from tilework.ir.constraints import I32_ARRAY, I32_PROPERTY, SCALAR, TENSOR, SameElement, SameEncoding, TensorSize
+from tilework.ir.declare import Op, op_definition
+from tilework.ir.forms import CONVERSION
 from tilework.ir.tt.inference import (
     expanded_type,
     half_type,
@@ -34,16 +28,7 @@ from tilework.ir.tt.inference import (
     verify_result,
 )
 from tilework.ir.tt.text_parts import (
-    UNIT,
     Attributes,
-    is_true,
-    parse_attr_dict,
-    parse_conversion_type,
-    parse_type,
-    print_attr_dict,
-    print_conversion_type,
-    print_operands,
-    print_type,
 )
 from tilework.ir.types import (
     array_values,
@@ -56,13 +41,14 @@ from tilework.ir.types import (
 )
 
 
-@irdl_op_definition
-class SplatOp(ConversionOp):
+@op_definition
+class SplatOp(Op):
     """Copy one scalar into every element: ``%t = tt.splat %x : f32 -> tensor<128xf32>``."""
 
     name = "tt.splat"
     src = operand_def(SCALAR)
     result = result_def(TENSOR)
+    form = CONVERSION
     traits = traits_def(Pure(), TensorSize())
 
     def verify_(self) -> None:
@@ -73,33 +59,16 @@ class SplatOp(ConversionOp):
             )
 
 
-@irdl_op_definition
-class UnsplatOp(IRDLOperation):
+@op_definition
+class UnsplatOp(Op):
     """The only element of a tensor: ``%x = tt.unsplat %t : tensor<1xf32>``."""
 
     name = "tt.unsplat"
     src = operand_def(TENSOR)
     result = result_def(SCALAR)
+    form = "$src {} : type($src)"
+    infer = {"result": (element_type, "src")}
     traits = traits_def(Pure(), TensorSize())
-
-    @classmethod
-    def make(cls, src: SSAValue, loc: LocationAttr) -> Self:
-        return create_op(cls, (src,), (element_type(src.type),), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        src = parser.parse_unresolved_operand()
-        properties, attributes = parse_attr_dict(cls, parser)
-        type = parse_type(parser)
-        operand = parser.resolve_operand(src, type)
-        return cls.create(
-            operands=(operand,), result_types=(element_type(type),), properties=properties, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        print_type(printer, self.operands[0].type)
 
     def verify_(self) -> None:
         if prod(shape_of(self.src.type)) != 1:
@@ -114,20 +83,17 @@ def axis_property(axis: int) -> Attributes:
     return {"axis": int_attr(axis, i32)}
 
 
-@irdl_op_definition
-class ExpandDimsOp(ConversionForm):
+@op_definition
+class ExpandDimsOp(Op):
     """Insert a unit dimension: ``%y = tt.expand_dims %x {axis = 0 : i32} : tensor<8xf32> -> tensor<1x8xf32>``."""
 
     name = "tt.expand_dims"
     src = operand_def(TENSOR)
     result = result_def(TENSOR)
     axis = prop_def(I32_PROPERTY)
+    form = CONVERSION
+    infer = {"result": (expanded_type, "src", "axis")}
     traits = traits_def(Pure(), SameElement(), TensorSize())
-
-    @classmethod
-    def make(cls, src: SSAValue, axis: int, loc: LocationAttr) -> Self:
-        type = expanded_type(src.type, axis)  # pyright: ignore[reportArgumentType]
-        return create_op(cls, (src,), (type,), loc, axis_property(axis))
 
     def verify_(self) -> None:
         source, result, axis = shape_of(self.src.type), shape_of(self.result.type), self.axis.value.data
@@ -138,21 +104,8 @@ class ExpandDimsOp(ConversionForm):
         verify_result(self.result.type, expanded_type, self.src.type, axis)
 
 
-RESHAPE_FLAGS = ("allow_reorder", "efficient_layout")
-
-
-@cache
-def reshape_properties(allow_reorder: bool, efficient_layout: bool) -> Attributes:
-    properties: Attributes = {}
-    if allow_reorder:
-        properties["allow_reorder"] = UNIT
-    if efficient_layout:
-        properties["efficient_layout"] = UNIT
-    return properties
-
-
-@irdl_op_definition
-class ReshapeOp(IRDLOperation):
+@op_definition
+class ReshapeOp(Op):
     """The same elements in another shape, in row-major order unless ``allow_reorder``.
 
     ``%y = tt.reshape %x allow_reorder : tensor<64xf32> -> tensor<8x8xf32>``
@@ -163,43 +116,8 @@ class ReshapeOp(IRDLOperation):
     result = result_def(TENSOR)
     allow_reorder = opt_prop_def(UnitAttr)
     efficient_layout = opt_prop_def(UnitAttr)
+    form = "$src(? $allow_reorder)(? $efficient_layout) {} : type($src) -> type($result)"
     traits = traits_def(Pure(), SameElement(), TensorSize())
-
-    @classmethod
-    def make(
-        cls,
-        src: SSAValue,
-        type: Attribute,
-        loc: LocationAttr,
-        allow_reorder: bool = False,
-        efficient_layout: bool = False,
-    ) -> Self:
-        properties = reshape_properties(allow_reorder, efficient_layout)
-        return create_op(cls, (src,), (type,), loc, properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Also reads the older ``{allow_reorder = true}``."""
-        src = parser.parse_unresolved_operand()
-        flags = {name: parser.parse_optional_keyword(name) is not None for name in RESHAPE_FLAGS}
-        properties, attributes = parse_attr_dict(cls, parser)
-        source, result = parse_conversion_type(parser)
-        operand = parser.resolve_operand(src, source)
-        flags = {name: flag or is_true(properties.get(name)) for name, flag in flags.items()}
-        return cls.create(
-            operands=(operand,),
-            result_types=(result,),
-            properties=reshape_properties(**flags),
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        for name in RESHAPE_FLAGS:
-            if name in self.properties:
-                printer.print_string(f" {name}")
-        print_attr_dict(self, printer, RESHAPE_FLAGS)
-        print_conversion_type(printer, self.operands[0].type, self.results[0].type)
 
     def verify_(self) -> None:
         source, result = self.src.type, self.result.type
@@ -215,13 +133,14 @@ class ReshapeOp(IRDLOperation):
             verify_reshaped(source, result)
 
 
-@irdl_op_definition
-class BroadcastOp(ConversionOp):
+@op_definition
+class BroadcastOp(Op):
     """Repeat along dimensions of size 1: ``%y = tt.broadcast %x : tensor<1x8xf32> -> tensor<4x8xf32>``."""
 
     name = "tt.broadcast"
     src = operand_def(TENSOR)
     result = result_def(TENSOR)
+    form = CONVERSION
     traits = traits_def(Pure(), SameElement(), SameEncoding(), TensorSize())
 
     def verify_(self) -> None:
@@ -236,19 +155,17 @@ class BroadcastOp(ConversionOp):
                 )
 
 
-@irdl_op_definition
-class CatOp(ConversionForm):
+@op_definition
+class CatOp(Op):
     """Concatenate, in an order that is not specified: ``%z = tt.cat %x, %y : tensor<8xf32> -> tensor<16xf32>``."""
 
     name = "tt.cat"
     lhs = operand_def(TENSOR)
     rhs = operand_def(TENSOR)
     result = result_def(TENSOR)
+    form = "$lhs, $rhs {} : type($lhs) -> type($result)"
+    infer = {"rhs": "lhs"}
     traits = traits_def(NoMemoryEffect(), SameElement(), TensorSize())
-
-    @classmethod
-    def make(cls, lhs: SSAValue, rhs: SSAValue, type: Attribute, loc: LocationAttr) -> Self:
-        return create_op(cls, (lhs, rhs), (type,), loc)
 
     def verify_(self) -> None:
         lhs, rhs, result = (shape_of(value.type) for value in (self.lhs, self.rhs, self.result))
@@ -258,20 +175,17 @@ class CatOp(ConversionForm):
             )
 
 
-@irdl_op_definition
-class JoinOp(ConversionForm):
+@op_definition
+class JoinOp(Op):
     """Pair the elements in a new last dimension: ``%z = tt.join %x, %y : tensor<8xf32> -> tensor<8x2xf32>``."""
 
     name = "tt.join"
     lhs = operand_def(TENSOR)
     rhs = operand_def(TENSOR)
     result = result_def(TENSOR)
+    form = "$lhs, $rhs {} : type($lhs) -> type($result)"
+    infer = {"rhs": "lhs", "result": (joined_type, "lhs")}
     traits = traits_def(Pure(), SameElement(), TensorSize())
-
-    @classmethod
-    def make(cls, lhs: SSAValue, rhs: SSAValue, loc: LocationAttr) -> Self:
-        type = joined_type(lhs.type)  # pyright: ignore[reportArgumentType]
-        return create_op(cls, (lhs, rhs), (type,), loc)
 
     def verify_(self) -> None:
         if self.lhs.type != self.rhs.type or shape_of(self.result.type) != (*shape_of(self.lhs.type), 2):
@@ -279,20 +193,17 @@ class JoinOp(ConversionForm):
         verify_joined(self.lhs.type, self.result.type)
 
 
-@irdl_op_definition
-class SplitOp(ConversionForm):
+@op_definition
+class SplitOp(Op):
     """Undo a join: ``%x, %y = tt.split %z : tensor<8x2xf32> -> tensor<8xf32>``."""
 
     name = "tt.split"
     src = operand_def(TENSOR)
     out_lhs = result_def(TENSOR)
     out_rhs = result_def(TENSOR)
+    form = "$src {} : type($src) -> type($out_lhs)"
+    infer = {"out_lhs": (half_type, "src"), "out_rhs": "out_lhs"}
     traits = traits_def(Pure(), SameElement(), TensorSize())
-
-    @classmethod
-    def make(cls, src: SSAValue, loc: LocationAttr) -> Self:
-        type = half_type(src.type)  # pyright: ignore[reportArgumentType]
-        return create_op(cls, (src,), (type, type), loc)
 
     def verify_(self) -> None:
         source = shape_of(self.src.type)
@@ -310,8 +221,8 @@ def order_property(order: tuple[int, ...]) -> Attributes:
     return {"order": i32_array(*order)}
 
 
-@irdl_op_definition
-class TransOp(ConversionForm):
+@op_definition
+class TransOp(Op):
     """Permute dimensions; dimension i of the result is dimension ``order[i]`` of the source.
 
     ``%y = tt.trans %x {order = array<i32: 1, 0>} : tensor<4x8xf32> -> tensor<8x4xf32>``
@@ -321,13 +232,9 @@ class TransOp(ConversionForm):
     src = operand_def(TENSOR)
     result = result_def(TENSOR)
     order = prop_def(I32_ARRAY)
+    form = CONVERSION
+    infer = {"result": (transposed_type, "src", "order")}
     traits = traits_def(Pure(), SameElement(), TensorSize())
-
-    @classmethod
-    def make(cls, src: SSAValue, order: Sequence[int], loc: LocationAttr) -> Self:
-        order = tuple(order)
-        type = transposed_type(src.type, order)  # pyright: ignore[reportArgumentType]
-        return create_op(cls, (src,), (type,), loc, order_property(order))
 
     def verify_(self) -> None:
         order, shape = array_values(self.order), shape_of(self.src.type)
@@ -344,34 +251,22 @@ class TransOp(ConversionForm):
 
 
 @cache
-def range_properties(start: int, end: int) -> Attributes:
-    return {"start": int_attr(start, i32), "end": int_attr(end, i32)}
+def range_type(start: int, end: int) -> Attribute:
+    """As many i32 as there are from `start` to `end`."""
+    return tensor_type((end - start,), i32)
 
 
-@irdl_op_definition
-class MakeRangeOp(IRDLOperation):
+@op_definition
+class MakeRangeOp(Op):
     """Consecutive integers: ``%r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>``."""
 
     name = "tt.make_range"
     start = prop_def(I32_PROPERTY)
     end = prop_def(I32_PROPERTY)
     result = result_def(TENSOR)
+    form = "{} : type($result)"
+    infer = {"result": (range_type, "start", "end")}
     traits = traits_def(Pure(), TensorSize())
-
-    @classmethod
-    def make(cls, start: int, end: int, loc: LocationAttr, type: Attribute | None = None) -> Self:
-        type = tensor_type((end - start,), i32) if type is None else type
-        return create_op(cls, (), (type,), loc, range_properties(start, end))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties, attributes = parse_attr_dict(cls, parser)
-        type = parse_type(parser)
-        return cls.create(result_types=(type,), properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_attr_dict(self, printer)
-        print_type(printer, self.results[0].type)
 
     def verify_(self) -> None:
         start, end = self.start.value.data, self.end.value.data

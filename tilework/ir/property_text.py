@@ -1,0 +1,174 @@
+"""Properties as what a builder takes and as what the text shows.
+
+    kind       in `make`             in the IR             where a form names it
+    enum       CacheModifier.CA      2 : i32               ca
+    number     16                    16 : i32              16
+    flag       True                  unit                  its name
+    array      (1, 0)                array<i32: 1, 0>      [1, 0]
+    string     "x: "                 "x: "                 "x: "
+    symbol     "f"                   @f                    @f
+
+Any other attribute is itself in all three places.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.irdl import AttrConstraint, BaseAttr, EqAttrConstraint
+from xdsl.parser import Parser
+
+from tilework.ir.attr_text import AttributeText
+from tilework.ir.enums import Keyword
+from tilework.ir.types import array_values, i32, i32_array, int_attr, string_attr
+
+UNIT = UnitAttr()
+
+
+class OpPrinter(Protocol):
+    """What the text of an op needs of the printer: names, attribute text, blocks, and where text before a region goes."""
+
+    names: dict[SSAValue, str]
+    texts: AttributeText
+    out: list[str]
+
+    def block_name(self, block: Block) -> str: ...
+    def region(
+        self, region: Region, *, entry_arguments: bool = True, empty_block: bool = True, terminators: bool = True
+    ) -> None: ...
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Codec:
+    """One kind of property; `read` gives None where the text has something else."""
+
+    words: str
+    attribute: Callable[[Any], Attribute]
+    value: Callable[[Any], Any]
+    text: Callable[[OpPrinter, Any], str]
+    read: Callable[[Parser], Attribute | None]
+    is_hashable: bool = True  # what `make` takes may be the key of a cache
+
+    def require(self, parser: Parser) -> Attribute:
+        """The property, which must be here."""
+        position = parser.pos
+        if (found := self.read(parser)) is None:
+            word = parser.parse_optional_identifier() or ""
+            parser.raise_error(f"expected {self.words}, but got {word}", position, parser.pos)
+        return found
+
+
+def number(attribute: Any) -> int:
+    """The value of an integer property."""
+    return attribute.value.data
+
+
+def attribute_text(printer: OpPrinter, attribute: Attribute) -> str:
+    return printer.texts.of(attribute)
+
+
+def keywords(words: tuple[str, ...], numbers: tuple[int, ...], type: IntegerType) -> Codec:
+    """A number that the text shows as a word."""
+    spelled = dict(zip(numbers, words, strict=True))
+    attributes = {word: int_attr(number, type) for number, word in spelled.items()}
+
+    def read(parser: Parser) -> Attribute | None:
+        word = parser.parse_optional_keyword_in(words)
+        return None if word is None else attributes[word]
+
+    return Codec(
+        f"one of {', '.join(words)}",
+        lambda value: int_attr(value, type),
+        number,
+        lambda printer, attribute: spelled[attribute.value.data],
+        read,
+    )
+
+
+@cache
+def enum_codec(enum: type[Keyword]) -> Codec:
+    codec = keywords(enum.keywords(), tuple(enum), i32)
+    return Codec(codec.words, codec.attribute, lambda attribute: enum(number(attribute)), codec.text, codec.read)
+
+
+def number_codec(type: IntegerType, value: Callable[[Any], Any]) -> Codec:
+    def read(parser: Parser) -> Attribute | None:
+        found = parser.parse_optional_integer()
+        return None if found is None else int_attr(found, type)
+
+    return Codec(
+        "a number",
+        lambda value: int_attr(int(value), type),
+        lambda attribute: value(number(attribute)),
+        lambda printer, attribute: str(number(attribute)),
+        read,
+    )
+
+
+def read_numbers(parser: Parser) -> Attribute | None:
+    found = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+    return None if found is None else i32_array(*found)
+
+
+ARRAY = Codec(
+    "a list of numbers",
+    lambda values: i32_array(*values),
+    array_values,
+    lambda printer, attribute: f"[{', '.join(map(str, array_values(attribute)))}]",
+    read_numbers,
+)
+
+
+def read_string(parser: Parser) -> Attribute | None:
+    found = parser.parse_optional_str_literal()
+    return None if found is None else string_attr(found)
+
+
+STRING = Codec("a string", string_attr, lambda attribute: attribute.data, attribute_text, read_string)
+
+
+def read_symbol(parser: Parser) -> Attribute | None:
+    found = parser.parse_optional_symbol_name()
+    return None if found is None else symbol(found.data)
+
+
+@cache
+def symbol(name: str) -> SymbolRefAttr:
+    return SymbolRefAttr(name)
+
+
+SYMBOL = Codec("a symbol", symbol, lambda attribute: attribute.root_reference.data, attribute_text, read_symbol)
+ANY_ATTRIBUTE = Codec(
+    "an attribute", same, same, attribute_text, lambda parser: parser.parse_optional_attribute(), is_hashable=False
+)
+I32_NUMBER = number_codec(i32, int)
+
+
+def flag_codec(name: str) -> Codec:
+    """A unit attribute, shown as its name."""
+    return Codec(
+        name,
+        lambda value: UNIT,
+        lambda attribute: True,
+        lambda printer, attribute: name,
+        lambda parser: None if parser.parse_optional_keyword(name) is None else UNIT,
+    )
+
+
+def codec_of(name: str, constraint: AttrConstraint) -> Codec:
+    """How the property `name` is given and written, from what it may be."""
+    if (known := getattr(constraint, "codec", None)) is not None:
+        return known
+    if isinstance(constraint, EqAttrConstraint) and constraint.attr == UNIT:
+        return flag_codec(name)
+    kind = constraint.attr if isinstance(constraint, BaseAttr) else None
+    if kind is UnitAttr:
+        return flag_codec(name)
+    return {StringAttr: STRING, SymbolRefAttr: SYMBOL, IntegerAttr: I32_NUMBER}.get(kind, ANY_ATTRIBUTE)  # pyright: ignore
