@@ -5,7 +5,7 @@ from functools import cache
 from typing import Self
 
 from xdsl.dialects.builtin import LocationAttr, UnitAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     operand_def,
@@ -36,7 +36,6 @@ from tilework.ir.constraints import (
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op, op_definition
 from tilework.ir.forms import COMBINE_RETURN
-from tilework.ir.tt.forms import CombineReturnForm
 from tilework.ir.tt.inference import reduced_type, verify_result
 from tilework.ir.tt.memory_ops import mask_type
 from tilework.ir.tt.text_parts import (
@@ -84,7 +83,7 @@ def verify_axis(op: IRDLOperation, axis: int, shapes: Sequence[Shape]) -> None:
         raise VerifyException(f"{op.name} axis {axis} is out of range for rank {rank}")
 
 
-def verify_combine(op: IRDLOperation, elements: list[Attribute], terminator: type[CombineReturnForm]) -> None:
+def verify_combine(op: IRDLOperation, elements: list[Attribute], terminator: type[Operation]) -> None:
     """The region takes two of each element and returns one."""
     entry = op.regions[0].blocks.first
     if entry is None:
