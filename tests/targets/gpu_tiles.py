@@ -57,7 +57,7 @@ class Tile:
         return Tile((*self.shape[:axis], 1, *self.shape[axis + 1 :]), self.encoding)
 
 
-def layout(rng: np.random.Generator, shape: Sequence[int], warps: int) -> str:
+def layout(rng: np.random.Generator, shape: Sequence[int], warps: int, lanes: int = 32) -> str:
     """A linear layout; at least the lanes and warps are there, some of the bits of a register may be copies too."""
     bits = [
         [1 << place if other == dim else 0 for other in range(len(shape))]
@@ -67,7 +67,7 @@ def layout(rng: np.random.Generator, shape: Sequence[int], warps: int) -> str:
     zero = [0] * len(shape)
     rng.shuffle(bits)
     levels: dict[str, list[list[int]]] = {"lane": [], "warp": []}
-    for name, count in (("lane", 5), ("warp", warps.bit_length() - 1)):
+    for name, count in (("lane", lanes.bit_length() - 1), ("warp", warps.bit_length() - 1)):
         for _ in range(count):
             levels[name].append(bits.pop() if bits and rng.random() < 0.85 else zero)
     registers = [*bits, *([zero] if rng.random() < 0.3 else [])]

@@ -166,7 +166,7 @@ class Gpu(ABC):
         predicate: Value | None,
         other: Sequence[Value] | None,
         hints: Hints,
-    ) -> list[Value]:
+    ) -> Sequence[Value]:
         """Words of global memory; where the predicate is false `other`, or zeros."""
 
     @abstractmethod
