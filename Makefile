@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # tests are independent of each other: one process per core, at most four
 JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || echo $$n)
 
-.PHONY: demo test check golden bench-compile bench-cpu bench-launch bench-emulator format clean
+.PHONY: demo test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-launch bench-emulator format clean
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -21,10 +21,23 @@ demo: $(STAMP)            ## compile the examples, run them, compare with NumPy
 test: $(STAMP)            ## all tests; no GPU needed
 	$(BIN)/python -m pytest -n $(JOBS) tests
 
-check: $(STAMP)           ## lint, types, layers
+test-quick: $(STAMP)      ## some of every folder, in a minute
+	$(BIN)/python -m pytest -n $(JOBS) --quick tests
+
+check: $(STAMP)           ## lint, format, types, layers
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/python -m pytest -q tests/test_layers.py
+
+wheel: $(STAMP)           ## dist/tilework-*.whl
+	rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+check-wheel: wheel        ## the README's first example, in an environment that has nothing but the wheel
+	$(PYTHON) -m venv --clear build/empty
+	build/empty/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	build/empty/bin/python tests/installed_example.py
 
 golden: $(STAMP)          ## rewrite the expected TTIR and diagnostics; review the diff
 	$(BIN)/python -m tests.golden.rewrite
@@ -42,8 +55,9 @@ bench-launch: $(STAMP)    ## cost of a launch above the kernel's own work
 bench-emulator: $(STAMP)  ## the PTX emulator: instructions and tensor-core tiles per second
 	$(BIN)/python -m benchmarks.emulator
 
-format: $(STAMP)
+format: $(STAMP)          ## as `make check` wants it
 	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -6,10 +6,12 @@ Tests are about the CPU and emulated GPUs, also on a machine that has a real one
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.quick import QUICK
 from tilework.runtime.devices.cuda.driver import CudaDriver
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -18,6 +20,18 @@ settings.load_profile("repeatable")
 
 if CudaDriver.is_active():
     os.environ["TILEWORK_DEVICE"] = "native"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="only what tests/quick.py lists: some of every folder")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With --quick, all that is not listed."""
+    if not config.getoption("quick") or collection_path.is_dir():
+        return None
+    place = collection_path.relative_to(Path(__file__).parent)
+    return None if {str(place), *map(str, place.parents)} & set(QUICK) else True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,8 +1,17 @@
 """The map shows every folder of the package, and nothing that is gone."""
 
 import re
+import tomllib
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+
+import tilework
+from tests.quick import QUICK
+from tilework.as_triton import TRITON_VERSION
+from tilework.tools.cli import SUBCOMMANDS
+from tilework.version import __version__
 
 ROOT = Path(__file__).parent.parent
 MAP = (ROOT / "docs" / "architecture.md").read_text()
@@ -43,7 +52,7 @@ def test_no_file_refers_to_a_document_that_is_not_here() -> None:
     wrong = []
     for path in text_files():
         text = path.read_text()
-        for found in re.finditer(r"[\w./-]*\w\.md\b", text):
+        for found in re.finditer(r"[\w./-]*\w\.md\b", text) if ".md" in text else ():
             named = found.group().lstrip("./")
             if not any((folder / named).is_file() for folder in (ROOT, ROOT / "docs", path.parent)):
                 wrong.append(f"{path.relative_to(ROOT)}: {found.group()}")
@@ -70,3 +79,34 @@ def test_file_names_say_what_is_inside() -> None:
         if path.stem not in ("__init__", "__main__") and "triton" not in path.relative_to(ROOT).parts
     )
     assert not {stem: count for stem, count in stems.items() if count > 3}
+
+
+def test_the_quick_tier_has_some_of_every_folder() -> None:
+    tests = Path(__file__).parent
+    assert not [name for name in QUICK if not (tests / name).exists()]
+    for folder in sorted({path.parent for path in tests.rglob("test_*.py")} - {tests}):
+        name = str(folder.relative_to(tests))
+        assert any(one == name or one.startswith(f"{name}/") for one in QUICK), name
+
+
+def test_every_version_is_written_once() -> None:
+    """Ours in tilework/version.py; the distribution called triton is built apart and repeats that of the language."""
+    ours, theirs = (tomllib.loads((ROOT / place / "pyproject.toml").read_text()) for place in (".", "packages/triton"))
+    assert "version" not in ours["project"]
+    assert ours["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "tilework.version.__version__"}
+    assert theirs["project"]["version"] == TRITON_VERSION
+    assert re.search(rf"^## {re.escape(__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+def test_what_is_public_is_there() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    rows = re.findall(r"^\| `([\w.]+)`[^|]*\| (.*) \|$", page, re.MULTILINE)
+    named = {module: set[str]() for module, _ in rows}
+    for module, names in rows:
+        found = set(re.findall(r"`(\w+)`", names))
+        assert not (missing := {name for name in found if not hasattr(import_module(module), name)}), (module, missing)
+        named[module] |= found
+    submodules = {name for name in tilework.__all__ if isinstance(getattr(tilework, name), ModuleType)}
+    assert named["tilework"] | submodules >= {*tilework.__all__} - named["tilework.errors"], "docs/api.md lacks names"
+    commands = re.search(r"the command line: (.*?), with", page)
+    assert commands and set(re.findall(r"`(?:tilework )?(\w+)`", commands.group(1))) == set(SUBCOMMANDS)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.installed_example import first_example
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -19,7 +21,7 @@ def blocks(language: str) -> list[str]:
 @pytest.mark.parametrize("interpret", ["0", "1"])
 def test_the_example_runs(tmp_path: Path, interpret: str) -> None:
     script = tmp_path / "example.py"
-    script.write_text(blocks("python")[0] + "\nassert np.allclose(out, x + y)\nprint('right')\n")
+    script.write_text(first_example() + "\nassert np.allclose(out, x + y)\nprint('right')\n")
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
