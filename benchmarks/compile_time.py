@@ -35,6 +35,7 @@ def ours(case: Case, rounds: int = ROUNDS) -> tuple[float, float, dict[str, floa
     """Median milliseconds in the frontend, in the passes, and in each pass."""
     from tilework.compiler import ASTSource
     from tilework.runtime.compile.sources import frontend_options
+    from tilework.target import Target
     from tilework.targets.base import GPUTarget
     from tilework.transforms.pipelines import ttir_pipeline
     from tilework.transforms.registry import get_pass
@@ -49,7 +50,7 @@ def ours(case: Case, rounds: int = ROUNDS) -> tuple[float, float, dict[str, floa
         module = source.module(options)
         if round >= 2:
             front.append(time.perf_counter() - start)
-        for name in ttir_pipeline(90):
+        for name in ttir_pipeline(Target.parse("cuda:90")):
             start = time.perf_counter()
             get_pass(name)().apply(None, module)  # pyright: ignore[reportArgumentType]
             if round >= 2:

@@ -27,11 +27,12 @@ STAGES, ROUNDS = 3, 9
 def pass_times(kernel: str, rounds: int = ROUNDS) -> list[tuple[str, float]]:
     """Median milliseconds of each pass, in order."""
     from tilework.ir.parser import parse_module
+    from tilework.target import Target
     from tilework.targets.base import pass_of
     from tilework.targets.nvidia.pipeline import ttgir_pipeline
 
     module = parse_module((REFERENCE / f"{kernel}.ttir").read_text())
-    items = ttgir_pipeline(90, KERNELS[kernel][0], STAGES)
+    items = ttgir_pipeline(Target.parse("cuda:90"), KERNELS[kernel][0], STAGES)
     times: list[list[float]] = [[] for _ in items]
     for round in range(rounds + 2):
         work = module.clone()

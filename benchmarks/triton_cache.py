@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.ttgir_decisions import Decisions, decisions, is_as_good, shown
 from tilework.ir.parser import parse_module
+from tilework.target import Target
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
@@ -32,7 +33,7 @@ class Entry:
     def ours(self) -> Decisions:
         module = parse_module(self.path.with_suffix(".ttir").read_text())
         warps, stages, ctas = (self.facts[name] for name in ("num_warps", "num_stages", "num_ctas"))
-        passes = ttgir_pipeline(self.capability, warps, stages, ctas)
+        passes = ttgir_pipeline(Target.parse(f"cuda:{self.capability}"), warps, stages, ctas)
         run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
         return decisions(module, self.capability)
 

@@ -27,6 +27,7 @@ from tilework.ir.module_facts import integer
 from tilework.ir.parser import parse_module
 from tilework.ir.types import shape_of
 from tilework.layouts.queries import contig_per_thread, order
+from tilework.target import Target
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 from tilework.transforms.ttg.coalesce import pointer_access
@@ -106,7 +107,7 @@ def is_in_loop(op: Operation) -> bool:
 
 def ours(kernel: str) -> ModuleOp:
     module = parse_module((REFERENCE / f"{kernel}.ttir").read_text())
-    passes = ttgir_pipeline(CAPABILITY, KERNELS[kernel], STAGES)
+    passes = ttgir_pipeline(Target.parse(f"cuda:{CAPABILITY}"), KERNELS[kernel], STAGES)
     run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
     return module
 

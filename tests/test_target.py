@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import tilework.language as tl
 from tilework.target import Feature, GPUTarget, Limits, Target, UnknownTarget
 
 ROOT = Path(__file__).parent.parent
@@ -50,7 +51,8 @@ def test_nvidia_gpus(arch: int, has: str, lacks: str, shared: int) -> None:
     target = Target.of(GPUTarget("cuda", arch, 32))
     assert target.features >= set(has.split()) and not target.features & set(lacks.split())
     assert target.features <= set(Feature) and target.limits == Limits(128, 1024, 255, shared)
-    assert target.least_dot_size(8, 8) == (1, 1, 32) and target.least_dot_size(8, 16) == (1, 1, 16)
+    assert target.min_dot_size(tl.float8e5, tl.int8) == (1, 1, 32)
+    assert target.min_dot_size(tl.float8e5, tl.float16) == target.min_dot_size(tl.float32, tl.float32) == (1, 1, 16)
 
 
 def test_another_package_adds_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

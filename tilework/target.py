@@ -11,6 +11,7 @@ What an architecture can do is known to its vendor: a function from its name to 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from typing import Any
 
 from tilework.errors import TritonError
 from tilework.plugins import find, plugins
@@ -85,6 +86,8 @@ class Target:
     features: frozenset[str] = frozenset()
     limits: Limits = Limits()
     label: str = ""  # in remarks: "compute capability (90)"
+    float8: tuple[str, ...] = ()  # the 8-bit floats that kernels may have
+    slow_float8: tuple[str, ...] = ()  # and those of them that dots are warned about
     least_dot: DotSize = (1, 1, 1)
     least_byte_dot: DotSize = (1, 1, 1)  # where both operands have 8 bits
 
@@ -106,15 +109,27 @@ class Target:
 
     @staticmethod
     def of(name: "GPUTarget | Target") -> "Target":
-        """The facts about what a user or a driver names, with the warps that it says."""
+        """The facts about what a user or a driver names, with the warps that it says; none if nobody describes it."""
         if isinstance(name, Target):
             return name
+        if find(GROUP, name.backend) is None:
+            return Target(name.backend, name.arch, name.warp_size)
         found = described(str(name))
         return found if found.warp_size == name.warp_size else replace(found, warp_size=name.warp_size)
 
-    def least_dot_size(self, left_bits: int, right_bits: int) -> DotSize:
-        """The smallest (m, n, k) of a dot of operands of so many bits."""
-        return self.least_byte_dot if left_bits == right_bits == 8 else self.least_dot
+    def without(self, *features: Feature) -> "Target":
+        """The same for who must not use some of what it can do."""
+        return replace(self, features=self.features.difference(features))
+
+    @property
+    def matrix_access(self) -> tuple[bool, bool]:
+        """Whether warps load, and whether they store, matrices in shared memory."""
+        return Feature.MATRIX_LOAD in self.features, Feature.MATRIX_STORE in self.features
+
+    def min_dot_size(self, left: Any, right: Any) -> DotSize:
+        """The smallest (m, n, k) of a dot of operands of these types of the language."""
+        are_bytes = left.scalar.primitive_bitwidth == right.scalar.primitive_bitwidth == 8
+        return self.least_byte_dot if are_bytes else self.least_dot
 
 
 @cache

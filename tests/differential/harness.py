@@ -35,6 +35,7 @@ from tilework.oracles.emulator.device import Device as GpuDevice
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.runtime.devices.host.pack import Packer, packer
+from tilework.target import Target
 from tilework.targets.cpu.pipeline import llvm_text, object_code, tile_loops
 from tilework.targets.cpu.run import run_grid as driver
 from tilework.targets.cpu.run.interface import Interface
@@ -105,7 +106,7 @@ def run_evaluator(
     READY.clear()
     module, signature = unoptimised(kernel, args, constants)
     has_descriptors = any(op.name == "tt.make_tensor_descriptor" for op in module.walk())
-    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(90))))
+    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cuda:90")))))
     if not has_descriptors and not any(isinstance(value, HostDescriptor) for value in args.values()):
         READY[:] = [(kernel, signature, told(args, constants), module)]
     evaluate(module, None, [evaluator_argument(args[name]) for name in signature], grid)
@@ -150,7 +151,7 @@ def machine_code(
     if key not in NATIVE:
         try:
             if not is_optimised:
-                run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(None))))
+                run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cpu")))))
         except PassError as error:
             raise Refused(str(error)) from error
         text = llvm_text(tile_loops(module), fuses)
@@ -207,8 +208,10 @@ def gpu_code(module: ModuleOp) -> str:
     key = print_module(module)
     if key not in GPU:
         try:
-            run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(90))))
-            run_pipeline(module, [one for item in ttgir_pipeline(90, WARPS) for one in parse_pipeline(item)])
+            run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cuda:90")))))
+            run_pipeline(
+                module, [one for item in ttgir_pipeline(Target.parse("cuda:90"), WARPS) for one in parse_pipeline(item)]
+            )
             GPU[key] = to_ptx(emit_module(module, 90), PtxSettings("sm_90a", 88))
         except PassError as error:
             raise Refused(str(error)) from error

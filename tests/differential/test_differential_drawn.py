@@ -13,6 +13,7 @@ from tests.drawn.run import capability, compile_drawn, load
 from tests.drawn.test_drawn import SCALARS, difference, draw_array, explain
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.interpreter import InterpretedFunction
+from tilework.target import Target
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
@@ -42,7 +43,7 @@ def test_drawn_kernels(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         kernel = draw_kernel(seed, capability(seed))
         module = compile_drawn(kernel, tmp_path)
-        run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(capability(seed)))))
+        run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse(f"cuda:{capability(seed)}")))))
         compiled, interpreted = arguments(kernel, seed), arguments(kernel, seed)
         evaluate(module, "kernel", list(compiled.values()), GRID)
         InterpretedFunction(load(annotated(kernel), tmp_path).fn)[GRID](**interpreted)

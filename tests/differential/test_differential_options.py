@@ -14,6 +14,7 @@ from tests.differential.harness import DEVICES, FLOATS, INTS, Refused, agree, la
 from tests.differential.settings import drawn, seeds, shapes
 from tilework.language.extra import cuda
 from tilework.language.function import jit
+from tilework.target import Target
 from tilework.transforms.pipelines import ttir_pipeline
 
 SEMANTICS = st.sampled_from(["acquire", "release", "acq_rel", "relaxed"])
@@ -73,7 +74,10 @@ def test_checks_and_prints_change_nothing() -> None:
 
 def test_the_cpu_shares_the_passes_of_ttir() -> None:
     """The harness relies on it; what is done with descriptors differs."""
-    shared, own = ([name for name in ttir_pipeline(target) if "descriptor" not in name] for target in (None, 90))
+    shared, own = (
+        [name for name in ttir_pipeline(target) if "descriptor" not in name]
+        for target in map(Target.parse, ("cpu", "cuda:90"))
+    )
     assert shared == own
 
 

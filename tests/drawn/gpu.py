@@ -38,6 +38,7 @@ from tests.targets.gpu_tiles import CPU as CHIPS
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.findings import Finding
 from tilework.oracles.interpreter import InterpretedFunction
+from tilework.target import Target
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
@@ -60,8 +61,10 @@ def compiled(kernel: Kernel, folder: Path, warps: int) -> str:
     arch = kernel.capability
     pointers = tuple(name for name in kernel.divisible if name in kernel.inputs)  # numbers are not
     module = compile_drawn(replace(kernel, divisible=pointers), folder)
-    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(arch))))
-    run_pipeline(module, [one for item in ttgir_pipeline(arch, warps) for one in parse_pipeline(item)])
+    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse(f"cuda:{arch}")))))
+    run_pipeline(
+        module, [one for item in ttgir_pipeline(Target.parse(f"cuda:{arch}"), warps) for one in parse_pipeline(item)]
+    )
     return to_ptx(emit_module(module, arch, fuses=False), PtxSettings(CHIPS[arch], 88))
 
 

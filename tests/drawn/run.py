@@ -24,6 +24,7 @@ from tilework.ir.printer import print_module
 from tilework.ir.stages import check_stage
 from tilework.ir.verify import op_problem, use_problem
 from tilework.runtime.compile.sources import frontend_options
+from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.tools.check_each import Report, check_each
 from tilework.transforms.folding.interning import identity
@@ -103,7 +104,7 @@ def compile_drawn(kernel: Kernel, folder: Path) -> ModuleOp:
 
 def pipelines(seed: int) -> list[list[str]]:
     """What a kernel is put through: today's pipeline with more passes behind it, and the old one."""
-    return [[*ttir_pipeline(capability(seed)), *EXTRA], LEGACY_TTIR_PIPELINE]
+    return [[*ttir_pipeline(Target.parse(f"cuda:{capability(seed)}")), *EXTRA], LEGACY_TTIR_PIPELINE]
 
 
 def prove(kernel: Kernel, folder: Path) -> list[Report]:

@@ -24,6 +24,7 @@ from tilework.language.core import constexpr
 from tilework.language.function import JITCallable, JITFunction
 from tilework.oracles.evaluator import evaluate
 from tilework.runtime.compile.sources import frontend_options
+from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import get_pass
@@ -98,7 +99,7 @@ def text(fn: JITFunction, *args: Any, debuginfo: bool = False, **kwargs: Any) ->
 
 def after_passes(module: ModuleOp) -> ModuleOp:
     """`module` through the TTIR passes of an sm_90."""
-    for name in ttir_pipeline(90):
+    for name in ttir_pipeline(Target.parse("cuda:90")):
         get_pass(name)().apply(None, module)  # pyright: ignore[reportArgumentType]
     verify(module)
     return module

@@ -12,13 +12,14 @@ from tilework.ir import ttg
 from tilework.ir.effects import is_pure, is_speculatable, reads, writes
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.locations import file_loc
-from tilework.ir.module_facts import MissingFact, capability, num_ctas, num_warps, threads_per_warp
+from tilework.ir.module_facts import MissingFact, num_ctas, num_warps, target, threads_per_warp
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.ttg import TTG
 from tilework.ir.types import f16, i32_array, shape_of
 from tilework.ir.verify import first_problem
 from tilework.layouts.encodings import SwizzledShared
+from tilework.target import Target
 
 HERE = Path(__file__).parent
 LOC = file_loc("k.py", 1, 2)
@@ -126,7 +127,12 @@ def test_memory_that_is_never_written_again_is_a_value() -> None:
 
 def test_facts_of_a_module() -> None:
     module = parse_module((HERE / "ttg_ops.mlir").read_text())
-    assert (num_warps(module), num_ctas(module), threads_per_warp(module), capability(module)) == (4, 1, 32, 90)
+    assert (num_warps(module), num_ctas(module), threads_per_warp(module), target(module)) == (
+        4,
+        1,
+        32,
+        Target.parse("cuda:90"),
+    )
     ends = [op for op in module.walk() if isinstance(op, ttg.WarpReturnOp)]
     assert [num_warps(op) for op in ends] == [4, 1]
     plain = parse_module("tt.func @f() { tt.return }")
@@ -134,7 +140,7 @@ def test_facts_of_a_module() -> None:
     with pytest.raises(MissingFact, match=r"ttg\.num-warps"):
         num_warps(plain)
     with pytest.raises(MissingFact, match=r"ttg\.target"):
-        capability(plain)
+        target(plain)
 
 
 def test_old_names_are_read() -> None:

@@ -13,6 +13,7 @@ from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.infer import infer_join, infer_reshape, infer_trans
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import to_linear
+from tilework.target import Target
 
 DATA: dict[str, list[list[Any]]] = json.loads((Path(__file__).parent / "reference.json").read_text())
 Case = list[Any]
@@ -86,6 +87,6 @@ def test_shared_memory_of_conversions(capability: int) -> None:
         if target != capability:
             return None, None
         sides = [to_linear(value(side), tuple(shape)) for side in (src, dst)]
-        return scratch_bytes(sides[0], sides[1], bits, capability), wanted
+        return scratch_bytes(sides[0], sides[1], bits, *Target.parse(f"cuda:{capability}").matrix_access), wanted
 
     check_all("conversions", check)

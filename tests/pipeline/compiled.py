@@ -15,25 +15,26 @@ from examples.case import Case
 from examples.demo import all_cases
 from tilework.frontend.generator import compile_to_ttir
 from tilework.runtime.compile.sources import frontend_options
+from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import run_pipeline
 
-TARGETS: dict[str, tuple[int | None, Callable[[], Any]]] = {
-    "cuda:80": (80, lambda: frontend_options(GPUTarget("cuda", 80, 32), {})),
-    "cuda:90": (90, lambda: frontend_options(GPUTarget("cuda", 90, 32), {})),
-    "cpu": (None, lambda: frontend_options(GPUTarget.parse("cpu"), {})),
+TARGETS: dict[str, Callable[[], Any]] = {
+    "cuda:80": lambda: frontend_options(GPUTarget("cuda", 80, 32), {}),
+    "cuda:90": lambda: frontend_options(GPUTarget("cuda", 90, 32), {}),
+    "cpu": lambda: frontend_options(GPUTarget.parse("cpu"), {}),
 }
 CASES = {case.name: case for case in all_cases()}
 
 
 def passes(target: str) -> list[str]:
-    return ttir_pipeline(TARGETS[target][0])
+    return ttir_pipeline(Target.parse(target))
 
 
 def frontend_module(case: Case, target: str, **constexprs: Any) -> ModuleOp:
     """The module of `case` before any pass, with some of its compile-time parameters changed."""
-    options = TARGETS[target][1]()
+    options = TARGETS[target]()
     return compile_to_ttir(case.kernel, case.types, {**case.constexprs, **constexprs}, case.attrs, options)
 
 

@@ -25,6 +25,7 @@ from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import EvaluationError, evaluate
 from tilework.runtime.compile.sources import frontend_options
+from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.tools.check_each import PROMISES, array_difference
@@ -51,7 +52,7 @@ class Config:
     @property
     def passes(self) -> list[str]:
         """The passes to TTGIR."""
-        return ttgir_pipeline(self.arch, self.warps, self.stages, self.ctas)
+        return ttgir_pipeline(Target.parse(f"cuda:{self.arch}"), self.warps, self.stages, self.ctas)
 
     @property
     def memory_passes(self) -> list[str]:
@@ -65,7 +66,7 @@ def ttir(name: str, arch: int) -> ModuleOp:
     case = CASES[name]
     options = frontend_options(GPUTarget("cuda", arch, 32), {})
     module = compile_to_ttir(case.kernel, case.types, dict(case.constexprs), case.attrs, options)
-    run_pipeline(module, ttir_pipeline(arch))
+    run_pipeline(module, ttir_pipeline(Target.parse(f"cuda:{arch}")))
     return module
 
 

@@ -20,6 +20,7 @@ from tests.pipeline.gpu import Config
 from tilework.errors import CompilationError
 from tilework.ir.stages import check_stage
 from tilework.ir.verify import verify
+from tilework.target import Target
 from tilework.tools.check_each import check_each
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
@@ -53,7 +54,7 @@ def problem_of(seed: int) -> str | None:
             module = compile_drawn(kernel, Path(folder))
         except CompilationError:
             return None  # not a program for this target
-        run_pipeline(module, ttir_pipeline(config.arch))
+        run_pipeline(module, ttir_pipeline(Target.parse(f"cuda:{config.arch}")))
         passes = [Sound(one) for item in (*config.passes, *config.memory_passes) for one in parse_pipeline(item)]
         try:
             report = check_each(module, passes, seed, programs=1, attempts=4, max_steps=MAX_STEPS)

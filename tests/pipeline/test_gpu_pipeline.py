@@ -23,6 +23,7 @@ from tilework.ir.rewrite import erase_op
 from tilework.ir.stages import check_stage
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import EvaluationError
+from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.tools.check_each import check_each
@@ -52,7 +53,7 @@ def test_the_product_is_ttgir_and_is_read_again(config: Config) -> None:
 
 @pytest.mark.parametrize("arch", (75, 80, 86, 89, 90))
 def test_the_pipeline_names_passes(arch: int) -> None:
-    items = ttgir_pipeline(arch, num_warps=8, num_stages=4, num_ctas=1)
+    items = ttgir_pipeline(Target.parse(f"cuda:{arch}"), num_warps=8, num_stages=4, num_ctas=1)
     assert len(parse_pipeline(",".join(items))) == len(items)
     assert all(item.partition("{")[0] in PASSES for item in items)
     assert ("triton-nvidia-tma-lowering" in items) == (arch >= 90)
@@ -108,7 +109,12 @@ def test_the_command_checks_each_pass(tmp_path: Path, capsys: pytest.CaptureFixt
     file = tmp_path / "add.ttir"
     options = ["--signature", "*fp32:16, *fp32:16, *fp32:16, i32:16, 128", "--target", "cuda:80", "-o", str(tmp_path)]
     assert main(["compile", f"{CASES['add'].kernel.where.file}:add", *options]) == 0
-    assert main(["opt", str(file), "-p", ",".join(ttgir_pipeline(80)), "--check-each", "--verify-each"]) == 0
+    assert (
+        main(
+            ["opt", str(file), "-p", ",".join(ttgir_pipeline(Target.parse("cuda:80"))), "--check-each", "--verify-each"]
+        )
+        == 0
+    )
     captured = capsys.readouterr()
     assert "checked 'add'" in captured.err and "#blocked" in captured.out
     assert main(["opt", str(file), "-p", "cse", "--check-each", "--given", "n=96"]) == 0

@@ -8,6 +8,7 @@ import pytest
 from tests.pipeline import slow_kernels
 from tilework import knobs
 from tilework.compiler import ASTSource, lower
+from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.tools.cli import main
@@ -97,7 +98,7 @@ def test_opt_prints_remarks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     source = ASTSource(slow_kernels.exact_dot, {**types, "BLOCK": "constexpr"}, {"BLOCK": 32})
     file = tmp_path / "exact.ttir"
     file.write_text(lower(source, GPUTarget("cuda", 90, 32), ["ttir"])["ttir"])
-    command = ["opt", str(file), "-p", ",".join(ttgir_pipeline(90)), "-o", str(tmp_path / "out")]
+    command = ["opt", str(file), "-p", ",".join(ttgir_pipeline(Target.parse("cuda:90"))), "-o", str(tmp_path / "out")]
     with knobs.compilation.scope():
         knobs.compilation.performance_remarks = True
         assert main(command) == 0

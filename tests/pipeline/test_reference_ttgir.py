@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.transforms.ttg.reference import normal
-from tilework.ir.module_facts import capability, num_warps
+from tilework.ir.module_facts import num_warps, target
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
@@ -33,7 +33,7 @@ def test_our_passes_decide_as_tritons(kernel: str) -> None:
     path = PAIRS[kernel]
     wanted = parse_module(path.read_text())
     module = parse_module(path.with_suffix(".ttir").read_text())
-    items = ttgir_pipeline(capability(wanted), num_warps(wanted), NUM_STAGES.get(path.stem, 3))
+    items = ttgir_pipeline(target(wanted), num_warps(wanted), NUM_STAGES.get(path.stem, 3))
     run_pipeline(module, [one for item in items for one in parse_pipeline(item)])
     assert lines(print_module(module)) == lines(path.read_text())
 

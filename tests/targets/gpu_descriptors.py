@@ -13,6 +13,7 @@ from tilework.frontend.generator import compile_to_ttir
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.tensor_map import REPLACE_TYPES, SWIZZLES, encode_tensor_map
 from tilework.runtime.compile.sources import frontend_options
+from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
@@ -45,8 +46,11 @@ def compiled(
     module = compile_to_ttir(
         kernel, {**types, **dict.fromkeys(constants, "constexpr")}, dict(constants), attrs, options
     )
-    run_pipeline(module, ttir_pipeline(arch))
-    run_pipeline(module, [one for item in ttgir_pipeline(arch, warps, 3, 1) for one in parse_pipeline(item)])
+    run_pipeline(module, ttir_pipeline(Target.parse(f"cuda:{arch}")))
+    run_pipeline(
+        module,
+        [one for item in ttgir_pipeline(Target.parse(f"cuda:{arch}"), warps, 3, 1) for one in parse_pipeline(item)],
+    )
     return to_ptx(emit_module(module, arch), PtxSettings(CPU[arch], VERSION))
 
 

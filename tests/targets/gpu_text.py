@@ -18,6 +18,7 @@ from tilework.ir.parser import parse_module
 from tilework.ir.verify import verify
 from tilework.oracles.emulator.device import Device
 from tilework.runtime.compile.sources import frontend_options
+from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
@@ -144,6 +145,9 @@ def kernel_ptx(
     module = compile_to_ttir(
         kernel, {**types, **dict.fromkeys(constexprs, "constexpr")}, dict(constexprs), attrs, options
     )
-    run_pipeline(module, ttir_pipeline(arch))
-    run_pipeline(module, [one for item in ttgir_pipeline(arch, warps, 3, 1) for one in parse_pipeline(item)])
+    run_pipeline(module, ttir_pipeline(Target.parse(f"cuda:{arch}")))
+    run_pipeline(
+        module,
+        [one for item in ttgir_pipeline(Target.parse(f"cuda:{arch}"), warps, 3, 1) for one in parse_pipeline(item)],
+    )
     return to_ptx(emit_module(module, arch), PtxSettings(CPU[arch], VERSION))

@@ -21,6 +21,7 @@ from tilework.layouts.encodings import DotOperand, NvidiaMma, NvmmaShared, Swizz
 from tilework.layouts.to_linear import to_linear
 from tilework.oracles.emulator.device import Device
 from tilework.runtime.compile.sources import frontend_options
+from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
@@ -115,8 +116,8 @@ def ptx_of(kernel: Any, arch: int, warps: int, types: tuple[str, ...], constexpr
     aligned = {(place,): [["tt.divisibility", 16]] for place, type in enumerate(types) if type.startswith("*")}
     options = replace(frontend_options(GPUTarget("cuda", arch, 32), {}), min_dot_size=any_dot_size)
     module = compile_to_ttir(kernel, signature, values, aligned, options)
-    passes = [one for item in ttgir_pipeline(arch, warps, 3, 1) for one in parse_pipeline(item)]
-    run_pipeline(module, [*ttir_pipeline(arch), *passes])
+    passes = [one for item in ttgir_pipeline(Target.parse(f"cuda:{arch}"), warps, 3, 1) for one in parse_pipeline(item)]
+    run_pipeline(module, [*ttir_pipeline(Target.parse(f"cuda:{arch}")), *passes])
     return to_ptx(emit_module(module, arch), PtxSettings("sm_90a" if arch == 90 else f"sm_{arch}", 88))
 
 

@@ -18,6 +18,7 @@ from tilework.language.function import jit
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.runtime.compile.sources import frontend_options
+from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
@@ -183,8 +184,10 @@ def test_lanes_wait_for_those_behind_the_end() -> None:
 def cluster_ptx(kernel: Any, types: Mapping[str, str], constexprs: Mapping[str, Any], ctas: int) -> str:
     signature = {**types, **dict.fromkeys(constexprs, "constexpr")}
     module = compile_to_ttir(kernel, signature, dict(constexprs), {}, frontend_options(GPUTarget("cuda", 90, 32), {}))
-    run_pipeline(module, ttir_pipeline(90))
-    run_pipeline(module, [one for item in ttgir_pipeline(90, 4, 3, ctas) for one in parse_pipeline(item)])
+    run_pipeline(module, ttir_pipeline(Target.parse("cuda:90")))
+    run_pipeline(
+        module, [one for item in ttgir_pipeline(Target.parse("cuda:90"), 4, 3, ctas) for one in parse_pipeline(item)]
+    )
     return to_ptx(emit_module(module, 90), PtxSettings(CPU[90], VERSION))
 
 

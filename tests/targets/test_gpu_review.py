@@ -12,6 +12,7 @@ from tests.targets import gpu_run
 from tests.targets.gpu_text import blocked, kernel_ptx, launch, module_text, ptx_of, to_module, with_tensors
 from tilework.analysis.allocation import module_allocation
 from tilework.errors import PassError
+from tilework.target import Target
 from tilework.targets.nvidia.lower.emit import emit_module
 
 
@@ -145,7 +146,7 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.tar
 
 def test_the_frame_of_a_callee_is_aligned_as_its_buffers_are() -> None:
     """Tensor cores and TMA swizzle by the bits of the address itself."""
-    allocation = module_allocation(to_module(FRAMES), 90)["outer"]
+    allocation = module_allocation(to_module(FRAMES), Target.parse("cuda:90"))["outer"]
     (call,) = [buffer for buffer in allocation.buffers if buffer.kind == "call"]
     (small,) = allocation.explicit.values()
     assert call.offset % 1024 == 0 and not call.bytes.overlaps(small.bytes)

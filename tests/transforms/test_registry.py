@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tilework.ir.parser import parse_module
+from tilework.target import Target
 from tilework.transforms import registry
 from tilework.transforms.common.canonicalize import CanonicalizePass
 from tilework.transforms.common.cse import CSEPass
@@ -73,9 +74,11 @@ def test_bad_pipeline_text() -> None:
 
 def test_descriptors_become_pointers_before_sm_90() -> None:
     rewrite = "triton-rewrite-tensor-descriptor-to-pointer"
-    assert rewrite in ttir_pipeline(80) and rewrite in ttir_pipeline(None)
-    assert rewrite not in ttir_pipeline(90) and rewrite not in ttir_pipeline(100)
-    assert all(name in PASSES for name in (*ttir_pipeline(80), *LEGACY_TTIR_PIPELINE))
+    assert rewrite in ttir_pipeline(Target.parse("cuda:80")) and rewrite in ttir_pipeline(Target.parse("cpu"))
+    assert rewrite not in ttir_pipeline(Target.parse("cuda:90")) and rewrite not in ttir_pipeline(
+        Target.parse("cuda:100")
+    )
+    assert all(name in PASSES for name in (*ttir_pipeline(Target.parse("cuda:80")), *LEGACY_TTIR_PIPELINE))
 
 
 def test_after_sees_every_stage() -> None:

@@ -17,6 +17,7 @@ from tilework.ir.printer import print_module
 from tilework.ir.stages import StageError, check_stage
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import evaluate
+from tilework.target import Target
 from tilework.tools.check_each import check_each
 from tilework.transforms.pipelines import ttc_pipeline, ttir_pipeline
 from tilework.transforms.registry import make_pass, run_pipeline
@@ -79,7 +80,7 @@ def test_examples(name: str) -> None:
 @pytest.mark.parametrize("path", REFERENCE, ids=lambda path: path.stem)
 def test_reference_kernels(path: Path) -> None:
     module = parse_module(path.read_text())
-    run_pipeline(module, ttir_pipeline(None))
+    run_pipeline(module, ttir_pipeline(Target.parse("cpu")))
     assert_kept(module, 1)
 
 
@@ -88,7 +89,7 @@ def test_reference_kernels(path: Path) -> None:
 def test_drawn_kernels(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         module = compile_drawn(draw_kernel(seed, capability(seed)), tmp_path)
-        run_pipeline(module, ttir_pipeline(None))
+        run_pipeline(module, ttir_pipeline(Target.parse("cpu")))
         assert_kept(module, seed)
 
 

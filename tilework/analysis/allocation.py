@@ -30,6 +30,7 @@ from tilework.ir.encodings import encoding_of
 from tilework.ir.types import bit_width
 from tilework.layouts.encodings import NvmmaShared, PaddedShared, SharedLinear
 from tilework.layouts.queries import shape_per_cta
+from tilework.target import Target
 
 DEFAULT_ALIGNMENT = 16
 
@@ -79,7 +80,7 @@ class Allocation:
         return [self.explicit[buffer] for buffer in self.known.get(value, ())]
 
 
-def module_allocation(module: ModuleOp, capability: int) -> dict[str, Allocation]:
+def module_allocation(module: ModuleOp, target: Target) -> dict[str, Allocation]:
     """The allocation of every function with a body by name, callees before callers."""
     functions: dict[str, Operation] = {
         op.properties["sym_name"].data: op  # pyright: ignore[reportAttributeAccessIssue]
@@ -96,7 +97,7 @@ def module_allocation(module: ModuleOp, capability: int) -> dict[str, Allocation
         for op in functions[name].walk():
             if type(op) is tt.CallOp:
                 visit(callee_name(op))
-        done[name] = function_allocation(functions[name], capability, done)
+        done[name] = function_allocation(functions[name], target, done)
 
     for name in functions:
         visit(name)
@@ -108,17 +109,17 @@ def callee_name(call: Operation) -> str:
     return call.properties["callee"].root_reference.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def function_allocation(function: Operation, capability: int, frames: dict[str, Allocation]) -> Allocation:
+def function_allocation(function: Operation, target: Target, frames: dict[str, Allocation]) -> Allocation:
     """Place the buffers of one function; `frames` are those of the functions it calls."""
     numbers = number_ops(function)
     known = aliases(function)
-    buffers = collect(function, numbers, known, capability, frames)
+    buffers = collect(function, numbers, known, target, frames)
     size = place(buffers)
     return Allocation(function, buffers, size, known)
 
 
 def collect(
-    function: Operation, numbers: Numbers, known: Aliases, capability: int, frames: dict[str, Allocation]
+    function: Operation, numbers: Numbers, known: Aliases, target: Target, frames: dict[str, Allocation]
 ) -> list[Buffer]:
     """All buffers that have bytes: what is allocated, then what the function and its ops need, in program order."""
     lifetimes = buffer_lifetimes(known, numbers)
@@ -139,7 +140,7 @@ def collect(
         elif op is function:
             size, kind = function_scratch(op), "scratch"
         else:
-            size, kind = scratch_size(op, capability), "scratch"
+            size, kind = scratch_size(op, target), "scratch"
         if size:
             live = Interval(0, FOREVER) if op is function else Interval(number, number + 1)
             temporary.append(Buffer(op, kind, size, alignment, live, regions))

@@ -26,6 +26,7 @@ from tilework.analysis.pending import CLEAN, Accesses, Filter, Pending, Walk
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
 from tilework.layouts.conversion import conversion
+from tilework.target import Target
 
 BARRIERS = frozenset({gpu.GpuBarrierOp, ttg.LocalBarrierOp})
 WAITS = frozenset({ttg.AsyncWaitOp, ttng.AsyncTMAStoreWaitOp})
@@ -39,11 +40,11 @@ class Barriers:
     after: dict[Operation, None] = field(default_factory=dict)
 
 
-def barriers(module: ModuleOp, capability: int, exempt: Filter | None = None) -> Barriers:
+def barriers(module: ModuleOp, target: Target, exempt: Filter | None = None) -> Barriers:
     """The barriers of a module whose buffers lie where `module_allocation` puts them."""
     found = Barriers()
     summaries: dict[str, Pending] = {}
-    for name, allocation in module_allocation(module, capability).items():
+    for name, allocation in module_allocation(module, target).items():
         summaries[name] = BarrierWalk(allocation, summaries, found, exempt).run()
     return found
 

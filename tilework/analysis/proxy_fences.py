@@ -16,16 +16,17 @@ from tilework.analysis.allocation import Allocation, module_allocation
 from tilework.analysis.global_scratch import is_kernel
 from tilework.analysis.pending import CLEAN, EVERYTHING, Accesses, Pending, Walk
 from tilework.ir import ttng
+from tilework.target import Target
 
 ASYNC_WRITES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
 
 
-def proxy_fences(module: ModuleOp, capability: int) -> list[Operation]:
+def proxy_fences(module: ModuleOp, target: Target) -> list[Operation]:
     """The ops that need a fence in front of them, in program order."""
     found: dict[Operation, None] = {}
     if not any(type(op) in ASYNC_WRITES for op in module.walk()):
         return []
-    for allocation in module_allocation(module, capability).values():
+    for allocation in module_allocation(module, target).values():
         # a function that is called finds memory that its callers have used
         everything: Accesses = frozenset({(EVERYTHING, allocation.function)})
         FenceWalk(allocation, found).run(CLEAN if is_kernel(allocation.function) else Pending(everything, everything))

@@ -24,18 +24,19 @@ from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.encodings import Shared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, shape_per_cta
+from tilework.target import Target
 
 SCRATCH_ALIGNMENT = 128
 ALIGNMENTS: dict[type[Operation], int] = {ttg.WarpSpecializeOp: 8, tt.FuncOp: 4}  # of others: SCRATCH_ALIGNMENT
 TENSORMAP_BYTES = 128
 
 
-def scratch_size(op: Operation, capability: int) -> int:
+def scratch_size(op: Operation, target: Target) -> int:
     """The bytes of scratch memory of `op`: 0 for most, and where tensors have no layout yet."""
     rule = RULES.get(type(op))
     if rule is None or any(is_tensor(value.type) and encoding_of(value.type) is None for value in op.operands):
         return 0
-    return rule(op, capability)
+    return rule(op, target)
 
 
 def element_bytes(type: Attribute) -> int:
@@ -43,9 +44,9 @@ def element_bytes(type: Attribute) -> int:
     return max(8, bit_width(type)) // 8
 
 
-def convert_scratch(op: Operation, capability: int) -> int:
+def convert_scratch(op: Operation, target: Target) -> int:
     source, result = op.operands[0].type, op.results[0].type
-    return scratch_bytes(layout_of(source), layout_of(result), bit_width(source), capability)
+    return scratch_bytes(layout_of(source), layout_of(result), bit_width(source), *target.matrix_access)
 
 
 def axis_of(op: Operation) -> int:
@@ -57,7 +58,7 @@ def warps_along(layout: LinearLayout, axis: int) -> int:
     return different_places(layout, "warp")[axis]
 
 
-def reduce_scratch(op: Operation, capability: int) -> int:
+def reduce_scratch(op: Operation, target: Target) -> int:
     source, axis = op.operands[0].type, axis_of(op)
     encoding = encoding_of(source)
     assert encoding is not None
@@ -69,7 +70,7 @@ def reduce_scratch(op: Operation, capability: int) -> int:
     return prod(shape) * sum(element_bytes(operand.type) for operand in op.operands)
 
 
-def scan_scratch(op: Operation, capability: int) -> int:
+def scan_scratch(op: Operation, target: Target) -> int:
     """A partial result of each warp, for each line along the axis that it has and each of its steps over the tensor."""
     source, axis = op.operands[0].type, axis_of(op)
     encoding = encoding_of(source)
@@ -92,12 +93,12 @@ def different_places(layout: LinearLayout, level: str) -> list[int]:
     return [1 << sum(vector[dim] != 0 for vector in vectors) for dim in range(len(layout.outs))]
 
 
-def histogram_scratch(op: Operation, capability: int) -> int:
+def histogram_scratch(op: Operation, target: Target) -> int:
     result = op.results[0].type
     return max(shape_of(result)[0], threads_per_warp(op)) * element_bytes(result)
 
 
-def gather_scratch(op: Operation, capability: int) -> int:
+def gather_scratch(op: Operation, target: Target) -> int:
     source, indices = op.operands[0].type, op.operands[1].type
     if is_warp_local(layout_of(source), layout_of(indices), axis_of(op)):
         return 0
@@ -120,7 +121,7 @@ def is_warp_local(source: LinearLayout, indices: LinearLayout, axis: int) -> boo
     return True
 
 
-def atomic_scratch(op: Operation, capability: int) -> int:
+def atomic_scratch(op: Operation, target: Target) -> int:
     result = op.results[0]
     if result.first_use is None:
         return 0
@@ -133,11 +134,11 @@ def atomic_scratch(op: Operation, capability: int) -> int:
     return max(1, prod(shape_per_cta(encoding, shape_of(result.type))) * element_bytes(result.type))
 
 
-def tensormap_scratch(op: Operation, capability: int) -> int:
+def tensormap_scratch(op: Operation, target: Target) -> int:
     return TENSORMAP_BYTES
 
 
-def specialize_scratch(op: Operation, capability: int) -> int:
+def specialize_scratch(op: Operation, target: Target) -> int:
     """The captured values, packed; a memory descriptor is its address and an offset per dimension."""
     return sum(captured_bytes(operand.type) for operand in op.operands)
 
@@ -148,7 +149,7 @@ def captured_bytes(type: Attribute) -> int:
     return element_bytes(type)
 
 
-RULES: dict[type[Operation], Callable[[Operation, int], int]] = {
+RULES: dict[type[Operation], Callable[[Operation, Target], int]] = {
     ttg.ConvertLayoutOp: convert_scratch,
     ttg.WarpSpecializeOp: specialize_scratch,
     tt.ReduceOp: reduce_scratch,

@@ -17,11 +17,6 @@ DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 MinDotSize = Callable[[Any, Any], tuple[int, int, int]]
 
 
-def cuda_min_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
-    """Tensor cores take K in steps of 32 bytes of 8-bit values, 16 elements otherwise."""
-    return (1, 1, 32) if lhs.scalar.primitive_bitwidth == 8 and rhs.scalar.primitive_bitwidth == 8 else (1, 1, 16)
-
-
 def any_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
     """A target without tensor cores takes any size."""
     return (1, 1, 1)

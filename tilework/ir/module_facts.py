@@ -15,13 +15,14 @@ from xdsl.ir import Attribute, Operation
 from tilework.errors import PassError
 from tilework.ir.ttg.warp_specialize_ops import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tilework.ir.types import array_values, i32, int_attr, string_attr
+from tilework.target import Target
 
 NUM_WARPS = "ttg.num-warps"
 NUM_CTAS = "ttg.num-ctas"
 THREADS_PER_WARP = "ttg.threads-per-warp"
 TARGET = "ttg.target"
 SANITIZER_FACTS = "tilework.sanitizer"  # JSON: what the sanitizer's checks are about
-DEFAULT_THREADS_PER_WARP = 32
+ANY_GPU = Target("gpu", "any", warp_size=32)
 
 
 class MissingFact(PassError):
@@ -30,13 +31,6 @@ class MissingFact(PassError):
     def __init__(self, name: str) -> None:
         super().__init__(f'the module has no attribute "{name}": it is not TTGIR yet')
         self.name = name
-
-
-def module_of(op: Operation) -> Operation:
-    """The module around `op`, or `op` itself."""
-    while (parent := op.parent_op()) is not None:
-        op = parent
-    return op
 
 
 def integer(attributes: Mapping[str, Attribute], name: str) -> int | None:
@@ -68,34 +62,46 @@ def find_num_warps(op: Operation) -> int | None:
     return None
 
 
+def fact(op: Operation, name: str) -> Attribute | None:
+    """What `op`, or the innermost op around it that says anything about `name`, says."""
+    around: Operation | None = op
+    while around is not None:
+        if (value := around.attributes.get(name)) is not None:
+            return value
+        around = around.parent_op()
+    return None
+
+
+def target(op: Operation) -> Target:
+    """What ``ttg.target = "cuda:90"`` of the module means."""
+    name = fact(op, TARGET)
+    if not isinstance(name, StringAttr):
+        raise MissingFact(TARGET)
+    return Target.parse(name.data)
+
+
+def find_target(op: Operation) -> Target:
+    """The target of the module; where nothing says so, a GPU that has no more than every other."""
+    return target(op) if fact(op, TARGET) is not None else ANY_GPU
+
+
 def threads_per_warp(op: Operation) -> int:
-    """The lanes of a warp, 32 unless the module says otherwise."""
-    return integer(module_of(op).attributes, THREADS_PER_WARP) or DEFAULT_THREADS_PER_WARP
+    """The lanes of a warp: those of the target, unless the module says otherwise."""
+    threads = fact(op, THREADS_PER_WARP)
+    return threads.value.data if isinstance(threads, IntegerAttr) else find_target(op).warp_size
 
 
 def num_ctas(op: Operation) -> int:
     """The blocks of a cluster, 1 unless the module says otherwise."""
-    return integer(module_of(op).attributes, NUM_CTAS) or 1
+    blocks = fact(op, NUM_CTAS)
+    return blocks.value.data if isinstance(blocks, IntegerAttr) else 1
 
 
-def capability(op: Operation) -> int:
-    """90 for ``ttg.target = "cuda:90"``."""
-    target = module_of(op).attributes.get(TARGET)
-    if not isinstance(target, StringAttr):
-        raise MissingFact(TARGET)
-    kind, _, number = target.data.partition(":")
-    if kind != "cuda" or not number.isdigit():
-        raise ValueError(f'ttg.target = "{target.data}" is not a CUDA target such as "cuda:90"')
-    return int(number)
-
-
-def machine_attributes(
-    warps: int, ctas: int, target: int, threads: int = DEFAULT_THREADS_PER_WARP
-) -> dict[str, Attribute]:
+def machine_attributes(warps: int, ctas: int, target: Target, threads: int) -> dict[str, Attribute]:
     """The attributes of a module for this machine."""
     return {
         NUM_CTAS: int_attr(ctas, i32),
         NUM_WARPS: int_attr(warps, i32),
-        TARGET: string_attr(f"cuda:{target}"),
+        TARGET: string_attr(str(target)),
         THREADS_PER_WARP: int_attr(threads, i32),
     }

@@ -68,7 +68,7 @@ LEGACY_TYPES = {"tt.memdesc": "ttg.memdesc"}
 LEGACY_DOT_OPERAND = "triton_gpu.dot_op"
 # Text without any of these, and without tensors in shared memory, has nothing to translate.
 LEGACY_WORDS = (
-    *("alloc_tensor", "compute-capability", "extract_slice", "insert_slice", "memdesc_subview"),
+    *("alloc_tensor", "triton_gpu.compute-", "extract_slice", "insert_slice", "memdesc_subview"),
     *("transA", "transB", "tt.memdesc", "tt.trans "),
 )
 LEGACY_PREFIXES = {"triton_gpu": "ttg", "triton_nvidia_gpu": "ttng"}

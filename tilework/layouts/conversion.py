@@ -149,7 +149,9 @@ def count_exchanges(permutation: tuple[int, ...], bits: int) -> int:
 
 
 @lru_cache(maxsize=MEMO)
-def scratch_bytes(src: LinearLayout, dst: LinearLayout, bits: int, capability: int = 90) -> int:
+def scratch_bytes(
+    src: LinearLayout, dst: LinearLayout, bits: int, loads_matrices: bool = True, stores_matrices: bool = True
+) -> int:
     """The bytes of shared memory that the conversion needs for elements of `bits` bits: 0 if it needs none.
 
     Pointers have 64 bits; elements smaller than a byte are stored as bytes. Each block of a cluster has room for its
@@ -160,4 +162,4 @@ def scratch_bytes(src: LinearLayout, dst: LinearLayout, bits: int, capability: i
         return 0
     if way == "cluster":
         return (1 << (src.total_out_bits - len([c for c in src.by_in["block"] if c]))) * max(8, bits) // 8
-    return shared_plan(src, dst, bits, capability).bytes
+    return shared_plan(src, dst, bits, loads_matrices, stores_matrices).bytes

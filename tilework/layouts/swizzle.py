@@ -22,7 +22,7 @@ A 32x32 tensor of 4-byte elements written by rows and read by columns, one eleme
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 
@@ -95,15 +95,17 @@ class Choice:
 
 
 @lru_cache(maxsize=MEMO)
-def shared_plan(src: LinearLayout, dst: LinearLayout, bits: int, capability: int = 90) -> SharedPlan:
-    """The best way through shared memory for elements of `bits` bits on a GPU of this compute capability."""
+def shared_plan(
+    src: LinearLayout, dst: LinearLayout, bits: int, loads_matrices: bool = True, stores_matrices: bool = True
+) -> SharedPlan:
+    """The best way through shared memory for elements of `bits` bits, on a GPU that has these instructions or not."""
     bits = max(bits, 8)
     kept, sides = flatten(src, dst)
     dims = len(kept)
     choices = [
         choice
-        for store in instructions(bits, capability >= 90)
-        for load in instructions(bits, capability >= 75)
+        for store in instructions(bits, stores_matrices)
+        for load in instructions(bits, loads_matrices)
         if (choice := arrange(sides, dims, bits, store, load)) is not None
     ]
     best = min(choices, key=cost) if choices else fall_back(sides, dims, bits)
@@ -278,12 +280,10 @@ def fall_back(sides: tuple[Side, Side], dims: int, bits: int) -> Choice:
     wide = max(0, len(vector) + log2(bits) - log2(WORD_BITS))
     tiles = tuple(side.lane[: len(side.lane) - wide] for side in sides)
     choice = swizzled(sides, dims, bits, tuple(vector), (tiles[0], tiles[1]), 0, (PLAIN.name, PLAIN.name))
-    if bits << len(vector) > 64:
-        return choice
-    return Choice(
-        choice.vector, longer_first(choice.bank, sides), choice.segment, choice.reps, choice.conflicts,
-        choice.instructions,
-    )  # fmt: skip
+    bank = choice.bank if bits << len(vector) > 64 else longer_first(choice.bank, sides)
+    inside = bank[: max(0, word - len(vector))]  # of one word, where the vector is shorter: no other bank
+    conflicts = [1 << overlap((*choice.segment, *inside), tile) - overlap(inside, tile) for tile in tiles]
+    return replace(choice, bank=bank, conflicts=(conflicts[0] - 1, conflicts[1] - 1))
 
 
 def word_fillers(src: Side, dst: Side) -> list[int]:

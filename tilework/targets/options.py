@@ -7,7 +7,6 @@ something to it.
 """
 
 import hashlib
-import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -110,11 +109,3 @@ def without_foreign(settings: Mapping[str, Any], backend: str) -> Mapping[str, A
             text = f"the option {name}={settings[name]!r} is for {owner}: the target {backend} ignores it"
             warnings.warn(text, stacklevel=2)
     return {name: value for name, value in settings.items() if name not in AMD_OPTIONS}
-
-
-def capability_of(arch: str) -> int:
-    """``"sm90"`` and ``"sm90a"`` -> 90."""
-    found = re.fullmatch(r"sm_?(\d+)[af]?", arch)
-    if found is None:
-        raise ValueError(f"arch {arch!r}: expected sm and a number, for example sm90")
-    return int(found[1])

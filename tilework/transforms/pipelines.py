@@ -1,5 +1,7 @@
 """The pass pipelines of the stages that all targets share, as lists of names for `run_pipeline`."""
 
+from tilework.target import Feature, Target
+
 LEGACY_TTIR_PIPELINE: list[str] = [  # Triton 3.0, for walk-through documents
     "inline",
     "triton-rewrite-tensor-pointer",
@@ -12,15 +14,15 @@ LEGACY_TTIR_PIPELINE: list[str] = [  # Triton 3.0, for walk-through documents
 ]
 
 
-def ttir_pipeline(capability: int | None, finds_races: bool = False) -> list[str]:
-    """The passes over TTIR for a GPU of compute `capability` (90 for sm_90), or None for a target without TMA.
+def ttir_pipeline(target: Target, finds_races: bool = False) -> list[str]:
+    """The passes over TTIR; descriptors stay where the target copies what they describe, and become pointers elsewhere.
 
     Who looks for races must see which loads the user has made volatile.
 
-    >>> ttir_pipeline(90)[:3]
+    >>> ttir_pipeline(Target.parse("cuda:90"))[:3]
     ['inline', 'tt-spin-loads', 'triton-rewrite-tensor-pointer']
     """
-    has_descriptors = capability is not None and capability // 10 >= 9
+    has_descriptors = Feature.TMA in target.features
     return [
         "inline",
         *([] if finds_races else ["tt-spin-loads"]),

@@ -4,7 +4,8 @@
     run_pipeline(module, passes)
 
 Names are the reference compiler's. A pass is imported when it is first asked for. Options are the fields of the pass,
-with `-` or `_`: ``name{option=value other-option=value}``.
+with `-` or `_`: ``name{option=value other-option=value}``. The target of a pass that has one may be written as its vendor
+does (entry points `tilework.target_options`), which means ``target=BACKEND:ARCH``.
 """
 
 import re
@@ -16,6 +17,8 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+
+from tilework.plugins import find
 
 PASSES: dict[str, str] = {
     "inline": "common.inline:InlinePass",
@@ -148,6 +151,8 @@ def make_pass(name: str, options: str = "") -> ModulePass:
     for option in options.split():
         key, _, value = option.partition("=")
         field = known.get(key.replace("-", "_"))
+        if field is None and "target" in known and (spelling := find("tilework.target_options", key)) is not None:
+            field, value = known["target"], spelling.load()(value)
         if field is None:
             raise BadPassOption(name, key, ", ".join(known))
         try:

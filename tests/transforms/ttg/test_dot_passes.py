@@ -87,8 +87,8 @@ def remarks_of(text: str) -> list[str]:
         ),
         (dot(80, 4, 64, 64, 32, "i64", "i64"), ["it does not multiply i64 and i64", "does not use tensor cores"]),
         (dot(80, 4, 64, 64, 32, "f16", "f64"), ["it does not accumulate f16 in f64", "does not use tensor cores"]),
-        (dot(86, 4, 64, 64, 32, "f64", "f64"), ["sm_86 has no f64 tensor cores", "does not use tensor cores"]),
-        (dot(75, 4, 64, 64, 32, "f16", "f32"), ["this dot does not use tensor cores: sm_75 has none that are known"]),
+        (dot(86, 4, 64, 64, 32, "f64", "f64"), ["cuda:86 has no f64 tensor cores", "does not use tensor cores"]),
+        (dot(75, 4, 64, 64, 32, "f16", "f32"), ["this dot does not use tensor cores: cuda:75 has none that are known"]),
     ],
 )
 def test_a_dot_says_why_it_misses_an_instruction(text: str, reasons: list[str]) -> None:

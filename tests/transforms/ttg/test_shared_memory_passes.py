@@ -13,10 +13,11 @@ from tilework.analysis.liveness import Interval
 from tilework.analysis.membar import barriers
 from tilework.ir import ttg
 from tilework.ir.locations import unknown
-from tilework.ir.module_facts import capability
+from tilework.ir.module_facts import target
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
+from tilework.target import Target
 from tilework.tools.check_each import check_each
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
@@ -71,7 +72,7 @@ def test_buffers_and_barriers_are_where_triton_puts_them(
     kernel: str, size: int, offsets: tuple[int, ...], count: int
 ) -> None:
     module = parse_module((REFERENCE / f"{kernel}.ttgir").read_text())
-    found = barriers(module, capability(module))
+    found = barriers(module, target(module))
     assert len(found.before) + len(found.after) == count
     run_pipeline(module, parse_pipeline("allocate-shared-memory-nv"))
     text = print_module(module)
@@ -166,7 +167,7 @@ def test_a_function_that_calls_itself_ends() -> None:
     module = parse_module(
         'module attributes {"ttg.num-warps" = 4 : i32} { tt.func private @f() { tt.call @f() : () -> ()\n tt.return } }'
     )
-    assert module_allocation(module, 90)["f"].size == 0
+    assert module_allocation(module, Target.parse("cuda:90"))["f"].size == 0
     run_pipeline(module, parse_pipeline("tritongpu-global-scratch-memory-allocation,test-print-membar"))
 
 
@@ -188,4 +189,4 @@ def test_deep_nests_and_many_buffers_are_fast_enough_to_end() -> None:
         "#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>\n#smem = #ttg.shared_memory\n"
         f'module attributes {{"ttg.num-warps" = 4 : i32}} {{ tt.func public @k(%n: i32, %p: i1) {{ {body}\n tt.return }} }}'
     )
-    assert module_allocation(module, 90)["k"].size == 1024
+    assert module_allocation(module, Target.parse("cuda:90"))["k"].size == 1024

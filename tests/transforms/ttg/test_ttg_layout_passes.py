@@ -77,7 +77,9 @@ def test_every_size_on_every_machine(size: int, warps: int, ctas: int) -> None:
 
 @pytest.mark.parametrize("target", ["", "hip:gfx90a", "cuda", "cuda:ninety"])
 def test_a_target_is_needed(target: str) -> None:
-    with pytest.raises(PassError, match=r"target must be a CUDA target such as cuda:90"):
+    with pytest.raises(
+        PassError, match=r"convert-triton-to-tritongpu: target .*: (expected BACKEND:ARCH|there is no compiler)"
+    ):
         make_pass("convert-triton-to-tritongpu", f"target={target}").apply(None, parse_module("module {}"))  # pyright: ignore
 
 

@@ -73,6 +73,7 @@ from tilework.ir.ttg.shared_tensor_ops import (
     trimmed,
 )
 from tilework.ir.types import string_attr
+from tilework.plugins import find
 
 
 def translate_shared_tensors(module: ModuleOp, fail: Fail) -> None:
@@ -231,7 +232,9 @@ RULES: dict[type[Operation], Callable[[Translation, Operation], None]] = {
 
 
 def name_target(module: ModuleOp) -> None:
-    """``"triton_gpu.compute-capability" = 80 : i32`` is ``ttg.target = "cuda:80"``."""
-    capability = module.attributes.pop("ttg.compute-capability", None)
-    if isinstance(capability, IntegerAttr):
-        module.attributes.setdefault("ttg.target", string_attr(f"cuda:{capability.value.data}"))
+    """An attribute that is called as an option of a vendor's passes (`plugins.py`) becomes ``ttg.target = "cuda:80"``."""
+    for name, value in tuple(module.attributes.items()):
+        spelling = find("tilework.target_options", name.removeprefix("ttg."))
+        if spelling is not None and isinstance(value, IntegerAttr):
+            del module.attributes[name]
+            module.attributes.setdefault("ttg.target", string_attr(spelling.load()(str(value.value.data))))

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.frontend.options import FrontendOptions, any_dot_size, cuda_min_dot_size
+from tilework.frontend.options import FrontendOptions
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.specialize import python_number
-from tilework.targets.base import GPUTarget, find_backend
-from tilework.targets.options import CompileOptions, capability_of
+from tilework.target import GPUTarget, Target
+from tilework.targets.base import find_backend
+from tilework.targets.nvidia.arch import number_of
+from tilework.targets.options import CompileOptions
 
 IR_STAGES = ("ttir", "ttcir", "ttgir")  # their products are modules
 TEXT_STAGES = ("llir", "ptx")  # these are text as it is; all others are bytes
@@ -155,8 +157,8 @@ def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, A
     settings = {name: getattr(options, name) for name in shared}
     target_number = target.arch if isinstance(target.arch, int) else None
     settings |= {
-        "arch": capability_of(options.arch) if target.backend == "cuda" and options.arch else target_number,
-        "min_dot_size": cuda_min_dot_size if target.backend == "cuda" else any_dot_size,
+        "arch": number_of(options.arch) if target.backend == "cuda" and options.arch else target_number,
+        "min_dot_size": Target.of(target).min_dot_size,
         "allow_non_constexpr_globals": knobs.compilation.allow_non_constexpr_globals,
         "front_end_debugging": knobs.compilation.front_end_debugging,
         "f32_default": knobs.language.fp32_default,

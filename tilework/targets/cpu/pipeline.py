@@ -19,6 +19,7 @@ from functools import cache
 from typing import Any
 
 from tilework import knobs
+from tilework.target import Target
 from tilework.targets.base import GPUTarget, Stage, run_passes
 from tilework.targets.options import CompileOptions
 
@@ -56,7 +57,9 @@ class CpuBackend:
         from tilework.transforms.pipelines import ttir_pipeline
 
         return {
-            "ttir": lambda module: run_passes(module, ttir_pipeline(None, options.sanitize == "race"), "make_ttir"),
+            "ttir": lambda module: run_passes(
+                module, ttir_pipeline(Target.of(self.target), options.sanitize == "race"), "make_ttir"
+            ),
             "ttcir": lambda module: tile_loops(module, options.sanitize),
             "llir": lambda module: llvm_text(module, options.enable_fp_fusion),
             "obj": object_code,

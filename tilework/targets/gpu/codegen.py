@@ -69,8 +69,8 @@ class Emitter:
         self.source, self.gpu, self.facts = source, gpu, facts
         self.module = Module("tilework")
         self.lines = LineTable(self.module, gpu.line_tables) if lines else None
-        self.allocation = module_allocation(source, int(gpu.target.arch))
-        self.barriers = barriers(source, int(gpu.target.arch), ordered_by_mbarrier)
+        self.allocation = module_allocation(source, gpu.target)
+        self.barriers = barriers(source, gpu.target, ordered_by_mbarrier)
         self.around = gpu.around(source)
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)

@@ -68,7 +68,7 @@ def through_memory(
     low: Lowering, op: Operation, registers: Registers, source: LinearLayout, result: LinearLayout, in_warp: bool
 ) -> Registers:
     element = element_type(op.operands[0].type)
-    plan = shared_plan(source, result, bit_width(element), int(low.gpu.target.arch))
+    plan = shared_plan(source, result, bit_width(element), *low.gpu.target.matrix_access)
     base = low.scratch_address(op)
     wait = low.warp_barrier if in_warp else low.barrier
     size = plan.bytes * 8 // max(8, bit_width(element))

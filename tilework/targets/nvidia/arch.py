@@ -36,13 +36,13 @@ def describe(arch: str) -> Target | None:
     if not arch.isdecimal():
         return None
     number = int(arch)
-    since = {feature for first, features in SINCE.items() if first <= number for feature in features}
-    only = {feature for feature, numbers in ONLY.items() if number in numbers}
+    features = {feature for first, added in SINCE.items() if first <= number for feature in added}
+    features |= {feature for feature, numbers in ONLY.items() if number in numbers}
     return Target(
         "cuda",
         number,
         warp_size=32,
-        features=frozenset(since | only),
+        features=frozenset(features),
         limits=Limits(
             vector_bits=128,
             threads=1024,
@@ -50,6 +50,8 @@ def describe(arch: str) -> Target | None:
             shared_bytes=SHARED_BYTES[max(first for first in SHARED_BYTES if first <= number)],
         ),
         label=f"compute capability ({number})",
+        float8=("fp8e4b15", "fp8e4nv", "fp8e5") if Feature.FP8_CONVERT in features else ("fp8e4b15", "fp8e5"),
+        slow_float8=("fp8e4b15",) if Feature.TMA in features else (),
         least_dot=(1, 1, 16),
         least_byte_dot=(1, 1, 32),
     )
@@ -66,3 +68,8 @@ def number_of(arch: str) -> int:
     if found is None:
         raise ValueError(f"arch {arch!r}: expected sm and a number, for example sm90")
     return int(found[1])
+
+
+def target_of(arch: str) -> Target:
+    """What the option ``arch="sm90a"`` asks for."""
+    return Target.parse(f"cuda:{number_of(arch)}")

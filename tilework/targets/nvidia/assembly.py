@@ -15,9 +15,10 @@ from tilework import knobs
 from tilework.errors import StageError
 from tilework.targets.base import GPUTarget, Stage
 from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.arch import number_of
 from tilework.targets.nvidia.cubin import CubinSettings, assembler, required_assembler, to_cubin
 from tilework.targets.observe import write_reproducer
-from tilework.targets.options import CompileOptions, capability_of
+from tilework.targets.options import CompileOptions
 
 NO_KERNEL = "no kernel: in PTX it is an .entry, in LLVM text a function with the calling convention ptx_kernel"
 LOWERING = ("allocate-shared-memory-nv", "triton-nvidia-gpu-proxy-fence-insertion", "convert-triton-gpu-to-llvm")
@@ -30,11 +31,11 @@ def later_stages(options: CompileOptions, target: GPUTarget) -> dict[str, Stage]
     def llir(module: Any) -> str:
         from tilework.targets.nvidia.lower.emit import emit_module
 
-        capability = capability_of(options.arch) if options.arch else int(target.arch)
-        given = f"{{compute-capability={capability}}}"
+        number = number_of(options.arch) if options.arch else int(target.arch)
+        given = f"{{compute-capability={number}}}"
         write_reproducer("make_llir", module, [f"{name}{given}" for name in LOWERING])
         lines = not knobs.compilation.disable_line_info
-        return emit_module(module, capability, fuses=options.enable_fp_fusion, lines=lines, options=options)
+        return emit_module(module, number, fuses=options.enable_fp_fusion, lines=lines, options=options)
 
     return {
         "llir": llir,
@@ -53,7 +54,7 @@ def entering(options: CompileOptions) -> dict[str, Stage]:
 
 def binary_of(options: CompileOptions) -> str:
     """The stage that the driver loads."""
-    return "ptx" if assembler(capability_of(options.arch or "")) is None else "cubin"
+    return "ptx" if assembler(number_of(options.arch or "")) is None else "cubin"
 
 
 def settings_of(options: CompileOptions) -> Any:
@@ -64,7 +65,7 @@ def settings_of(options: CompileOptions) -> Any:
     cpu = cpu_name(options.arch or "")
     reader = None
     if options.ptx_version is None:
-        tool = assembler(capability_of(options.arch or ""))
+        tool = assembler(number_of(options.arch or ""))
         reader = tool.version if tool is not None else driver_release()
     return PtxSettings(
         cpu,
@@ -103,7 +104,7 @@ def cubin_of(text: str, options: CompileOptions) -> bytes:
     """The cubin of PTX."""
     from tilework.targets.nvidia.ptx_version import cpu_name
 
-    tool = required_assembler(capability_of(options.arch or ""))
+    tool = required_assembler(number_of(options.arch or ""))
     settings = CubinSettings(cpu_name(options.arch or ""), options.enable_fp_fusion, options.ptx_options)
     return to_cubin(text, next(iter(ptx_text.entries(text)), "kernel"), settings, tool.path)
 

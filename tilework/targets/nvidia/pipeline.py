@@ -1,6 +1,6 @@
 """NVIDIA GPUs: the list of stages, and the list of passes from TTIR to TTGIR.
 
->>> [name for name in ttgir_pipeline(90, num_warps=8) if "tma" in name]
+>>> [name for name in ttgir_pipeline(Target.parse("cuda:90"), num_warps=8) if "tma" in name]
 ['triton-nvidia-tma-lowering']
 """
 
@@ -10,19 +10,22 @@ from importlib.metadata import version
 from typing import Any
 
 from tilework import knobs
+from tilework.target import Feature, Target
 from tilework.targets.base import GPUTarget, Stage, run_passes
+from tilework.targets.nvidia.arch import target_of
 from tilework.targets.nvidia.assembly import binary_of, entering, kernel_facts, later_stages
 from tilework.targets.nvidia.cubin import BLACKWELL, assembler
 from tilework.targets.nvidia.remarks import reporting
 from tilework.targets.observe import is_on
-from tilework.targets.options import CompileOptions, capability_of
+from tilework.targets.options import CompileOptions
 
 
-def ttgir_pipeline(capability: int, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1) -> list[str]:
-    """The passes from optimised TTIR to TTGIR for a GPU of compute `capability`: 80 is Ampere, 90 is Hopper.
+def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1) -> list[str]:
+    """The passes from optimised TTIR to TTGIR.
 
     Layouts first (convert to remove-layout-conversions), then tensor cores (accelerate-matmul to descriptor encodings),
-    loops (fuse to pipeline), and what the pipelined code needs (prefetch on). Before Ampere loops are not pipelined.
+    loops (fuse to pipeline), and what the pipelined code needs (prefetch on). Without asynchronous copies loops are not
+    pipelined.
     """
     loops = [
         "tritongpu-fuse-nested-loops",
@@ -36,9 +39,9 @@ def ttgir_pipeline(capability: int, num_warps: int = 4, num_stages: int = 3, num
         f"tritongpu-pipeline{{num-stages={num_stages}}}",
     ]
     return [
-        f"convert-triton-to-tritongpu{{target=cuda:{capability} num-warps={num_warps} num-ctas={num_ctas}}}",
+        f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas={num_ctas}}}",
         "tritongpu-coalesce",
-        f"tritongpu-F32DotTC{{emu-tf32={str(capability >= 80).lower()}}}",
+        f"tritongpu-F32DotTC{{emu-tf32={str(Feature.MMA in target.features).lower()}}}",
         "triton-nvidia-gpu-plan-cta",
         "tritongpu-remove-layout-conversions",
         "tritongpu-optimize-thread-locality",
@@ -49,19 +52,19 @@ def ttgir_pipeline(capability: int, num_warps: int = 4, num_stages: int = 3, num
         "tritongpu-optimize-dot-operands",
         "triton-nvidia-optimize-descriptor-encoding",
         "triton-loop-aware-cse",
-        *(loops if capability >= 80 else ["triton-licm"]),
+        *(loops if Feature.ASYNC_COPY in target.features else ["triton-licm"]),
         "canonicalize",
         "triton-loop-aware-cse",
         "tritongpu-prefetch",
         "tritongpu-optimize-dot-operands",
         "tritongpu-coalesce-async-copy",
-        *(["triton-nvidia-tma-lowering"] if capability >= 90 else []),
+        *(["triton-nvidia-tma-lowering"] if Feature.TMA in target.features else []),
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
         "tritongpu-reorder-instructions",
         "triton-loop-aware-cse",
         "symbol-dce",
-        f"triton-nvidia-gpu-fence-insertion{{compute-capability={capability}}}",
+        f"triton-nvidia-gpu-fence-insertion{{compute-capability={target.arch}}}",
         "sccp",
         "cse",
         "canonicalize",
@@ -69,19 +72,17 @@ def ttgir_pipeline(capability: int, num_warps: int = 4, num_stages: int = 3, num
 
 
 class CudaBackend:
-    """``cuda:CAPABILITY``: 80 is Ampere, 90 is Hopper. Kernels end as cubins, or as PTX where there is no ptxas."""
+    """``cuda:NUMBER``: 80 is Ampere, 90 is Hopper. Kernels end as cubins, or as PTX where there is no ptxas."""
 
     binary_ext = "cubin"
 
     def __init__(self, target: GPUTarget) -> None:
         self.target = target
-        assert isinstance(target.arch, int)
-        self.capability = target.arch
 
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         """Options with what the hardware implies: fp8 formats, tf32 dots, clusters only from Hopper on."""
-        arch = knobs.runtime.override_arch or settings.get("arch") or f"sm{self.capability}"
-        capability = capability_of(arch)
+        arch = knobs.runtime.override_arch or settings.get("arch") or f"sm{self.target.arch}"
+        target = target_of(arch)
         libraries = dict(settings.get("extern_libs") or {})
         if not libraries.get("libdevice") and (path := knobs.nvidia.find_libdevice()) is not None:
             libraries["libdevice"] = path
@@ -89,19 +90,19 @@ class CudaBackend:
         options = CompileOptions.of(
             {**settings, "arch": arch, "extern_libs": libraries, "ptx_options": ptx_options},
             backend_name="cuda",
-            warp_size=32,
-            supported_fp8_dtypes=("fp8e4b15", "fp8e4nv", "fp8e5") if capability >= 89 else ("fp8e4b15", "fp8e5"),
-            deprecated_fp8_dot_operand_dtypes=("fp8e4b15",) if capability >= 90 else (),
+            warp_size=target.warp_size,
+            supported_fp8_dtypes=target.float8,
+            deprecated_fp8_dot_operand_dtypes=target.slow_float8,
             default_dot_input_precision="tf32",
-            max_num_imprecise_acc_default=2**30 if capability == 90 else 0,
+            max_num_imprecise_acc_default=2**30 if Feature.WGMMA in target.features else 0,
         )
         if options.sanitize == "race":
             raise ValueError(
                 f'sanitize="race" looks for races on the CPU, not on {self.target}: set TILEWORK_DEVICE=native'
             )
-        if options.num_ctas > 1 and capability < 90:
+        if options.num_ctas > 1 and Feature.CLUSTERS not in target.features:
             raise ValueError(
-                f"num_ctas > 1 requires NVIDIA SM90+ (Hopper). Current target is sm_{capability}."
+                f"num_ctas > 1 requires NVIDIA SM90+ (Hopper). Current target is sm_{target.arch}."
                 " This configuration will fail. Please set num_ctas=1 or target an SM90+ GPU."
             )
         return options
@@ -110,13 +111,13 @@ class CudaBackend:
         """TTIR, TTGIR, LLVM text, PTX, cubin."""
         from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
 
-        capability = capability_of(options.arch) if options.arch else self.capability
+        target = target_of(options.arch) if options.arch else Target.of(self.target)
         stages = 1 if options.sanitize else options.num_stages
-        ttgir = ttgir_pipeline(capability, options.num_warps, stages, options.num_ctas)
+        ttgir = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas)
         ttir = (
-            [*ttir_pipeline(None), *checking_pipeline(options.sanitize)]
+            [*ttir_pipeline(target.without(Feature.TMA)), *checking_pipeline(options.sanitize)]
             if options.sanitize
-            else ttir_pipeline(capability)
+            else ttir_pipeline(target)
         )
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
@@ -140,9 +141,9 @@ class CudaBackend:
 
     def hash(self) -> str:
         """The architecture, and the releases of the assemblers; the option `arch` may ask for either."""
-        tools = [assembler(capability) for capability in (self.capability, BLACKWELL)]
+        tools = [assembler(number) for number in (int(self.target.arch), BLACKWELL)]
         found = "-".join(tool.version if tool is not None else "none" for tool in tools)
-        return f"cuda-{self.capability}-ptxas-{knobs.nvidia.mock_ptx_version or found}-llvmlite-{llvmlite_release()}"
+        return f"cuda-{self.target.arch}-ptxas-{knobs.nvidia.mock_ptx_version or found}-llvmlite-{llvmlite_release()}"
 
 
 @cache

@@ -2,7 +2,7 @@
 
     %d = tt.dot %a, %b, %c : ... -> tensor<64x64xf32, #blocked>
 
-                            on capability 80                       on capability 90
+                            with mma.sync                          with wgmma
     %c' = convert_layout %c : #blocked -> #mma            %a' = ttg.local_alloc %a
     %a' = convert_layout %a : -> #dot_op<0, #mma>         %b' = ttg.local_alloc %b
     %b' = convert_layout %b : -> #dot_op<1, #mma>         %c' = convert_layout %c : #blocked -> #mma
@@ -28,12 +28,13 @@ from xdsl.passes import ModulePass
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import convert
 from tilework.ir.encodings import encoding_of, with_encoding
-from tilework.ir.module_facts import capability
+from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
 from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma
 from tilework.layouts.queries import cga_bases, order_for_memory
+from tilework.target import Feature, Target
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.remarks import remark, warning
 from tilework.transforms.ttg.matmul.decompose_dot_scaled import decompose_dot_scaled
@@ -51,20 +52,19 @@ from tilework.transforms.ttg.matmul.operand_width import k_width
 
 INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
 DOTS = (tt.DotOp, tt.DotScaledOp)
-WITH_FP8 = (89, 120)  # capabilities whose mma.sync multiplies fp8
 
 
 @dataclass(frozen=True)
 class AccelerateMatmulPass(ModulePass):
     name = "tritongpu-accelerate-matmul"
-    compute_capability: int = 0  # of older compilers, whose modules do not say it
+    target: str = ""  # of older compilers, whose modules do not say it
     disable_mma_v3: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         dots = [inner for inner in op.walk() if type(inner) in DOTS and encoding_of(inner.results[0].type) is not None]
         if not dots:
             return
-        target = self.compute_capability or capability(op)
+        target = Target.parse(self.target) if self.target else target_of(op)
         dots = [decompose_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]
         allowed = [version for version in versions(target) if version != 3 or not self.disable_mma_v3]
         # From the last to the first: the end of a chain of dots decides how all of them are laid out.
@@ -77,7 +77,7 @@ class AccelerateMatmulPass(ModulePass):
                 widen_operands(inner, target)
 
 
-def accelerate(op: Operation, target: int, allowed: Sequence[int]) -> None:
+def accelerate(op: Operation, target: Target, allowed: Sequence[int]) -> None:
     """Use the best instruction for `op`, and say why if there would be a better one."""
     if (dot := dot_of(op, target)) is None:
         return
@@ -90,9 +90,10 @@ def accelerate(op: Operation, target: int, allowed: Sequence[int]) -> None:
             op,
             f"MMA version {version} acceleration not applied due to unsupported shapes or data types. "
             f"{INSTRUCTIONS[version]} cannot be used for this dot: {reason}",
-            f"Target compute capability ({target}) supports MMA v{version}.",
+            f"Target {target.label} supports MMA v{version}.",
         )
-    remark(op, f"this dot does not use tensor cores{'' if target >= 80 else f': sm_{target} has none that are known'}")
+    lacks = "" if versions(target) else f": {target} has none that are known"
+    remark(op, f"this dot does not use tensor cores{lacks}")
 
 
 def location_of(value: SSAValue, op: Operation) -> LocationAttr:
@@ -169,12 +170,12 @@ def k_major(op: Operation, index: int, along: tuple[int, ...], element: Attribut
     return wanted
 
 
-def widen_operands(op: Operation, target: int) -> None:
+def widen_operands(op: Operation, target: Target) -> None:
     """Give the operands a type that the instruction can multiply."""
     a, _, c = op.operands
     layout, element = encoding_of(c.type), element_type(a.type)
     if isinstance(layout, NvidiaMma):
-        if layout.is_ampere and element in FP8 and target not in WITH_FP8:
+        if layout.is_ampere and element in FP8 and Feature.MMA_FP8_FAST not in target.features:
             extend(op, f16)
     elif isinstance(layout, Blocked) and bit_width(a.type) < bit_width(c.type):
         extend(op, element_type(c.type))

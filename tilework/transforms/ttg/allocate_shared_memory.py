@@ -15,12 +15,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tilework.analysis.allocation import module_allocation
-from tilework.ir.module_facts import TARGET, capability
+from tilework.ir.module_facts import ANY_GPU, find_target
 from tilework.ir.types import i32, int_attr
+from tilework.target import Target
 
 OFFSET = "allocation.offset"
 SHARED = "ttg.shared"
-OLDEST = 70  # without a target: no instruction that stores or loads matrices
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,23 @@ class AllocateSharedMemoryPass(ModulePass):
     name = "allocate-shared-memory"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        allocate(op, OLDEST)
+        allocate(op, ANY_GPU)
 
 
 @dataclass(frozen=True)
 class AllocateSharedMemoryNvPass(ModulePass):
     name = "allocate-shared-memory-nv"
-    compute_capability: int = 0
+    target: str = ""
     ptx_version: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        given = self.compute_capability or (capability(op) if TARGET in op.attributes else OLDEST)
-        allocate(op, given)
+        allocate(op, Target.parse(self.target) if self.target else find_target(op))
 
 
-def allocate(module: ModuleOp, capability: int) -> None:
-    """Place all buffers of the module for a GPU of this compute capability."""
+def allocate(module: ModuleOp, target: Target) -> None:
+    """Place all buffers of the module for this target."""
     size = 0
-    for allocation in module_allocation(module, capability).values():
+    for allocation in module_allocation(module, target).values():
         for buffer in allocation.buffers:
             buffer.owner.attributes[OFFSET] = int_attr(buffer.offset, i32)
         size = max(size, allocation.size)

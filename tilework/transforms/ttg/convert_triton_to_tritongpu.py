@@ -46,6 +46,7 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Slice
 from tilework.layouts.infer import infer_split
 from tilework.layouts.queries import total_elems_per_thread
+from tilework.target import Target, UnknownTarget
 from tilework.transforms.folding.worklist import ops_in_order
 
 
@@ -55,16 +56,18 @@ class ConvertTritonToTritonGPUPass(ModulePass):
 
     target: str = ""
     num_warps: int = 4
-    threads_per_warp: int = 32
+    threads_per_warp: int = 0  # as the target has
     num_ctas: int = 1
     enable_source_remat: bool = False  # accepted, and of no effect: every conversion is made where it is used
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kind, _, number = self.target.partition(":")
-        if kind != "cuda" or not number.isdigit():
-            raise PassError(f"{self.name}: target must be a CUDA target such as cuda:90, not `{self.target}`")
-        op.attributes.update(machine_attributes(self.num_warps, self.num_ctas, int(number), self.threads_per_warp))
-        machine = Machine(self.num_warps, self.threads_per_warp, self.num_ctas)
+        try:
+            target = Target.parse(self.target)
+        except UnknownTarget as error:
+            raise PassError(f"{self.name}: {error}") from None
+        threads = self.threads_per_warp or target.warp_size
+        op.attributes.update(machine_attributes(self.num_warps, self.num_ctas, target, threads))
+        machine = Machine(self.num_warps, threads, self.num_ctas)
         lay_out(op, lambda inner: machine)
 
 
@@ -73,8 +76,8 @@ class Machine:
     """What tensors are spread over."""
 
     num_warps: int
-    threads_per_warp: int = 32
-    num_ctas: int = 1
+    threads_per_warp: int
+    num_ctas: int
 
     def blocked(self, shape: tuple[int, ...], held: tuple[int, ...] | None = None) -> Blocked:
         """The default encoding of `shape`, rows first, with `held` elements a thread (one by default)."""
@@ -108,7 +111,7 @@ class LayOut:
 
     def __init__(self, machine_of: Callable[[Operation], Machine]) -> None:
         self.machine_of = machine_of
-        self.machine = Machine(1)  # what runs the op at hand
+        self.machine = Machine(1, 1, 1)  # what runs the op at hand
         self.wanted: dict[SSAValue, Attribute] = {}  # the default type of a value that has another one
         self.defaults: dict[SSAValue, SSAValue] = {}  # such a value, converted
         self.special: set[Operation] = set()  # ops whose results had no encoding

@@ -10,17 +10,15 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.analysis.alias import aliases
 from tilework.analysis.allocation import module_allocation
 from tilework.analysis.membar import barriers
 from tilework.ir import tt, ttg
-from tilework.ir.module_facts import TARGET, capability
+from tilework.ir.module_facts import find_target
 from tilework.ir.names import ValueNames
 from tilework.ir.rewrite import insert_after, insert_before
-from tilework.transforms.ttg.allocate_shared_memory import OLDEST
 
 
 @dataclass(frozen=True)
@@ -49,16 +47,11 @@ class PrintAllocationPass(ModulePass):
     name = "test-print-allocation"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for name, allocation in module_allocation(op, target_of(op)).items():
+        for name, allocation in module_allocation(op, find_target(op)).items():
             print(f"@{name}")
             for buffer in allocation.buffers:
                 print(f"{buffer.owner.name} => offset = {buffer.offset}, size = {buffer.size}")
             print(f"size = {allocation.size}")
-
-
-def target_of(module: Operation) -> int:
-    """The compute capability that a module says it is for."""
-    return capability(module) if TARGET in module.attributes else OLDEST
 
 
 @dataclass(frozen=True)
@@ -66,7 +59,7 @@ class PrintMembarPass(ModulePass):
     name = "test-print-membar"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = barriers(op, target_of(op))
+        found = barriers(op, find_target(op))
         for inner in found.before:
             insert_before(inner, ttg.LocalBarrierOp.make(inner.location))
         for inner in found.after:

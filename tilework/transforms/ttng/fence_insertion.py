@@ -7,7 +7,7 @@
 
 `wgmma` reads memory through another path, the async proxy (PTX ISA, "Proxies"); what was written by ordinary stores
 must be fenced first. That is memory filled by `ttg.local_alloc` or `ttg.local_store`; `cp.async` and TMA need no fence
-here. A fence leaves the loops in which nothing is stored, and two in a row are one. Nothing to do before sm_90.
+here. A fence leaves the loops in which nothing is stored, and two in a row are one.
 Stage: TTGIR to TTGIR. Cost: one walk, and the aliases of each function with such a dot.
 """
 
@@ -23,18 +23,18 @@ from tilework.analysis.alias import Aliases, aliases
 from tilework.ir import ttg, ttng
 from tilework.ir.rewrite import insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
+from tilework.target import Feature, Target
 
 LOOPS = frozenset({scf.ForOp, scf.WhileOp})
-FIRST_CAPABILITY = 90
 
 
 @dataclass(frozen=True)
 class FenceInsertionPass(ModulePass):
     name = "triton-nvidia-gpu-fence-insertion"
-    compute_capability: int = 90
+    target: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.compute_capability < FIRST_CAPABILITY:
+        if self.target and Feature.ASYNC_PROXY not in Target.parse(self.target).features:
             return
         dots = [inner for inner in op.walk() if type(inner) is ttng.WarpGroupDotOp]
         if not dots:

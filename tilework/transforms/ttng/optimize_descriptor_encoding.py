@@ -7,7 +7,7 @@ Here %d becomes ``!tt.tensordesc<tensor<64x64xf16, #shared>>``: the TMA unit wri
 copy into registers and back disappears later. Values that must have one type (carried by a loop, returned by both
 branches, passed to a function) are decided together. Where nobody wishes anything, where wishes clash, and across
 functions, the layout is the widest swizzle that the block allows.
-Stage: TTGIR to TTGIR, capability 90 and later. Cost: one walk.
+Stage: TTGIR to TTGIR, for targets with TMA. Cost: one walk.
 """
 
 from collections.abc import Iterator, Sequence

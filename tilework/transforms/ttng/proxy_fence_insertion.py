@@ -14,20 +14,19 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tilework.analysis.proxy_fences import ASYNC_WRITES, proxy_fences
+from tilework.analysis.proxy_fences import proxy_fences
 from tilework.ir import ttng
+from tilework.ir.module_facts import find_target
 from tilework.ir.rewrite import insert_before
-
-FIRST_CAPABILITY = 90
+from tilework.target import Target
 
 
 @dataclass(frozen=True)
 class ProxyFenceInsertionPass(ModulePass):
     name = "triton-nvidia-gpu-proxy-fence-insertion"
-    compute_capability: int = 90
+    target: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.compute_capability < FIRST_CAPABILITY or not any(type(inner) in ASYNC_WRITES for inner in op.walk()):
-            return
-        for inner in proxy_fences(op, self.compute_capability):
+        target = Target.parse(self.target) if self.target else find_target(op)
+        for inner in proxy_fences(op, target):
             insert_before(inner, ttng.FenceAsyncSharedOp.make(inner.location, False))

@@ -7,7 +7,7 @@ from tilework.language.core import _unwrap_if_constexpr, base_type, base_value, 
 from tilework.language.function import BoundConstexprFunction, ConstexprFunction
 from tilework.runtime.launch.jit import get_jit_fn_file_line
 from tilework.targets.base import GPUTarget
-from tilework.targets.options import capability_of
+from tilework.targets.nvidia.arch import number_of
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple, set_iterable_path
 
 __all__ = [
@@ -34,7 +34,7 @@ def ast_to_ttir(
 ) -> Any:
     """The module of a kernel before any pass, for the target that the options are for."""
     name = options.backend_name
-    arch = capability_of(options.arch) if name == "cuda" else "host"
+    arch = number_of(options.arch) if name == "cuda" else "host"
     return src.make_ir(GPUTarget(name, arch, options.warp_size), options, codegen_fns, module_map, context)
 
 

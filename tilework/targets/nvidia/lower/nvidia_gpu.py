@@ -83,7 +83,7 @@ class NvidiaGpu(Gpu):
 
     def around(self, module: ModuleOp) -> CopyOrder | None:
         order = global_order(module)
-        fences = set(proxy_fences(module, int(self.target.arch))) if self.has(Feature.ASYNC_PROXY) else set()
+        fences = set(proxy_fences(module, self.target)) if self.has(Feature.ASYNC_PROXY) else set()
         return CopyOrder(self, order, fences) if order.waits or order.fences or fences else None
 
     def thread_id(self, b: Builder) -> Value:

@@ -1,9 +1,9 @@
 """Which tensor-core instruction a `tt.dot` becomes, and how its result is laid out.
 
     64x64 += 64x32 @ 32x64, f16, 4 warps
-        capability 80    mma.sync (version 2)    warps (2, 2), one instruction is 16x8
-        capability 90    wgmma (version 3)       warps (4, 1), one instruction is 64x64: 16 rows for each of four warps
-        capability 75    none: multiply and add
+        cuda:80    mma.sync (version 2)    warps (2, 2), one instruction is 16x8
+        cuda:90    wgmma (version 3)       warps (4, 1), one instruction is 64x64: 16 rows for each of four warps
+        cuda:75    none: multiply and add
 
 `reason_against` says why a version cannot be used; the first version of the target without a reason is taken.
 """
@@ -35,6 +35,7 @@ from tilework.ir.types import (
 )
 from tilework.layouts.encodings import Blocked, NvidiaMma
 from tilework.layouts.queries import shape_per_cta
+from tilework.target import Feature, Target
 
 FP8 = (f8E4M3FN, f8E5M2)
 FNUZ = (f8E4M3FNUZ, f8E5M2FNUZ)  # laid out for mma.sync like the others, but no NVIDIA GPU multiplies them
@@ -53,7 +54,7 @@ ACCUMULATORS: dict[int, dict[Attribute, tuple[Attribute, ...]]] = {
     },
     3: {f16: (f16, f32), bf16: (f32,), f32: (f32,), i8: (i32,), f8E4M3FN: (f16, f32), f8E5M2: (f16, f32)},
 }
-F64_CAPABILITIES = (80, 90)
+VERSIONS = {Feature.WGMMA: 3, Feature.MMA: 2}  # the best first
 SMALLEST_PRECISE = 32  # wgmma adds fp8 products with few bits: so many of them before the sum goes to f32
 GROUP = 4  # warps that run one wgmma together
 GROUP_ROWS = 64
@@ -66,7 +67,7 @@ class Dot:
     """A `tt.dot` with what decides about its instruction."""
 
     op: Operation
-    capability: int
+    target: Target
     warps: int
     a: Attribute
     b: Attribute
@@ -83,20 +84,18 @@ class Dot:
         return shape_of(self.a)[-1]
 
 
-def dot_of(op: Operation, capability: int) -> Dot | None:
+def dot_of(op: Operation, target: Target) -> Dot | None:
     """`op` with its facts; None if its result is laid out for tensor cores already."""
     a, b, c = op.operands
     result = encoding_of(c.type)
     if not isinstance(result, Blocked):
         return None
-    return Dot(op, capability, num_warps(op), a.type, b.type, c.type, result)
+    return Dot(op, target, num_warps(op), a.type, b.type, c.type, result)
 
 
-def versions(capability: int) -> tuple[int, ...]:
+def versions(target: Target) -> tuple[int, ...]:
     """The versions of tensor cores of a target, the best first."""
-    if capability < 80:
-        return ()
-    return (3, 2) if 90 <= capability < 100 else (2,)
+    return tuple(version for feature, version in VERSIONS.items() if feature in target.features)
 
 
 def reason_against(version: int, dot: Dot) -> str | None:
@@ -111,8 +110,8 @@ def reason_against(version: int, dot: Dot) -> str | None:
         return f"it does not accumulate {a} in {d}"
     if a == f32 and precision(dot.op) != InputPrecision.TF32:
         return "f32 needs input_precision='tf32'"
-    if a == f64 and dot.capability not in F64_CAPABILITIES:
-        return f"sm_{dot.capability} has no f64 tensor cores"
+    if a == f64 and Feature.MMA_F64 not in dot.target.features:
+        return f"{dot.target} has no f64 tensor cores"
     return reason_against_group(dot) if version == 3 else None
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import llvmlite.binding as binding
 
-from tilework.ir.module_facts import capability
+from tilework.ir.module_facts import target
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.compile import data_layout, initialize_all, nvptx_target_machine, optimize
 from tilework.targets.nvidia.bitcode import link_libraries
@@ -91,7 +91,7 @@ def to_module(mod: Any, ctx: context) -> module:
     from tilework.targets.nvidia.lower.emit import emit_module
     from tilework.targets.nvidia.ptx_version import cpu_name
 
-    number = capability(mod.wrapped)
+    number = int(target(mod.wrapped).arch)
     return module(emit_module(mod.wrapped, number), cpu_name(f"sm{number}"))
 
 

@@ -19,14 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.frontend.options import cuda_min_dot_size
 from tilework.language.extra import cuda
 from tilework.runtime.errors import PTXASError
+from tilework.target import Feature, Target
 from tilework.targets.base import GPUTarget, run_passes
 from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.arch import number_of, target_of
 from tilework.targets.nvidia.pipeline import CudaBackend, reporting, ttgir_pipeline
 from tilework.targets.nvidia.ptx_version import cpu_name, ptx_of_cuda
-from tilework.targets.options import CompileOptions, capability_of
+from tilework.targets.options import CompileOptions
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.triton.backends.listed import ListedBackend, plain
 
@@ -90,28 +91,32 @@ class CUDABackend(CudaBackend, ListedBackend):
         return CUDAOptions(**{field.name: getattr(options, field.name) for field in fields(options)})
 
     def _parse_arch(self, arch: str) -> int:
-        return capability_of(arch)
+        return number_of(arch)
 
     def get_target_name(self, options: Any) -> str:
         """``cuda:90``."""
-        return f"cuda:{capability_of(options.arch)}"
+        return f"cuda:{number_of(options.arch)}"
 
     def get_codegen_implementation(self, options: Any) -> dict[str, Any]:
         """What the frontend asks the target: the smallest dot that it takes, and how it converts old 8-bit floats."""
-        old = capability_of(options.arch) < 80
-        convert = cuda.convert_custom_float8_sm70 if old else cuda.convert_custom_float8_sm80
+        has_pairs = Feature.CONVERT_PAIRS in target_of(options.arch).features
+        convert = cuda.convert_custom_float8_sm80 if has_pairs else cuda.convert_custom_float8_sm70
         return {"convert_custom_types": convert, "min_dot_size": min_dot_size(self.target)}
 
     @staticmethod
     def make_ttir(mod: Any, metadata: dict[str, Any], opt: Any, capability: int) -> Any:
         """TTIR as the frontend writes it, to optimised TTIR, in place."""
-        run_passes(plain(mod), ttir_pipeline(capability), "make_ttir")
+        run_passes(plain(mod), ttir_pipeline(target_of(f"sm{capability}")), "make_ttir")
         return mod
 
     @staticmethod
     def make_ttgir(mod: Any, metadata: dict[str, Any], opt: Any, capability: int) -> Any:
         """TTIR to TTGIR, in place."""
-        reporting(plain(mod), ttgir_pipeline(capability, opt.num_warps, opt.num_stages, opt.num_ctas), "make_ttgir")
+        reporting(
+            plain(mod),
+            ttgir_pipeline(target_of(f"sm{capability}"), opt.num_warps, opt.num_stages, opt.num_ctas),
+            "make_ttgir",
+        )
         metadata["tensordesc_meta"] = []
         return mod
 
@@ -138,14 +143,14 @@ class CUDABackend(CudaBackend, ListedBackend):
 
     def later(self, stage: str, product: Any, options: Any, capability: int) -> Any:
         """One of the stages after TTGIR, for a GPU of `capability`."""
-        if capability != capability_of(options.arch):
+        if capability != number_of(options.arch):
             options = replace(options, arch=f"sm{capability}")
         return self.stages(options)[stage](plain(product))
 
 
 def min_dot_size(target: GPUTarget) -> Any:
     """What gives the smallest dot (m, n, k) that a target takes, for two operand types."""
-    return cuda_min_dot_size
+    return Target.of(target).min_dot_size
 
 
 def get_ptxas(arch: int) -> Any:
