@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 import tilework.language as tl
 from tests.differential.harness import FLOATS, FP8, INTS, Refused, agree, nonzero, sample
 from tests.differential.settings import drawn, seeds, shapes
-from tilework.frontend.semantic import promotion as compiled
-from tilework.language.dtypes import dtype
 from tilework.language.function import jit
-from tilework.oracles.interpreter import promotion as interpreted
 
 BOOL = ("u1",)
 STANDARD = (*BOOL, *INTS, *FLOATS)
 PAIRS = list(product((*STANDARD, *FP8), repeat=2))
-OPERATORS = ("+", "/", "where")
 
 
 @jit
@@ -68,30 +64,6 @@ def compound(a, b):
     a -= 3
     a *= b
     return a
-
-
-def test_both_promote_every_pair_alike() -> None:
-    """The two promotion tables, which share no code, over all pairs, all operators and both kinds of weakness."""
-    names = [*dtype.SINT_TYPES, *dtype.UINT_TYPES, *dtype.FP_TYPES]
-    for left, right in product(names, repeat=2):
-        for operator, weak in product(("+", "/", "//", "%", "&", "<<", "where", "<"), (0, 1, 2)):
-            outcomes = []
-            for promote in (
-                lambda a, b, w, o: compiled.promote(a, b, w, o),
-                lambda a, b, w, o: interpreted.common_type(dtype(a), dtype(b), o, interpreted.Weak(w)),
-            ):
-                try:
-                    outcomes.append(promote(left, right, weak, operator).name)
-                except TypeError:
-                    outcomes.append("TypeError")
-            assert outcomes[0] == outcomes[1], (left, operator, right, weak, outcomes)
-
-
-@pytest.mark.parametrize(
-    "value", [0, 1, -1, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, -(2**63), 1.5, 1e50, 1e-45, True]
-)
-def test_both_give_a_number_the_same_type(value: Any) -> None:
-    assert compiled.number_dtype(value) == interpreted.number_type(value)
 
 
 def both(fn: Any, *inputs: Any, **options: Any) -> None:

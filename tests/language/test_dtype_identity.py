@@ -13,8 +13,8 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.frontend.semantic.promotion import DTYPES, promote
 from tilework.language.dtypes import ALL_NAMES, DTYPE_OF_CODE, str_to_ty, user_name
+from tilework.language.typing.promotion import DTYPES, promote
 
 SCALARS = [getattr(tl, user_name(name)) for name in sorted(ALL_NAMES)]
 TYPES = [*SCALARS, tl.pointer_type(tl.float32), tl.pointer_type(tl.int8, 3, True), tl.block_type(tl.bfloat16, [4, 8])]

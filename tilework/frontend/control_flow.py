@@ -29,13 +29,13 @@ from tilework.frontend.known_values import (
 )
 from tilework.frontend.merge import Branch, assigned_at, merge_branches, visit_branch
 from tilework.frontend.scopes import finished_index
-from tilework.frontend.semantic.promotion import wider
 from tilework.frontend.statements import visit_body
 from tilework.frontend.visitors import visits
 from tilework.ir.hints import loop_attributes
 from tilework.ir.locations import name_loc
 from tilework.ir.scf_ext import make_br, make_cond_br, make_condition, make_for, make_if, make_while, make_yield
 from tilework.language import core as tl
+from tilework.language.typing.promotion import wider
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator

@@ -250,9 +250,7 @@ def visit_attribute(gen: "FunctionGenerator", node: ast.Attribute) -> Any:
 def get_attribute(gen: "FunctionGenerator", owner: Any, name: str) -> Any:
     """An attribute of a module, a tensor, a type, an aggregate, a named tuple or a compile-time value."""
     if isinstance(owner, tl.tensor) and name == "T":
-        if len(owner.shape) != 2:
-            raise ValueError(f"`.T` needs a 2-D block, this one is {describe(owner)}\nhelp: use tl.permute(x, dims)")
-        return gen.semantic.permute(owner, [1, 0])
+        return gen.semantic.transposed(owner)
     if isinstance(owner, tl.constexpr) and name not in ("value", "type"):
         if not hasattr(owner.value, name) and (hasattr(tl.tensor, name) or name == "dtype"):
             text = f"{describe(owner) or 'this value'} is not a tensor: it has no `{name}`"

@@ -13,7 +13,10 @@ compiler.
 
 # ruff: noqa: F401
 
-from tilework.language import core, extra, math, random, semantic, standard, target_info
+from importlib import import_module
+from typing import Any
+
+from tilework.language import core, extra, math, random, standard, target_info
 from tilework.language.core import (
     TRITON_MAX_TENSOR_NUMEL,
     PropagateNan,
@@ -165,3 +168,10 @@ from tilework.language.standard import (
     zeros,
     zeros_like,
 )
+
+
+def __getattr__(name: str) -> Any:
+    """`semantic` is loaded by the first kernel that is compiled or interpreted, or by whoever asks for it."""
+    if name == "semantic":
+        return import_module("tilework.language.semantic")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

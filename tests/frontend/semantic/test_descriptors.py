@@ -2,8 +2,8 @@
 
 import pytest
 
-from tilework.frontend.semantic.shape import shape_of
 from tilework.language import core as tl
+from tilework.language.typing.shapes import shape_of
 
 
 def descriptor(k, shape=(128, 64), strides=(64, 1), block=(16, 32), padding="zero", base=None):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tilework.frontend.semantic.shape import shape_of
 from tilework.language import core as tl
+from tilework.language.typing.shapes import shape_of
 
 
 def dot(k, a, b, acc=None, precision=None, allow_tf32=None, limit=None, out=tl.float32):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tilework.frontend.semantic.shape import shape_of
 from tilework.language import core as tl
+from tilework.language.typing.shapes import shape_of
 
 F32 = tl.pointer_type(tl.float32)
 PLAIN = ((), "", "", "", False)

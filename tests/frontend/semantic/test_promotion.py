@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from promotion_table import ENTRIES, SHORT
 
-from tilework.frontend.semantic.promotion import (
+from tilework.frontend.semantic.constants import converted_number, rounded
+from tilework.language.dtypes import dtype, float16, float32, int8, int32, uint8, uint32
+from tilework.language.typing.promotion import (
     DIVISIONS,
     LEFT_WEAK,
     NOT_WEAK,
     RIGHT_WEAK,
     check_weak_range,
-    converted_number,
     number_dtype,
     promote,
-    rounded,
 )
-from tilework.language.dtypes import dtype, float16, float32, int8, int32, uint8, uint32
 
 
 def test_the_table_is_complete() -> None:

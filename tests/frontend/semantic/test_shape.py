@@ -2,8 +2,8 @@
 
 import pytest
 
-from tilework.frontend.semantic.shape import common_shape, shape_of
 from tilework.language import core as tl
+from tilework.language.typing.shapes import common_shape, shape_of
 
 
 def test_arange(kernel) -> None:

@@ -1,54 +1,44 @@
-"""The meaning of the language's builtins: check the operands, then build the ops.
+"""The ops of the language's builtins.
 
-A builtin of `tilework.language` checks nothing itself. It calls the method of the same name here:
+A builtin of `tilework.language` calls the method of the same name; the rules of `tilework.language.typing` check its operands
+and give them their types, and one method here builds the ops:
 
     semantic = Semantic(builder, options)
     pid = semantic.program_id(0)                       tt.get_program_id x : i32
     offsets = semantic.add(semantic.mul(pid, 64), semantic.arange(0, 64))
 
-`Semantic` is made of one mixin per family of operations, each in the file of that name. Rejected operands raise
-`ValueError`, `TypeError` or `AssertionError` with the values in the text; the frontend adds the position in the
-user's source.
+`Semantic` has one mixin per family of operations, each in the file of that name. What is refused raises `ValueError`,
+`TypeError` or `AssertionError` with the values in the text; the frontend adds the position in the user's source.
 """
 
 from typing import Any
 
+from tilework.frontend.semantic.arith import ArithMixin
+from tilework.frontend.semantic.casts import CastMixin
+from tilework.frontend.semantic.constants import ConstantMixin
+from tilework.frontend.semantic.dot import DotMixin
 from tilework.frontend.semantic.load_store import MemoryMixin
-from tilework.frontend.semantic.operands import ValuesMixin
+from tilework.frontend.semantic.reduce import ReduceMixin
 from tilework.frontend.semantic.running import ProgramMixin
+from tilework.frontend.semantic.shape import ShapeMixin
+from tilework.frontend.semantic.windows import WindowMixin
 from tilework.ir.builder import Builder
-from tilework.language import core as tl
-
-from .arith import ArithMixin
-from .atomics import AtomicMixin
-from .casts import CastMixin
-from .compare import CompareMixin
-from .descriptors import DescriptorMixin
-from .dot import DotMixin
-from .elementwise import ElementwiseMixin
-from .pointers import BlockPointerMixin
-from .reduce import ReduceMixin
-from .shape import ShapeMixin
+from tilework.language.semantic import Semantic as Meaning
 
 
 class Semantic(
-    ValuesMixin,
+    ConstantMixin,
     ArithMixin,
-    CompareMixin,
     CastMixin,
-    ElementwiseMixin,
     ShapeMixin,
     MemoryMixin,
-    BlockPointerMixin,
-    DescriptorMixin,
-    AtomicMixin,
+    WindowMixin,
     DotMixin,
     ReduceMixin,
     ProgramMixin,
+    Meaning,
 ):
     """Builds the ops of builtins at the insertion point of `builder`; `options` describe the target and the build."""
-
-    tensor = tl.tensor
 
     def __init__(self, builder: Builder, options: Any) -> None:
         self.builder = builder

@@ -1,34 +1,32 @@
-"""The operators of the language: arithmetic, bits, shifts, and pointer arithmetic.
+"""Operators and functions of elements as ops: for each a table from element type to op class.
 
-Each operator is a table from element type to op; the two operands have been given one type before (`operands`):
-
-    a + b      arith.addi  arith.addf                       a // b   arith.divsi  arith.divui
-    ptr + i    tt.addptr                                    a >> b   arith.shrsi  arith.shrui, by the sign of a
-
-No target computes in fp8, nor divides 16-bit floats: such operands are widened, and the result is rounded back.
+a + b      arith.addi  arith.addf                       a // b   arith.divsi  arith.divui
+ptr + i    tt.addptr                                    a >> b   arith.shrsi  arith.shrui, by the sign of a
+tl.minimum(a, b)     arith.minsi, arith.minui, arith.minnumf (a number wins over NaN)
+tl.exp(x)            math.exp, for fp32 and fp64 only
 """
 
 # pyright: reportGeneralTypeIssues=false
 
-import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
-from tilework.frontend.semantic.operands import Operand, plain, retype
+from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
-from tilework.ir.arith_ext import NO_SIGNED_WRAP, RemfOp, binary
+from tilework.ir.arith_ext import NO_SIGNED_WRAP, RemfOp, SelectOp, binary, cmpf, cmpi, ternary, unary
+from tilework.ir.enums import PropagateNan
 from tilework.language import core as tl
-from tilework.language.dtypes import dtype, float16, float32, int32, int64
-
-from .promotion import DIVISIONS, InvalidOperands
+from tilework.language.dtypes import dtype, int1, int32, int64
+from tilework.language.typing.operators import overflow_text
+from tilework.language.typing.shapes import retype
 
 if TYPE_CHECKING:
-    from . import Semantic
+    from tilework.frontend.semantic import Semantic
 
 Table = dict[str, type[Operation]]
-STANDARD_FLOATS = tuple(dtype.STANDARD_FP_TYPES)
 
 
 def table(
@@ -37,246 +35,166 @@ def table(
     """The op for each element type, by `dtype.name`; one integer op serves both signs unless `unsigned` differs."""
     ops: Table = dict.fromkeys(dtype.SINT_TYPES, signed)
     ops |= dict.fromkeys(dtype.UINT_TYPES, unsigned or signed)
-    return ops | dict.fromkeys(STANDARD_FLOATS, floating) if floating else ops
+    return ops | dict.fromkeys(dtype.STANDARD_FP_TYPES, floating) if floating else ops
 
 
-ADD = table(signed=arith.AddiOp, floating=arith.AddfOp)
-SUB = table(signed=arith.SubiOp, floating=arith.SubfOp)
-MUL = table(signed=arith.MuliOp, floating=arith.MulfOp)
-FLOORDIV = table(signed=arith.DivSIOp, unsigned=arith.DivUIOp)
-MOD = table(signed=arith.RemSIOp, unsigned=arith.RemUIOp, floating=RemfOp)
 DIV: Table = {"fp32": arith.DivfOp, "fp64": arith.DivfOp}
-AND, OR, XOR = table(signed=arith.AndIOp), table(signed=arith.OrIOp), table(signed=arith.XOrIOp)
-SHL, LSHR, ASHR = table(signed=arith.ShLIOp), table(signed=arith.ShRUIOp), table(signed=arith.ShRSIOp)
+BINARY: dict[str, Table] = {
+    "+": table(signed=arith.AddiOp, floating=arith.AddfOp),
+    "-": table(signed=arith.SubiOp, floating=arith.SubfOp),
+    "*": table(signed=arith.MuliOp, floating=arith.MulfOp),
+    "/": DIV,
+    "fdiv": DIV,
+    "//": table(signed=arith.DivSIOp, unsigned=arith.DivUIOp),
+    "%": table(signed=arith.RemSIOp, unsigned=arith.RemUIOp, floating=RemfOp),
+    "&": table(signed=arith.AndIOp),
+    "|": table(signed=arith.OrIOp),
+    "^": table(signed=arith.XOrIOp),
+    "<<": table(signed=arith.ShLIOp),
+    ">>": table(signed=arith.ShRSIOp),
+    ">>>": table(signed=arith.ShRUIOp),
+    "minimum": table(signed=arith.MinSIOp, unsigned=arith.MinUIOp, floating=arith.MinnumfOp),
+    "maximum": table(signed=arith.MaxSIOp, unsigned=arith.MaxUIOp, floating=arith.MaxnumfOp),
+    "minimum_nan": table(signed=arith.MinSIOp, unsigned=arith.MinUIOp, floating=arith.MinimumfOp),
+    "maximum_nan": table(signed=arith.MaxSIOp, unsigned=arith.MaxUIOp, floating=arith.MaximumfOp),
+}
+PREDICATES = {  # of signed and unsigned integers, and of floats
+    "==": ("eq", "eq", "oeq"),
+    "!=": ("ne", "ne", "une"),
+    "<": ("slt", "ult", "olt"),
+    "<=": ("sle", "ule", "ole"),
+    ">": ("sgt", "ugt", "ogt"),
+    ">=": ("sge", "uge", "oge"),
+}
+MATH: Table = {
+    "exp": math.ExpOp,
+    "exp2": math.Exp2Op,
+    "log": math.LogOp,
+    "log2": math.Log2Op,
+    "sin": math.SinOp,
+    "cos": math.CosOp,
+    "sqrt": math.SqrtOp,
+    "rsqrt": math.RsqrtOp,
+    "floor": math.FloorOp,
+    "ceil": math.CeilOp,
+    "erf": math.ErfOp,
+}
 
 
 class ArithMixin:
-    """Operators on numbers and pointers."""
+    """Operators and functions that treat every element alike."""
 
-    def binary_op(self: "Semantic", ops: Table, a: tl.tensor, b: tl.tensor, operator: str) -> tl.tensor:
+    def _emit(self: "Semantic", op: Operation, type: dtype) -> tl.tensor:
+        return tl.tensor(self.builder.insert(op).results[0], type)
+
+    def binary(self: "Semantic", operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
         """One op on two operands of one type."""
-        op = ops.get(a.dtype.name)
+        op = BINARY[operator].get(a.dtype.name)
         if op is None:
-            return self._binary_through_wider(ops, a, b, operator)
+            return self.through_wider(operator, a, b)
         builder = self.builder
         return tl.tensor(builder.insert(binary(op, a.handle, b.handle, builder.loc)).results[0], a.type)
 
-    def _binary_through_wider(self: "Semantic", ops: Table, a: tl.tensor, b: tl.tensor, operator: str) -> tl.tensor:
-        """Floats too narrow for the op are computed in a wider type; any other type does not have this operator."""
-        element = a.dtype
-        if not element.is_floating() or "fp32" not in ops:
-            raise InvalidOperands(element, b.dtype, operator, "it takes integers; cast the operands with .to()")
-        wide = float16 if "fp16" in ops and operator not in DIVISIONS else float32
-        return self.cast(self.binary_op(ops, self.cast(a, wide), self.cast(b, wide), operator), element)
-
-    def _checked(self: "Semantic", ops: Table, a: Any, b: Any, operator: str, name: str, sanitize: bool) -> tl.tensor:
-        """``+ - *``: in debug builds, narrow integers are checked for overflow first."""
-        a, b = self.operands(a, b, operator)
-        options = self.options
-        checks = sanitize and options.sanitize_overflow and a.dtype.is_int()
-        if checks and options.debug:
-            self._assert_no_overflow(ops, a, b, name)
-        result = self.binary_op(ops, a, b, operator)
-        if checks and options.sanitize and a.dtype.is_int_signed():
-            result.handle.owner.properties["overflowFlags"] = (
-                NO_SIGNED_WRAP  # see `transforms/sanitize/undefined_sources.py`
+    def overflow_checked(self: "Semantic", operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
+        """In debug builds, narrow integers are computed in int64 first, and must be in the range of the type."""
+        element, options = a.dtype, self.options
+        if options.debug and element.int_bitwidth < 64:
+            wide = self.binary(operator, self.cast(a, int64), self.cast(b, int64))
+            fits = self.and_(
+                self.less_equal(wide, self.constant(element.get_int_max_value(), wide.type)),
+                self.greater_equal(wide, self.constant(element.get_int_min_value(), wide.type)),
             )
+            self.device_assert(fits, overflow_text(operator, element), None)
+        result = self.binary(operator, a, b)
+        if options.sanitize and element.is_int_signed():  # see `transforms/sanitize/undefined_sources.py`
+            result.handle.owner.properties["overflowFlags"] = NO_SIGNED_WRAP
         return result
 
-    def _assert_no_overflow(self: "Semantic", ops: Table, a: tl.tensor, b: tl.tensor, name: str) -> None:
-        """Compute in int64 and assert that the result is in the range of the type."""
-        element = a.dtype
-        if element.int_bitwidth >= 64:
-            return
-        wide = self.binary_op(ops, self.cast(a, int64), self.cast(b, int64), name)
-        fits = self.and_(
-            self.less_equal(wide, self.constant(element.get_int_max_value(), wide.type)),
-            self.greater_equal(wide, self.constant(element.get_int_min_value(), wide.type)),
-        )
-        self.device_assert(fits, f"int{element.int_bitwidth} overflow detected for operation {name}", None)
-
-    def add(self: "Semantic", a: Operand, b: Operand, sanitize_overflow: bool = True) -> tl.tensor:
-        """``a + b``; one of them may be a pointer."""
-        left, right = is_pointer(a), is_pointer(b)
-        if left and right:
-            raise TypeError(
-                f"cannot add pointers together: {a} and {b}; add an integer offset, or cast one to tl.int64"
-            )
-        if left:
-            return self._offset_pointer(a, b, "+")
-        if right:
-            return self._offset_pointer(b, a, "+")
-        return self._checked(ADD, a, b, "+", "add", sanitize_overflow)
-
-    def sub(self: "Semantic", a: Operand, b: Operand, sanitize_overflow: bool = True) -> tl.tensor:
-        """``a - b``; `a` may be a pointer."""
-        if is_pointer(a):
-            return self._offset_pointer(a, b, "-")
-        return self._checked(SUB, a, b, "-", "sub", sanitize_overflow)
-
-    def mul(self: "Semantic", a: Operand, b: Operand, sanitize_overflow: bool = True) -> tl.tensor:
-        """``a * b``."""
-        return self._checked(MUL, a, b, "*", "mul", sanitize_overflow)
-
-    def _offset_pointer(self: "Semantic", pointer: Any, offset: Any, operator: str) -> tl.tensor:
-        """``pointer + offset`` or ``pointer - offset``, counted in elements.
-
-        A signed offset of any width is sign-extended by `tt.addptr` itself; an unsigned one is extended here.
-        """
-        if pointer.dtype.element_ty.is_block():
-            raise InvalidOperands(pointer.dtype, offset, operator, "move a block pointer with tl.advance")
-        if isinstance(offset, tl.tensor):
-            offset = self._signed_offset(pointer, offset, operator)
+    def compared(self: "Semantic", operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
+        """`arith.cmpi` or `arith.cmpf`."""
+        signed, unsigned, floating = PREDICATES[operator]
+        element, loc = a.dtype, self.builder.loc
+        if element.is_floating():
+            op = cmpf(floating, a.handle, b.handle, loc)
         else:
-            value = plain(offset)
-            if not isinstance(value, int):
-                raise InvalidOperands(pointer.dtype, shown_type(value), operator, "an offset is an integer")
-            value = -value if operator == "-" else int(value)
-            width = int32 if -(2**31) <= value < 2**31 else int64
-            offset = self.constant(value, retype(pointer.type, width))
+            op = cmpi(signed if element.is_int_signed() else unsigned, a.handle, b.handle, loc)
+        return self._emit(op, retype(a.type, int1))
+
+    def inverted(self: "Semantic", x: tl.tensor) -> tl.tensor:
+        """Exclusive or with ones."""
+        return self.binary("^", x, self.constant(1 if x.dtype.is_bool() else -1, x.type))
+
+    def move_pointer(self: "Semantic", pointer: tl.tensor, offset: int | tl.tensor, operator: str) -> tl.tensor:
+        """A signed offset of any width is sign-extended by `tt.addptr` itself; an unsigned one is extended here."""
+        if isinstance(offset, tl.tensor):
+            if offset.dtype.is_int_unsigned() and offset.dtype.int_bitwidth < 64:
+                offset = self.cast(offset, int64)
+            offset = self.minus(offset) if operator == "-" else offset
+        else:
+            value = -offset if operator == "-" else int(offset)
+            offset = self.constant(value, retype(pointer.type, int32 if -(2**31) <= value < 2**31 else int64))
         pointer, offset = self.broadcast(pointer, offset)
-        builder = self.builder
-        return tl.tensor(
-            builder.insert(tt.AddPtrOp.make(pointer.handle, offset.handle, builder.loc)).results[0], pointer.type
+        return self._emit(tt.AddPtrOp.make(pointer.handle, offset.handle, self.builder.loc), pointer.type)
+
+    def select(self: "Semantic", mask: tl.tensor, x: tl.tensor, y: tl.tensor) -> tl.tensor:
+        """`arith.select`."""
+        return self._emit(SelectOp.make(mask.handle, x.handle, y.handle, self.builder.loc), x.type)
+
+    def clamped(self: "Semantic", x: tl.tensor, low: tl.tensor, high: tl.tensor, keeps_nan: bool) -> tl.tensor:
+        """`tt.clampf`."""
+        rule = PropagateNan.ALL if keeps_nan else PropagateNan.NONE
+        return self._emit(tt.ClampFOp.make(x.handle, low.handle, high.handle, rule, self.builder.loc), x.type)
+
+    def elementary(self: "Semantic", name: str, x: tl.tensor) -> tl.tensor:
+        """One of `MATH`, or ``sqrt_rn``, of every element."""
+        if name == "sqrt_rn":
+            return self._emit(tt.PreciseSqrtOp.make(x.handle, self.builder.loc), x.type)
+        return self._emit(unary(MATH[name], x.handle, self.builder.loc), x.type)
+
+    def absolute(self: "Semantic", x: tl.tensor) -> tl.tensor:
+        """fp8e4b15, which travels as `i8`, loses its sign bit."""
+        if x.dtype.is_fp8e4b15():
+            return tl.tensor(self._bit_op(arith.AndIOp, x.handle, 0x7F), x.type)
+        return self._emit(
+            unary(math.AbsFOp if x.dtype.is_floating() else math.AbsIOp, x.handle, self.builder.loc), x.type
         )
 
-    def _signed_offset(self: "Semantic", pointer: tl.tensor, offset: tl.tensor, operator: str) -> tl.tensor:
-        element = offset.dtype
-        if not element.is_int():
-            raise InvalidOperands(pointer.dtype, element, operator, "an offset is an integer; cast it with .to()")
-        if element.is_int_unsigned() and element.int_bitwidth < 64:
-            offset = self.cast(offset, int64)
-        return self.minus(offset) if operator == "-" else offset
+    def fused(self: "Semantic", x: tl.tensor, y: tl.tensor, z: tl.tensor) -> tl.tensor:
+        """`math.fma`."""
+        return self._emit(ternary(math.FmaOp, x.handle, y.handle, z.handle, self.builder.loc), z.type)
 
-    def truediv(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a / b``; two integers are divided as fp32."""
-        a, b = self.operands(a, b, "/")
-        if a.dtype.is_int():
-            a, b = self.cast(a, float32), self.cast(b, float32)
-        return self.binary_op(DIV, a, b, "/")
+    def high_product(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:
+        """`tt.mulhiui`."""
+        return self._emit(tt.MulhiUIOp.make(x.handle, y.handle, self.builder.loc), x.type)
 
-    def floordiv(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a // b`` of integers, rounded toward zero."""
-        a, b = self.operands(a, b, "//")
-        if not a.dtype.is_int():
-            raise TypeError(f"unexpected type {a.dtype}: `//` divides integers; use tl.floor(a / b) for floats")
-        return self.binary_op(FLOORDIV, a, b, "//")
+    def precise_quotient(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:
+        """`tt.precise_divf`."""
+        return self._emit(tt.PreciseDivFOp.make(x.handle, y.handle, self.builder.loc), x.type)
 
-    def mod(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a % b``, with the sign of `a`; floats as C's ``fmod``."""
-        return self.binary_op(MOD, *self.operands(a, b, "%"), "%")
+    def assembly(
+        self: "Semantic",
+        asm: str,
+        constraints: str,
+        args: Sequence[tl.tensor],
+        types: Sequence[dtype],
+        is_pure: bool,
+        pack: int,
+    ) -> list[tl.tensor]:
+        """`tt.elementwise_inline_asm`."""
+        handles, results = [value.handle for value in args], [ir_type(type) for type in types]
+        op = tt.ElementwiseInlineAsmOp.make(handles, results, asm, constraints, is_pure, pack, self.builder.loc)
+        return [tl.tensor(handle, type) for handle, type in zip(self.builder.insert(op).results, types, strict=True)]
 
-    def fdiv(self: "Semantic", a: Operand, b: Operand, ieee_rounding: bool = False) -> tl.tensor:
-        """Fast division of two floats of one type. `ieee_rounding` changes nothing; `div_rn` rounds correctly."""
-        a, b = self._same_type_floats(a, b)
-        return self.binary_op(DIV, a, b, "fdiv")
-
-    def _same_type_floats(self: "Semantic", a: Any, b: Any) -> tuple[tl.tensor, tl.tensor]:
-        kinds = [x.dtype for x in (a, b) if isinstance(x, tl.tensor)]
-        if len(kinds) == 2 and kinds[0] != kinds[1]:
-            raise TypeError(f"both operands of fdiv must have the same type, got {kinds[0]} and {kinds[1]}; cast one")
-        a, b = self.operands(a, b, "fdiv")
-        if not a.dtype.is_floating():
-            raise TypeError(f"both operands of fdiv must have floating scalar type, got {a.dtype}; use `/`")
-        return a, b
-
-    def and_(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a & b`` of integers or bools."""
-        return self.binary_op(AND, *self._integers(a, b, "&"), "&")
-
-    def or_(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a | b`` of integers or bools."""
-        return self.binary_op(OR, *self._integers(a, b, "|"), "|")
-
-    def xor_(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a ^ b`` of integers or bools."""
-        return self.binary_op(XOR, *self._integers(a, b, "^"), "^")
-
-    def _integers(self: "Semantic", a: Any, b: Any, operator: str) -> tuple[tl.tensor, tl.tensor]:
-        """The operands of a bit operation; the error shows the types as they were written."""
-        left, right = a, b
-        a, b = self.operands(a, b, operator)
-        if not a.dtype.is_int():
-            help = "it takes integers; cast with .to(), or use bitcast=True for the bits"
-            raise InvalidOperands(shown_type(left), shown_type(right), operator, help)
-        return a, b
-
-    def shl(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a << b``."""
-        warn_about_shift(a, b)
-        return self.binary_op(SHL, *self._integers(a, b, "<<"), "<<")
-
-    def lshr(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a >> b`` with zeros coming in."""
-        warn_about_shift(a, b)
-        return self.binary_op(LSHR, *self._integers(a, b, ">>"), ">>")
-
-    def ashr(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a >> b`` with copies of the sign coming in."""
-        warn_about_shift(a, b)
-        return self.binary_op(ASHR, *self._integers(a, b, ">>"), ">>")
-
-    def shr(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a >> b``: arithmetic if `a` is signed before promotion; a number takes the sign of `b`."""
-        decides = a if isinstance(a, tl.tensor) else b
-        signed = isinstance(decides, tl.tensor) and decides.dtype.is_int_signed()
-        return self.ashr(a, b) if signed else self.lshr(a, b)
-
-    def minus(self: "Semantic", x: Operand) -> tl.tensor:
-        """``-x``, computed as ``0 - x``."""
-        value = self.to_tensor(x)
-        if value.dtype.is_ptr():
-            raise ValueError(f"wrong type argument to unary minus ({value.dtype}): a pointer cannot be negated")
-        return self.sub(self.constant(0, value.type), value, True)
-
-    def plus(self: "Semantic", x: Operand) -> tl.tensor:
-        """``+x`` is only defined for compile-time numbers."""
-        raise TypeError(f"unary plus does not exist for {self.to_tensor(x)}: write the value without `+`")
-
-    def invert(self: "Semantic", x: Operand) -> tl.tensor:
-        """``~x`` of an integer; of a bool, its negation."""
-        value = self.to_tensor(x)
-        if not value.dtype.is_int():
-            raise ValueError(f"wrong type argument to unary invert ({value.dtype}): `~` takes integers and bools")
-        ones = 1 if value.dtype.is_bool() else -1
-        return self.binary_op(XOR, value, self.constant(ones, value.type), "^")
-
-    def not_(self: "Semantic", x: Operand) -> tl.tensor:
-        """``not x`` of a bool."""
-        return self.invert(self._truth(x, "not"))
-
-    def logical_and(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a and b`` of bools; both are evaluated."""
-        return self.and_(self._truth(a, "and"), self._truth(b, "and"))
-
-    def logical_or(self: "Semantic", a: Operand, b: Operand) -> tl.tensor:
-        """``a or b`` of bools; both are evaluated."""
-        return self.or_(self._truth(a, "or"), self._truth(b, "or"))
-
-    def _truth(self: "Semantic", x: Any, operator: str) -> tl.tensor:
-        value = self.to_tensor(x)
-        if not value.dtype.is_bool():
-            raise ValueError(
-                f"Cannot bitcast data-type of size {value.dtype.primitive_bitwidth} to data-type of size 1: "
-                f"`{operator}` takes bools, got {value.dtype}; write `x != 0`"
-            )
-        return value
-
-
-def shown_type(x: object) -> object:
-    """The type of an operand in an error: the element type, or the Python type of a number."""
-    return x.dtype if isinstance(x, tl.tensor) else type(plain(x)).__name__
-
-
-def is_pointer(x: object) -> bool:
-    """A tensor of pointers."""
-    return isinstance(x, tl.tensor) and x.dtype.is_ptr()
-
-
-def warn_about_shift(a: object, b: object) -> None:
-    """Warn when a constant count shifts every bit of a tensor out."""
-    count = plain(b)
-    if isinstance(a, tl.tensor) and isinstance(count, int) and a.dtype.is_int():
-        width = a.dtype.int_bitwidth
-        if count >= width > 1:
-            warnings.warn(f"shifting {a.dtype} by {count} gives an undefined value: it has {width} bits", stacklevel=3)
+    def external(
+        self: "Semantic",
+        lib_name: str,
+        lib_path: str,
+        symbol: str,
+        args: Sequence[tl.tensor],
+        type: dtype,
+        is_pure: bool,
+    ) -> tl.tensor:
+        """`tt.extern_elementwise`."""
+        handles = [value.handle for value in args]
+        op = tt.ExternElementwiseOp.make(handles, ir_type(type), lib_name, lib_path, symbol, is_pure, self.builder.loc)
+        return self._emit(op, type)

@@ -20,76 +20,42 @@ Back from fp16, the magnitude is clamped to 0x3F00, doubled, and rounded half up
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from tilework.frontend.semantic.operands import Operand, retype
 from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary, cmpf, cmpi, convert
 from tilework.ir.enums import RoundingMode
 from tilework.language import core as tl
-from tilework.language.dtypes import dtype, float16, float32, int1, int16, int64, pointer_type
+from tilework.language.dtypes import dtype, float16, float32, int1, int16, int64
+from tilework.language.typing.shapes import retype
 
 if TYPE_CHECKING:
     from . import Semantic
 
 ROUNDINGS = {"rtne": RoundingMode.RTNE, "rtz": RoundingMode.RTZ}
-TRUNCATING_CASTS = {("fp32", "fp16"), ("fp32", "bf16"), ("fp32", "fp8e5"), ("fp32", "fp8e4b15"), ("fp16", "fp8e4b15")}
 E4B15_LARGEST = 0x3F00  # 1.75 as fp16
 
 
 class CastMixin:
-    """`cast` and `bitcast`."""
+    """What `cast` and `bitcast` build."""
 
-    def cast(self: "Semantic", x: Operand, dtype: dtype, fp_downcast_rounding: str | None = None) -> tl.tensor:
-        """The elements of `x` converted to `dtype`; see the table in the module docstring."""
-        value = self.to_tensor(x)
-        source, target = value.dtype, dtype.scalar
-        if source == target:
-            return value
-        if fp_downcast_rounding is not None:
-            check_rounding(source, target, fp_downcast_rounding)
-        if source.is_ptr() or target.is_ptr():
-            return self._cast_pointer(value, target)
-        if target.is_int():
-            if source.is_int():
-                return self._cast_integer(value, target)
-            if source.is_standard_floating():
-                return self._float_to_int(value, target)
-        elif target.is_floating():
-            if source.is_floating():
-                return self._cast_float(value, target, fp_downcast_rounding)
-            if source.is_int() and not target.is_fp8():
-                unsigned = source.is_int_unsigned()
-                return self._convert(arith.UIToFPOp if unsigned else arith.SIToFPOp, value, target)
-        raise AssertionError(f"cannot cast {value} to {target}{cast_advice(source, target)}")
+    def convert(self: "Semantic", x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
+        """The cast of a number; see the table in the module docstring."""
+        source = x.dtype
+        if source.is_int():
+            if target.is_int():
+                return self._cast_integer(x, target)
+            return self._convert(arith.UIToFPOp if source.is_int_unsigned() else arith.SIToFPOp, x, target)
+        return self._float_to_int(x, target) if target.is_int() else self._cast_float(x, target, rounding)
 
-    def bitcast(self: "Semantic", x: Operand, dtype: dtype) -> tl.tensor:
-        """The same bits read as `dtype`, which must be as wide."""
-        value = self.to_tensor(x)
-        source, target = value.dtype, dtype.scalar
-        if source == target:
-            return value
-        if source.is_ptr() or target.is_ptr():
-            return self._cast_pointer(value, target)
-        self.check_dtype(target)
-        if source.primitive_bitwidth != target.primitive_bitwidth:
-            raise ValueError(
-                f"Cannot bitcast data-type of size {source.primitive_bitwidth} to data-type of size "
-                f"{target.primitive_bitwidth}: {source} and {target} differ in width"
-            )
-        return self._reinterpret(value, target)
-
-    def _reinterpret(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
+    def reinterpret(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
         """A bitcast between types of equal width; no op if the IR does not tell them apart."""
         type = retype(x.type, target)
         result = ir_type(type)
         if result == x.handle.type:
             return tl.tensor(x.handle, type)
         return self._emit(tt.BitcastOp.make(x.handle, result, self.builder.loc), type)
-
-    def _emit(self: "Semantic", op: Operation, type: dtype) -> tl.tensor:
-        return tl.tensor(self.builder.insert(op).results[0], type)
 
     def _convert(self: "Semantic", op: type[Operation], x: tl.tensor, target: dtype) -> tl.tensor:
         type = retype(x.type, target)
@@ -123,7 +89,6 @@ class CastMixin:
 
     def _cast_float(self: "Semantic", x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
         source = x.dtype
-        self.check_dtype(target)
         if source.is_fp8():
             return self._from_fp8(x, target)
         if target.is_fp8():
@@ -151,8 +116,6 @@ class CastMixin:
         return self._fp_to_fp(x, target, None)
 
     def _to_fp8(self: "Semantic", x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
-        if x.dtype.is_fp64() or (target.is_fp8e4b15() and x.dtype.is_bf16()):
-            raise AssertionError(f"cannot cast {x} to {target}{cast_advice(x.dtype, target)}")
         if target.is_fp8e4b15():
             half = x if x.dtype.is_fp16() else self._fp_to_fp(x, float16, RoundingMode.RTZ)
             return self._fp16_to_e4b15(half, target)
@@ -160,58 +123,32 @@ class CastMixin:
 
     def _e4b15_to_fp16(self: "Semantic", x: tl.tensor) -> tl.tensor:
         bits = self._convert(arith.ExtUIOp, x, int16)
-        sign = self._bits(arith.ShLIOp, self._bits(arith.AndIOp, bits.handle, 0x80), 8)
-        magnitude = self._bits(arith.ShLIOp, self._bits(arith.AndIOp, bits.handle, 0x7F), 7)
-        return self._reinterpret(tl.tensor(self._bits(arith.OrIOp, sign, magnitude), bits.type), float16)
+        sign = self._bit_op(arith.ShLIOp, self._bit_op(arith.AndIOp, bits.handle, 0x80), 8)
+        magnitude = self._bit_op(arith.ShLIOp, self._bit_op(arith.AndIOp, bits.handle, 0x7F), 7)
+        return self.reinterpret(tl.tensor(self._bit_op(arith.OrIOp, sign, magnitude), bits.type), float16)
 
     def _fp16_to_e4b15(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
-        bits = self._reinterpret(x, int16)
-        sign = self._bits(arith.AndIOp, bits.handle, 0x8000)
-        clamped = self._bits(arith.MinUIOp, self._bits(arith.AndIOp, bits.handle, 0x7FFF), E4B15_LARGEST)
-        doubled = self._bits(arith.AddiOp, self._bits(arith.ShLIOp, clamped, 1), 0x80)
-        high_byte = self._bits(arith.ShRUIOp, self._bits(arith.OrIOp, sign, doubled), 8)
+        bits = self.reinterpret(x, int16)
+        sign = self._bit_op(arith.AndIOp, bits.handle, 0x8000)
+        clamped = self._bit_op(arith.MinUIOp, self._bit_op(arith.AndIOp, bits.handle, 0x7FFF), E4B15_LARGEST)
+        doubled = self._bit_op(arith.AddiOp, self._bit_op(arith.ShLIOp, clamped, 1), 0x80)
+        high_byte = self._bit_op(arith.ShRUIOp, self._bit_op(arith.OrIOp, sign, doubled), 8)
         return self._convert(arith.TruncIOp, tl.tensor(high_byte, bits.type), target)
 
-    def _bits(self: "Semantic", op: type[Operation], x: SSAValue, y: SSAValue | int) -> SSAValue:
+    def _bit_op(self: "Semantic", op: type[Operation], x: SSAValue, y: SSAValue | int) -> SSAValue:
         other = self.builder.constant(y, x.type) if isinstance(y, int) else y
         return self.builder.insert(binary(op, x, other, self.builder.loc)).results[0]
 
-    def _cast_pointer(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
-        source = x.dtype
+    def convert_pointer(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
+        """Between pointers, and between pointers and integers of 64 bits."""
         type = retype(x.type, target)
-        result: Attribute = ir_type(type)
-        if source.is_ptr() and target.is_ptr():
-            if result == x.handle.type:  # they differ in constness only
-                return tl.tensor(x.handle, type)
-            return self._emit(tt.BitcastOp.make(x.handle, result, self.builder.loc), type)
+        result, loc = ir_type(type), self.builder.loc
+        if not x.dtype.is_ptr():
+            return self._emit(tt.IntToPtrOp.make(x.handle, result, loc), type)
         if target.is_bool():
-            return self._is_nonzero(self._cast_pointer(x, int64))
-        if isinstance(source, pointer_type) and target.name in ("int64", "uint64"):
-            return self._emit(tt.PtrToIntOp.make(x.handle, result, self.builder.loc), type)
-        if target.is_ptr() and source.name in ("int64", "uint64"):
-            return self._emit(tt.IntToPtrOp.make(x.handle, result, self.builder.loc), type)
-        raise AssertionError(f"cannot cast {x} to {target}: only 64-bit integers hold an address; use tl.int64")
-
-
-def check_rounding(source: dtype, target: dtype, rounding: str) -> None:
-    """A rounding mode belongs to a cast that loses bits of a float, and must exist for that pair."""
-    if rounding not in ROUNDINGS:
-        raise ValueError(f"Invalid rounding mode: {rounding}. Supported rounding modes are 'rtne' and 'rtz'.")
-    narrowing = source.is_floating() and target.is_floating() and source.primitive_bitwidth > target.primitive_bitwidth
-    if not narrowing:
-        raise ValueError(
-            "fp_downcast_rounding should be set only for truncating fp conversions. "
-            f"Source scalar type is {source} and destination type is {target}"
-        )
-    if rounding == "rtz" and (source.name, target.name) not in TRUNCATING_CASTS:
-        raise ValueError(
-            f"a cast from {source} to {target} cannot round toward zero: only from fp32 to fp16, bf16 and fp8e5"
-        )
-
-
-def cast_advice(source: dtype, target: dtype) -> str:
-    """What to write instead of a cast that does not exist."""
-    if source.is_fp8() or target.is_fp8():
-        through = "tl.float16" if "fp8e4b15" in (source.name, target.name) else "tl.float32"
-        return f": convert through {through}"
-    return ""
+            return self._is_nonzero(self.convert_pointer(x, int64))
+        if not target.is_ptr():
+            return self._emit(tt.PtrToIntOp.make(x.handle, result, loc), type)
+        if result == x.handle.type:  # they differ in constness only
+            return tl.tensor(x.handle, type)
+        return self._emit(tt.BitcastOp.make(x.handle, result, loc), type)

@@ -1,255 +1,78 @@
-"""Matrix products: `dot`, and `dot_scaled` for operands with one scale per group of elements.
+"""Matrix products as ops.
 
     c = tl.dot(a, b, acc)        tt.dot %a, %b, %acc, inputPrecision = tf32 : tensor<64x32xf16> * ... -> tensor<64x64xf32>
 
-`a` is (M, K), `b` is (K, N); three dimensions are a batch of products, and further leading dimensions are merged into
-that batch and restored afterwards. Without `acc` the product is added to zeros.
+`tt.dot` has at most one batch dimension: further leading ones are merged into it and restored afterwards.
 """
 
 # A method of a mixin sees the whole `Semantic`, which pyright does not accept as the type of `self`.
 # pyright: reportGeneralTypeIssues=false
 
-import warnings
 from math import prod
 from typing import TYPE_CHECKING
 
+from xdsl.ir import SSAValue
+
+from tilework.frontend.semantic.load_store import handle_of
 from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.language import core as tl
-from tilework.language.dtypes import (
-    bfloat16,
-    dtype,
-    float8e4nv,
-    float8e5,
-    float16,
-    float32,
-    float64,
-    int32,
-    uint8,
-    uint16,
-)
-
-from .shape import Shape, block, shape_of
+from tilework.language.dtypes import dtype
+from tilework.language.typing.carrier import Scaled
+from tilework.language.typing.shapes import block, shape_of, sizes
 
 if TYPE_CHECKING:
-    from . import Semantic
-
-SAME_DTYPE = frozenset({"int8", "uint8", "fp16", "bf16", "fp32", "fp64"})
-RESULT = {"int8": int32, "fp32": float32, "bf16": float32, "fp64": float64}  # others follow out_dtype
-FP4 = "e2m1"
-FORMATS = {  # format: (element type, the integer type that may carry it)
-    FP4: (uint8, uint8),
-    "e4m3": (float8e4nv, uint8),
-    "e5m2": (float8e5, uint8),
-    "bf16": (bfloat16, uint16),
-    "fp16": (float16, uint16),
-}
+    from tilework.frontend.semantic import Semantic
 
 
 class DotMixin:
-    """`dot` and `dot_scaled`."""
+    """What `dot` and `dot_scaled` build."""
 
-    def dot(
+    def product(
         self: "Semantic",
         lhs: tl.tensor,
         rhs: tl.tensor,
         acc: tl.tensor | None,
-        input_precision: str | None,
-        allow_tf32: bool | None,
-        max_num_imprecise_acc: int | None,
-        out_dtype: dtype,
+        type: dtype,
+        precision: str,
+        imprecise_limit: int,
     ) -> tl.tensor:
-        """``lhs @ rhs + acc``."""
-        assert isinstance(lhs, tl.tensor) and isinstance(rhs, tl.tensor), (
-            f"dot takes two blocks, got {lhs!r} and {rhs!r}"
-        )
-        check_operand_dtypes(lhs.type.scalar, rhs.type.scalar)
-        lhs, rhs = self._without_fp8e4b15(lhs, rhs)
-        precision = self._dot_precision(input_precision, allow_tf32)
-        left, right = check_dot_shapes(lhs, rhs)
-        self._check_min_dot_size(lhs, rhs)
+        """`tt.dot`."""
+        shape = sizes(type)
+        flat = shape if len(shape) < 4 else (prod(shape[:-2]), *shape[-2:])
+        if flat != shape:
+            lhs, rhs = (self.reshape(value, (flat[0], *shape_of(value)[-2:])) for value in (lhs, rhs))
+            acc = None if acc is None else self.reshape(acc, flat)
+        result = block(type.scalar, flat)
+        start = self._start(acc, result)
+        precise = InputPrecision[precision.upper()]
+        op = tt.DotOp.make(lhs.handle, rhs.handle, start, self.builder.loc, precise, imprecise_limit)
+        return self.reshape(self._emit(op, result), shape)
 
-        shape = (*left[:-1], right[-1])
-        result = result_dtype(lhs.type.scalar, out_dtype)
-        acc = self.optional_tensor(acc)
+    def _start(self: "Semantic", acc: tl.tensor | None, type: dtype) -> SSAValue:
+        """What the product is added to."""
         if acc is not None:
-            check_accumulator(acc, shape, result, out_dtype)
-        limit = self._imprecise_limit(lhs.type.scalar, max_num_imprecise_acc, left[-1])
+            return acc.handle
+        return self.builder.constant(0.0 if type.scalar.is_floating() else 0, ir_type(type))
 
-        if len(shape) > 3:
-            batch = prod(shape[:-2])
-            lhs, rhs = self.reshape(lhs, (batch, *left[-2:])), self.reshape(rhs, (batch, *right[-2:]))
-            acc = self.reshape(acc, (batch, *shape[-2:])) if acc is not None else None
-        flat = (*shape_of(lhs)[:-1], right[-1])
-        start = self._zeros(flat, result) if acc is None else acc.handle
-        op = tt.DotOp.make(lhs.handle, rhs.handle, start, self.builder.loc, precision, limit)
-        product = tl.tensor(self.builder.insert(op).results[0], block(result, flat))
-        return self.reshape(product, shape)
-
-    def _without_fp8e4b15(self: "Semantic", lhs: tl.tensor, rhs: tl.tensor) -> tuple[tl.tensor, tl.tensor]:
-        """Both operands as fp16 if one is fp8e4b15, which no tensor core multiplies."""
-        if not (lhs.dtype.is_fp8e4b15() or rhs.dtype.is_fp8e4b15()):
-            return lhs, rhs
-        if "fp8e4b15" in self.options.deprecated_fp8_dot_operand_dtypes:
-            warnings.warn(
-                "the use of fp8e4b15 is deprecated on Hopper and later architectures and can cause significant slow "
-                "down. It will be removed in a future release",
-                stacklevel=2,
-            )
-        return self.cast(lhs, float16), self.cast(rhs, float16)
-
-    def _dot_precision(self: "Semantic", name: str | None, allow_tf32: bool | None) -> InputPrecision:
-        assert name is None or allow_tf32 is None, "Only one of input_precision and allow_tf32 can be specified"
-        if name is None:
-            asked = None if allow_tf32 is None else "tf32" if allow_tf32 else "ieee"
-            name = str(self.options.f32_default or asked or self.options.default_dot_input_precision)
-        allowed = tuple(self.options.allowed_dot_input_precisions)
-        assert name.lower() in allowed, f"input_precision must be one of {allowed}. Got {name}"
-        return InputPrecision[name.upper()]
-
-    def _check_min_dot_size(self: "Semantic", lhs: tl.tensor, rhs: tl.tensor) -> None:
-        left, right = shape_of(lhs), shape_of(rhs)
-        m, n, k = self.options.min_dot_size(lhs.type, rhs.type)
-        assert left[-2] >= m and left[-1] >= k and right[-1] >= n, (
-            f"Input shapes should have M >= {m}, N >= {n} and K >= {k}: got M = {left[-2]}, N = {right[-1]} and "
-            f"K = {left[-1]}"
-        )
-
-    def _imprecise_limit(self: "Semantic", element: dtype, limit: int | None, k: int) -> int:
-        if limit is None:
-            return self.options.max_num_imprecise_acc_default if element.is_fp8() else 0
-        if element.is_fp8() and limit > k:
-            raise ValueError(f"max_num_imprecise_acc ({limit}) must be <= K ({k})")
-        return limit
-
-    def _zeros(self: "Semantic", shape: Shape, element: dtype):
-        return self.builder.constant(0.0 if element.is_floating() else 0, ir_type(block(element, shape)))
-
-    def dot_scaled(
-        self: "Semantic",
-        lhs: tl.tensor,
-        lhs_scale: tl.tensor | None,
-        lhs_format: str,
-        rhs: tl.tensor,
-        rhs_scale: tl.tensor | None,
-        rhs_format: str,
-        acc: tl.tensor | None,
-        fast_math: bool,
-        lhs_k_pack: bool,
-        rhs_k_pack: bool,
-        out_dtype: dtype,
+    def scaled_product(
+        self: "Semantic", lhs: Scaled, rhs: Scaled, acc: tl.tensor | None, type: dtype, fast_math: bool
     ) -> tl.tensor:
-        """``(lhs * scales) @ (rhs * scales) + acc``; each scale covers 32 (or 16) consecutive elements along K."""
-        lhs, rhs = self._in_format(lhs, lhs_format, "lhs"), self._in_format(rhs, rhs_format, "rhs")
-        left, right = shape_of(lhs), shape_of(rhs)
-        assert len(left) == len(right) and len(left) in (2, 3) and left[:-2] == right[:-2], (
-            f"dot_scaled takes two blocks of rank 2, or 3 with equal batches, got {list(left)} and {list(right)}"
-        )
-        assert lhs_k_pack or lhs_format == FP4, f"only {FP4} operands can be packed along M, lhs is {lhs_format}"
-        assert rhs_k_pack or rhs_format == FP4, f"only {FP4} operands can be packed along N, rhs is {rhs_format}"
-        m, left_k = unpacked(left[-2], left[-1], lhs_format, lhs_k_pack)
-        n, right_k = unpacked(right[-1], right[-2], rhs_format, rhs_k_pack)
-        assert left_k == right_k, (
-            f"Reduction dimension should pack the same number of elements; (lhs: {list(left)} {lhs_format} has "
-            f"{left_k}, rhs: {list(right)} {rhs_format} has {right_k})"
-        )
-        batch = left[:-2]
-        left_scale = self._scale(lhs_scale, (*batch, m), left_k, "lhs_scale")
-        right_scale = self._scale(rhs_scale, (*batch, n), right_k, "rhs_scale")
-
-        assert out_dtype == float32, f"dot_scaled computes float32, so out_dtype must be float32, got {out_dtype}"
-        shape = (*batch, m, n)
-        acc = self.optional_tensor(acc)
-        if acc is not None:
-            check_accumulator(acc, shape, float32, float32)
+        """`tt.dot_scaled`."""
+        left, left_scale, left_format, left_packed = lhs
+        right, right_scale, right_format, right_packed = rhs
         op = tt.DotScaledOp.make(
-            lhs.handle,
-            None if left_scale is None else left_scale.handle,
-            rhs.handle,
-            None if right_scale is None else right_scale.handle,
-            self._zeros(shape, float32) if acc is None else acc.handle,
-            ScaleDotElemType[lhs_format.upper()],
-            ScaleDotElemType[rhs_format.upper()],
-            bool(fast_math),
-            bool(lhs_k_pack),
-            bool(rhs_k_pack),
+            left.handle,
+            handle_of(left_scale),
+            right.handle,
+            handle_of(right_scale),
+            self._start(acc, type),
+            ScaleDotElemType[left_format.upper()],
+            ScaleDotElemType[right_format.upper()],
+            fast_math,
+            left_packed,
+            right_packed,
             self.builder.loc,
         )
-        return tl.tensor(self.builder.insert(op).results[0], block(float32, shape))
-
-    def _in_format(self: "Semantic", operand: tl.tensor, format: str, name: str) -> tl.tensor:
-        """`operand` as elements of `format`: integers that carry the bits are reinterpreted."""
-        if format not in FORMATS:
-            raise ValueError(f"Invalid float format: {format} for {name}. Supported formats: {', '.join(FORMATS)}")
-        element, carrier = FORMATS[format]
-        have = operand.type.scalar
-        assert have in (element, carrier), f"format {format} of {name} needs {element} or {carrier}, got {have}"
-        return operand if have == element else self.bitcast(operand, element)
-
-    def _scale(self: "Semantic", scale: tl.tensor | None, rows: Shape, k: int, name: str) -> tl.tensor | None:
-        scale = self.optional_tensor(scale)
-        if scale is None:
-            return None
-        have = scale.type.scalar
-        assert have in (uint8, float8e4nv), f"{name} must hold uint8 (e8m0) or fp8e4nv elements, got {have}"
-        group = 16 if have.is_fp8e4nv() else 32
-        wanted = [*rows, k // group]
-        assert list(shape_of(scale)) == wanted, (
-            f"{name} must be a tensor of shape {wanted}. Got {[str(size) for size in shape_of(scale)]}"
-        )
-        return scale
-
-
-def check_operand_dtypes(lhs: dtype, rhs: dtype) -> None:
-    """Both operands int8, both of one float type, or both fp8."""
-    if lhs.is_fp8() and rhs.is_fp8():
-        return
-    for element in (lhs, rhs):
-        assert element.is_fp8() or element.name in SAME_DTYPE, f"Unsupported operand dtype {element} of dot"
-    assert lhs == rhs, f"Both operands must be same dtype. Got {lhs} and {rhs}"
-    assert not lhs.is_uint8(), "only int8 supported: cast the uint8 operands of dot to int8"
-
-
-def check_dot_shapes(lhs: tl.tensor, rhs: tl.tensor) -> tuple[Shape, Shape]:
-    """The shapes of both operands, if they have a product."""
-    left, right = shape_of(lhs), shape_of(rhs)
-    assert len(left) == len(right) and len(left) >= 2, (
-        f"Both inputs must have the same rank, 2 or more; got {list(left)} and {list(right)}"
-    )
-    assert left[:-2] == right[:-2], f"the batch dimensions must be equal, got {list(left)} and {list(right)}"
-    assert left[-1] == right[-2], (
-        f"First input shape ({list(left)}) and second input shape {list(right)} are not compatible for matmul "
-        f"(second index of first shape ({left[-1]}) must be equal to first index of second shape ({right[-2]})"
-    )
-    return left, right
-
-
-def result_dtype(element: dtype, out_dtype: dtype) -> dtype:
-    """The element type of the product of two blocks of `element`."""
-    if out_dtype.is_bf16():
-        raise ValueError(
-            "out_dtype=bfloat16 is unsupported. Please use out_dtype=float32/float16 and cast with `.to(tl.bfloat16)`"
-        )
-    if (result := RESULT.get(element.name)) is not None:
-        return result
-    assert out_dtype in (float16, float32), f"out_dtype of a dot of {element} must be fp16 or fp32, got {out_dtype}"
-    return out_dtype
-
-
-def check_accumulator(acc: tl.tensor, shape: Shape, result: dtype, out_dtype: dtype) -> None:
-    """`acc` has the shape and type of the result."""
-    assert shape_of(acc) == shape, (
-        f"acc must have the shape of the result, {list(shape)}, but has {list(shape_of(acc))}"
-    )
-    assert acc.type.scalar == out_dtype and acc.type.scalar == result, (
-        f"acc is {acc.type.scalar}, but the product is {result} and out_dtype is {out_dtype}: pass out_dtype={result} "
-        f"and an acc of {result}"
-    )
-
-
-def unpacked(other: int, k: int, format: str, k_pack: bool) -> tuple[int, int]:
-    """(M or N, K) counted in elements: a byte of e2m1 holds two, along K or along the other dimension."""
-    if format != FP4:
-        return other, k
-    return (other, 2 * k) if k_pack else (2 * other, k)
+        return self._emit(op, type)

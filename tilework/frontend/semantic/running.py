@@ -15,15 +15,11 @@ second argument of the loop body. The loop is built after its body; until then t
 
 from collections.abc import Sequence
 from functools import cache
-from string import printable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilework.frontend.semantic.load_store import check_mask
-from tilework.frontend.semantic.pointers import as_list
-from tilework.frontend.semantic.shape import shape_of
 from tilework.ir import tt
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
@@ -34,67 +30,32 @@ from tilework.language.dtypes import int32
 if TYPE_CHECKING:
     from tilework.frontend.semantic import Semantic
 
-PRINTABLE = frozenset(printable)
-
 
 class ProgramMixin:
-    """Program ids, hints, `assume`, `device_print` and `device_assert`."""
+    """What program ids, hints, `assume`, `device_print` and `device_assert` build."""
 
     argument_hints: dict[SSAValue, dict[str, Attribute]]
 
-    def program_id(self: "Semantic", axis: int) -> tl.tensor:
-        """The index of this program along a grid axis."""
-        if axis not in (0, 1, 2):
-            raise ValueError(f"program_id axis must be 0, 1, or 2 but got {axis}")
-        op = self.builder.insert(tt.GetProgramIdOp.make(axis, self.builder.loc))
-        return tl.tensor(op.results[0], int32)
+    def own_index(self: "Semantic", axis: int) -> tl.tensor:
+        """`tt.get_program_id`."""
+        return self._emit(tt.GetProgramIdOp.make(axis, self.builder.loc), int32)
 
-    def num_programs(self: "Semantic", axis: int) -> tl.tensor:
-        """The size of the grid along an axis."""
-        if axis not in (0, 1, 2):
-            raise ValueError(f"num_programs axis must be 0, 1, or 2 but got {axis}")
-        op = self.builder.insert(tt.GetNumProgramsOp.make(axis, self.builder.loc))
-        return tl.tensor(op.results[0], int32)
+    def grid_size(self: "Semantic", axis: int) -> tl.tensor:
+        """`tt.get_num_programs`."""
+        return self._emit(tt.GetNumProgramsOp.make(axis, self.builder.loc), int32)
 
     def debug_barrier(self: "Semantic") -> tl.tensor:
         """Wait for all threads of the program."""
         self.builder.insert(GpuBarrierOp.make(self.builder.loc))
         return self.nothing()
 
-    def assume(self: "Semantic", cond: tl.tensor) -> tl.tensor:
-        """Let the optimiser rely on a scalar condition."""
-        cond = self.to_tensor(cond)
-        if cond.type.is_block() or not cond.type.is_bool():
-            raise ValueError(f"assume takes a scalar condition of type int1, got {cond.type}")
-        self.builder.insert(AssumeOp.make(cond.handle, self.builder.loc))
-        return self.nothing()
+    def assumed(self: "Semantic", condition: tl.tensor) -> None:
+        """`llvm.intr.assume`."""
+        self.builder.insert(AssumeOp.make(condition.handle, self.builder.loc))
 
-    def multiple_of(self: "Semantic", x: tl.tensor, values: Sequence[int]) -> tl.tensor:
-        """`x`, whose first element (of each aligned group) is a multiple of `values`."""
-        return self._hint("multiple_of", "tt.divisibility", x, values)
-
-    def max_contiguous(self: "Semantic", x: tl.tensor, values: Sequence[int]) -> tl.tensor:
-        """`x`, in which aligned groups of `values` elements count up by one."""
-        return self._hint("max_contiguous", "tt.contiguity", x, values)
-
-    def max_constancy(self: "Semantic", x: tl.tensor, values: Sequence[int]) -> tl.tensor:
-        """`x`, in which aligned groups of `values` elements are equal."""
-        return self._hint("max_constancy", "tt.constancy", x, values)
-
-    def _hint(self: "Semantic", function: str, name: str, x: tl.tensor, values: Sequence[int]) -> tl.tensor:
-        numbers = tuple(value.value if isinstance(value, tl.constexpr) else value for value in as_list(values))
-        for i, number in enumerate(numbers):
-            if type(number) is not int:
-                raise TypeError(f"values element {i} of {function} must have type `constexpr[int]`, got {number!r}")
-        rank = len(shape_of(x))
-        least = 1 if function == "multiple_of" else rank
-        if len(numbers) != max(rank, least) or not numbers:
-            raise ValueError(
-                f"Shape of input to {function} does not match the length of values: {list(shape_of(x))} and "
-                f"{list(numbers)}; pass one number per dimension of a block"
-            )
-        self._attach_hint(x.handle, name, hint_attr(numbers))
-        return x
+    def note(self: "Semantic", x: tl.tensor, fact: str, numbers: tuple[int, ...]) -> None:
+        """An attribute of the operation that computes `x`."""
+        self._attach_hint(x.handle, f"tt.{fact}", hint_attr(numbers))
 
     def _attach_hint(self: "Semantic", value: SSAValue, name: str, hint: Attribute) -> None:
         """Put `hint` where the analysis of `value` will find it, unless it would describe other values too."""
@@ -117,37 +78,18 @@ class ProgramMixin:
             for name, hint in self.argument_hints.pop(argument, {}).items()
         }
 
-    def device_print(self: "Semantic", prefix: str, args: Sequence[object], hex: bool) -> tl.tensor:
-        """Print every element of every argument, from every thread."""
-        assert isinstance(prefix, str) and PRINTABLE.issuperset(prefix), (
-            f"device_print takes a prefix of printable ASCII characters, got {prefix!r}"
-        )
-        values = [self.to_tensor(value) for value in args]
-        is_signed = [int(value.type.scalar.is_int_signed()) for value in values]
-        op = tt.PrintOp.make(
-            print_prefix(prefix, bool(values)),
-            bool(hex),
-            [value.handle for value in values],
-            is_signed,
-            self.builder.loc,
-        )
-        self.builder.insert(op)
-        return self.nothing()
+    def printed(self: "Semantic", prefix: str, values: Sequence[tl.tensor], hex: bool) -> None:
+        """`tt.print`, from every thread."""
+        signs, handles = [int(value.dtype.is_int_signed()) for value in values], [value.handle for value in values]
+        self.builder.insert(tt.PrintOp.make(print_prefix(prefix, bool(values)), hex, handles, signs, self.builder.loc))
 
-    def device_assert(self: "Semantic", cond: tl.tensor, msg: str, mask: object) -> tl.tensor:
-        """Stop the program where `cond` is false (and `mask` true); only in debug builds."""
-        if not self.options.debug:
-            return self.nothing()
-        condition, active = self.to_tensor(cond), self.optional_tensor(mask)
-        if condition.type.scalar.is_ptr():
-            raise ValueError(f"device_assert takes a condition, got {condition.type}")
-        if not condition.type.scalar.is_bool():
-            condition = self.not_equal(condition, self.scalar_constant(0, int32))
-        if active is not None:
-            check_mask(active)
-            condition = self.or_(condition, self.not_(active))
-        self.builder.insert(tt.AssertOp.make(condition.handle, msg, self.builder.loc))
-        return self.nothing()
+    def asserts(self: "Semantic") -> bool:
+        """Only debug builds do."""
+        return bool(self.options.debug)
+
+    def asserted(self: "Semantic", condition: tl.tensor, message: str) -> None:
+        """`tt.assert`."""
+        self.builder.insert(tt.AssertOp.make(condition.handle, message, self.builder.loc))
 
 
 def print_prefix(prefix: str, has_args: bool) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from tilework.errors import ArgumentError
 from tilework.language import core as tl
 from tilework.language.dtypes import (
+    block_type,
     canonicalize_dtype,
     dtype,
     float32,
@@ -28,6 +29,7 @@ from tilework.language.dtypes import (
 )
 from tilework.language.function import JITCallable
 from tilework.language.parameters import KernelParam
+from tilework.language.typing.windows import descriptor_padding
 from tilework.oracles.interpreter.allowed_memory import Memory, Region, region_of_array, strided_extent
 from tilework.oracles.interpreter.formats import bytes_in_memory, number_as
 from tilework.oracles.interpreter.semantic import Semantic
@@ -99,7 +101,8 @@ class Arguments:
         element = base.type.element_ty
         lists = (host.shape, host.strides, host.block_shape)
         shape, strides, block = (tuple(int(size) for size in sizes) for sizes in lists)
-        return self.semantic.descriptor(base.handle, element, shape, strides, block, getattr(host, "padding", "zero"))
+        padding = descriptor_padding(getattr(host, "padding", "zero"), element)
+        return self.semantic.descriptor(base, shape, strides, block_type(element, block), padding)
 
 
 def integer_type(value: int) -> dtype:

@@ -18,8 +18,8 @@ import numpy as np
 from tilework.language import core as tl
 from tilework.language.extra.cuda import libdevice
 from tilework.language.function import JITCallable, unwrap_nested
+from tilework.language.typing.promotion import number_dtype, wider
 from tilework.oracles.interpreter.failures import at_run_time
-from tilework.oracles.interpreter.promotion import common_integer, number_type
 from tilework.oracles.interpreter.reductions import AmbiguousTruth
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import NUMBERS, as_array, plain
@@ -101,11 +101,11 @@ class Helpers:
         types, numbers = [], []
         for bound in bounds:
             value = plain(bound)
-            element = value.type if isinstance(value, tl.tensor) else number_type(value)
+            element = value.type if isinstance(value, tl.tensor) else number_dtype(value)
             if not element.is_int():
                 raise TypeError(f"the bounds and the step of range must be integer scalars, got {element}")
             types.append(element)
-        index = functools.reduce(common_integer, types)
+        index = functools.reduce(wider, types)
         for bound in bounds:
             value = plain(bound)
             is_step = len(numbers) == 2 and not isinstance(value, tl.tensor)

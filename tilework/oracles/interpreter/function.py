@@ -56,6 +56,16 @@ class Options:
     arch: int | None = None
     backend_name: str = "interpreter"
     supported_fp8_dtypes: tuple[str, ...] = FP8_TYPES
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "tf32"
+    allowed_dot_input_precisions: tuple[str, ...] = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+    max_num_imprecise_acc_default: int = 0
+    f32_default: ClassVar[str | None] = None
+
+    @staticmethod
+    def min_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
+        """NumPy multiplies blocks of any size."""
+        return 1, 1, 1
 
 
 class Interpreter:

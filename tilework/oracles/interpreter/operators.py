@@ -1,27 +1,30 @@
-"""Operators: arithmetic, bits, shifts, comparisons, selection, and pointer arithmetic.
-
-Both operands have been given one type before (`Values.operands`), so an operator is one NumPy function on equal types:
+"""Operators and functions of single elements, each a NumPy function on operands of one type.
 
     int32 + int32      wraps around                    int32 // int32     rounds toward zero, as in C
     bf16 * bf16        one rounding                    int1 + int1        exclusive or: one bit wraps around
     fp8 + fp8          in fp16, rounded back to fp8    ptr + int          moves by elements
+
+fp32 results of elementary functions are computed in float64 and rounded, so they are as good as correctly rounded ones.
+`fma` has a single rounding in every type.
 """
 
-import warnings
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilework.language import core as tl
-from tilework.language.dtypes import float16, float32, int1, int64
+from tilework.language.dtypes import dtype, int1, int64
+from tilework.language.typing.operators import overflow_text
+from tilework.language.typing.shapes import block
+from tilework.oracles.interpreter import libdevice
 from tilework.oracles.interpreter.allowed_memory import pointing
 from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.formats import UNSIGNED, Array, bits_of, bytes_in_memory, storage
-from tilework.oracles.interpreter.promotion import DIVISIONS, InvalidOperands
-from tilework.oracles.interpreter.tensors import Values, plain, shaped, tensor
-
-Function = Callable[[Array, Array], Any]
+from tilework.oracles.interpreter.fused import fused
+from tilework.oracles.interpreter.tensors import Values, tensor
 
 
 def divide_toward_zero(a: Array, b: Array) -> Array:
@@ -31,232 +34,6 @@ def divide_toward_zero(a: Array, b: Array) -> Array:
     quotient = np.floor_divide(a, b)
     inexact = (np.subtract(a, np.multiply(quotient, b)) != 0) & (b != 0)
     return np.add(quotient, (inexact & ((a < 0) != (b < 0))).astype(a.dtype))
-
-
-def is_pointer(x: object) -> bool:
-    """A tensor of pointers."""
-    return isinstance(x, tl.tensor) and x.dtype.is_ptr()
-
-
-class Operators(Values):
-    """The operators of Python on tensors."""
-
-    def apply(self, compute: Function, a: tl.tensor, b: tl.tensor, operator: str) -> tl.tensor:
-        """`compute` on two operands of one type; the result has that type."""
-        element = a.dtype
-        if element.is_fp8():
-            wide = float32 if operator in DIVISIONS else float16
-            return self.cast(self.apply(compute, self.cast(a, wide), self.cast(b, wide), operator), element)
-        if element.is_bool():
-            bits = np.asarray(compute(a.handle.astype(np.uint8), b.handle.astype(np.uint8)))
-            return tensor((bits & np.uint8(1)).astype(np.bool_), element)
-        return tensor(np.asarray(compute(a.handle, b.handle)).astype(storage(element), copy=False), element)
-
-    def checked(self, compute: Function, a: Any, b: Any, operator: str, name: str, sanitize: bool) -> tl.tensor:
-        """``+ - *``; in debug mode narrow integers must not overflow."""
-        a, b = self.operands(a, b, operator)
-        element = a.dtype
-        if sanitize and self.options.debug and self.options.sanitize_overflow and element.is_int():
-            if element.int_bitwidth < 64:
-                exact = compute(a.handle.astype(np.int64), b.handle.astype(np.int64))
-                fits = (exact >= element.get_int_min_value()) & (exact <= element.get_int_max_value())
-                if not np.all(fits):
-                    text = f"int{element.int_bitwidth} overflow detected for operation {name}"
-                    raise at_run_time(AssertionError(text))
-        return self.apply(compute, a, b, operator)
-
-    def add(self, a: Any, b: Any, sanitize_overflow: bool = True) -> tl.tensor:
-        if is_pointer(a) and is_pointer(b):
-            raise TypeError(
-                f"cannot add pointers together: {a} and {b}; add an integer offset, or cast one to tl.int64"
-            )
-        if is_pointer(a):
-            return self.moved(a, b, "+")
-        if is_pointer(b):
-            return self.moved(b, a, "+")
-        return self.checked(np.add, a, b, "+", "add", sanitize_overflow)
-
-    def sub(self, a: Any, b: Any, sanitize_overflow: bool = True) -> tl.tensor:
-        if is_pointer(a):
-            return self.moved(a, b, "-")
-        return self.checked(np.subtract, a, b, "-", "sub", sanitize_overflow)
-
-    def mul(self, a: Any, b: Any, sanitize_overflow: bool = True) -> tl.tensor:
-        return self.checked(np.multiply, a, b, "*", "mul", sanitize_overflow)
-
-    def moved(self, pointer: Any, offset: Any, operator: str) -> tl.tensor:
-        """A pointer moved by a number of elements; unsigned offsets are extended with zeros."""
-        target = pointer.dtype.element_ty
-        if target.is_block():
-            raise InvalidOperands(pointer.dtype, offset, operator, "move a block pointer with tl.advance")
-        if not isinstance(offset, tl.tensor):
-            value = plain(offset)
-            if not isinstance(value, int):
-                raise InvalidOperands(pointer.dtype, value, operator, "an offset is an integer")
-            offset = self.scalar_constant(int(value), int64)
-        elif not offset.dtype.is_int():
-            raise InvalidOperands(pointer.dtype, offset.dtype, operator, "an offset is an integer; cast it with .to()")
-        elif operator == "-" and not (offset.dtype.is_int_unsigned() and offset.dtype.int_bitwidth < 64):
-            # as the compiler negates it: in its own type, where the most negative number has no opposite
-            offset, operator = self.minus(offset), "+"
-        pointer, offset = self.fitting(pointer, offset)
-        distance = offset.handle.astype(np.int64) * np.int64(bytes_in_memory(target))
-        move = np.add if operator == "+" else np.subtract
-        return tensor(pointing(move(np.asarray(pointer.handle), distance), pointer.handle), pointer.dtype)
-
-    def truediv(self, a: Any, b: Any) -> tl.tensor:
-        """``a / b``; integers are divided as fp32."""
-        a, b = self.operands(a, b, "/")
-        if a.dtype.is_int():
-            a, b = self.cast(a, float32), self.cast(b, float32)
-        return self.apply(np.divide, a, b, "/")
-
-    def floordiv(self, a: Any, b: Any) -> tl.tensor:
-        """``a // b`` of integers, rounded toward zero."""
-        a, b = self.operands(a, b, "//")
-        if not a.dtype.is_int():
-            raise TypeError(f"unexpected type {a.dtype}: `//` divides integers; use tl.floor(a / b) for floats")
-        return self.apply(divide_toward_zero, a, b, "//")
-
-    def mod(self, a: Any, b: Any) -> tl.tensor:
-        """``a % b`` with the sign of `a`."""
-        return self.apply(np.fmod, *self.operands(a, b, "%"), "%")
-
-    def fdiv(self, a: Any, b: Any, ieee_rounding: bool = False) -> tl.tensor:
-        """The quotient of two floats of one type."""
-        kinds = [value.dtype for value in (a, b) if isinstance(value, tl.tensor)]
-        if len(kinds) == 2 and kinds[0] != kinds[1]:
-            raise TypeError(f"both operands of fdiv must have the same type, got {kinds[0]} and {kinds[1]}; cast one")
-        left, right = self.operands(a, b, "fdiv")
-        if not left.dtype.is_floating():
-            raise TypeError(f"both operands of fdiv must have floating scalar type, got {left.dtype}; use `/`")
-        element = left.dtype
-        if element.primitive_bitwidth == 16:
-            quotient = self.apply(np.divide, self.cast(left, float32), self.cast(right, float32), "/")
-            return self.cast(quotient, element)
-        return self.apply(np.divide, left, right, "/")
-
-    # -- bits --------------------------------------------------------------------------------------------------
-
-    def integers(self, a: Any, b: Any, operator: str) -> tuple[tl.tensor, tl.tensor]:
-        """Both operands as integers of one type."""
-        for value in (a, b):
-            element = value.dtype if isinstance(value, tl.tensor) else None
-            if (element is not None and not element.is_int()) or isinstance(plain(value), float):
-                shown = [x.dtype if isinstance(x, tl.tensor) else type(plain(x)).__name__ for x in (a, b)]
-                raise InvalidOperands(shown[0], shown[1], operator, "it takes integers; cast the operands with .to()")
-        return self.operands(a, b, operator)
-
-    def and_(self, a: Any, b: Any) -> tl.tensor:
-        return self.apply(np.bitwise_and, *self.integers(a, b, "&"), "&")
-
-    def or_(self, a: Any, b: Any) -> tl.tensor:
-        return self.apply(np.bitwise_or, *self.integers(a, b, "|"), "|")
-
-    def xor_(self, a: Any, b: Any) -> tl.tensor:
-        return self.apply(np.bitwise_xor, *self.integers(a, b, "^"), "^")
-
-    def shl(self, a: Any, b: Any) -> tl.tensor:
-        warn_about_count(a, b)
-        return self.apply(np.left_shift, *self.integers(a, b, "<<"), "<<")
-
-    def shr(self, a: Any, b: Any) -> tl.tensor:
-        """Arithmetic if the left operand (of a number, the right one) is signed before promotion."""
-        warn_about_count(a, b)
-        decides = a if isinstance(a, tl.tensor) else b
-        signed = isinstance(decides, tl.tensor) and decides.dtype.is_int_signed()
-        left, right = self.integers(a, b, ">>")
-        return self.apply(shift_right_signed if signed else shift_right_unsigned, left, right, ">>")
-
-    # -- one operand -------------------------------------------------------------------------------------------
-
-    def minus(self, x: Any) -> tl.tensor:
-        """``0 - x``."""
-        value = self.to_tensor(x)
-        if value.dtype.is_ptr():
-            raise ValueError(f"wrong type argument to unary minus ({value.dtype}): a pointer cannot be negated")
-        return self.sub(self.scalar_constant(0, value.dtype), value, True)
-
-    def plus(self, x: Any) -> tl.tensor:
-        raise TypeError(f"unary plus does not exist for {self.to_tensor(x)}: write the value without `+`")
-
-    def invert(self, x: Any) -> tl.tensor:
-        value = self.to_tensor(x)
-        if not value.dtype.is_int():
-            raise ValueError(f"wrong type argument to unary invert ({value.dtype}): `~` takes integers and bools")
-        return tensor(np.invert(value.handle), value.dtype)
-
-    def not_(self, x: Any) -> tl.tensor:
-        return self.invert(self.truth_operand(x, "not"))
-
-    def logical_and(self, a: Any, b: Any) -> tl.tensor:
-        return self.and_(self.truth_operand(a, "and"), self.truth_operand(b, "and"))
-
-    def logical_or(self, a: Any, b: Any) -> tl.tensor:
-        return self.or_(self.truth_operand(a, "or"), self.truth_operand(b, "or"))
-
-    def truth_operand(self, x: Any, operator: str) -> tl.tensor:
-        value = self.to_tensor(x)
-        if not value.dtype.is_bool():
-            raise ValueError(
-                f"Cannot bitcast data-type of size {value.dtype.primitive_bitwidth} to data-type of size 1: "
-                f"`{operator}` takes bools, got {value.dtype}; write `x != 0`"
-            )
-        return value
-
-    # -- comparisons and selection -----------------------------------------------------------------------------
-
-    def compare(self, compute: Function, a: Any, b: Any, operator: str) -> tl.tensor:
-        """Numbers have their own type here; NaN differs from everything."""
-        a, b = self.operands(a, b, operator, weak=False)
-        if a.dtype.is_fp8():
-            a, b = self.cast(a, float16), self.cast(b, float16)
-        return tensor(np.asarray(compute(a.handle, b.handle)), int1)
-
-    def equal(self, a: Any, b: Any) -> tl.tensor:
-        return self.compare(np.equal, a, b, "==")
-
-    def not_equal(self, a: Any, b: Any) -> tl.tensor:
-        return self.compare(np.not_equal, a, b, "!=")
-
-    def less_than(self, a: Any, b: Any) -> tl.tensor:
-        return self.compare(np.less, a, b, "<")
-
-    def less_equal(self, a: Any, b: Any) -> tl.tensor:
-        return self.compare(np.less_equal, a, b, "<=")
-
-    def greater_than(self, a: Any, b: Any) -> tl.tensor:
-        return self.compare(np.greater, a, b, ">")
-
-    def greater_equal(self, a: Any, b: Any) -> tl.tensor:
-        return self.compare(np.greater_equal, a, b, ">=")
-
-    def where(self, condition: Any, x: Any, y: Any) -> tl.tensor:
-        """`x` where the condition is true, else `y`."""
-        mask = self.to_tensor(condition)
-        if not mask.dtype.is_bool():
-            warnings.warn(
-                f"tl.where with a non-boolean condition is deprecated and will error out: got {mask.dtype}, "
-                "write `condition != 0`",
-                stacklevel=2,
-            )
-            mask = self.cast(mask, int1)
-        x, y = self.choices(x, y)
-        mask, x, y = self.broadcast_all((mask, x, y))
-        if not mask.handle.shape:
-            return x if mask.handle else y
-        picked = np.where(mask.handle, np.asarray(x.handle), np.asarray(y.handle))
-        if getattr(x.handle, "origin", None) is getattr(y.handle, "origin", None):
-            picked = pointing(picked, x.handle)
-        return tl.tensor(picked, shaped(x.dtype, picked.shape))
-
-    def choices(self, x: Any, y: Any) -> tuple[tl.tensor, tl.tensor]:
-        if not (is_pointer(x) or is_pointer(y)):
-            return self.operands(x, y, "where")
-        if isinstance(x, tl.tensor) and isinstance(y, tl.tensor) and x.dtype == y.dtype:
-            return self.broadcast(x, y)
-        shown = [value.dtype if isinstance(value, tl.tensor) else plain(value) for value in (x, y)]
-        raise TypeError(f"tl.where of a pointer needs two pointers of one type, got {shown[0]} and {shown[1]}")
 
 
 def shift_right_signed(a: Array, b: Array) -> Array:
@@ -271,10 +48,158 @@ def shift_right_unsigned(a: Array, b: Array) -> Array:
     return np.right_shift(bits_of(a), b.astype(unsigned)).view(a.dtype)
 
 
-def warn_about_count(a: object, b: object) -> None:
-    """A constant count that shifts every bit out is a mistake."""
-    count = plain(b)
-    if isinstance(a, tl.tensor) and isinstance(count, int) and a.dtype.is_int():
-        width = a.dtype.int_bitwidth
-        if count >= width > 1:
-            warnings.warn(f"shifting {a.dtype} by {count} gives an undefined value: it has {width} bits", stacklevel=3)
+Function = Callable[[Array, Array], Any]
+BINARY: dict[str, Function] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "fdiv": np.divide,
+    "//": divide_toward_zero,
+    "%": np.fmod,
+    "&": np.bitwise_and,
+    "|": np.bitwise_or,
+    "^": np.bitwise_xor,
+    "<<": np.left_shift,
+    ">>": shift_right_signed,
+    ">>>": shift_right_unsigned,
+    "minimum": np.fmin,
+    "maximum": np.fmax,
+    "minimum_nan": np.minimum,
+    "maximum_nan": np.maximum,
+}
+COMPARISONS: dict[str, Function] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+MATH: dict[str, Callable[[Array], Any]] = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "sqrt": np.sqrt,
+    "sqrt_rn": np.sqrt,
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "erf": np.vectorize(math.erf, otypes=[np.float64]),
+}
+REGISTERS: dict[str, Callable[[], int]] = {
+    "%globaltimer": time.time_ns,
+    "%smid": lambda: 0,
+    "griddepcontrol": lambda: 0,  # one kernel at a time: nothing to wait for
+}
+
+
+class Operators(Values):
+    """What operators and functions compute."""
+
+    def binary(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
+        element, compute = a.dtype, BINARY[operator]
+        if element.is_fp8() or (operator == "fdiv" and element.primitive_bitwidth == 16):
+            return self.through_wider(operator, a, b)
+        if element.is_bool():
+            bits = np.asarray(compute(a.handle.astype(np.uint8), b.handle.astype(np.uint8)))
+            return tensor((bits & np.uint8(1)).astype(np.bool_), element)
+        return tensor(np.asarray(compute(a.handle, b.handle)).astype(storage(element), copy=False), element)
+
+    def overflow_checked(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
+        """In debug mode narrow integers must not overflow."""
+        element = a.dtype
+        if self.options.debug and element.int_bitwidth < 64:
+            exact = BINARY[operator](a.handle.astype(np.int64), b.handle.astype(np.int64))
+            if not np.all((exact >= element.get_int_min_value()) & (exact <= element.get_int_max_value())):
+                raise at_run_time(AssertionError(overflow_text(operator, element)))
+        return self.binary(operator, a, b)
+
+    def compared(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
+        return tensor(np.asarray(COMPARISONS[operator](a.handle, b.handle)), int1)
+
+    def inverted(self, x: tl.tensor) -> tl.tensor:
+        return tensor(np.invert(x.handle), x.dtype)
+
+    def move_pointer(self, pointer: tl.tensor, offset: int | tl.tensor, operator: str) -> tl.tensor:
+        """Unsigned offsets are extended with zeros."""
+        if not isinstance(offset, tl.tensor):
+            offset = self.constant(int(offset), int64)
+        elif operator == "-" and not (offset.dtype.is_int_unsigned() and offset.dtype.int_bitwidth < 64):
+            # as the compiler negates it: in its own type, where the most negative number has no opposite
+            offset, operator = self.minus(offset), "+"
+        pointer, offset = self.fitting(pointer, offset)
+        size = bytes_in_memory(pointer.dtype.element_ty)  # pyright: ignore[reportAttributeAccessIssue]
+        distance = offset.handle.astype(np.int64) * np.int64(size)
+        move = np.add if operator == "+" else np.subtract
+        return tensor(pointing(move(np.asarray(pointer.handle), distance), pointer.handle), pointer.dtype)
+
+    def select(self, mask: tl.tensor, x: tl.tensor, y: tl.tensor) -> tl.tensor:
+        if not mask.handle.shape:
+            return x if mask.handle else y
+        picked = np.where(mask.handle, np.asarray(x.handle), np.asarray(y.handle))
+        if getattr(x.handle, "origin", None) is getattr(y.handle, "origin", None):
+            picked = pointing(picked, x.handle)
+        return tl.tensor(picked, block(x.dtype, picked.shape))
+
+    def clamped(self, x: tl.tensor, low: tl.tensor, high: tl.tensor, keeps_nan: bool) -> tl.tensor:
+        result = np.fmin(np.fmax(x.handle, low.handle), high.handle)
+        return tensor(np.where(np.isnan(x.handle), x.handle, result) if keeps_nan else result, x.dtype)
+
+    def absolute(self, x: tl.tensor) -> tl.tensor:
+        """Clears the sign bit of a float; leaves the most negative integer as it is."""
+        element = x.dtype
+        if element.is_int():
+            return tensor(np.abs(x.handle), element)
+        bits = bits_of(x.handle)
+        mask = bits.dtype.type((1 << (element.primitive_bitwidth - 1)) - 1)
+        cleared = np.asarray(bits & mask).view(storage(element))
+        if element.name in ("fp8e4b8", "fp8e5b16"):  # 0x80 is their NaN, and it has no sign
+            cleared = np.where(np.isnan(x.handle.astype(np.float32)), x.handle, cleared)
+        return tensor(cleared, element)
+
+    def fused(self, x: tl.tensor, y: tl.tensor, z: tl.tensor) -> tl.tensor:
+        return tensor(fused(x.handle, y.handle, z.handle, z.dtype), z.dtype)
+
+    def high_product(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
+        high = high_product(bits_of(x.handle), bits_of(y.handle))
+        return tensor(np.asarray(high).view(storage(x.dtype)), x.dtype)
+
+    def elementary(self, name: str, x: tl.tensor) -> tl.tensor:
+        return tensor(np.asarray(MATH[name](x.handle.astype(np.float64))).astype(x.handle.dtype), x.dtype)
+
+    def precise_quotient(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
+        return self.binary("/", x, y)
+
+    def assembly(
+        self, asm: str, constraints: str, args: Sequence[tl.tensor], types: Sequence[dtype], is_pure: bool, pack: int
+    ) -> list[tl.tensor]:
+        """There is no assembler here, but the registers that `tl.extra.cuda` reads are known."""
+        for text, value in REGISTERS.items():
+            if text in asm and not args:
+                return [self.constant(value(), element) for element in types]
+        text = (
+            f"inline_asm_elementwise({asm!r}) cannot be interpreted: it is assembly of a GPU; compile this kernel, or"
+        )
+        raise at_run_time(RuntimeError(text + " write the function with tl operations while interpreting"))
+
+    def external(
+        self, lib_name: str, lib_path: str, symbol: str, args: Sequence[tl.tensor], type: dtype, is_pure: bool
+    ) -> tl.tensor:
+        """A function of libdevice."""
+        computed = libdevice.call(symbol, [value.handle for value in args], storage(type.scalar))
+        return tl.tensor(computed, block(type.scalar, computed.shape))
+
+
+def high_product(a: Array, b: Array) -> Array:
+    """The high half of products of uint32 or uint64."""
+    if a.dtype.itemsize == 4:
+        return ((a.astype(np.uint64) * b.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    low_a, high_a, low_b, high_b = a & mask, a >> half, b & mask, b >> half
+    middle = high_a * low_b + (low_a * low_b >> half)
+    other = low_a * high_b + (middle & mask)
+    return high_a * high_b + (middle >> half) + (other >> half)

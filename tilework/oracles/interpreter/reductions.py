@@ -9,19 +9,19 @@ A function that branches on its arguments cannot run on slices (a block has no s
 again, element by element.
 """
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tilework.language import core as tl
 from tilework.language.dtypes import dtype
+from tilework.language.typing.carrier import Body
+from tilework.language.typing.shapes import check_combined, packed_types
 from tilework.oracles.interpreter.formats import Array
 from tilework.oracles.interpreter.shapes import Shapes
 from tilework.oracles.interpreter.tensors import tensor
 
-Body = Callable[[Sequence[tl.tensor]], Sequence[Any]]
 Arrays = list[Array]
 
 
@@ -30,26 +30,19 @@ class AmbiguousTruth(ValueError):
 
 
 class Reductions(Shapes):
-    """`reduce`, `associative_scan` and `map_elementwise`."""
+    """What `reduce`, `associative_scan` and `map_elementwise` compute."""
 
-    def reduce(self, inputs: Sequence[tl.tensor], axis: int | None, region_builder: Body) -> tuple[tl.tensor, ...]:
-        shape = common_input_shape(inputs, "reduce")
-        arrays = [value.handle for value in inputs]
-        if axis is None:
-            arrays, shape, axis = [array.reshape(-1) for array in arrays], (prod(shape),), 0
+    def reduced(self, inputs: Sequence[tl.tensor], axis: int, body: Body) -> tuple[tl.tensor, ...]:
         elements = [value.dtype for value in inputs]
-        combine = Combine(self, region_builder, elements, "reduce")
-        arrays = [np.moveaxis(array, axis, 0) for array in arrays]
+        combine = Combine(self, body, elements, "reduce")
+        arrays = [np.moveaxis(value.handle, axis, 0) for value in inputs]
         while arrays[0].shape[0] > 1:
             arrays = combine([array[0::2] for array in arrays], [array[1::2] for array in arrays])
         return tuple(tensor(array[0], element) for array, element in zip(arrays, elements, strict=True))
 
-    def scan(
-        self, inputs: Sequence[tl.tensor], axis: int, region_builder: Body, reverse: bool
-    ) -> tuple[tl.tensor, ...]:
-        common_input_shape(inputs, "scan")
+    def scanned(self, inputs: Sequence[tl.tensor], axis: int, body: Body, reverse: bool) -> tuple[tl.tensor, ...]:
         elements = [value.dtype for value in inputs]
-        combine = Combine(self, region_builder, elements, "scan")
+        combine = Combine(self, body, elements, "scan")
         arrays = [np.moveaxis(value.handle, axis, 0) for value in inputs]
         if reverse:
             arrays = [array[::-1] for array in arrays]
@@ -64,30 +57,15 @@ class Reductions(Shapes):
             results.append(tensor(np.moveaxis(scanned[::-1] if reverse else scanned, 0, axis), element))
         return tuple(results)
 
-    def map_elementwise(self, args: Sequence[Any], pack: int, region_builder: Body) -> tuple[tl.tensor, ...]:
-        """With pack 2 a function of two arguments gets ``a0, a1, b0, b1`` and returns ``x0, x1, y0, y1``."""
-        if not args:
-            raise ValueError("map_elementwise needs at least one tensor")
-        if pack < 1 or pack & (pack - 1):
-            raise ValueError(f"map_elementwise's pack must be a power of 2, got {pack}")
-        blocks = self.broadcast_all([self.to_tensor(value) for value in args])
-        shape = blocks[0].handle.shape or (1,)
-        assert prod(shape) % pack == 0, f"a block of {prod(shape)} elements cannot be split into groups of {pack}"
+    def mapped(self, blocks: Sequence[tl.tensor], pack: int, body: Body) -> tuple[tl.tensor, ...]:
+        shape = blocks[0].handle.shape
         elements = [block.dtype for block in blocks for _ in range(pack)]
         arrays = [block.handle.reshape(-1)[place::pack] for block in blocks for place in range(pack)]
-        results = self.on_slices(region_builder, arrays, elements)
-        if not results or len(results) % pack:
-            raise ValueError(
-                f"a function mapped with pack={pack} must return {pack} values per output, got {len(results)}"
-            )
-        outputs = []
-        for first in range(0, len(results), pack):
-            group = results[first : first + pack]
-            types = [value.dtype for value in group]
-            if any(element != types[0] for element in types):
-                raise TypeError(f"the {pack} values of one output must have one type, got {', '.join(map(str, types))}")
-            outputs.append(tensor(np.stack([value.handle for value in group], axis=-1).reshape(shape), types[0]))
-        return tuple(outputs)
+        results = self.on_slices(body, arrays, elements)
+        types = packed_types([value.dtype for value in results], pack)
+        groups = [[value.handle for value in results[first : first + pack]] for first in range(0, len(results), pack)]
+        stacked = [np.stack(group, axis=-1).reshape(shape) for group in groups]
+        return tuple(tensor(values, element) for values, element in zip(stacked, types, strict=True))
 
     def on_slices(self, body: Body, arrays: Arrays, elements: Sequence[dtype]) -> list[tl.tensor]:
         """`body` on every position of equally shaped arrays; its results have the same shape."""
@@ -115,21 +93,5 @@ class Combine:
 
     def __call__(self, left: Arrays, right: Arrays) -> Arrays:
         results = self.semantic.on_slices(self.body, [*left, *right], [*self.elements, *self.elements])
-        given = [value.dtype for value in results]
-        if given != self.elements:
-            raise TypeError(
-                f"the combine function of {self.name} must return the element types of its inputs: expected "
-                f"({', '.join(map(str, self.elements))}), got ({', '.join(map(str, given))}); cast inside the function"
-            )
+        check_combined([value.dtype for value in results], self.elements, self.name)
         return [value.handle for value in results]
-
-
-def common_input_shape(inputs: Sequence[tl.tensor], name: str) -> tuple[int, ...]:
-    """The shape that all inputs have."""
-    shapes = [value.handle.shape for value in inputs]
-    if not shapes or not shapes[0]:
-        raise ValueError(f"{name} needs a block, got a scalar" if shapes else f"{name} needs at least one block")
-    for shape in shapes:
-        if shape != shapes[0]:
-            raise ValueError(f"all inputs of {name} must have one shape, got {list(shapes[0])} and {list(shape)}")
-    return shapes[0]

@@ -4,105 +4,59 @@
 they promise may be about groups of elements that a kernel never looks at.
 """
 
-import string
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tilework.language import core as tl
-from tilework.language.dtypes import int1, int32
+from tilework.language.dtypes import int32
+from tilework.language.typing.carrier import Shape
 from tilework.oracles.interpreter.dots import Dots
 from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.formats import bits_of
 from tilework.oracles.interpreter.tensors import as_array, plain
 
-PRINTABLE = frozenset(string.printable)
-
 
 class Program(Dots):
-    """`program_id`, hints, `device_print`, `device_assert`."""
+    """What `program_id`, hints, `device_print` and `device_assert` do."""
 
     program: tuple[int, int, int] = (0, 0, 0)
     grid: tuple[int, int, int] = (1, 1, 1)
 
-    def program_id(self, axis: int) -> tl.tensor:
-        return self.scalar_constant(self.program[grid_axis(axis, "program_id")], int32)
+    def own_index(self, axis: int) -> tl.tensor:
+        return self.constant(self.program[axis], int32)
 
-    def num_programs(self, axis: int) -> tl.tensor:
-        return self.scalar_constant(self.grid[grid_axis(axis, "num_programs")], int32)
+    def grid_size(self, axis: int) -> tl.tensor:
+        return self.constant(self.grid[axis], int32)
 
     def debug_barrier(self) -> tl.tensor:
         return self.nothing()
 
-    def assume(self, cond: tl.tensor) -> tl.tensor:
-        condition = self.to_tensor(cond)
-        if condition.type.is_block() or not condition.type.is_bool():
-            raise ValueError(f"assume takes a scalar condition of type int1, got {condition.type}")
+    def assumed(self, condition: tl.tensor) -> None:
         if not condition.handle:
             raise at_run_time(AssertionError("tl.assume: the condition is false"))
-        return self.nothing()
 
-    def multiple_of(self, x: tl.tensor, values: Sequence[int]) -> tl.tensor:
-        check_hint("multiple_of", x, values, least=1)
-        return x
+    def note(self, x: tl.tensor, fact: str, numbers: Shape) -> None:
+        """Nothing to do."""
 
-    def max_contiguous(self, x: tl.tensor, values: Sequence[int]) -> tl.tensor:
-        check_hint("max_contiguous", x, values, least=x.handle.ndim)
-        return x
-
-    def max_constancy(self, x: tl.tensor, values: Sequence[int]) -> tl.tensor:
-        check_hint("max_constancy", x, values, least=x.handle.ndim)
-        return x
-
-    def device_print(self, prefix: str, args: Sequence[Any], hex: bool) -> tl.tensor:
+    def printed(self, prefix: str, values: Sequence[tl.tensor], hex: bool) -> None:
         """One line per argument: ``pid (0, 0, 0) x: [1 2 3]``."""
-        assert isinstance(prefix, str) and PRINTABLE.issuperset(prefix), (
-            f"device_print takes a prefix of printable ASCII characters, got {prefix!r}"
-        )
-        values = [self.to_tensor(value) for value in args]
         label = prefix.strip().removesuffix(":")
         if not values:
             print(f"pid {self.program} {label}".rstrip())
         for value in values:
-            print(f"pid {self.program} {label}: {shown(value, bool(hex))}")
-        return self.nothing()
+            print(f"pid {self.program} {label}: {shown(value, hex)}")
 
-    def device_assert(self, cond: Any, msg: str, mask: Any) -> tl.tensor:
-        condition, active = self.to_tensor(cond), self.optional(mask)
-        if condition.dtype.is_ptr():
-            raise ValueError(f"device_assert takes a condition, got {condition.type}")
-        condition = self.cast(condition, int1)
-        if active is not None:
-            if not active.dtype.is_bool():
-                raise ValueError(f"Mask must have boolean scalar type, got {active.dtype}; compare it with 0")
-            condition = self.or_(condition, self.not_(active))
-        if not np.all(condition.handle):
-            failing = np.argwhere(~np.atleast_1d(condition.handle))[0].tolist()
-            where = f" at index {failing}" if condition.type.is_block() else ""
-            text = f"device-side assert in program {self.program}{where}: {plain(msg)}"
-            raise at_run_time(AssertionError(text))
-        return self.nothing()
+    def asserts(self) -> bool:
+        return True
 
-
-def grid_axis(axis: Any, function: str) -> int:
-    if axis not in (0, 1, 2):
-        raise ValueError(f"{function} axis must be 0, 1, or 2 but got {axis}")
-    return axis
-
-
-def check_hint(function: str, x: tl.tensor, values: Sequence[Any], least: int) -> None:
-    """One int for each axis."""
-    numbers = list(map(plain, values))
-    for index, number in enumerate(numbers):
-        if type(number) is not int:
-            raise TypeError(f"values element {index} of {function} must have type `constexpr[int]`, got {number!r}")
-    rank = x.handle.ndim
-    if len(numbers) != max(rank, least) or not numbers:
-        raise ValueError(
-            f"Shape of input to {function} does not match the length of values: {list(x.handle.shape)} and "
-            f"{numbers}; pass one number per dimension of a block"
-        )
+    def asserted(self, condition: tl.tensor, message: str) -> None:
+        if np.all(condition.handle):
+            return
+        failing = np.argwhere(~np.atleast_1d(condition.handle))[0].tolist()
+        where = f" at index {failing}" if condition.type.is_block() else ""
+        raise at_run_time(AssertionError(f"device-side assert in program {self.program}{where}: {plain(message)}"))
 
 
 def shown(value: tl.tensor, hex: bool) -> str:

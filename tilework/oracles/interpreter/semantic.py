@@ -1,8 +1,8 @@
-"""The semantic object of the interpreter: every method of `tilework.language.semantic.Semantic`, over NumPy arrays.
+"""The semantic object of the interpreter: it carries out `tilework.language.semantic.Semantic` over NumPy arrays.
 
 The families inherit from each other in the order in which they use each other:
 
-    Values, Operators, Elementwise, Shapes, Reductions, Descriptors, Access, Dots, Program
+    Values, Operators, Shapes, Reductions, Descriptors, Access, Dots, Program
 """
 
 from typing import Any

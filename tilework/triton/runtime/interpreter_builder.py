@@ -20,9 +20,11 @@ import numpy as np
 
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
+from tilework.language.typing.carrier import AccessOptions
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import plain, tensor
 
+PLAIN = AccessOptions()
 ARITHMETIC = {  # operator: (of integers, of floats); a pair of integer names is (signed, unsigned)
     "+": ("add", "fadd"),
     "-": ("sub", "fsub"),
@@ -240,8 +242,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     **{"%": Semantic.mod, "&": Semantic.and_, "|": Semantic.or_, "^": Semantic.xor_, "<<": Semantic.shl},
     **{">>": Semantic.shr, "==": Semantic.equal, "!=": Semantic.not_equal, "<": Semantic.less_than},
     **{"<=": Semantic.less_equal, ">": Semantic.greater_than, ">=": Semantic.greater_equal},
-    "minimum": lambda semantic, a, b: Semantic.apply(semantic, np.fmin, a, b, "minimum"),
-    "maximum": lambda semantic, a, b: Semantic.apply(semantic, np.fmax, a, b, "maximum"),
+    "minimum": lambda semantic, a, b: Semantic.binary(semantic, "minimum", a, b),
+    "maximum": lambda semantic, a, b: Semantic.binary(semantic, "maximum", a, b),
 }
 
 
@@ -305,9 +307,9 @@ class ToolSemantic(Semantic):
             return super().num_programs(axis)
         return unwrapped(interpreter_builder.create_get_num_programs(axis))
 
-    def load_pointers(self, ptr: tl.tensor, mask: tl.tensor | None, other: Any) -> tl.tensor:
+    def load_pointers(self, ptr: tl.tensor, mask: tl.tensor | None, other: Any, options: Any = PLAIN) -> tl.tensor:
         if not self.routes("create_load", "create_masked_load") or (mask is None and other is not None):
-            return super().load_pointers(ptr, mask, other)
+            return super().load_pointers(ptr, mask, other, options)
         if mask is None:
             return unwrapped(interpreter_builder.create_load(wrapped(ptr), None, None, False))
         filler = None if other is None else self.cast(other, ptr.dtype.element_ty)  # pyright: ignore[reportAttributeAccessIssue]
@@ -316,9 +318,9 @@ class ToolSemantic(Semantic):
             interpreter_builder.create_masked_load(wrapped(ptr), wrapped(mask), wrapped(filler), None, None, False)
         )
 
-    def store_pointers(self, ptr: tl.tensor, value: Any, mask: tl.tensor | None) -> None:
+    def store_pointers(self, ptr: tl.tensor, value: Any, mask: tl.tensor | None, options: Any = PLAIN) -> None:
         if not self.routes("create_store", "create_masked_store"):
-            super().store_pointers(ptr, value, mask)
+            super().store_pointers(ptr, value, mask, options)
         elif mask is None:
             interpreter_builder.create_store(wrapped(ptr), wrapped(value), None, None)
         else:
@@ -327,7 +329,7 @@ class ToolSemantic(Semantic):
     def atomic_rmw(self, kind: str, ptr: Any, val: Any, mask: Any, sem: str | None, scope: str | None) -> tl.tensor:
         if not self.routes("create_atomic_rmw"):
             return super().atomic_rmw(kind, ptr, val, mask, sem, scope)
-        handles = (wrapped(ptr), wrapped(self.to_tensor(val)), wrapped(self.optional(mask)))
+        handles = (wrapped(ptr), wrapped(self.to_tensor(val)), wrapped(self.optional_tensor(mask)))
         return unwrapped(interpreter_builder.create_atomic_rmw(kind, *handles, sem, scope))
 
     def atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: str | None, scope: str | None) -> tl.tensor:
@@ -407,15 +409,15 @@ class ToolSemantic(Semantic):
             return super().gather(src, index, axis)
         return unwrapped(interpreter_builder.create_gather(wrapped(src), wrapped(index), axis))
 
-    def load_block(self, ptr: Any, boundary_check: Any, padding_option: Any) -> tl.tensor:
+    def load_block(self, ptr: Any, boundary_check: Any, padding: Any, options: Any = PLAIN) -> tl.tensor:
         if not self.routes("create_tensor_pointer_load"):
-            return super().load_block(ptr, boundary_check, padding_option)
-        handle, options = TensorHandle(ptr.handle, ptr.type), (boundary_check, padding_option, None, None, False)
-        return unwrapped(interpreter_builder.create_tensor_pointer_load(handle, *options))
+            return super().load_block(ptr, boundary_check, padding, options)
+        handle, rest = TensorHandle(ptr.handle, ptr.type), (boundary_check, padding, None, None, False)
+        return unwrapped(interpreter_builder.create_tensor_pointer_load(handle, *rest))
 
-    def store_block(self, ptr: Any, value: Any, boundary_check: Any) -> tl.tensor:
+    def store_block(self, ptr: Any, value: Any, boundary_check: Any, options: Any = PLAIN) -> tl.tensor:
         if not self.routes("create_tensor_pointer_store"):
-            return super().store_block(ptr, value, boundary_check)
+            return super().store_block(ptr, value, boundary_check, options)
         handle = TensorHandle(ptr.handle, ptr.type)
         interpreter_builder.create_tensor_pointer_store(
             handle, wrapped(self.to_tensor(value)), boundary_check, None, None
@@ -427,17 +429,17 @@ class ToolSemantic(Semantic):
             return super().math_op(name, x)
         return unwrapped(getattr(interpreter_builder, f"create_{name}")(wrapped(self.to_tensor(x))))
 
-    def apply(self, compute: Any, a: tl.tensor, b: tl.tensor, operator: str) -> tl.tensor:
+    def binary(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
         name = builder_name(operator, a.dtype)
         if name is None or not self.routes(name):
-            return super().apply(compute, a, b, operator)
+            return super().binary(operator, a, b)
         return unwrapped(getattr(interpreter_builder, name)(wrapped(a), wrapped(b)))
 
-    def compare(self, compute: Any, a: Any, b: Any, operator: str) -> tl.tensor:
+    def compare(self, operator: str, a: Any, b: Any) -> tl.tensor:
         a, b = self.operands(a, b, operator, weak=False)
         name = comparison_name(operator, a.dtype)
         if not self.routes(name):
-            return super().compare(compute, a, b, operator)
+            return super().compare(operator, a, b)
         return unwrapped(getattr(interpreter_builder, name)(wrapped(a), wrapped(b)))
 
     def dot(
@@ -453,7 +455,7 @@ class ToolSemantic(Semantic):
         if not self.routes("create_dot"):
             return super().dot(lhs, rhs, acc, input_precision, allow_tf32, max_num_imprecise_acc, out_dtype)
         shape = (*lhs.handle.shape[:-1], rhs.handle.shape[-1])
-        total = self.filled(shape, 0, out_dtype) if plain(acc) is None else acc
+        total = self.full(shape, 0, out_dtype) if plain(acc) is None else acc
         return unwrapped(interpreter_builder.create_dot(wrapped(lhs), wrapped(rhs), wrapped(total), input_precision, 0))
 
 

@@ -1,4 +1,4 @@
-"""The type of a result, from the types of the operands. No IR here: dtypes in, a dtype out.
+"""In which type an operation is done, from the types of its operands.
 
 A Python number beside a tensor is *weak*: it takes the tensor's type if it is not of a higher kind
 (bool < int < float). Anything else follows the tables of `promote`:
@@ -14,10 +14,11 @@ Division (``/ // %``) computes 16-bit floats in fp32, and refuses to mix signed 
 """
 
 from functools import cache
-from math import copysign, frexp, inf, isfinite, ldexp, trunc
+from math import isfinite
+from typing import Any
 
+from tilework.language.compile_time import constexpr
 from tilework.language.dtypes import (
-    FLOAT_LAYOUT,
     bfloat16,
     dtype,
     float16,
@@ -29,11 +30,13 @@ from tilework.language.dtypes import (
     uint32,
     uint64,
 )
+from tilework.language.values import tensor
 
+NUMBERS = (bool, int, float)
 NOT_WEAK, LEFT_WEAK, RIGHT_WEAK = range(3)
 DIVISIONS = frozenset({"/", "//", "%"})
 DTYPES = {name: dtype(name) for name in (*dtype.SINT_TYPES, *dtype.UINT_TYPES, *dtype.FP_TYPES)}
-
+INTEGER_RANGES = ((int32, -(2**31), 2**31), (uint32, 2**31, 2**32), (int64, -(2**63), 2**63), (uint64, 2**63, 2**64))
 FP32_MIN, FP32_MAX = 2.0**-126, (2 - 2.0**-23) * 2.0**127
 
 
@@ -44,25 +47,48 @@ class InvalidOperands(TypeError):
         super().__init__(f"invalid operands of type {left} and {right} for `{operator}`: {help}")
 
 
+def plain(value: Any) -> Any:
+    """The Python value inside a constexpr; anything else as it is."""
+    return value.value if isinstance(value, constexpr) else value
+
+
+def is_pointer(x: object) -> bool:
+    """A tensor of pointers."""
+    return isinstance(x, tensor) and x.dtype.is_ptr()
+
+
+def shown_type(x: object) -> object:
+    """The type of an operand in an error: the element type, or the Python type of a number."""
+    return x.dtype if isinstance(x, tensor) else type(plain(x)).__name__
+
+
 def number_dtype(value: object) -> dtype:
     """The type of a Python number that becomes a runtime value: ``5`` int32, ``2**40`` int64, ``1e50`` fp64."""
     if isinstance(value, bool):
         return int1
     if isinstance(value, int):
-        if -(2**31) <= value < 2**31:
-            return int32
-        if 2**31 <= value < 2**32:
-            return uint32
-        if -(2**63) <= value < 2**63:
-            return int64
-        if 2**63 <= value < 2**64:
-            return uint64
+        for element, first, end in INTEGER_RANGES:
+            if first <= value < end:
+                return element
         shown = value if abs(value) >> 128 == 0 else f"of {value.bit_length()} bits"
         raise ValueError(f"the integer {shown} does not fit in 64 bits: no tensor can hold it")
     if isinstance(value, float):
         fits = value == 0 or not isfinite(value) or FP32_MIN <= abs(value) <= FP32_MAX
         return float32 if fits else float64
     raise TypeError(f"cannot convert {value!r} of type {type(value).__name__} to a tensor; expected a number")
+
+
+def check_constant(value: Any, name: str) -> None:
+    """Refuse what cannot be a constant of the type `name`: floats are rounded to it, integers wrap."""
+    if not isinstance(value, NUMBERS):
+        raise TypeError(f"expected a number for a constant of type {name}, got {value!r}")
+    if (element := DTYPES.get(name)) is None:
+        raise TypeError(f"a number cannot become a value of type {name}: cast an int64 tensor to the pointer type")
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            number_dtype(value)
+    elif element.is_int() and not element.is_bool() and not value.is_integer():
+        raise TypeError(f"{value} is not an integer: it cannot fill a value of type {name}")
 
 
 @cache
@@ -91,20 +117,20 @@ def promote(left: str, right: str, weak: int, operator: str) -> dtype:
 
 def promote_floats(a: dtype, b: dtype, operator: str) -> dtype:
     """At least one of `a` and `b` is a float."""
-    names = (a.name, b.name)
+    names, division = (a.name, b.name), operator in DIVISIONS
     if "fp64" in names:
         return float64
     if "fp32" in names:
         return float32
     if "fp16" in names:
-        return float32 if operator in DIVISIONS else float16
+        return float32 if division else float16
     if "bf16" in names:
-        return bfloat16 if a == b and operator not in DIVISIONS else float32
+        return bfloat16 if a == b and not division else float32
     if not (a.is_fp8() and b.is_fp8()):
         raise TypeError(f"Cannot use {operator} with {a} and {b}: cast the fp8 operand to tl.float16 or wider first")
     if a == b:
         return a
-    return float32 if operator in DIVISIONS else float16
+    return float32 if division else float16
 
 
 def wider(a: dtype, b: dtype) -> dtype:
@@ -128,49 +154,21 @@ def check_weak_range(value: int | float, result: dtype) -> None:
         raise ValueError(f"Scalar {value} is out of range for type {result}; cast the tensor to a wider type first")
 
 
-def converted_number(value: int | float, own: dtype, result: dtype) -> int | float:
-    """`value`, a number of type `own`, as a number that `result` holds exactly (integers wrap, floats round).
+def number_beside(value: Any, element: str, side: int, operator: str, weak: bool) -> tuple[dtype, dtype]:
+    """The type of an operation between a number and a tensor of type `element`, and the type the number has first.
 
-    Constants are converted here, while compiling, as the cast from `own` to `result` would do when running.
+    A weak number has the type of the operation; elsewhere, as in comparisons, it has its own.
     """
-    if result.is_bool():
-        return value != 0
-    if result.is_int():
-        bits = result.int_bitwidth
-        if own.is_floating():  # a cast saturates at 16, 32 or 64 bits
-            width, sign = max(bits, 16), result.is_int_signed()
-            value = rounded(float(value), own.name)
-            value = min(max(trunc(value), -(1 << (width - 1)) if sign else 0), (1 << (width - sign)) - 1)
-        value = trunc(value) & ((1 << bits) - 1)
-        return value - (1 << bits) if result.is_int_signed() and value >> (bits - 1) else value
-    if own.is_floating():
-        return rounded(rounded(float(value), own.name), result.name)
-    return rounded(float(value) if result.name == "fp64" else nearest_odd(int(value)), result.name)
+    own = number_dtype(value)
+    names = (element, own.name) if side == RIGHT_WEAK else (own.name, element)
+    result = promote(*names, side if weak else NOT_WEAK, operator)
+    if not weak:
+        return result, own
+    check_weak_range(value, result)
+    return result, result
 
 
-def nearest_odd(value: int) -> float:
-    """`value` cut to 53 bits with any lost bits recorded in the last one, so that one later rounding is correct."""
-    excess = abs(value).bit_length() - 53
-    if excess <= 0:
-        return float(value)
-    head = abs(value) >> excess
-    head |= head << excess != abs(value)
-    return ldexp(float(head if value >= 0 else -head), excess)
-
-
-def rounded(value: float, name: str) -> float:
-    """The nearest value of the format `name` (ties to even); infinity beyond its range. Only IEEE-like formats.
-
-    >>> rounded(0.1, "fp16")
-    0.0999755859375
-    """
-    if name == "fp64" or value == 0 or not isfinite(value):
-        return value
-    _, mantissa, bias = FLOAT_LAYOUT[name]
-    exponent = max(frexp(value)[1] - 1, 1 - bias)
-    if exponent > bias:
-        return copysign(inf, value)
-    quantum = exponent - mantissa
-    result = copysign(ldexp(float(round(ldexp(value, -quantum))), quantum), value)
-    limit = ldexp(2 - ldexp(1.0, -mantissa), bias)
-    return result if abs(result) <= limit else copysign(inf, value)
+def wider_for(operator: str, element: dtype) -> dtype:
+    """The float type in which `element` is computed where no target has it: fp8 nowhere, 16 bits in no division."""
+    assert element.is_floating(), f"`{operator}` does not exist for {element}"
+    return float32 if operator in DIVISIONS or operator == "fdiv" else float16

@@ -1,0 +1,157 @@
+"""Python numbers as constants: each is converted while compiling, as the cast would do when running.
+
+offsets < 8     %cst = arith.constant dense<8> : tensor<64xi32>        no i32 constant, no cast, no tt.splat
+"""
+
+# pyright: reportGeneralTypeIssues=false
+
+from functools import cache
+from math import copysign, frexp, inf, isfinite, ldexp, trunc
+from typing import TYPE_CHECKING, Any
+
+from tilework.frontend.semantic.type_mapping import ir_type, ir_types
+from tilework.ir import types as ir
+from tilework.language import core as tl
+from tilework.language.dtypes import FLOAT_LAYOUT, dtype, float32, int64
+from tilework.language.typing.carrier import Pair, Shape
+from tilework.language.typing.promotion import (
+    DTYPES,
+    NUMBERS,
+    check_constant,
+    number_beside,
+    number_dtype,
+    plain,
+)
+from tilework.language.typing.shapes import block, sizes
+
+if TYPE_CHECKING:
+    from tilework.frontend.semantic import Semantic
+
+
+class ConstantMixin:
+    """Constants of every type, beside tensors and alone."""
+
+    ir_type = staticmethod(ir_type)
+    ir_types = staticmethod(ir_types)
+
+    def constant(self: "Semantic", value: Any, type: dtype) -> tl.tensor:
+        """A constant of a scalar or block type; floats are rounded, integers wrap."""
+        element = type.scalar
+        if not isinstance(value, NUMBERS):
+            check_constant(value, element.name)
+        if element.is_fp8():
+            return self._fp8_constant(value, type)
+        number = cached_number(stored_number, value, element.name)
+        return tl.tensor(self.builder.constant(number, ir_type(type)), type)
+
+    def _fp8_constant(self: "Semantic", value: int | float, type: dtype) -> tl.tensor:
+        """An fp8 constant. +0 is direct; other numbers are rounded by the cast that runs, as for variables."""
+        self.check_dtype(type.scalar)
+        check_constant(value, type.scalar.name)
+        if value == 0 and copysign(1.0, value) > 0:
+            return tl.tensor(self.builder.constant(0 if ir_type(type.scalar) is ir.i8 else 0.0, ir_type(type)), type)
+        wide = tl.tensor(self.builder.constant(rounded(float(value), "fp32"), ir.f32), float32)
+        return self.stretch(self.cast(wide, type.scalar), sizes(type))
+
+    def number_operand(self: "Semantic", x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
+        """`x` and the constant `value`, in the type of the operation and the shape of `x`."""
+        element = x.dtype
+        result, value = cached_number(operand_beside, value, element.name, side, operator, weak)
+        if element is not result:
+            x = self.cast(x, result)
+        if result.is_fp8():
+            return x, self._fp8_constant(value, x.type)
+        return x, tl.tensor(self.builder.constant(value, x.handle.type), x.type)
+
+    def as_element(self: "Semantic", value: Any, element: dtype, shape: Shape) -> tl.tensor:
+        """`value` cast to `element`. A number becomes a constant of the final type and shape at once."""
+        number = plain(value)
+        if not isinstance(number, NUMBERS):
+            return self.cast(number, element)
+        if element.is_ptr() or (element.is_int() and not isfinite(number)):
+            return self.stretch(self.cast(number, element), shape)
+        if not element.is_fp8():
+            number = converted_number(number, number_dtype(number), element)
+        return self.constant(number, block(element, shape))
+
+    def index(self: "Semantic", value: int | tl.tensor, type: dtype) -> Any:
+        """A number or a scalar integer as an SSA value of the integer type `type`."""
+        return (self.constant(value, type) if isinstance(value, int) else self.cast(value, type)).handle
+
+
+def cached_number(function: Any, value: Any, *arguments: Any) -> Any:
+    """``function(value, kind, *arguments)``, with `kind` in the key: 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
+    if value.__class__ is float and (value == 0 or value != value):
+        return function.__wrapped__(value, float, *arguments)
+    return function(value, value.__class__, *arguments)
+
+
+@cache
+def stored_number(value: Any, kind: type, name: str) -> int | float:
+    """`value` as a number that the type `name` holds; integers wrap, floats round."""
+    check_constant(value, name)
+    element = DTYPES[name]
+    if element.is_bool():
+        return bool(value)
+    if element.is_int():
+        return converted_number(int(value), element, element)
+    return converted_number(value, element if kind is float else int64, element)
+
+
+@cache
+def operand_beside(
+    value: Any, kind: type, element: str, side: int, operator: str, weak: bool
+) -> tuple[dtype, int | float]:
+    """The type of an operation between a number and a tensor of type `element`, and the number in that type."""
+    result, own = number_beside(value, element, side, operator, weak)
+    if not weak:
+        return result, converted_number(value, own, result)
+    return result, value if result.is_fp8() else cached_number(stored_number, value, result.name)
+
+
+def converted_number(value: int | float, own: dtype, result: dtype) -> int | float:
+    """`value`, a number of type `own`, as a number that `result` holds exactly (integers wrap, floats round).
+
+    Constants are converted here, while compiling, as the cast from `own` to `result` would do when running.
+    """
+    if result.is_bool():
+        return value != 0
+    if result.is_int():
+        bits = result.int_bitwidth
+        if own.is_floating():  # a cast saturates at 16, 32 or 64 bits
+            width, sign = max(bits, 16), result.is_int_signed()
+            value = rounded(float(value), own.name)
+            value = min(max(trunc(value), -(1 << (width - 1)) if sign else 0), (1 << (width - sign)) - 1)
+        value = trunc(value) & ((1 << bits) - 1)
+        return value - (1 << bits) if result.is_int_signed() and value >> (bits - 1) else value
+    if own.is_floating():
+        return rounded(rounded(float(value), own.name), result.name)
+    return rounded(float(value) if result.name == "fp64" else nearest_odd(int(value)), result.name)
+
+
+def nearest_odd(value: int) -> float:
+    """`value` cut to 53 bits with any lost bits recorded in the last one, so that one later rounding is correct."""
+    excess = abs(value).bit_length() - 53
+    if excess <= 0:
+        return float(value)
+    head = abs(value) >> excess
+    head |= head << excess != abs(value)
+    return ldexp(float(head if value >= 0 else -head), excess)
+
+
+def rounded(value: float, name: str) -> float:
+    """The nearest value of the format `name` (ties to even); infinity beyond its range. Only IEEE-like formats.
+
+    >>> rounded(0.1, "fp16")
+    0.0999755859375
+    """
+    if name == "fp64" or value == 0 or not isfinite(value):
+        return value
+    _, mantissa, bias = FLOAT_LAYOUT[name]
+    exponent = max(frexp(value)[1] - 1, 1 - bias)
+    if exponent > bias:
+        return copysign(inf, value)
+    quantum = exponent - mantissa
+    result = copysign(ldexp(float(round(ldexp(value, -quantum))), quantum), value)
+    limit = ldexp(2 - ldexp(1.0, -mantissa), bias)
+    return result if abs(result) <= limit else copysign(inf, value)

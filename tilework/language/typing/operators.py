@@ -1,0 +1,409 @@
+"""Numbers as values, the common ground of two operands, casts, and the operators of Python.
+
+`operands` is the way into every binary operation: it finds the type (`promotion.py`), converts both sides to it and gives
+them one shape. No target computes in fp8, nor divides 16-bit floats: such operands are widened, and the result is rounded
+back.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from tilework.language.dtypes import block_type, dtype, float16, float32, int1, void
+from tilework.language.typing.carrier import Carrier, Pair, Shape
+from tilework.language.typing.conversions import check_bitcast, check_cast, check_pointer_cast
+from tilework.language.typing.promotion import (
+    LEFT_WEAK,
+    NOT_WEAK,
+    NUMBERS,
+    RIGHT_WEAK,
+    InvalidOperands,
+    is_pointer,
+    number_dtype,
+    plain,
+    promote,
+    shown_type,
+    wider_for,
+)
+from tilework.language.typing.shapes import block, check_shape, common_shape, plain_shape, shape_of
+from tilework.language.values import tensor
+
+OVERFLOWING = {"+": "add", "-": "sub", "*": "mul"}
+
+
+class Values(Carrier):
+    """What every family builds on: constants, casts, one type and one shape for two operands."""
+
+    def to_tensor(self, x: Any, check_type: bool = True) -> tensor:
+        """`x` as a runtime value: a tensor is returned as it is, a number becomes a scalar of its own type.
+
+        Anything else is a TypeError, or with ``check_type=False`` is returned unchanged.
+        """
+        if isinstance(x, tensor):
+            return x
+        value = plain(x)
+        if isinstance(value, NUMBERS):
+            return self.constant(value, number_dtype(value))
+        if not check_type:
+            return x
+        raise TypeError(f"cannot convert {value!r} of type {type(value).__name__} to a tensor; expected a number")
+
+    def optional_tensor(self, x: Any) -> tensor | None:
+        """None for None and ``constexpr(None)``, else the value as a tensor."""
+        return None if plain(x) is None else self.to_tensor(x)
+
+    def scalar_constant(self, value: int | float, dtype: dtype) -> tensor:
+        """The number `value` as a scalar of type `dtype`: floats are rounded, integers wrap."""
+        return self.constant(value, dtype)
+
+    def nothing(self) -> tensor:
+        """The result of an operation done for its effect."""
+        return tensor(None, void)
+
+    def check_dtype(self, element: dtype) -> None:
+        """Refuse the fp8 formats that the target does not know."""
+        if element.is_fp8() and element.name not in self.options.supported_fp8_dtypes:
+            supported = tuple(self.options.supported_fp8_dtypes)
+            raise ValueError(
+                f"type {element} not supported in this architecture. The supported fp8 dtypes are {supported}"
+            )
+
+    def full(self, shape: Sequence[int], value: Any, dtype: dtype | None) -> tensor:
+        """A block filled with one number or scalar; with an empty `shape`, that scalar."""
+        sizes = check_shape(plain_shape(shape))
+        if isinstance(value, tensor):
+            if isinstance(value.type, block_type):
+                assert value.type.numel == 1, f"only a scalar can fill a block, got a block of type {value.type}"
+                value = self.unsplat(value)
+            return self.splat(value if dtype is None else self.cast(value, dtype), sizes)
+        if dtype is None:
+            raise ValueError("dtype must be specified when value is not a tensor")
+        number = plain(value)
+        if isinstance(number, float) and number != 0 and dtype.is_int() and not dtype.is_bool():
+            raise TypeError(
+                f"{number} is a float: it cannot fill a block of type {dtype}; pass an int, or cast the block"
+            )
+        return self.constant(number, block(dtype, sizes))
+
+    def cast(self, x: Any, dtype: dtype, fp_downcast_rounding: str | None = None) -> tensor:
+        """The elements of `x` converted to `dtype`."""
+        value = self.to_tensor(x)
+        source, target = value.dtype, dtype.scalar
+        if source is target:
+            return value
+        if source.is_ptr() or target.is_ptr():
+            check_pointer_cast(value, target, fp_downcast_rounding)
+            return self.convert_pointer(value, target)
+        check_cast(value, target, fp_downcast_rounding)
+        if target.is_fp8():
+            self.check_dtype(target)
+        return self.convert(value, target, fp_downcast_rounding)
+
+    def bitcast(self, x: Any, dtype: dtype) -> tensor:
+        """The same bits read as `dtype`, which must be as wide."""
+        value = self.to_tensor(x)
+        source, target = value.dtype, dtype.scalar
+        if source is target or source.is_ptr() or target.is_ptr():
+            return self.cast(value, target)
+        self.check_dtype(target)
+        check_bitcast(source, target)
+        return self.reinterpret(value, target)
+
+    def operands(self, a: Any, b: Any, operator: str, weak: bool = True) -> Pair:
+        """Both operands with the type and shape in which `a operator b` is computed.
+
+        With ``weak=False`` a number has its own type (`number_dtype`), as in comparisons.
+        """
+        if isinstance(a, tensor):
+            if isinstance(b, tensor):
+                left, right = a.dtype, b.dtype
+                result = promote(left.name, right.name, NOT_WEAK, operator)
+                if left is not result:
+                    a = self.cast(a, result)
+                if right is not result:
+                    b = self.cast(b, result)
+                return (a, b) if a.type is b.type else self.fitting(a, b)
+            return self._with_number(a, b, RIGHT_WEAK, operator, weak)
+        if isinstance(b, tensor):
+            b, a = self._with_number(b, a, LEFT_WEAK, operator, weak)
+            return a, b
+        return self.operands(self.to_tensor(a), self.to_tensor(b), operator)
+
+    def _with_number(self, x: tensor, number: Any, side: int, operator: str, weak: bool) -> Pair:
+        """`x` and the constant `number`, in the type of the operation."""
+        value = plain(number)
+        if not isinstance(value, NUMBERS):
+            left, right = shown_type(x), type(value).__name__
+            if side == LEFT_WEAK:
+                left, right = right, left
+            raise InvalidOperands(left, right, operator, f"{value!r} is not a number")
+        return self.number_operand(x, value, side, operator, weak)
+
+    # -- shapes that two values must share; the views are in `shapes.py` -----------------------------------------
+
+    def fitting(self, a: tensor, b: tensor) -> Pair:
+        """As `broadcast`; whoever computes with scalars beside blocks need not repeat them."""
+        return self.broadcast(a, b)
+
+    def broadcast(self, lhs: tensor, rhs: tensor) -> Pair:
+        """Both values in their common shape (two scalars stay scalars)."""
+        if lhs.type is rhs.type:
+            return lhs, rhs
+        left, right = shape_of(lhs), shape_of(rhs)
+        if left == right:
+            return lhs, rhs
+        common = common_shape(left, right)
+        return self.stretch(lhs, common), self.stretch(rhs, common)
+
+    def broadcast_all(self, values: Sequence[tensor]) -> list[tensor]:
+        """All values in one common shape: `broadcast` for any number of them."""
+        common: Shape = ()
+        for value in values:
+            if (shape := shape_of(value)) != common:
+                common = common_shape(common, shape)
+        return [self.stretch(value, common) for value in values]
+
+    def splat(self, value: tensor, shape: Sequence[int]) -> tensor:
+        """Copy a scalar into every element of a block."""
+        if value.type.is_block():
+            raise ValueError(f"Cannot splat a block: expected a scalar, got {value.type}")
+        return self.stretch(value, check_shape(tuple(shape)))
+
+    def unsplat(self, value: tensor) -> tensor:
+        """The only element of a one-element block, as a scalar."""
+        if not isinstance(value.type, block_type):
+            return value
+        assert value.type.numel == 1, f"only a block with one element has an item, got shape {list(shape_of(value))}"
+        return self.only_element(value)
+
+
+class Operators(Values):
+    """Operators on numbers and pointers."""
+
+    def through_wider(self, operator: str, a: tensor, b: tensor) -> tensor:
+        """`binary` for floats too narrow for it: computed in a wider type."""
+        wide = wider_for(operator, a.dtype)
+        return self.cast(self.binary(operator, self.cast(a, wide), self.cast(b, wide)), a.dtype)
+
+    def _checked(self, operator: str, a: Any, b: Any, sanitize: bool) -> tensor:
+        """``+ - *``: integers may be checked for overflow."""
+        a, b = self.operands(a, b, operator)
+        if sanitize and self.options.sanitize_overflow and a.dtype.is_int():
+            return self.overflow_checked(operator, a, b)
+        return self.binary(operator, a, b)
+
+    def add(self, a: Any, b: Any, sanitize_overflow: bool = True) -> tensor:
+        """``a + b``; one of them may be a pointer."""
+        if is_pointer(a):
+            if is_pointer(b):
+                raise TypeError(
+                    f"cannot add pointers together: {a} and {b}; add an integer offset, or cast one to tl.int64"
+                )
+            return self.moved(a, b, "+")
+        if is_pointer(b):
+            return self.moved(b, a, "+")
+        return self._checked("+", a, b, sanitize_overflow)
+
+    def sub(self, a: Any, b: Any, sanitize_overflow: bool = True) -> tensor:
+        """``a - b``; `a` may be a pointer."""
+        return self.moved(a, b, "-") if is_pointer(a) else self._checked("-", a, b, sanitize_overflow)
+
+    def mul(self, a: Any, b: Any, sanitize_overflow: bool = True) -> tensor:
+        """``a * b``."""
+        return self._checked("*", a, b, sanitize_overflow)
+
+    def moved(self, pointer: tensor, offset: Any, operator: str) -> tensor:
+        """``pointer + offset`` or ``pointer - offset``, counted in elements; an offset is an integer of any width."""
+        if pointer.dtype.element_ty.is_block():  # pyright: ignore[reportAttributeAccessIssue]
+            raise InvalidOperands(pointer.dtype, shown_type(offset), operator, "move a block pointer with tl.advance")
+        value = plain(offset)
+        if isinstance(value, tensor):
+            if not value.dtype.is_int():
+                help = "an offset is an integer; cast it with .to()"
+                raise InvalidOperands(pointer.dtype, value.dtype, operator, help)
+        elif not isinstance(value, int):
+            raise InvalidOperands(pointer.dtype, shown_type(value), operator, "an offset is an integer")
+        else:
+            number_dtype(value)
+        return self.move_pointer(pointer, value, operator)
+
+    def truediv(self, a: Any, b: Any) -> tensor:
+        """``a / b``; two integers are divided as fp32."""
+        a, b = self.operands(a, b, "/")
+        if a.dtype.is_int():
+            a, b = self.cast(a, float32), self.cast(b, float32)
+        return self.binary("/", a, b)
+
+    def floordiv(self, a: Any, b: Any) -> tensor:
+        """``a // b`` of integers, rounded toward zero."""
+        a, b = self.operands(a, b, "//")
+        if not a.dtype.is_int():
+            raise TypeError(f"unexpected type {a.dtype}: `//` divides integers; use tl.floor(a / b) for floats")
+        return self.binary("//", a, b)
+
+    def mod(self, a: Any, b: Any) -> tensor:
+        """``a % b``, with the sign of `a`; floats as C's ``fmod``."""
+        return self.binary("%", *self.operands(a, b, "%"))
+
+    def fdiv(self, a: Any, b: Any, ieee_rounding: bool = False) -> tensor:
+        """Fast division of two floats of one type. `ieee_rounding` changes nothing; `div_rn` rounds correctly."""
+        kinds = [x.dtype for x in (a, b) if isinstance(x, tensor)]
+        if len(kinds) == 2 and kinds[0] != kinds[1]:
+            raise TypeError(f"both operands of fdiv must have the same type, got {kinds[0]} and {kinds[1]}; cast one")
+        a, b = self.operands(a, b, "fdiv")
+        if not a.dtype.is_floating():
+            raise TypeError(f"both operands of fdiv must have floating scalar type, got {a.dtype}; use `/`")
+        return self.binary("fdiv", a, b)
+
+    def _bits(self, operator: str, a: Any, b: Any, kind: str = "") -> tensor:
+        """A bit operation; the error shows the types as they were written."""
+        left, right = self.operands(a, b, operator)
+        if not left.dtype.is_int():
+            help = "it takes integers; cast with .to(), or use bitcast=True for the bits"
+            raise InvalidOperands(shown_type(a), shown_type(b), operator, help)
+        return self.binary(kind or operator, left, right)
+
+    def and_(self, a: Any, b: Any) -> tensor:
+        """``a & b`` of integers or bools."""
+        return self._bits("&", a, b)
+
+    def or_(self, a: Any, b: Any) -> tensor:
+        """``a | b`` of integers or bools."""
+        return self._bits("|", a, b)
+
+    def xor_(self, a: Any, b: Any) -> tensor:
+        """``a ^ b`` of integers or bools."""
+        return self._bits("^", a, b)
+
+    def shl(self, a: Any, b: Any) -> tensor:
+        """``a << b``."""
+        warn_about_shift(a, b)
+        return self._bits("<<", a, b)
+
+    def shr(self, a: Any, b: Any) -> tensor:
+        """``a >> b``: copies of the sign come in if `a` is signed before promotion; a number takes the sign of `b`."""
+        decides = a if isinstance(a, tensor) else b
+        signed = isinstance(decides, tensor) and decides.dtype.is_int_signed()
+        return self.ashr(a, b) if signed else self.lshr(a, b)
+
+    def ashr(self, a: Any, b: Any) -> tensor:
+        """``a >> b`` with copies of the sign coming in."""
+        warn_about_shift(a, b)
+        return self._bits(">>", a, b)
+
+    def lshr(self, a: Any, b: Any) -> tensor:
+        """``a >> b`` with zeros coming in."""
+        warn_about_shift(a, b)
+        return self._bits(">>", a, b, ">>>")
+
+    def minus(self, x: Any) -> tensor:
+        """``-x``, computed as ``0 - x``."""
+        value = self.to_tensor(x)
+        if value.dtype.is_ptr():
+            raise ValueError(f"wrong type argument to unary minus ({value.dtype}): a pointer cannot be negated")
+        return self.sub(self.constant(0, value.type), value, True)
+
+    def plus(self, x: Any) -> tensor:
+        """``+x`` is only defined for compile-time numbers."""
+        raise TypeError(f"unary plus does not exist for {self.to_tensor(x)}: write the value without `+`")
+
+    def invert(self, x: Any) -> tensor:
+        """``~x`` of an integer; of a bool, its negation."""
+        value = self.to_tensor(x)
+        if not value.dtype.is_int():
+            raise ValueError(f"wrong type argument to unary invert ({value.dtype}): `~` takes integers and bools")
+        return self.inverted(value)
+
+    def not_(self, x: Any) -> tensor:
+        """``not x`` of a bool."""
+        return self.invert(self._truth(x, "not"))
+
+    def logical_and(self, a: Any, b: Any) -> tensor:
+        """``a and b`` of bools; both are evaluated."""
+        return self.and_(self._truth(a, "and"), self._truth(b, "and"))
+
+    def logical_or(self, a: Any, b: Any) -> tensor:
+        """``a or b`` of bools; both are evaluated."""
+        return self.or_(self._truth(a, "or"), self._truth(b, "or"))
+
+    def _truth(self, x: Any, operator: str) -> tensor:
+        value = self.to_tensor(x)
+        if not value.dtype.is_bool():
+            raise ValueError(
+                f"Cannot bitcast data-type of size {value.dtype.primitive_bitwidth} to data-type of size 1: "
+                f"`{operator}` takes bools, got {value.dtype}; write `x != 0`"
+            )
+        return value
+
+    def compare(self, operator: str, a: Any, b: Any) -> tensor:
+        """An int1 for each pair of elements.
+
+        Numbers are not weak here: ``x < 0.5`` compares an fp16 `x` in fp32, and ``x > -1`` compares a uint32 `x` with
+        4294967295. Comparisons are false if either side is a NaN, except ``!=``, which is then true.
+        """
+        a, b = self.operands(a, b, operator, weak=False)
+        if a.dtype.is_fp8():
+            a, b = self.cast(a, float16), self.cast(b, float16)
+        return self.compared(operator, a, b)
+
+    def equal(self, a: Any, b: Any) -> tensor:
+        """``a == b``."""
+        return self.compare("==", a, b)
+
+    def not_equal(self, a: Any, b: Any) -> tensor:
+        """``a != b``; true for a NaN."""
+        return self.compare("!=", a, b)
+
+    def less_than(self, a: Any, b: Any) -> tensor:
+        """``a < b``."""
+        return self.compare("<", a, b)
+
+    def less_equal(self, a: Any, b: Any) -> tensor:
+        """``a <= b``."""
+        return self.compare("<=", a, b)
+
+    def greater_than(self, a: Any, b: Any) -> tensor:
+        """``a > b``."""
+        return self.compare(">", a, b)
+
+    def greater_equal(self, a: Any, b: Any) -> tensor:
+        """``a >= b``."""
+        return self.compare(">=", a, b)
+
+    def where(self, condition: Any, x: Any, y: Any) -> tensor:
+        """`x` where `condition` holds, else `y`; all three broadcast together. Numbers are weak."""
+        mask = self.to_tensor(condition)
+        if not mask.dtype.is_bool():
+            warnings.warn(
+                f"tl.where with a non-boolean condition is deprecated and will error out: got {mask.dtype}, "
+                "write `condition != 0`",
+                stacklevel=2,
+            )
+            mask = self.cast(mask, int1)
+        x, y = self.broadcast(*self.choices(x, y))
+        mask, x = self.broadcast(mask, x)
+        x, y = self.broadcast(x, y)
+        return self.select(mask, x, y)
+
+    def choices(self, x: Any, y: Any) -> Pair:
+        """The two sides of `where`: equal pointers, or numbers of one type."""
+        if not (is_pointer(x) or is_pointer(y)):
+            return self.operands(x, y, "where")
+        if isinstance(x, tensor) and isinstance(y, tensor) and x.dtype == y.dtype:
+            return self.broadcast(x, y)
+        shown = [value.dtype if isinstance(value, tensor) else plain(value) for value in (x, y)]
+        raise TypeError(f"tl.where of a pointer needs two pointers of one type, got {shown[0]} and {shown[1]}")
+
+
+def overflow_text(operator: str, element: dtype) -> str:
+    """What a debug build says about an overflow."""
+    return f"int{element.int_bitwidth} overflow detected for operation {OVERFLOWING[operator]}"
+
+
+def warn_about_shift(a: object, b: object) -> None:
+    """Warn when a constant count shifts every bit of a tensor out."""
+    count = plain(b)
+    if isinstance(a, tensor) and isinstance(count, int) and a.dtype.is_int():
+        width = a.dtype.int_bitwidth
+        if count >= width > 1:
+            warnings.warn(f"shifting {a.dtype} by {count} gives an undefined value: it has {width} bits", stacklevel=3)
