@@ -11,30 +11,20 @@ from tilework.layouts.encodings import (
     Linear,
     NvidiaMma,
     NvmmaShared,
-    SharedLinear,
     Slice,
     SwizzledShared,
 )
-from tilework.layouts.errors import LayoutError
 from tilework.layouts.queries import (
-    cga_bases,
     contig_per_thread,
-    cta_order,
-    cta_split_num,
-    ctas_per_cga,
     elems_per_thread,
     is_expensive_view,
-    num_ctas,
-    num_threads_per_warp,
-    num_warps,
+    machine_of,
     order,
     order_for_memory,
     shape_per_cta,
     thread_order,
-    threads_per_warp,
     total_elems_per_thread,
     warp_order,
-    warps_per_cta,
 )
 from tilework.layouts.to_linear import to_linear
 
@@ -108,18 +98,23 @@ def test_one_block_has_its_part_of_a_row() -> None:
 @pytest.mark.parametrize(
     ("encoding", "registers", "lanes", "warps"),
     [
-        (FIRST, (1, 0), (1, 0), (1, 0)),
+        (FIRST, (1, 0), (1, 0), (0, 1)),
         (Blocked((1, 1), (32, 1), (4, 1), (0, 1)), (0, 1), (0, 1), (0, 1)),
         (AMPERE, (1, 0), (1, 0), (1, 0)),
         (HOPPER, (1, 0), (1, 0), (0, 1)),
-        (DotOperand(0, AMPERE, 2), (1, 0), (1, 0), (1, 0)),
+        (DotOperand(0, AMPERE, 2), (1, 0), (1, 0), (0, 1)),
         (DotOperand(1, AMPERE, 2), (0, 1), (0, 1), (1, 0)),
         (Slice(0, Blocked((1, 1, 1), (1, 1, 32), (1, 1, 4), (0, 2, 1))), (1, 0), (1, 0), (1, 0)),
         (Linear(to_linear(DotOperand(1, AMPERE, 2), (64, 64))), (0, 1), (0, 1), (1, 0)),
     ],
 )
-def test_declared_orders(encoding: Distributed, registers: Shape, lanes: Shape, warps: Shape) -> None:
-    assert (order(encoding), thread_order(encoding), warp_order(encoding)) == (registers, lanes, warps)
+def test_orders(encoding: Distributed, registers: Shape, lanes: Shape, warps: Shape) -> None:
+    shape = (256, 256)
+    assert (order(encoding, shape), thread_order(encoding, shape), warp_order(encoding, shape)) == (
+        registers,
+        lanes,
+        warps,
+    )
 
 
 def test_orders_of_a_shape() -> None:
@@ -130,13 +125,6 @@ def test_orders_of_a_shape() -> None:
     assert thread_order(column, (128, 64)) == (0, 1)
     assert order_for_memory(column, (128, 64)) == (0, 1)
     assert order_for_memory(FIRST, (64, 64)) == (1, 0)
-
-
-def test_orders_of_shared_memory() -> None:
-    assert order(SwizzledShared(1, 1, 1, (0, 1))) == (0, 1)
-    assert order(NvmmaShared(128, True, 16)) == (0, 1)
-    assert order(NvmmaShared(128, False, 16, rank=3)) == (2, 1, 0)
-    assert order(SharedLinear(to_linear(SwizzledShared(1, 1, 1, (0, 1)), (4, 8)))) == (0, 1)
 
 
 def test_what_a_thread_holds() -> None:
@@ -151,29 +139,31 @@ def test_what_a_thread_holds() -> None:
     assert contig_per_thread(DotOperand(1, AMPERE, 4), (32, 32)) == (4, 1)
 
 
-def test_grids_of_lanes_and_warps() -> None:
-    assert threads_per_warp(AMPERE) == (8, 4)
-    assert threads_per_warp(Slice(0, FIRST)) == (8,)
-    assert threads_per_warp(FIRST, (16, 16)) == (4, 8)
-    assert threads_per_warp(Linear(to_linear(FIRST, (16, 32)))) == (4, 8)
-    assert warps_per_cta(HOPPER) == (4, 2)
-    assert warps_per_cta(Slice(0, AMPERE)) == (2,)
-    assert warps_per_cta(DotOperand(0, AMPERE, 2)) == (2, 1)
-    assert warps_per_cta(Linear(to_linear(HOPPER, (64, 64)))) == (4, 2)
+def test_the_machine_that_holds_a_tensor() -> None:
     for encoding in (FIRST, AMPERE, Slice(0, FIRST), DotOperand(0, AMPERE, 2), Linear(to_linear(FIRST, (16, 32)))):
-        assert (num_warps(encoding), num_threads_per_warp(encoding)) == (4, 32)
-    with pytest.raises(LayoutError, match="only for a given shape"):
-        threads_per_warp(DotOperand(0, AMPERE, 2))
+        assert machine_of(encoding) == (4, 32, 1)
+    assert machine_of(HOPPER) == (8, 32, 1)
+
+
+def test_what_an_encoding_is_made_from() -> None:
+    tile = Blocked((1, 1, 1), (1, 1, 32), (1, 1, 4), (0, 2, 1))
+    twice = Slice(0, Slice(1, tile))
+    assert (twice.root, twice.root_dim(0), Slice(2, tile).root_dim(1)) == (tile, 2, 1)
+    other = Blocked((2, 1, 1), (1, 1, 32), (1, 1, 4), (0, 2, 1))
+    assert twice.with_root(other) == Slice(0, Slice(1, other))
+    assert DotOperand(1, AMPERE, 2).with_root(FIRST.with_root(AMPERE)) == DotOperand(1, AMPERE, 2)
+    assert (twice.before_slice(0), twice.before_slice(1), tile.before_slice(0)) == (Slice(1, tile), None, None)
+    assert [e.operand_index for e in (DotOperand(1, AMPERE, 2), DotOperand(0, FIRST), AMPERE)] == [1, 0, None]
 
 
 def test_blocks_of_a_cluster() -> None:
     four = Blocked((1, 1), (1, 32), (4, 1), (1, 0), ((0, 1), (0, 0)))
-    assert (cta_split_num(four), ctas_per_cga(four), cta_order(four), num_ctas(four)) == ((1, 2), (1, 4), (1, 0), 4)
+    assert machine_of(four) == (4, 32, 4)
     assert shape_per_cta(four, (64, 64)) == (64, 32)
     assert shape_per_cta(four, (3, 64, 1)) == (3, 64, 1)
-    assert cga_bases(Slice(0, four)) == ((1,), (0,))
-    assert cga_bases(DotOperand(0, four)) == ((0, 0), (0, 0))
-    assert cga_bases(Linear(to_linear(four, (64, 64)))) == ((0, 1), (0, 0))
+    assert Slice(0, four).cga_bases == ((1,), (0,))
+    assert DotOperand(0, four).cga_bases == ((0, 0), (0, 0))
+    assert Linear(to_linear(four, (64, 64))).cga_bases == ((0, 1), (0, 0))
     assert shape_per_cta(FIRST, (64, 64)) == (64, 64)
 
 

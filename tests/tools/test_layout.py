@@ -118,7 +118,7 @@ def test_output_to_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         ([BLOCKED, "--shape", "16"], "rank 2 does not fit a tensor of shape [16]"),
         ([BLOCKED, "-t", "vector<4xf32>"], "is no tensor type"),
         ([BLOCKED, "--shape", "4x4", "--bits", "7"], "not 7"),
-        (["#ttg.blocked<{sizePerThread = [1]}>", "--shape", "4"], "needs the field order"),
+        (["#ttg.blocked<{sizePerThread = [1]}>", "--shape", "4"], "needs the field threadsPerWarp"),
         (["#ttg.blockd<{}>", "--shape", "4"], "is no layout"),
         (["blocked", "--shape", "4"], "is no layout"),
         (["", "--shape", "4"], "is no layout"),

@@ -26,13 +26,10 @@ from tilework.analysis.alias import Aliases, aliases
 from tilework.analysis.liveness import FOREVER, Interval, Numbers, buffer_lifetimes, number_ops
 from tilework.analysis.scratch import ALIGNMENTS, SCRATCH_ALIGNMENT, function_scratch, scratch_size
 from tilework.ir import tt, ttg
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import shared_of
 from tilework.ir.types import bit_width
-from tilework.layouts.encodings import NvmmaShared, PaddedShared, SharedLinear
 from tilework.layouts.queries import shape_per_cta
 from tilework.target import Target
-
-DEFAULT_ALIGNMENT = 16
 
 
 @dataclass(eq=False)
@@ -173,28 +170,22 @@ def explicit_bytes(op: Operation) -> int:
     """The bytes of a `ttg.local_alloc` in one block, with padding."""
     memory = op.results[0].type
     assert isinstance(memory, ttg.MemDescType)
-    encoding = encoding_of(memory)
+    encoding = shared_of(memory)
     assert encoding is not None
-    count = 1
-    for size in shape_per_cta(encoding, memory.alloc_dims):
-        count *= size
-    if isinstance(encoding, PaddedShared):
-        count += sum(
-            (count // interval - (count % interval == 0)) * padding for interval, padding in encoding.intervals
-        )
+    count = prod(shape_per_cta(encoding, memory.alloc_dims))
+    count += sum((count // interval - (count % interval == 0)) * padding for interval, padding in encoding.intervals)
     size = count * max(8, bit_width(memory.element_type)) // 8
-    if isinstance(encoding, NvmmaShared) and len(memory.alloc_dims) > encoding.rank:  # TMA may write to each buffer
-        buffers = prod(memory.alloc_dims[: -encoding.rank])
-        return buffers * aligned(size // buffers, encoding.alignment)
-    return size
+    buffers = prod(memory.alloc_dims[: -encoding.rank])
+    return size if buffers == 1 else buffers * aligned(size // buffers, encoding.buffer_alignment)
 
 
 def explicit_alignment(op: Operation) -> int:
     """What the op asks for, or what the encoding needs."""
     if (given := op.properties.get("alignment")) is not None:
         return given.value.data  # pyright: ignore[reportAttributeAccessIssue]
-    encoding = encoding_of(op.results[0].type)
-    return encoding.alignment if isinstance(encoding, NvmmaShared | SharedLinear) else DEFAULT_ALIGNMENT
+    encoding = shared_of(op.results[0].type)
+    assert encoding is not None
+    return encoding.alignment
 
 
 def place(buffers: Sequence[Buffer]) -> int:

@@ -17,11 +17,14 @@ from math import prod
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.encodings import (
+    distributed_of,
+    encoding_of,
+    layout_of,
+)
 from tilework.ir.module_facts import threads_per_warp
 from tilework.ir.types import array_values, bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
-from tilework.layouts.encodings import Shared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, shape_per_cta
 from tilework.target import Target
@@ -73,8 +76,8 @@ def reduce_scratch(op: Operation, target: Target) -> int:
 def scan_scratch(op: Operation, target: Target) -> int:
     """A partial result of each warp, for each line along the axis that it has and each of its steps over the tensor."""
     source, axis = op.operands[0].type, axis_of(op)
-    encoding = encoding_of(source)
-    assert encoding is not None and not isinstance(encoding, Shared), source
+    encoding = distributed_of(source)
+    assert encoding is not None, source
     layout = layout_of(source)
     if warps_along(layout, axis) == 1:
         return 0

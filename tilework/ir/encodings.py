@@ -27,7 +27,7 @@ from xdsl.printer import Printer
 
 from tilework.ir.encoding_text import encoding_parts, read_encoding
 from tilework.ir.types import PointerType, Tensor, TensorDescType, shape_of, tensor_type, tensordesc_type
-from tilework.layouts.encodings import KINDS, Encoding
+from tilework.layouts.encodings import KINDS, Distributed, DotOperand, Encoding, Shared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import to_linear
 
@@ -85,6 +85,34 @@ def encoding_of(type: Attribute) -> Encoding | None:
         type = cast(TensorDescType, type).block
     attribute: Any = getattr(type, "encoding", None)
     return attribute.data if attribute.__class__ in ENCODING_CLASSES else None
+
+
+def distributed_of(type: Attribute) -> Distributed | None:
+    """How the elements of a tensor lie in registers; None for memory, scalars and bare tensors."""
+    encoding = encoding_of(type)
+    return encoding if isinstance(encoding, Distributed) else None
+
+
+def shared_of(type: Attribute) -> Shared | None:
+    """How the elements of a memory descriptor or of the blocks of a tensor descriptor lie in shared memory."""
+    encoding = encoding_of(type)
+    return encoding if isinstance(encoding, Shared) else None
+
+
+def dot_operand_of(type: Attribute) -> DotOperand | None:
+    """The layout of a tensor that is laid out as an operand of a dot."""
+    encoding = encoding_of(type)
+    return encoding if isinstance(encoding, DotOperand) else None
+
+
+def operand_index(type: Attribute) -> int | None:
+    """0 or 1 for a tensor that is laid out as operand A or B of a dot."""
+    return None if (encoding := dot_operand_of(type)) is None else encoding.op_idx
+
+
+def is_accumulator(type: Attribute) -> bool:
+    """Whether a tensor is laid out as tensor cores give their results."""
+    return (encoding := distributed_of(type)) is not None and encoding.is_accumulator
 
 
 @cache

@@ -15,8 +15,8 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir.encodings import EncodingAttr
 from tilework.ir.module_facts import find_num_warps, num_ctas, threads_per_warp
 from tilework.ir.types import shape_of
-from tilework.layouts import queries
 from tilework.layouts.encodings import Distributed
+from tilework.layouts.queries import machine_of
 
 UNCHECKED = ("arith.", "math.", "scf.", "cf.")
 
@@ -54,10 +54,11 @@ def encoding_problem(type: TensorType[Attribute], warps: int | None, threads: in
         return f"Layout has rank {encoding.rank}, but the tensor it's attached to has rank {rank}."
     if warps is None:
         return None
-    if (count := queries.num_threads_per_warp(encoding)) != threads:
-        return f"Layout has {count} threads per warp, but the module specifies {threads} threads per warp."
-    if (count := queries.num_warps(encoding)) != warps:
-        return f"Layout has {count} warps per CTA, but the context requires {warps} warps per CTA."
-    if (count := queries.num_ctas(encoding)) != ctas:
-        return f"Layout has {count} CTAs per CGA, but the context requires {ctas} CTAs per CGA."
+    own_warps, own_threads, own_ctas = machine_of(encoding)
+    if own_threads != threads:
+        return f"Layout has {own_threads} threads per warp, but the module specifies {threads} threads per warp."
+    if own_warps != warps:
+        return f"Layout has {own_warps} warps per CTA, but the context requires {warps} warps per CTA."
+    if own_ctas != ctas:
+        return f"Layout has {own_ctas} CTAs per CGA, but the context requires {ctas} CTAs per CGA."
     return None

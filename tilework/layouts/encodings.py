@@ -25,103 +25,26 @@ Traceback (most recent call last):
 tilework.layouts.errors.LayoutError: Every element in sizePerThread must be a power of two.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeAlias
+from dataclasses import dataclass, field
 
 from tilework.layouts.errors import LayoutError
+from tilework.layouts.families import (
+    DISTRIBUTED_INS,
+    SHARED_INS,
+    Bases,
+    Distributed,
+    Ints,
+    Shared,
+    WrittenAsBases,
+    check_cga,
+    check_order,
+    check_powers_of_two,
+    is_power_of_two,
+    spelled,
+)
+from tilework.layouts.families import KINDS as KINDS
+from tilework.layouts.families import Encoding as Encoding
 from tilework.layouts.linear import LinearLayout
-
-Ints: TypeAlias = tuple[int, ...]
-Bases: TypeAlias = tuple[Ints, ...]
-"""One vector per bit; as `CGALayout = [[1, 0], [0, 0]]`: block 1 is a row further, block 2 holds a copy."""
-
-DISTRIBUTED_INS = ("register", "lane", "warp", "block")
-SHARED_INS = ("offset", "block")
-
-
-def is_power_of_two(value: int) -> bool:
-    """1, 2, 4, 8, ...
-
-    >>> [n for n in range(10) if is_power_of_two(n)]
-    [1, 2, 4, 8]
-    """
-    return value > 0 and value & (value - 1) == 0
-
-
-def spelled(
-    name: str = "", *, outside: bool = False, implied: Callable[[dict[str, Any]], Any] | None = None
-) -> dict[str, Any]:
-    """How a field is written: its name, whether before or behind the braces, and what it is where it is not written.
-
-    Without `implied` that is the default of the field, with which it is left out. `implied` computes it from the other
-    fields, by their names here.
-    """
-    return {"name": name, "outside": outside, "implied": implied}
-
-
-class Encoding:
-    """What all layouts with a name share; their hash is computed once, as they are keys of every table.
-
-    ``class Blocked(Distributed, name="blocked", alias="blocked")`` is written `#ttg.blocked<{...}>`, and `#blocked`
-    where the text of a module gives it a name.
-    """
-
-    NAME: ClassVar[str] = ""
-    ALIAS: ClassVar[str | None] = None
-
-    def __init_subclass__(cls, name: str = "", alias: str | None = None) -> None:
-        cls.NAME, cls.ALIAS = name, alias
-        cls.__hash__ = Encoding.__hash__  # else the decorator replaces it
-        if name:
-            KINDS.append(cls)
-
-    @property
-    def rank(self) -> int:
-        """The number of dimensions."""
-        raise NotImplementedError
-
-    def __hash__(self) -> int:
-        memo = vars(self).get("_hash")
-        if memo is None:
-            values = tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
-            memo = vars(self)["_hash"] = hash((type(self).__name__, values))
-        return memo
-
-    def __getstate__(self) -> dict[str, object]:
-        """Hashes of strings differ between processes, so the cached one stays here."""
-        return {name: value for name, value in vars(self).items() if name != "_hash"}
-
-
-KINDS: list[type[Encoding]] = []
-"""Every kind of encoding."""
-
-
-class Distributed(Encoding):
-    """Says which register of which lane of which warp holds each element."""
-
-
-class Shared(Encoding):
-    """Says at which offset of shared memory each element lies."""
-
-
-def check_powers_of_two(name: str, values: Sequence[int]) -> None:
-    """Refuse a field with an entry that is not a power of two."""
-    if not all(map(is_power_of_two, values)):
-        raise LayoutError(f"Every element in {name} must be a power of two.")
-
-
-def check_order(order: Sequence[int]) -> None:
-    """Refuse an order that does not name every dimension once."""
-    if sorted(order) != list(range(len(order))):
-        raise LayoutError(f"order must be a permutation of 0..(rank-1), but was {list(order)}")
-
-
-def check_cga(cga: Bases, rank: int) -> None:
-    """Refuse bases of another rank."""
-    for basis in cga:
-        if len(basis) != rank:
-            raise LayoutError(f"CGALayout has the basis {list(basis)}, but the layout has rank {rank}")
 
 
 @dataclass(frozen=True)
@@ -154,6 +77,10 @@ class Blocked(Distributed, name="blocked", alias="blocked"):
     def rank(self) -> int:
         return len(self.order)
 
+    @property
+    def in_words(self) -> str:
+        return f"rows of {max(self.size_per_thread)} elements per thread"
+
 
 @dataclass(frozen=True)
 class NvidiaMma(Distributed, name="nvidia_mma", alias="mma"):
@@ -162,6 +89,8 @@ class NvidiaMma(Distributed, name="nvidia_mma", alias="mma"):
     `instr_shape` is `(16, 8)` for version 2 (`(1, 16, 8)` in a batch), `(16, N, K)` for version 3, whose first four
     warps are one warp group.
     """
+
+    is_accumulator = True
 
     version_major: int
     version_minor: int
@@ -182,6 +111,10 @@ class NvidiaMma(Distributed, name="nvidia_mma", alias="mma"):
     @property
     def rank(self) -> int:
         return len(self.warps_per_cta)
+
+    @property
+    def in_words(self) -> str:
+        return "the result of a dot"
 
     @property
     def is_ampere(self) -> bool:
@@ -210,6 +143,27 @@ class Slice(Distributed, name="slice"):
     @property
     def rank(self) -> int:
         return self.parent.rank - 1
+
+    @property
+    def cga_bases(self) -> Bases:
+        return tuple(basis[: self.dim] + basis[self.dim + 1 :] for basis in self.parent.cga_bases)
+
+    @property
+    def root(self) -> Distributed:
+        return self.parent.root
+
+    def with_root(self, root: Distributed) -> Distributed:
+        return Slice(self.dim, self.parent.with_root(root))
+
+    def root_dim(self, dim: int) -> int:
+        return self.parent.root_dim(dim + (dim >= self.dim))
+
+    def before_slice(self, dim: int) -> Distributed | None:
+        return self.parent if dim == self.dim else None
+
+    @property
+    def in_words(self) -> str:
+        return f"a reduction along dimension {self.dim}"
 
 
 @dataclass(frozen=True)
@@ -246,13 +200,36 @@ class DotOperand(Distributed, name="dot_op"):
         return self.parent.rank
 
     @property
+    def cga_bases(self) -> Bases:
+        k = self.k_dim
+        return tuple(basis[:k] + (0,) + basis[k + 1 :] for basis in self.parent.cga_bases)
+
+    @property
+    def operand_index(self) -> int:
+        return self.op_idx
+
+    @property
+    def root(self) -> Distributed:
+        return self.parent.root
+
+    def with_root(self, root: Distributed) -> Distributed:
+        return DotOperand(self.op_idx, self.parent.with_root(root), self.k_width)
+
+    def root_dim(self, dim: int) -> int:
+        return self.parent.root_dim(dim)
+
+    @property
+    def in_words(self) -> str:
+        return f"the {'right' if self.op_idx else 'left'} operand of a dot"
+
+    @property
     def k_dim(self) -> int:
         """The dimension that the dot sums over: the last of A, the last but one of B."""
         return self.rank - 1 if self.op_idx == 0 else self.rank - 2
 
 
 @dataclass(frozen=True)
-class Linear(Distributed, name="linear", alias="linear"):
+class Linear(WrittenAsBases, Distributed, name="linear", alias="linear"):
     """A distributed layout without a name: `layout` maps register, lane, warp, block to `dim0`, `dim1`, ..."""
 
     layout: LinearLayout
@@ -269,10 +246,6 @@ class Linear(Distributed, name="linear", alias="linear"):
                     raise LayoutError(f"the {name} basis {list(vector)} is not a power of two")
         if not self.layout.is_surjective:
             raise LayoutError("a linear layout must reach every element of its shape")
-
-    @property
-    def rank(self) -> int:
-        return len(self.layout.outs)
 
 
 def check_dim_names(layout: LinearLayout) -> None:
@@ -348,25 +321,31 @@ class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
 
     @property
     def alignment(self) -> int:
-        """Bytes that the base address must be a multiple of."""
         return 128 * self.max_phase
+
+    @property
+    def buffer_alignment(self) -> int:
+        """TMA may write to each of them."""
+        return self.alignment
+
+    @property
+    def swizzle(self) -> int:
+        return self.swizzling_byte_width
 
 
 @dataclass(frozen=True)
-class SharedLinear(Shared, name="shared_linear", alias="shared"):
+class SharedLinear(WrittenAsBases, Shared, name="shared_linear", alias="shared"):
     """A place in shared memory for each element, without a name: `layout` maps offset, block to `dim0`, ..."""
 
     layout: LinearLayout
-    alignment: int = field(default=16, metadata=spelled(outside=True))
+    alignment: int = field(  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
+        default=16, metadata=spelled(outside=True)
+    )
 
     def __post_init__(self) -> None:
         check_shared_layout("shared_linear", self.layout)
         if not is_power_of_two(self.alignment):
             raise LayoutError(f"alignment = {self.alignment} must be a power of two")
-
-    @property
-    def rank(self) -> int:
-        return len(self.layout.outs)
 
 
 def check_shared_layout(name: str, layout: LinearLayout) -> None:
@@ -381,7 +360,7 @@ def check_shared_layout(name: str, layout: LinearLayout) -> None:
 
 
 @dataclass(frozen=True)
-class PaddedShared(Shared, name="padded_shared", alias="shared"):
+class PaddedShared(WrittenAsBases, Shared, name="padded_shared", alias="shared"):
     """`layout` (offset, block to dims), with `padding` unused elements after every `interval` elements.
 
     `intervals` holds the pairs (interval, padding): `((16, 4),)` puts offset o at `o + o // 16 * 4`.
@@ -398,7 +377,3 @@ class PaddedShared(Shared, name="padded_shared", alias="shared"):
         if len({interval for interval, _ in self.intervals}) != len(self.intervals):
             raise LayoutError("padded_shared interval values cannot have duplicates")
         check_shared_layout("padded_shared", self.layout)
-
-    @property
-    def rank(self) -> int:
-        return len(self.layout.outs)

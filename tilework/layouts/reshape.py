@@ -18,7 +18,7 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, Linear, NvmmaShared, Shared, SharedLinear
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import num_ctas, num_threads_per_warp, num_warps, order
+from tilework.layouts.queries import machine_of
 from tilework.layouts.to_linear import MEMO, dim_names, to_linear
 
 Ints = tuple[int, ...]
@@ -32,7 +32,7 @@ def infer_reshape(src_shape: Ints, encoding: Distributed, dst_shape: Ints, allow
         raise LayoutError(f"cannot reshape {list(src_shape)} to {list(dst_shape)}: they have different sizes")
     if src_shape == dst_shape:
         return encoding
-    sizes = (num_warps(encoding), num_threads_per_warp(encoding), num_ctas(encoding))
+    sizes = machine_of(encoding)
     if allow_reorder or encoding == default_blocked(src_shape, None, None, *sizes):
         return default_blocked(dst_shape, None, None, *sizes)
     if isinstance(encoding, Blocked) and not encoding.cga:
@@ -170,7 +170,7 @@ def is_same_shared(encoding: NvmmaShared, shape: Ints, layout: LinearLayout) -> 
     """Whether `encoding` exists for `shape` and puts every element where `layout` does."""
     if encoding.swizzling_byte_width and len(shape) < 2:
         return False
-    column = order(encoding)[0]
+    column = 0 if encoding.transposed else len(shape) - 1
     width = encoding.swizzling_byte_width * encoding.vec // 16
     outer = shape[-1] if encoding.transposed else prod(shape) // shape[column]
     if encoding.swizzling_byte_width and (shape[column] < width or outer < 8):

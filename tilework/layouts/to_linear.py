@@ -100,10 +100,7 @@ class Tile:
         for dim in self.order:
             if self.bits[dim] < wanted[dim]:
                 self.id(1 << (wanted[dim] - self.bits[dim]), next(iter(self.bases)), dim)
-        shifts, shift = [], 0
-        for size in shape:
-            shifts.append(shift)
-            shift += log2(size)
+        shifts = out_shifts(shape)
         columns = [
             (name, tuple([1 << (shifts[b[0]] + b[1]) if b is not None and b[1] < wanted[b[0]] else 0 for b in bases]))
             for name, bases in self.bases.items()
@@ -159,8 +156,7 @@ def mma(encoding: NvidiaMma, shape: Shape) -> LinearLayout:
 
 def dot_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
     """A and B as the instruction wants them: every warp along K holds the same elements."""
-    parent, k = encoding.parent, encoding.k_dim
-    cga = tuple(basis[:k] + (0,) + basis[k + 1 :] for basis in parent.cga)  # type: ignore[union-attr]
+    parent, k, cga = encoding.parent, encoding.k_dim, encoding.cga_bases
     if isinstance(parent, Blocked):
         order = parent.order
         held = parent.size_per_thread[:k] + (shape[k],) + parent.size_per_thread[k + 1 :]

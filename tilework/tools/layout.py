@@ -22,14 +22,16 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilework.ir.encodings import EncodingAttr, encoding_attr
 from tilework.ir.parser import ALIAS_DEFINITION, IRParser, IRSyntaxError
-from tilework.layouts import queries
 from tilework.layouts.banks import warp_access
 from tilework.layouts.encodings import Encoding, NvmmaShared, Shared
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.picture import hardware_view, tensor_view
 from tilework.layouts.svg import draw
-from tilework.layouts.to_linear import to_linear
+from tilework.layouts.to_linear import (
+    first_moved,
+    to_linear,
+)
 
 SINGLE_DASH = {
     "-alias-names": "--alias-names",
@@ -110,7 +112,7 @@ def answer(args: argparse.Namespace) -> str:
         view = hardware_view(layout) if args.hw_view else tensor_view(layout)
         pieces.append(f"Print layout attribute: {name}{encoding_attr(encoding)}\n{view}{after}")
         if args.encoding is not None and isinstance(encoding, Shared):
-            pieces.append(conflicts_text(encoding, layout, size))
+            pieces.append(conflicts_text(layout, size))
     return "".join(pieces)
 
 
@@ -179,10 +181,9 @@ def read_aliases(file: str, wanted: Sequence[str]) -> dict[str, Encoding]:
     return found
 
 
-def conflicts_text(encoding: Encoding, layout: LinearLayout, bits: int) -> str:
+def conflicts_text(layout: LinearLayout, bits: int) -> str:
     """A table: a warp that reads along a row or a column, one element or 16 bytes for each lane."""
-    fastest = queries.order(encoding)[0]
-    rank = encoding.rank
+    fastest, rank = first_moved(layout, "offset")[0], len(layout.outs)
     head = f"bank conflicts of one warp ({bits}-bit elements)"
     lines = ["", f"{head}   one element per lane   16 bytes per lane"]
     for name, along in (("row-wise", rank - 1), ("column-wise", rank - 2)):

@@ -14,7 +14,10 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import create_op
-from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.encodings import (
+    layout_of,
+    shared_of,
+)
 from tilework.ir.tt.constraints import I32
 from tilework.ir.tt.forms import ConversionForm, ConversionOp
 from tilework.ir.tt.shape_ops import order_property
@@ -29,7 +32,7 @@ from tilework.ir.tt.text_parts import (
 )
 from tilework.ir.ttg.memdesc_types import MEMDESC, MemDescType, buffer_bytes, memdesc_type, retyped
 from tilework.ir.types import Shape, array_values, i32, i32_array
-from tilework.layouts.encodings import PaddedShared, Shared
+from tilework.layouts.encodings import Shared
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
 from tilework.layouts.to_linear import to_linear
@@ -163,8 +166,8 @@ def verify_offsets(offsets: Sequence[int], source: MemDescType, result: MemDescT
         if offset + new > old:
             raise VerifyException(f"dimension {dim} has {old} elements, but {new} from {offset} are taken")
     split = [dim for dim, (old, new) in enumerate(zip(source.dims, result.dims, strict=True)) if old != new]
-    encoding = encoding_of(source)
-    if not split or encoding is None or isinstance(encoding, PaddedShared):
+    encoding = shared_encoding(source)
+    if not split or encoding.intervals:
         return
     if encoding.rank != len(source.dims):
         raise VerifyException(f"a buffer of several is taken with ttg.memdesc_index, not sliced: {source}")
@@ -190,8 +193,8 @@ def transposed_memdesc(type: MemDescType, order: tuple[int, ...]) -> MemDescType
 
 def shared_encoding(type: MemDescType) -> Shared:
     """The encoding of memory."""
-    encoding = encoding_of(type)
-    assert isinstance(encoding, Shared), type
+    encoding = shared_of(type)
+    assert encoding is not None, type
     return encoding
 
 

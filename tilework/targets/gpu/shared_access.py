@@ -16,11 +16,13 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.allocation import aligned
 from tilework.ir import ttg
-from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.encodings import (
+    layout_of,
+    shared_of,
+)
 from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import array_values, bit_width, element_type
 from tilework.layouts.banks import offsets_of, vector_bits
-from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import shape_per_cta
 from tilework.targets.gpu.device import MatrixForm
@@ -182,11 +184,11 @@ def stays_in_block(low: Lowering, op: Operation, descriptor: Attribute, tensor: 
 
 def buffer_bytes(type: MemDescType) -> int:
     """The bytes of one buffer: what the encoding describes, in one block."""
-    encoding = encoding_of(type)
+    encoding = shared_of(type)
     assert encoding is not None
     shape = type.alloc_dims[len(type.alloc_dims) - encoding.rank :]
     size = prod(shape_per_cta(encoding, shape)) * max(8, bit_width(type)) // 8
-    return aligned(size, encoding.alignment) if isinstance(encoding, NvmmaShared) else size
+    return aligned(size, encoding.buffer_alignment)
 
 
 @lowers(ttg.LocalAllocOp)

@@ -19,10 +19,16 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg
-from tilework.ir.encodings import encoding_of, layout_of, with_encoding
+from tilework.ir.encodings import (
+    distributed_of,
+    encoding_of,
+    is_accumulator,
+    layout_of,
+    operand_index,
+    with_encoding,
+)
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import array_values, i32_array, shape_of
-from tilework.layouts.encodings import Distributed, DotOperand, NvidiaMma
 from tilework.layouts.infer import can_split, infer_split
 from tilework.layouts.queries import is_expensive_view, total_elems_per_thread
 from tilework.transforms.folding import arith as folding_arith
@@ -43,16 +49,10 @@ def clean_converts(function: Operation) -> bool:
 # Questions about types
 
 
-def distributed(type: Attribute) -> Distributed | None:
-    """The encoding of a tensor, None if it has none."""
-    encoding = encoding_of(type)
-    return encoding if isinstance(encoding, Distributed) else None
-
-
 @cache
 def is_kept(source: Attribute, result: Attribute) -> bool:
     """From an accumulator to a dot operand, as between the two dots of attention."""
-    return isinstance(distributed(source), NvidiaMma) and isinstance(distributed(result), DotOperand)
+    return is_accumulator(source) and operand_index(result) is not None
 
 
 @cache
@@ -64,7 +64,7 @@ def is_trivial_convert(source: Attribute, result: Attribute) -> bool:
 @cache
 def is_expensive_reshape(source: Attribute, result: Attribute) -> bool:
     """A reshape that may reorder would have to move elements between threads."""
-    before, after = distributed(source), distributed(result)
+    before, after = distributed_of(source), distributed_of(result)
     if before is None or after is None:
         return True
     return is_expensive_view(shape_of(source), before, shape_of(result), after)
@@ -73,7 +73,7 @@ def is_expensive_reshape(source: Attribute, result: Attribute) -> bool:
 @cache
 def registers(type: Attribute) -> int:
     """The elements that a thread holds."""
-    encoding = distributed(type)
+    encoding = distributed_of(type)
     assert encoding is not None, f"{type} has no layout over threads"
     return total_elems_per_thread(encoding, shape_of(type))
 
@@ -132,7 +132,7 @@ def of_reshape(op: Operation, inner: Operation, driver: Driver) -> bool:
     result = op.results[0].type
     if "allow_reorder" not in inner.properties or "efficient_layout" in inner.properties:
         return False
-    if isinstance(distributed(result), DotOperand) or is_expensive_reshape(inner._operands[0].type, result):
+    if operand_index(result) is not None or is_expensive_reshape(inner._operands[0].type, result):
         return False
     return driver.replace_with(op, tt.ReshapeOp.make(inner.results[0], result, op.location, allow_reorder=True))
 
@@ -181,7 +181,7 @@ def rewrite_trans(op: Operation, driver: Driver) -> bool:
     if before is not None and is_trivial_convert(before.type, source.type):
         source = before
     order = array_values(op.properties["order"])
-    if order == tuple(range(len(order))) and distributed(source.type) is not None:
+    if order == tuple(range(len(order))) and distributed_of(source.type) is not None:
         return driver.replace_with(op, ttg.ConvertLayoutOp.make(source, op.results[0].type, op.location))
     return source is before and driver.set_operands(op, (source,))
 
@@ -206,7 +206,7 @@ def rewrite_gather(op: Operation, driver: Driver) -> bool:
 
 
 def rewrite_split(op: Operation, driver: Driver) -> bool:
-    if (source := converted_source(op)) is None or (encoding := distributed(source.type)) is None:
+    if (source := converted_source(op)) is None or (encoding := distributed_of(source.type)) is None:
         return False
     shape = shape_of(source.type)
     if not can_split(encoding, shape) or infer_split(encoding, shape) != encoding_of(op.results[0].type):

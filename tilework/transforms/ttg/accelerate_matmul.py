@@ -27,13 +27,13 @@ from xdsl.passes import ModulePass
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import convert
-from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.encodings import distributed_of, encoding_of, with_encoding
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
 from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma
-from tilework.layouts.queries import cga_bases, order_for_memory
+from tilework.layouts.queries import order_for_memory
 from tilework.target import Feature, Target
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.remarks import remark, warning
@@ -143,12 +143,13 @@ def to_group_dot(dot: Dot, mma: NvidiaMma) -> None:
 def in_shared_memory(op: Operation, operand: SSAValue, index: int) -> SSAValue:
     """A copy of `operand`, made where it is known first."""
     value = converted_from(operand)
-    layout, shape = encoding_of(value.type), shape_of(value.type)
+    layout, shape = distributed_of(value.type), shape_of(value.type)
+    assert layout is not None, value.type
     element = element_type(value.type)
-    along = order_for_memory(layout, shape)  # pyright: ignore[reportArgumentType]
+    along = order_for_memory(layout, shape)
     if element != f16 and element != bf16:
         along = k_major(op, index, along, element)
-    shared = nvmma_shared(shape, along, bit_width(element), cga_bases(layout))  # pyright: ignore[reportArgumentType]
+    shared = nvmma_shared(shape, along, bit_width(element), layout.cga_bases)
     alloc = ttg.LocalAllocOp.make(value, ttg.memdesc_type(shape, element, shared), location_of(value, op))
     if isinstance(value, OpResult):
         insert_after(value.op, alloc)
@@ -174,7 +175,7 @@ def widen_operands(op: Operation, target: Target) -> None:
     """Give the operands a type that the instruction can multiply."""
     a, _, c = op.operands
     layout, element = encoding_of(c.type), element_type(a.type)
-    if isinstance(layout, NvidiaMma):
+    if isinstance(layout, NvidiaMma):  # the instruction has been chosen: what it cannot multiply is widened
         if layout.is_ampere and element in FP8 and Feature.MMA_FP8_FAST not in target.features:
             extend(op, f16)
     elif isinstance(layout, Blocked) and bit_width(a.type) < bit_width(c.type):

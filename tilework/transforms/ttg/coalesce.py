@@ -31,7 +31,7 @@ from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import PointerType, Tensor, bit_width, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked
-from tilework.layouts.queries import cga_bases, shape_per_cta
+from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.folding.worklist import ops_in_order
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
@@ -169,7 +169,7 @@ def accessing(access: Access, order: tuple[int, ...], own: int, together: int) -
     if type(access.op) not in READS:
         width = min(width, own)
     held = tuple(width if dim == order[0] else 1 for dim in range(len(shape)))
-    return default_blocked(shape, held, order, warps, lanes, cga=cga_bases(encoding))
+    return default_blocked(shape, held, order, warps, lanes, cga=encoding.cga_bases)
 
 
 # Descriptors
@@ -187,7 +187,7 @@ def descriptor_encoding(op: Operation) -> Blocked | None:
     elements = prod(shape_per_cta(encoding, shape))
     width = max(min(elements // (warps * lanes), WIDEST // bit_width(tile.type)), 1)
     held = (*(1 for _ in shape[1:]), width)
-    return default_blocked(shape, held, None, warps, lanes, cga=cga_bases(encoding))
+    return default_blocked(shape, held, None, warps, lanes, cga=encoding.cga_bases)
 
 
 # Rewriting

@@ -25,13 +25,16 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import (
+    dot_operand_of,
+    encoding_of,
+)
 from tilework.ir.types import array_values, bit_width, element_type, shape_of
 from tilework.layouts.construct import dot_shared
-from tilework.layouts.encodings import Distributed, DotOperand, NvmmaShared
+from tilework.layouts.encodings import Distributed, NvmmaShared
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
-from tilework.layouts.queries import cga_bases, order_for_memory
+from tilework.layouts.queries import order_for_memory
 from tilework.transforms.common.canonicalize import canonicalize, first_of
 from tilework.transforms.folding import convert_layout as convert_canonicalize
 from tilework.transforms.folding.arith import producer
@@ -62,9 +65,9 @@ def swapped_source(value: SSAValue) -> tuple[Operation, SSAValue] | None:
 def load_transposed(op: Operation, driver: Driver) -> bool:
     """A transposed operand goes through shared memory, where `ldmatrix` can transpose it while reading."""
     result = op.results[0]
-    layout = encoding_of(result.type)
+    layout = dot_operand_of(result.type)
     use = result.get_user_of_unique_use()
-    if not isinstance(layout, DotOperand) or not isinstance(use, tt.DotOp):
+    if layout is None or not isinstance(use, tt.DotOp):
         return False
     if (found := swapped_source(op.operands[0])) is None:
         return False
@@ -77,7 +80,7 @@ def load_transposed(op: Operation, driver: Driver) -> bool:
         order_for_memory(from_layout, shape),
         bit_width(element),
         need_trans=True,
-        cga=cga_bases(from_layout),
+        cga=from_layout.cga_bases,
     )
     alloc = ttg.LocalAllocOp.make(source, ttg.memdesc_type(shape, element, shared), op.location)
     view = ttg.MemDescTransOp.make(alloc.results[0], SWAP, op.location)

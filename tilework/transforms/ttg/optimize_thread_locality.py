@@ -16,14 +16,19 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt, ttg
-from tilework.ir.encodings import encoding_of, layout_of, with_encoding
+from tilework.ir.encodings import (
+    distributed_of,
+    encoding_of,
+    layout_of,
+    with_encoding,
+)
 from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import cga_bases, is_expensive_view, order, shape_per_cta, thread_order, warp_order
+from tilework.layouts.queries import is_expensive_view, order, shape_per_cta, thread_order, warp_order
 from tilework.transforms.folding.worklist import ops_in_order
 from tilework.transforms.ttg.carried_reductions import accumulate_in_threads
 
@@ -48,15 +53,15 @@ class OptimizeThreadLocalityPass(ModulePass):
 def reduce_in_threads(view: Operation) -> None:
     """Lay a reordered view out with the axis that is reduced inside threads."""
     result, source = view.results[0], view.operands[0].type
-    encoding, before = encoding_of(result.type), encoding_of(source)
+    encoding, before = distributed_of(result.type), distributed_of(source)
     axis = reduced_axis(view)
-    if axis is None or not isinstance(encoding, Distributed) or not isinstance(before, Distributed):
+    if axis is None or encoding is None or before is None:
         return
     if is_inside_threads(layout_of(result.type), axis):
         return
     shape = shape_of(result.type)
     dims = (*(dim for dim in order(encoding, shape) if dim != axis), axis)
-    local = default_blocked(shape, None, dims, num_warps(view), threads_per_warp(view), cga=cga_bases(encoding))
+    local = default_blocked(shape, None, dims, num_warps(view), threads_per_warp(view), cga=encoding.cga_bases)
     if local == encoding or is_expensive_view(shape_of(source), before, shape, local):
         return
     properties = {**view.properties, "efficient_layout": UNIT}
@@ -87,11 +92,11 @@ def is_inside_threads(layout: LinearLayout, axis: int) -> bool:
 def gather_in_warps(gather: Operation) -> None:
     """Give each warp whole rows along the axis, of source and indices."""
     source, indices = gather.operands
-    encoding, target = encoding_of(source.type), encoding_of(gather.results[0].type)
+    encoding, target = distributed_of(source.type), encoding_of(gather.results[0].type)
     shape, axis = shape_of(source.type), axis_of(gather)
     if "efficient_layout" in gather.properties or len(shape) < 2:
         return
-    if not isinstance(encoding, Distributed) or target is None:
+    if encoding is None or target is None:
         return
     local = warp_local(encoding, shape, axis, num_warps(gather), threads_per_warp(gather))
     location = gather.location
@@ -124,7 +129,7 @@ def warp_local(encoding: Distributed, shape: tuple[int, ...], axis: int, warps: 
         warp_grid[dim] = min(max(part[dim] // lane_grid[dim], 1), left)
         left //= warp_grid[dim]
     warp_grid[axis] *= left
-    return Blocked(tuple(held), tuple(lane_grid), tuple(warp_grid), (axis, *lane_dims), cga_bases(encoding))
+    return Blocked(tuple(held), tuple(lane_grid), tuple(warp_grid), (axis, *lane_dims), encoding.cga_bases)
 
 
 RULES = {tt.ReshapeOp: reduce_in_threads, tt.GatherOp: gather_in_warps}

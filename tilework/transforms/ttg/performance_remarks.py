@@ -19,15 +19,17 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir import tt, ttg
-from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.encodings import (
+    distributed_of,
+    layout_of,
+)
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
-from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Linear, NvidiaMma, Slice
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, elems_per_thread, order, total_elems_per_thread
 from tilework.transforms.remarks import is_heard, remark
@@ -67,8 +69,8 @@ class PerformanceRemarksPass(ModulePass):
 
 def scalar_access(access: Access, facts: AxisFacts) -> Iterator[str]:
     """Whether a thread moves its elements one by one, in the words and numbers of code generation."""
-    encoding = encoding_of(access.type)
-    if type(access.op) not in COUNTED or not isinstance(encoding, Distributed):
+    encoding = distributed_of(access.type)
+    if type(access.op) not in COUNTED or encoding is None:
         return
     shape = shape_of(access.type)
     dims, count = order(encoding, shape), total_elems_per_thread(encoding, shape)
@@ -126,8 +128,8 @@ def covered_by_warp(layout: LinearLayout) -> int:
 
 def narrow_reason(access: Access, facts: AxisFacts, dim: int, size: int) -> tuple[int, str] | None:
     """How many elements a thread moves at once and what keeps them from being more, if they fill no word."""
-    encoding = encoding_of(access.type)
-    if not isinstance(encoding, Blocked | Slice | Linear | NvidiaMma | DotOperand):
+    encoding = distributed_of(access.type)
+    if encoding is None:
         return None
     held = elems_per_thread(encoding, shape_of(access.type))[dim]
     aligned = facts.alignment(access.pointers, (dim,))
@@ -153,6 +155,8 @@ def remark_conversion(op: Operation) -> None:
     if not any(isinstance(parent, LOOPS) for parent in parents(op)):
         return
     source, result = op.operands[0].type, op.results[0].type
+    before, after = distributed_of(source), distributed_of(result)
+    assert before is not None and after is not None
     way = conversion(layout_of(source), layout_of(result)).kind
     if way not in WAYS:
         return
@@ -160,7 +164,7 @@ def remark_conversion(op: Operation) -> None:
     remark(
         op,
         f"a change of layout goes through shared memory in every iteration, {WAYS[way]}, {size} bytes at a time: "
-        f"from {described(source)} to {described(result)}",
+        f"from {before.in_words} to {after.in_words}",
     )
 
 
@@ -171,18 +175,3 @@ def parents(op: Operation) -> list[Operation]:
         found.append(parent)
         op = parent
     return found
-
-
-def described(type: Attribute) -> str:
-    """A layout in a few words."""
-    match encoding_of(type):
-        case Blocked(size_per_thread=size):
-            return f"rows of {max(size)} elements per thread"
-        case NvidiaMma():
-            return "the result of a dot"
-        case DotOperand(op_idx=index):
-            return f"the {'right' if index else 'left'} operand of a dot"
-        case Slice(dim=dim):
-            return f"a reduction along dimension {dim}"
-        case _:
-            return "a layout of its own"

@@ -26,7 +26,7 @@ from xdsl.passes import ModulePass
 
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.effects import is_elementwise, is_pure
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import dot_operand_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses, replace_op
 from tilework.ir.types import Shape, is_tensor, shape_of, tensor_type
 from tilework.layouts.encodings import DotOperand, NvidiaMma
@@ -101,8 +101,8 @@ def prefetch(loop: Operation) -> None:
 
 def trace(value: SSAValue, body: Block) -> Operand | None:
     """The way of a dot operand from memory that the loop carries, through casts."""
-    encoding = encoding_of(value.type)
-    if not isinstance(encoding, DotOperand) or not is_ampere(encoding):
+    encoding = dot_operand_of(value.type)
+    if encoding is None or not is_ampere(encoding):
         return None
     chain: list[Operation] = []
     while isinstance(value, OpResult) and value.op.parent is body:
@@ -124,6 +124,7 @@ def trace(value: SSAValue, body: Block) -> Operand | None:
 
 
 def is_ampere(encoding: DotOperand) -> bool:
+    """Only `mma.sync` reads both operands from registers, slice by slice."""
     return isinstance(encoding.parent, NvidiaMma) and encoding.parent.is_ampere
 
 
@@ -141,8 +142,8 @@ def is_filled_before(body: Block, loads: Sequence[Operation]) -> bool:
 
 def slice_width(dot: Operation) -> int | None:
     """The elements of K in one slice."""
-    encoding = encoding_of(dot.operands[0].type)
-    return 8 * encoding.k_width if isinstance(encoding, DotOperand) and encoding.k_width else None
+    encoding = dot_operand_of(dot.operands[0].type)
+    return None if encoding is None else 8 * encoding.k_width or None
 
 
 def slice_of(place: Operation, operand: Operand, memory: SSAValue, start: int, width: int) -> SSAValue:

@@ -17,13 +17,16 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.ir import ttg
-from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.encodings import (
+    distributed_of,
+    dot_operand_of,
+    layout_of,
+)
 from tilework.ir.rewrite import replace_op
 from tilework.ir.types import bit_width, element_type, is_pointer, shape_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.conversion import needs_shared
-from tilework.layouts.encodings import DotOperand, Shared
-from tilework.layouts.queries import cga_bases, order_for_memory
+from tilework.layouts.queries import order_for_memory
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,14 @@ class ReduceDataDuplicationPass(ModulePass):
 def through_buffer(convert: Operation) -> None:
     """Replace a conversion to a dot operand that needs shared memory."""
     source, result = convert.operands[0], convert.results[0]
-    target, given = encoding_of(result.type), encoding_of(source.type)
-    if not isinstance(target, DotOperand) or given is None or isinstance(given, Shared):
+    target, given = dot_operand_of(result.type), distributed_of(source.type)
+    if target is None or given is None:
         return
     if is_pointer(element_type(source.type)) or not needs_shared(layout_of(source.type), layout_of(result.type)):
         return
     shape = shape_of(source.type)
     order = order_for_memory(given, shape)
-    encoding = dot_shared(target, shape, order, bit_width(source.type), cga=cga_bases(given))
+    encoding = dot_shared(target, shape, order, bit_width(source.type), cga=given.cga_bases)
     memory = ttg.memdesc_type(shape, element_type(source.type), encoding)
     alloc = ttg.LocalAllocOp.make(source, memory, convert.location)
     replace_op(convert, alloc, ttg.LocalLoadOp.make(alloc.results[0], result.type, convert.location))

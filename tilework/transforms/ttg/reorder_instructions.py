@@ -26,10 +26,9 @@ from xdsl.passes import ModulePass
 from tilework.analysis.alias import Aliases, aliases
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_value_alloc, writes
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import operand_index
 from tilework.ir.rewrite import defining_op, insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.layouts.encodings import DotOperand
 
 TRANSPOSITIONS = frozenset({tt.TransOp, ttg.MemDescTransOp})
 SPLATS = frozenset({tt.SplatOp, arith.ConstantOp})
@@ -64,7 +63,7 @@ class ReorderInstructionsPass(ModulePass):
             if type(inner) in TRANSPOSITIONS and (source := defining_op(inner.operands[0])) is not None:
                 move_behind(inner, source)
         for inner in list(op.walk()):
-            if type(inner) is ttg.LocalLoadOp and operand_index(inner) == 1:
+            if type(inner) is ttg.LocalLoadOp and operand_index(inner.results[0].type) == 1:
                 load_a_first(inner)
 
 
@@ -78,12 +77,6 @@ def move_before(op: Operation, place: Operation) -> None:
     if place.prev_op is not op:
         op.detach()
         insert_before(place, op)
-
-
-def operand_index(op: Operation) -> int | None:
-    """0 or 1 if the result is laid out as operand A or B of a dot."""
-    encoding = encoding_of(op.results[0].type)
-    return encoding.op_idx if isinstance(encoding, DotOperand) else None
 
 
 def users(value: SSAValue) -> Iterator[Operation]:
@@ -127,7 +120,9 @@ def sink_into_loops(ops: Iterable[Operation], known: Aliases) -> None:
     moves: list[tuple[Operation, Operation]] = []
     for op in ops:
         kind = type(op)
-        if kind is not ttg.LocalLoadOp and not (kind is ttg.ConvertLayoutOp and operand_index(op) is not None):
+        if kind is not ttg.LocalLoadOp and not (
+            kind is ttg.ConvertLayoutOp and operand_index(op.results[0].type) is not None
+        ):
             continue
         all_users = list(users(op.results[0]))
         if len(all_users) != 1 or loop_around(all_users[0]) is loop_around(op):

@@ -27,7 +27,6 @@ from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import TensorDescType, bit_width, shape_of
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Bases, NvmmaShared
-from tilework.layouts.queries import cga_bases
 
 LOADS = (tt.DescriptorLoadOp, tt.DescriptorGatherOp)
 STORES = (tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp)
@@ -158,7 +157,7 @@ def group(module: ModuleOp, values: Sequence[SSAValue]) -> Groups:
 
 def note_use(group: Group, tensor: Attribute) -> None:
     layout = encoding_of(tensor)
-    group.uses.append((shape_of(tensor), () if layout is None else cga_bases(layout)))
+    group.uses.append((shape_of(tensor), () if layout is None else layout.cga_bases))
 
 
 def wished(loaded: SSAValue) -> NvmmaShared | None:

@@ -28,12 +28,14 @@ from xdsl.passes import ModulePass
 from tilework.ir import tt, ttg
 from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
-from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.encodings import (
+    distributed_of,
+    with_encoding,
+)
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.types import shape_of
 from tilework.layouts.construct import cga_from, clamp, default_blocked
-from tilework.layouts.encodings import Bases, Blocked, Distributed, DotOperand, Encoding, Slice
-from tilework.layouts.queries import cga_bases
+from tilework.layouts.encodings import Bases, Blocked, Distributed
 from tilework.transforms.folding.worklist import ops_in_order
 from tilework.transforms.ttg.convert_triton_to_tritongpu import retyped
 
@@ -107,7 +109,8 @@ class Plan:
 
     def group(self, value: SSAValue) -> Group | None:
         """The group of a tensor that is laid out; None for any other value."""
-        if (encoding := layout(value)) is None:
+        encoding = distributed_of(value.type) if isinstance(value.type, TensorType) else None
+        if encoding is None:
             return None
         if (found := self.groups.get(value)) is None:
             root = root_of(encoding)
@@ -138,7 +141,7 @@ class Plan:
         if kind in CONNECTING or is_elementwise(op):
             self.join(values)
             if kind in ALONG_AXIS and (group := self.group(op.operands[0])) is not None:
-                group.undivided.add(root_dim(layout(op.operands[0]), axis_of(op)))
+                group.undivided.add(layout(op.operands[0]).root_dim(axis_of(op)))
             return
         values += [arg for region in op.regions for block in region.blocks for arg in block.args]
         for value in values:
@@ -169,7 +172,7 @@ class Plan:
                     if known is None or other is None or known.cga is None or other.cga is not None or other.is_fixed:
                         continue
                     assert known.root is not None
-                    bases = cga_bases(with_root(layout(here), with_cga(known.root, known.cga)))
+                    bases = layout(here).with_root(with_cga(known.root, known.cga)).cga_bases
                     other.cga = without(lifted(bases, layout(there)), other.undivided)
                     changed = True
 
@@ -177,46 +180,28 @@ class Plan:
 # Layouts
 
 
-def layout(value: SSAValue) -> Distributed | None:
-    """The encoding of a tensor."""
-    return encoding_of(value.type) if isinstance(value.type, TensorType) else None  # pyright: ignore[reportReturnType]
+def layout(value: SSAValue) -> Distributed:
+    """The encoding of a tensor that is laid out."""
+    encoding = distributed_of(value.type)
+    assert encoding is not None, value.type
+    return encoding
 
 
-def root_of(encoding: Encoding) -> Blocked | None:
+def root_of(encoding: Distributed) -> Blocked | None:
     """The blocked layout that `encoding` is, or is a slice or a dot operand of."""
-    while isinstance(encoding, Slice | DotOperand):
-        encoding = encoding.parent
-    return encoding if isinstance(encoding, Blocked) else None
-
-
-def with_root(encoding: Distributed | None, root: Blocked) -> Distributed:
-    """`encoding` with another layout at its root."""
-    if isinstance(encoding, Slice):
-        return Slice(encoding.dim, with_root(encoding.parent, root))
-    if isinstance(encoding, DotOperand):
-        return DotOperand(encoding.op_idx, with_root(encoding.parent, root), encoding.k_width)
-    return root
+    return encoding.root if isinstance(encoding.root, Blocked) else None  # other layouts were chosen for their blocks
 
 
 def with_cga(root: Blocked, cga: Bases) -> Blocked:
     return Blocked(root.size_per_thread, root.threads_per_warp, root.warps_per_cta, root.order, cga)
 
 
-def root_dim(encoding: Distributed | None, dim: int) -> int:
-    """Which dimension of the root `dim` of a tensor in `encoding` is."""
-    while isinstance(encoding, Slice | DotOperand):
-        if isinstance(encoding, Slice) and dim >= encoding.dim:
-            dim += 1
-        encoding = encoding.parent
-    return dim
-
-
-def lifted(bases: Bases, encoding: Distributed | None) -> Bases:
+def lifted(bases: Bases, encoding: Distributed) -> Bases:
     """The bases of the root of `encoding` that divide a tensor like `bases`."""
-    if isinstance(encoding, Slice):
-        dim = encoding.dim
-        return lifted(tuple((*basis[:dim], 0, *basis[dim:]) for basis in bases), encoding.parent)
-    return bases
+    dims = [encoding.root_dim(dim) for dim in range(encoding.rank)]
+    return tuple(
+        tuple(basis[dims.index(dim)] if dim in dims else 0 for dim in range(encoding.root.rank)) for basis in bases
+    )
 
 
 def without(bases: Bases, dims: set[int]) -> Bases:
@@ -244,7 +229,7 @@ def reduction_tiling(reduce: Operation, ctas: int) -> Bases | None:
     """As many blocks as fit along the other dimensions; those that are left hold copies."""
     source = reduce.operands[0]
     encoding, shape, axis = layout(source), shape_of(source.type), axis_of(reduce)
-    if not isinstance(encoding, Blocked):
+    if not isinstance(encoding, Blocked):  # one whose blocks can be chosen, and which is not the slice of another
         return None
     dims = list(encoding.order)
     place = dims.index(axis)
@@ -261,7 +246,7 @@ def reduction_tiling(reduce: Operation, ctas: int) -> Bases | None:
 def own_tiling(store: Operation, ctas: int) -> Bases | None:
     """As it is."""
     value = next(v for v in store.operands if layout(v) is not None)
-    root = root_of(layout(value))  # pyright: ignore[reportArgumentType]
+    root = root_of(layout(value))
     return None if root is None else root.cga
 
 
@@ -306,13 +291,13 @@ def retile(group: Group, cga: Bases, op: Operation) -> None:
     """Give the values of `group` layouts with the blocks of `cga`, made for the part that a block has."""
     root = group.root
     assert root is not None, "a group that is decided has a root"
-    shapes = [shape_of(value.type) for value in group.values if isinstance(layout(value), Blocked)]
+    shapes = [shape_of(value.type) for value in group.values if layout(value) is layout(value).root]
     new = with_cga(root, cga)
     if shapes:
         shape = max(shapes, key=prod)
         new = default_blocked(shape, root.size_per_thread, root.order, num_warps(op), threads_per_warp(op), cga=cga)
     for value in group.values:
-        set_type(value, with_encoding(value.type, with_root(layout(value), new)))
+        set_type(value, with_encoding(value.type, layout(value).with_root(new)))
         owner = value.owner
         if isinstance(owner, arith.ConstantOp) and isinstance(
             dense := owner.properties["value"], DenseIntOrFPElementsAttr

@@ -13,7 +13,10 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttng
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import (
+    encoding_of,
+    shared_of,
+)
 from tilework.ir.enums import PaddingOption
 from tilework.ir.types import TensorDescType, bit_width, element_type, i32, i64, shape_of
 from tilework.layouts.encodings import NvmmaShared
@@ -56,8 +59,8 @@ def write_tensormap(code: Emitter, make: Operation, slot: SSAValue) -> SSAValue:
     descriptor = make.result.type
     assert isinstance(descriptor, TensorDescType)
     block = descriptor.block
-    encoding = encoding_of(block)
-    swizzle = encoding.swizzling_byte_width if isinstance(encoding, NvmmaShared) else 0
+    encoding = shared_of(block)
+    swizzle = 0 if encoding is None else encoding.swizzle
     box = [code.constant(size, i32) for size in reversed(box_shape(block))]
     strides = list(reversed(tuple(make.strides)[:-1]))
     if strides and (size := bit_width(block) // 8) > 1:

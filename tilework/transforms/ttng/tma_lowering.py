@@ -44,7 +44,7 @@ from tilework.ir.rewrite import (
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, memdesc_type
 from tilework.ir.types import bit_width, element_type, i1, i32, i64, shape_of
 from tilework.layouts.encodings import NvmmaShared, SwizzledShared
-from tilework.layouts.queries import num_ctas, shape_per_cta
+from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttng.tensormap import TENSORMAP_BYTES, write_tensormap
 
@@ -111,8 +111,7 @@ def memory_type(tensor: Attribute, encoding: Layout, mutable: bool) -> MemDescTy
 
 def barrier_type(encoding: Layout) -> MemDescType:
     """One barrier in each block of threads."""
-    ctas = num_ctas(encoding)
-    cga = ((0,),) * (ctas.bit_length() - 1)
+    cga = ((0,),) * len(encoding.cga)
     return memdesc_type((1,), i64, SwizzledShared(1, 1, 1, (0,), cga), True)
 
 

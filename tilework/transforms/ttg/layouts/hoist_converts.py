@@ -19,7 +19,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.encodings import with_encoding
 from tilework.ir.rewrite import insert_after, insert_before, recreate
 from tilework.ir.types import bit_width
-from tilework.layouts.encodings import Distributed, DotOperand, NvidiaMma
+from tilework.layouts.encodings import Distributed
 from tilework.transforms.ttg.layouts.backward_slice import Slice, backward_slice, terminator
 from tilework.transforms.ttg.layouts.layout_rules import DOTS, backward, encoding, moves_no_data
 from tilework.transforms.ttg.layouts.rematerialize import Rematerializer, Yields, conversions, target_layout
@@ -46,7 +46,7 @@ def hoist_converts(function: Operation) -> None:
 def hoist_over_extension(convert: Operation, remat: Rematerializer) -> bool:
     """Convert the smaller operand of the one widening op that stands in the way. True if it was done."""
     layout = target_layout(convert)
-    if isinstance(layout, DotOperand):
+    if layout.operand_index is not None:
         return False
     found = remat.slice_of(convert._operands[0], convert, layout, is_widening)
     if found is None:
@@ -92,7 +92,7 @@ def layout_of_operand(value: OpResult, found: Slice) -> Distributed | None:
 def hoist_into_branches(convert: Operation, remat: Rematerializer) -> bool:
     """Convert in the branches that need it, if one does not. True if it was done."""
     layout = target_layout(convert)
-    if isinstance(layout, DotOperand):
+    if layout.operand_index is not None:
         return False
     found = remat.slice_of(convert._operands[0], convert, layout, is_if)
     if found is None or not found.stopped:
@@ -179,7 +179,7 @@ def feeds_dot(convert: Operation) -> bool:
     while op is not None:
         if op.name in DOTS:
             first = encoding(op._operands[0])
-            if isinstance(first, DotOperand) and isinstance(first.parent, NvidiaMma):
+            if first is not None and first.operand_index is not None and first.root.is_accumulator:
                 return True
         op = op.next_op
     return False

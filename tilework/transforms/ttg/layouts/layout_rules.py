@@ -23,7 +23,7 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.module_facts import find_num_warps, threads_per_warp
 from tilework.ir.types import array_values, is_block_pointer, is_tensor, shape_of
 from tilework.layouts.conversion import conversion
-from tilework.layouts.encodings import Blocked, Distributed, Linear, NvidiaMma, Slice
+from tilework.layouts.encodings import Blocked, Distributed, Linear, Slice
 from tilework.layouts.infer import (
     can_split,
     infer_join,
@@ -98,7 +98,7 @@ def add_slice(op: Operation, layout: Distributed) -> Distributed | None:
 
 
 def drop_slice(op: Operation, layout: Distributed) -> Distributed | None:
-    return layout.parent if isinstance(layout, Slice) and layout.dim == axis_of(op) else None
+    return layout.before_slice(axis_of(op))
 
 
 def forward_reshape(op: Operation, layout: Distributed) -> Distributed | None:
@@ -271,7 +271,7 @@ def any_layout(op: Operation, layout: Distributed) -> bool:
 
 def convert_absorbs(op: Operation, layout: Distributed) -> bool:
     """Accumulators come from dots: converting something else to that layout is not free."""
-    return not isinstance(layout, NvidiaMma) or encoding(op._operands[0]) == layout
+    return not layout.is_accumulator or encoding(op._operands[0]) == layout
 
 
 def cat_absorbs(op: Operation, layout: Distributed) -> bool:

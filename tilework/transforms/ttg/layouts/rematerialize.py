@@ -19,7 +19,7 @@ from tilework.ir.create import add_result
 from tilework.ir.encodings import with_encoding
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import is_tensor
-from tilework.layouts.encodings import Distributed, DotOperand
+from tilework.layouts.encodings import Distributed
 from tilework.transforms.folding.worklist import ops_in_order
 from tilework.transforms.ttg.layouts.backward_slice import (
     Known,
@@ -40,7 +40,7 @@ def rematerialize(function: Operation) -> bool:
     """Remove conversions of `function` by computing their values again. True if one is gone."""
     remat = Rematerializer()
     for convert in conversions(function):
-        if not isinstance(target_layout(convert), DotOperand):
+        if target_layout(convert).operand_index is None:
             remat.remove(convert)
     return remat.finish()
 

@@ -88,7 +88,7 @@ def dot_of(op: Operation, target: Target) -> Dot | None:
     """`op` with its facts; None if its result is laid out for tensor cores already."""
     a, b, c = op.operands
     result = encoding_of(c.type)
-    if not isinstance(result, Blocked):
+    if not isinstance(result, Blocked):  # how blocks are spread is all that the choice keeps of it
         return None
     return Dot(op, target, num_warps(op), a.type, b.type, c.type, result)
 

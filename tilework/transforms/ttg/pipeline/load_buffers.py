@@ -13,7 +13,12 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttg
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import (
+    distributed_of,
+    dot_operand_of,
+    encoding_of,
+    shared_of,
+)
 from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.construct import dot_shared
@@ -21,13 +26,12 @@ from tilework.layouts.encodings import (
     Distributed,
     DotOperand,
     NvidiaMma,
-    PaddedShared,
     Shared,
     SwizzledShared,
 )
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import cga_bases, contig_per_thread, order, order_for_memory, thread_order
+from tilework.layouts.queries import contig_per_thread, order, order_for_memory, thread_order
 from tilework.layouts.to_linear import to_linear
 
 MIN_COPY_BITS = 32
@@ -37,16 +41,10 @@ class Clash(Exception):
     """The users of a load want different layouts."""
 
 
-def distributed(value: SSAValue) -> Distributed | None:
-    """The encoding of a tensor."""
-    encoding = encoding_of(value.type)
-    return encoding if isinstance(encoding, Distributed) else None
-
-
 def copy_width(load: Operation, facts: AxisFacts) -> int:
     """How many elements next to each other a thread reads at once: of the pointers, and of the mask."""
     pointers = load.operands[0]
-    encoding = distributed(pointers)
+    encoding = distributed_of(pointers.type)
     if encoding is None:
         return 1
     shape = shape_of(pointers.type)
@@ -59,8 +57,8 @@ def copy_width(load: Operation, facts: AxisFacts) -> int:
 def copy_bytes(value: SSAValue, encoding: Shared) -> int:
     """The bytes that a thread's registers have in one piece in the buffer."""
     shape = shape_of(value.type)
-    registers = distributed(value)
-    if registers is None or isinstance(encoding, PaddedShared):
+    registers = distributed_of(value.type)
+    if registers is None or encoding.intervals:
         return 0
     try:
         conversion = to_linear(registers, shape).invert_and_compose(to_linear(encoding, shape))
@@ -79,14 +77,13 @@ def shared_encoding(load: Operation) -> Shared | None:
     result = load.results[0]
     if type(load) is not tt.LoadOp:
         return descriptor_encoding(load)
-    if not is_tensor(result.type) or distributed(result) is None:
+    if not is_tensor(result.type) or distributed_of(result.type) is None:
         return None
-    allocs = {encoding_of(alloc.results[0].type) for alloc in alloc_users(load)}
+    allocs = {shared_of(alloc.results[0].type) for alloc in alloc_users(load)}
     if len(allocs) > 1:
         raise Clash("its users want different layouts in shared memory")
     if allocs:
         (encoding,) = allocs
-        assert isinstance(encoding, Shared), encoding
         return encoding
     return dot_encoding(result) or plain_encoding(result)
 
@@ -99,9 +96,9 @@ def descriptor_encoding(load: Operation) -> Shared | None:
 
 def plain_encoding(value: SSAValue) -> SwizzledShared:
     """Rows as they are."""
-    encoding = distributed(value)
+    encoding = distributed_of(value.type)
     assert encoding is not None, value.type
-    return SwizzledShared(1, 1, 1, order(encoding, shape_of(value.type)), cga_bases(encoding))
+    return SwizzledShared(1, 1, 1, order(encoding, shape_of(value.type)), encoding.cga_bases)
 
 
 def dot_encoding(value: SSAValue) -> SwizzledShared | None:
@@ -122,12 +119,12 @@ def wanted_by(user: Operation, value: SSAValue) -> SwizzledShared | None:
     if type(user) is not ttg.ConvertLayoutOp and type(user) is not ttg.LocalLoadOp:
         return None
     shape, bits = shape_of(value.type), bit_width(value.type)
-    source, target = distributed(value), distributed(user.results[0])
+    source, target = distributed_of(value.type), distributed_of(user.results[0].type)
     if source is None or target is None or len(shape) < 2:
         return None
-    cga = cga_bases(source)
-    if isinstance(target, DotOperand):
-        return dot_shared(target, shape, order_for_memory(source, shape), bits, cga=cga)
+    cga = source.cga_bases
+    if (operand := dot_operand_of(user.results[0].type)) is not None:
+        return dot_shared(operand, shape, order_for_memory(source, shape), bits, cga=cga)
     dot = micro_tile(target, shape)
     return None if dot is None else dot_shared(dot, shape, thread_order(target, shape), bits, cga=cga)
 

@@ -21,11 +21,13 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.encodings import (
+    is_accumulator,
+    layout_of,
+)
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import element_type, f32, i1, int_attr, is_tensor
-from tilework.layouts.encodings import NvidiaMma
 from tilework.transforms.ttg.pipeline.loops import body_of, body_ops, enclosing_op, loops_in, num_stages, yield_of
 from tilework.transforms.ttg.pipeline.wgmma_split import split_along_k
 
@@ -186,7 +188,7 @@ def must_free_registers(dot: Operation, loop: Operation) -> bool:
     if not is_tensor(left.type) or not isinstance(left, OpResult) or enclosing_op(left.op, body_of(loop)) is None:
         return False
     source = left.op.operands[0] if type(left.op) is ttg.ConvertLayoutOp else None
-    return source is None or not isinstance(encoding_of(source.type), NvidiaMma)
+    return source is None or not is_accumulator(source.type)
 
 
 def branches_that_read(dot: Operation, loop: Operation) -> list[Block]:

@@ -11,10 +11,14 @@ M x 2 x ... x 2 x k, a transposition that brings the 2s to the end, and a `tt.sp
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg
-from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.encodings import (
+    distributed_of,
+    encoding_of,
+    with_encoding,
+)
 from tilework.ir.rewrite import constant, insert_before, recreate, replace_op
 from tilework.ir.types import i1, is_tensor, shape_of, tensor_type
-from tilework.layouts.encodings import Distributed, NvidiaMma
+from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_reshape
 
@@ -51,8 +55,8 @@ def split_along_k(dot: Operation) -> list[Operation]:
 def pieces_of(dot: Operation, left: SSAValue, count: int, width: int) -> list[SSAValue]:
     """`left` cut along its columns into `count` tensors of `width`. Raises `LayoutError` before anything is built."""
     location = dot.location
-    source = encoding_of(left.type)
-    assert isinstance(source, Distributed), left.type
+    source = distributed_of(left.type)
+    assert source is not None, left.type
     rows, columns = shape_of(left.type)
     halvings = count.bit_length() - 1
     folded = (rows, *(2,) * halvings, width)
