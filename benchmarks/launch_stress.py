@@ -111,8 +111,8 @@ def main() -> int:
     options = parser.parse_args()
     if COPIED not in os.environ:
         return run_on_a_copy()
-    from tilework.runtime.cache.entry import EntryStore
-    from tilework.runtime.cache.evict import entries_of, verify
+    from tilework.runtime.kernel_cache.entry import EntryStore
+    from tilework.runtime.kernel_cache.evict import entries_of, verify
 
     with tempfile.TemporaryDirectory(prefix="tilework-stress-") as top:
         folder = str(Path(top) / "cache")

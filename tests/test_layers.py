@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "tilework"
 BASE = ["errors"]
 ALLOWED: dict[str, list[str]] = {
     "errors": [],
-    "plugins": [],
+    "plugins": ["knobs"],
     "version": [],
     "target": ["plugins", "errors"],
     "cuda_tools": [],

@@ -52,7 +52,7 @@ PLACES = {
     "triton.runtime._async_compile": "tilework.runtime.workers.async_compile",
     "triton.runtime.autotuner": "tilework.runtime.tuning.autotuner",
     "triton.runtime.build": "tilework.runtime.devices.build",
-    "triton.runtime.cache": "tilework.runtime.cache.managers",
+    "triton.runtime.cache": "tilework.runtime.kernel_cache.managers",
     "triton.runtime.driver": "tilework.runtime.devices.active_driver",
     "triton.runtime.jit": "tilework.runtime.launch.jit",
     "triton.tools.compile": "tilework.triton.tools.compile",
@@ -123,7 +123,8 @@ def root_module() -> ModuleType:
 
     def find(name: str) -> Any:
         value = getattr(ours, name, module)
-        if isinstance(value, ModuleType) and (has_source(f".{name}") or has_source(f".triton.{name}")):
+        is_module = isinstance(value, ModuleType) and has_source(f".{name}")
+        if is_module or (value is module and has_source(f".triton.{name}")):
             return importlib.import_module(f"{ROOT}.{name}")
         return getattr(ours, name) if value is module else value
 
@@ -227,6 +228,10 @@ def adopt_children(name: str, module: ModuleType) -> None:
 
 def adopt_inside(name: str, module: ModuleType) -> None:
     """Name what Triton has inside a module that is no package here."""
+    for alias, place in PLACES.items():  # `triton.runtime.driver`: the module must not replace the driver
+        outer, _, leaf = alias.rpartition(".")
+        if outer == name and not isinstance(vars(module).get(leaf, module), ModuleType):
+            sys.modules.setdefault(alias, importlib.import_module(place))
     if hasattr(module, "__path__"):
         return
     inside = [f"{ROOT}{inner}" for inner in mirrored()]

@@ -8,11 +8,11 @@
 """
 
 from tilework.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
-from tilework.runtime.cache.key import get_cache_key
 from tilework.runtime.compile.cached import compile
 from tilework.runtime.compile.compiled import CompiledKernel, LazyDict
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.compile.stages import lower
+from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.targets.base import GPUTarget
 from tilework.targets.base import find_backend as make_backend
 

@@ -39,11 +39,17 @@ class Env:
 
 
 env = Env()
+OFF = ("", "0", "off", "false", "no")
 
 
 def getenv(key: str, default: str | None = None) -> str | None:
     """A variable without a knob; None or `default` when it is not set."""
     return os.environ.get(key, default)
+
+
+def is_on(key: str) -> bool:
+    """Whether a variable without a knob is set to something that is not "off"."""
+    return os.environ.get(key, "").lower() not in OFF
 
 
 def environment_without(keys: Iterable[str]) -> dict[str, str]:

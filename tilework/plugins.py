@@ -28,8 +28,9 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Any
 
+from tilework.knobs import is_on
+
 OWN = "tilework"
-OFF = ("", "0", "off", "false", "no")
 PYPROJECT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pyproject.toml")
 INSTALLED = re.compile(r"(.+?)(-[^-].*)?\.(dist|egg)-info")
 HEADING = re.compile(r"\[(?:(project\.entry-points)\.)?(['\"]?)([^'\"\[\]]+)\2\]")
@@ -72,7 +73,7 @@ class Plugin:
 
 def plugins(group: str) -> tuple[Plugin, ...]:
     """The entry points of a group: ours, then those of other packages."""
-    is_ours_only = os.environ.get("TRITON_BACKENDS_IN_TREE", "").lower() not in OFF
+    is_ours_only = is_on("TRITON_BACKENDS_IN_TREE")
     found = (plugin for plugin in listed(tuple(sys.path), has_other_finders()) if plugin.group == group)
     return tuple(plugin for plugin in found if plugin.package == OWN or not is_ours_only)
 

@@ -159,8 +159,8 @@ def test_both_names_are_the_same_objects(run) -> None:
         "assert tilework.knobs.redis.port == 99\n"
         "assert JITFunction is tilework.JITFunction is triton.JITFunction\n"
         "assert triton.compiler.errors.CompilationError is tilework.CompilationError is triton.CompilationError\n"
-        "assert driver is triton.runtime.driver and driver.active is tilework.runtime.devices.active_driver.active\n"
-        "assert triton.runtime.cache is tilework.runtime.cache.managers is sys.modules['tilework.runtime.cache.managers']\n"
+        "assert driver is triton.runtime.driver and driver.active is tilework.runtime.driver.active\n"
+        "assert triton.runtime.cache is tilework.runtime.kernel_cache.managers is sys.modules['tilework.runtime.kernel_cache.managers']\n"
         "assert tilework.__spec__.name == 'tilework' and tilework.language.__spec__.name == 'tilework.language'\n"
         "assert libdevice is tilework.language.extra.libdevice\n"
         "assert repr(tl.float32) == 'triton.language.float32' and str(tl.bfloat16) == 'bf16'\n"
@@ -364,7 +364,7 @@ def test_workers_of_pytest(run) -> None:
     """`pytest -n`, from a folder where tilework is found only because the command runs there."""
     pytest.importorskip("xdist")
     test = "import triton, tilework, os\ndef test():\n    assert triton.jit is tilework.jit and 'PYTEST_XDIST_WORKER' in os.environ\n"
-    arguments = ("-m", "tilework.as_triton", "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "test_it.py")
+    arguments = ("-m", "tilework.as_triton", "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "test_it.py")
     assert "1 passed" in run(*arguments, files={"test_it.py": test, **INSTALLED})
 
 

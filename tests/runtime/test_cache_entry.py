@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tilework.runtime.kernel_cache.entry import STAMP, Damaged, EntryStore
+from tilework.runtime.kernel_cache.managers import load_entry, store_entry
 
 from tilework import knobs
-from tilework.runtime.cache import entry as cache_entry
-from tilework.runtime.cache import managers as cache
-from tilework.runtime.cache.entry import STAMP, Damaged, EntryStore
-from tilework.runtime.cache.managers import load_entry, store_entry
+from tilework.runtime.kernel_cache import entry as cache_entry
+from tilework.runtime.kernel_cache import managers as cache
 
 KEY = "ab" * 32
 FOLDER = "VOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOVQ"
@@ -298,7 +298,7 @@ def test_without_a_folder_entries_stay_in_memory_after_one_warning(
 ) -> None:
     with monkeypatch.context() as patch:
         spoil(root, patch)
-        monkeypatch.setattr("tilework.runtime.cache.files._warned", set())
+        monkeypatch.setattr("tilework.runtime.kernel_cache.files._warned", set())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             assert load_entry(KEY, "add") is None

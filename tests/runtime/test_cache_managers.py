@@ -11,12 +11,8 @@ from types import ModuleType, SimpleNamespace
 from typing import ClassVar
 
 import pytest
-
-from tilework import knobs
-from tilework.runtime.cache import managers as cache
-from tilework.runtime.cache import remote as cache_remote
-from tilework.runtime.cache.key import folder_of
-from tilework.runtime.cache.managers import (
+from tilework.runtime.kernel_cache.key import folder_of
+from tilework.runtime.kernel_cache.managers import (
     CacheManager,
     FileCacheManager,
     RedisRemoteCacheBackend,
@@ -30,6 +26,10 @@ from tilework.runtime.cache.managers import (
     store_entry,
     triton_key,
 )
+
+from tilework import knobs
+from tilework.runtime.kernel_cache import managers as cache
+from tilework.runtime.kernel_cache import remote as cache_remote
 
 KEY = "ab" * 32
 FOLDER = "VOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOVQ"
@@ -335,7 +335,7 @@ def test_every_part_is_in_the_key() -> None:
 def test_the_package_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [part("source"), part("backend"), part("options")]
     before = get_cache_key(*parts, {})
-    monkeypatch.setattr("tilework.runtime.cache.key.triton_key", lambda: "another version")
+    monkeypatch.setattr("tilework.runtime.kernel_cache.key.triton_key", lambda: "another version")
     assert get_cache_key(*parts, {}) != before
 
 
@@ -360,7 +360,7 @@ def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_package_key_is_the_same_in_every_process() -> None:
-    command = "from tilework.runtime.cache.managers import triton_key; print(triton_key())"
+    command = "from tilework.runtime.kernel_cache.managers import triton_key; print(triton_key())"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == triton_key()
 

@@ -458,8 +458,8 @@ def interrupt(*args: Any, **kwargs: Any) -> Any:
 @pytest.mark.parametrize("where", ["frontend", "stages", "storing", "loading"])
 def test_an_interrupted_compilation_is_done_again(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tilework import compiler
-    from tilework.runtime.cache import files as cache_files
     from tilework.runtime.compile import stages
+    from tilework.runtime.kernel_cache import files as cache_files
 
     x, y = arrays()
     places: dict[str, tuple[Any, str]] = {

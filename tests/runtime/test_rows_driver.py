@@ -21,12 +21,12 @@ import tilework.language as tl
 from tests.runtime.fake_gpu import FakeDriver
 from tilework import knobs
 from tilework.errors import InterpreterError
-from tilework.runtime.cache import entry as cache_entry
-from tilework.runtime.cache import files as cache_files
 from tilework.runtime.devices import active_driver as drivers
 from tilework.runtime.devices.active_driver import DriverConfig, default_driver
 from tilework.runtime.devices.host import native_machine
 from tilework.runtime.devices.host.driver import CpuDriver
+from tilework.runtime.kernel_cache import entry as cache_entry
+from tilework.runtime.kernel_cache import files as cache_files
 from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
 from tilework.targets.base import GPUTarget
 
@@ -348,7 +348,7 @@ def test_6_17_the_host_as_a_device() -> None:
     assert not buffer.any() and host.get_benchmarker() is tilework.testing.do_bench
     names = "max_shared_mem max_num_regs multiprocessor_count warpSize sm_clock_rate mem_clock_rate mem_bus_width"
     assert set(host.utils.get_device_properties(0)) == set(names.split())
-    assert drivers is tilework.runtime.devices.active_driver
+    assert drivers.driver is tilework.runtime.driver
 
 
 def test_6_17_mock_tensor() -> None:

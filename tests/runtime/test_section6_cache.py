@@ -9,16 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tilework.runtime.kernel_cache.key import folder_of
+from tilework.runtime.kernel_cache.managers import (
+    CacheManager,
+    FileCacheManager,
+    RedisRemoteCacheBackend,
+    RemoteCacheManager,
+)
 
 import tilework
 import tilework.language as tl
 from tests.runtime.test_cache_managers import FakeRedis, Shelf
 from tilework import knobs
 from tilework.compiler import ASTSource, compile
-from tilework.runtime.cache import remote as cache_remote
-from tilework.runtime.cache.key import folder_of
-from tilework.runtime.cache.managers import CacheManager, FileCacheManager, RedisRemoteCacheBackend, RemoteCacheManager
 from tilework.runtime.devices import build
+from tilework.runtime.kernel_cache import remote as cache_remote
 from tilework.targets.base import GPUTarget, find_backend
 
 HOPPER = GPUTarget("cuda", 90, 32)
@@ -176,8 +181,8 @@ def test_6_15_a_kernel_travels_through_redis(redis: FakeRedis, hits: list[bool],
 
 def test_6_15_redis_from_the_environment(redis: FakeRedis, monkeypatch: pytest.MonkeyPatch) -> None:
     del knobs.cache.manager_class, knobs.cache.remote_manager_class
-    monkeypatch.setenv("TRITON_CACHE_MANAGER", "tilework.runtime.cache.managers:RemoteCacheManager")
-    monkeypatch.setenv("TRITON_REMOTE_CACHE_BACKEND", "tilework.runtime.cache.managers:RedisRemoteCacheBackend")
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "tilework.runtime.kernel_cache.managers:RemoteCacheManager")
+    monkeypatch.setenv("TRITON_REMOTE_CACHE_BACKEND", "tilework.runtime.kernel_cache.managers:RedisRemoteCacheBackend")
     monkeypatch.setenv("TRITON_REDIS_HOST", "cachehost")
     monkeypatch.setenv("TRITON_REDIS_PORT", "7001")
     monkeypatch.setenv("TRITON_REDIS_KEY_FORMAT", "{filename}@{key}")

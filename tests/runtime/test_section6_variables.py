@@ -87,7 +87,7 @@ def test_6_14_the_list_is_complete() -> None:
 @pytest.mark.parametrize("name", LISTED)
 def test_6_14_each_listed_variable_is_another_cache_entry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts that mean nothing to the variable will do: the key does not know what they mean."""
-    from tilework.runtime.cache.managers import get_cache_key
+    from tilework.runtime.kernel_cache.managers import get_cache_key
 
     backend = base.find_backend(HOPPER)
 
@@ -347,7 +347,9 @@ def test_6_14_a_knob_that_stays_here_has_its_effect(monkeypatch: pytest.MonkeyPa
     assert dict(os.environ) == before
 
 
-@pytest.mark.parametrize("name", ["CacheManager", "no.module:Thing", "tilework.runtime.cache.managers:triton_key"])
+@pytest.mark.parametrize(
+    "name", ["CacheManager", "no.module:Thing", "tilework.runtime.kernel_cache.managers:triton_key"]
+)
 def test_6_14_a_bad_cache_manager_stops_the_launch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_MANAGER", name)
     with pytest.raises(RuntimeError, match="TRITON_CACHE_MANAGER"):

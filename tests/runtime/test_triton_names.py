@@ -77,7 +77,9 @@ assert "backends" in dir(triton.backends) and "jit" in dir(triton) and "autotune
 """
 
 
-@pytest.mark.parametrize("first", ["", "import tilework.compiler, tilework.runtime.cache.managers, tilework.targets\n"])
+@pytest.mark.parametrize(
+    "first", ["", "import tilework.compiler, tilework.runtime.kernel_cache.managers, tilework.targets\n"]
+)
 def test_names_without_their_own_import(run, first: str) -> None:
     """Attributes are there after `import triton` alone, whatever was imported before."""
     run(first + LATE)

@@ -19,8 +19,8 @@ LAZY = {
     "KernelInterface": "launch.jit",
     "MockTensor": "launch.jit",
     "OutOfResources": "errors",
-    "RedisRemoteCacheBackend": "cache.managers",
-    "RemoteCacheBackend": "cache.managers",
+    "RedisRemoteCacheBackend": "kernel_cache.managers",
+    "RemoteCacheBackend": "kernel_cache.managers",
     "TensorWrapper": "launch.jit",
     "autotune": "tuning.autotuner",
     "heuristics": "tuning.autotuner",
@@ -28,9 +28,10 @@ LAZY = {
 }
 PLACES = {
     "_allocation": "devices.allocators",
+    "_async_compile": "workers.async_compile",
     "autotuner": "tuning.autotuner",
     "build": "devices.build",
-    "cache": "cache.managers",
+    "cache": "kernel_cache.managers",
     "errors": "errors",
     "jit": "launch.jit",
 }

@@ -22,9 +22,8 @@ import time
 from typing import Any, Self
 
 from tilework import knobs
+from tilework.knobs import is_on
 from tilework.targets.diagnostics import Wanted, wanted
-
-OFF = ("", "0", "off", "false", "no")
 
 
 class Observer:
@@ -82,11 +81,6 @@ def observer(module: Any, names: list[str], tag: str) -> Observer | None:
     text = knobs.getenv("MLIR_ENABLE_DUMP") or ""
     shown = dump and (text.lower() in ("1", "on", "true", "y", "yes") or text == kernel)
     return Observer(kernel, shown, knobs.getenv("MLIR_DUMP_PATH"), timing, diagnostics)
-
-
-def is_on(variable: str) -> bool:
-    """Whether a variable without a knob is set to something that is not "off"."""
-    return (knobs.getenv(variable) or "").lower() not in OFF
 
 
 def kernel_of(module: Any) -> str:

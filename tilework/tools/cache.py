@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from tilework import knobs
-from tilework.runtime.cache.entry import EntryStore
-from tilework.runtime.cache.evict import (
+from tilework.runtime.kernel_cache.entry import EntryStore
+from tilework.runtime.kernel_cache.evict import (
     GRACE,
     Entry,
     disk_time,

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.cache import managers as cache
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.compile.stages import Timer, build, microseconds
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache import managers as cache
 from tilework.targets.base import GPUTarget, find_backend
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import StageError
-from tilework.runtime.cache import managers as cache
 from tilework.runtime.compile.sources import IR_STAGES, TEXT_STAGES, ASTSource, IRSource, frontend_options
+from tilework.runtime.kernel_cache import managers as cache
 from tilework.targets.base import Backend, GPUTarget, find_backend
 from tilework.targets.options import CompileOptions
 from tilework.version import __version__

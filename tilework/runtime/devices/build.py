@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tilework import knobs
-from tilework.runtime.cache.managers import get_cache_manager
+from tilework.runtime.kernel_cache.managers import get_cache_manager
 
 SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 COMPILERS = ("cc", "gcc", "clang")

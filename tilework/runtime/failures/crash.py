@@ -14,7 +14,7 @@ say where it was. The processes that compile for the autotuner inherit the setti
 
 import faulthandler
 
-from tilework.targets.observe import is_on
+from tilework.knobs import is_on
 
 STANDARD_ERROR = 2  # the number: `sys.stderr` may be anything, and its owner may be what crashed
 

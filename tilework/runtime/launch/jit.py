@@ -24,10 +24,10 @@ from tilework.language.function import (
 from tilework.language.function import JITFunction as LanguageFunction
 from tilework.language.grid import grid_extent
 from tilework.language.parameters import KernelParam
-from tilework.runtime.cache.key import get_cache_key
-from tilework.runtime.cache.key_locks import KeyLocks
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.key import get_cache_key
+from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants
 from tilework.runtime.launch.specialization import Specialization, unwrapped

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.cache.managers import file_stem, get_cache_manager, triton_key
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.managers import file_stem, get_cache_manager, triton_key
 from tilework.runtime.tuning.config import Config
 from tilework.targets.base import find_backend
 

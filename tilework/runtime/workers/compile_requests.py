@@ -21,8 +21,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.cache import managers as cache
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.launch.jit import JITFunction
 from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.launch.wrappers import MockTensor

@@ -27,7 +27,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from tilework import knobs
-from tilework.targets.observe import is_on
+from tilework.knobs import is_on
 
 WORDS = ("1", "on", "true", "y", "yes")  # DISABLE_LLVM_OPT means everything; other texts are names of switches
 STDERR = 2

@@ -10,13 +10,13 @@ from importlib.metadata import version
 from typing import Any
 
 from tilework import knobs
+from tilework.knobs import is_on
 from tilework.target import Feature, Target
 from tilework.targets.base import GPUTarget, Stage, run_passes
 from tilework.targets.nvidia.arch import target_of
 from tilework.targets.nvidia.assembly import binary_of, entering, kernel_facts, later_stages
 from tilework.targets.nvidia.cubin import BLACKWELL, assembler
 from tilework.targets.nvidia.remarks import reporting
-from tilework.targets.observe import is_on
 from tilework.targets.options import CompileOptions
 
 

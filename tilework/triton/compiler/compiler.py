@@ -5,12 +5,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.hooks import CompileTimes
 from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating_env_vars
-from tilework.runtime.cache.managers import get_cache_manager, get_dump_manager, get_override_manager
 from tilework.runtime.compile.compiled import AsmDict
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.managers import get_cache_manager, get_dump_manager, get_override_manager
 from tilework.triton.backends import backends
 from tilework.triton.backends.compiler import BaseBackend, Language
 from tilework.triton.tools.disasm import get_sass
@@ -24,12 +25,14 @@ __all__ = [
     "arg_type_pattern",
     "backends",
     "convert_type_repr",
+    "driver",
     "filter_traceback",
     "get_cache_invalidating_env_vars",
     "get_cache_manager",
     "get_dump_manager",
     "get_override_manager",
     "get_sass",
+    "knobs",
     "max_shared_mem",
     "parse",
     "prototype_pattern",

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Any
 
-from tilework.runtime.cache.key import folder_of as _base32
+from tilework.runtime.kernel_cache.key import folder_of as _base32
 
 __all__ = ["_base32", "make_so_cache_key"]
 

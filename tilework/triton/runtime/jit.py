@@ -8,7 +8,7 @@ from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating
 from tilework.language.dtypes import type_canonicalisation_dict
 from tilework.language.function import BoundConstexprFunction, JITFunction
 from tilework.language.parameters import normalize_annotation
-from tilework.runtime.cache.managers import get_cache_key
+from tilework.runtime.kernel_cache.managers import get_cache_key
 from tilework.runtime.launch.specialization import encode
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple
 from tilework.triton.backends.compiler import BaseBackend

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 
 from tilework import knobs
-from tilework.runtime.cache.managers import load_entry, store_entry, triton_key
+from tilework.runtime.kernel_cache.managers import load_entry, store_entry, triton_key
 
 
 def own_object(name: str, make: Callable[[], bytes], variant: str = "") -> bytes:

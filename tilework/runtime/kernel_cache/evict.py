@@ -13,7 +13,7 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tilework.runtime.cache.entry import GROUP, SCRATCH, STAMP, Damaged, EntryStore, remove_tree, unique_name
+from tilework.runtime.kernel_cache.entry import GROUP, SCRATCH, STAMP, Damaged, EntryStore, remove_tree, unique_name
 
 SCANS_PER_BOUND = 32
 LEAVE_FREE = 0.1

@@ -1,7 +1,7 @@
 """A cache that machines share, behind the local one.
 
-    TRITON_CACHE_MANAGER=tilework.runtime.cache.managers:RemoteCacheManager
-    TRITON_REMOTE_CACHE_BACKEND=tilework.runtime.cache.managers:RedisRemoteCacheBackend
+    TRITON_CACHE_MANAGER=tilework.runtime.kernel_cache.managers:RemoteCacheManager
+    TRITON_REMOTE_CACHE_BACKEND=tilework.runtime.kernel_cache.managers:RedisRemoteCacheBackend
 
 Files are put into both; a file that is only remote is copied into the local cache when it is asked for. A group is sent
 with the checksums of its files, so a remote copy that was cut short or mixed with another counts as absent. A server
@@ -14,9 +14,10 @@ from abc import ABC, abstractmethod
 from functools import cache
 from typing import Any
 
+from tilework.runtime.kernel_cache.entry import GROUP, digest, make_manifest
+from tilework.runtime.kernel_cache.files import CacheManager, FileCacheManager
+
 from tilework import knobs
-from tilework.runtime.cache.entry import GROUP, digest, make_manifest
-from tilework.runtime.cache.files import CacheManager, FileCacheManager
 
 
 class RemoteCacheBackend(ABC):

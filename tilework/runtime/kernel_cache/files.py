@@ -18,10 +18,11 @@ import warnings
 from abc import ABC, abstractmethod
 from functools import cache
 
+from tilework.runtime.kernel_cache.entry import Damaged, EntryStore, digest, make_manifest, manifest_name, remove_tree
+from tilework.runtime.kernel_cache.evict import after_store
+from tilework.runtime.kernel_cache.key import folder_of
+
 from tilework import knobs
-from tilework.runtime.cache.entry import Damaged, EntryStore, digest, make_manifest, manifest_name, remove_tree
-from tilework.runtime.cache.evict import after_store
-from tilework.runtime.cache.key import folder_of
 
 WHY = {
     errno.ENOSPC: "the disk is full",
