@@ -24,11 +24,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tilework.runtime.kernel_cache.entry import SCRATCH, EntryStore
-from tilework.runtime.kernel_cache.managers import load_entry, store_entry
-
 from tilework import knobs
 from tilework.runtime.kernel_cache import evict as cache_evict
+from tilework.runtime.kernel_cache.entry import SCRATCH, EntryStore
+from tilework.runtime.kernel_cache.managers import load_entry, store_entry
 
 SIZES = {"source": 2000, "ttir": 4000, "ttgir": 9000, "ptx": 20000, "json": 1500}
 COUNTS = ("loads", "misses", "stores")

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tilework.runtime.kernel_cache.entry import STAMP, Damaged, EntryStore
-from tilework.runtime.kernel_cache.managers import load_entry, store_entry
 
 from tilework import knobs
 from tilework.runtime.kernel_cache import entry as cache_entry
 from tilework.runtime.kernel_cache import managers as cache
+from tilework.runtime.kernel_cache.entry import STAMP, Damaged, EntryStore
+from tilework.runtime.kernel_cache.managers import load_entry, store_entry
 
 KEY = "ab" * 32
 FOLDER = "VOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOVQ"

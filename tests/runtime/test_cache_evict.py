@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tilework.runtime.kernel_cache.entry import STAMP, EntryStore
-from tilework.runtime.kernel_cache.evict import entries_of, evict
-from tilework.runtime.kernel_cache.key import folder_of
-from tilework.runtime.kernel_cache.managers import get_cache_manager, load_entry, store_entry
 
 from tilework import knobs
 from tilework.runtime.kernel_cache import entry as cache_entry
 from tilework.runtime.kernel_cache import evict as cache_evict
+from tilework.runtime.kernel_cache.entry import STAMP, EntryStore
+from tilework.runtime.kernel_cache.evict import entries_of, evict
+from tilework.runtime.kernel_cache.key import folder_of
+from tilework.runtime.kernel_cache.managers import get_cache_manager, load_entry, store_entry
 from tilework.tools.cache import age_text, size_text
 from tilework.tools.cli import main
 

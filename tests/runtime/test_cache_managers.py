@@ -11,6 +11,10 @@ from types import ModuleType, SimpleNamespace
 from typing import ClassVar
 
 import pytest
+
+from tilework import knobs
+from tilework.runtime.kernel_cache import managers as cache
+from tilework.runtime.kernel_cache import remote as cache_remote
 from tilework.runtime.kernel_cache.key import folder_of
 from tilework.runtime.kernel_cache.managers import (
     CacheManager,
@@ -26,10 +30,6 @@ from tilework.runtime.kernel_cache.managers import (
     store_entry,
     triton_key,
 )
-
-from tilework import knobs
-from tilework.runtime.kernel_cache import managers as cache
-from tilework.runtime.kernel_cache import remote as cache_remote
 
 KEY = "ab" * 32
 FOLDER = "VOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOVQ"

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tilework.runtime.kernel_cache.key_locks import KeyLocks
 
 import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.runtime.kernel_cache import key_locks
+from tilework.runtime.kernel_cache.key_locks import KeyLocks
 
 
 @tilework.jit

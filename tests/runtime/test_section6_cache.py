@@ -9,13 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tilework.runtime.kernel_cache.key import folder_of
-from tilework.runtime.kernel_cache.managers import (
-    CacheManager,
-    FileCacheManager,
-    RedisRemoteCacheBackend,
-    RemoteCacheManager,
-)
 
 import tilework
 import tilework.language as tl
@@ -24,6 +17,13 @@ from tilework import knobs
 from tilework.compiler import ASTSource, compile
 from tilework.runtime.devices import build
 from tilework.runtime.kernel_cache import remote as cache_remote
+from tilework.runtime.kernel_cache.key import folder_of
+from tilework.runtime.kernel_cache.managers import (
+    CacheManager,
+    FileCacheManager,
+    RedisRemoteCacheBackend,
+    RemoteCacheManager,
+)
 from tilework.targets.base import GPUTarget, find_backend
 
 HOPPER = GPUTarget("cuda", 90, 32)

@@ -18,11 +18,10 @@ import warnings
 from abc import ABC, abstractmethod
 from functools import cache
 
+from tilework import knobs
 from tilework.runtime.kernel_cache.entry import Damaged, EntryStore, digest, make_manifest, manifest_name, remove_tree
 from tilework.runtime.kernel_cache.evict import after_store
 from tilework.runtime.kernel_cache.key import folder_of
-
-from tilework import knobs
 
 WHY = {
     errno.ENOSPC: "the disk is full",

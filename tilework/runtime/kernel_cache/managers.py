@@ -11,13 +11,12 @@ stays small in `cache_evict`.
 
 from collections.abc import Mapping
 
+from tilework import knobs
 from tilework.runtime.kernel_cache.entry import Damaged, EntryStore
 from tilework.runtime.kernel_cache.evict import after_store
 from tilework.runtime.kernel_cache.files import CacheManager, FileCacheManager, drop_damaged, warn_unusable
 from tilework.runtime.kernel_cache.key import file_stem, folder_of, get_cache_key, triton_key
 from tilework.runtime.kernel_cache.remote import RedisRemoteCacheBackend, RemoteCacheBackend, RemoteCacheManager
-
-from tilework import knobs
 
 __all__ = [
     "CacheManager",

@@ -14,10 +14,9 @@ from abc import ABC, abstractmethod
 from functools import cache
 from typing import Any
 
+from tilework import knobs
 from tilework.runtime.kernel_cache.entry import GROUP, digest, make_manifest
 from tilework.runtime.kernel_cache.files import CacheManager, FileCacheManager
-
-from tilework import knobs
 
 
 class RemoteCacheBackend(ABC):

@@ -10,6 +10,7 @@ from tilework.language.function import BoundConstexprFunction, JITFunction
 from tilework.language.parameters import normalize_annotation
 from tilework.runtime.kernel_cache.managers import get_cache_key
 from tilework.runtime.launch.specialization import encode
+from tilework.runtime.workers import async_compile as _async_compile
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple
 from tilework.triton.backends.compiler import BaseBackend
 
@@ -19,6 +20,7 @@ __all__ = [
     "BaseBackend",
     "BoundConstexprFunction",
     "JitFunctionInfo",
+    "_async_compile",
     "_normalize_ty",
     "compute_cache_key",
     "convert_to_tuple_if_list",
