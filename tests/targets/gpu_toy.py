@@ -23,7 +23,7 @@ from tilework.ir.parser import parse_module
 from tilework.ir.verify import verify
 from tilework.target import Target
 from tilework.targets.gpu.codegen import emit_module
-from tilework.targets.gpu.device import Emission, Gpu, Hints, Order, Words
+from tilework.targets.gpu.device import Access, Atomic, Emission, Gpu
 from tilework.targets.gpu.rules import NEUTRAL, Rules
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import Type, i32, integer, void
@@ -58,26 +58,24 @@ class ToyGpu(Gpu):
     def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
         return b.call("toy_shuffle", i32, [word, lane])
 
-    def load(
-        self, b: Builder, address: Value, words: Words, predicate: Value | None, other: Any, hints: Hints
-    ) -> Sequence[Value]:
+    def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> Sequence[Value]:
+        type, count, size = at.words
+
         def read() -> list[Value]:
-            places = [b.gep(address, at * words.size // 8) for at in range(words.count)]
-            return [b.zext(b.load(integer(words.size), place, align=1), words.type) for place in places]
+            places = [b.gep(at.address, place * size // 8) for place in range(count)]
+            return [b.zext(b.load(integer(size), place, align=1), type) for place in places]
 
-        return read() if predicate is None else b.if_else(predicate, read, lambda: other or zeros(words))
+        if at.predicate is None:
+            return read()
+        return b.if_else(at.predicate, read, lambda: list(other or [constant(type, 0)] * count))
 
-    def store(
-        self, b: Builder, address: Value, given: Sequence[Value], words: Words, predicate: Value | None, hints: Hints
-    ) -> None:
-        self.store_shared_if(b, address, given, words, predicate)
+    def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
+        size = at.words.size
+        with b.if_(at.predicate or constant(integer(1), 1)):
+            for place, value in enumerate(given):
+                b.store(b.trunc(value, integer(size)), b.gep(at.address, place * size // 8), align=1)
 
-    def store_shared_if(
-        self, b: Builder, address: Value, given: Sequence[Value], words: Words, predicate: Value | None
-    ) -> None:
-        with b.if_(predicate or constant(integer(1), 1)):
-            for at, value in enumerate(given):
-                b.store(b.trunc(value, integer(words.size)), b.gep(address, at * words.size // 8), align=1)
+    store_shared = store
 
     def add_shared_if(self, b: Builder, base: Value, index: Value, bits: int, conditions: Sequence[Value]) -> None:
         with b.if_(reduce(b.and_, conditions, constant(integer(1), 1))):
@@ -86,22 +84,16 @@ class ToyGpu(Gpu):
     def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
         return True
 
-    def atomic_rmw(
-        self, low: Emission, kind: RMWOp, address: Value, values: Sequence[Value], may: Value | None, order: Order
-    ) -> Sequence[Value]:
+    def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
         b, (value,), name = low.builder, values, CHANGES.get(kind, kind.name.lower())
-        return alone(b, may, value.type, lambda: b.atomic_rmw(name, address, value, ordering="seq_cst"))
+        return alone(b, at, value.type, lambda: b.atomic_rmw(name, at.address, value, ordering="seq_cst"))
 
-    def atomic_cas(
-        self, low: Emission, address: Value, compared: Value, value: Value, may: Value | None, order: Order
-    ) -> Sequence[Value]:
+    def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
         b = low.builder
-        return alone(b, may, value.type, lambda: b.compare_exchange(address, compared, value)[0])
+        return alone(b, at, value.type, lambda: b.compare_exchange(at.address, compared, value)[0])
 
-    def atomic_load(
-        self, low: Emission, address: Value, held: Type, may: Value | None, order: Order
-    ) -> Sequence[Value]:
-        return alone(low.builder, may, held, lambda: low.builder.load(held, address, align=4, volatile=True))
+    def atomic_load(self, low: Emission, at: Atomic, held: Type) -> Sequence[Value]:
+        return alone(low.builder, at, held, lambda: low.builder.load(held, at.address, align=4, volatile=True))
 
     def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
         return lambda text, values: None
@@ -110,12 +102,8 @@ class ToyGpu(Gpu):
         b.trap()
 
 
-def zeros(words: Words) -> list[Value]:
-    return [constant(words.type, 0)] * words.count
-
-
-def alone(b: Builder, may: Value | None, held: Type, change: Callable[[], Value]) -> Sequence[Value]:
-    return [change()] if may is None else b.if_else(may, lambda: [change()], lambda: [constant(held, 0)])
+def alone(b: Builder, at: Atomic, held: Type, change: Callable[[], Value]) -> Sequence[Value]:
+    return [change()] if at.may is None else b.if_else(at.may, lambda: [change()], lambda: [constant(held, 0)])
 
 
 TOY = Target("toy", 1, warp_size=LANES)

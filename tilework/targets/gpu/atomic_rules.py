@@ -14,7 +14,7 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.types import is_float, is_tensor
 from tilework.layouts.linear import LinearLayout
-from tilework.targets.gpu.device import Order
+from tilework.targets.gpu.device import Atomic
 from tilework.targets.gpu.global_access import both, copied_registers, pointee, store_predicate, width_of
 from tilework.targets.gpu.lowering import Lowering, Registers, number_of
 from tilework.targets.gpu.rules import lowers
@@ -24,12 +24,8 @@ from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.values import Value, constant
 
 BITWISE = (RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.EXCH)
-Change = Callable[[int, Value | None], Sequence[Value]]
-
-
-def order_of(op: Operation) -> Order:
-    sem, scope = MemSemantic(number_of(op, "sem", 4)), MemSyncScope(number_of(op, "scope", 1))
-    return Order(sem, scope, op.results[0].first_use is not None)
+READING = (MemSemantic.RELAXED, MemSemantic.ACQUIRE)
+Change = Callable[[int, Atomic], Sequence[Value]]  # from a register on
 
 
 @lowers(tt.AtomicRMWOp)
@@ -37,54 +33,55 @@ def lower_rmw(low: Lowering, op: Operation) -> Registers:
     pointers, given, *masked = op.operands
     mask = masked[0] if masked else None
     element = pointee(pointers.type)
-    gpu, held = low.gpu, held_type(element)
-    addresses, values = low[pointers], low[given]
-    order, kind = order_of(op), RMWOp(number_of(op, "atomic_rmw_op"))
-    if only_reads(op, kind, values[0], order.sem):
-        return perform(low, op, mask, 1, lambda at, may: gpu.atomic_load(low, addresses[at], held, may, order))
+    gpu, held, values = low.gpu, held_type(element), low[given]
+    kind = RMWOp(number_of(op, "atomic_rmw_op"))
+    if only_reads(op, kind, values[0]):
+        return perform(low, op, mask, 1, lambda place, at: gpu.atomic_load(low, at, held))
     counts = is_float(element) and kind is not RMWOp.FADD and kind not in BITWISE
     if counts or not gpu.has_atomic(kind, held):
         raise low.refuse(op, f"an atomic {kind.name.lower()} on {element}")
     width = gpu.atomic_width(kind, held, width_of(low, pointers, mask, held.bits))
 
-    def change(at: int, may: Value | None) -> Sequence[Value]:
-        changes = [to_memory(low, element, value) for value in values[at : at + width]]
-        return gpu.atomic_rmw(low, kind, addresses[at], changes, may, order)
+    def change(place: int, at: Atomic) -> Sequence[Value]:
+        changes = [to_memory(low, element, value) for value in values[place : place + width]]
+        return gpu.atomic_rmw(low, at, kind, changes)
 
     return perform(low, op, mask, width, change)
 
 
 @lowers(tt.AtomicCASOp)
 def lower_cas(low: Lowering, op: Operation) -> Registers:
-    pointers, compared, given = op.operands
-    element, order = pointee(pointers.type), order_of(op)
+    element = pointee(op.operands[0].type)
     held = held_type(element)
     if not low.gpu.has_atomic(None, held):
         raise low.refuse(op, f"an atomic on {held.bits} bits")
 
-    def change(at: int, may: Value | None) -> Sequence[Value]:
-        sides = [to_memory(low, element, low[operand][at]) for operand in (compared, given)]
-        return low.gpu.atomic_cas(low, low[pointers][at], sides[0], sides[1], may, order)
+    def change(place: int, at: Atomic) -> Sequence[Value]:
+        compared, value = (to_memory(low, element, low[operand][place]) for operand in op.operands[1:])
+        return low.gpu.atomic_cas(low, at, compared, value)
 
     return perform(low, op, None, 1, change)
 
 
-def only_reads(op: Operation, kind: RMWOp, value: Value, sem: MemSemantic) -> bool:
+def only_reads(op: Operation, kind: RMWOp, value: Value) -> bool:
     """Adding 0 to a scalar is a way to read it with an ordering."""
     is_zero = kind is RMWOp.ADD and value.constant == 0
-    return is_zero and not is_tensor(op.results[0].type) and sem in (MemSemantic.RELAXED, MemSemantic.ACQUIRE)
+    return is_zero and not is_tensor(op.results[0].type) and number_of(op, "sem", 4) in READING
 
 
 def perform(low: Lowering, op: Operation, mask: SSAValue | None, width: int, change: Change) -> Registers:
     """Let the one thread that should do so change each group of `width` registers, and tell all what was there before."""
     pointers = op.operands[0]
-    element = pointee(pointers.type)
+    element, addresses = pointee(pointers.type), low[pointers]
+    sem, scope = MemSemantic(number_of(op, "sem", 4)), MemSyncScope(number_of(op, "scope", 1))
+    is_used = op.results[0].first_use is not None
     masks: Registers | None = low[mask] if mask is not None else None
     mine, copies = store_predicate(low, pointers.type), copied_registers(pointers.type)
     found: dict[int, Value] = {}
-    for first in range(0, len(low[pointers]), width):
+    for first in range(0, len(addresses), width):
         if not first & copies:
-            old = change(first, both(low, mine, masks[first] if masks is not None else None))
+            may = both(low, mine, masks[first] if masks is not None else None)
+            old = change(first, Atomic(addresses[first], may, sem, scope, is_used))
             found.update(enumerate([from_memory(low, element, value) for value in old], first))
     return told(low, op, found, copies, mine)
 

@@ -45,9 +45,20 @@ class Hints(NamedTuple):
     is_volatile: bool = False
 
 
-class Order(NamedTuple):
-    """The ordering of an atomic, who sees it, and whether anybody reads the old value."""
+class Access(NamedTuple):
+    """A load or store of one thread, done where the predicate holds, or everywhere without one."""
 
+    address: Value
+    words: Words
+    predicate: Value | None = None
+    hints: Hints = Hints()
+
+
+class Atomic(NamedTuple):
+    """A change of global memory, done where `may` holds: its ordering, who sees that, and whether the old value is read."""
+
+    address: Value
+    may: Value | None
     sem: MemSemantic
     scope: MemSyncScope
     is_used: bool
@@ -158,22 +169,12 @@ class Gpu(ABC):
     # Global memory
 
     @abstractmethod
-    def load(
-        self,
-        b: Builder,
-        address: Value,
-        words: Words,
-        predicate: Value | None,
-        other: Sequence[Value] | None,
-        hints: Hints,
-    ) -> Sequence[Value]:
+    def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> Sequence[Value]:
         """Words of global memory; where the predicate is false `other`, or zeros."""
 
     @abstractmethod
-    def store(
-        self, b: Builder, address: Value, given: Sequence[Value], words: Words, predicate: Value | None, hints: Hints
-    ) -> None:
-        """Words to global memory, where the predicate holds."""
+    def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
+        """Words to global memory."""
 
     def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
         """How many neighbours, `most` at most, one instruction changes."""
@@ -184,33 +185,25 @@ class Gpu(ABC):
         """Whether values that memory holds so can be changed; without a `kind`, compared and exchanged."""
 
     @abstractmethod
-    def atomic_rmw(
-        self, low: Emission, kind: RMWOp, address: Value, values: Sequence[Value], may: Value | None, order: Order
-    ) -> Sequence[Value]:
-        """Change as many neighbours as there are values, if `may` holds; what was there, 0 if nothing was done.
+    def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
+        """Change as many neighbours as there are values; what was there, or 0 where nothing was done.
 
-        Values are as memory holds them. What was there may be left out where nobody reads it.
+        Values are as memory holds them. What was there may be left out if nobody reads it.
         """
 
     @abstractmethod
-    def atomic_cas(
-        self, low: Emission, address: Value, compared: Value, value: Value, may: Value | None, order: Order
-    ) -> Sequence[Value]:
+    def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
         """Put `value` where `compared` was; what was there."""
 
     @abstractmethod
-    def atomic_load(
-        self, low: Emission, address: Value, held: Type, may: Value | None, order: Order
-    ) -> Sequence[Value]:
+    def atomic_load(self, low: Emission, at: Atomic, held: Type) -> Sequence[Value]:
         """What is there, with an ordering."""
 
     # Shared memory; plain loads and stores are LLVM's
 
     @abstractmethod
-    def store_shared_if(
-        self, b: Builder, address: Value, given: Sequence[Value], words: Words, predicate: Value | None
-    ) -> None:
-        """Words to shared memory where the predicate holds; all threads of the warp go on together."""
+    def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
+        """Words to shared memory; all threads of the warp go on together."""
 
     @abstractmethod
     def add_shared_if(self, b: Builder, base: Value, index: Value, bits: int, conditions: Sequence[Value]) -> None:

@@ -13,7 +13,7 @@ from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.types import PointerType, array_values, element_type, is_tensor, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
-from tilework.targets.gpu.device import Hints
+from tilework.targets.gpu.device import Access, Hints
 from tilework.targets.gpu.lowering import Lowering, Registers, number_of
 from tilework.targets.gpu.rules import lowers
 from tilework.targets.gpu.words import from_memory, held_type, pack, to_memory, unpack, words
@@ -108,7 +108,7 @@ def load(
     if predicate is None or predicate.constant == 1:
         predicate = other = None
     given = None if other is None else pack(low, [to_memory(low, element, value) for value in other], moved.type)
-    loaded = low.gpu.load(low.builder, address, moved, predicate, given, hints)
+    loaded = low.gpu.load(low.builder, Access(address, moved, predicate, hints), given)
     return tuple(from_memory(low, element, value) for value in unpack(low, loaded, held, width))
 
 
@@ -128,7 +128,7 @@ def lower_store(low: Lowering, op: Operation) -> None:
             predicate = both(low, mine, masks[first] if masks is not None else None)
             held = [to_memory(low, element, value) for value in registers[first : first + width]]
             given = pack(low, held, moved.type)
-            low.gpu.store(low.builder, addresses[first], given, moved, predicate, hints)
+            low.gpu.store(low.builder, Access(addresses[first], moved, predicate, hints), given)
 
 
 def both(low: Lowering, one: Value | None, other: Value | None) -> Value | None:

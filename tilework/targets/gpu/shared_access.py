@@ -25,7 +25,7 @@ from tilework.ir.types import array_values, bit_width, element_type
 from tilework.layouts.banks import offsets_of, vector_bits
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import shape_per_cta
-from tilework.targets.gpu.device import MatrixForm
+from tilework.targets.gpu.device import Access, MatrixForm
 from tilework.targets.gpu.indices import combined, offsets
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.rules import lowers
@@ -131,7 +131,7 @@ class Move:
         for offset, members in self.groups(0):
             moved = words(self.held.bits, len(members))
             given = pack(low, [to_memory(low, self.element, registers[member]) for member in members], moved.type)
-            low.gpu.store_shared_if(low.builder, self.address(offset), given, moved, condition)
+            low.gpu.store_shared(low.builder, Access(self.address(offset), moved, condition), given)
 
     def load(self) -> Registers:
         return self.with_copies(self.load_some(0))

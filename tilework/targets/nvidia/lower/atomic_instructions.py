@@ -6,19 +6,15 @@
 from collections.abc import Sequence
 
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
-from tilework.targets.gpu.device import Emission, Order
+from tilework.target import Feature
+from tilework.targets.gpu.device import Atomic, Emission, Gpu
 from tilework.targets.gpu.words import pack, unpack
 from tilework.targets.llvm.types import Type, bf16, f16, i16, integer
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower.inline_ptx import guarded, listed, ptx
 
-SCOPES = {MemSyncScope.GPU: "gpu", MemSyncScope.CTA: "cta", MemSyncScope.SYS: "sys"}
-ORDERINGS = {
-    MemSemantic.RELAXED: "relaxed",
-    MemSemantic.ACQUIRE: "acquire",
-    MemSemantic.RELEASE: "release",
-    MemSemantic.ACQ_REL: "acq_rel",
-}
+SCOPES = {scope: scope.keyword for scope in MemSyncScope}
+ORDERINGS = {sem: sem.keyword for sem in MemSemantic}
 INSTRUCTIONS = {  # name, and the letter of the type that it works on
     RMWOp.AND: ("and", "b"),
     RMWOp.OR: ("or", "b"),
@@ -43,70 +39,77 @@ def operation(kind: RMWOp, held: Type, width: int) -> str:
     return f"add.noftz{f'.v{pairs}' if pairs > 1 else ''}.{name}{'x2' if pairs else ''}"
 
 
-def change(
-    low: Emission, kind: RMWOp, address: Value, values: Sequence[Value], may: Value | None, order: Order
-) -> Sequence[Value]:
-    held, width = values[0].type, len(values)
-    text = f"atom.global.{SCOPES[order.scope]}.{ORDERINGS[order.sem]}.{operation(kind, held, width)}"
-    return access(low, text, held, address, [values], may, width, order.is_used)
+def ordering(at: Atomic) -> str:
+    """``acq_rel.gpu``."""
+    return f"{ORDERINGS[at.sem]}.{SCOPES[at.scope]}"
 
 
-def exchange(
-    low: Emission, address: Value, compared: Value, value: Value, may: Value | None, order: Order
-) -> Sequence[Value]:
-    text = f"atom.global.{ORDERINGS[order.sem]}.{SCOPES[order.scope]}.cas.b{value.type.bits}"
-    return access(low, text, value.type, address, [[compared], [value]], may, 1, order.is_used)
+class AtomicInstructions(Gpu):
+    """The part of `NvidiaGpu` that is about atomics."""
 
+    def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
+        """Pairs of f16, and 16 bytes of floats where there are vector atomics."""
+        if kind is not RMWOp.FADD or held.bits > 32:
+            return 1
+        if self.has(Feature.VECTOR_ATOMICS):
+            return most
+        return 1 if held is bf16 else min(most, 32 // held.bits)
 
-def read(low: Emission, address: Value, held: Type, may: Value | None, order: Order) -> Sequence[Value]:
-    text = f"ld.global.{ORDERINGS[order.sem]}.{SCOPES[order.scope]}.b{held.bits}"
-    return access(low, text, held, address, [], may, 1, order.is_used)
+    def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
+        return held.bits >= (16 if kind is None or kind is RMWOp.FADD else 32)
+
+    def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
+        held = values[0].type
+        if kind is RMWOp.FADD and held is bf16 and not self.has(Feature.BF16_ATOMICS):
+            return [add_by_exchange(low, at, values[0])]
+        text = f"atom.global.{SCOPES[at.scope]}.{ORDERINGS[at.sem]}.{operation(kind, held, len(values))}"
+        return access(low, at, text, held, [values], len(values))
+
+    def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
+        text = f"atom.global.{ordering(at)}.cas.b{value.type.bits}"
+        return access(low, at, text, value.type, [[compared], [value]])
+
+    def atomic_load(self, low: Emission, at: Atomic, held: Type) -> Sequence[Value]:
+        return access(low, at, f"ld.global.{ordering(at)}.b{held.bits}", held, [])
 
 
 def access(
-    low: Emission,
-    text: str,
-    held: Type,
-    address: Value,
-    given: Sequence[Sequence[Value]],
-    may: Value | None,
-    width: int,
-    is_used: bool,
+    low: Emission, at: Atomic, text: str, held: Type, given: Sequence[Sequence[Value]], width: int = 1
 ) -> list[Value]:
     """One instruction on `width` neighbours, each of `given` an operand of it; the old values, 0 if it may not run."""
     word = integer(min(32, held.bits * width)) if held.bits < 32 else held if held.bits == 32 else integer(64)
     count = held.bits * width // word.bits
-    outputs = count if is_used or count > 1 or held is bf16 else 0  # ptxas 13.0 dies of atom.add.bf16 into _
-    inputs: list[Value] = [address]
+    outputs = count if at.is_used or count > 1 or held is bf16 else 0  # ptxas 13.0 dies of atom.add.bf16 into _
+    inputs: list[Value] = [at.address]
     spelled = [listed(0, outputs) or "_", f"[${outputs}]"]
     for group in given:
         packed = pack(low, group, word)
         spelled.append(listed(outputs + len(inputs), len(packed)))
         inputs += packed
-    line, inputs = guarded(f"{text} {', '.join(spelled)};", inputs, may, outputs)
-    if may is not None:
+    line, inputs = guarded(f"{text} {', '.join(spelled)};", inputs, at.may, outputs)
+    if at.may is not None:
         line = "".join(f"mov.b{word.bits} ${output}, 0; " for output in range(outputs)) + line
     old = ptx(low.builder, line, [word] * outputs, inputs, effect="write")
     return unpack(low, old, held, width) if outputs else []
 
 
-def add_by_exchange(low: Emission, address: Value, value: Value, may: Value | None, order: Order) -> Value:
+def add_by_exchange(low: Emission, at: Atomic, value: Value) -> Value:
     """Add to a bf16 where there is no instruction: exchange until nobody came between."""
-    b, sem, scope = low.builder, ORDERINGS[order.sem], SCOPES[order.scope]
+    b = low.builder
 
     def change() -> list[Value]:
-        (seen,) = ptx(b, f"ld.relaxed.{scope}.global.b16 $0, [$1];", [i16], [address], effect="write")
+        (seen,) = ptx(b, f"ld.relaxed.{SCOPES[at.scope]}.global.b16 $0, [$1];", [i16], [at.address], effect="write")
         origin, again, done = b.block, b.function.block("again"), b.function.block("changed")
         b.br(again)
         with b.scope():
             b.resume(again)
             old, close = b.open_phi(i16, seen, origin)
             new = b.bitcast(b.fadd(b.bitcast(old, bf16), value), i16)
-            line = f"atom.{sem}.{scope}.global.cas.b16 $0, [$1], $2, $3;"
-            (found,) = ptx(b, line, [i16], [address, old, new], effect="write")
+            line = f"atom.{ordering(at)}.global.cas.b16 $0, [$1], $2, $3;"
+            (found,) = ptx(b, line, [i16], [at.address, old, new], effect="write")
             close(found, b.block)
             b.cond_br(b.icmp("eq", found, old), done, again)
         b.resume(done)
         return [b.bitcast(old, bf16)]
 
-    return change()[0] if may is None else b.if_else(may, change, lambda: [constant(bf16, 0.0)])[0]
+    return change()[0] if at.may is None else b.if_else(at.may, change, lambda: [constant(bf16, 0.0)])[0]

@@ -10,16 +10,16 @@ from xdsl.ir import Attribute
 from tilework.analysis.global_order import global_order
 from tilework.analysis.proxy_fences import proxy_fences
 from tilework.ir.encodings import encoding_of
-from tilework.ir.enums import CacheModifier, EvictionPolicy, RMWOp
+from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.linear import LinearLayout
 from tilework.target import Feature, Target
-from tilework.targets.gpu.device import Emission, Gpu, Hints, Order, Words
+from tilework.targets.gpu.device import Access, Hints, Words
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i8, i16, i32, i64, integer, void
+from tilework.targets.llvm.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, integer, void
 from tilework.targets.llvm.values import Value, constant
-from tilework.targets.nvidia.lower import atomic_instructions as atomics
 from tilework.targets.nvidia.lower import fast_math
+from tilework.targets.nvidia.lower.atomic_instructions import AtomicInstructions
 from tilework.targets.nvidia.lower.copy_order import CopyOrder, show_stores
 from tilework.targets.nvidia.lower.inline_ptx import guarded, listed, nvvm, ptx, shared_word
 from tilework.targets.nvidia.lower.matrix_load import Matrices, matrix_form
@@ -50,7 +50,7 @@ def hint_text(hints: Hints) -> str:
     return EVICT.get(hints.evict, "") if hints.cache is CacheModifier.NONE else f".{hints.cache.keyword}"
 
 
-class NvidiaGpu(Gpu):
+class NvidiaGpu(AtomicInstructions):
     """``cuda:90``."""
 
     rules = NVIDIA
@@ -116,74 +116,27 @@ class NvidiaGpu(Gpu):
     def reduce_warp(self, b: Builder, name: str, word: Value) -> Value:
         return b.call(f"llvm.nvvm.redux.sync.{name}", i32, [word, ALL_LANES], attributes="convergent")
 
-    # Global memory
+    # Memory
 
-    def load(
-        self,
-        b: Builder,
-        address: Value,
-        words: Words,
-        predicate: Value | None,
-        other: Sequence[Value] | None,
-        hints: Hints,
-    ) -> list[Value]:
-        count = words.count
-        line = f"ld.global{hint_text(hints)}{access_kind(words)} {listed(0, count)}, [${count}];"
-        line, inputs = guarded(line, [address], predicate, count)
-        if predicate is not None:
+    def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> list[Value]:
+        (type, count, _), inputs = at.words, [at.address]
+        line = f"ld.global{hint_text(at.hints)}{access_kind(at.words)} {listed(0, count)}, [${count}];"
+        if at.predicate is not None:
+            line, inputs = guarded(line, inputs, at.predicate, count)
             inputs += other or ()
             fallback = [f"${count + 2 + place}" if other else "0" for place in range(count)]
-            before = "".join([f"mov.b{words.type.bits} ${place}, {text}; " for place, text in enumerate(fallback)])
+            before = "".join([f"mov.b{type.bits} ${place}, {text}; " for place, text in enumerate(fallback)])
             line = f"{before}{line}"
-        return ptx(b, line, [words.type] * count, inputs, effect="write" if hints.is_volatile else "read")
+        return ptx(b, line, [type] * count, inputs, effect="write" if at.hints.is_volatile else "read")
 
-    def store(
-        self, b: Builder, address: Value, given: Sequence[Value], words: Words, predicate: Value | None, hints: Hints
-    ) -> None:
-        self.store_words(b, f"st.global{hint_text(hints)}", address, given, words, predicate)
-
-    def store_words(
-        self, b: Builder, name: str, address: Value, given: Sequence[Value], words: Words, predicate: Value | None
-    ) -> None:
-        line = f"{name}{access_kind(words)} [$0], {listed(1, words.count)};"
-        line, inputs = guarded(line, [address, *given], predicate)
+    def store(self, b: Builder, at: Access, given: Sequence[Value], space: str = "global") -> None:
+        line = f"st.{space}{hint_text(at.hints)}{access_kind(at.words)} [$0], {listed(1, at.words.count)};"
+        line, inputs = guarded(line, [at.address, *given], at.predicate)
         ptx(b, line, [], inputs, effect="write")
 
-    def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
-        """Pairs of f16, and 16 bytes of floats where there are vector atomics."""
-        if kind is not RMWOp.FADD or held.bits > 32:
-            return 1
-        if self.has(Feature.VECTOR_ATOMICS):
-            return most
-        return 1 if held is bf16 else min(most, 32 // held.bits)
-
-    def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
-        return held.bits >= (32 if kind not in (None, RMWOp.FADD) else 16)
-
-    def atomic_rmw(
-        self, low: Emission, kind: RMWOp, address: Value, values: Sequence[Value], may: Value | None, order: Order
-    ) -> Sequence[Value]:
-        if kind is RMWOp.FADD and values[0].type is bf16 and not self.has(Feature.BF16_ATOMICS):
-            return [atomics.add_by_exchange(low, address, values[0], may, order)]
-        return atomics.change(low, kind, address, values, may, order)
-
-    def atomic_cas(
-        self, low: Emission, address: Value, compared: Value, value: Value, may: Value | None, order: Order
-    ) -> Sequence[Value]:
-        return atomics.exchange(low, address, compared, value, may, order)
-
-    def atomic_load(
-        self, low: Emission, address: Value, held: Type, may: Value | None, order: Order
-    ) -> Sequence[Value]:
-        return atomics.read(low, address, held, may, order)
-
-    # Shared memory
-
-    def store_shared_if(
-        self, b: Builder, address: Value, given: Sequence[Value], words: Words, predicate: Value | None
-    ) -> None:
+    def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
         """Predicated: behind a branch, where threads come together again depends on where LLVM puts the blocks."""
-        self.store_words(b, "st.shared", address, given, words, predicate)
+        self.store(b, at, given, "shared")
 
     def add_shared_if(self, b: Builder, base: Value, index: Value, bits: int, conditions: Sequence[Value]) -> None:
         address = b.add(shared_word(b, base), b.mul(index, bits // 8))
