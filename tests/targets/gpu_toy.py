@@ -24,8 +24,9 @@ from tilework.ir.verify import verify
 from tilework.target import Target
 from tilework.targets.gpu.codegen import emit_module
 from tilework.targets.gpu.device import Access, Atomic, Emission, Gpu
-from tilework.targets.gpu.rules import NEUTRAL, Rules
+from tilework.targets.gpu.lowering import NEUTRAL
 from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.rules import Rules
 from tilework.targets.llvm.types import Type, i32, integer, void
 from tilework.targets.llvm.values import Value, constant
 

@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 from tests.targets.gpu_tiles import Tile, blocked, layout
 from tests.targets.gpu_toy import LANES, run_toy
 from tilework.ir import tt
-from tilework.targets.gpu.rules import Rules
+from tilework.targets.llvm.rules import Rules
 
 LINE = Tile((512,), blocked([2], [LANES], [2], [0]))
 REGION = """({{

@@ -15,8 +15,7 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.enums import PropagateNan
-from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.llvm.conversions import FORMATS, is_float8, narrow
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, predicate_of, widened
@@ -33,7 +32,7 @@ DIVISIONS: dict[type[Operation], tuple[str, bool]] = {
 }
 
 
-@lowers(*DIVISIONS, elementwise=True)
+@lowers(*DIVISIONS, elementwise=True, overrides=True)
 def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
     """By a constant 0 it is 0: to LLVM it would be a reason to drop the code around it."""
     b = low.builder
@@ -48,7 +47,7 @@ def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Valu
 SHIFTS: dict[type[Operation], str] = {arith.ShLIOp: "shl", arith.ShRUIOp: "lshr", arith.ShRSIOp: "ashr"}
 
 
-@lowers(*SHIFTS, elementwise=True)
+@lowers(*SHIFTS, elementwise=True, overrides=True)
 def lower_shift(low: Lowering, op: Operation, value: Value, amount: Value) -> Value:
     """The instruction pushes every bit out where the amount is too large; LLVM must not see such a constant."""
     if amount.constant is not None:
@@ -69,7 +68,7 @@ NATIVE: dict[type[Operation], str] = {
 }
 
 
-@lowers(*NATIVE)
+@lowers(*NATIVE, overrides=True)
 def lower_native(low: Lowering, op: Operation) -> Registers:
     """One instruction; for two registers of 16 bits at a time.
 
@@ -89,7 +88,7 @@ def lower_native(low: Lowering, op: Operation) -> Registers:
         return tuple(made)
 
 
-@lowers(arith.DivfOp, elementwise=True)
+@lowers(arith.DivfOp, elementwise=True, overrides=True)
 def lower_quotient(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
     """Of f32 fast, or exact by a power of two; of other types rounded correctly."""
     if lhs.type is not f32 or (divide := low.gpu.fast_functions.get("divide")) is None:
@@ -100,7 +99,7 @@ def lower_quotient(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Valu
     return divide(low, lhs, rhs)
 
 
-@lowers(tt.ClampFOp, elementwise=True)
+@lowers(tt.ClampFOp, elementwise=True, overrides=True)
 def lower_clamp(low: Lowering, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
     b, mode = low.builder, op.properties["propagateNan"]
     if x.type not in low.gpu.native_floats:
@@ -110,7 +109,7 @@ def lower_clamp(low: Lowering, op: Operation, x: Value, lowest: Value, highest: 
     return b.minnum(b.maxnum(x, lowest), highest)
 
 
-@lowers(arith.CmpfOp, elementwise=True)
+@lowers(arith.CmpfOp, elementwise=True, overrides=True)
 def lower_comparison(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
     """f16 is compared as it is; bf16 is wider without an instruction, or nearly."""
     name = FLOAT_PREDICATES[predicate_of(op)]
@@ -119,7 +118,7 @@ def lower_comparison(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Va
     return low.builder.fcmp(name, lhs, rhs)
 
 
-@lowers(math.AbsFOp, elementwise=True)
+@lowers(math.AbsFOp, elementwise=True, overrides=True)
 def lower_abs(low: Lowering, op: Operation, x: Value) -> Value:
     """Without its sign bit."""
     b, type_ = low.builder, operand_type(op)
@@ -133,7 +132,7 @@ FAST: dict[type[Operation], str] = {
 }  # fmt: skip
 
 
-@lowers(*FAST, elementwise=True)
+@lowers(*FAST, elementwise=True, overrides=True)
 def lower_fast(low: Lowering, op: Operation, x: Value) -> Value:
     """Functions of f32 that are one instruction, or nearly. Narrower floats go by way of f32; f64 has no fast forms."""
     made = low.gpu.fast_functions.get(FAST[type(op)])

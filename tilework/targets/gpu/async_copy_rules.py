@@ -14,8 +14,7 @@ from tilework.layouts.banks import offsets_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.global_access import load, pointee, segments, width_of
 from tilework.targets.gpu.indices import combined
-from tilework.targets.gpu.lowering import Lowering, Registers, layout, number_of
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, layout, lowers, number_of
 from tilework.targets.gpu.shared_access import Move, Shared
 from tilework.targets.llvm.values import Value
 

@@ -16,8 +16,7 @@ from tilework.ir.types import is_float, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Atomic
 from tilework.targets.gpu.global_access import both, copied_registers, pointee, store_predicate, width_of
-from tilework.targets.gpu.lowering import Lowering, Registers, number_of
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.words import from_memory, held_type, to_memory
 from tilework.targets.llvm.scalar_types import register_type

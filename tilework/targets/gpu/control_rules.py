@@ -14,8 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tilework.ir import tt
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, array_values, element_type
-from tilework.targets.gpu.lowering import SHARED_SPACE, Lowering, register_count
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import SHARED_SPACE, Lowering, lowers, register_count
 from tilework.targets.gpu.shared_access import Shared
 from tilework.targets.llvm.branches import Branches
 from tilework.targets.llvm.module import plain_symbol

@@ -12,8 +12,7 @@ from tilework.ir.types import bit_width, element_type
 from tilework.layouts.conversion import conversion, shared_plan
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.indices import image
-from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.llvm.values import Value
 

@@ -15,8 +15,7 @@ from tilework.ir.locations import source_positions
 from tilework.ir.types import array_values, element_type, is_float, is_tensor, shape_of
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.indices import coordinates
-from tilework.targets.gpu.lowering import Lowering
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, lowers
 from tilework.targets.llvm.conversions import widen
 from tilework.targets.llvm.scalar_types import memory_type
 from tilework.targets.llvm.types import f64, i32, i64, integer

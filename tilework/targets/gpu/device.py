@@ -21,8 +21,8 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir.enums import CacheModifier, EvictionPolicy, MemSemantic, MemSyncScope, RMWOp
 from tilework.layouts.linear import LinearLayout
 from tilework.target import Feature, Target
-from tilework.targets.gpu.rules import Rules
 from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.rules import Rules
 from tilework.targets.llvm.types import Type, f32, f64, i8, i32, vector
 from tilework.targets.llvm.values import Value
 

@@ -13,8 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
-from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.views import Places, register_places
 from tilework.targets.llvm.types import Type, bf16, f16, f32
 from tilework.targets.llvm.values import Value

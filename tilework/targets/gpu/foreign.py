@@ -20,8 +20,7 @@ from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.types import element_type
 from tilework.targets.gpu.global_access import copied_registers
-from tilework.targets.gpu.lowering import Lowering, Registers, number_of, register_count
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of, register_count
 from tilework.targets.gpu.words import WORD, from_memory, held_type, pack_words, to_memory
 from tilework.targets.llvm.math.table import LIBDEVICE
 from tilework.targets.llvm.rules import SCALARS, result_type
@@ -171,7 +170,7 @@ def fit(low: Lowering, value: Value, wanted: Type) -> Value:
 # Functions of libraries
 
 
-@lowers(tt.ExternElementwiseOp, elementwise=True)
+@lowers(tt.ExternElementwiseOp, elementwise=True, overrides=True)
 def lower_extern(low: Lowering, op: Operation, *args: Value) -> Value:
     name = text_of(op, "symbol")
     if (made := low.gpu.functions.get(name)) is not None:

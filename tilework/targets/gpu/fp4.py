@@ -11,8 +11,7 @@ from xdsl.ir import Operation
 from tilework.ir import ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import element_type
-from tilework.targets.gpu.lowering import Lowering, Registers, number_of
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.gpu.views import Places, moved
 from tilework.targets.gpu.words import unpack_word
 from tilework.targets.llvm.scalar_types import register_type

@@ -19,8 +19,7 @@ from tilework.layouts.queries import order
 from tilework.targets.gpu.axes import Bit, mask_of, memory_layout, moving_bits, numbers, stays_in_block, subsets
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.indices import coordinates, image
-from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.views import register_places
 from tilework.targets.gpu.words import from_memory, held_type

@@ -14,8 +14,7 @@ from tilework.ir.types import PointerType, array_values, element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
 from tilework.targets.gpu.device import Access, Hints
-from tilework.targets.gpu.lowering import Lowering, Registers, number_of
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.gpu.words import from_memory, held_type, pack, to_memory, unpack, words
 from tilework.targets.llvm.values import Value
 

@@ -18,18 +18,19 @@ from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.membar import Barriers
 from tilework.errors import PassError
 from tilework.ir.encodings import layout_of
-from tilework.ir.locations import name_of, source_positions
 from tilework.ir.types import is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Around, Gpu
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.debug import LineTable
-from tilework.targets.llvm.math.table import FUNCTIONS
 from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.op_lowering import OpLowering
+from tilework.targets.llvm.rules import COMMON, Rules
 from tilework.targets.llvm.types import i32, i64, integer, pointer
 from tilework.targets.llvm.values import Value, constant
 
 Registers = tuple[Value, ...]
+NEUTRAL = Rules(COMMON)
+lowers = NEUTRAL.lowers
 
 SHARED_SPACE = 3
 SMEM = "global_smem"
@@ -58,15 +59,12 @@ def register_count(type: Attribute) -> int:
     return layout_of(type).in_size("register") if is_tensor(type) else 1
 
 
-class Lowering:
+class Lowering(OpLowering[Any]):
     """What a rule sees: the builder of the current function, the values known so far, and the GPU."""
 
     def __init__(self, module: Module, builder: Builder, facts: Facts, gpu: Gpu) -> None:
-        self.module, self.builder, self.facts, self.gpu = module, builder, facts, gpu
-        self.device = gpu.name
-        self.rules, self.elementwise = gpu.rules.resolved
-        self.fuses = facts.fuses
-        self.values: dict[SSAValue, Any] = {}
+        super().__init__(module, builder, gpu.rules, facts.fuses)
+        self.facts, self.gpu, self.device = facts, gpu, gpu.name
         self.words: dict[tuple[str, ...], Value] = {}  # by the names of the elements they hold (`words.py`)
         self.allocation: Allocation | None = None
         self.barriers = Barriers()
@@ -75,8 +73,6 @@ class Lowering:
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
         self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of allocations and calls
-        self.branches: Any = None  # the blocks of the function, where it has `cf` branches
-        self.lines: LineTable | None = None
         self.thread = gpu.thread_id(builder)
         self.lane_mask = gpu.warp_size - 1
         self.lane = builder.and_(self.thread, self.lane_mask)
@@ -86,61 +82,23 @@ class Lowering:
 
     # Values
 
-    def __getitem__(self, value: SSAValue) -> Any:
-        """The registers of a value, or its `Shared`."""
-        return self.values[value]
-
-    def __setitem__(self, value: SSAValue, made: Any) -> None:
-        self.values[value] = made
-
     def scalar(self, value: SSAValue) -> Value:
         """The one register of a scalar."""
         (made,) = self.values[value]
         return made
-
-    def function(self, name: str, *args: Value) -> Value:
-        """An elementary function of f32 or f64 (`targets/llvm/math`)."""
-        return FUNCTIONS[name](self.builder, args)
 
     @property
     def places(self) -> dict[str, Value]:
         """Where this thread is, by the names that layouts use."""
         return {"lane": self.lane, "warp": self.warp, "block": self.block}
 
-    # Errors and source lines
+    # Errors
 
     def refuse(self, op: Operation, what: str) -> PassError:
         """The error about something that this target cannot do, at the user's line."""
         return PassError(f"{what} cannot be compiled for {self.device}", op.location)
 
-    def describe(self, lines: LineTable, function: Operation) -> None:
-        """Give every following instruction the line of its op, if `function` knows its own."""
-        if places := source_positions(function.location):
-            file, line, _ = places[0]
-            lines.describe(self.builder.function, file, line)
-            self.lines = lines
-            self.locate(function)
-
-    def locate(self, op: Operation) -> None:
-        """What is built next comes from the source line of `op`."""
-        if self.lines is not None and (places := source_positions(op.location)):
-            self.builder.location = self.lines.location(self.builder.function, *places[0])
-
-    def name_result(self, lines: LineTable, op: Operation) -> None:
-        """Tell debuggers which of the user's variables the result of `op` is."""
-        name, places = name_of(op.location), source_positions(op.location)
-        if name is None or not places or not op.results:
-            return
-        made = self.values.get(op.results[0])
-        if made.__class__ is tuple and made and isinstance(made[0], Value):
-            lines.variable(self.builder, name, made[0], *places[0][:2])
-
     # Ops and regions
-
-    def lower_block(self, block: Block) -> None:
-        """Every op of a block in order."""
-        for op in block.ops:
-            self.lower(op)
 
     def lower(self, op: Operation) -> None:
         """One op with the barriers around it; its results become known."""
@@ -162,8 +120,10 @@ class Lowering:
             self.keep(op, rule(self, op))
         elif op.name not in REGION_ENDS:
             raise self.refuse(op, f"the op {op.name}")
-        if self.lines is not None and self.lines.has_variables:
-            self.name_result(self.lines, op)
+        if self.lines is not None and self.lines.has_variables and op.results:
+            made = values.get(op.results[0])
+            if made.__class__ is tuple and made and isinstance(made[0], Value):
+                self.name_result(op, made[0])
         if op in self.barriers.after:
             self.barrier()
         if self.around is not None:

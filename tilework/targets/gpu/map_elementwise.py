@@ -15,8 +15,7 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.types import shape_of
 from tilework.targets.gpu.axes import Bit, has_bits, mask_of, moving_bits, numbers, subsets
 from tilework.targets.gpu.combine import call
-from tilework.targets.gpu.lowering import Lowering, Registers, number_of
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.llvm.values import Value
 
 

@@ -6,8 +6,7 @@ from tilework.ir import tt
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.ttg import LocalBarrierOp
-from tilework.targets.gpu.lowering import Lowering, Registers, number_of
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 
 
 @lowers(tt.GetProgramIdOp)

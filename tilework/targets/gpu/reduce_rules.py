@@ -26,8 +26,7 @@ from tilework.ir.types import element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import Bit, mask_of, memory_layout, moving_bits, numbers, stays_in_block, subsets
 from tilework.targets.gpu.combine import call, fold, single_op
-from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.views import register_places
 from tilework.targets.gpu.words import held_type

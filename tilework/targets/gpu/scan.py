@@ -37,8 +37,7 @@ from tilework.targets.gpu.axes import (
 )
 from tilework.targets.gpu.combine import call
 from tilework.targets.gpu.indices import image
-from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.words import held_type
 from tilework.targets.llvm.values import Value

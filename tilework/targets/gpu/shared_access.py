@@ -27,8 +27,7 @@ from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import shape_per_cta
 from tilework.targets.gpu.device import Access, MatrixForm
 from tilework.targets.gpu.indices import combined, offsets
-from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.words import (
     WORD,
     from_memory,

@@ -16,8 +16,7 @@ from tilework.ir.rewrite import attr_value, splat_attr
 from tilework.ir.types import array_values, element_type, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.indices import coordinates, register_images
-from tilework.targets.gpu.lowering import Lowering, Registers, number_of, register_count
-from tilework.targets.gpu.rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of, register_count
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import scalar_constant
 from tilework.targets.llvm.types import i32
@@ -48,7 +47,7 @@ def view(low: Lowering, op: Operation, where: Callable[[Places], Places]) -> Reg
     )
 
 
-@lowers(arith.ConstantOp)
+@lowers(arith.ConstantOp, overrides=True)
 def lower_constant(low: Lowering, op: Operation) -> Registers:
     value, type = op.properties["value"], op.results[0].type
     if not isinstance(value, DenseIntOrFPElementsAttr):
@@ -58,7 +57,7 @@ def lower_constant(low: Lowering, op: Operation) -> Registers:
     return (scalar_constant(low, splat_attr(number, value.get_element_type())),) * register_count(type)
 
 
-@lowers(ub.PoisonOp)
+@lowers(ub.PoisonOp, overrides=True)
 def lower_poison(low: Lowering, op: Operation) -> Registers:
     """An undefined value is zero."""
     type = op.results[0].type

@@ -1,15 +1,22 @@
-"""The rules that turn elementwise ops into LLVM, the same on every target; targets put their own in front.
+"""Tables of rules that turn ops into LLVM: one for what is the same on every target, and in front of it one for each target.
 
-    @scalar_rule(arith.AddiOp)
+    @scalar_rule(arith.AddiOp)                                  # everywhere
     def lower_addi(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
         return low.builder.add(lhs, rhs)
 
-A rule is given the operands of its op and returns the result. All operands have the same shape, scalars or vectors of one
-width. `scalars.py` and `elementary.py` fill the table.
+    NEUTRAL = Rules(COMMON)
+
+    @NEUTRAL.lowers(arith.DivfOp, elementwise=True, overrides=True)
+    def lower_quotient(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value: ...
+
+An *elementwise* rule is given the operands of its op and returns the result; all operands have the same shape, scalars or
+vectors of one width. Other rules read `low[operand]`. A class has one rule in a table, and a table says what it overrides.
+`scalars.py` and `elementary.py` fill the table of all targets.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 from xdsl.ir import Attribute, Operation
 
@@ -18,7 +25,58 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.values import Value
 
 Rule = Callable[..., Any]
-SCALARS: dict[type[Operation], Rule] = {}
+Table = dict[type[Operation], Rule]
+
+
+class Resolved(NamedTuple):
+    """The rules that count: of whole ops, and of single registers. No op has both."""
+
+    whole: Table
+    elementwise: Table
+
+
+class Rules:
+    """A table of rules in front of another."""
+
+    def __init__(self, behind: "Rules | None" = None) -> None:
+        self.behind = behind
+        self.own = Resolved({}, {})
+        self.overriding: set[type[Operation]] = set()
+
+    def lowers(
+        self, *classes: type[Operation], elementwise: bool = False, overrides: bool = False
+    ) -> Callable[[Rule], Rule]:
+        """Register the rule of one or more op classes; a class has one rule, and `overrides` that of the table behind."""
+
+        def register(rule: Rule) -> Rule:
+            for cls in classes:
+                assert cls not in self.own.whole and cls not in self.own.elementwise, f"{cls.name} has a rule already"
+                self.own[elementwise][cls] = rule
+            if overrides:
+                self.overriding.update(classes)
+            return rule
+
+        return register
+
+    @property
+    def known(self) -> set[type[Operation]]:
+        """What has a rule here or behind."""
+        return {*self.own.whole, *self.own.elementwise, *(self.behind.known if self.behind is not None else ())}
+
+    @cached_property
+    def resolved(self) -> Resolved:
+        """All rules, once the files that register them are imported."""
+        found, hidden = Resolved({}, {}), set[type[Operation]]()
+        if self.behind is not None:
+            found = Resolved(*map(dict, self.behind.resolved))
+            hidden = self.behind.known & {*self.own.whole, *self.own.elementwise}
+        wrong = sorted(cls.name for cls in hidden ^ self.overriding)
+        assert not wrong, f"rules that replace others must say so, and only they: {', '.join(wrong)}"
+        for kind, table in enumerate(self.own):
+            for cls, rule in table.items():
+                found[1 - kind].pop(cls, None)
+                found[kind][cls] = rule
+        return found
 
 
 class Emitting(Protocol):
@@ -42,16 +100,13 @@ class Emitting(Protocol):
         ...
 
 
+COMMON = Rules()
+SCALARS = COMMON.own.elementwise
+
+
 def scalar_rule(*classes: type[Operation]) -> Callable[[Rule], Rule]:
-    """Register the rule of one or more op classes."""
-
-    def register(rule: Rule) -> Rule:
-        for cls in classes:
-            assert cls not in SCALARS, f"{cls.name} has a rule already"
-            SCALARS[cls] = rule
-        return rule
-
-    return register
+    """Register the elementwise rule of all targets."""
+    return COMMON.lowers(*classes, elementwise=True)
 
 
 def result_type(op: Operation) -> Attribute:

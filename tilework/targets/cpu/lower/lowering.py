@@ -17,42 +17,23 @@ How IR types look in LLVM: integers and f16, bf16, f32, f64 as themselves, point
 in `i8`, a buffer as the `ptr` to its first element. In memory an `i1` (and any integer below a byte) takes one byte.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, NameLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilework.ir.locations import name_of
-from tilework.targets.llvm import elementary, scalars
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.debug import LineTable
-from tilework.targets.llvm.math.table import FUNCTIONS
 from tilework.targets.llvm.module import Module
-from tilework.targets.llvm.rules import SCALARS
+from tilework.targets.llvm.op_lowering import OpLowering
+from tilework.targets.llvm.rules import COMMON, Rules
 from tilework.targets.llvm.scalar_types import LoweringError, memory_type, register_type
 from tilework.targets.llvm.types import Type, i1, integer, ptr, vector
 from tilework.targets.llvm.values import Value, constant
 
-Rule = Callable[..., Any]
-
-RULE_FILES = (elementary, scalars)  # importing these fills SCALARS
-RULES: dict[type[Operation], Rule] = {}
-ELEMENTWISE: dict[type[Operation], Rule] = dict(SCALARS)
+CPU = Rules(COMMON)
+lowers = CPU.lowers
 
 FAULT_BYTES = 64  # the first bytes of the arena; the fault code is the i32 at its start
-
-
-def lowers(*classes: type[Operation], elementwise: bool = False) -> Callable[[Rule], Rule]:
-    """Register the rule of one or more op classes; a class has one rule."""
-
-    def register(rule: Rule) -> Rule:
-        for cls in classes:
-            assert cls not in RULES and cls not in ELEMENTWISE, f"{cls.name} has a rule already"
-            (ELEMENTWISE if elementwise else RULES)[cls] = rule
-        return rule
-
-    return register
 
 
 def shaped(type: Type, lanes: int) -> Type:
@@ -60,52 +41,25 @@ def shaped(type: Type, lanes: int) -> Type:
     return vector(type, lanes) if lanes > 1 else type
 
 
-class Lowering:
+class Lowering(OpLowering[Value]):
     """What a rule sees: the builder of the current function, the values known so far, and the host."""
 
     device = "the CPU"
 
     def __init__(self, module: Module, builder: Builder, target: Any) -> None:
-        self.module, self.builder, self.target = module, builder, target
-        self.values: dict[SSAValue, Value] = {}
+        super().__init__(module, builder, CPU)
+        self.target = target
         self.program: tuple[Value, Value, Value] = ()  # type: ignore[assignment]  # program ids
         self.grid: tuple[Value, Value, Value] = ()  # type: ignore[assignment]  # numbers of programs
         self.arena: Value = constant(ptr, 0)
         self.offsets: dict[SSAValue, int] = {}
-        self.branches: Any = None  # the blocks of the function, where it has `cf` branches
         self.is_kernel = True
         self.uses_faults = False  # whether it may end before its end
         self.sanitizes = False  # a function that is called may have to end its caller, see `checks.py`
         self.uses_checks = False
         self.codes: dict[Operation, int] = {}  # of the ops that can fail
-        self.lines: LineTable | None = None
-        self.fuses = True  # whether a product and a sum may become one fused multiply-add
         self.scratch_offset = 0  # where memory that one op needs for itself begins
         self.scratch_bytes = 0
-
-    def __getitem__(self, value: SSAValue) -> Value:
-        """The LLVM value of a scalar, or the address of a buffer."""
-        return self.values[value]
-
-    def __setitem__(self, value: SSAValue, made: Value) -> None:
-        self.values[value] = made
-
-    def describe(self, lines: LineTable, function: Operation) -> None:
-        """Give every following instruction the line of its op, if `function` knows its own."""
-        if (place := source_position(function.location)) is not None:
-            lines.describe(self.builder.function, place[0], place[1])
-            self.lines = lines
-            self.locate(function)
-
-    def locate(self, op: Operation) -> None:
-        """What is built next comes from the source line of `op`."""
-        if self.lines is not None and (place := source_position(op.location)) is not None:
-            self.builder.location = self.lines.location(self.builder.function, *place)
-
-    def lower_block(self, block: Block) -> None:
-        """Every op of a block in order, except a terminator without a rule (those of regions)."""
-        for op in block.ops:
-            self.lower(op)
 
     def lower(self, op: Operation) -> None:
         """One op; its results become known."""
@@ -113,11 +67,11 @@ class Lowering:
         values = self.values
         if self.lines is not None:
             self.locate(op)
-        if (rule := ELEMENTWISE.get(cls)) is not None:
+        if (rule := self.elementwise.get(cls)) is not None:
             values[op.results[0]] = rule(self, op, *[values[operand] for operand in op.operands])
             self.name_result(op, values[op.results[0]])
             return
-        rule = RULES.get(cls)
+        rule = self.rules.get(cls)
         if rule is None:
             if not op.results and op.next_op is None and op.parent_op() is not None and is_region_end(op):
                 return
@@ -132,14 +86,6 @@ class Lowering:
                 values[result] = value
         if op.results:
             self.name_result(op, values[op.results[0]])
-
-    def name_result(self, op: Operation, made: Value) -> None:
-        """Tell debuggers, if they are told, that `made` is the variable to which the user assigned the result of `op`."""
-        if self.lines is None or not self.lines.has_variables:
-            return
-        name, place = name_of(op.location), source_position(op.location)
-        if name is not None and place is not None:
-            self.lines.variable(self.builder, name, made, place[0], place[1])
 
     def region(self, block: Block, args: Sequence[Value] | Mapping[SSAValue, Value]) -> list[Value]:
         """Emit the ops of a block on the given arguments, and give the operands of its terminator.
@@ -157,7 +103,7 @@ class Lowering:
         for op in block.ops:
             if op is last:
                 break
-            if lanes > 1 and (rule := ELEMENTWISE.get(type(op))) is not None:
+            if lanes > 1 and (rule := self.elementwise.get(type(op))) is not None:
                 values[op.results[0]] = rule(self, op, *spread(b, [values[operand] for operand in op.operands]))
             else:
                 self.lower(op)
@@ -167,11 +113,7 @@ class Lowering:
 
     def is_elementwise(self, block: Block) -> bool:
         """Whether `region` may run this block on vectors."""
-        return all(type(op) in ELEMENTWISE for op in block.ops if op is not block.last_op)
-
-    def function(self, name: str, *args: Value) -> Value:
-        """An elementary function of f32 or f64 (`backends/llvm/math`): ``low.function("exp", x)``."""
-        return FUNCTIONS[name](self.builder, args)
+        return all(type(op) in self.elementwise for op in block.ops if op is not block.last_op)
 
     # Memory
 
@@ -229,19 +171,6 @@ def spread(b: Builder, values: Sequence[Value]) -> list[Value]:
     """Operands of one shape: scalars beside vectors are repeated in every lane."""
     lanes = max((value.type.count for value in values if value.type.is_vector), default=1)
     return [b.splat(v, lanes) if lanes > 1 and not v.type.is_vector else v for v in values]
-
-
-def source_position(location: Attribute | None) -> tuple[str, int, int] | None:
-    """(file, line, column) of the innermost place that a location names."""
-    match location:
-        case FileLineColLoc():
-            return location.filename.data, location.line.data, location.column.data
-        case NameLoc():
-            return source_position(location.location)
-        case CallSiteLoc():
-            return source_position(location.callee) or source_position(location.caller)
-        case _:
-            return None
 
 
 REGION_ENDS = frozenset({"scf.yield", "scf.condition", "ttc.yield", "ttc.end", "tt.reduce.return", "tt.scan.return"})

@@ -26,7 +26,7 @@ from tilework.ir import tt, ttc
 from tilework.ir.types import PointerType, array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, intervals, strides
-from tilework.targets.cpu.lower.lowering import ELEMENTWISE, Lowering, shaped, spread
+from tilework.targets.cpu.lower.lowering import Lowering, shaped, spread
 from tilework.targets.cpu.lower.nest_access import access_stride, emit_load, emit_read, emit_store, emit_write
 from tilework.targets.cpu.lower.reduce_rules import Fold
 from tilework.targets.llvm.elementary import FUNCTION_OF
@@ -118,7 +118,7 @@ class Nest:
 
     def wanted_lanes(self) -> int:
         """The lanes of a dimension that is large enough."""
-        computes = any(type(op) in ELEMENTWISE and self.is_vector(op) for op in self.work)
+        computes = any(type(op) in self.low.elementwise and self.is_vector(op) for op in self.work)
         widest = 8
         for op in self.work:
             if op.results and self.is_vector(op):
@@ -129,7 +129,7 @@ class Nest:
 
     def is_single(self, op: Operation) -> bool:
         """An op that works on one element at a time."""
-        return type(op) not in ELEMENTWISE and type(op) not in SPECIAL
+        return type(op) not in self.low.elementwise and type(op) not in SPECIAL
 
     def is_line(self, value: SSAValue) -> bool:
         """Held as scalars: uniform, linear or an interval."""
@@ -285,7 +285,7 @@ class Nest:
     def apply(self, op: Operation) -> Value:
         """The elementwise rule on vectors, or on scalars if all operands are."""
         args = spread(self.b, [self.vector(operand) for operand in op.operands])
-        return ELEMENTWISE[type(op)](self.low, op, *args)
+        return self.low.elementwise[type(op)](self.low, op, *args)
 
     def emit_single(self, op: Operation) -> None:
         """A nest that holds such an op has one lane, and what the op and its regions use is made scalars."""
@@ -344,7 +344,7 @@ class Nest:
         is_exact = all(not isinstance(kind, Linear) or kind.is_exact for kind in kinds)
         starts = [kind.start if isinstance(kind, Linear) else kind for kind in kinds]
         steps = [kind.stride if isinstance(kind, Linear) else None for kind in kinds]
-        rule = ELEMENTWISE[cls]
+        rule = self.low.elementwise[cls]
         start = rule(self.low, op, *starts)
         type_ = i64 if start.type.is_pointer else start.type
         if cls is tt.AddPtrOp:

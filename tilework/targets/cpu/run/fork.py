@@ -22,7 +22,7 @@ from xdsl.ir import Operation, SSAValue
 from tilework.ir import tt, ttc
 from tilework.targets.cpu.lower.atomic_rules import orders
 from tilework.targets.cpu.lower.grouped import nest_of
-from tilework.targets.cpu.lower.lowering import ELEMENTWISE, Lowering, lowers
+from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.nest_access import access_stride, is_volatile
 from tilework.targets.cpu.lower.nests import Nest
 from tilework.targets.cpu.run.interface import FORK
@@ -72,7 +72,7 @@ def is_independent(nest: Nest, op: Operation, dim: int) -> bool:
     if kind is tt.StoreOp or kind is ttc.WriteOp:
         access = access_stride(op, nest.strides, dim)
         return access is not None and access[0] not in (0, None)
-    return kind in ELEMENTWISE or (kind in SHAREABLE and not (kind is tt.LoadOp and is_volatile(op)))
+    return kind in nest.low.elementwise or (kind in SHAREABLE and not (kind is tt.LoadOp and is_volatile(op)))
 
 
 def share(low: Lowering, op: Operation, nest: Nest) -> None:

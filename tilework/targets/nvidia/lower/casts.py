@@ -36,7 +36,7 @@ def rounds_to_zero(op: Operation) -> bool:
     return isinstance(mode, IntegerAttr) and mode.value.data == RoundingMode.RTZ
 
 
-@lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp)
+@lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, overrides=True)
 def lower_float_cast(low: Lowering, op: Operation) -> Registers:
     """Registers in groups that fill a word before or after."""
     registers: Registers = low[op.operands[0]]
@@ -167,7 +167,7 @@ def to_tiny_to_zero(low: Lowering, values: list[Value], source: Attribute, targe
 # Integers
 
 
-@lowers(arith.SIToFPOp, arith.UIToFPOp)
+@lowers(arith.SIToFPOp, arith.UIToFPOp, overrides=True)
 def lower_from_integer(low: Lowering, op: Operation) -> Registers:
     """One rounding. Bytes, which are many where they occur, without the slow instruction; sm_80 has none to bf16."""
     b, registers, wanted = low.builder, low[op.operands[0]], register_type(result_type(op))
@@ -192,7 +192,7 @@ def from_bytes(low: Lowering, values: list[Value], wanted: Type, is_signed: bool
     return wide if wanted is f32 else [upper_half(low, value) for value in wide]
 
 
-@lowers(arith.FPToSIOp, arith.FPToUIOp, elementwise=True)
+@lowers(arith.FPToSIOp, arith.FPToUIOp, elementwise=True, overrides=True)
 def lower_to_integer(low: Lowering, op: Operation, value: Value) -> Value:
     """Towards zero. The instruction saturates, and narrow integers are the low bits of 16; NaN is not 0 everywhere."""
     b, wanted = low.builder, register_type(result_type(op))
