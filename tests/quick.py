@@ -30,6 +30,7 @@ QUICK = (
     "language/test_language_surface.py",
     "layouts/test_linear.py",
     "layouts/test_to_linear.py",
+    "numerics/test_formats.py",
     "pipeline/test_pipeline.py",
     "runtime/test_cuda_kernels.py",
     "runtime/test_knobs.py",

@@ -5,7 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from tilework.tools.mxfp import E2M1_VALUES, MXFP4Tensor, MXScaleTensor
+from tilework.numerics.microscaling import E2M1_VALUES
+from tilework.tools.mxfp import MXFP4Tensor, MXScaleTensor
 
 ALL_CODES = np.arange(16, dtype=np.uint8)
 

@@ -25,20 +25,9 @@ from tilework.language.compile_time import (
     tuple,
     tuple_type,
 )
+from tilework.numerics.formats import FORMATS
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
-
-FLOAT_LAYOUT = {  # name: (bits, mantissa bits, exponent bias)
-    "fp8e4b15": (8, 3, 15),
-    "fp8e4nv": (8, 3, 7),
-    "fp8e4b8": (8, 3, 8),
-    "fp8e5": (8, 2, 15),
-    "fp8e5b16": (8, 2, 16),
-    "fp16": (16, 10, 15),
-    "bf16": (16, 7, 127),
-    "fp32": (32, 23, 127),
-    "fp64": (64, 52, 1023),
-}
 
 
 class Interned(type):
@@ -64,7 +53,7 @@ class dtype(base_type, metaclass=Interned):
 
     SINT_TYPES: ClassVar = ["int8", "int16", "int32", "int64"]
     UINT_TYPES: ClassVar = ["int1", "uint8", "uint16", "uint32", "uint64"]
-    FP_TYPES: ClassVar = list(FLOAT_LAYOUT)
+    FP_TYPES: ClassVar = list(FORMATS)
     STANDARD_FP_TYPES: ClassVar = ["fp16", "bf16", "fp32", "fp64"]
     OTHER_TYPES: ClassVar = ["void"]
 
@@ -97,8 +86,12 @@ class dtype(base_type, metaclass=Interned):
         name = _unwrap_if_constexpr(name)
         assert dtype.is_dtype(name), f"{name!r} is not the name of a dtype"
         self.name: str = name
-        if name in FLOAT_LAYOUT:
-            self.primitive_bitwidth, self.fp_mantissa_width, self.exponent_bias = FLOAT_LAYOUT[name]
+        if (format := FORMATS.get(name)) is not None:
+            self.primitive_bitwidth, self.fp_mantissa_width, self.exponent_bias = (
+                format.bits,
+                format.fraction,
+                format.bias,
+            )
         elif name == "void":
             self.primitive_bitwidth = 0
         else:
@@ -182,7 +175,7 @@ class dtype(base_type, metaclass=Interned):
         return self.name == "uint64"
 
     def is_floating(self) -> bool:
-        return self.name in FLOAT_LAYOUT
+        return self.name in FORMATS
 
     def is_standard_floating(self) -> bool:
         return self.name in STANDARD_FLOATS

@@ -30,8 +30,9 @@ from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.types import PointerType, TensorDescType, element_type, i32, i64, is_float, is_pointer, shape_of
+from tilework.numerics.rounding import FORMAT_OF
 from tilework.oracles.evaluator import EvaluationError, evaluate
-from tilework.oracles.evaluator.floats import FLOAT_DTYPES, memory_bytes, storage
+from tilework.oracles.evaluator.floats import memory_bytes, storage
 from tilework.transforms.registry import parse_pipeline
 
 ATTEMPTS = 8
@@ -248,7 +249,7 @@ def array_difference(old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> st
         return f"shape {old.shape} of {old.dtype} before, {new.shape} of {new.dtype} after"
     if old.tobytes() == new.tobytes():
         return None
-    if old.dtype in FLOAT_DTYPES:
+    if old.dtype in FORMAT_OF:
         a, b = old.astype(np.float64), new.astype(np.float64)
         scale = np.max(np.abs(a), where=np.isfinite(a), initial=0.0)
         with np.errstate(invalid="ignore"):

@@ -20,45 +20,7 @@ from typing import Any
 
 import numpy as np
 
-E2M1_VALUES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
-E8M0_BIAS, E8M0_MAX, E8M0_NAN = 127, 254, 255
-
-
-def e2m1_thresholds() -> np.ndarray:
-    """The smallest magnitude that rounds to each code but the first: midpoints, which belong to the even code."""
-    middles = (E2M1_VALUES[:-1].astype(np.float64) + E2M1_VALUES[1:]) / 2
-    upper_is_even = np.arange(1, len(E2M1_VALUES)) % 2 == 0
-    return np.where(upper_is_even, middles, np.nextafter(middles, np.inf))
-
-
-E2M1_THRESHOLDS = e2m1_thresholds()
-
-
-def encode_e2m1(values: np.ndarray) -> np.ndarray:
-    """The codes nearest to `values`; NaN and infinity become 6 with their sign."""
-    wide = np.asarray(values, np.float64)
-    magnitude = np.searchsorted(E2M1_THRESHOLDS, np.abs(wide), side="right")
-    return (np.signbit(wide).astype(np.uint8) << 3 | magnitude).astype(np.uint8)
-
-
-def decode_e2m1(codes: np.ndarray) -> np.ndarray:
-    """The float32 value of each code; code 8 is -0."""
-    magnitude = E2M1_VALUES[codes & 7]
-    return np.where(codes & 8, -magnitude, magnitude)
-
-
-def encode_e8m0(values: np.ndarray) -> np.ndarray:
-    """floor(log2) + 127, clamped to 0..254; 255 where that has no meaning."""
-    wide = np.asarray(values, np.float64)
-    usable = np.isfinite(wide) & (wide > 0)
-    exponent = np.frexp(np.where(usable, wide, 1.0))[1] - 1
-    return np.where(usable, np.clip(exponent + E8M0_BIAS, 0, E8M0_MAX), E8M0_NAN).astype(np.uint8)
-
-
-def decode_e8m0(codes: np.ndarray) -> np.ndarray:
-    """``2 ** (code - 127)`` in float32; 255 is NaN."""
-    power = np.ldexp(np.float32(1), np.minimum(codes, E8M0_MAX).astype(np.int32) - E8M0_BIAS)
-    return np.where(codes == E8M0_NAN, np.float32(np.nan), power).astype(np.float32)
+from tilework.numerics.microscaling import E8M0_MAX, E8M0_NAN, decode_e2m1, decode_e8m0, encode_e2m1, encode_e8m0
 
 
 def is_torch(value: Any) -> bool:

@@ -2,14 +2,13 @@
 
 from math import inf, nan
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from promotion_table import ENTRIES, SHORT
 
-from tilework.frontend.semantic.constants import converted_number, rounded
+from tilework.frontend.semantic.constants import converted_number
 from tilework.language.dtypes import dtype, float16, float32, int8, int32, uint8, uint32
 from tilework.language.typing.promotion import (
     DIVISIONS,
@@ -145,14 +144,6 @@ def test_range_of_a_weak_integer() -> None:
 def test_a_pointer_is_no_number() -> None:
     with pytest.raises(TypeError, match=r"invalid operands of type pointer<fp32> and int32"):
         promote("pointer<fp32>", "int32", NOT_WEAK, "*")
-
-
-@given(st.floats(allow_nan=False))
-def test_rounding_agrees_with_numpy(value: float) -> None:
-    with np.errstate(over="ignore"):
-        assert rounded(value, "fp32") == float(np.float32(value))
-        assert rounded(value, "fp16") == float(np.float16(value))
-        assert rounded(rounded(value, "fp32"), "bf16") == float(np.float32(value).astype(ml_dtypes.bfloat16))
 
 
 @given(st.integers(-(2**63), 2**63 - 1))

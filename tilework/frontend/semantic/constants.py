@@ -6,13 +6,13 @@ offsets < 8     %cst = arith.constant dense<8> : tensor<64xi32>        no i32 co
 # pyright: reportGeneralTypeIssues=false
 
 from functools import cache
-from math import copysign, frexp, inf, isfinite, ldexp, trunc
+from math import copysign, isfinite, trunc
 from typing import TYPE_CHECKING, Any
 
 from tilework.frontend.semantic.type_mapping import ir_type, ir_types
 from tilework.ir import types as ir
 from tilework.language import core as tl
-from tilework.language.dtypes import FLOAT_LAYOUT, dtype, float32, int64
+from tilework.language.dtypes import dtype, float32, int64
 from tilework.language.typing.carrier import Pair, Shape
 from tilework.language.typing.promotion import (
     DTYPES,
@@ -23,6 +23,7 @@ from tilework.language.typing.promotion import (
     plain,
 )
 from tilework.language.typing.shapes import block, sizes
+from tilework.numerics.formats import FORMATS, nearest_odd, rounded
 
 if TYPE_CHECKING:
     from tilework.frontend.semantic import Semantic
@@ -50,7 +51,7 @@ class ConstantMixin:
         check_constant(value, type.scalar.name)
         if value == 0 and copysign(1.0, value) > 0:
             return tl.tensor(self.builder.constant(0 if ir_type(type.scalar) is ir.i8 else 0.0, ir_type(type)), type)
-        wide = tl.tensor(self.builder.constant(rounded(float(value), "fp32"), ir.f32), float32)
+        wide = tl.tensor(self.builder.constant(rounded(float(value), FORMATS["fp32"]), ir.f32), float32)
         return self.stretch(self.cast(wide, type.scalar), sizes(type))
 
     def number_operand(self: "Semantic", x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
@@ -120,38 +121,10 @@ def converted_number(value: int | float, own: dtype, result: dtype) -> int | flo
         bits = result.int_bitwidth
         if own.is_floating():  # a cast saturates at 16, 32 or 64 bits
             width, sign = max(bits, 16), result.is_int_signed()
-            value = rounded(float(value), own.name)
+            value = rounded(float(value), FORMATS[own.name])
             value = min(max(trunc(value), -(1 << (width - 1)) if sign else 0), (1 << (width - sign)) - 1)
         value = trunc(value) & ((1 << bits) - 1)
         return value - (1 << bits) if result.is_int_signed() and value >> (bits - 1) else value
     if own.is_floating():
-        return rounded(rounded(float(value), own.name), result.name)
-    return rounded(float(value) if result.name == "fp64" else nearest_odd(int(value)), result.name)
-
-
-def nearest_odd(value: int) -> float:
-    """`value` cut to 53 bits with any lost bits recorded in the last one, so that one later rounding is correct."""
-    excess = abs(value).bit_length() - 53
-    if excess <= 0:
-        return float(value)
-    head = abs(value) >> excess
-    head |= head << excess != abs(value)
-    return ldexp(float(head if value >= 0 else -head), excess)
-
-
-def rounded(value: float, name: str) -> float:
-    """The nearest value of the format `name` (ties to even); infinity beyond its range. Only IEEE-like formats.
-
-    >>> rounded(0.1, "fp16")
-    0.0999755859375
-    """
-    if name == "fp64" or value == 0 or not isfinite(value):
-        return value
-    _, mantissa, bias = FLOAT_LAYOUT[name]
-    exponent = max(frexp(value)[1] - 1, 1 - bias)
-    if exponent > bias:
-        return copysign(inf, value)
-    quantum = exponent - mantissa
-    result = copysign(ldexp(float(round(ldexp(value, -quantum))), quantum), value)
-    limit = ldexp(2 - ldexp(1.0, -mantissa), bias)
-    return result if abs(result) <= limit else copysign(inf, value)
+        return rounded(rounded(float(value), FORMATS[own.name]), FORMATS[result.name])
+    return rounded(float(value) if result.name == "fp64" else nearest_odd(int(value)), FORMATS[result.name])

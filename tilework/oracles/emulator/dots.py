@@ -19,10 +19,12 @@ f64 is a chain of fused multiply-adds in the order of k. Integers are exact, and
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from tilework.oracles.emulator import floats
+from tilework.numerics.arithmetic import Arithmetic
+from tilework.numerics.rounding import E4M3FN as FP8_E4M3
+from tilework.numerics.rounding import E5M2 as FP8_E5M2
+from tilework.numerics.rounding import F64
 from tilework.oracles.emulator.arenas import Array
 
 LEAST = 2.0**-133  # the largest exponent is at least this
@@ -53,8 +55,8 @@ INTEGERS = {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
 
 BYTES = np.arange(256, dtype=np.uint8)
 FP8 = {
-    "e4m3": BYTES.view(ml_dtypes.float8_e4m3fn).astype(np.float32),
-    "e5m2": BYTES.view(ml_dtypes.float8_e5m2).astype(np.float32),
+    "e4m3": BYTES.view(FP8_E4M3).astype(np.float32),
+    "e5m2": BYTES.view(FP8_E5M2).astype(np.float32),
 }
 
 
@@ -182,7 +184,7 @@ def chained(a: Array, b: Array, c: Array) -> Array:
         for k in range(a.shape[-1]):
             left = np.broadcast_to(a[..., :, k, None], c.shape)
             right = np.broadcast_to(b[..., None, k, :], c.shape)
-            c = floats.Format.of("f64").round(*floats.fma(left, right, c))
+            c = Arithmetic.of(F64).fma(left, right, c)
     return c
 
 

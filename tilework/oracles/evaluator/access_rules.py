@@ -15,9 +15,10 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import tt
 from tilework.ir.enums import DescriptorReduceKind, PaddingOption, RMWOp
 from tilework.ir.types import PointerType, TensorDescType, element_type, is_float, shape_of
+from tilework.numerics.rounding import Array, narrow
 from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import Array, narrow, storage, unsigned, wide
+from tilework.oracles.evaluator.floats import storage, unsigned, wide
 from tilework.oracles.evaluator.global_memory import plain
 from tilework.oracles.evaluator.table import evaluates
 

@@ -14,9 +14,10 @@ from xdsl.ir import Attribute, BlockArgument, Operation
 
 from tilework.ir.locations import name_of
 from tilework.ir.types import PointerType, TensorDescType, element_type, i1, i32, i64, is_float, is_integer, shape_of
+from tilework.numerics.rounding import Array, narrow
 from tilework.oracles.evaluator.compound_values import BlockView
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import INT64, Array, fit, narrow, storage
+from tilework.oracles.evaluator.floats import INT64, fit, storage
 from tilework.oracles.evaluator.global_memory import Memory
 
 Host = tuple[Any, ...]

@@ -15,20 +15,10 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir.arith_ext import RemfOp, SelectOp
 from tilework.ir.types import bit_width, shape_of
+from tilework.numerics.rounding import Array, from_integer, narrow
 from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import (
-    BOOL,
-    Array,
-    fit,
-    from_integer,
-    narrow,
-    signed,
-    storage,
-    to_integer,
-    unsigned,
-    wide,
-)
+from tilework.oracles.evaluator.floats import BOOL, fit, signed, storage, to_integer, unsigned, wide
 from tilework.oracles.evaluator.shared_memory import MemView
 from tilework.oracles.evaluator.table import evaluates
 

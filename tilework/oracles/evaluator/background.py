@@ -19,11 +19,11 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
 from tilework.ir import tt, ttg, ttng
+from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.access_rules import pointee
 from tilework.oracles.evaluator.compound_values import Dot, InFlight
 from tilework.oracles.evaluator.dot_rules import product
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import Array
 from tilework.oracles.evaluator.shared_memory import MemView
 from tilework.oracles.evaluator.table import Rule, evaluates
 

@@ -18,7 +18,8 @@ from xdsl.ir import Operation, Region
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import shape_of
-from tilework.oracles.evaluator.floats import Array, storage
+from tilework.numerics.rounding import Array
+from tilework.oracles.evaluator.floats import storage
 from tilework.oracles.evaluator.table import ELEMENTWISE, evaluates
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ import numpy as np
 from xdsl.ir import Attribute
 
 from tilework.ir.types import Shape
-from tilework.oracles.evaluator.floats import BOOL, Array, memory_bytes
+from tilework.numerics.rounding import Array
+from tilework.oracles.evaluator.floats import BOOL, memory_bytes
 
 
 @dataclass(frozen=True)

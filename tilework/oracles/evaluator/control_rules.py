@@ -11,8 +11,9 @@ from tilework.ir import tt, ttc
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_float, is_pointer, shape_of
+from tilework.numerics.rounding import Array, is_float8
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import Array, fit, is_float8, storage
+from tilework.oracles.evaluator.floats import fit, storage
 from tilework.oracles.evaluator.global_memory import plain
 from tilework.oracles.evaluator.shared_memory import assigned_offset
 from tilework.oracles.evaluator.table import evaluates

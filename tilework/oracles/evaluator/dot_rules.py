@@ -9,25 +9,24 @@ scaled instructions does.
 
 from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
+from tilework.numerics.microscaling import E8M0_BIAS, E8M0_NAN, unpack_e2m1
+from tilework.numerics.rounding import BF16, E4M3FN, E5M2, F16, F32, F64, Array, narrow, to_tf32
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import BF16, F16, F32, F64, Array, narrow
 from tilework.oracles.evaluator.table import evaluates
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
 
-E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=np.float32)
-FORMATS: dict[int, Any] = {
-    ScaleDotElemType.E4M3: ml_dtypes.float8_e4m3fn,
-    ScaleDotElemType.E5M2: ml_dtypes.float8_e5m2,
-    ScaleDotElemType.BF16: ml_dtypes.bfloat16,
-    ScaleDotElemType.FP16: np.float16,
+FORMATS: dict[int, np.dtype[Any]] = {
+    ScaleDotElemType.E4M3: E4M3FN,
+    ScaleDotElemType.E5M2: E5M2,
+    ScaleDotElemType.BF16: BF16,
+    ScaleDotElemType.FP16: F16,
 }
 
 
@@ -44,13 +43,8 @@ def product(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> 
     accumulator = F64 if c.dtype == F64 else F32
     a, b = a.astype(accumulator), b.astype(accumulator)
     if machine.truncate_tf32 and machine.integer(op, "inputPrecision", InputPrecision.IEEE) == InputPrecision.TF32:
-        a, b = truncated(a), truncated(b)
+        a, b = (to_tf32(x.view(np.uint32), "rz").view(F32) for x in (a, b))
     return narrow(np.matmul(a, b) + c.astype(accumulator), c.dtype)
-
-
-def truncated(value: Array) -> Array:
-    """f32 without the 13 mantissa bits that tf32 lacks."""
-    return (value.view(np.uint32) & np.uint32(0xFFFFE000)).view(F32)
 
 
 @evaluates(tt.DotScaledOp)
@@ -71,15 +65,10 @@ def eval_dot_scaled(machine: "Machine", op: Operation, *operands: Array) -> Arra
 def unpacked(value: Array, format: int, axis: int) -> Array:
     """The elements as f32; e2m1 bytes hold two along `axis`, the low nibble first."""
     if format == ScaleDotElemType.E2M1:
-        bits = np.ascontiguousarray(value).view(np.uint8)
-        pairs = np.stack((E2M1[bits & 15], E2M1[bits >> 4]), axis=-1)
-        pairs = np.moveaxis(pairs, -1, value.ndim if axis == -1 else value.ndim - 1)
-        shape = list(value.shape)
-        shape[axis] *= 2
-        return pairs.reshape(shape)
+        return unpack_e2m1(value, axis)
     if format not in FORMATS:
         raise Fault(f"has operands of format {ScaleDotElemType(format).keyword}, which the evaluator does not read")
-    dtype = np.dtype(FORMATS[format])
+    dtype = FORMATS[format]
     return (value if value.dtype == dtype else np.ascontiguousarray(value).view(dtype)).astype(F32)
 
 
@@ -91,7 +80,7 @@ def scaled(value: Array, scale: Array | None, compute: np.dtype[Any], fast: bool
     group = value.shape[-1] // scale.shape[-1]
     if scale.dtype.kind == "i":
         bits = np.ascontiguousarray(scale).view(np.uint8)
-        factor, is_nan = np.ldexp(np.float32(1), bits.astype(np.int32) - 127), bits == 255
+        factor, is_nan = np.ldexp(np.float32(1), bits.astype(np.int32) - E8M0_BIAS), bits == E8M0_NAN
     else:
         factor, is_nan = scale.astype(F32), np.zeros(scale.shape, bool)
     factor = np.repeat(narrow(np.asarray(factor), compute), group, axis=-1).astype(F32)

@@ -23,8 +23,9 @@ import numpy as np
 from xdsl.ir import Attribute
 
 from tilework.ir.types import PointerType
+from tilework.numerics.rounding import UNSIGNED, Array
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import BOOL, UNSIGNED, Array, memory_bytes, storage
+from tilework.oracles.evaluator.floats import BOOL, memory_bytes, storage
 from tilework.oracles.evaluator.foreign_rules import mapped_bytes
 
 ADDRESS_BITS = 48

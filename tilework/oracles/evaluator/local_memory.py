@@ -13,9 +13,10 @@ from tilework.ir.effects import writes
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import shape_of
-from tilework.oracles.evaluator.dot_rules import E2M1
+from tilework.numerics.microscaling import unpack_e2m1
+from tilework.numerics.rounding import Array, narrow
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import F32, Array, fit, narrow, storage
+from tilework.oracles.evaluator.floats import fit, storage
 from tilework.oracles.evaluator.shared_memory import MemView, assigned_offset, layout_places
 from tilework.oracles.evaluator.table import evaluates
 
@@ -31,10 +32,7 @@ def eval_convert_layout(machine: "Machine", op: Operation, src: Any) -> Any:
 @evaluates(ttg.Fp4ToFpOp)
 def eval_fp4_to_fp(machine: "Machine", op: Operation, src: Array) -> Array:
     """Two e2m1 in a byte, the low nibble first; the axis becomes twice as long."""
-    axis = machine.integer(op, "axis")
-    bits = np.ascontiguousarray(src).view(np.uint8)
-    pairs = np.stack((E2M1[bits & 15], E2M1[bits >> 4]), axis=axis + 1)
-    return narrow(pairs.reshape(shape_of(op.results[0].type)).astype(F32), storage(op.results[0].type))
+    return narrow(unpack_e2m1(src, machine.integer(op, "axis")), storage(op.results[0].type))
 
 
 @evaluates(ttg.LocalAllocOp)

@@ -31,8 +31,9 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.types import PointerType, element_type
+from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import Array, memory_bytes
+from tilework.oracles.evaluator.floats import memory_bytes
 from tilework.oracles.evaluator.global_memory import Extent, Memory
 
 MOST_LOOKS = 2000  # of a program that waits

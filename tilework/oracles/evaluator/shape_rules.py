@@ -8,19 +8,9 @@ from xdsl.ir import Operation
 from tilework.ir import tt
 from tilework.ir.enums import RoundingMode
 from tilework.ir.types import PointerType, element_type, shape_of
+from tilework.numerics.rounding import Array, is_float8, narrow, narrow_to_zero, saturate
 from tilework.oracles.evaluator.arith_rules import reinterpret
-from tilework.oracles.evaluator.floats import (
-    INT64,
-    Array,
-    is_float8,
-    memory_bytes,
-    narrow,
-    narrow_to_zero,
-    saturate,
-    signed,
-    storage,
-    unsigned,
-)
+from tilework.oracles.evaluator.floats import INT64, memory_bytes, signed, storage, unsigned
 from tilework.oracles.evaluator.global_memory import plain
 from tilework.oracles.evaluator.table import evaluates
 

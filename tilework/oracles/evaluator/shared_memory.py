@@ -29,8 +29,9 @@ from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import i8
 from tilework.layouts.encodings import Shared
 from tilework.layouts.to_linear import to_linear
+from tilework.numerics.rounding import UNSIGNED, Array
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import BOOL, UNSIGNED, Array, memory_bytes, storage
+from tilework.oracles.evaluator.floats import BOOL, memory_bytes, storage
 
 GARBAGE = 0xFF
 COMING, HELD, READ, WRITTEN, UNFENCED = 1, 2, 4, 8, 16

@@ -14,11 +14,12 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values
+from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.arith_rules import constant_array
 from tilework.oracles.evaluator.combine_rules import reduced, scanned
 from tilework.oracles.evaluator.dot_rules import eval_dot
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import INT64, Array, storage, unsigned
+from tilework.oracles.evaluator.floats import INT64, storage, unsigned
 from tilework.oracles.evaluator.table import ELEMENTWISE, evaluates
 
 if TYPE_CHECKING:

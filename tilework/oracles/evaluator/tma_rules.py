@@ -25,6 +25,7 @@ from tilework.ir.module_facts import find_num_warps, threads_per_warp
 from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import PointerType, i64
 from tilework.layouts.queries import shape_per_cta
+from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.access_rules import (
     Descriptor,
     block_at,
@@ -36,7 +37,7 @@ from tilework.oracles.evaluator.access_rules import (
 )
 from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt, InFlight, Tensormap
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import Array, memory_bytes
+from tilework.oracles.evaluator.floats import memory_bytes
 from tilework.oracles.evaluator.global_memory import plain
 from tilework.oracles.evaluator.shared_memory import READ, WRITTEN, Buffer, Copy, MemView
 from tilework.oracles.evaluator.table import evaluates

@@ -16,9 +16,10 @@ from tilework.language.dtypes import block_type, dtype, float32, int32, int64
 from tilework.language.typing.access import block_pointed_to
 from tilework.language.typing.carrier import AccessOptions, Shape
 from tilework.language.typing.shapes import sizes as sizes_of
+from tilework.numerics.rounding import Array, bits_of
 from tilework.oracles.interpreter.allowed_memory import Memory
 from tilework.oracles.interpreter.failures import at_run_time
-from tilework.oracles.interpreter.formats import Array, bits_of, bytes_in_memory, convert, storage
+from tilework.oracles.interpreter.formats import bytes_in_memory, convert, storage
 from tilework.oracles.interpreter.reductions import Reductions
 from tilework.oracles.interpreter.tensors import tensor
 

@@ -10,12 +10,11 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype
 from tilework.language.typing.carrier import Scaled
 from tilework.language.typing.matrix_products import FP4, scale_group
-from tilework.oracles.interpreter.formats import Array, bits_of, round_float
+from tilework.numerics.microscaling import E8M0_BIAS, E8M0_NAN, unpack_e2m1
+from tilework.numerics.rounding import Array
+from tilework.oracles.interpreter.formats import round_float
 from tilework.oracles.interpreter.load_store import Access
 from tilework.oracles.interpreter.tensors import tensor
-
-E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
-NAN_SCALE = 255
 
 
 class Dots(Access):
@@ -53,9 +52,9 @@ def scaled(rows: Array, scale: tl.tensor | None, fast_math: bool) -> Array:
     if scale is None:
         return rows
     if scale.dtype.is_uint8():
-        powers = np.ldexp(1.0, scale.handle.astype(np.int32) - 127)
+        powers = np.ldexp(1.0, scale.handle.astype(np.int32) - E8M0_BIAS)
         if not fast_math:
-            powers = np.where(scale.handle == NAN_SCALE, np.nan, powers)
+            powers = np.where(scale.handle == E8M0_NAN, np.nan, powers)
     else:
         powers = scale.handle.astype(np.float64)
     return rows * np.repeat(powers, scale_group(scale.dtype), axis=-1)
@@ -68,10 +67,4 @@ def rounded_sum(product: Array, acc: tl.tensor | None, element: dtype) -> tl.ten
 
 def unpacked(values: Array, format: str, axis: int) -> Array:
     """The elements as float64; a byte of e2m1 holds two along `axis`, the low nibble first."""
-    if format != FP4:
-        return values.astype(np.float64)
-    bits = bits_of(values)
-    pairs = np.stack((E2M1[bits & 15], E2M1[bits >> 4]), axis=-1)
-    if axis == -1:
-        return pairs.reshape(*values.shape[:-1], 2 * values.shape[-1])
-    return pairs.swapaxes(-1, -2).reshape(*values.shape[:-2], 2 * values.shape[-2], values.shape[-1])
+    return (unpack_e2m1(values, axis) if format == FP4 else values).astype(np.float64)

@@ -13,8 +13,9 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype
 from tilework.language.typing.access import pointee
 from tilework.language.typing.carrier import AccessOptions
+from tilework.numerics.rounding import Array, bits_of
 from tilework.oracles.interpreter.descriptors import Descriptors
-from tilework.oracles.interpreter.formats import Array, bits_of, storage
+from tilework.oracles.interpreter.formats import storage
 from tilework.oracles.interpreter.tensors import tensor
 
 Update = Callable[[Array, Array], Any]

@@ -8,7 +8,6 @@ fp32 results of elementary functions are computed in float64 and rounded, so the
 `fma` has a single rounding in every type.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,11 +18,13 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype, int1, int64
 from tilework.language.typing.operators import overflow_text
 from tilework.language.typing.shapes import block
-from tilework.oracles.interpreter import libdevice
+from tilework.numerics import libdevice
+from tilework.numerics.arithmetic import Arithmetic
+from tilework.numerics.integers import high_product
+from tilework.numerics.rounding import UNSIGNED, Array, bits_of
 from tilework.oracles.interpreter.allowed_memory import pointing
 from tilework.oracles.interpreter.failures import at_run_time
-from tilework.oracles.interpreter.formats import UNSIGNED, Array, bits_of, bytes_in_memory, storage
-from tilework.oracles.interpreter.fused import fused
+from tilework.oracles.interpreter.formats import bytes_in_memory, storage
 from tilework.oracles.interpreter.tensors import Values, tensor
 
 
@@ -75,20 +76,6 @@ COMPARISONS: dict[str, Function] = {
     "<=": np.less_equal,
     ">": np.greater,
     ">=": np.greater_equal,
-}
-MATH: dict[str, Callable[[Array], Any]] = {
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "log": np.log,
-    "log2": np.log2,
-    "sin": np.sin,
-    "cos": np.cos,
-    "sqrt": np.sqrt,
-    "sqrt_rn": np.sqrt,
-    "rsqrt": lambda x: 1.0 / np.sqrt(x),
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "erf": np.vectorize(math.erf, otypes=[np.float64]),
 }
 REGISTERS: dict[str, Callable[[], int]] = {
     "%globaltimer": time.time_ns,
@@ -162,14 +149,15 @@ class Operators(Values):
         return tensor(cleared, element)
 
     def fused(self, x: tl.tensor, y: tl.tensor, z: tl.tensor) -> tl.tensor:
-        return tensor(fused(x.handle, y.handle, z.handle, z.dtype), z.dtype)
+        return tensor(Arithmetic.of(storage(z.dtype)).fma(x.handle, y.handle, z.handle), z.dtype)
 
     def high_product(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
         high = high_product(bits_of(x.handle), bits_of(y.handle))
         return tensor(np.asarray(high).view(storage(x.dtype)), x.dtype)
 
     def elementary(self, name: str, x: tl.tensor) -> tl.tensor:
-        return tensor(np.asarray(MATH[name](x.handle.astype(np.float64))).astype(x.handle.dtype), x.dtype)
+        function = libdevice.DOUBLE[name.removesuffix("_rn")]
+        return tensor(np.asarray(function(x.handle.astype(np.float64))).astype(x.handle.dtype), x.dtype)
 
     def precise_quotient(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
         return self.binary("/", x, y)
@@ -191,15 +179,8 @@ class Operators(Values):
     ) -> tl.tensor:
         """A function of libdevice."""
         computed = libdevice.call(symbol, [value.handle for value in args], storage(type.scalar))
+        if computed is None:
+            raise RuntimeError(
+                f"the library function {symbol} cannot be interpreted: it is not a function of libdevice"
+            )
         return tl.tensor(computed, block(type.scalar, computed.shape))
-
-
-def high_product(a: Array, b: Array) -> Array:
-    """The high half of products of uint32 or uint64."""
-    if a.dtype.itemsize == 4:
-        return ((a.astype(np.uint64) * b.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
-    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    low_a, high_a, low_b, high_b = a & mask, a >> half, b & mask, b >> half
-    middle = high_a * low_b + (low_a * low_b >> half)
-    other = low_a * high_b + (middle & mask)
-    return high_a * high_b + (middle >> half) + (other >> half)

@@ -18,7 +18,7 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype
 from tilework.language.typing.carrier import Body
 from tilework.language.typing.shapes import check_combined, packed_types
-from tilework.oracles.interpreter.formats import Array
+from tilework.numerics.rounding import Array
 from tilework.oracles.interpreter.shapes import Shapes
 from tilework.oracles.interpreter.tensors import tensor
 

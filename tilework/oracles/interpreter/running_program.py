@@ -12,9 +12,9 @@ import numpy as np
 from tilework.language import core as tl
 from tilework.language.dtypes import int32
 from tilework.language.typing.carrier import Shape
+from tilework.numerics.rounding import bits_of
 from tilework.oracles.interpreter.dots import Dots
 from tilework.oracles.interpreter.failures import at_run_time
-from tilework.oracles.interpreter.formats import bits_of
 from tilework.oracles.interpreter.tensors import as_array, plain
 
 

@@ -18,7 +18,8 @@ from tilework.language.semantic import Semantic as Meaning
 from tilework.language.typing.carrier import Pair, Shape
 from tilework.language.typing.promotion import NUMBERS, check_constant, number_beside, plain
 from tilework.language.typing.shapes import block, sizes
-from tilework.oracles.interpreter.formats import Array, convert, is_nonzero, number_as, storage
+from tilework.numerics.rounding import Array
+from tilework.oracles.interpreter.formats import convert, is_nonzero, number_as, storage
 
 __all__ = ["NUMBERS", "Values", "as_array", "plain", "tensor"]
 

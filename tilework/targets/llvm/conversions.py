@@ -9,35 +9,22 @@ of + - * / sqrt to be what one rounding of the exact result gives. A double goes
 last bit remembers what was cut off, so that the second rounding is still right. All functions take scalars and vectors.
 """
 
-from typing import NamedTuple
-
 from xdsl.ir import Attribute
 
 from tilework.ir.types import f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ
+from tilework.numerics import formats
+from tilework.numerics.formats import Format
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, f16, f32, f64, i8, i16, i32, i64
 from tilework.targets.llvm.types import bf16 as bfloat
 from tilework.targets.llvm.values import Value, constant
 
-
-class Format(NamedTuple):
-    """An 8-bit float: bits of fraction, exponent bias, code of the largest finite number, of infinity or what stands
-    for it, and of NaN; `has_negative_zero` is false where that code is the NaN."""
-
-    fraction: int
-    bias: int
-    largest: int
-    overflow: int
-    nan: int
-    has_negative_zero: bool = True
-
-
 FORMATS: dict[Attribute, Format] = {
-    f8E4M3FN: Format(3, 7, 0x7E, 0x7F, 0x7F),
-    f8E5M2: Format(2, 15, 0x7B, 0x7C, 0x7E),
-    f8E4M3FNUZ: Format(3, 8, 0x7F, 0x80, 0x80, False),
-    f8E5M2FNUZ: Format(2, 16, 0x7F, 0x80, 0x80, False),
+    f8E4M3FN: formats.FORMATS["fp8e4nv"],
+    f8E5M2: formats.FORMATS["fp8e5"],
+    f8E4M3FNUZ: formats.FORMATS["fp8e4b8"],
+    f8E5M2FNUZ: formats.FORMATS["fp8e5b16"],
 }
 
 

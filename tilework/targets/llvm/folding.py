@@ -14,6 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from tilework.numerics import formats
 from tilework.targets.llvm.types import FORMATS, Type, i1
 from tilework.targets.llvm.values import Value, constant, lanes_constant, lanes_of, round_float, signed
 
@@ -115,19 +116,7 @@ def round_fraction(type: Type, exact: Fraction, zero: float) -> float:
     """An exact number rounded once to `type`; `zero` is the signed zero to use for 0."""
     if exact == 0:
         return zero
-    precision, smallest, largest = FORMATS[type]
-    magnitude = abs(exact)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    if Fraction(2) ** exponent > magnitude:
-        exponent -= 1
-    sign = 1.0 if exact > 0 else -1.0
-    if exponent > largest:
-        return sign * math.inf
-    unit = max(exponent, smallest) - precision + 1
-    steps = round(magnitude / Fraction(2) ** unit)
-    if steps >= 1 << (largest - unit + 1):
-        return sign * math.inf
-    return sign * math.ldexp(steps, unit)
+    return formats.round_fraction(exact, FORMATS[type])
 
 
 def fold_fma(a: Value, b: Value, c: Value) -> Value | None:

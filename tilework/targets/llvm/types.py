@@ -8,6 +8,8 @@
 
 from functools import cache
 
+from tilework.numerics import formats
+
 
 class Type:
     """One LLVM type. `scalar` is the element of a vector and the type itself otherwise."""
@@ -107,10 +109,6 @@ void = Type("void", "void", "isVoid")
 label = Type("label", "label", "")
 metadata = Type("metadata", "metadata", "Metadata")
 
-# (bits of precision, smallest exponent, largest exponent) of normal numbers
-FORMATS: dict[Type, tuple[int, int, int]] = {
-    f16: (11, -14, 15),
-    bf16: (8, -126, 127),
-    f32: (24, -126, 127),
-    f64: (53, -1022, 1023),
+FORMATS: dict[Type, formats.Format] = {
+    type: formats.FORMATS[name] for type, name in {f16: "fp16", bf16: "bf16", f32: "fp32", f64: "fp64"}.items()
 }

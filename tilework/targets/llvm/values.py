@@ -9,10 +9,10 @@ An integer constant is held modulo its width (unsigned), a floating-point one as
 constant is one number if all lanes are equal (also of a pointer: 0 is null), and a tuple of numbers otherwise.
 """
 
-import math
 import struct as packing
 from typing import Any, NamedTuple
 
+from tilework.numerics.formats import rounded
 from tilework.targets.llvm.types import FORMATS, Type, bf16, f16, f32, f64, i1
 
 
@@ -35,17 +35,7 @@ def round_float(type: Type, value: float) -> float:
     >>> round_float(f16, 65520.0), round_float(bf16, 1.00390625)
     (inf, 1.0)
     """
-    if type is f64 or value == 0.0 or not math.isfinite(value):
-        return value
-    precision, smallest, largest = FORMATS[type]
-    exponent = math.frexp(value)[1]
-    if exponent > largest + 1:
-        return math.copysign(math.inf, value)
-    unit = max(exponent - precision, smallest - precision + 1)
-    rounded = math.ldexp(round(math.ldexp(value, -unit)), unit)
-    if abs(rounded) >= math.ldexp(1.0, largest + 1):
-        return math.copysign(math.inf, value)
-    return math.copysign(rounded, value)
+    return rounded(value, FORMATS[type])
 
 
 def float_bits(type: Type, value: float) -> int:

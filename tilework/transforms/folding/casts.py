@@ -19,30 +19,22 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.ir.arith_ext import RemfOp
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bf16, bit_width, element_type, f16, f32, f64, i1, is_float
+from tilework.numerics import formats
+from tilework.numerics.formats import Format
 from tilework.transforms.folding.arith import constant_int, producer, unsigned
 from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
 
-FORMATS: dict[Attribute, tuple[int, int, int]] = {  # digits, exponent of the smallest normal, of overflow (as frexp)
-    f16: (11, -13, 16),
-    bf16: (8, -125, 128),
-    f32: (24, -125, 128),
-    f64: (53, -1021, 1024),
+FORMATS: dict[Attribute, Format] = {
+    f16: formats.FORMATS["fp16"],
+    bf16: formats.FORMATS["bf16"],
+    f32: formats.FORMATS["fp32"],
+    f64: formats.FORMATS["fp64"],
 }
 
 
 def rounded(value: float, element: Attribute) -> float:
     """`value` rounded to nearest, ties to even, in the format of `element`: ``rounded(1.1, f16) == 1.099609375``."""
-    if element == f64 or value == 0 or python_math.isinf(value) or python_math.isnan(value):
-        return value
-    digits, smallest, overflow = FORMATS[element]
-    fraction, exponent = python_math.frexp(value)
-    if exponent > overflow:
-        return python_math.copysign(INF, value)
-    digits -= max(0, smallest - exponent)
-    if digits < 0:
-        return python_math.copysign(0.0, value)
-    result = python_math.ldexp(round(python_math.ldexp(fraction, digits)), exponent - digits)
-    return python_math.copysign(result, value) if abs(result) < 2.0**overflow else python_math.copysign(INF, value)
+    return formats.rounded(value, FORMATS[element])
 
 
 INF = float("inf")

@@ -11,9 +11,9 @@ Addresses are checked when a copy is issued; its bytes move when somebody waits 
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from tilework.numerics.rounding import BF16
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.pending import Access, Pending, operations
@@ -235,7 +235,7 @@ def reduction(ins: Instruction, t: Translator) -> Callable[[Array, Array], Array
     type = ins.modifiers[-1]
     if type == "s64" and name == "add":
         raise Unsupported(ins, "s64 is added as u64")
-    return combine(name, np.dtype(ml_dtypes.bfloat16) if type == "bf16" else np.dtype(t.type_of(type, ins)))
+    return combine(name, BF16 if type == "bf16" else np.dtype(t.type_of(type, ins)))
 
 
 def combine(name: str, dtype: Any) -> Callable[[Array, Array], Array]:

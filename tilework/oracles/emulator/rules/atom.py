@@ -6,15 +6,14 @@ atom.global.add.f32  %f1, [%rd1], %f2        red.shared.max.s32  [%r1], %r2     
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from tilework.numerics.rounding import BF16
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.rules.ld_st import VECTORS, space_of
 from tilework.oracles.emulator.syntax import Instruction, Sink, Vector
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
-BF16 = np.dtype(ml_dtypes.bfloat16)
 # how the bits of an element are seen, and how many numbers it holds
 PACKED: dict[str, tuple[Any, int]] = {"f16x2": (np.dtype(np.float16), 2), "bf16x2": (BF16, 2), "bf16": (BF16, 1)}
 

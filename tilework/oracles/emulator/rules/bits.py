@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilework.numerics.integers import leading_zeros, one_bits, reversed_bits
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.rules.integer import operands
 from tilework.oracles.emulator.syntax import Instruction
@@ -118,50 +119,31 @@ def bfind(ins: Instruction, t: Translator) -> Op:
 
     def op(mask: Mask) -> None:
         value = np.where(a < 0, ~a, a) if dtype.kind == "i" else a
-        zeros = leading_zeros(np.asarray(value).astype(np.uint64), bits)
-        at = np.where(zeros == bits, np.uint32(0xFFFF_FFFF), zeros if amount else np.uint32(bits - 1) - zeros)
+        zeros = leading_zeros(np.asarray(value))
+        at = np.where(zeros == bits, 0xFFFF_FFFF, zeros if amount else bits - 1 - zeros).astype(np.uint32)
         np.copyto(out, at, where=mask)
 
     return op
-
-
-def leading_zeros(values: Array, bits: int) -> Array:
-    """Of unsigned 64-bit numbers, within `bits` bits."""
-    length = np.zeros(values.shape, np.uint32)
-    rest = values.copy()
-    for step in (32, 16, 8, 4, 2, 1):
-        high = rest >> np.uint64(step)
-        some = high != 0
-        length = np.where(some, length + np.uint32(step), length)
-        rest = np.where(some, high, rest)
-    return np.uint32(bits) - np.where(values == 0, np.uint32(0), length + np.uint32(1))
 
 
 @rule("clz")
 def clz(ins: Instruction, t: Translator) -> Op:
     dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
     out, a = t.write(ins.operands[0], np.uint32), t.read(ins.operands[1], dtype)
-    return lambda mask: np.copyto(out, leading_zeros(a.astype(np.uint64), 8 * dtype.itemsize), where=mask)
+    return lambda mask: np.copyto(out, leading_zeros(a).astype(np.uint32), where=mask)
 
 
 @rule("popc")
 def popc(ins: Instruction, t: Translator) -> Op:
     dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
     out, a = t.write(ins.operands[0], np.uint32), t.read(ins.operands[1], dtype)
-    return lambda mask: np.copyto(out, np.bitwise_count(a).astype(np.uint32), where=mask)
+    return lambda mask: np.copyto(out, one_bits(a).astype(np.uint32), where=mask)
 
 
 @rule("brev")
 def brev(ins: Instruction, t: Translator) -> Op:
     out, (a,) = operands(ins, t)
-    dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
-    reverse = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], np.uint8)
-
-    def op(mask: Mask) -> None:
-        data = np.ascontiguousarray(np.broadcast_to(a, out.shape)).view(np.uint8).reshape(-1, dtype.itemsize)
-        np.copyto(out, np.ascontiguousarray(reverse[data[:, ::-1]]).view(dtype)[:, 0], where=mask)
-
-    return op
+    return lambda mask: np.copyto(out, reversed_bits(a), where=mask)
 
 
 @rule("fns")

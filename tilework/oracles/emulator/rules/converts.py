@@ -9,9 +9,10 @@ Of two operands the first becomes the upper half of the result.
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from tilework.numerics.rounding import E4M3FN, E5M2, FORMAT_OF, narrow, saturate
+from tilework.numerics.rounding import to_tf32 as rounded_to_tf32
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.rules.floating import PACKED, read_float, saturated, write_float
@@ -19,8 +20,7 @@ from tilework.oracles.emulator.syntax import Instruction
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
 FLOATS = {"f16", "bf16", "f32", "f64"}
-TINY: dict[str, Any] = {"e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2": np.dtype(ml_dtypes.float8_e5m2)}
-LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.4028234663852886e38}
+TINY: dict[str, Any] = {"e4m3": E4M3FN, "e5m2": E5M2}
 WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 MODIFIERS = {"rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "satfinite", "relu"}
 
@@ -73,31 +73,15 @@ def between_integers(ins: Instruction, t: Translator, result: str, source: str) 
 
 
 def from_integer(ins: Instruction, t: Translator, result: str, source: str) -> Op:
-    """A 64-bit number may not fit a double: what is missing is kept as a last bit that is set."""
     format, mode = Format.of(result), mode_of(ins)
     value, put = t.read(ins.operands[1], integer_type(ins, t, source)), write_float(t, ins.operands[0], result)
     saturate = "sat" in ins.modifiers
-    if mode == "rn" and result in ("f32", "f64") and not saturate:
-        return lambda mask: put(value.astype(format.dtype), mask)
 
     def op(mask: Mask) -> None:
-        near = value.astype(np.float64)
-        missing = np.zeros(near.shape)
-        if value.dtype.itemsize == 8:
-            missing = lost_by_double(value, near)
-        converted = format.round(near, missing, mode)
+        converted = format.integer(value, mode)
         put(np.broadcast_to(saturated(converted, format) if saturate else converted, (t.threads,)), mask)
 
     return op
-
-
-def lost_by_double(value: Array, near: Array) -> Array:
-    """The sign of (value - near) for 64-bit integers."""
-    top = 2.0 ** (63 if value.dtype.kind == "i" else 64)
-    over = near >= top
-    back = np.where(over, 0.0, near).astype(value.dtype)
-    difference = np.where(value > back, 1.0, np.where(value < back, -1.0, 0.0))
-    return np.where(over, -1.0, difference)
 
 
 def to_integer(ins: Instruction, t: Translator, result: str, source: str) -> Op:
@@ -166,7 +150,7 @@ def float_converter(ins: Instruction, format: Format) -> Callable[[Array], Array
     def convert(number: Array) -> Array:
         value = format.round(number, np.zeros(number.shape), mode)
         if finite:
-            limit = format.dtype.type(LARGEST[format.name])
+            limit = format.dtype.type(FORMAT_OF[format.dtype].limit)
             value = np.where(np.isinf(value.astype(np.float64)), np.copysign(limit, value), value).astype(format.dtype)
         if relu:
             negative = np.signbit(value) & ~np.isnan(number)
@@ -218,25 +202,10 @@ def pair_source(ins: Instruction, t: Translator, source: str) -> Callable[[], Ar
 
 def to_tiny(values: Array, kind: str, relu: bool) -> Array:
     """fp8 codes, nearest, cut to the largest finite number; NaN is 0x7f."""
-    dtype, limit = TINY[kind], LARGEST[kind]
-    cut = np.where(np.isnan(values), 0.0, np.clip(values, -limit, limit))
-    codes = nearest_tiny(cut, dtype)
+    codes = narrow(saturate(values, TINY[kind]), TINY[kind]).view(np.uint8)
     if relu:
         codes = np.where(np.signbit(values), np.uint8(0), codes)
     return np.where(np.isnan(values), np.uint8(0x7F), codes).astype(np.uint8)
-
-
-def nearest_tiny(values: Array, dtype: Any) -> Array:
-    """Round to nearest even by comparing with the midpoints of neighbours."""
-    codes = np.arange(128, dtype=np.uint8)
-    numbers = codes.view(dtype).astype(np.float64)
-    numbers = numbers[np.isfinite(numbers)]
-    middles = (numbers[:-1] + numbers[1:]) / 2
-    size = np.abs(values)
-    below = np.searchsorted(middles, size, "left")
-    above = np.searchsorted(middles, size, "right")
-    chosen = np.where(below == above, below, np.where(below % 2 == 0, below, above)).astype(np.uint8)
-    return np.where(np.signbit(values), chosen | np.uint8(0x80), chosen)
 
 
 def to_tf32(ins: Instruction, t: Translator) -> Op:
@@ -246,15 +215,7 @@ def to_tf32(ins: Instruction, t: Translator) -> Op:
     relu, finite = "relu" in ins.modifiers, "satfinite" in ins.modifiers
 
     def op(mask: Mask) -> None:
-        kept = ~np.uint32(0x1FFF)
-        if mode == "rna":
-            rounded = (bits + np.uint32(0x1000)) & kept
-        elif mode == "rz":
-            rounded = bits & kept
-        else:
-            rounded = (bits + np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1))) & kept
-        special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
-        value = np.where(special, np.where(bits & np.uint32(0x7FFFFF), np.uint32(0x7FFFFFFF), bits), rounded)
+        value = np.where(np.isnan(bits.view(np.float32)), np.uint32(0x7FFFFFFF), rounded_to_tf32(bits, mode))
         if finite:
             infinite = (value & np.uint32(0x7FFFFFFF)) == np.uint32(0x7F800000)
             value = np.where(infinite, (value & np.uint32(0x80000000)) | np.uint32(0x7F7FE000), value)

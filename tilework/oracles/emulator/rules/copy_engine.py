@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from tilework.numerics.rounding import BF16, to_tf32
 from tilework.oracles.emulator.arenas import GLOBAL_BASE, Array
 from tilework.oracles.emulator.pending import Access, Pending, operations
 from tilework.oracles.emulator.rules.async_copy import Signal, check_multicast, combine
@@ -30,7 +30,7 @@ from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator, Unsu
 ALIGNMENT = 128  # of a box in shared memory
 NUMBERS: dict[str, Any] = {
     "u8": np.dtype(np.uint8), "u16": np.dtype(np.uint16), "u32": np.dtype(np.uint32), "s32": np.dtype(np.int32), "u64": np.dtype(np.uint64),
-    "s64": np.dtype(np.int64), "f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "f64": np.dtype(np.float64),
+    "s64": np.dtype(np.int64), "f16": np.dtype(np.float16), "bf16": BF16, "f64": np.dtype(np.float64),
     "f32": np.dtype(np.float32), "f32.ftz": np.dtype(np.float32), "tf32": np.dtype(np.float32), "tf32.ftz": np.dtype(np.float32),
 }  # fmt: skip
 
@@ -123,7 +123,7 @@ class Box:
             box.view(np.uint16)[:] = NAN_HALF
         if len(self.rows):
             rows = self.read_rows()
-            box[self.used, self.columns] = to_tf32(rows) if self.map.type.startswith("tf32") else rows
+            box[self.used, self.columns] = to_tf32(rows, "rn") if self.map.type.startswith("tf32") else rows
         return box
 
     def put(self, box: Array) -> None:
@@ -142,14 +142,6 @@ class Box:
         if reduce is not None:
             rows = reduce(self.read_rows(), np.ascontiguousarray(rows))
         self.t.port("global").write(self.rows, rows, self.by_row, self.ins, "async store", align=self.map.width)
-
-
-def to_tf32(bits: Array) -> Array:
-    """f32 rounded to the nearest tf32, ties to even."""
-    wide = bits.astype(np.uint64)
-    return ((wide + np.uint64(0xFFF) + (wide >> np.uint64(13) & np.uint64(1))) & np.uint64(0xFFFFE000)).astype(
-        np.uint32
-    )
 
 
 def load(ins: Instruction, t: Translator, rank: int) -> Op:

@@ -228,7 +228,7 @@ def reciprocal(ins: Instruction, t: Translator) -> Op:
     mode = mode_of(ins)
     one = format.dtype.type(1)
     if type == "f64" and "approx" in ins.modifiers:
-        return element(ins, t, lambda a: upper_half(1.0 / flush_all(a)), type, 1)
+        return element(ins, t, lambda a: upper_half(1.0 / upper_half(flush_all(a))), type, 1)
     return element(ins, t, lambda a: format.divide(np.broadcast_to(one, a.shape), a, mode), type, 1)
 
 
@@ -236,7 +236,7 @@ def reciprocal(ins: Instruction, t: Translator) -> Op:
 def reciprocal_root(ins: Instruction, t: Translator) -> Op:
     type, format = type_and_format(ins)
     if type == "f64" and "ftz" in ins.modifiers:
-        return element(ins, t, lambda a: upper_half(1.0 / np.sqrt(flush_all(a))), type, 1)
+        return element(ins, t, lambda a: upper_half(1.0 / np.sqrt(upper_half(flush_all(a)))), type, 1)
     return element(ins, t, lambda a: format.nearest(1.0 / np.sqrt(format.wide(a))), type, 1)
 
 
@@ -245,7 +245,7 @@ def flush_all(values: Array) -> Array:
 
 
 def upper_half(values: Array) -> Array:
-    """The upper 32 bits of a double; the .ftz.f64 approximations leave the lower ones zero."""
+    """The upper 32 bits of a double; the .ftz.f64 approximations look at no others, and leave those zero."""
     return (np.ascontiguousarray(values).view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
 
 

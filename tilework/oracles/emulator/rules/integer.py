@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tilework.numerics.integers import high_product
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.syntax import Instruction
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
@@ -112,22 +113,6 @@ def double(dtype: Any) -> Any:
     return np.dtype(f"{np.dtype(dtype).kind}{2 * np.dtype(dtype).itemsize}")
 
 
-def high_product(a: Array, b: Array, dtype: Any) -> Array:
-    """The upper half of a product; 64-bit ones from 32-bit parts."""
-    if np.dtype(dtype).itemsize < 8:
-        wide = double(dtype)
-        return ((a.astype(wide) * b.astype(wide)) >> (8 * np.dtype(dtype).itemsize)).astype(dtype)
-    low, half = np.uint64(0xFFFF_FFFF), np.uint64(32)
-    ua, ub = a.astype(np.uint64), b.astype(np.uint64)
-    a0, a1, b0, b1 = ua & low, ua >> half, ub & low, ub >> half
-    middle = a1 * b0 + (a0 * b0 >> half)
-    other = a0 * b1 + (middle & low)
-    high = a1 * b1 + (middle >> half) + (other >> half)
-    if np.dtype(dtype).kind == "i":
-        high = high - np.where(a < 0, ub, np.uint64(0)) - np.where(b < 0, ua, np.uint64(0))
-    return high.view(dtype) if high.ndim else high.astype(dtype)
-
-
 def product(ins: Instruction, t: Translator) -> tuple[Any, Callable[[Array, Array], Array]]:
     """(type of the result, function) of mul.lo, mul.hi, mul.wide, mul24."""
     dtype = t.type_of(ins.modifiers[-1], ins)
@@ -142,7 +127,7 @@ def product(ins: Instruction, t: Translator) -> tuple[Any, Callable[[Array, Arra
         wide = double(dtype)
         return wide, lambda a, b: a.astype(wide) * b.astype(wide)
     if "hi" in ins.modifiers:
-        return dtype, lambda a, b: high_product(a, b, dtype)
+        return dtype, high_product
     return dtype, np.multiply
 
 

@@ -56,7 +56,19 @@ def rcbrt(x: Lanes) -> Lanes:
 
 
 def norm(*args: Lanes) -> Lanes:
-    """The length of a vector: scaled by a power of two so that nothing overflows, squares with their errors; f64."""
+    """The length of a vector; f64."""
+    length, _, back = scaled_norm(*args)
+    return length * back
+
+
+def reciprocal_norm(*args: Lanes) -> Lanes:
+    """1 / norm, also where the norm itself would overflow."""
+    length, factor, _ = scaled_norm(*args)
+    return 1.0 / length * factor
+
+
+def scaled_norm(*args: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """(length * factor, factor, 1 / factor), squares with their errors; the power of two keeps all of them in range."""
     sizes = [abs(arg) for arg in args]
     big = sizes[0]
     for size in sizes[1:]:
@@ -73,18 +85,14 @@ def norm(*args: Lanes) -> Lanes:
         total = new
     root = sqrt(total)
     rest = (fma(-root, root, total) + low) / (root + root)
-    result = where((root > 0.0) & (root < math.inf), root + rest, root) * back
+    result = where((root > 0.0) & (root < math.inf), root + rest, root)
     infinite = sizes[0].equal(math.inf)
     for size in sizes[1:]:
         infinite = infinite | size.equal(math.inf)
     nan = args[0].is_nan()
     for arg in args[1:]:
         nan = nan | arg.is_nan()
-    return where(infinite, math.inf, where(nan, math.nan, result))
-
-
-def reciprocal_norm(*args: Lanes) -> Lanes:
-    return 1.0 / norm(*args)
+    return where(infinite, math.inf, where(nan, math.nan, result)), factor, back
 
 
 def fmod(x: Lanes, y: Lanes) -> Lanes:

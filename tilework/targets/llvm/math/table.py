@@ -10,6 +10,7 @@ needs: this keeps compile time down.
 
 from collections.abc import Callable, Sequence
 
+from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.math import (
     algebraic,
@@ -201,45 +202,14 @@ FUNCTIONS: dict[str, Function] = {name: direct(formula) for name, formula in DIR
 FUNCTIONS |= {name: through_f64(name, formula) for name, formula in THROUGH_F64.items()}
 
 
-def libdevice_symbols() -> dict[str, tuple[str, Type]]:
-    """symbol -> (name in FUNCTIONS, type of its first floating-point argument, or of its first argument)."""
-    regular = (
-        "floor ceil trunc rint nearbyint round sqrt rsqrt cbrt rcbrt exp exp2 exp10 expm1 log log2 log10 "
-        "log1p logb sin cos tan sinpi cospi asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfcx "
-        "erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1 atan2 hypot "
-        "rhypot fmod remainder fdim copysign nextafter fma norm3d rnorm3d norm4d rnorm4d pow powi ldexp "
-        "scalbn jn yn ilogb llrint llround "
-    ).split()
-    found: dict[str, tuple[str, Type]] = {}
-    for name in regular:
-        found[f"{name}f"], found[name] = (name, f32), (name, f64)
-    found |= {"fabsf": ("abs", f32), "fabs": ("abs", f64), "abs": ("abs", i32), "llabs": ("abs", i64)}
-    for name in ("clz", "popc", "ffs", "brev"):
-        found[name], found[f"{name}ll"] = (name, i32), (name, i64)
-    for name in ("byte_perm", "mulhi", "umulhi", "mul24", "umul24", "hadd", "uhadd", "rhadd", "urhadd", "sad", "usad"):
-        found[name] = (name, i32)
-    found |= {"mul64hi": ("mulhi", i64), "umul64hi": ("umulhi", i64), "hiloint2double": ("hiloint2double", i32)}
-    for mode in rounding.MODES:
-        for op in ("add", "sub", "mul", "div", "rcp", "sqrt"):
-            found[f"f{op}_{mode}"], found[f"d{op}_{mode}"] = (f"{op}_{mode}", f32), (f"{op}_{mode}", f64)
-        found[f"fmaf_{mode}"], found[f"fma_{mode}"] = (f"fma_{mode}", f32), (f"fma_{mode}", f64)
-    for name in rounding.conversions():
-        kinds = {"float": f32, "double": f64, "int": i32, "uint": i32, "ll": i64, "ull": i64}
-        found[name] = (name, kinds[name.split("2")[0]])
-    found |= {"frsqrt_rn": ("rsqrt_rn", f32), "rcp64h": ("rcp64h", f64), "saturatef": ("saturate", f32)}
-    for name in ("sin", "cos", "tan", "exp", "exp10", "log", "log2", "log10", "pow", "tanh"):
-        found[f"fast_{name}f"] = (name, f32)
-    found |= {"fast_fdividef": ("fdivide", f32), "signbitf": ("signbit", f32), "signbitd": ("signbit", f64)}
-    found |= {"isnanf": ("isnan", f32), "isnand": ("isnan", f64), "isinff": ("isinf", f32), "isinfd": ("isinf", f64)}
-    found |= {"finitef": ("isfinite", f32), "isfinited": ("isfinite", f64)}
-    found |= {"double2loint": ("double2loint", f64), "double2hiint": ("double2hiint", f64)}
-    found |= {"float_as_int": ("as_int", f32), "float_as_uint": ("as_int", f32), "double_as_longlong": ("as_int", f64)}
-    found |= {
-        "int_as_float": ("as_float", i32),
-        "uint_as_float": ("as_float", i32),
-        "longlong_as_double": ("as_float", i64),
-    }
-    return {f"__nv_{name}": target for name, target in found.items()}
+KINDS = {"f": f32, "d": f64, "i": i32, "u": i32, "l": i64, "k": i64}
 
 
-LIBDEVICE: dict[str, tuple[str, Type]] = libdevice_symbols()
+def libdevice_type(arguments: str) -> Type:
+    """The type of the first floating-point argument, or of the first argument."""
+    return KINDS[next((code for code in arguments if code in "fd"), arguments[0])]
+
+
+LIBDEVICE: dict[str, tuple[str, Type]] = {
+    symbol: (known.function, libdevice_type(known.arguments)) for symbol, known in SYMBOLS.items()
+}
