@@ -46,6 +46,7 @@ from tilework.targets.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
+from tilework.targets.llvm.parameters import check_parameters
 from tilework.targets.llvm.sweep import sweep
 from tilework.targets.llvm.types import Type, array, i8, i64, pointer, ptr, void
 from tilework.targets.llvm.values import Value
@@ -111,6 +112,7 @@ class Emitter:
         sweep(low.builder.function)
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
+        check_parameters(op, self.gpu.name)
         args = op.regions[0].blocks[0].args
         params: list[tuple[Type, str]] = []
         by_value: dict[int, str] = {}

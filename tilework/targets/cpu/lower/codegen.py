@@ -34,6 +34,7 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
+from tilework.targets.llvm.parameters import check_parameters
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, i32, i64, ptr, struct, void
 from tilework.targets.llvm.values import Value, constant
@@ -116,6 +117,7 @@ class Emitter:
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
         """The head of a kernel: parameters are read from their slots."""
+        check_parameters(op, "the CPU")
         quiet = {0: "noalias readonly", len(CONTEXT): "noalias"}
         function = self.module.function(
             name, void, [(ptr, "args"), *CONTEXT], attributes=("nounwind",), param_attributes=quiet
