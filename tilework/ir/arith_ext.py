@@ -15,31 +15,26 @@ from xdsl.dialects import arith
 from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import BOOL_LIKE, Elementwise
 from tilework.ir.create import create_op
-from tilework.ir.tt.text_parts import (
-    Attributes,
-    parse_attr_dict,
-    parse_operands,
-    parse_types,
-    print_attr_dict,
-    print_operands,
-    print_types,
-)
+from tilework.ir.declare import Op, op_definition
+from tilework.ir.form_reader import parse_operands, parse_types
+from tilework.ir.form_writer import attributes_text, operands_text
+from tilework.ir.locations import unknown
+from tilework.ir.property_text import OpPrinter
 from tilework.ir.types import i1, i64, int_attr, shape_of, with_element
 
 NO_SIGNED_WRAP = arith.IntegerOverflowAttr((arith.IntegerOverflowFlag.NSW,))
 OpT = TypeVar("OpT", bound=Operation)
 
 
-@irdl_op_definition
-class SelectOp(IRDLOperation):
+@op_definition
+class SelectOp(Op):
     """``cond ? a : b``, with one condition for all elements or one for each.
 
     ``%z = arith.select %c, %x, %y : tensor<4xi1>, tensor<4xf32>``
@@ -59,24 +54,19 @@ class SelectOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         operands = parse_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
+        attributes = parser.parse_optional_attr_dict()
         position = parser.pos
         parser.parse_punctuation(":")
         *condition, type = parse_types(parser)
         types = (condition[0] if condition else i1, type, type)
-        return cls.create(
-            operands=parser.resolve_operands(operands, types, position),
-            result_types=(type,),
-            properties=properties,
-            attributes=attributes,
-        )
+        values = parser.resolve_operands(operands, types, position)
+        return create_op(cls, values, (type,), unknown, {}, attributes)
 
-    def print(self, printer: Printer) -> None:
-        condition, type = self.operands[0].type, self.results[0].type
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        printer.print_string(" : ")
-        print_types(printer, (type,) if condition is i1 or condition == i1 else (condition, type))
+    def text(self, printer: OpPrinter) -> str:
+        """The condition's type is written when it is a tensor."""
+        condition, type = self.operands[0].type, printer.texts.of(self.results[0].type)
+        types = type if condition == i1 else f"{printer.texts.of(condition)}, {type}"
+        return f" {operands_text(printer, self.operands)}{attributes_text(printer, self)} : {types}"
 
     def verify_(self) -> None:
         types = [self.lhs.type, self.rhs.type, self.result.type]
@@ -126,7 +116,7 @@ def convert(cls: type[OpT], x: SSAValue, type: Attribute, loc: LocationAttr) -> 
     return create_op(cls, (x,), (type,), loc)
 
 
-def predicate_properties(names: Sequence[str]) -> dict[str, Attributes]:
+def predicate_properties(names: Sequence[str]) -> dict[str, dict[str, Attribute]]:
     """The property of each predicate; its number is its place in `names`."""
     return {name: {"predicate": int_attr(number, i64)} for number, name in enumerate(names)}
 

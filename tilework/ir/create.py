@@ -9,6 +9,7 @@ the only one that knows the private fields of xDSL's IR; `tests/ir/test_create.p
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
@@ -19,6 +20,7 @@ from xdsl.irdl import IRDLOperation, OptionalDef
 OpT = TypeVar("OpT", bound=Operation)
 
 NONE: Mapping[str, Attribute] = {}
+operands_of = attrgetter("_operands")  # the tuple itself; `op.operands` is an object made each time
 
 
 @cache

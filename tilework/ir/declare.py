@@ -42,9 +42,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilework.ir.create import create_op
-from tilework.ir.form_reader import Reader, compile_reader
-from tilework.ir.form_writer import Writer, compile_writer
-from tilework.ir.forms import SEGMENTS, Fields, fields_of
+from tilework.ir.form_reader import reader_of
+from tilework.ir.form_writer import writer_of
+from tilework.ir.forms import FORMS, SEGMENTS, Fields, Form, fields_of
 from tilework.ir.infer import solve
 from tilework.ir.plain_printer import PlainPrinter
 from tilework.ir.types import i32_array
@@ -66,9 +66,8 @@ class Op(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        if not hasattr(cls, "form"):
-            return super().parse(parser)
-        return reader_of(cls)(parser, cls)  # pyright: ignore[reportReturnType]
+        reader = reader_of(cls)
+        return super().parse(parser) if reader is None else reader(parser, cls)  # pyright: ignore[reportReturnType]
 
 
 def print_itself(self: Operation, printer: Printer) -> None:
@@ -84,9 +83,8 @@ def op_definition(cls: type[OpT]) -> type[OpT]:
     for key in own:
         delattr(cls, key)
     irdl_op_definition(cls)
-    for key, value in own.items():
-        setattr(cls, key, value)
-    if hasattr(cls, "form") or hasattr(cls, "text"):
+    FORMS[cls] = Form(own.get("form", ""), own.get("infer", {}))
+    if "form" in own or hasattr(cls, "text"):
         cls.print = print_itself
     DECLARED.setdefault(cls.name.partition(".")[0], []).append(cls)
     return cls
@@ -95,22 +93,6 @@ def op_definition(cls: type[OpT]) -> type[OpT]:
 def dialect_ops(prefix: str) -> list[type[Operation]]:
     """The ops declared so far whose names start with `prefix`."""
     return sorted(DECLARED[prefix], key=lambda cls: cls.name)
-
-
-@cache
-def reader_of(cls: type[Operation]) -> Reader:
-    """The reader of the form of `cls`."""
-    return compile_reader(cls, cls.form)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-@cache
-def writer_of(cls: type[Operation]) -> Writer | None:
-    """What writes the text of ops of `cls`; None for an op that has only the generic form."""
-    if (form := getattr(cls, "form", None)) is not None:
-        return compile_writer(cls, form)
-    if (text := getattr(cls, "text", None)) is not None:
-        return lambda printer, op: text(op, printer)
-    return None
 
 
 @cache

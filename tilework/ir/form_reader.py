@@ -7,6 +7,7 @@ between to text of older compilers; it is filled by those who know them.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -15,6 +16,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from tilework.ir.create import create_op
 from tilework.ir.forms import (
     ALL,
+    FORMS,
     SEGMENTS,
     Dictionary,
     Fields,
@@ -57,6 +59,16 @@ Attempt = Callable[[Parser, Reading], bool]
 Reader = Callable[[Parser, type[Operation]], Operation]
 Older = Callable[[Parser, Reading], None]
 OLDER: dict[str, Older] = {}
+READERS: dict[type[Operation], Reader] = {}  # by hand, of ops that are not ours
+
+
+@cache
+def reader_of(cls: type[Operation]) -> Reader | None:
+    """What reads the text of ops of `cls`, if we know it."""
+    if (reader := READERS.get(cls)) is not None:
+        return reader
+    form = FORMS.get(cls)
+    return compile_reader(cls, form.text) if form is not None and form.text else None
 
 
 def compile_reader(cls: type[Operation], form: str, older: Older | None = None) -> Reader:

@@ -17,8 +17,8 @@ The types that a form does not name are inferred (`infer`, see `ir/declare.py`).
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -185,17 +185,33 @@ def slots(definitions: Sequence[tuple[str, Any]]) -> dict[str, Slot]:
     return found
 
 
+@dataclass(frozen=True)
+class Form:
+    """The form of an op and what its types follow from."""
+
+    text: str
+    infer: Mapping[str, Any] = field(default_factory=dict)
+
+
+FORMS: dict[type[Operation], Form] = {}
+EXTRA: dict[type[Operation], dict[str, Property]] = {}  # properties that xDSL's classes know less of, or nothing
+
+
 @cache
 def fields_of(cls: type[Operation]) -> Fields:
     """The fields of an op class."""
     assert issubclass(cls, IRDLOperation), cls
     definition = cls.get_irdl_definition()
     properties = {}
-    for field, (key, _) in definition.accessor_names.items():
+    for name, (key, _) in definition.accessor_names.items():
         if (declared := definition.properties.get(key)) is not None:
             is_optional = isinstance(declared, OptionalDef)
             default = None if is_optional else declared.default_value
-            properties[field] = Property(field, key, codec_of(key, declared.constr), default, is_optional)
+            properties[name] = Property(name, key, codec_of(key, declared.constr), default, is_optional)
+    for name, extra in EXTRA.get(cls, {}).items():
+        known = definition.properties.get(extra.key)
+        usual = None if known is None else known.default_value
+        properties[name] = extra if usual is None else replace(extra, default=usual)
     options = [type(option) for option in definition.options]
     return Fields(
         slots(definition.operands),

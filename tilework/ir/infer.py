@@ -15,7 +15,7 @@ from typing import Any
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir.constraints import SameType
-from tilework.ir.forms import Fields
+from tilework.ir.forms import FORMS, Fields
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def rules_of(cls: type[Operation], fields: Fields) -> list[Rule]:
     slots = [*fields.operands.values(), *fields.results.values()]
     rules = [Rule(slot.name, None, (), slot.only) for slot in slots if slot.only is not None]
     turned: list[Rule] = []
-    declared: dict[str, Any] = dict(getattr(cls, "infer", {}))
+    declared = dict(FORMS[cls].infer) if cls in FORMS else {}
     if cls.has_trait(SameType):
         declared |= {slot.name: slots[0].name for slot in slots[1:]}
     for target, rule in declared.items():

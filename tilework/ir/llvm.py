@@ -5,45 +5,29 @@ scf.for ... {llvm.loop_annotation = #llvm.loop_annotation<licm = <disable = true
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from xdsl.dialects.builtin import DictionaryAttr, LocationAttr
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, operand_def, traits_def
-from xdsl.parser import AttrParser, Parser
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition, operand_def, traits_def
+from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryWriteEffect
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilework.ir.constraints import I1
-from tilework.ir.create import create_op
-from tilework.ir.tt.text_parts import parse_attr_dict, parse_type, print_attr_dict, print_operands, print_type
+from tilework.ir.declare import Op, dialect_ops, op_definition
 from tilework.ir.types import i1, int_attr
 
 
-@irdl_op_definition
-class AssumeOp(IRDLOperation):
+@op_definition
+class AssumeOp(Op):
     """The compiler may rely on the condition: ``llvm.intr.assume %c : i1``."""
 
     name = "llvm.intr.assume"
     cond = operand_def(I1)
+    form = "$cond {} : type($cond)"
     traits = traits_def(MemoryWriteEffect())
-
-    @classmethod
-    def make(cls, cond: SSAValue, loc: LocationAttr) -> Self:
-        return create_op(cls, (cond,), (), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        cond = parser.parse_unresolved_operand()
-        properties, attributes = parse_attr_dict(cls, parser)
-        operand = parser.resolve_operand(cond, parse_type(parser))
-        return cls.create(operands=(operand,), properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        print_type(printer, self.operands[0].type)
 
 
 class OptionsText:
@@ -112,4 +96,4 @@ def print_options(printer: Printer, options: DictionaryAttr) -> None:
 
 LICM_DISABLED = LoopAnnotationAttr(DictionaryAttr({"licm": LoopLicmAttr(DictionaryAttr({"disable": int_attr(1, i1)}))}))
 
-LLVM = Dialect("llvm", [AssumeOp], [LoopAnnotationAttr, LoopLicmAttr])
+LLVM = Dialect("llvm", dialect_ops("llvm"), [LoopAnnotationAttr, LoopLicmAttr])

@@ -44,14 +44,16 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
+import tilework.ir.arith_text
+import tilework.ir.scf_text  # noqa: F401 - it declares forms, as the line above does
 from tilework.ir.attr_text import LOCATIONS
 from tilework.ir.context import make_context
 from tilework.ir.encoding_text import NAMES as ENCODINGS
 from tilework.ir.encoding_text import read_encoding
 from tilework.ir.encodings import encoding_attr
 from tilework.ir.float_text import float_from_bits
+from tilework.ir.form_reader import reader_of
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, unknown
-from tilework.ir.op_parse import READERS
 from tilework.ir.ttg.legacy import read_old_dot_operand, sized
 from tilework.ir.ttg.shared_tensors import is_shared_tensor, translate_shared_tensors
 from tilework.ir.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, index
@@ -392,7 +394,7 @@ class IRParser(Parser):
         stack.append(op_type.dialect_name())
         if generic:
             op = self._parse_generic_operation(op_type)
-        elif (reader := READERS.get(op_type.name)) is not None:
+        elif (reader := reader_of(op_type)) is not None:
             op = reader(self, op_type)
         else:
             op = op_type.parse(self)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Any
 
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.printer import Printer
 
@@ -31,6 +32,9 @@ class PlainPrinter:
 
     def of(self, attribute: Attribute) -> str:
         return self.captured(self.printer.print_attribute, attribute)
+
+    def argument_location(self, location: LocationAttr) -> str:
+        return ""
 
     def block_name(self, block: Block) -> str:
         return self.captured(self.printer.print_block_name, block)

@@ -5,9 +5,10 @@
         %c16_i32 = arith.constant 16 : i32
         ...
 
-Names come from `ir/names.py`, attributes and aliases from `ir/attr_text.py`, most ops from `ir/op_text.py`. Here are
-the layout (blocks, regions, locations) and the ops that have regions. An op that none of these tables knows prints
-itself through xDSL's printer, wired to the same names and attributes; unregistered ops use the generic form:
+Names come from `ir/names.py`, attributes and aliases from `ir/attr_text.py`, ops from their forms (`ir/declare.py`; those
+of xDSL's dialects are in `ir/arith_text.py` and `ir/scf_text.py`). Here is the layout: blocks, regions, locations. An op
+of xDSL without a form of ours prints itself through xDSL's printer, wired to the same names and attributes; ops that have
+no form at all use the generic one:
 
     %0 = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({
     ^bb0(%arg1: f32, %arg2: f32):
@@ -15,27 +16,21 @@ itself through xDSL's printer, wired to the same names and attributes; unregiste
     }) : (tensor<64xf32>) -> tensor<64xf32>
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from io import StringIO
-from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, IndexType, LocationAttr, ModuleOp, UnregisteredOp
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnregisteredOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
-from tilework.ir.attr_text import AttributeText, dictionary, result_types, signature
-from tilework.ir.declare import writer_of
+import tilework.ir.arith_text
+import tilework.ir.scf_text  # noqa: F401 - it declares forms, as the line above does
+from tilework.ir.attr_text import AttributeText, bare_or_quoted, dictionary
+from tilework.ir.form_writer import WRITERS, operands_text, signature_text, writer_of
 from tilework.ir.names import ValueNames
-from tilework.ir.op_text import (
-    LEAVES,
-    attributes_text,
-    generic_head,
-    generic_tail,
-    symbol_text,
-    types_text,
-)
+from tilework.ir.property_text import OpPrinter
 
 
 def print_module(op: Operation, debuginfo: bool = False, nameloc_prefix: bool = True) -> str:
@@ -79,16 +74,12 @@ class ModulePrinter:
             left = f"{self.names[results[0]]} = "
         else:
             left = self.value_names.results[op]
-        if (leaf := LEAVES.get(name)) is not None:
-            self.out.append(f"{self.indent}{left}{name}{leaf(self, op)}{location}\n")
-            return
-        if (nested := NESTED.get(name)) is not None:
+        writer = writer_of(op.__class__)
+        if writer is not None:
             self.out.append(f"{self.indent}{left}{'module' if name == 'builtin.module' else name}")
-            nested(self, op)
-        elif (writer := writer_of(type(op))) is not None:
-            self.out.append(f"{self.indent}{left}{name}")
-            self.out.append(writer(self, op))
-        elif isinstance(op, UnregisteredOp):
+            self.out.append(f"{writer(self, op)}{location}\n")
+            return
+        if isinstance(op, UnregisteredOp):
             attributes = {key: value for key, value in op.attributes.items() if key != "op_name__"}
             self.generic(op, left, op.op_name.data, attributes)
         elif type(op).print is Operation.print:
@@ -99,13 +90,16 @@ class ModulePrinter:
         self.out.append(f"{location}\n")
 
     def generic(self, op: Operation, left: str, name: str, attributes: Mapping[str, Attribute]) -> None:
-        self.out.append(f'{self.indent}{left}"{name}"{generic_head(self, op)}')
+        successors = f"[{', '.join(map(self.block_name, op.successors))}]" if op.successors else ""
+        properties = f" <{dictionary(self.texts, op.properties)}>" if op.properties else ""
+        self.out.append(f'{self.indent}{left}"{name}"({operands_text(self, op.operands)}){successors}{properties}')
         for index, region in enumerate(op.regions):
             self.out.append(", " if index else " (")
             self.region(region)
         if op.regions:
             self.out.append(")")
-        self.out.append(generic_tail(self, op, attributes))
+        extra = f" {dictionary(self.texts, attributes)}" if attributes else ""
+        self.out.append(f"{extra} : {signature_text(self, op)}")
 
     def region(
         self, region: Region, *, entry_arguments: bool = True, empty_block: bool = True, terminators: bool = True
@@ -168,125 +162,16 @@ def predecessor_blocks(blocks: list[Block]) -> dict[Block, list[Block]]:
     return found
 
 
-def print_module_op(printer: ModulePrinter, op: Operation) -> None:
+def write_module(printer: OpPrinter, op: Operation) -> str:
     name = op.properties.get("sym_name", op.attributes.get("sym_name"))
-    printer.out.append(f" {symbol_text(name)}" if name is not None else "")
+    printer.out.append(f" @{bare_or_quoted(name.data)}" if name is not None else "")
     shown = {key: value for key, value in (op.properties | op.attributes).items() if key != "sym_name"}
     printer.out.append(f" attributes {dictionary(printer.texts, shown)} " if shown else " ")
     printer.region(op.regions[0], empty_block=False)
+    return ""
 
 
-FUNCTION_PROPERTIES = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
-
-
-def print_function(printer: ModulePrinter, op: Operation) -> None:
-    """`tt.func` and `func.func`."""
-    properties, texts = op.properties, printer.texts
-    type = properties["function_type"]
-    assert isinstance(type, FunctionType), type
-    visibility: Any = properties.get("sym_visibility")
-    word = "" if visibility is None else f" {visibility.data}"
-    printer.out.append(f"{word} {symbol_text(properties['sym_name'])}(")
-    arguments = op.regions[0].blocks[0].args if op.regions[0].blocks else ()
-    extras = dictionaries(properties.get("arg_attrs"), len(type.inputs))
-    parts: list[str] = []
-    for index, (input, extra) in enumerate(zip(type.inputs, extras, strict=True)):
-        shown = f" {dictionary(texts, extra)}" if extra else ""
-        if arguments:
-            location = printer.argument_location(arguments[index].location)
-            parts.append(f"{printer.names[arguments[index]]}: {texts.of(input)}{shown}{location}")
-        else:
-            parts.append(f"{texts.of(input)}{shown}")
-    printer.out.append(f"{', '.join(parts)}){function_results(printer, op, tuple(type.outputs))}")
-    shown = {key: value for key, value in properties.items() if key not in FUNCTION_PROPERTIES} | op.attributes
-    printer.out.append(f" attributes {dictionary(texts, shown)}" if shown else "")
-    if op.regions[0].blocks:
-        printer.out.append(" ")
-        printer.region(op.regions[0], entry_arguments=False, empty_block=False)
-
-
-def function_results(printer: ModulePrinter, op: Operation, types: tuple[Attribute, ...]) -> str:
-    """`` -> (i32, f32 {k = v})``, or nothing."""
-    if not types:
-        return ""
-    extras = dictionaries(op.properties.get("res_attrs"), len(types))
-    if not any(extras):
-        return f" -> {result_types(printer.texts, types)}"
-    of = printer.texts.of
-    parts = [of(t) + (f" {dictionary(printer.texts, e)}" if e else "") for t, e in zip(types, extras, strict=True)]
-    return f" -> ({', '.join(parts)})"
-
-
-def dictionaries(attribute: Attribute | None, count: int) -> list[Mapping[str, Attribute]]:
-    """The attributes of each argument or result; empty ones where there are none."""
-    if not isinstance(attribute, ArrayAttr):
-        return [{}] * count
-    return [entry.data for entry in attribute]  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def assignments(printer: ModulePrinter, arguments: Iterable[SSAValue], values: Iterable[SSAValue]) -> str:
-    """``(%a = %x, %b = %y)``."""
-    names = printer.names
-    pairs = zip(arguments, values, strict=True)
-    return f"({', '.join(f'{names[argument]} = {names[value]}' for argument, value in pairs)})"
-
-
-def print_for(printer: ModulePrinter, op: Operation) -> None:
-    lower, upper, step, *initial = op.operands
-    variable, *carried = op.regions[0].blocks[0].args
-    names = printer.names
-    text = f" {names[variable]} = {names[lower]} to {names[upper]} step {names[step]} "
-    if initial:
-        types = types_text(printer, op.results)
-        text += f"iter_args{assignments(printer, carried, initial)} -> ({types}) "
-    if not isinstance(variable.type, IndexType):
-        text += f" : {printer.texts.of(variable.type)} "
-    printer.out.append(text)
-    printer.region(op.regions[0], entry_arguments=False, empty_block=False, terminators=bool(initial))
-    printer.out.append(attributes_text(printer, op))
-
-
-def print_if(printer: ModulePrinter, op: Operation) -> None:
-    results = f" -> ({types_text(printer, op.results)})" if op.results else ""
-    printer.out.append(f" {printer.names[op.operands[0]]}{results} ")
-    yields = bool(op.results)
-    then, *others = op.regions
-    printer.region(then, entry_arguments=False, empty_block=False, terminators=yields)
-    for other in others:
-        if other.blocks:
-            printer.out.append(" else ")
-            printer.region(other, entry_arguments=False, empty_block=False, terminators=yields)
-    printer.out.append(attributes_text(printer, op))
-
-
-def print_while(printer: ModulePrinter, op: Operation) -> None:
-    before, after = op.regions
-    start = f" {assignments(printer, before.blocks[0].args, op.operands)}" if op.operands else ""
-    types = signature(printer.texts, (v.type for v in op.operands), (v.type for v in op.results))
-    printer.out.append(f"{start} : {types} ")
-    printer.region(before, entry_arguments=False, empty_block=False)
-    printer.out.append(" do ")
-    printer.region(after, empty_block=False)
-    if extra := attributes_text(printer, op):
-        printer.out.append(f" attributes{extra}")
-
-
-def print_execute_region(printer: ModulePrinter, op: Operation) -> None:
-    types = tuple(result.type for result in op.results)
-    printer.out.append(f" -> {result_types(printer.texts, types)} " if types else " ")
-    printer.region(op.regions[0], empty_block=False)
-    printer.out.append(attributes_text(printer, op))
-
-
-NESTED: dict[str, Callable[[ModulePrinter, Operation], None]] = {
-    ModuleOp.name: print_module_op,
-    "tt.func": print_function,
-    "func.func": print_function,
-    "scf.for": print_for,
-    "scf.if": print_if,
-    "scf.while": print_while,
-    "scf.execute_region": print_execute_region,
-}
+WRITERS[ModuleOp] = write_module
 
 
 class SelfPrinter(Printer):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, LocationAttr, StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import AttrConstraint, BaseAttr, EqAttrConstraint
 from xdsl.parser import Parser
@@ -35,6 +35,7 @@ class OpPrinter(Protocol):
     texts: AttributeText
     out: list[str]
 
+    def argument_location(self, location: LocationAttr) -> str: ...
     def block_name(self, block: Block) -> str: ...
     def region(
         self, region: Region, *, entry_arguments: bool = True, empty_block: bool = True, terminators: bool = True

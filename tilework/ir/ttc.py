@@ -18,7 +18,7 @@ function may be buffers: they are passed by reference, results that are tiles to
 callee).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from math import prod
 from typing import Self
@@ -27,15 +27,13 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseIntOrFPElementsAttr,
     IntAttr,
-    LocationAttr,
     StringAttr,
 )
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     prop_def,
@@ -60,30 +58,16 @@ from tilework.ir.constraints import (
     is_element,
     names,
 )
-from tilework.ir.create import create_op
-from tilework.ir.enums import InputPrecision
+from tilework.ir.declare import Op, dialect_ops, op_definition
+from tilework.ir.form_reader import parse_operands, parse_types
+from tilework.ir.form_writer import attributes_text, operands_text, types_text
+from tilework.ir.forms import ASSERT, COMBINE_RETURN, PRINT, SEGMENTS
 from tilework.ir.locations import unknown
-from tilework.ir.tt.dot_ops import DOT_DEFAULTS, ProductForm, dot_properties, verify_product
-from tilework.ir.tt.forms import AssertForm, BareForm, CombineReturnForm, PrintForm
-from tilework.ir.tt.reduce_ops import scan_properties, verify_axis, verify_combine
-from tilework.ir.tt.shape_ops import axis_property
-from tilework.ir.tt.text_parts import (
-    SEGMENTS,
-    parse_attr_dict,
-    parse_bracketed,
-    parse_operands,
-    parse_type,
-    parse_types,
-    print_access,
-    print_attr_dict,
-    print_bracketed,
-    print_operands,
-    print_type,
-    print_types,
-    resolve_access,
-    resolve_typed,
-)
-from tilework.ir.types import Shape, array_values, cached_hash, i1, i32, i32_array, is_integer, string_attr
+from tilework.ir.property_text import OpPrinter
+from tilework.ir.tt.dot_ops import input_precision_prop, max_imprecise_prop, verify_product
+from tilework.ir.tt.program_ops import MESSAGE, PrintBase
+from tilework.ir.tt.reduce_ops import verify_axis, verify_combine
+from tilework.ir.types import Shape, array_values, cached_hash, i1, i32, is_integer
 
 SANITIZED = "ttc.sanitized"  # on a module: its accesses are checked (`CheckOp`)
 
@@ -156,52 +140,25 @@ MASK = Kind(
 )
 
 
-@irdl_op_definition
-class AllocOp(IRDLOperation):
+@op_definition
+class AllocOp(Op):
     """Scratch memory with undefined contents: ``%b = ttc.alloc : !ttc.buf<64x128xf32>``."""
 
     name = "ttc.alloc"
     result = result_def(BUFFER)
+    form = "{} : type($result)"
     traits = traits_def(MemoryWriteEffect())
 
-    @classmethod
-    def make(cls, type: BufferType, loc: LocationAttr) -> Self:
-        return create_op(cls, (), (type,), loc)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties, attributes = parse_attr_dict(cls, parser)
-        return cls.create(result_types=(parse_type(parser),), properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_attr_dict(self, printer)
-        print_type(printer, self.results[0].type)
-
-
-@irdl_op_definition
-class TableOp(IRDLOperation):
+@op_definition
+class TableOp(Op):
     """A buffer of constants, never written: ``%b = ttc.table dense<[1, 2]> : tensor<2xi32> into !ttc.buf<2xi32>``."""
 
     name = "ttc.table"
     value = prop_def(DenseIntOrFPElementsAttr)
     result = result_def(BUFFER)
+    form = "$value into type($result)"
     traits = traits_def(Pure())
-
-    @classmethod
-    def make(cls, value: Attribute, type: BufferType, loc: LocationAttr) -> Self:
-        return create_op(cls, (), (type,), loc, {"value": value})
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        value = parser.parse_attribute()
-        parser.parse_keyword("into")
-        return cls.create(result_types=(parser.parse_type(),), properties={"value": value})
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.properties["value"])
-        printer.print_string(" into ")
-        printer.print_attribute(self.results[0].type)
 
     def verify_(self) -> None:
         table, buffer = self.value, buffer_of(self.results[0])
@@ -209,21 +166,17 @@ class TableOp(IRDLOperation):
             raise VerifyException(f"ttc.table of {table.type} cannot give {buffer}")
 
 
-@irdl_op_definition
-class EndOp(BareForm):
+@op_definition
+class EndOp(Op):
     """The end of the body of a nest: ``ttc.end``."""
 
     name = "ttc.end"
+    form = "{}"
     traits = traits_def(Pure(), IsTerminator())
 
 
-@cache
-def shape_property(shape: Shape) -> dict[str, Attribute]:
-    return {"shape": i32_array(*shape)}
-
-
-@irdl_op_definition
-class NestOp(IRDLOperation):
+@op_definition
+class NestOp(Op):
     """Run the body once for every index below `shape`: ``ttc.nest [64, 128] { ^bb0(%i: i32, %j: i32): ... ttc.end }``.
 
     The body is scalar code; it may use scalars from outside.
@@ -232,25 +185,8 @@ class NestOp(IRDLOperation):
     name = "ttc.nest"
     shape = prop_def(I32_ARRAY)
     body = region_def("single_block")
+    form = "$shape $body {}"
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @classmethod
-    def make(cls, shape: Shape, body: Region, loc: LocationAttr) -> Self:
-        return cls.create(properties=shape_property(shape), regions=(body,), location=loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        shape = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-        body = parser.parse_region()
-        properties, attributes = parse_attr_dict(cls, parser)
-        return cls.create(
-            properties={**properties, **shape_property(tuple(shape))}, attributes=attributes, regions=(body,)
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" [{', '.join(map(str, array_values(self.shape)))}] ")
-        printer.print_region(self.regions[0])
-        print_attr_dict(self, printer, ("shape",))
 
     def verify_(self) -> None:
         shape = array_values(self.shape)
@@ -268,34 +204,17 @@ def require_indices(op: IRDLOperation, buffer: SSAValue, indices: Sequence[SSAVa
         raise VerifyException(f"{op.name} of {buffer.type} has {len(indices)} indices")
 
 
-@irdl_op_definition
-class ReadOp(IRDLOperation):
+@op_definition
+class ReadOp(Op):
     """One element of a buffer: ``%x = ttc.read %b[%i, %j] : !ttc.buf<64x128xf32>``."""
 
     name = "ttc.read"
     buffer = operand_def(BUFFER)
     indices = var_operand_def(I32)
     result = result_def(SCALAR)
+    form = "$buffer[$indices] {} : type($buffer)"
+    infer = {"result": (element_of, "buffer")}
     traits = traits_def(MemoryReadEffect())
-
-    @classmethod
-    def make(cls, buffer: SSAValue, indices: Sequence[SSAValue], loc: LocationAttr) -> Self:
-        return create_op(cls, (buffer, *indices), (buffer_of(buffer).element,), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        name, places = parser.parse_unresolved_operand(), parse_bracketed(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        type = parse_type(parser)
-        buffer, indices = resolve_access(parser, name, type, places)
-        return cls.create(
-            operands=(buffer, *indices), result_types=(element_of(type),), properties=properties, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_access(printer, self.operands[0], self.operands[1:])
-        print_attr_dict(self, printer)
-        print_type(printer, self.operands[0].type)
 
     def verify_(self) -> None:
         require_indices(self, self.operands[0], self.operands[1:])
@@ -303,36 +222,17 @@ class ReadOp(IRDLOperation):
             raise VerifyException(f"ttc.read of {self.operands[0].type} cannot give {self.results[0].type}")
 
 
-@irdl_op_definition
-class WriteOp(IRDLOperation):
+@op_definition
+class WriteOp(Op):
     """Set one element of a buffer: ``ttc.write %x, %b[%i, %j] : !ttc.buf<64x128xf32>``."""
 
     name = "ttc.write"
     value = operand_def(SCALAR)
     buffer = operand_def(BUFFER)
     indices = var_operand_def(I32)
+    form = "$value, $buffer[$indices] {} : type($buffer)"
+    infer = {"value": (element_of, "buffer")}
     traits = traits_def(MemoryWriteEffect())
-
-    @classmethod
-    def make(cls, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue], loc: LocationAttr) -> Self:
-        return create_op(cls, (value, buffer, *indices), (), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        name, places = parser.parse_unresolved_operand(), parse_bracketed(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        type = parse_type(parser)
-        buffer, indices = resolve_access(parser, name, type, places)
-        operands = (parser.resolve_operand(value, element_of(type)), buffer, *indices)
-        return cls.create(operands=operands, properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands[:2])
-        print_bracketed(printer, self.operands[2:])
-        print_attr_dict(self, printer)
-        print_type(printer, self.operands[1].type)
 
     def verify_(self) -> None:
         require_indices(self, self.operands[1], self.operands[2:])
@@ -340,17 +240,18 @@ class WriteOp(IRDLOperation):
             raise VerifyException(f"ttc.write of {self.operands[0].type} into {self.operands[1].type}")
 
 
-@irdl_op_definition
-class YieldOp(CombineReturnForm):
+@op_definition
+class YieldOp(Op):
     """What combining two elements gives: ``ttc.yield %r : f32``."""
 
     name = "ttc.yield"
     result = var_operand_def()
+    form = COMBINE_RETURN
     traits = traits_def(Pure(), IsTerminator())
 
 
-@irdl_op_definition
-class ReduceOp(IRDLOperation):
+@op_definition
+class ReduceOp(Op):
     """Fold the values of a nest along one of its dimensions.
 
     ``ttc.reduce %x, %k into %best[%i], %at[%i] { ^bb0(...): ... ttc.yield %r, %s : f32, i32 } : <types of %best, %at>``
@@ -369,30 +270,18 @@ class ReduceOp(IRDLOperation):
     traits = traits_def(MemoryWriteEffect())
 
     @classmethod
-    def make(
-        cls,
-        srcs: Sequence[SSAValue],
-        accumulators: Sequence[SSAValue],
-        indices: Sequence[SSAValue],
-        region: Region,
-        loc: LocationAttr,
-    ) -> Self:
-        return cls.create(
-            operands=(*srcs, *accumulators, *indices),
-            properties={SEGMENTS: i32_array(len(srcs), len(accumulators), len(indices))},
-            regions=(region,),
-            location=loc,
-        )
-
-    @classmethod
     def parse(cls, parser: Parser) -> Self:
         sources = parse_operands(parser)
         parser.parse_keyword("into")
         places = parser.parse_comma_separated_list(
-            parser.Delimiter.NONE, lambda: (parser.parse_unresolved_operand(), parse_bracketed(parser))
+            parser.Delimiter.NONE,
+            lambda: (
+                parser.parse_unresolved_operand(),
+                parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand),
+            ),
         )
         region = parser.parse_region()
-        _, attributes = parse_attr_dict(cls, parser)
+        attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         types = parse_types(parser)
         srcs = [parser.resolve_operand(v, element_of(t)) for v, t in zip(sources, types, strict=True)]
@@ -402,18 +291,12 @@ class ReduceOp(IRDLOperation):
         op.attributes.update(attributes)
         return op
 
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.srcs)
-        printer.print_string(" into ")
-        for number, accumulator in enumerate(self.accumulators):
-            printer.print_string(", " if number else "")
-            printer.print_ssa_value(accumulator)
-            print_bracketed(printer, self.indices)
-        printer.print_string(" ")
-        printer.print_region(self.regions[0])
-        print_attr_dict(self, printer)
-        printer.print_string(" : ")
-        print_types(printer, [value.type for value in self.accumulators])
+    def text(self, printer: OpPrinter) -> str:
+        indices = operands_text(printer, self.indices)
+        places = ", ".join([f"{printer.names[value]}[{indices}]" for value in self.accumulators])
+        printer.out.append(f" {operands_text(printer, self.srcs)} into {places} ")
+        printer.region(self.regions[0])
+        return f"{attributes_text(printer, self)} : {types_text(printer, self.accumulators)}"
 
     def verify_(self) -> None:
         verify_combine(self, [value.type for value in self.srcs], YieldOp)
@@ -440,8 +323,8 @@ def reduced_axis(op: ReduceOp) -> int | None:
     return None
 
 
-@irdl_op_definition
-class DotOp(ProductForm):
+@op_definition
+class DotOp(Op):
     """``c += a @ b`` in place, of matrices or of batches of them.
 
     ``ttc.dot %a, %b, %c, inputPrecision = tf32 : !ttc.buf<16x32xf16>, !ttc.buf<32x8xf16>, !ttc.buf<16x8xf32>``
@@ -451,56 +334,17 @@ class DotOp(ProductForm):
     a = operand_def(BUFFER)
     b = operand_def(BUFFER)
     c = operand_def(BUFFER)
+    input_precision = input_precision_prop()
+    max_num_imprecise_acc = max_imprecise_prop()
+    form = "$a, $b, $c(?, inputPrecision = $input_precision) {} : type($operands)"
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @classmethod
-    def make(
-        cls,
-        a: SSAValue,
-        b: SSAValue,
-        c: SSAValue,
-        loc: LocationAttr,
-        input_precision: InputPrecision = InputPrecision.IEEE,
-        max_num_imprecise_acc: int = 0,
-    ) -> Self:
-        return create_op(cls, (a, b, c), (), loc, dot_properties(input_precision, max_num_imprecise_acc))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands, properties, attributes = cls.parse_product(parser)
-        values = resolve_typed(parser, operands)
-        return cls.create(operands=values, properties={**DOT_DEFAULTS, **properties}, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        self.print_product(printer)
-        print_operand_types(self, printer)
 
     def verify_(self) -> None:
         verify_product(self, *(buffer_of(value).shape for value in self.operands))
 
 
-def print_operand_types(op: IRDLOperation, printer: Printer) -> None:
-    """`` : T, U``."""
-    printer.print_string(" : ")
-    print_types(printer, [value.type for value in op.operands])
-
-
-def parse_into(parser: Parser) -> list:
-    """``%x, %y into %z``, in order."""
-    operands = parse_operands(parser)
-    parser.parse_keyword("into")
-    return operands + parse_operands(parser)
-
-
-def print_into(printer: Printer, sources: Iterable[SSAValue], targets: Iterable[SSAValue]) -> None:
-    """`` %x, %y into %z``."""
-    print_operands(printer, list(sources))
-    printer.print_string(" into")
-    print_operands(printer, list(targets))
-
-
-@irdl_op_definition
-class ScanOp(IRDLOperation):
+@op_definition
+class ScanOp(Op):
     """Running combinations along an axis, from the end with `reverse`.
 
     ``ttc.scan %x into %y {axis = 0 : i32, reverse = false} { ^bb0(%a: f32, %b: f32): ... ttc.yield %r : f32 } : <types>``
@@ -514,40 +358,10 @@ class ScanOp(IRDLOperation):
     axis = prop_def(I32_PROPERTY)
     reverse = prop_def(I1_PROPERTY)
     combine = region_def()
+    form = "$srcs into $targets {} $combine : type($srcs)"
+    infer = {"targets": "srcs"}
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @classmethod
-    def make(
-        cls,
-        srcs: Sequence[SSAValue],
-        targets: Sequence[SSAValue],
-        axis: int,
-        reverse: bool,
-        region: Region,
-        loc: LocationAttr,
-    ) -> Self:
-        properties = {**scan_properties(axis, reverse), SEGMENTS: i32_array(len(srcs), len(targets))}
-        return cls.create(operands=(*srcs, *targets), properties=properties, regions=(region,), location=loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_into(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        region = parser.parse_region()
-        position = parser.pos
-        parser.parse_punctuation(":")
-        values = parser.resolve_operands(operands, parse_types(parser) * 2, position)
-        properties[SEGMENTS] = i32_array(len(values) // 2, len(values) // 2)
-        return cls.create(operands=values, properties=properties, attributes=attributes, regions=(region,))
-
-    def print(self, printer: Printer) -> None:
-        print_into(printer, self.srcs, self.targets)
-        print_attr_dict(self, printer)
-        printer.print_string(" ")
-        printer.print_region(self.regions[0])
-        printer.print_string(" : ")
-        print_types(printer, [value.type for value in self.srcs])
 
     def verify_(self) -> None:
         sources, targets = [v.type for v in self.srcs], [v.type for v in self.targets]
@@ -557,8 +371,8 @@ class ScanOp(IRDLOperation):
         verify_combine(self, [buffer_of(value).element for value in self.srcs], YieldOp)
 
 
-@irdl_op_definition
-class GatherOp(IRDLOperation):
+@op_definition
+class GatherOp(Op):
     """Pick elements along an axis by index: ``ttc.gather %src, %at into %dst {axis = 0 : i32} : <three types>``."""
 
     name = "ttc.gather"
@@ -566,23 +380,8 @@ class GatherOp(IRDLOperation):
     indices = operand_def(INT_BUFFER)
     target = operand_def(BUFFER)
     axis = prop_def(I32_PROPERTY)
+    form = "$src, $indices into $target {} : type($operands)"
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @classmethod
-    def make(cls, src: SSAValue, indices: SSAValue, target: SSAValue, axis: int, loc: LocationAttr) -> Self:
-        return create_op(cls, (src, indices, target), (), loc, axis_property(axis))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_into(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        values = resolve_typed(parser, operands)
-        return cls.create(operands=values, properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_into(printer, self.operands[:2], self.operands[2:])
-        print_attr_dict(self, printer)
-        print_operand_types(self, printer)
 
     def verify_(self) -> None:
         source, indices, target = (buffer_of(value) for value in self.operands)
@@ -592,8 +391,8 @@ class GatherOp(IRDLOperation):
             raise VerifyException(f"ttc.gather along {self.axis.value.data} of {source} at {indices}")
 
 
-@irdl_op_definition
-class HistogramOp(IRDLOperation):
+@op_definition
+class HistogramOp(Op):
     """Count each integer from 0; only where the mask is set: ``ttc.histogram %x, %mask into %h : <types>``.
 
     The target is overwritten. Integers beyond its size are not counted.
@@ -603,50 +402,38 @@ class HistogramOp(IRDLOperation):
     src = operand_def(INT_BUFFER)
     mask = opt_operand_def(BUFFER)
     target = operand_def(INT_BUFFER)
+    form = "$src(?, $mask) into $target {} : type($operands)"
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @classmethod
-    def make(cls, src: SSAValue, mask: SSAValue | None, target: SSAValue, loc: LocationAttr) -> Self:
-        operands = (src, target) if mask is None else (src, mask, target)
-        return create_op(cls, operands, (), loc)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_into(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        values = resolve_typed(parser, operands)
-        return cls.create(operands=values, properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_into(printer, self.operands[:-1], self.operands[-1:])
-        print_attr_dict(self, printer)
-        print_operand_types(self, printer)
 
     def verify_(self) -> None:
         if self.mask is not None and prod(buffer_of(self.mask).shape) != prod(buffer_of(self.src).shape):
             raise VerifyException(f"ttc.histogram of {self.src.type} with a mask of {self.mask.type}")
 
 
-@irdl_op_definition
-class PrintOp(PrintForm):
+@op_definition
+class PrintOp(PrintBase):
     """Print scalars and whole tiles: ``ttc.print "x: " {hex = false, isSigned = array<i32: 1>} : %b : !ttc.buf<4xi32>``."""
 
     name = "ttc.print"
     args = var_operand_def(BUFFER_OR_SCALAR)
+    is_signed = prop_def(I32_ARRAY, prop_name="isSigned")
+    form = PRINT
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@irdl_op_definition
-class AssertOp(AssertForm):
+@op_definition
+class AssertOp(Op):
     """Stop the kernel where a condition is false: ``ttc.assert %ok, "message" : !ttc.buf<8xi1>``."""
 
     name = "ttc.assert"
     condition = operand_def(MASK)
+    message = prop_def(MESSAGE)
+    form = ASSERT
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@irdl_op_definition
-class CheckOp(IRDLOperation):
+@op_definition
+class CheckOp(Op):
     """A pointer that may be used: stop the kernel where memory outside of its arrays would be touched.
 
     ``%q = ttc.check %p, %mask {arguments = array<i32: 0>, verb = "reads"} : !tt.ptr<f32>``
@@ -661,51 +448,13 @@ class CheckOp(IRDLOperation):
     result = result_def(POINTER)
     arguments = prop_def(I32_ARRAY)
     verb = prop_def(StringAttr)
+    form = "$pointer(?, $mask) {} : type($pointer)"
+    infer = {"result": "pointer", "mask": i1}
     traits = traits_def(MemoryWriteEffect())
-
-    @classmethod
-    def make(
-        cls, pointer: SSAValue, mask: SSAValue | None, arguments: Sequence[int], verb: str, loc: LocationAttr
-    ) -> Self:
-        properties = {"arguments": i32_array(*arguments), "verb": string_attr(verb)}
-        return create_op(cls, (pointer,) if mask is None else (pointer, mask), (pointer.type,), loc, properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        pointer, *mask = parse_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        type = parse_type(parser)
-        operands = [parser.resolve_operand(pointer, type), *(parser.resolve_operand(value, i1) for value in mask)]
-        return cls.create(operands=operands, result_types=(type,), properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        print_type(printer, self.operands[0].type)
 
     def verify_(self) -> None:
         if self.results[0].type != self.operands[0].type:
             raise VerifyException(f"ttc.check of {self.operands[0].type} cannot give {self.results[0].type}")
 
 
-TTC = Dialect(
-    "ttc",
-    [
-        AllocOp,
-        AssertOp,
-        CheckOp,
-        DotOp,
-        EndOp,
-        GatherOp,
-        HistogramOp,
-        NestOp,
-        PrintOp,
-        ReadOp,
-        ReduceOp,
-        ScanOp,
-        TableOp,
-        WriteOp,
-        YieldOp,
-    ],
-    [BufferType],
-)
+TTC = Dialect("ttc", dialect_ops("ttc"), [BufferType])

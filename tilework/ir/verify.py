@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable
 
 from xdsl.dialects import arith
+from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.layout_check import layout_problem
-from tilework.ir.op_text import FLOAT_PREDICATES, INTEGER_PREDICATES
 from tilework.ir.types import bit_width, element_type, i1, is_float, is_integer, shape_of, with_element
 from tilework.ir.verify_flow import flow_problem
 
@@ -29,8 +29,8 @@ def is_int_or_index(type: Attribute) -> bool:
 PLACE = re.compile(r"^(\w+ '\w+') at position \d+ does not verify:\s+")
 Kind = Callable[[Attribute], bool]
 COMPARISONS: dict[type[Operation], tuple[Kind, int]] = {  # what is compared, and how many predicates there are
-    arith.CmpiOp: (is_int_or_index, len(INTEGER_PREDICATES)),
-    arith.CmpfOp: (is_float, len(FLOAT_PREDICATES)),
+    arith.CmpiOp: (is_int_or_index, len(CMPI_COMPARISON_OPERATIONS)),
+    arith.CmpfOp: (is_float, len(CMPF_COMPARISON_OPERATIONS)),
 }
 CASTS: dict[type[Operation], tuple[Kind, Kind, int]] = {  # from, to, and the sign of the change of width
     arith.ExtSIOp: (is_integer, is_integer, 1),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Self
 
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -15,8 +15,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.printer import Printer
+from xdsl.parser import Parser
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -29,11 +28,6 @@ from tilework.ir.tt.text_parts import (
     SEGMENTS,
     Attributes,
     is_true,
-    parse_attr_dict,
-    parse_clause,
-    print_attr_dict,
-    print_enum,
-    print_operands,
 )
 from tilework.ir.types import (
     bit_width,
@@ -69,39 +63,16 @@ def parse_product_types(parser: Parser) -> tuple[list[Attribute], list[Attribute
     return list(lhs), list(rhs), parser.parse_type()
 
 
-class ProductForm(IRDLOperation):
-    """The form of a matrix product up to its types: ``%a, %b, %c, inputPrecision = tf32 {maxNumImpreciseAcc = 8 : i32}``."""
+def input_precision_prop() -> IntegerAttr:
+    """How the factors of a product may be rounded."""
+    default = DOT_DEFAULTS["inputPrecision"]
+    return prop_def(enum_property(InputPrecision), default_value=default, prop_name="inputPrecision")
 
-    input_precision = prop_def(
-        enum_property(InputPrecision), default_value=DOT_DEFAULTS["inputPrecision"], prop_name="inputPrecision"
-    )
-    max_num_imprecise_acc = prop_def(
-        I32_PROPERTY, default_value=DOT_DEFAULTS["maxNumImpreciseAcc"], prop_name="maxNumImpreciseAcc"
-    )
 
-    @classmethod
-    def parse_product(cls, parser: Parser) -> tuple[list[UnresolvedOperand], Attributes, Attributes]:
-        """The operands, the properties and the discardable attributes."""
-        operands = [parser.parse_unresolved_operand()]
-        precision = None
-        while parser.parse_optional_punctuation(","):
-            if (precision := parse_clause(parser, "inputPrecision", InputPrecision)) is not None:
-                break
-            operands.append(parser.parse_unresolved_operand())
-        properties, attributes = parse_attr_dict(cls, parser)
-        if precision is not None:
-            properties["inputPrecision"] = precision
-        return operands, properties, attributes
-
-    def print_product(self, printer: Printer) -> None:
-        """The inverse of `parse_product`; what is the default is left out."""
-        print_operands(printer, self.operands)
-        precision = self.properties["inputPrecision"]
-        if precision != DOT_DEFAULTS["inputPrecision"]:
-            printer.print_string(", inputPrecision = ")
-            print_enum(printer, InputPrecision, precision)
-        exact = self.properties["maxNumImpreciseAcc"] == DOT_DEFAULTS["maxNumImpreciseAcc"]
-        print_attr_dict(self, printer, ("inputPrecision", "maxNumImpreciseAcc") if exact else ("inputPrecision",))
+def max_imprecise_prop() -> IntegerAttr:
+    """How many sums may be kept in few bits."""
+    default = DOT_DEFAULTS["maxNumImpreciseAcc"]
+    return prop_def(I32_PROPERTY, default_value=default, prop_name="maxNumImpreciseAcc")
 
 
 @op_definition
@@ -116,12 +87,8 @@ class DotOp(Op):
     b = operand_def(NUMBER_TENSOR)
     c = operand_def(NUMBER_TENSOR)
     d = result_def(NUMBER_TENSOR)
-    input_precision = prop_def(
-        enum_property(InputPrecision), default_value=DOT_DEFAULTS["inputPrecision"], prop_name="inputPrecision"
-    )
-    max_num_imprecise_acc = prop_def(
-        I32_PROPERTY, default_value=DOT_DEFAULTS["maxNumImpreciseAcc"], prop_name="maxNumImpreciseAcc"
-    )
+    input_precision = input_precision_prop()
+    max_num_imprecise_acc = max_imprecise_prop()
     form = "$a, $b, $c(?, inputPrecision = $input_precision) {} : type($a) * type($b) -> type($d)"
     infer = {"d": "c"}
     traits = traits_def(Pure(), TensorSize())

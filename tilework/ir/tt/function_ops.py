@@ -1,9 +1,9 @@
 """`tt` functions, calls and returns, and ops whose older names are still read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -13,11 +13,8 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
 )
-from xdsl.dialects.utils import print_func_op_like
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     region_def,
@@ -26,7 +23,6 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import (
     CallableOpInterface,
     IsolatedFromAbove,
@@ -37,9 +33,11 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.attr_text import bare_or_quoted, dictionary, result_types
 from tilework.ir.constraints import names
 from tilework.ir.declare import Op, op_definition
 from tilework.ir.forms import RETURN
+from tilework.ir.property_text import OpPrinter
 from tilework.ir.tt.text_parts import Attributes
 from tilework.ir.types import i1, int_attr, string_attr
 
@@ -119,8 +117,8 @@ def parse_body(parser: Parser, parameters: Sequence[Parameter]) -> Region:
     return Region() if region is None else region
 
 
-@irdl_op_definition
-class FuncOp(IRDLOperation):
+@op_definition
+class FuncOp(Op):
     """A kernel, or a function that kernels call.
 
     ``tt.func public @k(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}) attributes {noinline = false} { ... }``
@@ -182,20 +180,30 @@ class FuncOp(IRDLOperation):
         attributes = {} if extra is None else dict(extra.data)
         return cls.create(properties=properties, attributes=attributes, regions=(region,))
 
-    def print(self, printer: Printer) -> None:
-        if self.sym_visibility is not None:
-            printer.print_string(f" {self.sym_visibility.data}")
-        print_func_op_like(
-            printer,
-            self.sym_name,
-            self.function_type,
-            self.body,
-            dict(sorted(self.attributes.items())),
-            arg_attrs=self.arg_attrs,
-            res_attrs=self.res_attrs,
-            reserved_attr_names=RESERVED,
-            print_empty_outputs=False,
-        )
+    def text(self, printer: OpPrinter) -> str:
+        properties, texts = self.properties, printer.texts
+        type = properties["function_type"]
+        assert isinstance(type, FunctionType), type
+        visibility: Any = properties.get("sym_visibility")
+        word = "" if visibility is None else f" {visibility.data}"
+        printer.out.append(f"{word} @{bare_or_quoted(self.sym_name.data)}(")
+        arguments = self.regions[0].blocks[0].args if self.regions[0].blocks else ()
+        extras = dictionaries(properties.get("arg_attrs"), len(type.inputs))
+        parts: list[str] = []
+        for index, (input, extra) in enumerate(zip(type.inputs, extras, strict=True)):
+            shown = f" {dictionary(texts, extra)}" if extra else ""
+            if arguments:
+                location = printer.argument_location(arguments[index].location)
+                parts.append(f"{printer.names[arguments[index]]}: {texts.of(input)}{shown}{location}")
+            else:
+                parts.append(f"{texts.of(input)}{shown}")
+        printer.out.append(f"{', '.join(parts)}){function_results(printer, self, tuple(type.outputs))}")
+        shown = {key: value for key, value in properties.items() if key not in RESERVED} | self.attributes
+        printer.out.append(f" attributes {dictionary(texts, shown)}" if shown else "")
+        if self.regions[0].blocks:
+            printer.out.append(" ")
+            printer.region(self.regions[0], entry_arguments=False, empty_block=False)
+        return ""
 
     def verify_(self) -> None:
         name, type = f"@{self.sym_name.data}", self.function_type
@@ -215,6 +223,25 @@ class FuncOp(IRDLOperation):
         for last in (block.last_op for block in self.body.blocks):
             if last is None or not last.has_trait(IsTerminator):
                 raise VerifyException(f"{name} has a block that ends with {last.name if last else 'nothing'}")
+
+
+def function_results(printer: OpPrinter, op: Operation, types: tuple[Attribute, ...]) -> str:
+    """`` -> (i32, f32 {k = v})``, or nothing."""
+    if not types:
+        return ""
+    extras = dictionaries(op.properties.get("res_attrs"), len(types))
+    if not any(extras):
+        return f" -> {result_types(printer.texts, types)}"
+    of = printer.texts.of
+    parts = [of(t) + (f" {dictionary(printer.texts, e)}" if e else "") for t, e in zip(types, extras, strict=True)]
+    return f" -> ({', '.join(parts)})"
+
+
+def dictionaries(attribute: Attribute | None, count: int) -> list[Mapping[str, Attribute]]:
+    """The attributes of each argument or result; empty ones where there are none."""
+    if not isinstance(attribute, ArrayAttr):
+        return [{}] * count
+    return [entry.data for entry in attribute]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @op_definition

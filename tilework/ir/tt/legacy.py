@@ -17,6 +17,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from tilework.ir.create import set_type
 from tilework.ir.enums import InputPrecision
 from tilework.ir.form_reader import OLDER, Reader, Reading, compile_reader, resolve_defined
+from tilework.ir.forms import FORMS
 from tilework.ir.property_text import UNIT
 from tilework.ir.tt.descriptor_ops import DescriptorLoadOp, DescriptorStoreOp
 from tilework.ir.tt.shape_ops import ReshapeOp
@@ -119,7 +120,7 @@ def descriptor_reader(cls: type[DescriptorLoadOp] | type[DescriptorStoreOp], blo
         assert isinstance(written, Attribute) and isinstance(type, Attribute)
         reading.types["desc"] = descriptor_type(parser, reading.operands["desc"][0], written, type)
 
-    return compile_reader(cls, cls.form, older)
+    return compile_reader(cls, FORMS[cls].text, older)
 
 
 @irdl_op_definition
