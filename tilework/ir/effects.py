@@ -1,4 +1,4 @@
-"""What an op does to memory, as table look-ups by class.
+"""What an op does to memory, as table look-ups by class. Our ops say it with their traits; the others are listed here.
 
     reads   it may read memory                 tt.load, atomics, unknown ops
     writes  it may write memory, print, stop   tt.store, atomics, tt.print, unknown ops
@@ -11,99 +11,54 @@ where they were not executed before.
 from xdsl.dialects import arith, cf, math, scf, ub
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.traits import (
+    IsTerminator,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    NoMemoryEffect,
+    OpTrait,
+    Pure,
+    RecursiveMemoryEffect,
+)
 
 from tilework.ir import tt, ttc, ttg, ttng
 from tilework.ir.arith_ext import Arith
-from tilework.ir.tt.text_parts import is_true
+from tilework.ir.constraints import Elementwise
+from tilework.ir.property_text import is_true
 
 Ops = frozenset[type[Operation]]
 
-TERMINATORS: Ops = frozenset(
-    {
-        cf.BranchOp,
-        cf.ConditionalBranchOp,
-        scf.ConditionOp,
-        scf.YieldOp,
-        tt.MapElementwiseReturnOp,
-        tt.ReduceReturnOp,
-        tt.ReturnOp,
-        tt.ScanReturnOp,
-        ttc.EndOp,
-        ttc.YieldOp,
-        ttg.MaskReturnOp,
-        ttg.WarpReturnOp,
-        ttg.WarpYieldOp,
-    }
-)
-TT_ELEMENTWISE: Ops = frozenset(
-    {
-        tt.AddPtrOp,
-        tt.BitcastOp,
-        tt.ClampFOp,
-        tt.FpToFpOp,
-        tt.IntToPtrOp,
-        tt.MulhiUIOp,
-        tt.PreciseDivFOp,
-        tt.PreciseSqrtOp,
-        tt.PtrToIntOp,
-    }
-)
+TRAITS = {
+    op: {type(trait) for trait in op.traits}
+    for dialect in (tt.TT, ttc.TTC, ttg.TTG, ttng.TTNG)
+    for op in dialect.operations
+}
+
+
+def having(trait: type[OpTrait]) -> Ops:
+    """Our ops with `trait`."""
+    return frozenset(op for op, traits in TRAITS.items() if trait in traits)
+
+
+ARITHMETIC: Ops = frozenset(Arith.operations) | frozenset(math.Math.operations)
+BRANCHES: Ops = frozenset({cf.BranchOp, cf.ConditionalBranchOp, scf.ConditionOp, scf.YieldOp})
+TERMINATORS: Ops = having(IsTerminator) | BRANCHES
 # Effects follow from the property `pure`.
 DECLARED: Ops = frozenset({tt.ExternElementwiseOp, tt.ElementwiseInlineAsmOp})
+TT_ELEMENTWISE: Ops = having(Elementwise) - DECLARED
+ELEMENTWISE: Ops = ARITHMETIC - {arith.ConstantOp} | having(Elementwise)
 # Effects are those of the ops inside.
-RECURSIVE: Ops = frozenset({scf.ForOp, scf.IfOp, scf.WhileOp, scf.ExecuteRegionOp, tt.MapElementwiseOp, ttg.MaskOp})
+RECURSIVE: Ops = having(RecursiveMemoryEffect) | {scf.ForOp, scf.IfOp, scf.WhileOp, scf.ExecuteRegionOp}
 # Undefined or expensive where the divisor is 0.
 DIVISIONS: Ops = frozenset({arith.DivSIOp, arith.DivUIOp, arith.CeilDivSIOp, arith.CeilDivUIOp})
-ELEMENTWISE: Ops = (
-    frozenset(Arith.operations) - {arith.ConstantOp} | frozenset(math.Math.operations) | TT_ELEMENTWISE | DECLARED
-)
-PURE: Ops = (
-    frozenset(Arith.operations)
-    | frozenset(math.Math.operations)
-    | TT_ELEMENTWISE
-    | TERMINATORS
-    | {
-        ub.PoisonOp,
-        tt.AdvanceOp,
-        tt.BroadcastOp,
-        tt.CatOp,
-        tt.DotOp,
-        tt.DotScaledOp,
-        tt.ExpandDimsOp,
-        tt.GatherOp,
-        tt.GetNumProgramsOp,
-        tt.GetProgramIdOp,
-        tt.HistogramOp,
-        tt.JoinOp,
-        tt.MakeRangeOp,
-        tt.MakeTensorDescOp,
-        tt.MakeTensorPtrOp,
-        tt.ReduceOp,
-        tt.ReshapeOp,
-        tt.ScanOp,
-        tt.SplatOp,
-        tt.SplitOp,
-        tt.TransOp,
-        tt.UnsplatOp,
-        ttc.TableOp,
-        ttg.ConvertLayoutOp,
-        ttg.Fp4ToFpOp,
-        ttg.MemDescIndexOp,
-        ttg.MemDescReinterpretOp,
-        ttg.MemDescReshapeOp,
-        ttg.MemDescSubsliceOp,
-        ttg.MemDescTransOp,
-        ttg.PredicateStageOp,
-        ttng.ReinterpretTensorDescOp,
-    }
-)
-SPECULATABLE: Ops = PURE - TERMINATORS - DIVISIONS - {tt.CatOp}
-READ_ONLY: Ops = frozenset(
-    {tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp, ttc.ReadOp, ttg.LocalLoadOp, ttng.WarpGroupDotOp}
-)
+# Without effects, but not to be moved to where they did not run.
+PLACED: Ops = having(NoMemoryEffect) | TERMINATORS | DIVISIONS
+PURE: Ops = ARITHMETIC | having(Pure) | having(NoMemoryEffect) | BRANCHES | {ub.PoisonOp}
+SPECULATABLE: Ops = PURE - PLACED
+READ_ONLY: Ops = having(MemoryReadEffect) - having(MemoryWriteEffect)
 # A buffer is made where it is allocated: two allocations are not one, but one that is unused may go. So is one filled by
 # a `ttg.local_alloc`, which nobody else can see yet.
-WRITE_ONLY: Ops = frozenset({tt.StoreOp, tt.PrintOp, tt.AssertOp, ttc.WriteOp, ttg.LocalStoreOp})
+WRITE_ONLY: Ops = having(MemoryWriteEffect) - having(MemoryReadEffect)
 
 
 def is_pure(op: Operation) -> bool:
@@ -121,7 +76,7 @@ def is_pure(op: Operation) -> bool:
 def reads(op: Operation) -> bool:
     """`op` may read memory; unknown ops do."""
     kind = type(op)
-    if kind in PURE or kind in WRITE_ONLY or kind is ttg.LocalAllocOp:
+    if kind in PURE or kind in WRITE_ONLY:
         return False
     if kind in RECURSIVE:
         return any(reads(inner) for region in op.regions for block in region.blocks for inner in block.ops)

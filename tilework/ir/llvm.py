@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Dialect, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, operand_def, traits_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryWriteEffect
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilework.ir.constraints import I1
@@ -27,7 +27,7 @@ class AssumeOp(Op):
     name = "llvm.intr.assume"
     cond = operand_def(I1)
     form = "$cond {} : type($cond)"
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 class OptionsText:

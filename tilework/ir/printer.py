@@ -19,6 +19,7 @@ no form at all use the generic one:
 from collections.abc import Mapping
 from functools import cached_property
 from io import StringIO
+from typing import Any
 
 from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnregisteredOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
@@ -163,7 +164,7 @@ def predecessor_blocks(blocks: list[Block]) -> dict[Block, list[Block]]:
 
 
 def write_module(printer: OpPrinter, op: Operation) -> str:
-    name = op.properties.get("sym_name", op.attributes.get("sym_name"))
+    name: Any = op.properties.get("sym_name", op.attributes.get("sym_name"))
     printer.out.append(f" @{bare_or_quoted(name.data)}" if name is not None else "")
     shown = {key: value for key, value in (op.properties | op.attributes).items() if key != "sym_name"}
     printer.out.append(f" attributes {dictionary(printer.texts, shown)} " if shown else " ")

@@ -66,6 +66,13 @@ class Codec:
         return found
 
 
+def is_true(attribute: Attribute | None) -> bool:
+    """A boolean property that is set and not false; a unit attribute is true."""
+    if isinstance(attribute, IntegerAttr):
+        return attribute.value.data != 0
+    return isinstance(attribute, UnitAttr)
+
+
 def number(attribute: Any) -> int:
     """The value of an integer property."""
     return attribute.value.data

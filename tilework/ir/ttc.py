@@ -147,7 +147,7 @@ class AllocOp(Op):
     name = "ttc.alloc"
     result = result_def(BUFFER)
     form = "{} : type($result)"
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @op_definition
@@ -267,7 +267,7 @@ class ReduceOp(Op):
     indices = var_operand_def(I32)
     combine = region_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -450,7 +450,7 @@ class CheckOp(Op):
     verb = prop_def(StringAttr)
     form = "$pointer(?, $mask) {} : type($pointer)"
     infer = {"result": "pointer", "mask": i1}
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         if self.results[0].type != self.operands[0].type:

@@ -4,186 +4,23 @@ One file per family of ops (`elementwise`, `shape`, `memory`, `dot`, `reduce`, .
 users write ``tt.SplatOp``.
 """
 
+# ruff: noqa: F403
+
 from xdsl.ir import Dialect
 
-from tilework.ir.tt.atomic_ops import AtomicCASOp, AtomicRMWOp
-from tilework.ir.tt.block_pointer_ops import AdvanceOp, MakeTensorPtrOp
-from tilework.ir.tt.descriptor_ops import (
-    DescriptorGatherOp,
-    DescriptorLoadOp,
-    DescriptorReduceOp,
-    DescriptorScatterOp,
-    DescriptorStoreOp,
-    MakeTensorDescOp,
-    block_type,
-    signless,
-)
-from tilework.ir.tt.dot_ops import DotOp, DotScaledOp
-from tilework.ir.tt.elementwise_ops import (
-    AddPtrOp,
-    BitcastOp,
-    ClampFOp,
-    FpToFpOp,
-    IntToPtrOp,
-    MulhiUIOp,
-    PreciseDivFOp,
-    PreciseSqrtOp,
-    PtrToIntOp,
-)
-from tilework.ir.tt.foreign_ops import (
-    ElementwiseInlineAsmOp,
-    ExternElementwiseOp,
-    MapElementwiseOp,
-    MapElementwiseReturnOp,
-)
-from tilework.ir.tt.function_ops import CallOp, FuncOp, ReturnOp, function_type
-from tilework.ir.tt.legacy import ExperimentalDescriptorLoadOp, ExperimentalDescriptorStoreOp, ViewOp
-from tilework.ir.tt.memory_ops import LoadOp, StoreOp, loaded_type, mask_type
-from tilework.ir.tt.program_ops import AssertOp, GetNumProgramsOp, GetProgramIdOp, PrintOp
-from tilework.ir.tt.reduce_ops import (
-    GatherOp,
-    HistogramOp,
-    ReduceOp,
-    ReduceReturnOp,
-    ScanOp,
-    ScanReturnOp,
-    reduced_type,
-)
-from tilework.ir.tt.shape_ops import (
-    BroadcastOp,
-    CatOp,
-    ExpandDimsOp,
-    JoinOp,
-    MakeRangeOp,
-    ReshapeOp,
-    SplatOp,
-    SplitOp,
-    TransOp,
-    UnsplatOp,
-)
+from tilework.ir.declare import dialect_ops
+from tilework.ir.tt.atomic_ops import *
+from tilework.ir.tt.block_pointer_ops import *
+from tilework.ir.tt.descriptor_ops import *
+from tilework.ir.tt.dot_ops import *
+from tilework.ir.tt.elementwise_ops import *
+from tilework.ir.tt.foreign_ops import *
+from tilework.ir.tt.function_ops import *
+from tilework.ir.tt.legacy import *
+from tilework.ir.tt.memory_ops import *
+from tilework.ir.tt.program_ops import *
+from tilework.ir.tt.reduce_ops import *
+from tilework.ir.tt.shape_ops import *
 from tilework.ir.types import PointerType, TensorDescType
 
-TT = Dialect(
-    "tt",
-    [
-        AddPtrOp,
-        AdvanceOp,
-        AssertOp,
-        AtomicCASOp,
-        AtomicRMWOp,
-        BitcastOp,
-        BroadcastOp,
-        CallOp,
-        CatOp,
-        ClampFOp,
-        DescriptorGatherOp,
-        DescriptorLoadOp,
-        DescriptorReduceOp,
-        DescriptorScatterOp,
-        DescriptorStoreOp,
-        DotOp,
-        DotScaledOp,
-        ElementwiseInlineAsmOp,
-        ExpandDimsOp,
-        ExperimentalDescriptorLoadOp,
-        ExperimentalDescriptorStoreOp,
-        ExternElementwiseOp,
-        FpToFpOp,
-        FuncOp,
-        GatherOp,
-        GetNumProgramsOp,
-        GetProgramIdOp,
-        HistogramOp,
-        IntToPtrOp,
-        JoinOp,
-        LoadOp,
-        MakeRangeOp,
-        MakeTensorDescOp,
-        MakeTensorPtrOp,
-        MapElementwiseOp,
-        MapElementwiseReturnOp,
-        MulhiUIOp,
-        PreciseDivFOp,
-        PreciseSqrtOp,
-        PrintOp,
-        PtrToIntOp,
-        ReduceOp,
-        ReduceReturnOp,
-        ReshapeOp,
-        ReturnOp,
-        ScanOp,
-        ScanReturnOp,
-        SplatOp,
-        SplitOp,
-        StoreOp,
-        TransOp,
-        UnsplatOp,
-        ViewOp,
-    ],
-    [PointerType, TensorDescType],
-)
-
-__all__ = [
-    "TT",
-    "AddPtrOp",
-    "AdvanceOp",
-    "AssertOp",
-    "AtomicCASOp",
-    "AtomicRMWOp",
-    "BitcastOp",
-    "BroadcastOp",
-    "CallOp",
-    "CatOp",
-    "ClampFOp",
-    "DescriptorGatherOp",
-    "DescriptorLoadOp",
-    "DescriptorReduceOp",
-    "DescriptorScatterOp",
-    "DescriptorStoreOp",
-    "DotOp",
-    "DotScaledOp",
-    "ElementwiseInlineAsmOp",
-    "ExpandDimsOp",
-    "ExperimentalDescriptorLoadOp",
-    "ExperimentalDescriptorStoreOp",
-    "ExternElementwiseOp",
-    "FpToFpOp",
-    "FuncOp",
-    "GatherOp",
-    "GetNumProgramsOp",
-    "GetProgramIdOp",
-    "HistogramOp",
-    "IntToPtrOp",
-    "JoinOp",
-    "LoadOp",
-    "MakeRangeOp",
-    "MakeTensorDescOp",
-    "MakeTensorPtrOp",
-    "MapElementwiseOp",
-    "MapElementwiseReturnOp",
-    "MulhiUIOp",
-    "PointerType",
-    "PreciseDivFOp",
-    "PreciseSqrtOp",
-    "PrintOp",
-    "PtrToIntOp",
-    "ReduceOp",
-    "ReduceReturnOp",
-    "ReshapeOp",
-    "ReturnOp",
-    "ScanOp",
-    "ScanReturnOp",
-    "SplatOp",
-    "SplitOp",
-    "StoreOp",
-    "TensorDescType",
-    "TransOp",
-    "UnsplatOp",
-    "ViewOp",
-    "block_type",
-    "function_type",
-    "loaded_type",
-    "mask_type",
-    "reduced_type",
-    "signless",
-]
+TT = Dialect("tt", dialect_ops("tt"), [PointerType, TensorDescType])

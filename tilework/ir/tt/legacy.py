@@ -11,10 +11,10 @@ argument its type of today, ``!tt.tensordesc<tensor<64xf32>>``; the other uses m
 from functools import cache
 
 from xdsl.ir import Attribute, BlockArgument
-from xdsl.irdl import IRDLOperation, irdl_op_definition
 from xdsl.parser import Parser, UnresolvedOperand
 
 from tilework.ir.create import set_type
+from tilework.ir.declare import Op, op_definition
 from tilework.ir.enums import InputPrecision
 from tilework.ir.form_reader import OLDER, Reader, Reading, compile_reader, resolve_defined
 from tilework.ir.forms import FORMS
@@ -80,8 +80,8 @@ OLDER.update(
 )
 
 
-@irdl_op_definition
-class ViewOp(IRDLOperation):
+@op_definition
+class ViewOp(Op):
     """``tt.view %x : T -> U`` is ``tt.reshape %x allow_reorder : T -> U``."""
 
     name = "tt.view"
@@ -123,8 +123,8 @@ def descriptor_reader(cls: type[DescriptorLoadOp] | type[DescriptorStoreOp], blo
     return compile_reader(cls, FORMS[cls].text, older)
 
 
-@irdl_op_definition
-class ExperimentalDescriptorLoadOp(IRDLOperation):
+@op_definition
+class ExperimentalDescriptorLoadOp(Op):
     """``tt.experimental_descriptor_load %d[%i] : !tt.ptr<i8> -> T`` is ``tt.descriptor_load``."""
 
     name = "tt.experimental_descriptor_load"
@@ -134,8 +134,8 @@ class ExperimentalDescriptorLoadOp(IRDLOperation):
         return descriptor_reader(DescriptorLoadOp, "result")(parser, DescriptorLoadOp)  # pyright: ignore[reportReturnType]
 
 
-@irdl_op_definition
-class ExperimentalDescriptorStoreOp(IRDLOperation):
+@op_definition
+class ExperimentalDescriptorStoreOp(Op):
     """``tt.experimental_descriptor_store %d[%i], %v : !tt.ptr<i8>, T`` is ``tt.descriptor_store``."""
 
     name = "tt.experimental_descriptor_store"

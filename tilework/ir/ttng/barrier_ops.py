@@ -100,7 +100,7 @@ class InitBarrierOp(CountedForm):
     name = "ttng.init_barrier"
     alloc = operand_def(BARRIER)
     count = prop_def(IntegerAttr)
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
     def make(cls, alloc: SSAValue, count: int, loc: LocationAttr) -> Self:
@@ -116,7 +116,7 @@ class InvalBarrierOp(OperandForm):
 
     name = "ttng.inval_barrier"
     alloc = operand_def(BARRIER)
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_barrier(self.alloc.type)
@@ -136,7 +136,7 @@ class BarrierExpectOp(CountedForm):
     alloc = operand_def(BARRIER)
     pred = operand_def(I1)
     size = prop_def(IntegerAttr)
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
     def make(cls, alloc: SSAValue, size: int, pred: SSAValue, loc: LocationAttr) -> Self:

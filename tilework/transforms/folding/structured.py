@@ -17,8 +17,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import recreate
-from tilework.ir.tt.text_parts import is_true
 from tilework.ir.types import i1
 from tilework.transforms.folding.arith import constant_int, divide_up, producer
 from tilework.transforms.folding.worklist import Driver, Rewrite

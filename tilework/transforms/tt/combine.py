@@ -25,8 +25,8 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.effects import writes
 from tilework.ir.enums import InputPrecision
+from tilework.ir.property_text import UNIT
 from tilework.ir.rewrite import recreate
-from tilework.ir.tt.text_parts import UNIT
 from tilework.ir.types import Tensor, bit_width, i32_array, shape_of
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding.arith import constant_int, producer

@@ -13,8 +13,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
+from tilework.ir.forms import SEGMENTS
+from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, insert_before, replace_op
-from tilework.ir.tt.text_parts import SEGMENTS, is_true
 from tilework.ir.types import (
     Shape,
     array_values,

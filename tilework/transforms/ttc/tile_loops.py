@@ -32,8 +32,8 @@ from tilework.ir.create import create_op
 from tilework.ir.effects import DECLARED, is_pure, reads, writes
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
+from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
-from tilework.ir.tt.text_parts import is_true
 from tilework.ir.types import element_type, i32, int_attr, is_tensor, shape_of
 from tilework.transforms.ttc.dot_scaled import expand_dot_scaled
 from tilework.transforms.ttc.loops import carried

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 from tilework.errors import TritonError
 from tilework.ir import tt
 from tilework.ir.locations import location_text
-from tilework.ir.tt.text_parts import is_true
+from tilework.ir.property_text import is_true
 from tilework.ir.types import PointerType, array_values
 from tilework.targets.cpu.lower.stored import stored_parameters
 from tilework.targets.cpu.run.interface import Interface

@@ -21,8 +21,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tilework.ir import tt, ttc
 from tilework.ir.create import create_op
 from tilework.ir.effects import ELEMENTWISE
+from tilework.ir.forms import SEGMENTS
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
-from tilework.ir.tt.text_parts import SEGMENTS
 from tilework.ir.types import array_values, element_type, i32_array, is_tensor, shape_of
 from tilework.transforms.ttc.loops.cost import is_lazy_value, lazy_operands
 from tilework.transforms.ttc.loops.nests import Buffer, Item, Nest, Root

@@ -19,7 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import MemSemantic, RMWOp
-from tilework.ir.tt.text_parts import is_true
+from tilework.ir.property_text import is_true
 from tilework.ir.types import is_tensor, shape_of
 from tilework.transforms.ttc.loops.index_maps import Bits, is_lazy, sources, tile_bits, whole
 

@@ -24,8 +24,8 @@ from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.enums import ScaleDotElemType
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
+from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import replace_op
-from tilework.ir.tt.text_parts import is_true
 from tilework.ir.types import (
     bf16,
     bit_width,

@@ -10,9 +10,9 @@ from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import create_op
 from tilework.ir.encodings import encoding_attr
+from tilework.ir.forms import SEGMENTS
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.rewrite import erase_op, recreate, replace_all_uses
-from tilework.ir.tt.text_parts import SEGMENTS
 from tilework.ir.ttg.memdesc_types import MemDescType, async_token, memdesc_type
 from tilework.ir.types import Tensor, i32, i32_array, int_attr, is_tensor, tensor_type
 from tilework.layouts.construct import default_blocked

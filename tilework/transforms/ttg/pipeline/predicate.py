@@ -19,9 +19,9 @@ from xdsl.ir import Operation, SSAValue
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import binary
 from tilework.ir.effects import is_pure, writes
+from tilework.ir.forms import SEGMENTS
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.rewrite import recreate
-from tilework.ir.tt.text_parts import SEGMENTS
 from tilework.ir.types import i1, i32_array, is_tensor, with_element
 
 Rule: TypeAlias = Callable[[Operation, SSAValue], list[Operation]]
