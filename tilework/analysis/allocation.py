@@ -27,6 +27,7 @@ from tilework.analysis.liveness import FOREVER, Interval, Numbers, buffer_lifeti
 from tilework.analysis.scratch import ALIGNMENTS, SCRATCH_ALIGNMENT, function_scratch, scratch_size
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import shared_of
+from tilework.ir.functions import callee_of, callees, functions_by_name, has_body, modules
 from tilework.ir.types import bit_width
 from tilework.layouts.queries import shape_per_cta
 from tilework.target import Target
@@ -77,13 +78,14 @@ class Allocation:
         return [self.explicit[buffer] for buffer in self.known.get(value, ())]
 
 
+def allocations(root: ModuleOp, target: Target) -> list[Allocation]:
+    """The allocation of every function with a body, of the modules inside `root` too."""
+    return [found for module in modules(root) for found in module_allocation(module, target).values()]
+
+
 def module_allocation(module: ModuleOp, target: Target) -> dict[str, Allocation]:
-    """The allocation of every function with a body by name, callees before callers."""
-    functions: dict[str, Operation] = {
-        op.properties["sym_name"].data: op  # pyright: ignore[reportAttributeAccessIssue]
-        for op in module.ops
-        if type(op) is tt.FuncOp and op.regions[0].blocks
-    }
+    """The allocation of the functions with a body that stand in `module` itself by name, callees before callers."""
+    functions = {name: function for name, function in functions_by_name(module).items() if has_body(function)}
     done: dict[str, Allocation] = {}
     started: set[str] = set()
 
@@ -91,19 +93,13 @@ def module_allocation(module: ModuleOp, target: Target) -> dict[str, Allocation]
         if name in started or name not in functions:
             return
         started.add(name)
-        for op in functions[name].walk():
-            if type(op) is tt.CallOp:
-                visit(callee_name(op))
+        for callee in callees(functions[name]):
+            visit(callee)
         done[name] = function_allocation(functions[name], target, done)
 
     for name in functions:
         visit(name)
     return done
-
-
-def callee_name(call: Operation) -> str:
-    """The name of the function that a `tt.call` calls."""
-    return call.properties["callee"].root_reference.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def function_allocation(function: Operation, target: Target, frames: dict[str, Allocation]) -> Allocation:
@@ -131,7 +127,7 @@ def collect(
             continue
         alignment = ALIGNMENTS.get(type(op), SCRATCH_ALIGNMENT)
         if type(op) is tt.CallOp:
-            frame = frames.get(callee_name(op))
+            frame = frames.get(callee_of(op))
             size, kind = (frame.size, "call") if frame is not None else (0, "call")
             alignment = max(alignment, frame.alignment) if frame is not None else alignment
         elif op is function:

@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tilework.analysis.axis_lattice import AxisInfo, join, unknown
 from tilework.analysis.axis_transfer import TRANSFER, pointee_bytes
 from tilework.ir import tt, ttg
+from tilework.ir.functions import callee_of, functions_by_name, modules, symbol_of
 from tilework.ir.types import is_tensor
 
 HINTS = (("tt.contiguity", "contiguity"), ("tt.divisibility", "divisibility"), ("tt.constancy", "constancy"))
@@ -64,31 +65,23 @@ class AxisFacts:
 def axis_info(root: Operation) -> AxisFacts:
     """The facts about all values under `root`: a module, or one function."""
     facts = AxisFacts({})
-    calls: dict[str, list[Operation]] = {}
-    functions = [root] if type(root) is tt.FuncOp else [op for op in top_level(root) if type(op) is tt.FuncOp]
-    if len(functions) > 1:
-        functions, calls = callers_first(functions)
-    for function in functions:
-        enter_function(facts, function, calls.get(function.properties["sym_name"].data, ()))  # pyright: ignore
-        run_region(facts, function.regions[0])
+    tables = [functions_by_name(module) for module in modules(root)] or [{symbol_of(root): root}]
+    for functions in tables:
+        order, calls = callers_first(functions) if len(functions) > 1 else (functions.values(), {})
+        for function in order:
+            enter_function(facts, function, calls.get(symbol_of(function), ()))
+            run_region(facts, function.regions[0])
     return facts
 
 
-def top_level(module: Operation) -> Iterator[Operation]:
-    for region in module.regions:
-        for block in region.blocks:
-            yield from block.ops
-
-
-def callers_first(functions: Sequence[Operation]) -> tuple[list[Operation], dict[str, list[Operation]]]:
-    """`functions` with each one behind those that call it, and the calls of each by its name."""
-    by_name: dict[str, Operation] = {f.properties["sym_name"].data: f for f in functions}  # pyright: ignore
+def callers_first(by_name: Mapping[str, Operation]) -> tuple[list[Operation], dict[str, list[Operation]]]:
+    """The functions with each one behind those that call it, and the calls of each by its name."""
     calls: dict[str, list[Operation]] = {}
     callees: dict[Operation, list[str]] = {}
-    for function in functions:
+    for function in by_name.values():
         for op in function.walk():
             if type(op) is tt.CallOp:
-                name = op.properties["callee"].root_reference.data  # pyright: ignore
+                name = callee_of(op)
                 calls.setdefault(name, []).append(op)
                 callees.setdefault(function, []).append(name)
     finished: dict[Operation, None] = {}
@@ -103,7 +96,7 @@ def callers_first(functions: Sequence[Operation]) -> tuple[list[Operation], dict
                 visit(by_name[name])
         finished[function] = None
 
-    for function in functions:
+    for function in by_name.values():
         visit(function)
     return list(reversed(finished)), calls
 

@@ -20,17 +20,17 @@ blocks run side by side. Waits are put before the outermost loop that has the se
 outermost that has the first but not the second.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.analysis.allocation import callee_name
-from tilework.analysis.origins import UNKNOWN, Origins, functions_of, memory_origins
+from tilework.analysis.origins import UNKNOWN, Origins, memory_origins
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.enums import MemSemantic
+from tilework.ir.functions import callee_of, functions_by_name, modules
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import shape_of
 
@@ -74,16 +74,16 @@ def global_order(module: ModuleOp) -> GlobalOrder:
     found = GlobalOrder()
     if not any(type(op) in COPIES_IN or type(op) in COPIES_OUT for op in module.walk()):
         return found
-    origins, functions = memory_origins(module), functions_of(module)
-    known: dict[str, list[Access]] = {}
-    for name in functions:
-        accesses = accesses_of(name, functions, origins, known)
-        order(accesses, found)
+    origins = memory_origins(module)
+    for functions in map(functions_by_name, modules(module)):
+        known: dict[str, list[Access]] = {}
+        for name in functions:
+            order(accesses_of(name, functions, origins, known), found)
     return found
 
 
 def accesses_of(
-    name: str, functions: dict[str, Operation], origins: Origins, known: dict[str, list[Access]]
+    name: str, functions: Mapping[str, Operation], origins: Origins, known: dict[str, list[Access]]
 ) -> list[Access]:
     """The accesses of a function in program order; a call makes those of its callee."""
     if name in known or name not in functions:
@@ -91,7 +91,7 @@ def accesses_of(
     own = known[name] = []
     for op in functions[name].walk():
         if type(op) is tt.CallOp:
-            called = accesses_of(callee_name(op), functions, origins, known)
+            called = accesses_of(callee_of(op), functions, origins, known)
             own += dict.fromkeys(Access(op, one.by_tma, one.writes, one.origins) for one in called)
         else:
             own += access_of(op, origins)

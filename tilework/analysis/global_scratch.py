@@ -8,14 +8,15 @@ Everything gets bytes of its own, one after the other: what one call leaves ther
 in a loop uses the same bytes in every iteration. Offsets are relative to the frame of the function.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilework.analysis.allocation import aligned, callee_name
-from tilework.analysis.origins import functions_of
+from tilework.analysis.allocation import aligned
 from tilework.ir import tt, ttg
+from tilework.ir.functions import callee_of, functions_by_name, is_private
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,14 @@ class GlobalScratch:
 
 def global_scratch(module: ModuleOp) -> GlobalScratch:
     """Lay out the frames of all functions, callees first."""
-    functions = functions_of(module)
+    functions = functions_by_name(module)
     found = GlobalScratch()
     for name in functions:
         lay_out(name, functions, found)
     return found
 
 
-def lay_out(name: str, functions: dict[str, Operation], found: GlobalScratch) -> Frame:
+def lay_out(name: str, functions: Mapping[str, Operation], found: GlobalScratch) -> Frame:
     if name in found.frames or name not in functions:
         return found.frames.get(name, Frame(0, 1))
     found.frames[name] = Frame(0, 1)  # a function that calls itself has no memory there
@@ -58,7 +59,7 @@ def lay_out(name: str, functions: dict[str, Operation], found: GlobalScratch) ->
         if type(op) is ttg.GlobalScratchAllocOp:
             needed = Frame(number(op, "nbytes"), number(op, "alignment"))
         elif type(op) is tt.CallOp:
-            needed = lay_out(callee_name(op), functions, found)
+            needed = lay_out(callee_of(op), functions, found)
         else:
             continue
         if needed.size:
@@ -72,11 +73,6 @@ def number(op: Operation, name: str) -> int:
     return op.properties[name].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def is_kernel(function: Operation) -> bool:
-    """Whether programs start with `function`; others are called."""
-    return getattr(function.properties.get("sym_visibility"), "data", "public") == "public"
-
-
 def public_functions(module: ModuleOp) -> list[str]:
     """The names of the kernels."""
-    return [name for name, function in functions_of(module).items() if is_kernel(function)]
+    return [name for name, function in functions_by_name(module).items() if not is_private(function)]

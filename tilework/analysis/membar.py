@@ -20,11 +20,12 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilework.analysis.allocation import Allocation, callee_name, module_allocation
+from tilework.analysis.allocation import Allocation, module_allocation
 from tilework.analysis.liveness import Interval
 from tilework.analysis.pending import CLEAN, Accesses, Filter, Pending, Walk
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
+from tilework.ir.functions import callee_of, modules
 from tilework.layouts.conversion import conversion
 from tilework.target import Target
 
@@ -43,9 +44,10 @@ class Barriers:
 def barriers(module: ModuleOp, target: Target, exempt: Filter | None = None) -> Barriers:
     """The barriers of a module whose buffers lie where `module_allocation` puts them."""
     found = Barriers()
-    summaries: dict[str, Pending] = {}
-    for name, allocation in module_allocation(module, target).items():
-        summaries[name] = BarrierWalk(allocation, summaries, found, exempt).run()
+    for table in modules(module):
+        summaries: dict[str, Pending] = {}
+        for name, allocation in module_allocation(table, target).items():
+            summaries[name] = BarrierWalk(allocation, summaries, found, exempt).run()
     return found
 
 
@@ -83,7 +85,7 @@ class BarrierWalk(Walk):
         if scratch is None:
             return state.join(own)
         if type(op) is tt.CallOp:
-            return state.join(shifted(self.summaries.get(callee_name(op), CLEAN), scratch.offset, op))
+            return state.join(shifted(self.summaries.get(callee_of(op), CLEAN), scratch.offset, op))
         if waits or not is_warp_synchronous(op):
             state = CLEAN
         return state.join(Pending(own.writes, own.writes))

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
+from tilework.ir.functions import callee_of, functions_by_name, has_body, is_private, modules
 from tilework.ir.ttc import BufferType
 from tilework.ir.types import PointerType, TensorDescType, element_type
 
@@ -114,11 +115,6 @@ def parent_of(op: Operation) -> Operation:
     return parent
 
 
-def functions_of(module: ModuleOp) -> dict[str, Operation]:
-    """The functions of a module by name."""
-    return {op.properties["sym_name"].data: op for op in module.ops if type(op) is tt.FuncOp}  # pyright: ignore
-
-
 def module_origins(module: ModuleOp) -> Origins:
     """The origins of every pointer of a module: positions of parameters of its public functions, or UNKNOWN."""
     origins, edges = sources_and_edges(module)
@@ -148,16 +144,15 @@ def table_of(value: SSAValue) -> SSAValue | None:
     return op.operands[0] if isinstance(op, tt.LoadOp) else None
 
 
-def sources_and_edges(module: ModuleOp) -> tuple[Origins, list[tuple[SSAValue, SSAValue]]]:
+def sources_and_edges(root: ModuleOp) -> tuple[Origins, list[tuple[SSAValue, SSAValue]]]:
     """The pointers whose origin is plain, and how all others get theirs."""
-    functions = functions_of(module)
     origins: Origins = {}
     edges: list[tuple[SSAValue, SSAValue]] = []
-    for function in functions.values():
-        if not function.regions[0].blocks:
+    tables = [functions_by_name(module) for module in modules(root)]
+    for functions, function in ((table, function) for table in tables for function in table.values()):
+        if not has_body(function):
             continue
-        visibility = function.properties.get("sym_visibility")
-        if getattr(visibility, "data", "public") != "private":
+        if not is_private(function):
             for position, argument in enumerate(function.regions[0].blocks[0].args):
                 if is_address(argument.type):
                     origins[argument] = frozenset({position})
@@ -177,8 +172,8 @@ FORGETFUL = (tt.LoadOp, tt.AtomicRMWOp, tt.AtomicCASOp)
 
 def call_flows(op: Operation, functions: Mapping[str, Operation]) -> Iterator[tuple[SSAValue, SSAValue]]:
     """From the arguments of a call to the parameters of the function, and back from what it returns or writes."""
-    callee = functions.get(op.properties["callee"].root_reference.data)  # pyright: ignore[reportAttributeAccessIssue]
-    if callee is None or not callee.regions[0].blocks:
+    callee = functions.get(callee_of(op))
+    if callee is None or not has_body(callee):
         return
     for argument, parameter in zip(op.operands, callee.regions[0].blocks[0].args, strict=True):
         yield argument, parameter

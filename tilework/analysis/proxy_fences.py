@@ -12,10 +12,10 @@ another matter (`membar.py`).
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilework.analysis.allocation import Allocation, module_allocation
-from tilework.analysis.global_scratch import is_kernel
+from tilework.analysis.allocation import Allocation, allocations
 from tilework.analysis.pending import CLEAN, EVERYTHING, Accesses, Pending, Walk
 from tilework.ir import ttng
+from tilework.ir.functions import is_private
 from tilework.target import Target
 
 ASYNC_WRITES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
@@ -26,10 +26,10 @@ def proxy_fences(module: ModuleOp, target: Target) -> list[Operation]:
     found: dict[Operation, None] = {}
     if not any(type(op) in ASYNC_WRITES for op in module.walk()):
         return []
-    for allocation in module_allocation(module, target).values():
+    for allocation in allocations(module, target):
         # a function that is called finds memory that its callers have used
         everything: Accesses = frozenset({(EVERYTHING, allocation.function)})
-        FenceWalk(allocation, found).run(CLEAN if is_kernel(allocation.function) else Pending(everything, everything))
+        FenceWalk(allocation, found).run(Pending(everything, everything) if is_private(allocation.function) else CLEAN)
     return [op for op in module.walk() if op in found] if found else []
 
 

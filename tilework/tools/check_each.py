@@ -24,11 +24,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt
+from tilework.ir.functions import functions, is_private, symbol_of
 from tilework.ir.types import PointerType, TensorDescType, element_type, i32, i64, is_float, is_pointer, shape_of
 from tilework.numerics.rounding import FORMAT_OF
 from tilework.oracles.evaluator import EvaluationError, evaluate
@@ -142,10 +143,10 @@ def check_each(
     for position, function in enumerate(public_functions(module)):
         trial = first_trial(module, function, [seed, position], grid, attempts, max_steps, given or {})
         if isinstance(trial, Trial):
-            expected[symbol(function)] = trial
+            expected[symbol_of(function)] = trial
         if isinstance(trial, str) or not trial.has_effect:
             reason = trial if isinstance(trial, str) else "it ran, but returned and wrote nothing on any drawn input"
-            unchecked.append((symbol(function), reason))
+            unchecked.append((symbol_of(function), reason))
     mismatch = first_mismatch(module.clone(), passes, expected, grid, max_steps)
     checked = tuple(name for name, trial in expected.items() if trial.has_effect)
     return Report(seed, checked, tuple(unchecked), mismatch)
@@ -168,7 +169,7 @@ def first_trial(
             return drawn
         start = drawn.arena.tobytes()
         try:
-            outcome = run(module, symbol(function), drawn, grid, max_steps)
+            outcome = run(module, symbol_of(function), drawn, grid, max_steps)
         except EvaluationError as error:
             found = found if isinstance(found, Trial) else str(error)
             continue
@@ -191,7 +192,7 @@ def first_mismatch(
     for one in passes:
         one.apply(None, module)  # pyright: ignore[reportArgumentType]
         has |= PROMISES.get(one.name, set())
-        remaining = {symbol(function) for function in public_functions(module)}
+        remaining = {symbol_of(function) for function in public_functions(module)}
         for name, trial in expected.items():
             if name not in remaining:
                 return Mismatch(name, one.name, "the function is gone")
@@ -386,19 +387,7 @@ def array_dtype(element: Attribute) -> np.dtype[Any]:
 
 def public_functions(module: ModuleOp) -> list[tt.FuncOp]:
     """The functions of a module that a caller may launch."""
-    found: list[tt.FuncOp] = []
-    for op in module.body.block.ops:
-        if isinstance(op, tt.FuncOp):
-            visibility = op.properties.get("sym_visibility")
-            if not (isinstance(visibility, StringAttr) and visibility.data == "private"):
-                found.append(op)
-    return found
-
-
-def symbol(function: tt.FuncOp) -> str:
-    name = function.properties["sym_name"]
-    assert isinstance(name, StringAttr), "a function has a name"
-    return name.data
+    return [op for op in functions(module) if isinstance(op, tt.FuncOp) and not is_private(op)]
 
 
 def used_axes(module: ModuleOp) -> set[int]:

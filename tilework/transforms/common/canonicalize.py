@@ -19,6 +19,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.ir import ttg
+from tilework.ir.functions import functions
 from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding import convert_layout as convert_canonicalize
@@ -58,7 +59,7 @@ class CanonicalizePass(ModulePass):
     name = "canonicalize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in tuple(op.ops):
+        for function in functions(op):
             canonicalize(function)
 
 

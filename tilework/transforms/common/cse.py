@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 
 from tilework.analysis.dominance import dominator_children
 from tilework.ir.effects import PURE, is_pure, reads, writes
+from tilework.ir.functions import functions
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.transforms.folding.interning import identity
@@ -41,7 +42,7 @@ class CSEPass(ModulePass):
     name = "cse"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in tuple(op.ops):
+        for function in functions(op):
             eliminate_common_subexpressions(function)
 
 

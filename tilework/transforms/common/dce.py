@@ -13,8 +13,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.rewrite import erase_op
-from tilework.transforms.folding.worklist import is_removable, is_unused, ops_in_order
+from tilework.transforms.folding.worklist import is_removable, is_unused
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class DCEPass(ModulePass):
     name = "dce"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
+        for function in functions(op):
             for candidate in reversed(ops_in_order(*function.regions)):
                 if is_unused(candidate) and is_removable(candidate):
                     erase_op(candidate)

@@ -24,10 +24,9 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt
+from tilework.ir.functions import callee_of, callees, functions_by_name, is_private, modules, ops_in_order
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.transforms.common.canonicalize import canonicalize
-from tilework.transforms.common.symbol_dce import callee_of, callees, is_private, symbol_of
-from tilework.transforms.folding.worklist import ops_in_order
 
 MAX_ROUNDS = 4  # canonicalization can make a callee of several blocks, or one in a branch, inlinable
 
@@ -37,14 +36,15 @@ class InlinePass(ModulePass):
     name = "inline"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        Inliner(op).run()
+        for module in modules(op):
+            Inliner(module).run()
 
 
 class Inliner:
     """The functions of a module, how often each is called, and which are done."""
 
     def __init__(self, module: ModuleOp) -> None:
-        self.functions = {symbol_of(function): function for function in module.ops if type(function) is tt.FuncOp}
+        self.functions = functions_by_name(module)
         self.calls = Counter(name for function in self.functions.values() for name in callees(function))
         self.done: set[str] = set()
         self.entered: set[str] = set()

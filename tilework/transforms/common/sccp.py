@@ -23,13 +23,14 @@ from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import attr_value, constant, erase_op, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i1
 from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding.blocks import edges
-from tilework.transforms.folding.worklist import ISOLATED, is_removable, ops_in_order
+from tilework.transforms.folding.worklist import ISOLATED, is_removable
 
 
 class State(Enum):
@@ -49,7 +50,7 @@ class SCCPPass(ModulePass):
     name = "sccp"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
+        for function in functions(op):
             if function.regions and function.regions[0].first_block is not None:
                 replace_known_values(function.regions[0], Propagation(function.regions[0]).facts)
 

@@ -20,9 +20,10 @@ from xdsl.dialects import cf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.functions import ops_in_order
 from tilework.ir.types import i32_array
 from tilework.transforms.folding.arith import constant_int
-from tilework.transforms.folding.worklist import Driver, ops_in_order
+from tilework.transforms.folding.worklist import Driver
 
 Edge = tuple[Block, tuple[SSAValue, ...]]  # where a branch goes, and what it passes
 

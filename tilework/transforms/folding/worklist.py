@@ -21,6 +21,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.ir.effects import writes
+from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import constant, erase_op, replace_all_uses
 from tilework.transforms.folding.interning import identity
@@ -276,24 +277,6 @@ class Driver:
             for value in inner._operands:
                 self.push_owner(value)
         erase_op(op)
-
-
-def ops_in_order(*regions: Region) -> list[Operation]:
-    """Every op of `regions`, each before those nested in it; several times cheaper than `walk`."""
-    found: list[Operation] = []
-
-    def visit(region: Region) -> None:
-        for block in region.blocks:
-            op = block.first_op
-            while op is not None:
-                found.append(op)
-                for inner in op.regions:
-                    visit(inner)
-                op = op.next_op
-
-    for region in regions:
-        visit(region)
-    return found
 
 
 def ops_in_postorder(region: Region) -> list[Operation]:

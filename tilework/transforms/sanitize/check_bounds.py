@@ -43,6 +43,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.create import create_op
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
+from tilework.ir.functions import functions, has_body, is_private
 from tilework.ir.locations import location_text
 from tilework.ir.module_facts import SANITIZER_FACTS
 from tilework.ir.rewrite import erase_op, replace_op
@@ -84,8 +85,8 @@ class CheckBoundsPass(ModulePass):
         facts = Facts(parameters_of(op))
         origins = module_origins(op)
         codes = [facts.code_of(inner, sorted(origins.get(inner.operands[0], {UNKNOWN}))) for inner in found]
-        functions = [inner for inner in op.ops if isinstance(inner, tt.FuncOp) and inner.body.blocks]
-        tables = {function: Table(function, len(facts.faults)) for function in functions}
+        bodies = [inner for inner in functions(op) if isinstance(inner, tt.FuncOp) and has_body(inner)]
+        tables = {function: Table(function, len(facts.faults)) for function in bodies}
         for call in [inner for inner in op.walk() if type(inner) is tt.CallOp]:
             call.operands = (*call.operands, tables[function_of(call)].address)
         for inner, code in zip(found, codes, strict=True):
@@ -119,9 +120,8 @@ def function_of(op: Operation) -> tt.FuncOp:
 
 def parameters_of(module: ModuleOp) -> list[str]:
     """ "ptr" or the type of each parameter of the kernel."""
-    for op in module.ops:
-        visibility = op.properties.get("sym_visibility")
-        if isinstance(op, tt.FuncOp) and getattr(visibility, "data", "public") != "private":
+    for op in functions(module):
+        if isinstance(op, tt.FuncOp) and not is_private(op):
             inputs = op.properties["function_type"].inputs  # pyright: ignore[reportAttributeAccessIssue]
             return ["ptr" if isinstance(type, PointerType) else str(type) for type in inputs]
     return []

@@ -34,6 +34,7 @@ from tilework.analysis.origins import Origins, module_origins
 from tilework.errors import SANITIZER
 from tilework.ir import tt
 from tilework.ir.effects import is_elementwise
+from tilework.ir.functions import functions, has_body
 from tilework.ir.types import bit_width, element_type, i8, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.sanitize.undefined_control import CONTROL
@@ -52,8 +53,8 @@ class CheckUndefinedPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         origins = module_origins(op)
-        for function in op.ops:
-            if isinstance(function, tt.FuncOp) and function.body.blocks:
+        for function in functions(op):
+            if isinstance(function, tt.FuncOp) and has_body(function):
                 check_function(function, origins, self.strict)
 
 

@@ -25,6 +25,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.effects import writes
 from tilework.ir.enums import InputPrecision
+from tilework.ir.functions import functions
 from tilework.ir.property_text import UNIT
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import Tensor, bit_width, i32_array, shape_of
@@ -42,7 +43,7 @@ class CombinePass(ModulePass):
     name = "triton-combine"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in tuple(op.ops):
+        for function in functions(op):
             Driver(RULES).run(function, simplify_blocks)
 
 

@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from tilework.ir.effects import is_pure
+from tilework.ir.functions import functions
 from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.transforms.common.cse import NO_FLAGS, eliminate_common_subexpressions
 from tilework.transforms.folding.interning import identity
@@ -33,7 +34,7 @@ class LoopAwareCSEPass(ModulePass):
     name = "triton-loop-aware-cse"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in tuple(op.ops):
+        for function in functions(op):
             eliminate_common_subexpressions(function)
             loops = loops_within(function)
             for loop in loops:

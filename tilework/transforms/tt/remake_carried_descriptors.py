@@ -26,11 +26,11 @@ from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import PaddingOption
+from tilework.ir.functions import callee_of, functions_by_name, modules
 from tilework.ir.rewrite import erase_op, insert_after, insert_before, recreate, replace_all_uses
 from tilework.ir.types import TensorDescType, i32, i64
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice
-from tilework.transforms.common.symbol_dce import callee_of, symbol_of
 from tilework.transforms.tt.rewrite_tensor_descriptor import components, is_descriptor
 
 LOOPS = (scf.ForOp, scf.WhileOp)
@@ -44,11 +44,12 @@ class RemakeCarriedDescriptorsPass(ModulePass):
     name = "triton-remake-carried-descriptors"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        ops = list(op.walk())
-        loops = [inner for inner in ops if type(inner) in LOOPS and carries_descriptors(inner)]
-        calls = [inner for inner in ops if type(inner) is tt.CallOp and makes_descriptor(inner)]
-        if loops or calls:
-            Rewrite(op).run(loops, calls)
+        for module in modules(op):
+            ops = [inner for function in functions_by_name(module).values() for inner in function.walk()]
+            loops = [inner for inner in ops if type(inner) in LOOPS and carries_descriptors(inner)]
+            calls = [inner for inner in ops if type(inner) is tt.CallOp and makes_descriptor(inner)]
+            if loops or calls:
+                Rewrite(module).run(loops, calls)
 
 
 def makes_descriptor(call: Operation) -> bool:
@@ -83,7 +84,7 @@ class Rewrite:
     """The functions of a module; `parts` of the descriptors that are carried in parts."""
 
     def __init__(self, module: ModuleOp) -> None:
-        self.functions = {symbol_of(function): function for function in module.ops if type(function) is tt.FuncOp}
+        self.functions = functions_by_name(module)
         self.parts: dict[SSAValue, Parts] = {}
         self.in_parts: set[Operation] = set()  # loops and terminators that pass descriptors on in parts
         self.call_sites = CallSites()

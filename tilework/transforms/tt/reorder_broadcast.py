@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.effects import ELEMENTWISE, is_pure
+from tilework.ir.functions import functions
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import Shape, Tensor, element_type, is_tensor, shape_of, tensor_type
 from tilework.transforms.common.canonicalize import FOLDS
@@ -37,7 +38,7 @@ class ReorderBroadcastPass(ModulePass):
     name = "triton-reorder-broadcast"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in tuple(op.ops):
+        for function in functions(op):
             Driver(RULES).run(function, simplify_blocks)
 
 

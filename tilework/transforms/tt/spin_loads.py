@@ -13,7 +13,7 @@ code generator knows already. Calls have been inlined; in a function that is not
 Stage: TTIR to TTIR. Cost: one walk, and one over each `scf.while`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -23,8 +23,8 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt
+from tilework.ir.functions import callee_of, functions_by_name, modules
 from tilework.ir.types import i1, int_attr
-from tilework.transforms.common.symbol_dce import callee_of, symbol_of
 
 LOOPS = (scf.ForOp, scf.WhileOp)
 VOLATILE = int_attr(1, i1)
@@ -35,19 +35,24 @@ class SpinLoadsPass(ModulePass):
     name = "tt-spin-loads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = {symbol_of(function): function for function in op.ops if type(function) is tt.FuncOp}
-        called: set[str] = set()
-        for loop in [inner for inner in op.walk() if type(inner) is scf.WhileOp]:
-            inside = set(blocks_of(loop))
-            called |= make_volatile(deciding_ops(loop, inside), inside)
-        waiting = list(called)
-        while waiting:
-            if (function := functions.get(waiting.pop())) is None:
-                continue
-            loops = set[Block]().union(*(blocks_of(inner) for inner in function.walk() if type(inner) in LOOPS))
-            further = make_volatile(function.walk(), loops) - called
-            called |= further
-            waiting += further
+        for module in modules(op):
+            mark_spins(functions_by_name(module))
+
+
+def mark_spins(functions: Mapping[str, Operation]) -> None:
+    """The loads of one module that loops wait for, in the loops and in the functions that they call."""
+    called: set[str] = set()
+    for loop in [op for function in functions.values() for op in function.walk() if type(op) is scf.WhileOp]:
+        inside = set(blocks_of(loop))
+        called |= make_volatile(deciding_ops(loop, inside), inside)
+    waiting = list(called)
+    while waiting:
+        if (function := functions.get(waiting.pop())) is None:
+            continue
+        loops = set[Block]().union(*(blocks_of(inner) for inner in function.walk() if type(inner) in LOOPS))
+        further = make_volatile(function.walk(), loops) - called
+        called |= further
+        waiting += further
 
 
 def make_volatile(ops: Iterable[Operation], inside: set[Block]) -> set[str]:

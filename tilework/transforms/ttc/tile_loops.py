@@ -30,6 +30,7 @@ from tilework.errors import PassError
 from tilework.ir import tt, ttc
 from tilework.ir.create import create_op
 from tilework.ir.effects import DECLARED, is_pure, reads, writes
+from tilework.ir.functions import functions, has_body
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.property_text import is_true
@@ -63,8 +64,8 @@ class TileLoopsPass(ModulePass):
     name = "convert-triton-to-tile-loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, tt.FuncOp) and function.body.blocks:
+        for function in functions(op):
+            if isinstance(function, tt.FuncOp) and has_body(function):
                 Converter(function).run()
 
 

@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import convert
 from tilework.ir.encodings import distributed_of, encoding_of, with_encoding
+from tilework.ir.functions import functions
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
 from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
@@ -70,7 +71,7 @@ class AccelerateMatmulPass(ModulePass):
         # From the last to the first: the end of a chain of dots decides how all of them are laid out.
         for dot in reversed(dots):
             accelerate(dot, target, allowed)
-        for function in tuple(op.ops):
+        for function in functions(op):
             Driver({}).run(function)  # dead conversions go, new constants move to the front
         for inner in tuple(op.walk()):
             if type(inner) is tt.DotOp:

@@ -14,7 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tilework.analysis.allocation import module_allocation
+from tilework.analysis.allocation import allocations
 from tilework.ir.module_facts import ANY_GPU, find_target
 from tilework.ir.types import i32, int_attr
 from tilework.target import Target
@@ -44,7 +44,7 @@ class AllocateSharedMemoryNvPass(ModulePass):
 def allocate(module: ModuleOp, target: Target) -> None:
     """Place all buffers of the module for this target."""
     size = 0
-    for allocation in module_allocation(module, target).values():
+    for allocation in allocations(module, target):
         for buffer in allocation.buffers:
             buffer.owner.attributes[OFFSET] = int_attr(buffer.offset, i32)
         size = max(size, allocation.size)

@@ -26,13 +26,13 @@ from xdsl.passes import ModulePass
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import PointerType, Tensor, bit_width, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked
 from tilework.layouts.queries import shape_per_cta
-from tilework.transforms.folding.worklist import ops_in_order
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
 READS = frozenset({tt.LoadOp, ttg.AsyncCopyGlobalToLocalOp})

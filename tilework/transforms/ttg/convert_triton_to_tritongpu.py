@@ -30,6 +30,7 @@ from tilework.errors import PassError
 from tilework.ir import tt, ttg
 from tilework.ir.create import set_type
 from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import machine_attributes
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.tt.function_ops import function_type, function_type_of
@@ -47,7 +48,6 @@ from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Slice
 from tilework.layouts.infer import infer_split
 from tilework.layouts.queries import total_elems_per_thread
 from tilework.target import Target, UnknownTarget
-from tilework.transforms.folding.worklist import ops_in_order
 
 
 @dataclass(frozen=True)

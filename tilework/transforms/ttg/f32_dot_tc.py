@@ -23,8 +23,9 @@ from xdsl.passes import ModulePass
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary, cmpf, convert
 from tilework.ir.enums import InputPrecision
+from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.types import bf16, element_type, f32, with_element
-from tilework.transforms.folding.worklist import Driver, ops_in_order, rule_table
+from tilework.transforms.folding.worklist import Driver, rule_table
 
 TO_TF32 = "cvt.rna.tf32.f32 $0, $1;"
 
@@ -40,7 +41,7 @@ class F32DotTCPass(ModulePass):
             dict(SPLITS) if self.emu_tf32 else {key: s for key, s in SPLITS.items() if key != InputPrecision.TF32X3}
         )
         rules = rule_table({}, {tt.DotOp: lambda dot, driver: emulate(dot, driver, splits)})
-        for function in tuple(op.ops):
+        for function in functions(op):
             if any(type(dot) is tt.DotOp and split_of(dot, splits) for dot in ops_in_order(*function.regions)):
                 Driver(rules).run(function)
 

@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.analysis.global_scratch import Frame, global_scratch, public_functions
-from tilework.analysis.origins import functions_of
+from tilework.ir.functions import functions_by_name, modules
 from tilework.ir.types import i32, int_attr
 
 OFFSET = "ttg.global_scratch_memory_offset"
@@ -29,12 +29,13 @@ class GlobalScratchMemoryAllocationPass(ModulePass):
     name = "tritongpu-global-scratch-memory-allocation"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = global_scratch(op)
-        for inner, offset in found.offsets.items():
-            inner.attributes[OFFSET] = int_attr(offset, i32)
-        for name, function in functions_of(op).items():
-            record(function, found.frames[name])
-        record(op, found.whole(public_functions(op)))
+        for module in modules(op):
+            found = global_scratch(module)
+            for inner, offset in found.offsets.items():
+                inner.attributes[OFFSET] = int_attr(offset, i32)
+            for name, function in functions_by_name(module).items():
+                record(function, found.frames[name])
+            record(module, found.whole(public_functions(module)))
 
 
 def record(op: Operation, frame: Frame) -> None:

@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import add_result
+from tilework.ir.functions import functions
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, insert_after, insert_before, is_dead
 from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_tensor, shape_of
 from tilework.transforms.folding.tiles import is_zero
@@ -42,7 +43,7 @@ class OptimizeAccumulatorInitPass(ModulePass):
             if isinstance(loop, scf.ForOp) and may_ignore_accumulator(dot):
                 changed |= optimize(dot, loop)
         if changed:
-            for function in tuple(op.ops):
+            for function in functions(op):
                 Driver({}).run(function)  # constants move to the front
 
 

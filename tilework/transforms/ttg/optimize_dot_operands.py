@@ -29,6 +29,7 @@ from tilework.ir.encodings import (
     dot_operand_of,
     encoding_of,
 )
+from tilework.ir.functions import functions
 from tilework.ir.types import array_values, bit_width, element_type, shape_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import Distributed, NvmmaShared
@@ -49,7 +50,7 @@ class OptimizeDotOperandsPass(ModulePass):
     name = "tritongpu-optimize-dot-operands"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in tuple(op.ops):
+        for function in functions(op):
             canonicalize(function)
             Driver(RULES).run(function)
 

@@ -22,6 +22,7 @@ from tilework.ir.encodings import (
     layout_of,
     with_encoding,
 )
+from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import shape_of
@@ -29,7 +30,6 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import is_expensive_view, order, shape_per_cta, thread_order, warp_order
-from tilework.transforms.folding.worklist import ops_in_order
 from tilework.transforms.ttg.carried_reductions import accumulate_in_threads
 
 UNIT = UnitAttr()

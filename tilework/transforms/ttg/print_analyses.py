@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tilework.analysis.alias import aliases
-from tilework.analysis.allocation import module_allocation
+from tilework.analysis.allocation import allocations
 from tilework.analysis.membar import barriers
 from tilework.ir import tt, ttg
+from tilework.ir.functions import functions, symbol_of
 from tilework.ir.module_facts import find_target
 from tilework.ir.names import ValueNames
 from tilework.ir.rewrite import insert_after, insert_before
@@ -32,10 +33,10 @@ class PrintAliasPass(ModulePass):
 
 def alias_lines(module: ModuleOp) -> Iterator[str]:
     """The functions, and for each value of them the buffers it may name."""
-    for function in module.ops:
+    for function in functions(module):
         if type(function) is not tt.FuncOp:
             continue
-        yield f"@{function.properties['sym_name'].data}"  # pyright: ignore[reportAttributeAccessIssue]
+        yield f"@{symbol_of(function)}"
         known, names = aliases(function), ValueNames(function).of
         position = {value: place for place, value in enumerate(names)}
         for value in sorted(known, key=lambda value: position[value]):
@@ -47,8 +48,8 @@ class PrintAllocationPass(ModulePass):
     name = "test-print-allocation"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for name, allocation in module_allocation(op, find_target(op)).items():
-            print(f"@{name}")
+        for allocation in allocations(op, find_target(op)):
+            print(f"@{symbol_of(allocation.function)}")
             for buffer in allocation.buffers:
                 print(f"{buffer.owner.name} => offset = {buffer.offset}, size = {buffer.size}")
             print(f"size = {allocation.size}")

@@ -25,10 +25,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from tilework.ir.functions import functions, ops_in_order
 from tilework.transforms.folding import structured as folding_scf
 from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.convert_layout import CLEAN_FOLDS, CLEAN_REWRITES, clean_converts
-from tilework.transforms.folding.worklist import MAX_ROUNDS, Driver, ops_in_order, rule_table
+from tilework.transforms.folding.worklist import MAX_ROUNDS, Driver, rule_table
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
 from tilework.transforms.ttg.layouts.hoist_converts import hoist_converts
 from tilework.transforms.ttg.layouts.propagate_layouts import propagate_layouts
@@ -40,7 +41,7 @@ class RemoveLayoutConversionsPass(ModulePass):
     name = "tritongpu-remove-layout-conversions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in tuple(op.ops):
+        for function in functions(op):
             if function.regions and function.regions[0].first_block is not None:
                 remove_layout_conversions(function)
 

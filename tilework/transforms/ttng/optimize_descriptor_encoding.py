@@ -23,6 +23,7 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import set_type
 from tilework.ir.encodings import descriptor_with_encoding, encoding_of
+from tilework.ir.functions import functions_by_name, modules
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import TensorDescType, bit_width, shape_of
 from tilework.layouts.construct import nvmma_shared
@@ -37,15 +38,20 @@ class OptimizeDescriptorEncodingPass(ModulePass):
     name = "triton-nvidia-optimize-descriptor-encoding"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        values = list(descriptors(op))
-        if not values:
-            return
-        groups = group(op, values)
-        for value in values:
-            set_type(value, descriptor_with_encoding(value.type, groups.of(value).encoding(value.type)))
-        for function in op.ops:
-            if isinstance(function, tt.FuncOp):
-                update_signature(function)
+        for module in modules(op):
+            encode(functions_by_name(module))
+
+
+def encode(functions: dict[str, tt.FuncOp]) -> None:
+    """Choose the encodings of all descriptors in the functions of a module."""
+    values = [value for function in functions.values() for value in descriptors(function)]
+    if not values:
+        return
+    groups = group(functions, values)
+    for value in values:
+        set_type(value, descriptor_with_encoding(value.type, groups.of(value).encoding(value.type)))
+    for function in functions.values():
+        update_signature(function)
 
 
 def is_descriptor(type: Attribute) -> bool:
@@ -130,11 +136,10 @@ class Groups:
                 self.of(value).is_forced = True
 
 
-def group(module: ModuleOp, values: Sequence[SSAValue]) -> Groups:
+def group(functions: dict[str, tt.FuncOp], values: Sequence[SSAValue]) -> Groups:
     """Collect who uses which descriptor, and which belong together."""
     groups = Groups(values)
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
-    for op in module.walk():
+    for op in (op for function in functions.values() for op in function.walk()):
         if isinstance(op, LOADS):
             loaded = op.results[0]
             note_use(groups.of(op.operands[0]), loaded.type)

@@ -32,11 +32,11 @@ from tilework.ir.encodings import (
     distributed_of,
     with_encoding,
 )
+from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.types import shape_of
 from tilework.layouts.construct import cga_from, clamp, default_blocked
 from tilework.layouts.encodings import Bases, Blocked, Distributed
-from tilework.transforms.folding.worklist import ops_in_order
 from tilework.transforms.ttg.convert_triton_to_tritongpu import retyped
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp})
@@ -70,7 +70,7 @@ class PlanCTAPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if (ctas := num_ctas(op)) == 1:
             return
-        for function in tuple(op.ops):
+        for function in functions(op):
             if ops := ops_in_order(*function.regions):
                 Plan(ops, ctas).run()
 

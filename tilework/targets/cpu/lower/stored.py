@@ -9,13 +9,14 @@ integer is nobody's. The launcher refuses read-only arrays for these parameters,
 and stores work anywhere, but the processor may stop at an atomic on part of two words.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tilework.analysis.origins import NOBODY, WRITERS, Origins, flows, functions_of, is_address, spread
+from tilework.analysis.origins import NOBODY, WRITERS, Origins, flows, is_address, spread
 from tilework.ir import tt
+from tilework.ir.functions import callee_of, functions_by_name
 from tilework.ir.types import bit_width
 
 Stored = dict[int, int]  # position of a parameter to the alignment that it needs, in bytes
@@ -24,10 +25,10 @@ ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)
 
 def stored_parameters(module: ModuleOp, name: str) -> Stored:
     """The parameters that function `name` may write through."""
-    return summary(name, functions_of(module), {})
+    return summary(name, functions_by_name(module), {})
 
 
-def summary(name: str, functions: dict[str, Operation], known: dict[str, Stored]) -> Stored:
+def summary(name: str, functions: Mapping[str, Operation], known: dict[str, Stored]) -> Stored:
     """`stored_parameters` of one function and, through `known`, of those it calls."""
     if name in known:
         return known[name]
@@ -51,12 +52,12 @@ def summary(name: str, functions: dict[str, Operation], known: dict[str, Stored]
 
 
 def written_places(
-    op: Operation, functions: dict[str, Operation], known: dict[str, Stored]
+    op: Operation, functions: Mapping[str, Operation], known: dict[str, Stored]
 ) -> Iterator[tuple[SSAValue, int]]:
     """The addresses that an op writes to, and their alignments."""
     if (position := WRITERS.get(type(op))) is not None:
         yield op.operands[position], bit_width(op.results[0].type) // 8 if type(op) in ATOMICS else 1
     elif type(op) is tt.CallOp:
-        callee = op.properties["callee"].root_reference.data  # pyright: ignore[reportAttributeAccessIssue]
+        callee = callee_of(op)
         for index, alignment in summary(callee, functions, known).items() if callee in functions else ():
             yield op.operands[index], alignment

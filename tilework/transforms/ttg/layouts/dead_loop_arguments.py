@@ -17,7 +17,7 @@ from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir.effects import TERMINATORS, is_pure, writes
-from tilework.transforms.folding.worklist import ops_in_order
+from tilework.ir.functions import ops_in_order
 
 FOLLOWED = (scf.ForOp, scf.IfOp)  # what these yield is only as live as their results
 TERMINATOR_NAMES = frozenset(kind.name for kind in TERMINATORS)

@@ -22,10 +22,10 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.encodings import with_encoding
+from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import insert_after
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Blocked, Distributed, NvidiaMma
-from tilework.transforms.folding.worklist import ops_in_order
 from tilework.transforms.ttg.layouts.layout_rules import (
     FORWARD,
     MEMORY,

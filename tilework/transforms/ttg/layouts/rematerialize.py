@@ -17,10 +17,10 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilework.ir import tt, ttg
 from tilework.ir.create import add_result
 from tilework.ir.encodings import with_encoding
+from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Distributed
-from tilework.transforms.folding.worklist import ops_in_order
 from tilework.transforms.ttg.layouts.backward_slice import (
     Known,
     Slice,

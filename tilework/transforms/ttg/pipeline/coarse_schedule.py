@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from xdsl.ir import Operation
 
-from tilework.transforms.folding.worklist import ops_in_order
+from tilework.ir.functions import ops_in_order
 from tilework.transforms.ttg.pipeline.loops import (
     CLUSTER,
     MAX_STAGE,

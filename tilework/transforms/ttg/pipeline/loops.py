@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
+from tilework.ir.functions import ops_in_order
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.types import i32, int_attr
-from tilework.transforms.folding.worklist import ops_in_order
 
 LATENCY = "tt.latency"
 SELF_LATENCY = "tt.self_latency"

@@ -23,7 +23,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt
-from tilework.transforms.folding.worklist import ops_in_order
+from tilework.ir.functions import ops_in_order
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, drop_attributes
 from tilework.transforms.ttg.pipeline.loops import (

@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.ir.functions import functions
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
@@ -82,5 +83,5 @@ def is_feasible(loop: Operation, order: Order) -> bool:
 
 def fold_arithmetic(module: ModuleOp) -> None:
     """Fold the counters and predicates of the first iterations."""
-    for function in tuple(module.ops):
+    for function in functions(module):
         Driver(ARITHMETIC).run(function)

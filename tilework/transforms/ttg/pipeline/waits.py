@@ -15,9 +15,9 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import ttg
+from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.types import i32, int_attr
-from tilework.transforms.folding.worklist import ops_in_order
 from tilework.transforms.ttg.pipeline.loops import LOOPS, enclosing_op, yield_of
 
 FAR = 1 << 20  # more groups than can be under way

@@ -1,0 +1,73 @@
+"""The functions of a module, the ops in them, and who calls whom.
+
+A module may hold modules. Each is a table of names of its own: a call means the function of that name in the module
+around it, and two modules may both have a function called `@kernel`. So who works on functions one by one takes all of
+`functions(module)`, and who follows calls does so for each of `modules(module)`, in `functions_by_name`.
+"""
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, Region
+
+from tilework.ir.tt.function_ops import CallOp, FuncOp
+
+
+def modules(root: Operation) -> list[ModuleOp]:
+    """`root` and the modules inside of it."""
+    if not isinstance(root, ModuleOp):
+        return []
+    return [root, *(inner for op in root.ops if type(op) is ModuleOp for inner in modules(op))]
+
+
+def functions(root: ModuleOp) -> list[Operation]:
+    """What stands in `root` and in the modules inside of it: functions, mostly."""
+    found: list[Operation] = []
+    for op in root.ops:
+        found += functions(op) if type(op) is ModuleOp else (op,)
+    return found
+
+
+def functions_by_name(module: ModuleOp) -> dict[str, FuncOp]:
+    """The functions that a call in `module` can mean."""
+    return {symbol_of(op): op for op in module.ops if type(op) is FuncOp}
+
+
+def symbol_of(function: Operation) -> str:
+    """The name of a function."""
+    return function.properties["sym_name"].data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def is_private(function: Operation) -> bool:
+    """Whether only functions of its module can call `function`; programs start with the others."""
+    return getattr(function.properties.get("sym_visibility"), "data", "public") == "private"
+
+
+def callee_of(call: Operation) -> str:
+    """The name of the function that a `tt.call` calls."""
+    return call.properties["callee"].root_reference.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def callees(function: Operation) -> list[str]:
+    """The names of the functions that `function` calls, once per call, in program order."""
+    return [callee_of(op) for op in ops_in_order(*function.regions) if type(op) is CallOp]
+
+
+def has_body(function: Operation) -> bool:
+    return bool(function.regions and function.regions[0].blocks)
+
+
+def ops_in_order(*regions: Region) -> list[Operation]:
+    """Every op of `regions`, each before those nested in it; several times cheaper than `walk`."""
+    found: list[Operation] = []
+
+    def visit(region: Region) -> None:
+        for block in region.blocks:
+            op = block.first_op
+            while op is not None:
+                found.append(op)
+                for inner in op.regions:
+                    visit(inner)
+                op = op.next_op
+
+    for region in regions:
+        visit(region)
+    return found
