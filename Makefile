@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # tests are independent of each other: one process per core, at most four
 JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || echo $$n)
+# tests start hundreds of processes: each of them would compile every source again
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-launch bench-emulator format clean
 

@@ -22,6 +22,12 @@ if CudaDriver.is_active():
     os.environ["TILEWORK_DEVICE"] = "native"
 
 
+@pytest.fixture(scope="session")
+def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for programs that tests start: what each of them would compile first, the native launcher, is compiled once."""
+    return tmp_path_factory.mktemp("warm_cache")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only what tests/quick.py lists: some of every folder")
 

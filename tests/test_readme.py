@@ -19,22 +19,22 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("interpret", ["0", "1"])
-def test_the_example_runs(tmp_path: Path, interpret: str) -> None:
+def test_the_example_runs(tmp_path: Path, warm_cache: Path, interpret: str) -> None:
     script = tmp_path / "example.py"
     script.write_text(first_example() + "\nassert np.allclose(out, x + y)\nprint('right')\n")
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "TRITON_INTERPRET": interpret,
-        "TRITON_CACHE_DIR": str(tmp_path),
+        "TRITON_CACHE_DIR": str(warm_cache),
     }
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "right\n", done.stderr[-2000:]
 
 
-def test_every_command_of_the_tool_works(tmp_path: Path) -> None:
+def test_every_command_of_the_tool_works(tmp_path: Path, warm_cache: Path) -> None:
     """With the installed program, if there is one: it does not see the current folder by itself, as `python -m` does."""
-    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(warm_cache)}
     installed = Path(sys.executable).with_name("tilework")
     program = [str(installed)] if installed.is_file() else [sys.executable, "-m", "tilework"]
     for line in blocks("sh")[-1].splitlines():

@@ -32,7 +32,7 @@ ACTIVATE = "import tilework\ntilework.as_triton()\n"
 
 
 @pytest.fixture
-def run(tmp_path: Path):
+def run(tmp_path: Path, warm_cache: Path):
     """Run Python in a folder with the given files, check its exit code, and return what it printed."""
 
     def runner(
@@ -50,7 +50,7 @@ def run(tmp_path: Path):
         settings = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path / "installed")]),
-            "TRITON_CACHE_DIR": str(tmp_path / "cache"),
+            "TRITON_CACHE_DIR": str(warm_cache),
             "TRITON_INTERPRET": "0",
             **(environment or {}),
         }

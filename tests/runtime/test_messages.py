@@ -143,11 +143,11 @@ UNCAUGHT = {
 
 
 @pytest.mark.parametrize("how", UNCAUGHT)
-def test_no_line_of_ours_is_shown(tmp_path: Path, how: str) -> None:
+def test_no_line_of_ours_is_shown(tmp_path: Path, warm_cache: Path, how: str) -> None:
     size, other, launch, variables, words = UNCAUGHT[how]
     script = tmp_path / "train.py"
     script.write_text(SCRIPT.format(size=size, other=other, launch=launch))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache"), **variables}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(warm_cache), **variables}
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 1 and words in done.stderr and launch in done.stderr
     assert str(ROOT / "tilework") not in done.stderr and done.stderr.count("Traceback") == 1

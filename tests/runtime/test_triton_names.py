@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory):
+def run(tmp_path_factory: pytest.TempPathFactory, warm_cache: Path):
     """Run a program that says `import triton`; what it printed."""
     folder = tmp_path_factory.mktemp("names")
 
@@ -20,7 +20,7 @@ def run(tmp_path_factory: pytest.TempPathFactory):
         settings = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
-            "TRITON_CACHE_DIR": str(folder / "cache"),
+            "TRITON_CACHE_DIR": str(warm_cache),
             "TRITON_INTERPRET": "0",
         }
         command = [sys.executable, "-m", "tilework.as_triton", "program.py"]

@@ -39,18 +39,24 @@ LAUNCHES = {
 }
 
 
-def stderr_of(tmp_path: Path, text: str, **environment: str) -> str:
-    script = tmp_path / "train.py"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all programs, which are run one after the other: the native launcher is compiled once."""
+    return tmp_path_factory.mktemp("uncaught")
+
+
+def stderr_of(folder: Path, text: str, **environment: str) -> str:
+    script = folder / "train.py"
     script.write_text(KERNEL + text + "\n")
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache"), **environment}
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(folder / "cache"), **environment}
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=variables, check=False)
     assert "Exception in thread" in done.stderr or done.returncode == 1
     return done.stderr
 
 
 @pytest.mark.parametrize("how", LAUNCHES)
-def test_no_line_of_ours_is_shown(tmp_path: Path, how: str) -> None:
-    shown = stderr_of(tmp_path, LAUNCHES[how])
+def test_no_line_of_ours_is_shown(folder: Path, how: str) -> None:
+    shown = stderr_of(folder, LAUNCHES[how])
     lines = shown.splitlines()
     assert lines[0] == "Traceback (most recent call last):" and LAUNCHES[how] in shown
     assert str(ROOT / "tilework") not in shown
@@ -58,20 +64,20 @@ def test_no_line_of_ours_is_shown(tmp_path: Path, how: str) -> None:
     assert "note: called from here" in shown
 
 
-def test_in_a_thread(tmp_path: Path) -> None:
+def test_in_a_thread(folder: Path) -> None:
     call = LAUNCHES["plain"]
-    shown = stderr_of(tmp_path, f"t = threading.Thread(target=lambda: {call}, name='worker')\nt.start()\nt.join()")
+    shown = stderr_of(folder, f"t = threading.Thread(target=lambda: {call}, name='worker')\nt.start()\nt.join()")
     assert shown.startswith("Exception in thread worker:\nTraceback") and str(ROOT / "tilework") not in shown
 
 
-def test_everything_is_shown_when_asked_for(tmp_path: Path) -> None:
-    shown = stderr_of(tmp_path, LAUNCHES["plain"], TRITON_FRONT_END_DEBUGGING="1")
+def test_everything_is_shown_when_asked_for(folder: Path) -> None:
+    shown = stderr_of(folder, LAUNCHES["plain"], TRITON_FRONT_END_DEBUGGING="1")
     assert str(ROOT / "tilework" / "frontend") in shown
 
 
-def test_other_errors_are_as_ever(tmp_path: Path) -> None:
+def test_other_errors_are_as_ever(folder: Path) -> None:
     shown = stderr_of(
-        tmp_path,
+        folder,
         "kernel[(1,)](type('Bad', (), {'data_ptr': lambda self: 1 + None, 'dtype': 'float32'})(), 16, BLOCK=16)",
     )
     assert "TypeError: unsupported operand" in shown and str(ROOT / "tilework") in shown
@@ -99,12 +105,12 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_errors_that_users_raise(tmp_path: Path, name: str) -> None:
-    shown = stderr_of(tmp_path, SETTINGS[name])
+def test_errors_that_users_raise(folder: Path, name: str) -> None:
+    shown = stderr_of(folder, SETTINGS[name])
     assert "raise" in shown and "excepthook" not in shown and ("CompilationError" in shown or "Own" in shown)
 
 
-def test_what_was_handled_and_noted_is_shown(tmp_path: Path) -> None:
+def test_what_was_handled_and_noted_is_shown(folder: Path) -> None:
     text = f"""
 try:
     {{}}['absent']
@@ -115,7 +121,7 @@ except KeyError:
         error.add_note("try again")
         raise
 """
-    shown = stderr_of(tmp_path, text)
+    shown = stderr_of(folder, text)
     assert shown.index("KeyError: 'absent'") < shown.index("During handling") < shown.index("train.py:9:16: error: ")
     assert shown.endswith("try again\n") and str(ROOT / "tilework") not in shown
 
@@ -123,11 +129,11 @@ except KeyError:
 HOOK = "import sys\ndef mine(kind, error, trace):\n    print('mine', kind.__name__, file=sys.stderr)\nsys.excepthook = mine\n"
 
 
-def test_a_hook_of_the_user_is_asked_first(tmp_path: Path) -> None:
-    assert stderr_of(tmp_path, HOOK + LAUNCHES["plain"]) == "mine CompilationError\n"
-    script = tmp_path / "before.py"
+def test_a_hook_of_the_user_is_asked_first(folder: Path) -> None:
+    assert stderr_of(folder, HOOK + LAUNCHES["plain"]) == "mine CompilationError\n"
+    script = folder / "before.py"
     script.write_text(HOOK + KERNEL + LAUNCHES["plain"])
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(folder / "cache")}
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=variables, check=False)
     assert done.stderr == "mine CompilationError\n"
 
@@ -139,10 +145,10 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("stream", STREAMS)
-def test_odd_streams(tmp_path: Path, stream: str) -> None:
+def test_odd_streams(folder: Path, stream: str) -> None:
     """Nothing fails in the function that shows what has failed."""
     for text in ("raise tilework.CompilationError('ä = 1', None, 'ä')", LAUNCHES["plain"]):
-        shown = stderr_of(tmp_path, f"import sys\nsys.stderr = {STREAMS[stream]}\n{text}")
+        shown = stderr_of(folder, f"import sys\nsys.stderr = {STREAMS[stream]}\n{text}")
         assert "excepthook" not in shown and ("error: " in shown) == (stream == "ascii")
 
 

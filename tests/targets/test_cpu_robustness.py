@@ -410,11 +410,11 @@ BATCH = 5
 
 
 @pytest.mark.parametrize("first", range(0, len(CASES), BATCH))
-def test_nothing_crashes(first: int, tmp_path: Path) -> None:
+def test_nothing_crashes(first: int, warm_cache: Path) -> None:
     environment = {
         **os.environ,
         "TILEWORK_DEVICE": "native",
-        "TRITON_CACHE_DIR": str(tmp_path),
+        "TRITON_CACHE_DIR": str(warm_cache),
         "TILEWORK_NUM_THREADS": "3",
     }
     names = CASES[first : first + BATCH]
