@@ -115,7 +115,6 @@ def test_two_operand_intrinsics() -> None:
     assert evaluate(i32, lambda b: b.funnel_left(unknown(b, 1), unknown(b, -(2**31)), 1))[0] == 3
     assert evaluate(i32, lambda b: b.mul_high(unknown(b, -(2**31)), unknown(b, 4), True))[0] == -2
     assert evaluate(i32, lambda b: b.mul_high(unknown(b, -(2**31)), unknown(b, 4), False))[0] == 2
-    assert evaluate(i1, lambda b: b.with_overflow("sadd", unknown(b, 2**31 - 1), unknown(b, 1))[1])[0] == 1
 
 
 def test_comparisons_and_select() -> None:
@@ -293,7 +292,6 @@ def test_vectors() -> None:
         0,
         0,
     ]
-    assert list(evaluate(V4, lambda b: b.step_vector(unknown(b, 5), 4))) == [5, 6, 7, 8]
     assert evaluate(i8, lambda b: b.zext(b.mask_bits(b.icmp("sgt", opaque(b, constant(V4, v)), 2)), i8))[0] == 0b1100
     assert evaluate(i1, lambda b: b.any_lane(b.icmp("sgt", opaque(b, constant(V4, v)), 3)))[0] == 1
 
@@ -332,8 +330,8 @@ def test_named_structs_globals_and_strings() -> None:
     function = module.function("kernel", void, [(ptr, "out")])
     b = Builder(function)
     slot = b.alloca(point, align=8)
-    b.store(b.load(i32, b.gep(table, 8)), b.field_address(slot, point, 1))
-    b.store(b.load(i32, b.field_address(slot, point, 1)), function.args[0])
+    b.store(b.load(i32, b.gep(table, 8)), b.gep(slot, 4))
+    b.store(b.load(i32, b.gep(slot, 4)), function.args[0])
     b.store(b.zext(b.load(i8, module.string("a\n")), i32), b.gep(function.args[0], 4))
     b.ret()
     out = ints(0, 0)

@@ -150,7 +150,7 @@ class Emitter:
         inputs = [param for input in type.inputs for param in control.types_of(input)]
         params = [*((param, f"a{position}") for position, param in enumerate(inputs)), *FRAME]
         function = self.module.function(
-            plain_symbol(name), control.result_type(list(type.outputs)), params, linkage="internal",
+            plain_symbol(name), control.result_type(type.outputs), params, linkage="internal",
             attributes=("nounwind", "noinline", "convergent"),
         )  # fmt: skip
         low = Lowering(self.module, Builder(function), self.facts, self.gpu)

@@ -1,10 +1,11 @@
 """Rules of control flow: loops, branches and calls carry the registers of all their values.
 
-flat = flatten(low, values)             # the LLVM values of several IR values, one after the other
-parts = Shape.of(low, values).split(flat)
+flat = flatten(values)             # the LLVM values of several IR values, one after the other
+parts = split(values, flat)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from xdsl.dialects import cf, scf
@@ -19,7 +20,7 @@ from tilework.targets.gpu.shared_access import Shared
 from tilework.targets.llvm.branches import Branches
 from tilework.targets.llvm.module import plain_symbol
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.types import Type, i64, pointer, ptr, struct, void
+from tilework.targets.llvm.types import Type, i64, pointer, ptr, result_of
 from tilework.targets.llvm.values import Value, signed
 
 
@@ -33,14 +34,11 @@ def flatten(values: Sequence[Any]) -> list[Value]:
 
 def split(like: Sequence[Any], flat: Sequence[Value]) -> list[Any]:
     """Undo `flatten` for values of the same form."""
-    found: list[Any] = []
-    place = 0
-    for value in like:
-        count = 1 if isinstance(value, Shared) else len(value)
-        part = tuple(flat[place : place + count])
-        found.append(Shared(part[0], value.origin) if isinstance(value, Shared) else part)
-        place += count
-    return found
+    left = iter(flat)
+    return [
+        Shared(next(left), value.origin) if isinstance(value, Shared) else tuple(islice(left, len(value)))
+        for value in like
+    ]
 
 
 def types_of(type: Attribute) -> list[Type]:
@@ -54,9 +52,11 @@ def types_of(type: Attribute) -> list[Type]:
     return [register_type(element_type(type))] * register_count(type)
 
 
-def from_types(type: Attribute, flat: Sequence[Value]) -> Any:
-    """A value made of its LLVM values."""
-    return Shared(flat[0]) if isinstance(type, MemDescType) else tuple(flat)
+def regroup(types: Iterable[Attribute], flat: Iterable[Value]) -> list[Any]:
+    """Values of these types, made of their LLVM values one after the other."""
+    left = iter(flat)
+    parts = [(type, tuple(islice(left, len(types_of(type))))) for type in types]
+    return [Shared(part[0]) if isinstance(type, MemDescType) else part for type, part in parts]
 
 
 @lowers(scf.ForOp)
@@ -141,7 +141,7 @@ def branches_of(low: Lowering, blocks: list[Block]) -> Branches:
     """The blocks of a region; an argument has a phi per register."""
 
     def bind(arg: SSAValue, made: list[Value]) -> None:
-        low[arg] = from_types(arg.type, made)
+        (low[arg],) = regroup([arg.type], made)
 
     return Branches(low.builder, blocks, types_of, bind)
 
@@ -180,17 +180,12 @@ def lower_cond_br(low: Lowering, op: Operation) -> None:
 @lowers(tt.ReturnOp)
 def lower_return(low: Lowering, op: Operation) -> None:
     no_origins(low, op, [low[operand] for operand in op.operands])
-    b, values = low.builder, flatten([low[operand] for operand in op.operands])
-    if len(values) > 1:
-        b.ret(b.build_struct(struct(*[value.type for value in values]), values))
-    else:
-        b.ret(values[0] if values else None)
+    low.builder.ret_all(flatten([low[operand] for operand in op.operands]))
 
 
-def result_type(types: Sequence[Attribute]) -> Type:
-    """void, the one LLVM value of a result, or a struct of all."""
-    made = [type for result in types for type in types_of(result)]
-    return void if not made else made[0] if len(made) == 1 else struct(*made)
+def result_type(types: Iterable[Attribute]) -> Type:
+    """What a function returns that has results of these types."""
+    return result_of([type for result in types for type in types_of(result)])
 
 
 @lowers(tt.CallOp)
@@ -208,24 +203,10 @@ def lower_call(low: Lowering, op: Operation) -> list[Any]:
         b.gep(low.scratch, low.scratch_offsets.get(op, 0)),
     ]
     target = Value(pointer(), f"@{plain_symbol(callee.root_reference.data)}")
-    made = b.call(target, result_type([result.type for result in op.results]), args, attributes="convergent")
-    flat = (
-        [made]
-        if made.type.kind != "struct"
-        else [b.extract_value(made, place) for place in range(len(made.type.fields))]
-    )
-    found, place = [], 0
-    for result in op.results:
-        count = len(types_of(result.type))
-        found.append(from_types(result.type, flat[place : place + count]))
-        place += count
-    return found
+    types = [result.type for result in op.results]
+    return regroup(types, b.fields(b.call(target, result_type(types), args, attributes="convergent")))
 
 
 def bind(low: Lowering, args: Sequence[SSAValue], flat: Sequence[Value]) -> None:
     """Give the parameters of a function their LLVM values."""
-    place = 0
-    for arg in args:
-        count = len(types_of(arg.type))
-        low[arg] = from_types(arg.type, flat[place : place + count])
-        place += count
+    low.values.update(zip(args, regroup([arg.type for arg in args], flat), strict=True))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilework.targets.llvm import folding
-from tilework.targets.llvm.types import Type, i1
+from tilework.targets.llvm.types import Type, i1, integer
 from tilework.targets.llvm.values import Value, constant
 
 if TYPE_CHECKING:
@@ -82,6 +82,15 @@ def float_op(op: str) -> Callable[..., Value]:
 
     method.__name__, method.__doc__ = op, f"LLVM's `{op}`."
     return method
+
+
+def unary_op(name: str, *more: Value) -> Callable[["Builder", Value], Value]:
+    """The method that builds an intrinsic of one operand, and of constants behind it."""
+    return lambda self, a: self.unary(name, a, *more)
+
+
+def extremum_op(name: str) -> Callable[["Builder", Any, Any], Value]:
+    return lambda self, a, b: self.extremum(name, a, b)
 
 
 class Arithmetic:
@@ -182,60 +191,25 @@ class Arithmetic:
         listed = ", ".join([f"{arg.type.text} {arg.text}" for arg in args])
         return self.pure(f"call {flags}{result.text} @{symbol}({listed})", result)
 
-    def unary(self: "Builder", name: str, a: Value) -> Value:
-        """An intrinsic of one operand: fabs floor ceil trunc rint roundeven round sqrt ctpop bitreverse bswap."""
+    def unary(self: "Builder", name: str, a: Value, *more: Value) -> Value:
+        """An intrinsic of one operand and constants: fabs floor ceil trunc rint roundeven round sqrt ctpop bitreverse bswap."""
         if a.constant is not None and (folded := folding.fold_unary(name, a)) is not None:
             return folded
-        return self.intrinsic(name, a.type, a)
+        return self.intrinsic(name, a.type, a, *more)
 
-    def fabs(self: "Builder", a: Value) -> Value:
-        return self.unary("fabs", a)
-
-    def sqrt(self: "Builder", a: Value) -> Value:
-        return self.unary("sqrt", a)
-
-    def floor(self: "Builder", a: Value) -> Value:
-        return self.unary("floor", a)
-
-    def ceil(self: "Builder", a: Value) -> Value:
-        return self.unary("ceil", a)
-
-    def trunc_float(self: "Builder", a: Value) -> Value:
-        """The integer part, as a float."""
-        return self.unary("trunc", a)
-
-    def rint(self: "Builder", a: Value) -> Value:
-        """The nearest integer, ties to even, as a float."""
-        return self.unary("roundeven", a)
-
-    def round_half_away(self: "Builder", a: Value) -> Value:
-        return self.unary("round", a)
-
-    def ctpop(self: "Builder", a: Value) -> Value:
-        return self.unary("ctpop", a)
-
-    def bitreverse(self: "Builder", a: Value) -> Value:
-        return self.unary("bitreverse", a)
-
-    def bswap(self: "Builder", a: Value) -> Value:
-        return self.unary("bswap", a)
-
-    def ctlz(self: "Builder", a: Value) -> Value:
-        """Leading zeros; the width for 0."""
-        return self.counted("ctlz", a)
-
-    def cttz(self: "Builder", a: Value) -> Value:
-        """Trailing zeros; the width for 0."""
-        return self.counted("cttz", a)
-
-    def abs(self: "Builder", a: Value) -> Value:
-        """Of a signed integer; the smallest one stays as it is."""
-        return self.counted("abs", a)
-
-    def counted(self: "Builder", name: str, a: Value) -> Value:
-        if a.constant is not None and (folded := folding.fold_unary(name, a)) is not None:
-            return folded
-        return self.intrinsic(name, a.type, a, constant(i1, 0))
+    fabs = unary_op("fabs")
+    sqrt = unary_op("sqrt")
+    floor = unary_op("floor")
+    ceil = unary_op("ceil")
+    trunc_float = unary_op("trunc")
+    rint = unary_op("roundeven")
+    round_half_away = unary_op("round")
+    ctpop = unary_op("ctpop")
+    bitreverse = unary_op("bitreverse")
+    bswap = unary_op("bswap")
+    ctlz = unary_op("ctlz", constant(i1, 0))  # the width for 0
+    cttz = unary_op("cttz", constant(i1, 0))
+    abs = unary_op("abs", constant(i1, 0))  # of a signed integer; the smallest one stays as it is
 
     def extremum(self: "Builder", name: str, a: Any, b: Any) -> Value:
         """umin umax smin smax (integers); minnum maxnum minimum maximum copysign (floats)."""
@@ -251,34 +225,15 @@ class Arithmetic:
             return folded
         return self.intrinsic(name, a.type, a, b)
 
-    def umin(self: "Builder", a: Any, b: Any) -> Value:
-        return self.extremum("umin", a, b)
-
-    def umax(self: "Builder", a: Any, b: Any) -> Value:
-        return self.extremum("umax", a, b)
-
-    def smin(self: "Builder", a: Any, b: Any) -> Value:
-        return self.extremum("smin", a, b)
-
-    def smax(self: "Builder", a: Any, b: Any) -> Value:
-        return self.extremum("smax", a, b)
-
-    def minnum(self: "Builder", a: Any, b: Any) -> Value:
-        """The smaller number; a NaN operand is ignored."""
-        return self.extremum("minnum", a, b)
-
-    def maxnum(self: "Builder", a: Any, b: Any) -> Value:
-        return self.extremum("maxnum", a, b)
-
-    def minimum(self: "Builder", a: Any, b: Any) -> Value:
-        """The smaller number; NaN if one operand is."""
-        return self.extremum("minimum", a, b)
-
-    def maximum(self: "Builder", a: Any, b: Any) -> Value:
-        return self.extremum("maximum", a, b)
-
-    def copysign(self: "Builder", a: Any, b: Any) -> Value:
-        return self.extremum("copysign", a, b)
+    umin = extremum_op("umin")
+    umax = extremum_op("umax")
+    smin = extremum_op("smin")
+    smax = extremum_op("smax")
+    minnum = extremum_op("minnum")  # a NaN operand is ignored
+    maxnum = extremum_op("maxnum")
+    minimum = extremum_op("minimum")  # NaN if one operand is
+    maximum = extremum_op("maximum")
+    copysign = extremum_op("copysign")
 
     def fma(self: "Builder", a: Any, b: Any, c: Any) -> Value:
         """a * b + c with one rounding."""
@@ -307,17 +262,10 @@ class Arithmetic:
         amount = amount if amount.__class__ is Value else constant(high.type, amount)
         return self.intrinsic("fshl", high.type, high, low, amount)
 
-    def with_overflow(self: "Builder", name: str, a: Any, b: Any) -> tuple[Value, Value]:
-        """(result, overflowed) of sadd uadd ssub usub smul umul."""
-        a, b = self.pair(a, b)
-        from_struct = self.struct_type(a.type, a.type.with_scalar(i1))
-        both = self.intrinsic(f"{name}.with.overflow", from_struct, a, b, overload=a.type.suffix)
-        return self.extract_value(both, 0), self.extract_value(both, 1)
-
     def mul_high(self: "Builder", a: Value, b: Value, is_signed: bool) -> Value:
         """The upper half of the double-width product."""
         bits = a.type.scalar.bits
-        wide = a.type.with_scalar(self.integer_type(2 * bits))
+        wide = a.type.with_scalar(integer(2 * bits))
         extend = self.sext if is_signed else self.zext
         product = self.mul(extend(a, wide), extend(b, wide))
         return self.trunc(self.lshr(product, bits), a.type)

@@ -8,14 +8,20 @@
 """
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tilework.targets.llvm.folding import lanewise
-from tilework.targets.llvm.types import Type, integer, struct
+from tilework.targets.llvm.types import Type
 from tilework.targets.llvm.values import Value, float_bits, float_from_bits, signed
 
 if TYPE_CHECKING:
     from tilework.targets.llvm.builder import Builder
+
+
+def cast_op(method: Callable[..., Value], op: str) -> Callable[["Builder", Value, Type], Value]:
+    """The method that builds the conversion `op` by way of another."""
+    return lambda self, a, type: method(self, op, a, type)
 
 
 class Casts:
@@ -30,12 +36,6 @@ class Casts:
     def source(self: "Builder", a: Value) -> tuple[str, Value] | None:
         """(instruction, operand) if `a` was made by an integer extension."""
         return self.extensions.get(a.text) if a.constant is None else None
-
-    def zext(self: "Builder", a: Value, type: Type) -> Value:
-        return self.extend("zext", a, type)
-
-    def sext(self: "Builder", a: Value, type: Type) -> Value:
-        return self.extend("sext", a, type)
 
     def extend(self: "Builder", op: str, a: Value, type: Type) -> Value:
         if a.type is type:
@@ -80,22 +80,10 @@ class Casts:
             return self.extend("sext" if is_signed else "zext", a, type)
         return self.trunc(a, type)
 
-    def fpext(self: "Builder", a: Value, type: Type) -> Value:
+    def change_float(self: "Builder", op: str, a: Value, type: Type) -> Value:
         if a.constant is not None and (folded := lanewise(type, lambda x: x, a)) is not None:
             return folded
-        return self.convert("fpext", a, type)
-
-    def fptrunc(self: "Builder", a: Value, type: Type) -> Value:
-        """To a narrower float, nearest even."""
-        if a.constant is not None and (folded := lanewise(type, lambda x: x, a)) is not None:
-            return folded
-        return self.convert("fptrunc", a, type)
-
-    def sitofp(self: "Builder", a: Value, type: Type) -> Value:
-        return self.from_integer("sitofp", a, type)
-
-    def uitofp(self: "Builder", a: Value, type: Type) -> Value:
-        return self.from_integer("uitofp", a, type)
+        return self.convert(op, a, type)
 
     def from_integer(self: "Builder", op: str, a: Value, type: Type) -> Value:
         if a.constant is not None:
@@ -107,12 +95,6 @@ class Casts:
             if (folded := lanewise(type, exact, a)) is not None:
                 return folded
         return self.convert(op, a, type)
-
-    def fptosi(self: "Builder", a: Value, type: Type) -> Value:
-        return self.to_integer("fptosi", a, type)
-
-    def fptoui(self: "Builder", a: Value, type: Type) -> Value:
-        return self.to_integer("fptoui", a, type)
 
     def to_integer(self: "Builder", op: str, a: Value, type: Type) -> Value:
         if a.constant is not None:
@@ -126,11 +108,8 @@ class Casts:
                 return folded
         return self.convert(op, a, type)
 
-    def fptosi_sat(self: "Builder", a: Value, type: Type) -> Value:
-        return self.intrinsic("fptosi.sat", type, a, overload=f"{type.suffix}.{a.type.suffix}")
-
-    def fptoui_sat(self: "Builder", a: Value, type: Type) -> Value:
-        return self.intrinsic("fptoui.sat", type, a, overload=f"{type.suffix}.{a.type.suffix}")
+    def saturated(self: "Builder", op: str, a: Value, type: Type) -> Value:
+        return self.intrinsic(f"{op}.sat", type, a, overload=f"{type.suffix}.{a.type.suffix}")
 
     def bitcast(self: "Builder", a: Value, type: Type) -> Value:
         """The same bits as another type; NaN constants are left to LLVM, which keeps their payload."""
@@ -150,20 +129,19 @@ class Casts:
                 return folded
         return self.convert("bitcast", a, type)
 
-    def ptrtoint(self: "Builder", a: Value, type: Type) -> Value:
-        return self.convert("ptrtoint", a, type)
-
-    def inttoptr(self: "Builder", a: Value, type: Type) -> Value:
-        return self.convert("inttoptr", a, type)
-
-    def addrspacecast(self: "Builder", a: Value, type: Type) -> Value:
-        return self.convert("addrspacecast", a, type)
+    zext = cast_op(extend, "zext")
+    sext = cast_op(extend, "sext")
+    fpext = cast_op(change_float, "fpext")
+    fptrunc = cast_op(change_float, "fptrunc")  # nearest even
+    sitofp = cast_op(from_integer, "sitofp")
+    uitofp = cast_op(from_integer, "uitofp")
+    fptosi = cast_op(to_integer, "fptosi")
+    fptoui = cast_op(to_integer, "fptoui")
+    fptosi_sat = cast_op(saturated, "fptosi")
+    fptoui_sat = cast_op(saturated, "fptoui")
+    ptrtoint = cast_op(convert, "ptrtoint")
+    inttoptr = cast_op(convert, "inttoptr")
+    addrspacecast = cast_op(convert, "addrspacecast")
 
     def freeze(self: "Builder", a: Value) -> Value:
         return a if a.constant is not None else self.pure(f"freeze {a.typed}", a.type)
-
-    def integer_type(self, bits: int) -> Type:
-        return integer(bits)
-
-    def struct_type(self, *fields: Type) -> Type:
-        return struct(*fields)

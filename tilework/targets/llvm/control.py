@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tilework.targets.llvm.module import Block
-from tilework.targets.llvm.types import Type, i64, void
+from tilework.targets.llvm.types import Type, i64, struct, void
 from tilework.targets.llvm.values import Value, constant, signed
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class Control:
         assert not self.block.terminated, f"block {self.block.name} is finished"
         self.line(text)
         self.block.terminated = True
+
+    def ret_all(self: "Builder", values: Sequence[Value]) -> None:
+        """Return several values, in a struct."""
+        whole = self.build_struct(struct(*[value.type for value in values]), values) if len(values) > 1 else None
+        self.ret(whole or (values[0] if values else None))
 
     def ret(self: "Builder", value: Value | None = None) -> None:
         self.end("ret void" if value is None or value.type is void else f"ret {value.typed}")

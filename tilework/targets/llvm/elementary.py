@@ -1,4 +1,4 @@
-"""Rules of the `math` dialect and of library functions: the formulas of `backends/llvm/math`, on scalars and vectors.
+"""Rules of the `math` dialect and of library functions: the formulas of `targets/llvm/math`, on scalars and vectors.
 
 f16, bf16 and 8-bit floats are widened to f32 and the result is rounded back. `tt.extern_elementwise` names a function of
 libdevice (``__nv_expf``), which has the same meaning here.
@@ -19,39 +19,15 @@ from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant
 
 FUNCTION_OF: dict[type[Operation], str] = {
-    math.ExpOp: "exp",
-    math.Exp2Op: "exp2",
-    math.ExpM1Op: "expm1",
-    math.LogOp: "log",
-    math.Log2Op: "log2",
-    math.Log10Op: "log10",
-    math.Log1pOp: "log1p",
-    math.SinOp: "sin",
-    math.CosOp: "cos",
-    math.TanOp: "tan",
-    math.AsinOp: "asin",
-    math.AcosOp: "acos",
-    math.AtanOp: "atan",
-    math.Atan2Op: "atan2",
-    math.SinhOp: "sinh",
-    math.CoshOp: "cosh",
-    math.TanhOp: "tanh",
-    math.AsinhOp: "asinh",
-    math.AcoshOp: "acosh",
-    math.AtanhOp: "atanh",
-    math.CbrtOp: "cbrt",
-    math.SqrtOp: "sqrt",
-    math.RsqrtOp: "rsqrt",
-    math.FloorOp: "floor",
-    math.CeilOp: "ceil",
-    math.TruncOp: "trunc",
-    math.RoundOp: "round",
-    math.RoundEvenOp: "rint",
-    math.ErfOp: "erf",
-    math.PowFOp: "pow",
-    math.CopySignOp: "copysign",
-    math.AbsFOp: "abs",
-}
+    op: op.name.removeprefix("math.")
+    for op in (
+        *(math.ExpOp, math.Exp2Op, math.ExpM1Op, math.LogOp, math.Log2Op, math.Log10Op, math.Log1pOp),
+        *(math.SinOp, math.CosOp, math.TanOp, math.AsinOp, math.AcosOp, math.AtanOp, math.Atan2Op),
+        *(math.SinhOp, math.CoshOp, math.TanhOp, math.AsinhOp, math.AcoshOp, math.AtanhOp, math.ErfOp),
+        *(math.CbrtOp, math.SqrtOp, math.RsqrtOp, math.CopySignOp),
+        *(math.FloorOp, math.CeilOp, math.TruncOp, math.RoundOp),
+    )
+} | {math.RoundEvenOp: "rint", math.PowFOp: "pow", math.AbsFOp: "abs"}
 
 
 @scalar_rule(*FUNCTION_OF)

@@ -12,7 +12,7 @@ plain one.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilework.targets.llvm.types import Type, i1, i8, i32, i64, pointer, struct, vector, void
+from tilework.targets.llvm.types import Type, i1, i8, i32, i64, pointer, result_of, struct, vector, void
 from tilework.targets.llvm.values import Value, constant
 
 if TYPE_CHECKING:
@@ -48,11 +48,6 @@ class Memory:
             result = vector(result, index.type.count)
         flag = "inbounds " if inbounds else ""
         return self.pure(f"getelementptr {flag}{element.text}, {base.typed}, {index.typed}", result)
-
-    def field_address(self: "Builder", base: Value, type: Type, *path: Any) -> Value:
-        """The address of a field: indices into a struct or array type, after the leading 0."""
-        listed = ", ".join(index.typed if index.__class__ is Value else f"i32 {index}" for index in path)
-        return self.pure(f"getelementptr inbounds {type.text}, {base.typed}, i32 0, {listed}", base.type)
 
     def alloca(self: "Builder", type: Type, count: int = 1, align: int = 0) -> Value:
         """Stack memory, placed in the entry block so that a loop does not grow the stack."""
@@ -281,14 +276,13 @@ class Memory:
     ) -> list[Value]:
         """The outputs of inline assembly. Equal pieces are one where they are `shared` and have no side effect."""
         escaped = text.replace("\\", "\\5C").replace('"', "\\22").replace("\n", "\\0A")
-        result = void if not outputs else outputs[0] if len(outputs) == 1 else self.module.struct_of(outputs)
+        result = self.module.wide_struct(outputs) if len(outputs) > 4 else result_of(outputs)
         callee = f'asm {"sideeffect " if sideeffect else ""}"{escaped}", "{constraints}"'
         line = self.call_text(result, callee, args, attributes)
         if result is void:
             self.line(line)
             return []
-        made = self.pure(line, result) if shared and not sideeffect else self.effect(line, result)
-        return [made] if len(outputs) == 1 else [self.extract_value(made, place) for place in range(len(outputs))]
+        return self.fields(self.pure(line, result) if shared and not sideeffect else self.effect(line, result))
 
     def assume(self: "Builder", condition: Value) -> None:
         """Tell LLVM that a condition holds."""

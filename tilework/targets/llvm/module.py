@@ -135,11 +135,9 @@ class Module:
             self.named_types[name] = made
         return self.named_types[name]
 
-    def struct_of(self, fields: Sequence[Type]) -> Type:
-        """A struct; a wide one by name, which keeps the text short: ``%out_f32x64``."""
-        if len(fields) <= 4:
-            return struct(*fields)
-        runs = [(field.suffix, len(list(same))) for field, same in groupby(fields)]
+    def wide_struct(self, fields: Sequence[Type]) -> Type:
+        """A struct of many fields by name, which keeps the text short: ``%out_f32x64``."""
+        runs = [(type.suffix, len(list(same))) for type, same in groupby(fields)]
         return self.named_struct("out_" + "_".join(f"{suffix}x{count}" for suffix, count in runs), *fields)
 
     def global_variable(

@@ -16,7 +16,7 @@ from tilework.ir.types import PointerType, element_type
 from tilework.targets.llvm.conversions import from_integer, is_float8, narrow, narrow_to_zero, to_integer, widen
 from tilework.targets.llvm.rules import Emitting, operand_type, result_type, scalar_rule
 from tilework.targets.llvm.scalar_types import LoweringError, element_bytes, register_type
-from tilework.targets.llvm.types import f32, f64, i64, ptr
+from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant, signed
 
 
@@ -92,14 +92,10 @@ def remainder(low: Emitting, lhs: Value, rhs: Value, is_signed: bool) -> Value:
     return low.builder.srem(lhs, divisor) if is_signed else low.builder.urem(lhs, divisor)
 
 
-@scalar_rule(arith.DivSIOp, arith.DivUIOp)
+@scalar_rule(arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
 def lower_division(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
-    return divide(low, lhs, rhs, type(op) is arith.DivSIOp)
-
-
-@scalar_rule(arith.RemSIOp, arith.RemUIOp)
-def lower_remainder(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
-    return remainder(low, lhs, rhs, type(op) is arith.RemSIOp)
+    compute = divide if type(op) in (arith.DivSIOp, arith.DivUIOp) else remainder
+    return compute(low, lhs, rhs, type(op) in (arith.DivSIOp, arith.RemSIOp))
 
 
 @scalar_rule(arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
@@ -229,24 +225,15 @@ def lower_cmpf(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
 # Conversions
 
 
-@scalar_rule(arith.TruncIOp)
-def lower_trunci(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.trunc(value, value.type.with_scalar(register_type(result_type(op))))
+CASTS: dict[type[Operation], str] = {
+    arith.TruncIOp: "trunc", arith.ExtSIOp: "sext", arith.ExtUIOp: "zext", arith.IndexCastOp: "cast",
+    tt.IntToPtrOp: "inttoptr", tt.PtrToIntOp: "ptrtoint",
+}  # fmt: skip
 
 
-@scalar_rule(arith.ExtSIOp)
-def lower_extsi(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.sext(value, value.type.with_scalar(register_type(result_type(op))))
-
-
-@scalar_rule(arith.ExtUIOp)
-def lower_extui(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.zext(value, value.type.with_scalar(register_type(result_type(op))))
-
-
-@scalar_rule(arith.IndexCastOp)
-def lower_index_cast(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.cast(value, value.type.with_scalar(register_type(result_type(op))), is_signed=True)
+@scalar_rule(*CASTS)
+def lower_cast(low: Emitting, op: Operation, value: Value) -> Value:
+    return getattr(low.builder, CASTS[type(op)])(value, value.type.with_scalar(register_type(result_type(op))))
 
 
 @scalar_rule(arith.SIToFPOp, arith.UIToFPOp)
@@ -284,16 +271,6 @@ def lower_bitcast(low: Emitting, op: Operation, value: Value) -> Value:
     if wanted.is_pointer and not value.type.is_pointer:
         return b.inttoptr(b.bitcast(value, value.type.with_scalar(i64)), wanted)
     return b.bitcast(value, wanted)
-
-
-@scalar_rule(tt.IntToPtrOp)
-def lower_int_to_ptr(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.inttoptr(value, value.type.with_scalar(ptr))
-
-
-@scalar_rule(tt.PtrToIntOp)
-def lower_ptr_to_int(low: Emitting, op: Operation, value: Value) -> Value:
-    return low.builder.ptrtoint(value, value.type.with_scalar(register_type(result_type(op))))
 
 
 def pointee_bytes(pointer: Attribute) -> int:

@@ -6,6 +6,7 @@
 'v4f32'
 """
 
+from collections.abc import Sequence
 from functools import cache
 
 from tilework.numerics import formats
@@ -112,3 +113,8 @@ metadata = Type("metadata", "metadata", "Metadata")
 FORMATS: dict[Type, formats.Format] = {
     type: formats.FORMATS[name] for type, name in {f16: "fp16", bf16: "bf16", f32: "fp32", f64: "fp64"}.items()
 }
+
+
+def result_of(types: Sequence[Type]) -> Type:
+    """What a call returns that gives values of these types: void, the one, or a struct of all."""
+    return struct(*types) if len(types) > 1 else types[0] if types else void

@@ -8,7 +8,7 @@ b.reduce("fmax", v)                # llvm.vector.reduce.fmax.v4f32
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilework.targets.llvm.types import Type, integer, vector
+from tilework.targets.llvm.types import Type, integer, vector, void
 from tilework.targets.llvm.values import Value, constant, lanes_constant, lanes_of
 
 if TYPE_CHECKING:
@@ -32,10 +32,6 @@ class Vectors:
         made = self.pure(f"shufflevector {one.typed}, {type.text} poison, <{count} x i32> zeroinitializer", type)
         self.splats[made.text] = a
         return made
-
-    def like(self: "Builder", a: Value, type: Type) -> Value:
-        """A scalar spread to the shape of `type`; a vector as it is."""
-        return self.splat(a, type.count) if type.is_vector and not a.type.is_vector else a
 
     def extract(self: "Builder", a: Value, lane: Any) -> Value:
         """One lane; its number may be a value."""
@@ -123,6 +119,12 @@ class Vectors:
             assert type is not None
         return self.pure(f"extractvalue {a.typed}, {', '.join(map(str, path))}", type)
 
+    def fields(self: "Builder", a: Value) -> list[Value]:
+        """The values that a call gives: those in a struct, a single one, none of void."""
+        if a.type.kind != "struct":
+            return [a] if a.type is not void else []
+        return [self.extract_value(a, place) for place in range(len(a.type.fields))]
+
     def insert_value(self: "Builder", a: Value, field: Value, *path: int) -> Value:
         return self.pure(f"insertvalue {a.typed}, {field.typed}, {', '.join(map(str, path))}", a.type)
 
@@ -132,8 +134,3 @@ class Vectors:
         for position, field in enumerate(fields):
             made = self.insert_value(made, field, position)
         return made
-
-    def step_vector(self: "Builder", start: Value, count: int) -> Value:
-        """start, start + 1, ... of an integer."""
-        type = vector(start.type, count)
-        return self.add(self.splat(start, count), self.iota(type))

@@ -36,7 +36,7 @@ from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.parameters import check_parameters
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.types import Type, i32, i64, ptr, struct, void
+from tilework.targets.llvm.types import i32, i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, constant
 
 # Importing these fills the table of rules
@@ -133,7 +133,11 @@ class Emitter:
         """The head of a function that kernels call."""
         params = [(register_type(param), f"a{position}") for position, param in enumerate(type.inputs)]
         function = self.module.function(
-            plain_symbol(name), result_type(type), [*params, *CONTEXT], linkage="internal", attributes=("nounwind",)
+            plain_symbol(name),
+            result_of([register_type(result) for result in type.outputs]),
+            [*params, *CONTEXT],
+            linkage="internal",
+            attributes=("nounwind",),
         )
         low = Lowering(self.module, Builder(function), self.target)
         self.bind(low, function.args[len(params) :])
@@ -185,23 +189,14 @@ def split(b: Builder, number: Value, size: Value) -> tuple[Value, Value]:
     return quotient, b.sub(number, b.mul(quotient, wide))
 
 
-def result_type(type: FunctionType) -> Type:
-    """void, the one result, or a struct of all."""
-    made = [register_type(result) for result in type.outputs]
-    return void if not made else made[0] if len(made) == 1 else struct(*made)
-
-
 @lowers(tt.CallOp)
 def lower_call(low: Lowering, op: Operation) -> tuple[Value, ...]:
     callee = op.properties["callee"]
     assert isinstance(callee, SymbolRefAttr)
-    made = [register_type(result.type) for result in op.results]
-    type_ = void if not made else made[0] if len(made) == 1 else struct(*made)
+    type_ = result_of([register_type(result.type) for result in op.results])
     args = [*(low[operand] for operand in op.operands), *low.program, *low.grid, low.arena]
     b = low.builder
     target = Value(ptr, f"@{plain_symbol(callee.root_reference.data)}")  # defined in this module, maybe further down
     result = b.call(target, type_, args)
     checks.stop_with_callee(low)
-    if len(made) > 1:
-        return tuple(b.extract_value(result, position) for position in range(len(made)))
-    return (result,) if made else ()
+    return tuple(b.fields(result))

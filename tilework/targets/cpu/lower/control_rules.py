@@ -17,7 +17,7 @@ from tilework.targets.cpu.lower.nest_access import is_volatile
 from tilework.targets.cpu.lower.poll import SHORT, Counted, burn, cost_of, rounds_at_once, trip_count
 from tilework.targets.llvm.branches import Branches
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
-from tilework.targets.llvm.types import array, i1, i8, i32, i64, struct
+from tilework.targets.llvm.types import array, i1, i8, i32, i64
 from tilework.targets.llvm.values import Value, constant
 
 
@@ -54,11 +54,7 @@ def lower_cond_br(low: Lowering, op: Operation) -> None:
 
 @lowers(tt.ReturnOp)
 def lower_return(low: Lowering, op: Operation) -> None:
-    b, values = low.builder, [low[operand] for operand in op.operands]
-    if len(values) > 1:
-        b.ret(b.build_struct(struct(*[value.type for value in values]), values))
-    else:
-        b.ret(values[0] if values else None)
+    low.builder.ret_all([low[operand] for operand in op.operands])
 
 
 @lowers(scf.ForOp)
