@@ -164,10 +164,15 @@ def test_at_most_twelve_lines_are_shown() -> None:
     assert lines[1] == "    a2 = n" and lines[12] == "    wrong(n)" and lines[13] == "    ^"
 
 
+# fmt: off
 @tilework.jit
 def several_lines(p, n):
-    x = n + undefined_name
+    x = (
+        n
+        + undefined_name
+    )
     tl.store(p, x)
+# fmt: on
 
 
 def test_positions_in_expressions_over_several_lines() -> None:

@@ -6,7 +6,8 @@ a block of pointers; everything else is the language. Its outcome is the type of
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from xdsl.ir import Block
 
 import tilework.language as tl
+from tilework.errors import CompilationError
+from tilework.frontend.generator import compile_to_ttir
 from tilework.frontend.options import FrontendOptions
 from tilework.frontend.semantic import Semantic as Frontend
 from tilework.frontend.semantic.type_mapping import ir_type
@@ -21,7 +24,9 @@ from tilework.ir.builder import Builder
 from tilework.ir.locations import unknown
 from tilework.language.active import ACTIVE
 from tilework.language.dtypes import block_type, dtype, pointer_type
+from tilework.language.function import JITFunction
 from tilework.language.typing.carrier import Carrier
+from tilework.oracles.interpreter import InterpretedFunction
 from tilework.oracles.interpreter.allowed_memory import Memory, region_of_array
 from tilework.oracles.interpreter.formats import storage
 from tilework.oracles.interpreter.function import Options
@@ -740,6 +745,73 @@ def test_everything_that_the_rules_leave_open_is_carried_out(house: type) -> Non
     open_ends = [name for name, member in vars(Carrier).items() if callable(member) and not name.startswith("_")]
     assert len(open_ends) > 50
     assert not [name for name in open_ends if getattr(house, name) is vars(Carrier)[name]]
+
+
+def origin(error: BaseException) -> str:
+    """The first of a chain of errors; the compiler ends its text with it."""
+    if error.__cause__ is not None:
+        return origin(error.__cause__)
+    return str(error).splitlines()[-1] if isinstance(error, CompilationError) else repr(error)
+
+
+STATEMENTS = """
+return len(x)
+return int(x)
+return float(x, 1)
+return float(1.5, 2)
+return len(x, y)
+return min(x)
+return max(0.0, -0.0)
+return max(x, 1, key=2)
+return max(x, 1)
+return min(3, 2.5)
+return getattr(x, 3)
+return hasattr(x, y)
+return hasattr(x, "shape")
+return isinstance(x)
+return (x, y)[x]
+return x.T
+y = "text"
+for i in range(1.5): y = i
+for i in range(x): y = i
+for i in range(tl.full((), 3, tl.int8)): tl.core.to_tensor(i.type)
+for i in range(tl.full((), 3, tl.uint16), 5): tl.core.to_tensor(i.type)
+for i in range(tl.full((), 3, tl.uint32), tl.full((), 5, tl.int32)): tl.core.to_tensor(i.type)
+for i in range(tl.full((), 3, tl.int32), tl.full((), 5, tl.int64)): tl.core.to_tensor(i.type)
+""".strip().splitlines()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pythons_own_names_mean_the_same(tmp_path: Path) -> None:
+    """Statements of a kernel with two blocks, `x` and `y`, compiled and interpreted: what is refused, or the type returned."""
+    head = "import tilework, tilework.language as tl\n"
+    body = """
+@tilework.jit
+def function{0}(x, y):
+    {1}
+    return y
+
+@tilework.jit
+def kernel{0}(o):
+    v = function{0}(tl.arange(0, 4), tl.arange(0, 4))
+    tl.core.to_tensor(v.type)
+"""
+    path = tmp_path / "statements.py"
+    path.write_text(head + "".join(body.format(number, row) for number, row in enumerate(STATEMENTS)))
+    module: Any = ModuleType("statements")
+    module.__file__ = str(path)
+    exec(compile(path.read_text(), str(path), "exec"), vars(module))
+    differing = []
+    for number, row in enumerate(STATEMENTS):
+        fn = getattr(module, f"kernel{number}").fn
+        with pytest.raises(CompilationError) as compiled:
+            compile_to_ttir(JITFunction(fn), {"o": "*fp32"}, {}, {}, FrontendOptions())
+        with pytest.raises(CompilationError) as interpreted:
+            InterpretedFunction(fn)[(1,)](np.zeros(4, np.float32))
+        texts = [origin(caught.value) for caught in (compiled, interpreted)]
+        if texts[0] != texts[1]:
+            differing.append(f"{row}\n    frontend:    {texts[0]}\n    interpreter: {texts[1]}")
+    assert not differing, "\n" + "\n".join(differing)
 
 
 WORDS = """

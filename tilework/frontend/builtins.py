@@ -2,14 +2,13 @@
 
 import ast
 import functools
-import math
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilework.errors import CompilationError, CompileTimeAssertionFailure
 from tilework.frontend.known_values import describe, is_storable, unwrap
 from tilework.language import core as tl
+from tilework.language.typing.python_names import attribute_name, converted, extremum, length
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -41,27 +40,6 @@ COMPILE_TIME = frozenset({list})
 Special = Callable[["FunctionGenerator", ast.Call, list[Any], dict[str, Any]], Any]
 
 
-ARITY: dict[Any, tuple[int, int]] = {
-    python_range: (1, 3),
-    len: (1, 1),
-    int: (0, 2),
-    float: (0, 1),
-    isinstance: (2, 2),
-    hasattr: (2, 2),
-    getattr: (2, 3),
-}
-
-
-def check_arity(callee: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-    """Python's own builtins take so many arguments, by position."""
-    least, most = ARITY.get(callee, (0, len(args)))
-    if kwargs and callee in ARITY:
-        raise TypeError(f"{callee.__name__}() takes no keyword arguments, got {next(iter(kwargs))!r}")
-    if not least <= len(args) <= most:
-        wanted = f"{least}" if least == most else f"{least} to {most}"
-        raise TypeError(f"{callee.__name__}() takes {wanted} arguments by position, got {len(args)}")
-
-
 def call_range(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``range`` in a kernel is a loop of `tl.range`."""
     return python_range(*args)
@@ -69,20 +47,14 @@ def call_range(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs
 
 def call_len(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``len`` of a tuple, a shape or a compile-time sequence."""
-    (value,) = args
-    if isinstance(value, tl.tensor):
-        raise TypeError("a tensor has no len()\nhelp: use x.shape[0], or x.numel")
-    return tl.constexpr(len(unwrap(value)))
+    return tl.constexpr(length(args[0]))
 
 
 def call_number(
     convert: type, gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
     """``int`` and ``float`` of compile-time values."""
-    if any(is_storable(arg) for arg in args):
-        name = convert.__name__
-        raise TypeError(f"{name}() needs a compile-time value\nhelp: convert at run time with x.to(tl.{name}32)")
-    return tl.constexpr(convert(*[unwrap(arg) for arg in args]))
+    return tl.constexpr(converted(convert, args))
 
 
 def call_isinstance(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -97,23 +69,14 @@ def call_isinstance(gen: "FunctionGenerator", node: ast.Call, args: list[Any], k
 
 def call_hasattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``hasattr`` at compile time."""
-    owner, name = args[0], unwrap(args[1])
-    if not isinstance(name, str):
-        raise TypeError(
-            f"the attribute name for hasattr must be a compile-time string, not {describe(args[1]) or repr(name)}"
-        )
-    return tl.constexpr(hasattr(unwrap(owner), name))
+    return tl.constexpr(hasattr(unwrap(args[0]), attribute_name("hasattr", args[1])))
 
 
 def call_getattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``getattr`` with a compile-time name; may return a function."""
     from tilework.frontend.expressions import get_attribute
 
-    owner, name = args[0], unwrap(args[1])
-    if not isinstance(name, str):
-        raise TypeError(
-            f"the attribute name for getattr must be a compile-time string, not {describe(args[1]) or repr(name)}"
-        )
+    owner, name = args[0], attribute_name("getattr", args[1])
     if len(args) == 3 and not hasattr(unwrap(owner), name):
         return args[2]
     return get_attribute(gen, owner, name)
@@ -121,27 +84,8 @@ def call_getattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwar
 
 def call_extremum(name: str, gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Python's min and max on compile-time values, `tl.minimum` and `tl.maximum` on run-time ones."""
-    values = args[0].values if len(args) == 1 and isinstance(args[0], tl.tuple) else args
-    propagate = kwargs.pop("propagate_nan", None)
-    if kwargs:
-        raise TypeError(f"{name}() takes no keyword {next(iter(kwargs))!r} in a kernel")
-    if propagate is not None:
-        warnings.warn(f"propagate_nan of {name}() is deprecated, use tl.{name}imum", DeprecationWarning, stacklevel=2)
-    if not any(isinstance(value, tl.tensor) for value in values):
-        plain = [unwrap(value) for value in values]
-        for value in plain:
-            if isinstance(value, float) and (math.isnan(value) or (value == 0 and math.copysign(1, value) < 0)):
-                raise ValueError(f"{name}() of nan or -0.0 is ambiguous at compile time")
-        return tl.constexpr(min(plain) if name == "min" else max(plain))
-    if len(values) < 2:
-        raise TypeError(f"{name}() needs at least two values\nhelp: tl.{name}(x, axis) reduces a block")
-    combine = gen.semantic.minimum if name == "min" else gen.semantic.maximum
-    mode = unwrap(propagate) if propagate is not None else tl.PropagateNan.NONE
-    tensors = [gen.semantic.to_tensor(value) for value in values]
-    result = functools.reduce(lambda left, right: combine(left, right, mode), tensors)
-    if result.type.is_block():
-        warnings.warn(f"builtin {name}() on blocks is deprecated, use tl.{name}imum", DeprecationWarning, stacklevel=2)
-    return result
+    result = extremum(gen.semantic, name, args, kwargs)
+    return result if isinstance(result, tl.tensor) else tl.constexpr(result)
 
 
 def call_static_print(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import tilework.language as language
 from tilework.errors import CompilationError
-from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, check_arity
+from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS
 from tilework.frontend.expressions import visit_elements
 from tilework.frontend.known_values import as_constexpr, describe, describe_type, is_storable, make_tuple, unwrap
 from tilework.frontend.misuse import wrong_argument
@@ -34,6 +34,7 @@ from tilework.language.function import (
     JITFunction,
     unwrap_nested,
 )
+from tilework.language.typing.python_names import check_arity
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -62,7 +63,7 @@ def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
     args = visit_elements(gen, node.args)
     kwargs = {keyword.arg: gen.visit(keyword.value) for keyword in node.keywords if keyword.arg is not None}
     if (special := STATEMENT_BUILTINS.get(callee) if is_hashable(callee) else None) is not None:
-        check_arity(callee, args, kwargs)
+        check_arity(callee.__name__, args, kwargs)
         return special(gen, node, args, kwargs)
     try:
         value = call_value(gen, callee, args, kwargs)

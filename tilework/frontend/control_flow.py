@@ -35,7 +35,7 @@ from tilework.ir.hints import loop_attributes
 from tilework.ir.locations import name_loc
 from tilework.ir.scf_ext import make_br, make_cond_br, make_condition, make_for, make_if, make_while, make_yield
 from tilework.language import core as tl
-from tilework.language.typing.promotion import wider
+from tilework.language.typing.python_names import loop_index_type
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -371,17 +371,7 @@ def append(gen: "FunctionGenerator", block: Block, op: Operation) -> None:
 def loop_bounds(gen: "FunctionGenerator", bounds: Sequence[Any]) -> tuple[list[Any], Any]:
     """Start, end and step in the type the loop counts in, and the type of its variable."""
     values = [gen.semantic.to_tensor(bound) for bound in bounds]
-    for value in values:
-        if value.type.is_block() or not value.dtype.is_int():
-            raise TypeError(
-                f"For loop bounds and step must all be ints, are {', '.join(describe_type(v.type) for v in values)}"
-                "\nhelp: cast floats with .to(tl.int32); loop bounds are scalars"
-            )
-    index_type = values[0].dtype
-    for value in values[1:]:
-        index_type = wider(index_type, value.dtype)
-    if index_type.primitive_bitwidth < 32:
-        index_type = tl.int32
+    index_type = loop_index_type([value.type for value in values])
     # scf.for compares signed, so unsigned 32-bit bounds count in 64 bits
     counter = tl.int64 if index_type in (tl.uint32, tl.uint64) else index_type
     return [gen.semantic.cast(value, counter, None) for value in values], index_type

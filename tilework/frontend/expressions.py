@@ -18,6 +18,7 @@ from tilework.frontend.target_libdevice import resolve_stub
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
+from tilework.language.typing.python_names import TUPLE_INDEX
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -278,7 +279,7 @@ def visit_subscript(gen: "FunctionGenerator", node: ast.Subscript) -> Any:
     if is_aggregate(owner):
         return gen.call(get_attribute(gen, owner, "__getitem__"), [index], {})
     if isinstance(index, tl.tensor):
-        raise TypeError("a tuple can only be indexed by a compile-time integer\nhelp: iterate with tl.static_range")
+        raise TypeError(TUPLE_INDEX)
     if isinstance(owner, tl.tuple):
         return index_tuple(owner, index)
     plain = unwrap(owner)

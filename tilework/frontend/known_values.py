@@ -13,8 +13,11 @@ from types import ModuleType
 from typing import Any
 
 from tilework.language import core as tl
+from tilework.language.typing.promotion import NUMBERS
+from tilework.language.typing.promotion import plain as unwrap
+from tilework.language.typing.python_names import describe_type, is_storable, make_tuple
 
-NUMBERS = (bool, int, float)
+__all__ = ["NUMBERS", "describe_type", "is_storable", "make_tuple", "unwrap"]
 
 
 def is_runtime(value: Any) -> bool:
@@ -25,16 +28,6 @@ def is_runtime(value: Any) -> bool:
 def is_aggregate(value: Any) -> bool:
     """An instance of a class made with `tl.core._aggregate`."""
     return getattr(value, "__triton_aggregate__", False) and not isinstance(value, type)
-
-
-def is_storable(value: Any) -> bool:
-    """Can cross a branch, a loop or a call as IR values."""
-    return is_runtime(value) or is_aggregate(value)
-
-
-def unwrap(value: Any) -> Any:
-    """The Python value inside a constexpr; anything else unchanged."""
-    return value.value if isinstance(value, tl.constexpr) else value
 
 
 def as_constexpr(value: Any) -> Any:
@@ -58,12 +51,6 @@ def unflatten(type: Any, handles: Sequence[Any]) -> Any:
     value, used = type._unflatten_ir(list(handles), 0)
     assert used == len(handles), f"{type} takes {used} handles, not {len(handles)}"
     return value
-
-
-def make_tuple(values: Sequence[Any], fields: Sequence[str] | None) -> Any:
-    """A tuple of `values`, with field names if it has some."""
-    types = [value.type if isinstance(value, tl.base_value) else tl.constexpr_type(value) for value in values]
-    return tl.tuple(values, tl.tuple_type(types, fields))
 
 
 def aggregates_in(value: Any) -> Iterator[Any]:
@@ -110,12 +97,3 @@ def describe(value: Any) -> str | None:
     if isinstance(value, ModuleType):
         return f"the module {value.__name__}"
     return None
-
-
-def describe_type(type: Any) -> str:
-    """``fp32[64, 16]`` for a block, the name for everything else."""
-    if isinstance(type, tl.block_type):
-        return f"{describe_type(type.element_ty)}[{', '.join(str(unwrap(size)) for size in type.shape)}]"
-    if isinstance(type, tl.pointer_type):
-        return f"{'const ' if type.const else ''}pointer to {describe_type(type.element_ty)}"
-    return str(type)

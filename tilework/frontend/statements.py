@@ -21,6 +21,7 @@ from tilework.frontend.known_values import (
 from tilework.frontend.visitors import visits
 from tilework.ir import tt
 from tilework.language import core as tl
+from tilework.language.typing.python_names import check_assigned
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -100,11 +101,7 @@ def decay(gen: "FunctionGenerator", value: Any) -> Any:
         return gen.semantic.to_tensor(value)
     if isinstance(value, tl.tuple):
         return make_tuple([decay(gen, item) for item in value.values], value.fields)
-    if isinstance(inner, str | bytes):
-        raise TypeError(
-            f"cannot convert {inner} of type {type(inner)} to tensor"
-            "\nhelp: keep it at compile time: annotate the variable, `x: tl.constexpr = ...`"
-        )
+    check_assigned(inner)
     if isinstance(inner, tl.range | tl.static_range):
         raise TypeError("a range is no value\nhelp: write it in the loop: `for i in range(...)`")
     return value

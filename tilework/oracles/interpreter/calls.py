@@ -7,7 +7,6 @@ assignment and a return make tensors of the numbers, which is what decides in wh
 import builtins
 import functools
 import inspect
-import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,7 +17,18 @@ import numpy as np
 from tilework.language import core as tl
 from tilework.language.extra.cuda import libdevice
 from tilework.language.function import JITCallable, unwrap_nested
-from tilework.language.typing.promotion import number_dtype, wider
+from tilework.language.typing.promotion import number_dtype
+from tilework.language.typing.python_names import (
+    TUPLE_INDEX,
+    attribute_name,
+    check_arity,
+    check_assigned,
+    converted,
+    extremum,
+    length,
+    loop_index_type,
+    make_tuple,
+)
 from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.reductions import AmbiguousTruth
 from tilework.oracles.interpreter.semantic import Semantic
@@ -34,9 +44,11 @@ class Helpers:
         self.semantic = semantic
         self.generator = generator
         self.special: dict[Any, Callable[..., Any]] = {
-            **{range: tl.range, len: self.length, int: self.to_int, float: self.to_float, list: self.to_list},
+            **{range: tl.range, len: length, list: self.to_list, print: self.print},
             **{isinstance: self.is_instance, hasattr: self.has_attribute, getattr: self.get_attribute},
-            **{min: self.smallest, max: self.largest, print: self.print},
+            **{kind: lambda *args, kind=kind: converted(kind, args) for kind in (int, float)},
+            min: lambda *args, **kwargs: extremum(semantic, "min", args, kwargs),
+            max: lambda *args, **kwargs: extremum(semantic, "max", args, kwargs),
         }
 
     def python_names(self) -> dict[str, Callable[..., Any]]:
@@ -52,12 +64,8 @@ class Helpers:
         if isinstance(inner, NUMBERS):
             return self.semantic.to_tensor(inner)
         if isinstance(value, tl.tuple):
-            return self.with_fields([self.assign(item) for item in value.values], value.fields)
-        if isinstance(inner, str):
-            raise TypeError(
-                f"cannot convert {inner} of type {type(inner)} to tensor"
-                "\nhelp: keep it at compile time: annotate the variable, `x: tl.constexpr = ...`"
-            )
+            return make_tuple([self.assign(item) for item in value.values], value.fields)
+        check_assigned(inner)
         return inner
 
     def returned(self, value: Any) -> Any:
@@ -98,20 +106,12 @@ class Helpers:
 
     def runtime_range(self, *bounds: Any) -> Iterator[tl.tensor]:
         """``range``: the type of the index is the common integer type of its bounds."""
-        types, numbers = [], []
-        for bound in bounds:
-            value = plain(bound)
-            element = value.type if isinstance(value, tl.tensor) else number_dtype(value)
-            if not element.is_int():
-                raise TypeError(f"the bounds and the step of range must be integer scalars, got {element}")
-            types.append(element)
-        index = functools.reduce(wider, types)
-        for bound in bounds:
-            value = plain(bound)
-            is_step = len(numbers) == 2 and not isinstance(value, tl.tensor)
-            numbers.append(int(value) if is_step else int(self.semantic.cast(value, index).handle))
-        if isinstance(plain(bounds[2]), tl.tensor) and numbers[2] <= 0:
-            raise at_run_time(ValueError(f"the step of a loop must be positive, got {numbers[2]}"))
+        values = list(map(plain, bounds))
+        index = loop_index_type([x.type if isinstance(x, tl.tensor) else number_dtype(x) for x in values])
+        *numbers, step = [int(self.semantic.cast(value, index).handle) for value in values]
+        numbers.append(step if isinstance(values[2], tl.tensor) else int(values[2]))
+        if isinstance(values[2], tl.tensor) and step <= 0:
+            raise at_run_time(ValueError(f"the step of a loop must be positive, got {step}"))
         for number in range(*numbers):
             yield self.semantic.scalar_constant(number, index)
 
@@ -187,13 +187,8 @@ class Helpers:
         if isinstance(owner, tl.tensor) or getattr(owner, "__triton_aggregate__", False):
             return plain(owner[index])
         if isinstance(index, tl.tensor):
-            raise TypeError("a tuple can only be indexed by a compile-time integer\nhelp: iterate with tl.static_range")
+            raise TypeError(TUPLE_INDEX)
         return plain(owner[tuple(map(plain, index)) if isinstance(index, tuple) else index])
-
-    def with_fields(self, values: list[Any], fields: Any) -> tl.tuple:
-        """A tuple with the field names of a named one."""
-        types = [value.type if isinstance(value, tl.base_value) else tl.constexpr_type(value) for value in values]
-        return tl.tuple(values, tl.tuple_type(types, fields))
 
     # -- calls -------------------------------------------------------------------------------------------------
 
@@ -203,13 +198,14 @@ class Helpers:
         if (name := getattr(function, "_libdevice_name", None)) is not None:
             function = getattr(libdevice, name)
         if is_hashable(function) and (special := self.special.get(function)) is not None:
+            check_arity(function.__name__, args, kwargs)
             return special(*args, **kwargs)
         if function is tl.constexpr:
             return plain(args[0])
         is_class = isinstance(function, type)
         if is_class and issubclass(function, tuple) and hasattr(function, "_fields"):
             made: Any = function(*args, **kwargs)
-            return self.with_fields(list(made), made._fields)
+            return make_tuple(list(made), made._fields)
         if is_class and getattr(function, "__triton_aggregate__", False):
             hidden = {"_semantic": self.semantic, "_generator": self.generator}
             return function(*args, **kwargs, **hidden)
@@ -231,19 +227,6 @@ class Helpers:
 
     # -- Python's builtins -------------------------------------------------------------------------------------
 
-    def length(self, value: Any) -> int:
-        if isinstance(value, tl.tensor):
-            raise TypeError("a tensor has no len()\nhelp: use x.shape[0], or x.numel")
-        return len(plain(value))
-
-    def to_int(self, *args: Any) -> int:
-        refuse_tensors("int", args)
-        return int(*map(plain, args))
-
-    def to_float(self, *args: Any) -> float:
-        refuse_tensors("float", args)
-        return float(*map(plain, args))
-
     def to_list(self, *args: Any) -> list[Any]:
         return list(*map(plain, args))
 
@@ -254,35 +237,11 @@ class Helpers:
         return isinstance(plain(value), classes)
 
     def has_attribute(self, owner: Any, name: Any) -> bool:
-        return hasattr(plain(owner), plain(name))
+        return hasattr(plain(owner), attribute_name("hasattr", name))
 
     def get_attribute(self, owner: Any, name: Any, *default: Any) -> Any:
-        if default and not hasattr(plain(owner), plain(name)):
-            return default[0]
-        return self.attribute(owner, plain(name))
-
-    def smallest(self, *values: Any, **kwargs: Any) -> Any:
-        return self.extremum("min", min, self.semantic.minimum, values, kwargs)
-
-    def largest(self, *values: Any, **kwargs: Any) -> Any:
-        return self.extremum("max", max, self.semantic.maximum, values, kwargs)
-
-    def extremum(self, name: str, python: Any, combine: Any, values: Any, kwargs: dict[str, Any]) -> Any:
-        """Python's min and max on numbers, `tl.minimum` and `tl.maximum` on tensors."""
-        values = list(values[0]) if len(values) == 1 and isinstance(values[0], tl.tuple) else list(values)
-        propagate = plain(kwargs.pop("propagate_nan", tl.PropagateNan.NONE))
-        if kwargs:
-            raise TypeError(f"{name}() takes no keyword {next(iter(kwargs))!r} in a kernel")
-        if not any(isinstance(value, tl.tensor) for value in values):
-            numbers = list(map(plain, values))
-            for number in numbers:
-                if isinstance(number, float) and (math.isnan(number) or (number == 0 and math.copysign(1, number) < 0)):
-                    raise ValueError(f"{name}() of nan or -0.0 is ambiguous at compile time")
-            return python(numbers)
-        if len(values) < 2:
-            raise TypeError(f"{name}() needs at least two values\nhelp: tl.{name}(x, axis) reduces a block")
-        tensors = [self.semantic.to_tensor(value) for value in values]
-        return functools.reduce(lambda left, right: combine(left, right, propagate), tensors)
+        text = attribute_name("getattr", name)
+        return default[0] if default and not hasattr(plain(owner), text) else self.attribute(owner, text)
 
     def print(self, *values: Any, **kwargs: Any) -> None:
         """Python's print, which shows the data of tensors."""
@@ -302,11 +261,6 @@ def belongs_to_constant(function: Any) -> bool:
     """A method of a Python value or of a dtype: ``"abc".upper``, ``x.dtype.is_fp16``."""
     owner = getattr(function, "__self__", None)
     return owner is not None and not inspect.ismodule(owner) and not isinstance(owner, (tl.base_value, type))
-
-
-def refuse_tensors(name: str, args: Any) -> None:
-    if any(isinstance(arg, tl.tensor) for arg in args):
-        raise TypeError(f"{name}() needs a compile-time value\nhelp: use x.to(tl.int32) or x.to(tl.float32)")
 
 
 def number_in(value: tl.tensor) -> Any:

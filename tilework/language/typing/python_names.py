@@ -1,0 +1,126 @@
+"""Python's own names in kernels: `len`, `int`, `min`, `range` ... take compile-time values, or are refused.
+
+Both the compiler and the interpreter ask here, each with values as it has them: numbers in a `constexpr`, or plain.
+"""
+
+import functools
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilework.language.compile_time import base_value, constexpr, constexpr_type, tuple, tuple_type
+from tilework.language.dtypes import block_type, dtype, int32, pointer_type
+from tilework.language.elementwise_builtins import PropagateNan
+from tilework.language.typing.promotion import plain, wider
+from tilework.language.values import tensor
+
+ARITY: dict[str, Any] = {  # how many arguments, at least and at most, by position
+    "range": (1, 3),
+    "len": (1, 1),
+    "int": (0, 2),
+    "float": (0, 1),
+    "isinstance": (2, 2),
+    "hasattr": (2, 2),
+    "getattr": (2, 3),
+}
+TUPLE_INDEX = "a tuple can only be indexed by a compile-time integer\nhelp: iterate with tl.static_range"
+
+
+def check_arity(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Python's own builtins take so many arguments, by position."""
+    least, most = ARITY.get(name, (0, len(args)))
+    if kwargs and name in ARITY:
+        raise TypeError(f"{name}() takes no keyword arguments, got {next(iter(kwargs))!r}")
+    if not least <= len(args) <= most:
+        wanted = f"{least}" if least == most else f"{least} to {most}"
+        raise TypeError(f"{name}() takes {wanted} arguments by position, got {len(args)}")
+
+
+def is_storable(value: Any) -> bool:
+    """Known at run time: a tensor, a descriptor, or something made of values that may be."""
+    if isinstance(value, base_value):
+        return not isinstance(value, constexpr)
+    return getattr(value, "__triton_aggregate__", False) and not isinstance(value, type)
+
+
+def make_tuple(values: Sequence[Any], fields: Sequence[str] | None) -> tuple:
+    """A tuple of `values`, with field names if it has some."""
+    types = [value.type if isinstance(value, base_value) else constexpr_type(value) for value in values]
+    return tuple(values, tuple_type(types, fields))
+
+
+def describe_type(type: Any) -> str:
+    """``fp32[64, 16]`` for a block, the name for everything else."""
+    if isinstance(type, block_type):
+        return f"{describe_type(type.element_ty)}[{', '.join(str(plain(size)) for size in type.shape)}]"
+    if isinstance(type, pointer_type):
+        return f"{'const ' if type.const else ''}pointer to {describe_type(type.element_ty)}"
+    return str(type)
+
+
+def check_assigned(value: Any) -> None:
+    """Refuse a text where a run-time value is wanted."""
+    if isinstance(value, str | bytes):
+        raise TypeError(
+            f"cannot convert {value} of type {type(value)} to tensor"
+            "\nhelp: keep it at compile time: annotate the variable, `x: tl.constexpr = ...`"
+        )
+
+
+def length(value: Any) -> int:
+    """``len`` of a tuple, a shape or a compile-time sequence."""
+    if isinstance(value, tensor):
+        raise TypeError("a tensor has no len()\nhelp: use x.shape[0], or x.numel")
+    return len(plain(value))
+
+
+def converted(convert: type, args: Sequence[Any]) -> Any:
+    """``int`` and ``float`` of compile-time values."""
+    if any(is_storable(arg) for arg in args):
+        name = convert.__name__
+        raise TypeError(f"{name}() needs a compile-time value\nhelp: convert at run time with x.to(tl.{name}32)")
+    return convert(*map(plain, args))
+
+
+def extremum(semantic: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Python's min and max on compile-time values, `tl.minimum` and `tl.maximum` on run-time ones."""
+    values = args[0].values if len(args) == 1 and isinstance(args[0], tuple) else args
+    if unknown := [key for key in kwargs if key != "propagate_nan"]:
+        raise TypeError(f"{name}() takes no keyword {unknown[0]!r} in a kernel")
+    if kwargs:
+        warnings.warn(f"propagate_nan of {name}() is deprecated, use tl.{name}imum", DeprecationWarning, stacklevel=3)
+    if not any(isinstance(value, tensor) for value in values):
+        numbers = list(map(plain, values))
+        for number in numbers:
+            if isinstance(number, float) and (math.isnan(number) or (number == 0 and math.copysign(1, number) < 0)):
+                raise ValueError(f"{name}() of nan or -0.0 is ambiguous at compile time")
+        return min(numbers) if name == "min" else max(numbers)
+    if len(values) < 2:
+        raise TypeError(f"{name}() needs at least two values\nhelp: tl.{name}(x, axis) reduces a block")
+    combine, rule = getattr(semantic, f"{name}imum"), plain(kwargs.get("propagate_nan", PropagateNan.NONE))
+    tensors = [semantic.to_tensor(value) for value in values]
+    result = functools.reduce(lambda left, right: combine(left, right, rule), tensors)
+    if result.type.is_block():
+        warnings.warn(f"builtin {name}() on blocks is deprecated, use tl.{name}imum", DeprecationWarning, stacklevel=3)
+    return result
+
+
+def attribute_name(function: str, name: Any) -> str:
+    """The second argument of ``getattr`` and ``hasattr``."""
+    text = plain(name)
+    if not isinstance(text, str):
+        shown = describe_type(text.type) if isinstance(text, base_value) else f"the constexpr {text!r}"
+        raise TypeError(f"the attribute name for {function} must be a compile-time string, not {shown}")
+    return text
+
+
+def loop_index_type(types: Sequence[dtype]) -> dtype:
+    """The type of the variable of a loop, from those of its bounds and its step: at least 32 bits wide."""
+    if not all(type.is_int() and not type.is_block() for type in types):
+        raise TypeError(
+            f"For loop bounds and step must all be ints, are {', '.join(map(describe_type, types))}"
+            "\nhelp: cast floats with .to(tl.int32); loop bounds are scalars"
+        )
+    index = functools.reduce(wider, types)
+    return int32 if index.primitive_bitwidth < 32 else index
