@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tests.pipeline.gpu_inputs import inputs
+from tilework.ir.functions import symbol_of
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import EvaluationError, evaluate
-from tilework.tools.check_each import Inputs, draw, public_functions, symbol
+from tilework.tools.check_each import Inputs, draw, public_functions
 
 REFERENCE = Path(__file__).parent.parent / "ir" / "reference"
 HEAD = """
@@ -398,7 +399,7 @@ def launch(text: str, name: str, arch: str = "sm_90", fences: bool = True) -> di
     (function,) = public_functions(module)
     drawn = draw(function, np.random.default_rng(0), 0, given)
     assert isinstance(drawn, Inputs)
-    evaluate(module, symbol(function), drawn.args, grid, fences=fences)
+    evaluate(module, symbol_of(function), drawn.args, grid, fences=fences)
     return {key: array.copy() for key, array in drawn.arrays}
 
 

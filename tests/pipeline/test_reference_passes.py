@@ -16,8 +16,9 @@ import pytest
 
 from tests.pipeline.gpu_inputs import inputs
 from tests.transforms.ttg.reference import steps
+from tilework.ir.functions import symbol_of
 from tilework.ir.parser import parse_module
-from tilework.tools.check_each import PROMISES, Inputs, difference, draw, public_functions, symbol
+from tilework.tools.check_each import PROMISES, Inputs, difference, draw, public_functions
 from tilework.tools.check_each import run as run_once
 
 ARCHIVE = Path(__file__).with_name("reference_passes.tar.xz")
@@ -58,10 +59,10 @@ def problems(kernel: str) -> list[str]:
                 arguments = draw(function, np.random.default_rng(0), 0, given)
                 assert isinstance(arguments, Inputs)
                 start = arguments.arena.copy()
-                first = run_once(module, symbol(function), arguments, grid, MAX_STEPS)
+                first = run_once(module, symbol_of(function), arguments, grid, MAX_STEPS)
                 continue
             arguments.arena[:] = start
-            outcome = run_once(module, symbol(function), arguments, grid, MAX_STEPS, has)
+            outcome = run_once(module, symbol_of(function), arguments, grid, MAX_STEPS, has)
             if (what := difference(first, outcome)) is not None:
                 found.append(f"{kernel}, {place} {step.name}: {what}")
     assert first is not None and len(seen) > 5, "a dump has modules"

@@ -75,6 +75,23 @@ tt.func public @one_iteration(%p: !tt.ptr<i32>) {
   tt.return
 }
 
+// An op that came after the schedule has no stage: it runs with what needs it, or last; the loop is pipelined.
+// CHECK-LABEL: @one_without
+// CHECK:      %[[F0:.*]] = arith.addi %lb, %s : i32
+// CHECK:      %[[V0:.*]] = arith.muli %[[F0]], %lb : i32
+// CHECK:      scf.for {{.*}} iter_args(%[[OLD:.*]] = %[[V0]], %{{.*}} = %{{.*}}) -> (i32, i32)
+// CHECK-NEXT:   tt.store %{{.*}}, %[[OLD]] : !tt.ptr<i32>
+// CHECK-NEXT:   tt.store %q, %[[OLD]] : !tt.ptr<i32>
+tt.func public @one_without(%p: !tt.ptr<i32>, %q: !tt.ptr<i32>, %lb: i32, %ub: i32, %s: i32) {
+  scf.for %k = %lb to %ub step %s : i32 {
+    %f = arith.addi %k, %s : i32
+    %v = arith.muli %f, %k {loop.cluster = 1 : i32, loop.stage = 0 : i32} : i32
+    tt.store %p, %v {loop.cluster = 0 : i32, loop.stage = 2 : i32} : !tt.ptr<i32>
+    tt.store %q, %v : !tt.ptr<i32>
+  } {tt.scheduled_max_stage = 2 : i32}
+  tt.return
+}
+
 // A print cannot run ahead: the loop stays, without its schedule.
 // CHECK-LABEL: @cannot
 // CHECK-NEXT: scf.for %k = %lb to %ub step %s : i32 {

@@ -123,17 +123,18 @@ class Schedule:
 
     @classmethod
     def read(cls, loop: Operation) -> "Schedule | None":
-        """The schedule in the attributes; None if an op of the body has none."""
+        """The schedule in the attributes, which ops that came later need not have; None if there is none."""
         if (last := integer_attribute(loop, MAX_STAGE)) is None:
             return None
         schedule = cls()
         found: list[tuple[Operation, int, int]] = []
         for op in body_ops(loop):
             stage, cluster = integer_attribute(op, STAGE), integer_attribute(op, CLUSTER)
-            if stage is None or cluster is None:
-                return None
-            found.append((op, stage, cluster))
-        schedule.clusters = [Cluster() for _ in range(1 + max((number for *_, number in found), default=0))]
+            if stage is not None and cluster is not None:
+                found.append((op, stage, cluster))
+        if not found:
+            return None
+        schedule.clusters = [Cluster() for _ in range(1 + max(number for *_, number in found))]
         for op, stage, number in found:
             schedule.places[op] = (stage, schedule.clusters[number])
         schedule.last_stage = last

@@ -63,10 +63,15 @@ def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
     schedule = place_key_ops(loop, latencies)
     first = schedule.clusters[0]
     place_ifs(loop, schedule)
+    complete(loop, schedule, first)
+    return schedule
+
+
+def complete(loop: Operation, schedule: Schedule, first: Cluster) -> None:
+    """Place the ops that have no place yet: before those that need them, or in the last stage, not before `first`."""
     schedule.place_all_dependencies(loop)
     place_carried(loop, schedule)
     place_rest(loop, schedule, first)
-    return schedule
 
 
 def place_key_ops(loop: Operation, latencies: dict[Operation, int]) -> Schedule:

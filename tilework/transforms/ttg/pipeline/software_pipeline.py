@@ -24,6 +24,7 @@ from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule, erase_sch
 from tilework.transforms.ttg.pipeline.expand import Order, expand, problem
 from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
 from tilework.transforms.ttg.pipeline.lower_loads import lower_loads
+from tilework.transforms.ttg.pipeline.schedule import complete
 from tilework.transforms.ttg.pipeline.tma_stores import pipeline_stores
 from tilework.transforms.ttg.pipeline.waits import update_waits
 from tilework.transforms.ttg.pipeline.wgmma import launch_dots
@@ -65,8 +66,10 @@ def lower_loops(module: ModuleOp) -> list[tuple[Operation, Schedule]]:
     facts: AxisFacts | None = None
     lowered: list[tuple[Operation, Schedule]] = []
     for loop in loops_in(module):
-        if (schedule := Schedule.read(loop)) is None or not body_ops(loop):
+        if (schedule := Schedule.read(loop)) is None:
             continue
+        if len(schedule.places) < len(body_ops(loop)):
+            complete(loop, schedule, schedule.clusters[0])
         if is_feasible(loop, schedule.in_order(loop)):
             facts = facts or axis_info(module)
             lowered.append((lower_loads(loop, schedule, facts), schedule))
