@@ -27,7 +27,7 @@ def ops_of(dialect: Dialect) -> list[Operation]:
 
 
 MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
-    ttng.ArriveBarrierOp: lambda op: ttng.ArriveBarrierOp.make(op.alloc, 2, LOC, op.pred),
+    ttng.ArriveBarrierOp: lambda op: ttng.ArriveBarrierOp.make(op.alloc, 2, op.pred, LOC),
     ttng.AsyncCopyMbarrierArriveOp: lambda op: ttng.AsyncCopyMbarrierArriveOp.make(op.barrier, LOC, True),
     ttng.AsyncTMACopyGlobalToLocalOp: lambda op: ttng.AsyncTMACopyGlobalToLocalOp.make(
         op.desc,
@@ -50,9 +50,9 @@ MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
     ttng.AsyncTMAScatterOp: lambda op: ttng.AsyncTMAScatterOp.make(op.desc, op.x_offsets, op.y_offset, op.src, LOC),
     ttng.AsyncTMAStoreWaitOp: lambda op: ttng.AsyncTMAStoreWaitOp.make(1, LOC),
     ttng.BarrierExpectOp: lambda op: ttng.BarrierExpectOp.make(op.alloc, 8192, op.pred, LOC),
-    ttng.ClusterArriveOp: lambda op: ttng.ClusterArriveOp.make(LOC),
+    ttng.ClusterArriveOp: lambda op: ttng.ClusterArriveOp.make(False, LOC),
     ttng.ClusterWaitOp: lambda op: ttng.ClusterWaitOp.make(LOC),
-    ttng.FenceAsyncSharedOp: lambda op: ttng.FenceAsyncSharedOp.make(LOC),
+    ttng.FenceAsyncSharedOp: lambda op: ttng.FenceAsyncSharedOp.make(False, LOC),
     ttng.InitBarrierOp: lambda op: ttng.InitBarrierOp.make(op.alloc, 1, LOC),
     ttng.InvalBarrierOp: lambda op: ttng.InvalBarrierOp.make(op.alloc, LOC),
     ttng.ReinterpretTensorDescOp: lambda op: ttng.ReinterpretTensorDescOp.make(op.raw_desc, op.result.type, LOC),
@@ -70,13 +70,13 @@ MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
         LOC,
     ),
     ttng.TensormapFenceproxyAcquireOp: lambda op: ttng.TensormapFenceproxyAcquireOp.make(op.desc_ptr, LOC),
-    ttng.WaitBarrierOp: lambda op: ttng.WaitBarrierOp.make(op.alloc, op.phase, LOC, op.pred, op.deps),
+    ttng.WaitBarrierOp: lambda op: ttng.WaitBarrierOp.make(op.alloc, op.phase, op.pred, op.deps, LOC),
     ttng.WarpGroupDotOp: lambda op: ttng.WarpGroupDotOp.make(
         op.a,
         op.b,
         op.c,
+        op.use_c,
         LOC,
-        use_c=op.use_c,
         input_precision=InputPrecision(op.input_precision.value.data),
         max_num_imprecise_acc=op.max_num_imprecise_acc.value.data,
         is_async=op.is_async.value.data != 0,
@@ -180,7 +180,7 @@ BAD = [
     ("must have at least 8 rows",
      "%d: !tt.tensordesc<tensor<1x64xf16, #nv>>, %m: !ttg.memdesc<4x64xf16, #nv, #smem>, %i: i32, %x: tensor<4xi32, #line>",
      "ttng.async_tma_scatter %d[%x, %i] %m : !tt.tensordesc<tensor<1x64xf16, #nv>>, tensor<4xi32, #line>, i32, !ttg.memdesc<4x64xf16, #nv, #smem>"),
-    ("takes 3 operands after its offsets, not 1",
+    ("Expected ','",
      "%d: !tt.tensordesc<tensor<1x64xf16, #nv>>, %m: !ttg.memdesc<8x64xf16, #nv, #smem>, %i: i32, %x: tensor<8xi32, #line>",
      "ttng.async_tma_gather %d[%x, %i] %m : !tt.tensordesc<tensor<1x64xf16, #nv>>, tensor<8xi32, #line>, i32, !ttg.memdesc<8x64xf16, #nv, #smem>"),
     ("cannot store into immutable memory",

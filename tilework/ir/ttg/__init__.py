@@ -6,6 +6,7 @@ write ``ttg.ConvertLayoutOp``. Encodings are in `ir/encodings.py`.
 
 from xdsl.ir import Dialect
 
+from tilework.ir.declare import dialect_ops
 from tilework.ir.encodings import ENCODING_ATTRIBUTES
 from tilework.ir.ttg.async_copy_ops import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp, AsyncWaitOp
 from tilework.ir.ttg.convert_op import ConvertLayoutOp, Fp4ToFpOp
@@ -31,32 +32,7 @@ from tilework.ir.ttg.warp_specialize_ops import WarpReturnOp, WarpSpecializeOp, 
 
 TTG = Dialect(
     "ttg",
-    [
-        AsyncCommitGroupOp,
-        AsyncCopyGlobalToLocalOp,
-        AsyncWaitOp,
-        ConvertLayoutOp,
-        Fp4ToFpOp,
-        GlobalScratchAllocOp,
-        LocalAllocOp,
-        LocalBarrierOp,
-        LocalDeallocOp,
-        LocalLoadOp,
-        LocalStoreOp,
-        MaskOp,
-        MaskReturnOp,
-        MemDescIndexOp,
-        MemDescReinterpretOp,
-        MemDescReshapeOp,
-        MemDescSubsliceOp,
-        MemDescTransOp,
-        PredicateStageOp,
-        WarpReturnOp,
-        WarpSpecializeOp,
-        WarpSpecializePartitionsOp,
-        WarpYieldOp,
-        *sorted(OLD_NAMES, key=lambda op: op.name),
-    ],
+    [*dialect_ops("ttg"), *sorted(OLD_NAMES, key=lambda op: op.name)],
     [*ENCODING_ATTRIBUTES, MemDescType, AsyncTokenType],
 )
 

@@ -1,30 +1,27 @@
 """`ttg` ops on tensors: another layout for the same elements, and the unpacking of 4-bit floats."""
 
-from typing import Self
-
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr
-from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.ir import Attribute
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.create import create_op
+from tilework.ir.constraints import I32_PROPERTY, TENSOR, SameElement, SameShape, TensorSize
+from tilework.ir.declare import Op, op_definition
 from tilework.ir.encodings import encoding_of
-from tilework.ir.tt.constraints import TENSOR, SameElement, SameShape, TensorSize
-from tilework.ir.tt.forms import ConversionForm, ConversionOp
-from tilework.ir.tt.shape_ops import axis_property
+from tilework.ir.forms import CONVERSION
 from tilework.ir.types import bf16, element_type, f16, i8, shape_of
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.to_linear import to_linear
 
 
-@irdl_op_definition
-class ConvertLayoutOp(ConversionOp):
+@op_definition
+class ConvertLayoutOp(Op):
     """The same tensor in another layout: ``%y = ttg.convert_layout %x : tensor<.., #blocked> -> tensor<.., #mma>``."""
 
     name = "ttg.convert_layout"
     src = operand_def(TENSOR)
     result = result_def(TENSOR)
+    form = CONVERSION
     traits = traits_def(Pure(), SameShape(), SameElement(), TensorSize())
 
     def verify_(self) -> None:
@@ -33,8 +30,8 @@ class ConvertLayoutOp(ConversionOp):
                 raise VerifyException(f"ttg.convert_layout needs tensors with an encoding, but got {type}")
 
 
-@irdl_op_definition
-class Fp4ToFpOp(ConversionForm):
+@op_definition
+class Fp4ToFpOp(Op):
     """Two 4-bit floats (e2m1, the low half first) for each byte, along an axis that doubles.
 
     ``%y = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<16x32xi8, #a> -> tensor<16x64xf16, #b>``
@@ -42,13 +39,10 @@ class Fp4ToFpOp(ConversionForm):
 
     name = "ttg.fp4_to_fp"
     src = operand_def(TENSOR)
-    axis = prop_def(IntegerAttr)
+    axis = prop_def(I32_PROPERTY)
     result = result_def(TENSOR)
+    form = CONVERSION
     traits = traits_def(Pure(), TensorSize())
-
-    @classmethod
-    def make(cls, src: SSAValue, axis: int, type: Attribute, loc: LocationAttr) -> Self:
-        return create_op(cls, (src,), (type,), loc, axis_property(axis))
 
     def verify_(self) -> None:
         source, result, axis = self.src.type, self.result.type, self.axis.value.data

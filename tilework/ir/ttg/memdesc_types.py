@@ -14,12 +14,12 @@ from functools import cache
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.constraints import Kind, exactly, is_element
 from tilework.ir.encodings import SHARED_MEMORY, EncodingAttr, SharedMemoryAttr, encoding_attr
-from tilework.ir.tt.constraints import Kind, is_element
 from tilework.ir.types import Shape, bit_width, cached_hash, i64
 from tilework.layouts.encodings import Encoding, Shared, is_power_of_two
 
@@ -185,6 +185,11 @@ def buffer_bytes(type: MemDescType) -> int:
     return count * max(8, bit_width(type.element_type)) // 8
 
 
-MEMDESC = Kind("a memory descriptor", is_memdesc)
-TOKEN = Kind("an async token", lambda type: type.__class__ is AsyncTokenType)
+def read_memdesc(parser: Parser) -> MemDescType:
+    """``<64xf16, #shared, #smem>``, where the form fixes the kind of type."""
+    return MemDescType.new(MemDescType.parse_parameters(parser))
+
+
+MEMDESC = Kind("a memory descriptor", is_memdesc, bare=read_memdesc)
+TOKEN = exactly("an async token", async_token)
 BARRIER = Kind("memory of i64, a barrier", is_barrier)

@@ -5,33 +5,22 @@ from functools import cache
 from math import prod
 from typing import Self
 
-from xdsl.dialects.builtin import DenseArrayBase, LocationAttr
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.constraints import I32, I32_ARRAY
 from tilework.ir.create import create_op
+from tilework.ir.declare import Op, op_definition
 from tilework.ir.encodings import (
     layout_of,
     shared_of,
 )
-from tilework.ir.tt.constraints import I32
-from tilework.ir.tt.forms import ConversionForm, ConversionOp
-from tilework.ir.tt.shape_ops import order_property
-from tilework.ir.tt.text_parts import (
-    Attributes,
-    parse_attr_dict,
-    parse_conversion_type,
-    print_access,
-    print_attr_dict,
-    print_conversion_type,
-    print_operands,
-)
+from tilework.ir.forms import CONVERSION
 from tilework.ir.ttg.memdesc_types import MEMDESC, MemDescType, buffer_bytes, memdesc_type, retyped
-from tilework.ir.types import Shape, array_values, i32, i32_array
+from tilework.ir.types import Shape, array_values, i32_array
 from tilework.layouts.encodings import Shared
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
@@ -55,36 +44,17 @@ def indexed_type(type: MemDescType) -> MemDescType:
     return retyped(type, type.dims[1:])
 
 
-@irdl_op_definition
-class MemDescIndexOp(IRDLOperation):
+@op_definition
+class MemDescIndexOp(Op):
     """One of several buffers: ``%b = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64...> -> !ttg.memdesc<64x64...>``."""
 
     name = "ttg.memdesc_index"
     src = operand_def(MEMDESC)
     index = operand_def(I32)
     result = result_def(MEMDESC)
+    form = "$src[$index] {} : type($src) -> type($result)"
+    infer = {"result": (indexed_type, "src")}
     traits = traits_def(Pure())
-
-    @classmethod
-    def make(cls, src: SSAValue, index: SSAValue, loc: LocationAttr) -> Self:
-        return create_op(cls, (src, index), (indexed_type(src.type),), loc)  # pyright: ignore[reportArgumentType]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        src = parser.parse_unresolved_operand()
-        parser.parse_punctuation("[")
-        index = parser.parse_unresolved_operand()
-        parser.parse_punctuation("]")
-        properties, attributes = parse_attr_dict(cls, parser)
-        source, result = parse_conversion_type(parser)
-        operands = (parser.resolve_operand(src, source), parser.resolve_operand(index, i32))
-        return cls.create(operands=operands, result_types=(result,), properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        src, index = self.operands
-        print_access(printer, src, (index,))
-        print_attr_dict(self, printer)
-        print_conversion_type(printer, src.type, self.results[0].type)
 
     def verify_(self) -> None:
         source, result = view_types(self)
@@ -98,13 +68,8 @@ class MemDescIndexOp(IRDLOperation):
             raise VerifyException(f"result shape must equal to srcShape[1:]: {source}, {result}")
 
 
-@cache
-def offsets_property(offsets: tuple[int, ...]) -> Attributes:
-    return {"offsets": i32_array(*offsets)}
-
-
-@irdl_op_definition
-class MemDescSubsliceOp(IRDLOperation):
+@op_definition
+class MemDescSubsliceOp(Op):
     """A part at fixed offsets: ``%s = ttg.memdesc_subslice %m[0, 16] : !ttg.memdesc<64x64..> -> !ttg.memdesc<64x16.., 64x64>``.
 
     The part must not cut the pattern of a swizzle: a step in a split dimension moves one bit of the offset.
@@ -112,33 +77,15 @@ class MemDescSubsliceOp(IRDLOperation):
 
     name = "ttg.memdesc_subslice"
     src = operand_def(MEMDESC)
-    offsets = prop_def(DenseArrayBase)
+    offsets = prop_def(I32_ARRAY)
     result = result_def(MEMDESC)
+    form = "$src$offsets {} : type($src) -> type($result)"
     traits = traits_def(Pure())
 
     @classmethod
     def make(cls, src: SSAValue, offsets: Sequence[int], shape: Shape, loc: LocationAttr) -> Self:
         type = retyped(src.type, shape, keep_alloc=True)  # pyright: ignore[reportArgumentType]
-        return create_op(cls, (src,), (type,), loc, offsets_property(tuple(offsets)))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        src = parser.parse_unresolved_operand()
-        offsets = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-        properties, attributes = parse_attr_dict(cls, parser)
-        source, result = parse_conversion_type(parser)
-        return cls.create(
-            operands=(parser.resolve_operand(src, source),),
-            result_types=(result,),
-            properties={**properties, **offsets_property(tuple(offsets))},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(f"[{', '.join(map(str, array_values(self.properties['offsets'])))}]")
-        print_attr_dict(self, printer, ("offsets",))
-        print_conversion_type(printer, self.operands[0].type, self.results[0].type)
+        return create_op(cls, (src,), (type,), loc, {"offsets": i32_array(*offsets)})
 
     def verify_(self) -> None:
         source, result = view_types(self)
@@ -198,21 +145,17 @@ def shared_encoding(type: MemDescType) -> Shared:
     return encoding
 
 
-@irdl_op_definition
-class MemDescTransOp(ConversionForm):
+@op_definition
+class MemDescTransOp(Op):
     """Permute dimensions: ``%y = ttg.memdesc_trans %x {order = array<i32: 1, 0>} : !ttg.memdesc<...> -> ...``."""
 
     name = "ttg.memdesc_trans"
     src = operand_def(MEMDESC)
-    order = prop_def(DenseArrayBase)
+    order = prop_def(I32_ARRAY)
     result = result_def(MEMDESC)
+    form = CONVERSION
+    infer = {"result": (transposed_memdesc, "src", "order")}
     traits = traits_def(Pure())
-
-    @classmethod
-    def make(cls, src: SSAValue, order: Sequence[int], loc: LocationAttr) -> Self:
-        order = tuple(order)
-        type = transposed_memdesc(src.type, order)  # pyright: ignore[reportArgumentType]
-        return create_op(cls, (src,), (type,), loc, order_property(order))
 
     def verify_(self) -> None:
         source, result = view_types(self)
@@ -250,13 +193,14 @@ def reshaped_memdesc(type: MemDescType, shape: Shape) -> MemDescType:
     return retyped(type, shape, infer_memdesc_reshape(type.dims, shared_encoding(type), shape))
 
 
-@irdl_op_definition
-class MemDescReshapeOp(ConversionForm):
+@op_definition
+class MemDescReshapeOp(Op):
     """The same elements in another shape: ``%y = ttg.memdesc_reshape %x : !ttg.memdesc<...> -> !ttg.memdesc<...>``."""
 
     name = "ttg.memdesc_reshape"
     src = operand_def(MEMDESC)
     result = result_def(MEMDESC)
+    form = CONVERSION
     traits = traits_def(Pure())
 
     @classmethod
@@ -272,13 +216,14 @@ class MemDescReshapeOp(ConversionForm):
         verify_layout(lambda: infer_memdesc_reshape(source.dims, shared_encoding(source), result.dims), result)
 
 
-@irdl_op_definition
-class MemDescReinterpretOp(ConversionOp):
+@op_definition
+class MemDescReinterpretOp(Op):
     """Contiguous memory under another type: ``%y = ttg.memdesc_reinterpret %x : !ttg.memdesc<...> -> ...``."""
 
     name = "ttg.memdesc_reinterpret"
     src = operand_def(MEMDESC)
     result = result_def(MEMDESC)
+    form = CONVERSION
     traits = traits_def(Pure())
 
     def verify_(self) -> None:

@@ -18,8 +18,6 @@ from typing import Self
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     region_def,
@@ -33,60 +31,32 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.create import create_op
-from tilework.ir.tt.forms import BareForm
-from tilework.ir.tt.text_parts import (
-    Attributes,
-    parse_attr_dict,
-    parse_optional_operands,
-    parse_signature,
-    print_attr_dict,
-    print_operands,
-    print_signature,
-    print_types,
-    property_names,
-    resolve_typed,
-)
+from tilework.ir.declare import Op, op_definition
+from tilework.ir.forms import COMBINE_RETURN
 from tilework.ir.types import array_values, i32_array
 
 
-@irdl_op_definition
-class WarpYieldOp(IRDLOperation):
+@op_definition
+class WarpYieldOp(Op):
     """The end of the default region, with the results of the op: ``ttg.warp_yield %x : i32``."""
 
     name = "ttg.warp_yield"
     values = var_operand_def()
+    form = COMBINE_RETURN
     traits = traits_def(Pure(), IsTerminator())
 
-    @classmethod
-    def make(cls, values: Sequence[SSAValue], loc: LocationAttr) -> Self:
-        return create_op(cls, values, (), loc)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_optional_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        values = resolve_typed(parser, operands) if operands else ()
-        return cls.create(operands=values, properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        if self.operands:
-            printer.print_string(" : ")
-            print_types(printer, [value.type for value in self.operands])
-
-
-@irdl_op_definition
-class WarpReturnOp(BareForm):
+@op_definition
+class WarpReturnOp(Op):
     """The end of a partition: ``ttg.warp_return``."""
 
     name = "ttg.warp_return"
+    form = "{}"
     traits = traits_def(Pure(), IsTerminator())
 
 
-@irdl_op_definition
-class WarpSpecializePartitionsOp(IRDLOperation):
+@op_definition
+class WarpSpecializePartitionsOp(Op):
     """Holds the partitions of a `ttg.warp_specialize`; has no text of its own."""
 
     name = "ttg.warp_specialize.partitions"
@@ -98,8 +68,8 @@ class WarpSpecializePartitionsOp(IRDLOperation):
         return cls.create(regions=partitions, location=loc)
 
 
-@irdl_op_definition
-class WarpSpecializeOp(IRDLOperation):
+@op_definition
+class WarpSpecializeOp(Op):
     """Give warps different code; see the module."""
 
     name = "ttg.warp_specialize"
@@ -141,7 +111,7 @@ class WarpSpecializeOp(IRDLOperation):
     def parse(cls, parser: Parser) -> Self:
         operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         extra = parser.parse_optional_attr_dict_with_keyword()
-        given: Attributes = {} if extra is None else dict(extra.data)
+        given: dict[str, Attribute] = {} if extra is None else dict(extra.data)
         parser.parse_keyword("default")
         default = parser.parse_region()
         warps: list[int] = []
@@ -153,11 +123,12 @@ class WarpSpecializeOp(IRDLOperation):
                 warps.append(parser.parse_integer(False, False))
             partitions.append(parser.parse_region(arguments))
         position = parser.pos
-        inputs, outputs = parse_signature(parser)
-        known = property_names(cls)
+        parser.parse_punctuation(":")
+        signature = parser.parse_function_type()
+        known = cls.get_irdl_definition().properties
         op = cls.create(
-            operands=parser.resolve_operands(operands, inputs, position),
-            result_types=outputs,
+            operands=parser.resolve_operands(operands, signature.inputs.data, position),
+            result_types=signature.outputs.data,
             properties={
                 **{name: value for name, value in given.items() if name in known},
                 "partitionNumWarps": i32_array(*warps),
@@ -185,7 +156,8 @@ class WarpSpecializeOp(IRDLOperation):
                 printer.print_list(region.blocks[0].args, printer.print_block_argument)
             printer.print_string(f" num_warps({count}) ")
             printer.print_region(region, print_entry_block_args=False)
-        print_signature(self, printer)
+        printer.print_string(" : ")
+        printer.print_function_type([value.type for value in self.operands], [value.type for value in self.results])
 
     def verify_(self) -> None:
         first = self.partition_holder.blocks[0].first_op if self.partition_holder.blocks else None

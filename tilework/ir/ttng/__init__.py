@@ -5,6 +5,7 @@ All names are here too, so that users write ``ttng.WarpGroupDotOp``.
 
 from xdsl.ir import Dialect
 
+from tilework.ir.declare import dialect_ops
 from tilework.ir.ttng.barrier_ops import (
     ArriveBarrierOp,
     AsyncCopyMbarrierArriveOp,
@@ -27,32 +28,7 @@ from tilework.ir.ttng.tma_ops import (
 )
 from tilework.ir.ttng.warp_group_dot_ops import WarpGroupDotOp, WarpGroupDotWaitOp
 
-TTNG = Dialect(
-    "ttng",
-    [
-        ArriveBarrierOp,
-        AsyncCopyMbarrierArriveOp,
-        AsyncTMACopyGlobalToLocalOp,
-        AsyncTMACopyLocalToGlobalOp,
-        AsyncTMAGatherOp,
-        AsyncTMAReduceOp,
-        AsyncTMAScatterOp,
-        AsyncTMAStoreWaitOp,
-        BarrierExpectOp,
-        ClusterArriveOp,
-        ClusterWaitOp,
-        FenceAsyncSharedOp,
-        InitBarrierOp,
-        InvalBarrierOp,
-        ReinterpretTensorDescOp,
-        TensormapCreateOp,
-        TensormapFenceproxyAcquireOp,
-        WaitBarrierOp,
-        WarpGroupDotOp,
-        WarpGroupDotWaitOp,
-    ],
-    [],
-)
+TTNG = Dialect("ttng", dialect_ops("ttng"))
 
 __all__ = [
     "TTNG",

@@ -1,14 +1,7 @@
 """`ttng` ops for matrix products of a warp group (``wgmma``)."""
 
-from collections.abc import Sequence
-from functools import cache
-from typing import Self
-
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     prop_def,
@@ -17,43 +10,33 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.create import create_op
+from tilework.ir.constraints import (
+    I1,
+    I1_PROPERTY,
+    I32_PROPERTY,
+    TENSOR,
+    Kind,
+    TensorSize,
+    enum_property,
+    is_plain_tensor,
+    names,
+)
+from tilework.ir.declare import Op, op_definition
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import InputPrecision
-from tilework.ir.tt.constraints import I1, TENSOR, Kind, TensorSize, is_plain_tensor, names
-from tilework.ir.tt.dot_ops import dot_properties, parse_product_types, verify_product
-from tilework.ir.tt.text_parts import (
-    Attributes,
-    parse_attr_dict,
-    parse_operands,
-    print_attr_dict,
-    print_operands,
-    print_types,
-    resolve_typed,
-)
+from tilework.ir.tt.dot_ops import verify_product
 from tilework.ir.ttg.memdesc_types import MEMDESC, is_memdesc
-from tilework.ir.ttg.text import hidden_properties
 from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_float, shape_of
 from tilework.layouts.encodings import DotOperand, NvidiaMma, NvmmaShared, SharedLinear
 
 TENSOR_OR_MEMDESC = Kind("a tensor or a memory descriptor", lambda type: is_plain_tensor(type) or is_memdesc(type))
 
 
-@cache
-def group_dot_properties(input_precision: InputPrecision, max_num_imprecise_acc: int, is_async: bool) -> Attributes:
-    return {**dot_properties(input_precision, max_num_imprecise_acc), "isAsync": int_attr(is_async, i1)}
-
-
-GROUP_DOT_DEFAULTS = group_dot_properties(InputPrecision.IEEE, 0, False)
-
-
-@irdl_op_definition
-class WarpGroupDotOp(IRDLOperation):
+@op_definition
+class WarpGroupDotOp(Op):
     """``d = a @ b + c`` by groups of four warps, with b, and mostly a, in shared memory.
 
     ``%d = ttng.warp_group_dot %a, %b, %c, %use {inputPrecision = 0 : i32, isAsync = true} : A * B -> D``
@@ -67,55 +50,14 @@ class WarpGroupDotOp(IRDLOperation):
     c = operand_def(TENSOR)
     use_c = opt_operand_def(I1)
     input_precision = prop_def(
-        IntegerAttr, default_value=GROUP_DOT_DEFAULTS["inputPrecision"], prop_name="inputPrecision"
+        enum_property(InputPrecision), default_value=int_attr(InputPrecision.IEEE, i32), prop_name="inputPrecision"
     )
-    max_num_imprecise_acc = prop_def(
-        IntegerAttr, default_value=GROUP_DOT_DEFAULTS["maxNumImpreciseAcc"], prop_name="maxNumImpreciseAcc"
-    )
-    is_async = prop_def(IntegerAttr, default_value=GROUP_DOT_DEFAULTS["isAsync"], prop_name="isAsync")
+    max_num_imprecise_acc = prop_def(I32_PROPERTY, default_value=int_attr(0, i32), prop_name="maxNumImpreciseAcc")
+    is_async = prop_def(I1_PROPERTY, default_value=int_attr(0, i1), prop_name="isAsync")
     d = result_def(TENSOR)
+    form = "$operands {} : type($a) * type($b) -> type($d)"
+    infer = {"d": "c"}
     traits = traits_def(MemoryReadEffect(), TensorSize())
-
-    @classmethod
-    def make(
-        cls,
-        a: SSAValue,
-        b: SSAValue,
-        c: SSAValue,
-        loc: LocationAttr,
-        *,
-        use_c: SSAValue | None = None,
-        input_precision: InputPrecision = InputPrecision.IEEE,
-        max_num_imprecise_acc: int = 0,
-        is_async: bool = False,
-    ) -> Self:
-        operands = (a, b, c) if use_c is None else (a, b, c, use_c)
-        properties = group_dot_properties(input_precision, max_num_imprecise_acc, is_async)
-        return create_op(cls, operands, (c.type,), loc, properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        position = parser.pos
-        (a,), (b,), result = parse_product_types(parser)
-        types = (a, b, result, i1)[: max(3, len(operands))]
-        return cls.create(
-            operands=parser.resolve_operands(operands, types, position),
-            result_types=(result,),
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer, hidden_properties(self, GROUP_DOT_DEFAULTS))
-        printer.print_string(" : ")
-        printer.print_attribute(self.operands[0].type)
-        printer.print_string(" * ")
-        printer.print_attribute(self.operands[1].type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.results[0].type)
 
     def verify_(self) -> None:
         a, b, d = self.a.type, self.b.type, self.d.type
@@ -171,13 +113,8 @@ def verify_imprecise(a: Attribute, d: Attribute, limit: int) -> None:
         )
 
 
-@cache
-def pendings_property(pendings: int) -> Attributes:
-    return {"pendings": int_attr(pendings, i32)}
-
-
-@irdl_op_definition
-class WarpGroupDotWaitOp(IRDLOperation):
+@op_definition
+class WarpGroupDotWaitOp(Op):
     """Wait until at most `pendings` asynchronous dots are under way; the operands are passed on.
 
     ``%d:2 = ttng.warp_group_dot_wait %a, %b {pendings = 1 : i32} : A, B``
@@ -185,27 +122,11 @@ class WarpGroupDotWaitOp(IRDLOperation):
 
     name = "ttng.warp_group_dot_wait"
     inputs = var_operand_def(TENSOR_OR_MEMDESC)
-    pendings = prop_def(IntegerAttr)
+    pendings = prop_def(I32_PROPERTY)
     outputs = var_result_def(TENSOR_OR_MEMDESC)
+    form = "$inputs {} : type($inputs)"
+    infer = {"outputs": "inputs"}
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())
-
-    @classmethod
-    def make(cls, inputs: Sequence[SSAValue], pendings: int, loc: LocationAttr) -> Self:
-        return create_op(cls, inputs, [value.type for value in inputs], loc, pendings_property(pendings))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands = parse_operands(parser)
-        properties, attributes = parse_attr_dict(cls, parser)
-        values = resolve_typed(parser, operands)
-        types = [value.type for value in values]
-        return cls.create(operands=values, result_types=types, properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_attr_dict(self, printer)
-        printer.print_string(" : ")
-        print_types(printer, [value.type for value in self.operands])
 
     def verify_(self) -> None:
         if not self.inputs:

@@ -135,7 +135,7 @@ def to_group_dot(dot: Dot, mma: NvidiaMma) -> None:
     accumulator = converted(op, c, mma)
     if not is_shared:
         left = converted(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))
-    new = ttng.WarpGroupDotOp.make(left, right, accumulator, op.location)
+    new = ttng.WarpGroupDotOp.make(left, right, accumulator, None, op.location)
     new.properties |= op.properties
     new.attributes |= op.attributes
     finish(dot, new)

@@ -76,7 +76,7 @@ def fence(dot: Operation, copies: list[Operation]) -> None:
         place = loop
     previous = place.prev_op
     if previous is None or type(previous) is not ttng.FenceAsyncSharedOp:
-        insert_before(place, ttng.FenceAsyncSharedOp.make(dot.location, False))
+        insert_before(place, ttng.FenceAsyncSharedOp.make(False, dot.location))
 
 
 def loop_around(op: Operation) -> Operation | None:

@@ -29,4 +29,4 @@ class ProxyFenceInsertionPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = Target.parse(self.target) if self.target else find_target(op)
         for inner in proxy_fences(op, target):
-            insert_before(inner, ttng.FenceAsyncSharedOp.make(inner.location, False))
+            insert_before(inner, ttng.FenceAsyncSharedOp.make(False, inner.location))

@@ -138,7 +138,7 @@ def lower_load(load: Operation, made: set[SSAValue]) -> None:
         code.ops.append(ttng.AsyncTMAGatherOp.make(descriptor, rows, column, barrier, memory, always, code.loc))
     else:
         code.ops.append(ttng.AsyncTMACopyGlobalToLocalOp.make(descriptor, offsets, barrier, memory, always, code.loc))
-    code.ops.append(ttng.WaitBarrierOp.make(barrier, zero, code.loc))
+    code.ops.append(ttng.WaitBarrierOp.make(barrier, zero, None, (), code.loc))
     code.ops.append(ttng.InvalBarrierOp.make(barrier, code.loc))
     made.add(memory)
     take_memory(load.results[0], memory, load.parent)
@@ -231,7 +231,7 @@ def lower_store(store: Operation, made: set[SSAValue]) -> None:
     memory = loaded_memory(value, memory_type(value.type, encoding, True), made)
     if memory is None:
         memory = code.append(ttg.LocalAllocOp.make(value, memory_type(value.type, encoding, False), code.loc))
-    code.ops.append(ttng.FenceAsyncSharedOp.make(code.loc, False))
+    code.ops.append(ttng.FenceAsyncSharedOp.make(False, code.loc))
     if isinstance(store, tt.DescriptorScatterOp):
         code.ops.append(ttng.AsyncTMAScatterOp.make(descriptor, store.x_offsets, store.y_offset, memory, code.loc))
     elif isinstance(store, tt.DescriptorReduceOp):

@@ -75,7 +75,7 @@ def lower_group(low: Lowering, group: list[LoadPlan]) -> None:
     behind = last.next_op
     assert behind is not None, "a load is not the last op of a loop"
     done = low.value(behind, ttg.MemDescIndexOp.make(barriers, counters.extract, last.location), plan.first_use)
-    wait = low.put(behind, ttng.WaitBarrierOp.make(done, counters.phase, last.location), plan.first_use)
+    wait = low.put(behind, ttng.WaitBarrierOp.make(done, counters.phase, None, (), last.location), plan.first_use)
     for member in group:
         behind = wait.next_op
         assert behind is not None

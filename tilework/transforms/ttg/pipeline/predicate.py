@@ -111,7 +111,7 @@ def predicate_wait(op: Operation, pred: SSAValue) -> list[Operation]:
     assert isinstance(op, ttng.WaitBarrierOp)
     if op.pred is not None:
         return conditional(op, pred, 2)
-    wait = ttng.WaitBarrierOp.make(op.alloc, op.phase, op.location, pred, tuple(op.deps))
+    wait = ttng.WaitBarrierOp.make(op.alloc, op.phase, pred, tuple(op.deps), op.location)
     wait.attributes = dict(op.attributes)
     return [replaced(op, wait)]
 

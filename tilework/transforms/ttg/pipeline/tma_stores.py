@@ -91,7 +91,7 @@ def rewrite_store(store: Operation, buffer: SSAValue) -> None:
         store,
         ttng.AsyncTMAStoreWaitOp.make(0, location),
         ttg.LocalStoreOp.make(stored_value(store), buffer, location),
-        ttng.FenceAsyncSharedOp.make(location),
+        ttng.FenceAsyncSharedOp.make(False, location),
         start_store(store, buffer),
         results=(),
     )
