@@ -72,9 +72,9 @@ def place_of(name: str) -> str:
 
 
 def has_source(inner: str) -> bool:
-    """Whether this package has a file or folder for a module: ``.runtime.jit``."""
+    """Whether this package has a file for a module: ``.runtime.jit``. A folder without one is a left-over of an older tilework."""
     path = os.path.join(PACKAGE, *inner.split("."))
-    return os.path.isfile(f"{path}.py") or os.path.isdir(path)
+    return os.path.isfile(f"{path}.py") or os.path.isfile(os.path.join(path, "__init__.py"))
 
 
 @cache

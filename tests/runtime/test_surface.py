@@ -4,12 +4,13 @@ import ast
 import pickle
 from dataclasses import FrozenInstanceError
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tilework
-from tilework.as_triton import exists, place_of
+from tilework.as_triton import exists, has_source, place_of
 from tilework.compiler import CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 from tilework.layouts.shared import NVMMASharedLayout
 from tilework.runtime.errors import AutotunerError, InterpreterError, OutOfResources, PTXASError
@@ -174,3 +175,9 @@ def test_gluon_descriptors_carry_a_layout() -> None:
         TensorDescriptor.from_tensor(a, [16, 32], None)  # pyright: ignore[reportArgumentType]
     kind, key = import_module(place_of("triton._C.libtriton")).native_specialize_impl(None, found, False, True, True)
     assert (kind, key) == (f"tensordesc<fp16[16, 32],{layout!r}>", None)
+
+
+def test_a_folder_that_an_older_tilework_left_is_no_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "backends" / "__pycache__").mkdir(parents=True)
+    monkeypatch.setattr("tilework.as_triton.PACKAGE", str(tmp_path))
+    assert not has_source(".backends")
