@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -122,6 +123,53 @@ def test_dot_scaled(left: str, right: str, seed: int) -> None:
     result = agree(scaled, a, scales[0], b, scales[1], acc, params=(left, right), rtol=1e-4, atol=1e-1)[0]
     assert np.isnan(result[0]).all() and np.isfinite(result[1:]).all()
     agree(unscaled, a, b, params=(left, right), rtol=1e-4, atol=1e-1)
+
+
+@jit
+def scaled_left(a, a_scale, b, A: tl.constexpr, B: tl.constexpr):
+    return tl.dot_scaled(a, a_scale, A, b, None, B)
+
+
+@jit
+def scaled_right(a, b, b_scale, A: tl.constexpr, B: tl.constexpr):
+    return tl.dot_scaled(a, None, A, b, b_scale, B)
+
+
+BESIDE = {"e2m1": "bf16", "e4m3": "bf16", "e5m2": "fp16", "bf16": "e4m3", "fp16": "e5m2"}
+
+
+@pytest.mark.parametrize("format", BESIDE)
+def test_dot_scaled_at_every_scale(format: str) -> None:
+    """Rows with one number each, all scale bytes: 0 is 2**-127, 255 is NaN; NumPy says what comes out."""
+    numbers = {"e2m1": 6.0, "e4m3": 64.0, "e5m2": 2.0**-14, "bf16": 1.5 * 2.0**20, "fp16": 2.0**-20}
+    wide = "fp16" in (format, BESIDE[format])
+    bytes = np.arange(256)
+    exact = np.where(bytes == 255, np.nan, numbers[format] * 2.0 ** (bytes - 127.0))
+    # f16 computes only what it can hold
+    kept = bytes[~((np.abs(exact) < 2.0**-24) | (np.abs(exact) > 65504))] if wide else bytes
+    kept = np.resize(kept, 256)
+    codes = {
+        "e4m3": ml_dtypes.float8_e4m3fn,
+        "e5m2": ml_dtypes.float8_e5m2,
+        "bf16": ml_dtypes.bfloat16,
+        "fp16": np.float16,
+    }
+    a = np.zeros((256, 32), np.float32)
+    a[:, 3] = numbers[format]
+    a = (
+        np.where(a[:, ::2] != 0, 7, np.where(a[:, 1::2] != 0, 7 << 4, 0)).astype(np.uint8)
+        if format == "e2m1"
+        else a.astype(codes[format])
+    )
+    b, scales = np.ones((32, 4), np.float32).astype(codes[BESIDE[format]]), kept.astype(np.uint8)[:, None]
+    with np.errstate(over="ignore"):
+        wanted = np.broadcast_to(exact[kept].astype(np.float32)[:, None], (256, 4))
+    got = agree(scaled_left, a, scales, b, params=(format, BESIDE[format]))[0]
+    np.testing.assert_array_equal(got, wanted)
+    got = agree(
+        scaled_right, np.ascontiguousarray(b.T), np.ascontiguousarray(a.T), scales, params=(BESIDE[format], format)
+    )[0]
+    np.testing.assert_array_equal(got, wanted.T)
 
 
 def test_dot_scaled_packed_along_m() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
+from tilework.ir.verify import verify
 from tilework.tools.check_each import check_each
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
@@ -85,6 +86,18 @@ def test_a_scaled_dot(lhs: str, rhs: str, scales: str, options: str, target: int
     passes = parse_pipeline(CONVERT.format(target=target))
     report = check_each(parse_module(scaled(lhs, rhs, scales, options)), passes, 3)
     assert report.ok, report
+
+
+@pytest.mark.parametrize("target", [90, 100, 120])
+def test_scaled_operands_carried_by_integers(target: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tt.fp_to_fp` takes floats: the bits of fp8 in i8, and of bf16 in i16, are made floats first."""
+    for lhs, rhs, scales in (("e4m3", "e5m2", "ab"), ("bf16", "e4m3", "b"), ("e5m2", "bf16", "a")):
+        monkeypatch.setitem(ELEMENTS, "e4m3", "i8")
+        monkeypatch.setitem(ELEMENTS, "e5m2", "i8")
+        monkeypatch.setitem(ELEMENTS, "bf16", "i16")
+        module = parse_module(scaled(lhs, rhs, scales, "fastMath = false"))
+        run_pipeline(module, parse_pipeline(CONVERT.format(target=target)))
+        verify(module)
 
 
 def reset_loop(before: str, after: str, carried: str, initial: str) -> str:

@@ -74,17 +74,15 @@ def unpacked(value: Array, format: int, axis: int) -> Array:
 
 def scaled(value: Array, scale: Array | None, compute: np.dtype[Any], fast: bool) -> Array:
     """Rows of `value` times their scales, one for each group of neighbours along the last axis."""
-    value = narrow(value, compute)
     if scale is None:
-        return value
+        return narrow(value, compute)
     group = value.shape[-1] // scale.shape[-1]
     if scale.dtype.kind == "i":
         bits = np.ascontiguousarray(scale).view(np.uint8)
         factor, is_nan = np.ldexp(np.float32(1), bits.astype(np.int32) - E8M0_BIAS), bits == E8M0_NAN
     else:
         factor, is_nan = scale.astype(F32), np.zeros(scale.shape, bool)
-    factor = np.repeat(narrow(np.asarray(factor), compute), group, axis=-1).astype(F32)
-    product = narrow(value.astype(F32) * factor, compute)
+    product = narrow(value * np.repeat(factor, group, axis=-1), compute)
     if fast:
         return product
     return np.where(np.repeat(is_nan, group, axis=-1), np.asarray(np.nan, dtype=compute), product)

@@ -36,7 +36,7 @@ from tilework.ir.llvm import AssumeOp
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
 from tilework.ir.types import element_type, i32, int_attr, is_tensor, shape_of
-from tilework.transforms.ttc.dot_scaled import expand_dot_scaled
+from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.ttc.loops import carried
 from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
 from tilework.transforms.ttc.loops.index_maps import (

@@ -11,7 +11,7 @@
 
 `mma_choice` says which; a dot that could do better makes a remark with the reason. The right operand of a warp-group dot
 is always in shared memory, the left one if it was loaded; a copy is made right behind the value, as early as possible.
-`tt.dot_scaled` becomes a dot of f16 or bf16 first (`decompose_dot_scaled`). What is left: fp8 operands where `mma.sync` has
+`tt.dot_scaled` becomes a dot of f16 or bf16 first (`expand_dot_scaled`). What is left: fp8 operands where `mma.sync` has
 no fp8 become f16, and operands of dots without tensor cores get the type of the result.
 Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
@@ -36,9 +36,9 @@ from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma
 from tilework.layouts.queries import order_for_memory
 from tilework.target import Feature, Target
+from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.remarks import remark, warning
-from tilework.transforms.ttg.matmul.decompose_dot_scaled import decompose_dot_scaled
 from tilework.transforms.ttg.matmul.mma_choice import (
     FP8,
     Dot,
@@ -66,7 +66,7 @@ class AccelerateMatmulPass(ModulePass):
         if not dots:
             return
         target = Target.parse(self.target) if self.target else target_of(op)
-        dots = [decompose_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]
+        dots = [expand_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]
         allowed = [version for version in versions(target) if version != 3 or not self.disable_mma_v3]
         # From the last to the first: the end of a chain of dots decides how all of them are laid out.
         for dot in reversed(dots):

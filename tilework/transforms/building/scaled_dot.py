@@ -1,0 +1,218 @@
+"""`tt.dot_scaled` where no instruction knows scales: multiply by them first, then do a plain dot.
+
+    %d = tt.dot_scaled %a scale %s, %b, %c lhs = e4m3 rhs = bf16
+
+    %x = tt.fp_to_fp %a : f8E4M3FN -> bf16               both operands become bf16 (f16 if one of them is)
+    %t = bitcast max((extui %s) << 7, 64) : bf16         a scale byte is the exponent of a power of two; 0 is 2**-127
+    %u = each of %t for 32 neighbours along K            expand_dims, broadcast, reshape
+    %y = %x * %u, NaN where the byte is 255              the NaN is left out with fastMath
+    %d = tt.dot %y, %b, %c
+
+A power of two need not be an f16, so for f16 the product is one of f32, rounded once. Scales of type f8E4M3FN (one for 16
+elements) are numbers, not exponents. The same for tensors with and without layouts; with them, `ttg.fp4_to_fp` unpacks
+4-bit operands, and of a scale on the right only the transposed product is computed, so that the left operand, which can stay
+in registers, is the one that is multiplied.
+"""
+
+from typing import cast
+
+from xdsl.dialects import arith
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.errors import PassError
+from tilework.ir import tt, ttg
+from tilework.ir.arith_ext import SelectOp, convert
+from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.enums import ScaleDotElemType
+from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
+from tilework.ir.property_text import is_true
+from tilework.ir.rewrite import replace_op
+from tilework.ir.types import (
+    Shape,
+    bf16,
+    element_type,
+    f8E4M3FN,
+    f8E5M2,
+    f16,
+    f32,
+    i8,
+    i16,
+    i32,
+    shape_of,
+    tensor_type,
+    with_element,
+)
+from tilework.layouts.construct import default_blocked
+from tilework.layouts.encodings import Distributed, DotOperand, Slice
+from tilework.layouts.infer import infer_fp4_to_fp, infer_reshape
+from tilework.numerics.formats import FORMATS, Format
+from tilework.transforms.building.emitter import Emitter
+
+ELEMENTS: dict[ScaleDotElemType, Attribute] = {
+    ScaleDotElemType.E2M1: i8,  # two to a byte, the low one first
+    ScaleDotElemType.E4M3: f8E4M3FN,
+    ScaleDotElemType.E5M2: f8E5M2,
+    ScaleDotElemType.BF16: bf16,
+    ScaleDotElemType.FP16: f16,
+}
+NAN_SCALE = -1  # the byte 255
+PATTERNS: dict[Attribute, tuple[Attribute, Format]] = {
+    f16: (i16, FORMATS["fp16"]),
+    bf16: (i16, FORMATS["bf16"]),
+    f32: (i32, FORMATS["fp32"]),
+}
+
+
+def expand_dot_scaled(op: Operation) -> Operation:
+    """Replace `op`; the `tt.dot` that took its place."""
+    assert isinstance(op, tt.DotScaledOp)
+    formats = [ScaleDotElemType(op.a_elem_type.value.data), ScaleDotElemType(op.b_elem_type.value.data)]
+    for format in formats:
+        if format not in ELEMENTS:
+            raise PassError(f"tt.dot_scaled of {format.name.lower()} is not available for this target", op.location)
+    values, scales = [op.a, op.b], [op.a_scale, op.b_scale]
+    packed_in_k = [is_true(op.lhs_k_pack), is_true(op.rhs_k_pack)]
+    expansion, accumulator = Expansion(op, f16 if ScaleDotElemType.FP16 in formats else bf16), op.c
+    parent = encoding_of(accumulator.type)
+    is_transposed = parent is not None and scales[0] is None and scales[1] is not None
+    if is_transposed:
+        values = [expansion.transposed(value) for value in values][::-1]
+        accumulator = expansion.transposed(accumulator)
+        parent = encoding_of(accumulator.type)
+        scales, formats, packed_in_k = scales[::-1], formats[::-1], packed_in_k[::-1]
+    factors: list[SSAValue] = []
+    for index in range(2):
+        value = expansion.operand(values[index], scales[index], index, formats[index], packed_in_k[index])
+        factors.append(
+            value if parent is None else expansion.laid_out(value, DotOperand(index, cast(Distributed, parent)))
+        )
+    code = expansion.code
+    dot = tt.DotOp.make(factors[0], factors[1], accumulator, op.location)
+    result = code.append(dot)
+    if is_transposed:
+        expansion.transposed(result)
+    replace_op(op, *code.ops)
+    return dot
+
+
+class Expansion:
+    """Builds operands multiplied with their scales, in the type `compute`."""
+
+    def __init__(self, op: tt.DotScaledOp, compute: Attribute) -> None:
+        self.op = op
+        self.code = Emitter(op.location)
+        self.compute = compute
+
+    def operand(
+        self, value: SSAValue, scale: SSAValue | None, index: int, format: ScaleDotElemType, packed_in_k: bool
+    ) -> SSAValue:
+        """`value` times its scales, of the type `compute`."""
+        if element_type(value.type) != ELEMENTS[format]:  # carried by integers
+            value = self.bitcast(value, ELEMENTS[format])
+        if format is ScaleDotElemType.E2M1:
+            rank = len(shape_of(value.type))
+            value = self.unpacked(value, rank - 1 if (index == 0) == packed_in_k else rank - 2)
+        if scale is None:
+            return self.number(value, self.compute)
+        wide = f32 if self.compute == f16 else bf16
+        return self.number(self.scaled(self.number(value, wide), scale, index), self.compute)
+
+    def number(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """`value` in another float type."""
+        old, type = element_type(value.type), with_element(value.type, element)
+        if old == element:
+            return value
+        if old in (f8E4M3FN, f8E5M2):
+            return self.code.append(tt.FpToFpOp.make(value, type, self.code.loc))
+        if element != f32 and old != f32:
+            return self.number(self.number(value, f32), element)
+        return self.code.append(convert(arith.ExtFOp if element == f32 else arith.TruncFOp, value, type, self.code.loc))
+
+    def unpacked(self, value: SSAValue, axis: int) -> SSAValue:
+        """Two numbers of the type `compute` for each byte, along an axis that doubles."""
+        shape = shape_of(value.type)
+        full = tuple(size * 2 if dim == axis else size for dim, size in enumerate(shape))
+        if (encoding := encoding_of(value.type)) is not None:
+            layout = infer_fp4_to_fp(cast(Distributed, encoding), axis, shape)
+            type = with_encoding(tensor_type(full, self.compute), layout)
+            return self.code.append(ttg.Fp4ToFpOp.make(value, axis, type, self.code.loc))
+        wide = self.code.append(convert(arith.ExtUIOp, value, with_element(value.type, i16), self.code.loc))
+        low, high = self.small_float(wide), self.small_float(self.shifted(arith.ShRUIOp, wide, 4))
+        pairs = self.code.append(tt.JoinOp.make(low, high, self.code.loc))
+        return self.reshaped(pairs if axis == len(shape) - 1 else self.transposed(pairs), full)
+
+    def small_float(self, bits: SSAValue) -> SSAValue:
+        """The lowest four bits, a sign, two bits of exponent and one of fraction, moved to the places they have in a wider float.
+        A product with a power of two corrects the bias, and makes subnormals right."""
+        format = PATTERNS[self.compute][1]
+        magnitude = self.shifted(arith.ShLIOp, self.masked(bits, 7), format.fraction - 1)
+        pattern = self.code.binary(arith.OrIOp, magnitude, self.shifted(arith.ShLIOp, self.masked(bits, 8), 12))
+        value = self.bitcast(pattern, self.compute)
+        return self.code.binary(arith.MulfOp, value, self.code.constant(2.0 ** (format.bias - 1), value.type))
+
+    def masked(self, bits: SSAValue, mask: int) -> SSAValue:
+        return self.code.binary(arith.AndIOp, bits, self.code.constant(mask, bits.type))
+
+    def shifted(self, kind: type[Operation], bits: SSAValue, places: int) -> SSAValue:
+        return self.code.binary(kind, bits, self.code.constant(places, bits.type))
+
+    def bitcast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        return self.code.append(tt.BitcastOp.make(value, with_element(value.type, element), self.code.loc))
+
+    def scaled(self, value: SSAValue, scale: SSAValue, index: int) -> SSAValue:
+        """`value` times its scales; the scales of the right operand are stored transposed."""
+        code = self.code
+        if index == 1:
+            scale = self.transposed(scale)
+        factor = self.factor(scale, element_type(value.type))
+        product = code.binary(arith.MulfOp, value, self.spread(factor, value, index))
+        if is_true(self.op.fast_math) or element_type(scale.type) != i8:
+            return product
+        is_nan = self.spread(code.compare("eq", scale, code.constant(NAN_SCALE, scale.type)), value, index)
+        nan = code.constant(float("nan"), value.type)
+        return code.append(SelectOp.make(is_nan, nan, product, code.loc))
+
+    def factor(self, scale: SSAValue, element: Attribute) -> SSAValue:
+        """The scales as numbers: the byte is the exponent of a float; 0 is half of the smallest normal number."""
+        if element_type(scale.type) != i8:
+            return self.number(scale, element)
+        code, (bits, format) = self.code, PATTERNS[element]
+        wide = code.append(convert(arith.ExtUIOp, scale, with_element(scale.type, bits), code.loc))
+        shifted = self.shifted(arith.ShLIOp, wide, format.fraction)
+        least = code.constant(1 << (format.fraction - 1), wide.type)
+        return self.bitcast(code.binary(arith.MaxUIOp, shifted, least), element)
+
+    def spread(self, scale: SSAValue, value: SSAValue, index: int) -> SSAValue:
+        """Each scale for all its elements along K, laid out as `value`."""
+        code = self.code
+        shape, full = shape_of(scale.type), shape_of(value.type)
+        rank = len(shape)
+        k = rank - 1 if index == 0 else rank - 2
+        layout = encoding_of(value.type)
+        if layout is not None:
+            machine = num_warps(self.op), threads_per_warp(self.op), num_ctas(self.op)
+            scale = self.laid_out(scale, Slice(rank, default_blocked((*shape, 1), None, None, *machine)))
+        apart = code.append(tt.ExpandDimsOp.make(scale, rank, code.loc))
+        grouped = tensor_type((*shape, full[k] // shape[k]), element_type(scale.type))
+        tile = code.append(tt.BroadcastOp.make(apart, with_encoding(grouped, encoding_of(apart.type)), code.loc))
+        if index == 1:
+            tile = self.transposed(tile)
+        flat = self.reshaped(tile, full)
+        return flat if layout is None else self.laid_out(flat, cast(Distributed, layout))
+
+    def reshaped(self, value: SSAValue, shape: Shape) -> SSAValue:
+        encoding = encoding_of(value.type)
+        if encoding is not None:
+            encoding = infer_reshape(shape_of(value.type), cast(Distributed, encoding), shape)
+        type = with_encoding(tensor_type(shape, element_type(value.type)), encoding)
+        return self.code.append(tt.ReshapeOp.make(value, type, self.code.loc))
+
+    def transposed(self, value: SSAValue) -> SSAValue:
+        """The last two dimensions exchanged."""
+        *batch, rows, columns = range(len(shape_of(value.type)))
+        return self.code.append(tt.TransOp.make(value, (*batch, columns, rows), self.code.loc))
+
+    def laid_out(self, value: SSAValue, layout: Distributed) -> SSAValue:
+        if encoding_of(value.type) == layout:
+            return value
+        return self.code.append(ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), self.code.loc))
