@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-FP8_TYPES = ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
-DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+from tilework.language.dtypes import DOT_PRECISIONS, FP8_TYPES
 
 MinDotSize = Callable[[Any, Any], tuple[int, int, int]]
 

@@ -1,5 +1,6 @@
 """Builtins that work element by element: arithmetic, selection, conversion, elementary functions."""
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
@@ -90,61 +91,24 @@ def umulhi(x: Any, y: Any, _semantic: Any = None) -> Any:
     return _semantic.umulhi(x, y)
 
 
-def exp(x: Any, _semantic: Any = None) -> Any:
-    """e to the power of x, for fp32 and fp64."""
-    return _semantic.math_op("exp", x)
+def _elementary(name: str, doc: str) -> Callable[..., Any]:
+    def function(x: Any, _semantic: Any = None) -> Any:
+        return _semantic.math_op(name, x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
 
 
-def exp2(x: Any, _semantic: Any = None) -> Any:
-    """2 to the power of x, for fp32 and fp64; the fastest of the exponentials."""
-    return _semantic.math_op("exp2", x)
-
-
-def log(x: Any, _semantic: Any = None) -> Any:
-    """The natural logarithm, for fp32 and fp64."""
-    return _semantic.math_op("log", x)
-
-
-def log2(x: Any, _semantic: Any = None) -> Any:
-    """The logarithm to base 2, for fp32 and fp64."""
-    return _semantic.math_op("log2", x)
-
-
-def sin(x: Any, _semantic: Any = None) -> Any:
-    """The sine of an angle in radians, for fp32 and fp64."""
-    return _semantic.math_op("sin", x)
-
-
-def cos(x: Any, _semantic: Any = None) -> Any:
-    """The cosine of an angle in radians, for fp32 and fp64."""
-    return _semantic.math_op("cos", x)
-
-
-def sqrt(x: Any, _semantic: Any = None) -> Any:
-    """The square root, for fp32 (fast) and fp64 (correctly rounded)."""
-    return _semantic.math_op("sqrt", x)
-
-
-def sqrt_rn(x: Any, _semantic: Any = None) -> Any:
-    """The square root of fp32 values, correctly rounded."""
-    return _semantic.math_op("sqrt_rn", x)
-
-
-def rsqrt(x: Any, _semantic: Any = None) -> Any:
-    """One over the square root, for fp32 and fp64."""
-    return _semantic.math_op("rsqrt", x)
-
-
-def erf(x: Any, _semantic: Any = None) -> Any:
-    """The error function, for fp32 and fp64."""
-    return _semantic.math_op("erf", x)
-
-
-def floor(x: Any, _semantic: Any = None) -> Any:
-    """The largest integer not above x, as a float."""
-    return _semantic.math_op("floor", x)
-
-
-def ceil(x: Any, _semantic: Any = None) -> Any:
-    """The smallest integer not below x, as a float."""
-    return _semantic.math_op("ceil", x)
+exp = _elementary("exp", "e to the power of x, for fp32 and fp64.")
+exp2 = _elementary("exp2", "2 to the power of x, for fp32 and fp64; the fastest of the exponentials.")
+log = _elementary("log", "The natural logarithm, for fp32 and fp64.")
+log2 = _elementary("log2", "The logarithm to base 2, for fp32 and fp64.")
+sin = _elementary("sin", "The sine of an angle in radians, for fp32 and fp64.")
+cos = _elementary("cos", "The cosine of an angle in radians, for fp32 and fp64.")
+sqrt = _elementary("sqrt", "The square root, for fp32 (fast) and fp64 (correctly rounded).")
+sqrt_rn = _elementary("sqrt_rn", "The square root of fp32 values, correctly rounded.")
+rsqrt = _elementary("rsqrt", "One over the square root, for fp32 and fp64.")
+erf = _elementary("erf", "The error function, for fp32 and fp64.")
+floor = _elementary("floor", "The largest integer not above x, as a float.")
+ceil = _elementary("ceil", "The smallest integer not below x, as a float.")

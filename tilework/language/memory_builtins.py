@@ -1,5 +1,6 @@
 """Builtins that read and write memory: pointers, block pointers, tensor descriptors, atomics."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tilework.language.compile_time import _unwrap_if_constexpr, _unwrap_shape, base_value, tuple
@@ -126,61 +127,28 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = N
     return _semantic.atomic_cas(pointer, cmp, val, _unwrap_if_constexpr(sem), _unwrap_if_constexpr(scope))
 
 
-def atomic_xchg(
-    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
-) -> Any:
-    """Replace memory by `val`; returns what was there before: ``tl.atomic_xchg(lock, 0)`` frees a lock."""
-    return _atomic(_semantic, "xchg", pointer, val, mask, sem, scope)
+def _atomic(kind: str, doc: str) -> Callable[..., Any]:
+    def function(
+        pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
+    ) -> Any:
+        sem, scope = _unwrap_if_constexpr(sem), _unwrap_if_constexpr(scope)
+        return _semantic.atomic_rmw(kind, pointer, val, _none_or(mask), sem, scope)
 
-
-def atomic_add(
-    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
-) -> Any:
-    """Add `val` to memory; returns what was there before: ``ticket = tl.atomic_add(counter, 1)``.
+    function.__name__ = function.__qualname__ = f"atomic_{kind}"
+    function.__doc__ = f"""{doc}; returns what was there before.
 
     `sem` is acq_rel (default), acquire, release or relaxed; `scope` is gpu (default), cta or sys.
     """
-    return _atomic(_semantic, "add", pointer, val, mask, sem, scope)
+    return function
 
 
-def atomic_max(
-    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
-) -> Any:
-    """Keep the larger of memory and `val`; returns what was there before."""
-    return _atomic(_semantic, "max", pointer, val, mask, sem, scope)
-
-
-def atomic_min(
-    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
-) -> Any:
-    """Keep the smaller of memory and `val`; returns what was there before."""
-    return _atomic(_semantic, "min", pointer, val, mask, sem, scope)
-
-
-def atomic_and(
-    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
-) -> Any:
-    """Clear the bits of memory that are 0 in `val`; returns what was there before."""
-    return _atomic(_semantic, "and", pointer, val, mask, sem, scope)
-
-
-def atomic_or(
-    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
-) -> Any:
-    """Set the bits of memory that are 1 in `val`; returns what was there before."""
-    return _atomic(_semantic, "or", pointer, val, mask, sem, scope)
-
-
-def atomic_xor(
-    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
-) -> Any:
-    """Flip the bits of memory that are 1 in `val`; returns what was there before."""
-    return _atomic(_semantic, "xor", pointer, val, mask, sem, scope)
-
-
-def _atomic(_semantic: Any, kind: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
-    sem, scope = _unwrap_if_constexpr(sem), _unwrap_if_constexpr(scope)
-    return _semantic.atomic_rmw(kind, pointer, val, _none_or(mask), sem, scope)
+atomic_xchg = _atomic("xchg", "Replace memory by `val`: ``tl.atomic_xchg(lock, 0)`` frees a lock")
+atomic_add = _atomic("add", "Add `val` to memory: ``ticket = tl.atomic_add(counter, 1)``")
+atomic_max = _atomic("max", "Keep the larger of memory and `val`")
+atomic_min = _atomic("min", "Keep the smaller of memory and `val`")
+atomic_and = _atomic("and", "Clear the bits of memory that are 0 in `val`")
+atomic_or = _atomic("or", "Set the bits of memory that are 1 in `val`")
+atomic_xor = _atomic("xor", "Flip the bits of memory that are 1 in `val`")
 
 
 def _axes(boundary_check: Any) -> list[Any]:

@@ -42,22 +42,6 @@ def _swapped(name: str) -> Callable[..., Any]:
     return method
 
 
-def _overflow_checked(name: str) -> Callable[..., Any]:
-    """As `_operator`, for an operation that is checked for overflow in debug builds."""
-
-    def method(self: "tensor", other: Any, _semantic: Any = None) -> Any:
-        return getattr(_semantic, name)(self, other, sanitize_overflow=True)
-
-    return method
-
-
-def _overflow_checked_swapped(name: str) -> Callable[..., Any]:
-    def method(self: "tensor", other: Any, _semantic: Any = None) -> Any:
-        return getattr(_semantic, name)(other, self, sanitize_overflow=True)
-
-    return method
-
-
 def _unary_operator(name: str) -> Callable[..., Any]:
     def method(self: "tensor", _semantic: Any = None) -> Any:
         return getattr(_semantic, name)(self)
@@ -117,9 +101,9 @@ class tensor(base_value):
     def __float__(self) -> float:
         return float(_number_in(self))
 
-    __add__, __radd__ = _overflow_checked("add"), _overflow_checked_swapped("add")
-    __sub__, __rsub__ = _overflow_checked("sub"), _overflow_checked_swapped("sub")
-    __mul__, __rmul__ = _overflow_checked("mul"), _overflow_checked_swapped("mul")
+    __add__, __radd__ = _operator("add"), _swapped("add")
+    __sub__, __rsub__ = _operator("sub"), _swapped("sub")
+    __mul__, __rmul__ = _operator("mul"), _swapped("mul")
     __truediv__, __rtruediv__ = _operator("truediv"), _swapped("truediv")
     __floordiv__, __rfloordiv__ = _operator("floordiv"), _swapped("floordiv")
     __mod__, __rmod__ = _operator("mod"), _swapped("mod")
@@ -183,6 +167,14 @@ def _is_full_slice(index: Any) -> bool:
     return isinstance(index, builtins.slice) and index == builtins.slice(None)
 
 
+def _descriptor_atomic(kind: str, doc: str) -> Callable[..., Any]:
+    def method(self: "tensor_descriptor", offsets: Any, value: Any, _semantic: Any = None) -> Any:
+        return _semantic.descriptor_atomic(kind, self, _unwrap_if_constexpr(offsets), value)
+
+    method.__doc__ = doc
+    return method
+
+
 class tensor_descriptor(base_value):
     """A block-shaped window on an array in memory, made by `make_tensor_descriptor` or passed in by the host.
 
@@ -238,29 +230,14 @@ class tensor_descriptor(base_value):
         assert len(args) == 2, f"descriptor scatter takes x_offsets and y_offset, got {len(args)} arguments"
         return _semantic.descriptor_scatter(self, value, *args)
 
-    def atomic_add(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
-        """Add a block to memory, element by element and atomically; nothing is returned."""
-        return _semantic.descriptor_atomic("add", self, _unwrap_if_constexpr(offsets), value)
-
-    def atomic_min(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
-        """Keep the smaller of memory and `value`, element by element."""
-        return _semantic.descriptor_atomic("min", self, _unwrap_if_constexpr(offsets), value)
-
-    def atomic_max(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
-        """Keep the larger of memory and `value`, element by element."""
-        return _semantic.descriptor_atomic("max", self, _unwrap_if_constexpr(offsets), value)
-
-    def atomic_and(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
-        """Clear the bits that are 0 in `value`, element by element."""
-        return _semantic.descriptor_atomic("and", self, _unwrap_if_constexpr(offsets), value)
-
-    def atomic_or(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
-        """Set the bits that are 1 in `value`, element by element."""
-        return _semantic.descriptor_atomic("or", self, _unwrap_if_constexpr(offsets), value)
-
-    def atomic_xor(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
-        """Flip the bits that are 1 in `value`, element by element."""
-        return _semantic.descriptor_atomic("xor", self, _unwrap_if_constexpr(offsets), value)
+    atomic_add = _descriptor_atomic(
+        "add", "Add a block to memory, element by element and atomically; nothing is returned."
+    )
+    atomic_min = _descriptor_atomic("min", "Keep the smaller of memory and `value`, element by element.")
+    atomic_max = _descriptor_atomic("max", "Keep the larger of memory and `value`, element by element.")
+    atomic_and = _descriptor_atomic("and", "Clear the bits that are 0 in `value`, element by element.")
+    atomic_or = _descriptor_atomic("or", "Set the bits that are 1 in `value`, element by element.")
+    atomic_xor = _descriptor_atomic("xor", "Flip the bits that are 1 in `value`, element by element.")
 
 
 dtype.value_class = tensor

@@ -22,6 +22,7 @@ import numpy as np
 from tilework.errors import ArgumentError, OptionError, did_you_mean
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
+from tilework.language.dtypes import DOT_PRECISIONS, FP8_TYPES
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.grid import grid_extent
 from tilework.oracles.interpreter.allowed_memory import MARK, Memory
@@ -40,7 +41,6 @@ COMPILER_OPTIONS = frozenset(
     " max_num_imprecise_acc_default backend_name warp_size instrumentation_mode cluster_dims waves_per_eu"
     " matrix_instr_nonkdim kpack".split()
 )
-FP8_TYPES = ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Options:
     supported_fp8_dtypes: tuple[str, ...] = FP8_TYPES
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "tf32"
-    allowed_dot_input_precisions: tuple[str, ...] = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+    allowed_dot_input_precisions: tuple[str, ...] = DOT_PRECISIONS
     max_num_imprecise_acc_default: int = 0
     f32_default: ClassVar[str | None] = None
 
