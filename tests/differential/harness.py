@@ -220,6 +220,7 @@ def gpu_code(module: ModuleOp) -> str:
 
 HOSTS: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": run_cpu}
 DEVICES = HOSTS | {"emulator": run_emulator}
+ORACLES = {name: HOSTS[name] for name in ("interpreter", "evaluator")}
 ROOM = 16  # ulps between a GPU's floats and others', at least
 
 
@@ -348,14 +349,16 @@ def agree(
     atol: float = 0.0,
     gpu: tuple[float, float] = (0.0, 0.0),
     emulated: bool = True,
+    devices: Mapping[str, Device] | None = None,
 ) -> list[Array]:
     """``fn(*blocks, *params)`` on every device; its results (one, or those of a tuple) as arrays.
 
     With all tolerances zero the results must be equal bit by bit (any NaN equals any NaN). `gpu` are the (relative, absolute)
-    tolerances of a GPU where it computes less exactly; with `emulated` false it is left out. If one device refuses the program, all must; then `Refused` is raised.
+    tolerances of a GPU where it computes less exactly; with `emulated` false it is left out, and `devices` chooses others. If
+    one device refuses the program, all must; then `Refused` is raised.
     """
     noted = Noted()
-    devices = DEVICES if emulated else HOSTS
+    devices = devices or (DEVICES if emulated else HOSTS)
     outcomes = {name: outcome(device, fn, inputs, params, noted) for name, device in devices.items()}
     (first, wanted), *others = outcomes.items()
     for other, got in others:

@@ -15,7 +15,7 @@ from tilework.targets.llvm import types
 from tilework.compiler import ASTSource, lower
 from pathlib import Path
 
-THREADS, KERNELS = 8, 3
+THREADS, KERNELS = 6, 2
 folder = Path(sys.argv[1])
 sources = []
 for seed in range(THREADS * KERNELS):
