@@ -37,21 +37,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tilework import plugins
+
 ROOT, OURS, MIRROR = "triton", "tilework", "tilework.triton"
 PLACES = {
     "triton._filecheck": "tilework.tools.filecheck",
     "triton.compiler.code_generator": "tilework.frontend.generator",
     "triton.compiler.compiler": "tilework.compiler",
     "triton.compiler.errors": "tilework.errors",
-    "triton.experimental.gluon.language._layouts": "tilework.layouts.shared",
     "triton.experimental.gluon.language.extra": "tilework.language.extra",
     "triton.language.extra.cuda.utils": "tilework.language.extra.cuda",
     "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
-    "triton.backends.driver": "tilework.targets.driver",
+    "triton.runtime": "tilework.triton.runtime",
     "triton.runtime._allocation": "tilework.runtime.devices.allocators",
     "triton.runtime._async_compile": "tilework.runtime.workers.async_compile",
     "triton.runtime.autotuner": "tilework.runtime.tuning.autotuner",
-    "triton.runtime.build": "tilework.runtime.devices.build",
     "triton.runtime.cache": "tilework.runtime.kernel_cache.managers",
     "triton.runtime.driver": "tilework.runtime.devices.active_driver",
     "triton.runtime.jit": "tilework.runtime.launch.jit",
@@ -139,7 +139,7 @@ def extend(module: ModuleType) -> None:
 
     def find(name: str) -> Any:
         for mirror in additions()[module.__name__] if not name.startswith("__") else ():
-            added = importlib.import_module(mirror)
+            added = addition(mirror)
             if name in added.__all__:
                 return names.setdefault(name, getattr(added, name))
         if own is not None:
@@ -147,11 +147,20 @@ def extend(module: ModuleType) -> None:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     def listed() -> list[str]:
-        added = (importlib.import_module(mirror).__all__ for mirror in additions()[module.__name__])
+        added = (addition(mirror).__all__ for mirror in additions()[module.__name__])
         return sorted({*names, *(name for found in added for name in found)})
 
     if getattr(own, "__module__", None) != __name__:
         names.update(__getattr__=find, __dir__=listed)
+
+
+def addition(mirror: str) -> ModuleType:
+    """A module of the mirror; it is no attribute of its package, which stands for Triton's and means the module that is extended."""
+    added = importlib.import_module(mirror)
+    parent, _, leaf = mirror.rpartition(".")
+    if vars(sys.modules[parent]).get(leaf) is added:
+        delattr(sys.modules[parent], leaf)
+    return added
 
 
 class AliasLoader(Loader):
@@ -215,8 +224,7 @@ def extending(spec: ModuleSpec | None) -> ModuleSpec | None:
 def adopt_children(name: str, module: ModuleType) -> None:
     """Name what is inside a module too, where an import could not find it or would replace what the attribute means.
 
-    `tilework.compiler` is no package, so ``import triton.compiler.errors`` would stop at it; and an import of
-    ``triton.runtime.driver`` would put the module where the driver object is.
+    `tilework.compiler` is no package, so ``import triton.compiler.errors`` would stop at it.
     """
     for inner in sys.modules.copy():
         if inner.startswith(f"{module.__name__}.") and place_of(alias := name + inner[len(module.__name__) :]) == inner:
@@ -261,9 +269,8 @@ def as_triton() -> ModuleType:
         )
     if not is_active():
         sys.meta_path.insert(0, TritonFinder())
-        base = importlib.import_module(f"{OURS}.targets.base")
-        base.BUILTIN.update(importlib.import_module(MIRROR).BACKENDS)
-        base.backend_class.cache_clear()
+        for target, backend in importlib.import_module(MIRROR).BACKENDS.items():
+            plugins.prefer("tilework.backends", target, backend)
         for name in additions():
             if name in sys.modules:
                 extend(sys.modules[name])

@@ -270,6 +270,17 @@ class StageError(TritonError, RuntimeError):
     """A stage that cannot be done: text that LLVM refuses, a library or a tool that is not here, code that is not written yet."""
 
 
+class AutotunerError(TritonError):
+    """No configuration is left to try."""
+
+    def __init__(self, error_message: str | None = None) -> None:
+        self.error_message = error_message or ""
+        super().__init__(self.error_message)
+
+    def __str__(self) -> str:
+        return f"Autotuner error: {self.error_message}"
+
+
 class PTXASError(TritonError):
     """The assembler refused the PTX, or did not survive it."""
 

@@ -71,11 +71,23 @@ class Plugin:
         return f"the package {self.package} lists {self.name} = {self.value!r} under {self.group}, but"
 
 
+PREFERRED: dict[tuple[str, str], Plugin] = {}
+
+
+def prefer(group: str, name: str, value: str | None) -> None:
+    """From now on `name` gives ``module:attribute`` in this process, whatever packages declare; None ends that."""
+    PREFERRED.pop((group, name), None)
+    if value is not None:
+        PREFERRED[group, name] = Plugin(group, name, value, OWN)
+
+
 def plugins(group: str) -> tuple[Plugin, ...]:
-    """The entry points of a group: ours, then those of other packages."""
+    """The entry points of a group: ours, then those of other packages, then what was preferred to them."""
     is_ours_only = is_on("TRITON_BACKENDS_IN_TREE")
     found = (plugin for plugin in listed(tuple(sys.path), has_other_finders()) if plugin.group == group)
-    return tuple(plugin for plugin in found if plugin.package == OWN or not is_ours_only)
+    kept = (plugin for plugin in found if plugin.package == OWN or not is_ours_only)
+    declared = (plugin for plugin in kept if (group, plugin.name) not in PREFERRED)
+    return (*declared, *(plugin for plugin in PREFERRED.values() if plugin.group == group))
 
 
 def find(group: str, name: str) -> Plugin | None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from tests.runtime.cuda_programs import ELF
 from tests.runtime.hidden_gpu import no_gpu_for_torch
-from tilework import knobs
+from tilework import knobs, plugins
 from tilework.oracles.emulator import tensor_map
 from tilework.oracles.emulator.arenas import GLOBAL_BASE, MemoryFault
 from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction
@@ -29,7 +29,6 @@ from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.runtime.devices.active_driver import driver as drivers
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.targets import base
-from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import libcuda
 from tilework.targets.options import CompileOptions
 
@@ -454,15 +453,12 @@ def attributes_of(config: libcuda.LaunchConfig) -> dict[int, Any]:
     return found
 
 
-class PtxBackend:
+class PtxBackend(base.Backend):
     """A compiler for CUDA that answers every kernel with the same PTX."""
 
     binary_ext = "ptx"
     text = ""
     facts: dict[str, Any] = {}
-
-    def __init__(self, target: GPUTarget) -> None:
-        self.target = target
 
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         return CompileOptions.of(settings, backend_name="cuda", warp_size=32)
@@ -470,7 +466,7 @@ class PtxBackend:
     def stages(self, options: CompileOptions) -> dict[str, base.Stage]:
         return {"ttir": lambda module: module, "ptx": lambda module: self.text}
 
-    def metadata(self, stage: str, text: str) -> dict[str, Any]:
+    def kernel_facts(self, stage: str, *of_the_kernel: Any) -> dict[str, Any]:
         return dict(self.facts) if stage == "ptx" else {}
 
     def hash(self) -> str:
@@ -482,16 +478,15 @@ def emulated_cuda(devices: int = 1, ptx: str = "", capacity: int = 1 << 30, **fa
     """The CUDA driver is active in the block, on an emulated library; kernels in Python compile to `ptx`, if given, with `facts`."""
     library = EmulatedCuda(devices, capacity)
     library.cuInit(0)
-    before, loaded, compiler = drivers._active, libcuda._library, base.BUILTIN["cuda"]
+    before, loaded = drivers._active, libcuda._library
     with knobs.runtime.scope(), no_gpu_for_torch():
         knobs.runtime.device = "cuda"
         libcuda._library = libcuda.Cuda(library)
-        base.BUILTIN["cuda"] = "tests.runtime.emulated_cuda:PtxBackend" if ptx else compiler
-        base.backend_class.cache_clear()
+        plugins.prefer(base.GROUP, "cuda", "tests.runtime.emulated_cuda:PtxBackend" if ptx else None)
         PtxBackend.text, PtxBackend.facts = ptx, facts
         drivers.set_active(CudaDriver())
         try:
             yield library
         finally:
-            drivers._active, libcuda._library, base.BUILTIN["cuda"] = before, loaded, compiler
-            base.backend_class.cache_clear()
+            drivers._active, libcuda._library = before, loaded
+            plugins.prefer(base.GROUP, "cuda", None)

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilework import plugins
 from tilework.ir.printer import print_module
 from tilework.runtime.devices.active_driver import driver as drivers
+from tilework.runtime.devices.driver import Driver
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
 from tilework.targets import base
 from tilework.targets.base import GPUTarget
@@ -31,14 +33,11 @@ class Launch:
     scratch: Scratch
 
 
-class FakeBackend:
+class FakeBackend(base.Backend):
     """Kernels end as text; their metadata is what the test asked for."""
 
     binary_ext = "fake"
     facts: dict[str, Any] = {}
-
-    def __init__(self, target: GPUTarget) -> None:
-        self.target = target
 
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         return CompileOptions.of(settings, backend_name="fake", warp_size=32)
@@ -46,20 +45,24 @@ class FakeBackend:
     def stages(self, options: CompileOptions) -> dict[str, base.Stage]:
         return {"ttir": lambda module: module, "fake": print_module}
 
-    def metadata(self, stage: str, text: str) -> dict[str, Any]:
+    def kernel_facts(self, *of_the_kernel: Any) -> dict[str, Any]:
         return dict(self.facts)
 
     def hash(self) -> str:
         return f"fake-{sorted(self.facts.items())}"
 
 
-class FakeDriver:
+class FakeDriver(Driver):
     """One device with one stream."""
 
     def __init__(self, limits: Mapping[str, int]) -> None:
         self.launches: list[Launch] = []
         self.limits = {"max_shared_mem": 1 << 16, "max_threads": 1024, **limits}
         self.loads = 0
+
+    @classmethod
+    def is_active(cls) -> bool:
+        return False
 
     @property
     def utils(self) -> Any:
@@ -71,14 +74,8 @@ class FakeDriver:
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("fake", 90, 32)
 
-    def get_current_device(self) -> int:
-        return 0
-
     def get_current_stream(self, device: int) -> int:
         return STREAM
-
-    def check_arguments(self, args: Sequence[Any]) -> None:
-        """Everything can be reached."""
 
     def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
         self.loads += 1
@@ -111,12 +108,11 @@ class Buffer:
 def fake_gpu(limits: Mapping[str, int] | None = None, **facts: Any) -> Iterator[FakeDriver]:
     """Launches in the block go to the fake; `facts` become part of the metadata of every kernel."""
     before, fake = drivers._active, FakeDriver(limits or {})
-    base.BUILTIN["fake"] = "tests.runtime.fake_gpu:FakeBackend"
+    plugins.prefer(base.GROUP, "fake", "tests.runtime.fake_gpu:FakeBackend")
     FakeBackend.facts = facts
     drivers.set_active(fake)
     try:
         yield fake
     finally:
         drivers.set_active(before)
-        del base.BUILTIN["fake"]
-        base.backend_class.cache_clear()
+        plugins.prefer(base.GROUP, "fake", None)

@@ -11,9 +11,9 @@ import tilework
 from tilework import knobs
 from tilework.runtime.devices import allocators
 from tilework.runtime.devices.allocators import NullAllocator, set_allocator, set_profile_allocator
-from tilework.targets.driver import DriverBase, GPUDriver
 from tilework.triton.backends.amd.compiler import HIPBackend
 from tilework.triton.backends.compiler import BaseBackend, GPUTarget, Language
+from tilework.triton.backends.driver import DriverBase, GPUDriver
 from tilework.triton.backends.nvidia.compiler import CUDABackend, CUDAOptions
 
 AMPERE, HOPPER = GPUTarget("cuda", 80, 32), GPUTarget("cuda", 90, 32)

@@ -17,7 +17,7 @@ import tilework.language as tl
 from tests.runtime.fake_gpu import fake_gpu
 from tilework import knobs
 from tilework.compiler import ASTSource, compile, lower
-from tilework.runtime.errors import OutOfResources
+from tilework.errors import OutOfResources
 from tilework.targets.base import GPUTarget, find_backend
 
 HOPPER, HOST = GPUTarget("cuda", 90, 32), GPUTarget("cpu", "host", 1)

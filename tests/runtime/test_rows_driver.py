@@ -308,7 +308,7 @@ def test_6_17_importing_makes_no_driver() -> None:
 
 
 def usable(name: str, is_usable: bool = True) -> Any:
-    return type(name, (), {"is_active": staticmethod(lambda: is_usable)})
+    return type(name, (), {"is_active": staticmethod(lambda: is_usable), "priority": 1, "asked_by": ()})
 
 
 def test_6_17_no_usable_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,7 @@ import pytest
 from tuning_kernels import add_one
 
 from tilework import knobs
-from tilework.errors import CompileTimeAssertionFailure, OutOfResources
-from tilework.runtime.errors import AutotunerError, PTXASError
+from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
 from tilework.runtime.launch.jit import KernelInterface, jit, reinterpret
 from tilework.runtime.tuning import autotuner
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics

@@ -15,7 +15,6 @@ import tilework.language as tl
 from tests.runtime.test_cache_managers import FakeRedis, Shelf
 from tilework import knobs
 from tilework.compiler import ASTSource, compile
-from tilework.runtime.devices import build
 from tilework.runtime.kernel_cache import remote as cache_remote
 from tilework.runtime.kernel_cache.key import folder_of
 from tilework.runtime.kernel_cache.managers import (
@@ -25,6 +24,7 @@ from tilework.runtime.kernel_cache.managers import (
     RemoteCacheManager,
 )
 from tilework.targets.base import GPUTarget, find_backend
+from tilework.triton.runtime import build
 
 HOPPER = GPUTarget("cuda", 90, 32)
 LONG = "k" * 400

@@ -12,9 +12,9 @@ import pytest
 import tilework
 from tilework.as_triton import exists, has_source, place_of
 from tilework.compiler import CompileTimeAssertionFailure, UnsupportedLanguageConstruct
-from tilework.layouts.shared import NVMMASharedLayout
-from tilework.runtime.errors import AutotunerError, InterpreterError, OutOfResources, PTXASError
+from tilework.errors import AutotunerError, InterpreterError, OutOfResources, PTXASError
 from tilework.triton.backends.compiler import GPUTarget, Language
+from tilework.triton.experimental.gluon.language._layouts import NVMMASharedLayout
 from tilework.triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 NAMES = {

@@ -26,8 +26,7 @@ from tests.targets.cuda_tools import (
 )
 from tilework import knobs
 from tilework.compiler import ASTSource, IRSource, compile, lower
-from tilework.errors import StageError
-from tilework.runtime.errors import PTXASError
+from tilework.errors import PTXASError, StageError
 from tilework.targets.base import GPUTarget, find_backend
 from tilework.targets.nvidia.sass import tabulate, waiting
 from tilework.tools.cli import main

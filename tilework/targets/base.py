@@ -8,52 +8,69 @@ A stage turns the product of the stage before it into its own. Its name is also 
 compilation can be entered and left at any stage. Other packages join through the entry point group `tilework.backends`.
 """
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
-from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
-from tilework.plugins import plugins
+from tilework.plugins import find, plugins
 from tilework.target import GPUTarget
 from tilework.targets.observe import observer
 from tilework.targets.options import CompileOptions
 
-BUILTIN = {
-    "cuda": "tilework.targets.nvidia.pipeline:CudaBackend",
-    "cpu": "tilework.targets.cpu.pipeline:CpuBackend",
-}
 GROUP = "tilework.backends"
-
+IR_STAGES = ("ttir", "ttcir", "ttgir")  # their products are modules
+TEXT_STAGES = ("llir", "ptx", "amdgcn")  # these are text as it is; all others are bytes
 
 Stage = Callable[[Any], Any]
+View = tuple[str, Callable[[bytes], str]]
 
 
-class Backend(Protocol):
-    """A target's compiler. `binary_ext` is the stage whose product the driver loads; compiling for a launch ends there.
-
-    A stage's product is a module, text or bytes. If there is a method ``metadata(stage, text) -> dict``, it is asked what
-    the launcher must know about the kernel after every stage whose product is text. More that a backend may have:
-    ``entering(options)``, by stage what is done with a file that the user brings as its product; ``binary_after(stage,
-    options)``, where a compilation ends that such a file entered;
-    ``kernel_facts(stage, text, name, options, given)``, as `metadata`, with the options that the user named.
-    """
+class Backend(ABC):
+    """A target's compiler. The product of a stage is a module, text or bytes."""
 
     target: GPUTarget
-    binary_ext: str
+    binary_ext: str  # the stage whose product the driver loads; compiling for a launch ends there
+    views: ClassVar[Mapping[str, View]] = {}  # more texts by name: the stage that they show, and how
 
-    def __init__(self, target: GPUTarget) -> None: ...
+    def __init__(self, target: GPUTarget) -> None:
+        self.target = target
 
+    @abstractmethod
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         """Options from launch keywords; unknown ones are a KeyError."""
-        ...
 
+    @abstractmethod
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
         """The stages in order: name to function from the previous product (the frontend's module) to its own."""
-        ...
 
+    @abstractmethod
     def hash(self) -> str:
         """What identifies the tools behind the stages, for the cache key."""
-        ...
+
+    def entering(self, options: CompileOptions) -> Mapping[str, Stage]:
+        """By stage, what is done with a file that the user brings as its product, if it is not taken as it is."""
+        return {}
+
+    def binary_after(self, stage: str, options: CompileOptions) -> str:
+        """The stage that the driver loads, of a kernel that the product of `stage` describes."""
+        return self.binary_ext
+
+    def kernel_facts(
+        self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
+    ) -> dict[str, Any]:
+        """What the launcher must know, from the product of a stage of the kernel `name`; `given` are options that the user named."""
+        return {}
+
+    def inspected(
+        self, hook: Callable[..., Any], stages: dict[str, Stage], options: CompileOptions, facts: dict[str, Any]
+    ) -> dict[str, Stage]:
+        """The stages after the user's hook (`knobs.runtime.add_stages_inspection_hook`) has seen, and perhaps replaced, them.
+
+        `facts` is where stages of the hook leave what the launcher must know.
+        """
+        hook(self, stages, options, 0, self.target.arch)
+        return stages
 
 
 def find_backend(target: GPUTarget) -> Backend:
@@ -61,16 +78,12 @@ def find_backend(target: GPUTarget) -> Backend:
     return backend_class(target.backend)(target)
 
 
-@cache
 def backend_class(name: str) -> type[Backend]:
     """The class registered for a backend name."""
-    if name in BUILTIN:
-        module, _, attribute = BUILTIN[name].partition(":")
-        return getattr(import_module(module), attribute)
-    for entry in plugins(GROUP):
-        if entry.name == name:
-            return entry.load()
-    raise ValueError(f"no backend called {name!r}; known: {', '.join(sorted(BUILTIN))}")
+    if (found := find(GROUP, name)) is not None:
+        return found.load()
+    known = sorted(plugin.name for plugin in plugins(GROUP))
+    raise ValueError(f"no backend called {name!r}; known: {', '.join(known)}")
 
 
 @cache

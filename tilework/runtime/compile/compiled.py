@@ -17,9 +17,11 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.runtime.devices.active_driver import driver
-from tilework.targets.base import GPUTarget
+from tilework.runtime.devices.launcher import Launcher
+from tilework.target import GPUTarget
+from tilework.targets.base import IR_STAGES, TEXT_STAGES, View, backend_class
 
-TEXT_STAGES = ("source", "ttir", "ttgir", "llir", "ptx", "amdgcn", "ttcir")
+TEXTS = ("source", *IR_STAGES, *TEXT_STAGES)
 
 
 class LazyDict:
@@ -42,25 +44,28 @@ class LazyDict:
 
 
 class AsmDict(Mapping[str, Any]):
-    """The product of each stage by name; text for IR, bytes for binaries. A cubin is shown as `sass` when it is asked for."""
+    """The product of each stage by name; text for IR, bytes for binaries. What shows one (`sass`) is made when it is asked for."""
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self._files = dict(files)
+    def __init__(self, files: Mapping[str, bytes], target: GPUTarget | None = None) -> None:
+        self._files, self._target = dict(files), target
         self._read: dict[str, Any] = {}
 
     def __getitem__(self, stage: str) -> Any:
         if stage not in self._read:
-            if stage == "sass" and "sass" not in self._files and "cubin" in self._files:
-                from tilework.targets.nvidia.sass import disassemble
-
-                self._read[stage] = disassemble(self._files["cubin"])
+            if stage not in self._files and (view := self._view(stage)) is not None:
+                self._read[stage] = view[1](self._files[view[0]])
                 return self._read[stage]
             data = self._files[stage]
-            self._read[stage] = data.decode() if stage in TEXT_STAGES and isinstance(data, bytes) else data
+            self._read[stage] = data.decode() if stage in TEXTS and isinstance(data, bytes) else data
         return self._read[stage]
 
+    def _view(self, name: str) -> View | None:
+        """What gives this text, if the backend shows one of the products so."""
+        view = backend_class(self._target.backend).views.get(name) if self._target is not None else None
+        return view if view is not None and view[0] in self._files else None
+
     def __contains__(self, stage: object) -> bool:
-        return stage in self._files or (stage == "sass" and "cubin" in self._files)
+        return stage in self._files or (isinstance(stage, str) and self._view(stage) is not None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._files)
@@ -114,7 +119,7 @@ class CompiledKernel:
         self.metadata = make_metadata(json.loads(files["json"]))
         self.name: str = self.metadata.name
         self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
-        self.asm = AsmDict({stage: product for stage, product in files.items() if stage != "json"})
+        self.asm = AsmDict({name: data for name, data in files.items() if name != "json"}, self.metadata.target)
         self.kernel: Any = self.asm[self.metadata.binary_ext]
         self.module: Any = None
         self.function: Any = None
@@ -174,9 +179,8 @@ class CompiledKernel:
         """The launcher: `run(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, *args)`."""
         loaded = self._loaded
         if loaded.repeated is None:
-            launcher = self.launcher
-            again = getattr(launcher, "repeated", None)
-            loaded.repeated = launcher if again is None else again(self.function)
+            launcher = self.launcher  # a driver of another package may give any function
+            loaded.repeated = launcher.repeated(self.function) if isinstance(launcher, Launcher) else launcher
         return loaded.repeated
 
     @property

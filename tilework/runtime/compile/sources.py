@@ -18,12 +18,9 @@ from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.specialize import python_number
 from tilework.target import GPUTarget, Target
-from tilework.targets.base import find_backend
+from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
 from tilework.targets.nvidia.arch import number_of
 from tilework.targets.options import CompileOptions
-
-IR_STAGES = ("ttir", "ttcir", "ttgir")  # their products are modules
-TEXT_STAGES = ("llir", "ptx")  # these are text as it is; all others are bytes
 
 
 class ASTSource:

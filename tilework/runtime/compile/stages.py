@@ -13,13 +13,11 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import StageError
-from tilework.runtime.compile.sources import IR_STAGES, TEXT_STAGES, ASTSource, IRSource, frontend_options
+from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.kernel_cache import managers as cache
-from tilework.targets.base import Backend, GPUTarget, find_backend
+from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
 from tilework.targets.options import CompileOptions
 from tilework.version import __version__
-
-VIEWS = {"sass": "cubin"}  # texts that show the product of a stage
 
 
 def lower(
@@ -29,13 +27,13 @@ def lower(
     backend = find_backend(target)
     options = backend.parse_options(settings)
     available = backend.stages(options)
-    offered = [*available, *(view for view, stage in VIEWS.items() if stage in available)]
+    shown = {view: stage for view, (stage, _) in backend.views.items() if stage in available}
     for name in stages:
-        if name not in offered:
-            raise ValueError(f"target {target} has no stage {name!r}; it has {', '.join(offered)}")
-    wanted = {VIEWS.get(name, name) for name in stages}
+        if name not in available and name not in shown:
+            raise ValueError(f"target {target} has no stage {name!r}; it has {', '.join([*available, *shown])}")
+    wanted = {shown.get(name, name) for name in stages}
     remaining = remaining_stages(source, backend, options)
-    if past := [name for name in stages if VIEWS.get(name, name) not in remaining]:
+    if past := [name for name in stages if shown.get(name, name) not in remaining]:
         raise ValueError(f"{source.name}.{source.ext} is past the stage {past[0]!r}")
     product = source.product(frontend_options(target, options))
     products: dict[str, Any] = {}
@@ -46,7 +44,13 @@ def lower(
             products[name] = data if name not in (*IR_STAGES, *TEXT_STAGES) else data.decode()
         if len(products) == len(wanted):
             break
-    return {name: products[name] if name in products else disassembled(products[VIEWS[name]]) for name in stages}
+    return {name: products[name] if name in products else shown_by(backend, name, products) for name in stages}
+
+
+def shown_by(backend: Backend, view: str, products: Mapping[str, bytes]) -> str:
+    """A text that shows the product of a stage."""
+    stage, show = backend.views[view]
+    return show(products[stage])
 
 
 def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: CompileOptions) -> dict[str, Any]:
@@ -62,15 +66,7 @@ def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: Co
 
 def entry_of(backend: Backend, options: CompileOptions, stage: str) -> Any:
     """What a backend does with a file that the user brings as the product of a stage."""
-    entering = getattr(backend, "entering", None)
-    return (entering(options) if entering is not None else {}).get(stage, lambda product: product)
-
-
-def disassembled(cubin: bytes) -> str:
-    """The instructions in a cubin, as text."""
-    from tilework.targets.nvidia.sass import disassemble
-
-    return disassemble(cubin)
+    return backend.entering(options).get(stage, lambda product: product)
 
 
 def stage_data(product: Any) -> bytes:
@@ -126,17 +122,14 @@ def build(
     stages = remaining_stages(source, backend, options)
     facts: dict[str, Any] = {}
     if (inspect := knobs.runtime.add_stages_inspection_hook) is not None:
-        offer = getattr(backend, "offer_stages", None)
-        if offer is not None:
-            stages = offer(inspect, stages, options, facts)
-        else:
-            inspect(backend, stages, options, 0, target.arch)
+        stages = backend.inspected(inspect, stages, options, facts)
     product = source.product(frontend_options(target, options))
     name = cache.file_stem(source.name)
     files = {f"{name}.source": stage_data(product)}
     facts["name"] = source.name if isinstance(product, str) else kernel_symbol(product)
-    overrides = Overrides(source, name, options, stages)
-    binary = last_stage(backend, stages, overrides.last or source.ext, options)
+    overrides = Overrides(source, name, options, stages, backend)
+    binary = backend.binary_after(overrides.last or source.ext, options)
+    binary = binary if binary in stages else list(stages)[-1]
     timer.ir_initialization += microseconds(start)
     for stage, run in stages.items():
         start = time.perf_counter()
@@ -146,8 +139,7 @@ def build(
         if stage == knobs.compilation.use_ir_loc and stage in IR_STAGES and not is_located:
             product = located_in_file(product, stage, name, key)
         data = stage_data(product)
-        if isinstance(product, str):
-            facts |= text_facts(backend, stage, product, facts["name"], options, given)
+        facts |= backend.kernel_facts(stage, product, facts["name"], options, given)
         timer.lowering_stages.append((stage, microseconds(start)))
         overrides.dump(stage, data)
         if not knobs.compilation.store_binary_only or stage == binary:
@@ -176,25 +168,6 @@ def build(
     return files
 
 
-def last_stage(backend: Backend, stages: Mapping[str, Any], entered: str, options: CompileOptions) -> str:
-    """The stage at which a compilation for a launch ends, of a kernel that the product of the stage `entered` describes."""
-    choose = getattr(backend, "binary_after", None)
-    binary = choose(entered, options) if choose is not None else backend.binary_ext
-    return binary if binary in stages else list(stages)[-1]
-
-
-def text_facts(
-    backend: Backend, stage: str, text: str, name: str, options: CompileOptions, given: Collection[str]
-) -> dict[str, Any]:
-    """What a backend reads off the text of a stage for the launcher."""
-    facts: dict[str, Any] = {}
-    if (metadata := getattr(backend, "metadata", None)) is not None:
-        facts |= metadata(stage, text)
-    if (kernel_facts := getattr(backend, "kernel_facts", None)) is not None:
-        facts |= kernel_facts(stage, text, name, options, given)
-    return facts
-
-
 def located_in_file(module: Any, stage: str, name: str, key: str) -> Any:
     """The module with locations in its own file of the cache, for USE_IR_LOC."""
     from tilework.ir.snapshot import snapshot_locations
@@ -215,8 +188,10 @@ def kernel_symbol(module: Any) -> str:
 class Overrides:
     """Stage files that the user reads (`TRITON_KERNEL_DUMP`) or replaces (`TRITON_KERNEL_OVERRIDE`, `ir_override`)."""
 
-    def __init__(self, source: Any, name: str, options: CompileOptions, stages: Mapping[str, Any]) -> None:
-        self.name = name
+    def __init__(
+        self, source: Any, name: str, options: CompileOptions, stages: Mapping[str, Any], backend: Backend
+    ) -> None:
+        self.name, self.views = name, backend.views
         self.stages = list(stages)
         wanted = knobs.compilation.dump_ir or knobs.compilation.override
         source_hash = source.hash() if wanted else ""
@@ -246,12 +221,12 @@ class Overrides:
         return read_product(stage, Path(path).read_bytes(), path)
 
     def dump(self, stage: str, data: bytes) -> None:
-        """Write the product where the user can look at it; a cubin also as text, if a disassembler is here."""
+        """Write the product where the user can look at it; with what shows it, if the tools for that are here."""
         if self.dumper is None:
             return
         self.dumper.put(data, f"{self.name}.{stage}")
-        for view in (view for view, shown in VIEWS.items() if shown == stage):
+        for view, show in ((view, show) for view, (shown, show) in self.views.items() if shown == stage):
             try:
-                self.dumper.put(disassembled(data).encode(), f"{self.name}.{view}")
+                self.dumper.put(show(data).encode(), f"{self.name}.{view}")
             except StageError as error:
                 warnings.warn(f"TRITON_KERNEL_DUMP wrote no {view} of {self.name}: {error}", stacklevel=2)

@@ -9,34 +9,30 @@ if one can be used. `set_active` overrides all that.
 """
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.plugins import plugins
 
-DRIVERS = ("tilework.runtime.devices.cuda.driver:CudaDriver", "tilework.runtime.devices.host.driver:CpuDriver")
+if TYPE_CHECKING:
+    from tilework.runtime.devices.driver import Driver
+
 GROUP = "tilework.drivers"
-ON_HOST = ("native", "evaluator")  # values of TILEWORK_DEVICE
 
 
-def registered_drivers() -> list[Any]:
-    """Driver classes, those of GPUs first: of other packages, then ours; the host comes last."""
-    found = [entry.load() for entry in plugins(GROUP)]
-    for text in DRIVERS:
-        module, _, name = text.partition(":")
-        found.append(getattr(import_module(module), name))
-    return found
+def registered_drivers() -> "list[type[Driver]]":
+    """The driver classes of all packages, ours too; the host comes last."""
+    return sorted((plugin.load() for plugin in plugins(GROUP)), key=lambda cls: -cls.priority)
 
 
-def default_driver() -> Any:
-    """The one driver that is active: that of a GPU, or the host's."""
-    drivers = registered_drivers()
-    found = [drivers[-1]] if knobs.runtime.device in ON_HOST else [cls for cls in drivers if cls.is_active()]
-    if knobs.runtime.device == "cuda" and drivers[-1] in found:
-        from tilework.targets.nvidia.libcuda import why_unusable
-
-        raise RuntimeError(f"TILEWORK_DEVICE=cuda asks for an NVIDIA GPU, and none can be used: {why_unusable()}")
+def default_driver() -> "Driver":
+    """The one driver that is active; of several those of the highest priority count."""
+    drivers, asked = registered_drivers(), knobs.runtime.device
+    if wanted := [cls for cls in drivers if asked in cls.asked_by]:
+        if not wanted[0].is_active():
+            raise RuntimeError(f"TILEWORK_DEVICE={asked} asks for {wanted[0].why_inactive()}")
+        return wanted[0]()
+    found = [cls for cls in drivers if cls.is_active()]
     if len(found) != 1:
         names = ", ".join(cls.__name__ for cls in found)
         raise RuntimeError(f"{len(found)} active drivers ([{names}]). There should only be one.")
@@ -46,20 +42,20 @@ def default_driver() -> Any:
 class DriverConfig:
     """The driver in use, made when it is first asked for."""
 
-    def __init__(self, make: Callable[[], Any] = default_driver) -> None:
+    def __init__(self, make: "Callable[[], Driver]" = default_driver) -> None:
         self._make = make
-        self._default: Any = None
-        self._active: Any = None
+        self._default: Driver | None = None
+        self._active: Driver | None = None
 
     @property
-    def default(self) -> Any:
+    def default(self) -> "Driver":
         """The driver that was found on this machine."""
         if self._default is None:
             self._default = self._make()
         return self._default
 
     @property
-    def active(self) -> Any:
+    def active(self) -> "Driver":
         """The driver that launches use."""
         if self._active is None:
             self._active = self.default

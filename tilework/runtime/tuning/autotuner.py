@@ -23,9 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.errors import CompileTimeAssertionFailure, OutOfResources
+from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.errors import AutotunerError, PTXASError
 from tilework.runtime.launch.jit import JITFunction, KernelInterface
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph

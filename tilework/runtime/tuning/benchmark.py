@@ -9,7 +9,6 @@ timed with its own events, the host with its monotonic clock.
 """
 
 import statistics
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -21,37 +20,6 @@ GRAPH_REPLAYS = 10
 MOST_REPEATS_OF_NOTHING = 1000
 
 Times = float | list[float]
-
-
-class HostEvent:
-    """A moment on the host's clock, with the interface of a device event."""
-
-    def __init__(self, enable_timing: bool = True) -> None:
-        self.moment = 0
-
-    def record(self) -> None:
-        """Remember now."""
-        self.moment = time.perf_counter_ns()
-
-    def elapsed_time(self, end: "HostEvent") -> float:
-        """Milliseconds from this moment to `end`."""
-        return (end.moment - self.moment) / 1e6
-
-
-class HostClock:
-    """The device interface of the host: calls are finished when they return."""
-
-    Event = HostEvent
-
-    @staticmethod
-    def synchronize() -> None:
-        """Nothing is under way."""
-
-
-def device_clock() -> Any:
-    """What times calls on the active device: an object with `Event` and `synchronize`."""
-    active = driver.active
-    return HostClock if active.get_current_target().backend == "cpu" else active.get_device_interface()
 
 
 def do_bench(
@@ -69,7 +37,7 @@ def do_bench(
     `fast_flush` is accepted for programs written for Triton 3.0, and has no effect.
     """
     check_return_mode(return_mode)
-    active, clock = driver.active, device_clock()
+    active, clock = driver.active, driver.active.get_device_interface()
     grads = list(grad_to_none or ())
     fn()
     clock.synchronize()

@@ -13,14 +13,14 @@ TILEWORK_DEVICE=evaluator kernels are compiled to TTIR only, and the evaluator r
 """
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from functools import cache
 from typing import Any
 
 from tilework import knobs
 from tilework.target import Target
-from tilework.targets.base import GPUTarget, Stage, run_passes
+from tilework.targets.base import Backend, GPUTarget, Stage, run_passes
 from tilework.targets.options import CompileOptions
 
 DEFAULT_DEVICE = "native"  # or "evaluator": what runs kernels on the host unless TILEWORK_DEVICE says
@@ -37,11 +37,11 @@ def device() -> str:
     return DEFAULT_DEVICE if chosen == "cuda" else chosen
 
 
-class CpuBackend:
+class CpuBackend(Backend):
     """``cpu``: see the module docstring."""
 
     def __init__(self, target: GPUTarget) -> None:
-        self.target = target
+        super().__init__(target)
         self.binary_ext = "obj" if device() == "native" else "ttir"
 
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
@@ -65,16 +65,18 @@ class CpuBackend:
             "obj": object_code,
         }
 
-    def metadata(self, stage: str, text: str) -> dict[str, Any]:
-        """What the launcher must know about a kernel, from the text of a stage.
+    def kernel_facts(
+        self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
+    ) -> dict[str, Any]:
+        """What the launcher must know about a kernel: how it is called, from its LLVM text.
 
         There is no shared memory; programs that divide by the bytes of it, as by `n_regs`, find a number to divide by.
         """
         if stage != "llir":
-            return {"shared": 1}
+            return {}
         from tilework.targets.cpu.run.interface import Interface
 
-        interface = Interface.read(text)
+        interface = Interface.read(product)
         return {"name": interface.name, "interface": asdict(interface), "shared": 1}
 
     def hash(self) -> str:

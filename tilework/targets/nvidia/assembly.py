@@ -109,14 +109,12 @@ def cubin_of(text: str, options: CompileOptions) -> bytes:
     return to_cubin(text, next(iter(ptx_text.entries(text)), "kernel"), settings, tool.path)
 
 
-def kernel_facts(stage: str, text: str, name: str, options: CompileOptions, given: Collection[str]) -> dict[str, Any]:
+def kernel_facts(text: str, name: str, options: CompileOptions, given: Collection[str]) -> dict[str, Any]:
     """What a launch must know, from PTX: name, warps, clusters, dynamic shared memory, scratch memory.
 
     `name` is the kernel that is expected; a file that has only one may call it otherwise. `given` are the options that
     the user named: those must agree with what the text says.
     """
-    if stage != "ptx":
-        return {}
     kernels = ptx_text.entries(text)
     if name not in kernels:
         if len(kernels) != 1:

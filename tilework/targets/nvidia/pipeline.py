@@ -12,7 +12,7 @@ from typing import Any
 from tilework import knobs
 from tilework.knobs import is_on
 from tilework.target import Feature, Target
-from tilework.targets.base import GPUTarget, Stage, run_passes
+from tilework.targets.base import Backend, Stage, run_passes
 from tilework.targets.nvidia.arch import target_of
 from tilework.targets.nvidia.assembly import binary_of, entering, kernel_facts, later_stages
 from tilework.targets.nvidia.cubin import BLACKWELL, assembler
@@ -71,13 +71,17 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 3, num_
     ]
 
 
-class CudaBackend:
+def disassembled(cubin: bytes) -> str:
+    from tilework.targets.nvidia.sass import disassemble  # lazily: few look at it
+
+    return disassemble(cubin)
+
+
+class CudaBackend(Backend):
     """``cuda:NUMBER``: 80 is Ampere, 90 is Hopper. Kernels end as cubins, or as PTX where there is no ptxas."""
 
     binary_ext = "cubin"
-
-    def __init__(self, target: GPUTarget) -> None:
-        self.target = target
+    views = {"sass": ("cubin", disassembled)}
 
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         """Options with what the hardware implies: fp8 formats, tf32 dots, clusters only from Hopper on."""
@@ -134,10 +138,10 @@ class CudaBackend:
         return stage if stage == "cubin" else binary_of(options)
 
     def kernel_facts(
-        self, stage: str, text: str, name: str, options: CompileOptions, given: Collection[str]
+        self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
     ) -> dict[str, Any]:
-        """What a launch must know about a kernel, from the text of a stage."""
-        return kernel_facts(stage, text, name, options, given)
+        """What a launch must know about a kernel, from its PTX."""
+        return kernel_facts(product, name, options, given) if stage == "ptx" else {}
 
     def hash(self) -> str:
         """The architecture, and the releases of the assemblers; the option `arch` may ask for either."""

@@ -7,21 +7,21 @@ Those that other packages register (entry points `tilework.backends` and `tilewo
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tilework.plugins import plugins
 from tilework.runtime.devices.active_driver import GROUP as DRIVERS
-from tilework.runtime.devices.cuda.driver import CudaDriver
-from tilework.runtime.devices.host.driver import CpuDriver
-from tilework.targets import driver
-from tilework.targets.base import BUILTIN, GROUP
-from tilework.targets.driver import DriverBase
-from tilework.triton.backends import amd, compiler, nvidia
+from tilework.targets.base import GROUP
+from tilework.triton.backends import amd, compiler, driver, nvidia
 from tilework.triton.backends.compiler import BaseBackend
 from tilework.triton.backends.cpu.compiler import CPUBackend
+from tilework.triton.backends.driver import DriverBase
 from tilework.triton.backends.nvidia.compiler import CUDABackend
 
 __all__ = ["Backend", "BaseBackend", "DriverBase", "amd", "backends", "compiler", "driver", "nvidia"]
+
+OURS = {"cuda": ("nvidia", CUDABackend), "cpu": ("cpu", CPUBackend)}  # what they are called there
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,21 @@ class Backend:
     driver: Any = None
 
 
+@cache
 def discovered() -> dict[str, Backend]:
     """Ours, and those of other packages that register a compiler and a driver under one name."""
-    drivers = {entry.name: entry for entry in plugins(DRIVERS)}
-    others = [entry for entry in plugins(GROUP) if entry.name in drivers and entry.name not in BUILTIN]
-    return {
-        "nvidia": Backend(CUDABackend, CudaDriver),
-        "cpu": Backend(CPUBackend, CpuDriver),
-        **{entry.name: Backend(entry.load(), drivers[entry.name].load()) for entry in others},
-    }
+    drivers = {plugin.name: plugin.load() for plugin in plugins(DRIVERS)}
+    found = {name: Backend(cls, drivers[target]) for target, (name, cls) in OURS.items()}
+    others = (plugin for plugin in plugins(GROUP) if plugin.name in drivers and plugin.name not in OURS)
+    return found | {plugin.name: Backend(plugin.load(), drivers[plugin.name]) for plugin in others}
 
 
-backends = discovered()
+def __getattr__(name: str) -> Any:
+    """`backends` is made when it is asked for: the packages that it loads import this one."""
+    if name != "backends":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return discovered()
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,18 +1,21 @@
 """Targets and backends under the names Triton gives them.
 
-A backend of this package is a `tilework.targets.base.Backend`. `BaseBackend` is the older, wider interface, for
-programs that bring a backend of their own or ask one about arguments:
+`BaseBackend` is Triton's interface of a backend, for packages that bring one and programs that ask one about arguments. It is a
+`Backend` of tilework: what `add_stages` lists are its stages, and what they write into their metadata are its facts.
 
     >>> BaseBackend.get_int_specialization(1024, align=True), BaseBackend.parse_attr("D")
     ('D', [['tt.divisibility', 16]])
 """
 
-from abc import ABC, abstractmethod
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Collection
 from enum import Enum
 from types import ModuleType
 from typing import Any
 
-from tilework.targets.base import GPUTarget
+from tilework.target import GPUTarget
+from tilework.targets.base import Backend, Stage
 
 __all__ = ["BaseBackend", "GPUTarget", "Language"]
 
@@ -26,13 +29,38 @@ class Language(Enum):
     GLUON = 1
 
 
-class BaseBackend(ABC):
+def plain(product: Any) -> Any:
+    """A module as passes take it, out of the handle that programs hold (`_C.libtriton.ir.module`)."""
+    return getattr(product, "wrapped", product)
+
+
+def shown(product: Any) -> Any:
+    """The product of a stage as programs see it: modules as handles, text and bytes as they are."""
+    if isinstance(product, str | bytes) or hasattr(product, "wrapped"):
+        return product
+    from tilework.triton._C.libtriton import ir  # lazily: most programs never see a module
+
+    return ir.context().adopt(product)
+
+
+def one_argument(stage: Callable[..., Any], metadata: dict[str, Any]) -> Stage:
+    """A stage of another package's as tilework calls it; it may leave the metadata out."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(stage).parameters.values()
+    wants = sum(param.kind in kinds for param in parameters) >= 2 or any(
+        param.kind is param.VAR_POSITIONAL for param in parameters
+    )
+    return lambda product: plain(stage(shown(product), *([metadata] if wants else [])))
+
+
+class BaseBackend(Backend):
     """The compiler of one kind of target."""
 
     supports_native_tensor_specialization = True
 
     def __init__(self, target: GPUTarget) -> None:
-        self.target = target
+        super().__init__(target)
+        self.told: dict[str, Any] = {}  # by the stages of `add_stages`, in their metadata
         assert self.supports_target(target), f"{type(self).__name__} does not compile for {target}"
 
     @staticmethod
@@ -41,11 +69,7 @@ class BaseBackend(ABC):
         """Whether it compiles for `target`."""
 
     @abstractmethod
-    def hash(self) -> str:
-        """What identifies the tools behind the stages."""
-
-    @abstractmethod
-    def parse_options(self, options: dict[str, Any]) -> Any:
+    def parse_options(self, options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  # Triton's name
         """Options from launch keywords."""
 
     @abstractmethod
@@ -59,6 +83,15 @@ class BaseBackend(ABC):
     @abstractmethod
     def get_module_map(self) -> dict[str, ModuleType]:
         """Modules that stand for others in kernels, such as libdevice."""
+
+    def stages(self, options: Any) -> dict[str, Stage]:
+        listed: dict[str, Any] = {}
+        takes_language = len(inspect.signature(self.add_stages).parameters) > 2
+        self.add_stages(listed, options, *([Language.TRITON] if takes_language else []))
+        return {name: one_argument(stage, self.told) for name, stage in listed.items()}
+
+    def kernel_facts(self, stage: str, product: Any, name: str, options: Any, given: Collection[str]) -> dict[str, Any]:
+        return dict(self.told)
 
     @staticmethod
     def parse_attr(desc: str) -> list[list[Any]]:

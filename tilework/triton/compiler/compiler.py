@@ -12,7 +12,7 @@ from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating
 from tilework.runtime.compile.compiled import AsmDict
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.managers import get_cache_manager, get_dump_manager, get_override_manager
-from tilework.triton.backends import backends
+from tilework.triton import backends as found
 from tilework.triton.backends.compiler import BaseBackend, Language
 from tilework.triton.tools.disasm import get_sass
 
@@ -23,7 +23,7 @@ __all__ = [
     "Language",
     "OutOfResources",
     "arg_type_pattern",
-    "backends",
+    "backends",  # noqa: F822  see __getattr__
     "convert_type_repr",
     "driver",
     "filter_traceback",
@@ -90,6 +90,12 @@ def parse(full_name: str, ext: str, context: Any) -> Any:
 
         return parse_mlir_module(full_name, context)
     return Path(full_name).read_bytes() if ext in ("cubin", "hsaco", "obj") else Path(full_name).read_text()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "backends":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found.backends
 
 
 def filter_traceback(e: BaseException) -> None:

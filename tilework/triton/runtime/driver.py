@@ -1,6 +1,6 @@
 """Names that Triton's driver module imports."""
 
-from tilework.targets.driver import DriverBase
+from tilework.runtime.devices.driver import Driver as DriverBase
 from tilework.triton.backends import backends
 
 __all__ = ["DriverBase", "backends"]

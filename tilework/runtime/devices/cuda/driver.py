@@ -18,10 +18,10 @@ from typing import Any
 from tilework import knobs
 from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.parameters import Parameter, parameters_of_ptx
+from tilework.runtime.devices.driver import C_TYPES, Driver
 from tilework.runtime.devices.launcher import refuse_negated
 from tilework.runtime.launch.specialize import is_array
 from tilework.targets.base import GPUTarget
-from tilework.targets.driver import C_TYPES, DriverBase
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.libcuda import library
 
@@ -147,11 +147,13 @@ def declared_parameters(function: int, name: str, data: bytes) -> tuple[Paramete
     return tuple(sizes)
 
 
-class CudaDriver(DriverBase):
+class CudaDriver(Driver):
     """Runs kernels on NVIDIA GPUs."""
 
+    asked_by = ("cuda",)
+
     def __init__(self) -> None:
-        self.utils = CudaUtils()
+        self.utils: CudaUtils = CudaUtils()
         self._torch: Any = None  # torch.cuda once it was seen to be in use
         self._device: Any = None
         self._raw_stream: Any = None
@@ -167,6 +169,10 @@ class CudaDriver(DriverBase):
             return False
         return libcuda.why_unusable() is None or is_fork_of_cuda_user()
 
+    @classmethod
+    def why_inactive(cls) -> str:
+        return f"an NVIDIA GPU, and none can be used: {libcuda.why_unusable()}"
+
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
         if getattr(metadata, "sanitizer", None):
             from tilework.runtime.sanitize.cuda_checked_launch import SanitizedCudaLauncher
@@ -175,9 +181,6 @@ class CudaDriver(DriverBase):
         from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
 
         return CudaLauncher(self.utils, source, metadata)
-
-    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[int, int, int, int, int]:
-        return self.utils.load_binary(name, binary, shared, device)
 
     def map_python_to_cpp_type(self, ty: str) -> str:
         is_map = ty.startswith(("tensordesc", "nvTmaDesc"))
@@ -227,14 +230,6 @@ class CudaDriver(DriverBase):
     def get_device_interface(self) -> Any:
         """What times and synchronises work: torch.cuda, or our own module with the same names."""
         return torch_cuda() or cuda_device
-
-    def synchronize(self) -> None:
-        self.get_device_interface().synchronize()
-
-    def get_benchmarker(self) -> Any:
-        from tilework.testing import do_bench
-
-        return do_bench
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """A buffer that fills the L2 cache when it is cleared."""

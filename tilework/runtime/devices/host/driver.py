@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilework import knobs
+from tilework.runtime.devices import active_driver
+from tilework.runtime.devices.driver import Driver
 from tilework.runtime.devices.host.evaluator_launcher import EvaluatorLauncher
 from tilework.runtime.devices.host.native_launcher import NativeLauncher
 from tilework.runtime.devices.launcher import refuse_negated
 from tilework.targets.base import GPUTarget
-from tilework.targets.driver import C_TYPES, DriverBase
 
 REGISTERS = 32  # of a kernel, for programs that compute from it how many of them run at once
 
@@ -72,8 +73,11 @@ def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLaunc
     return (NativeLauncher if metadata.binary_ext == "obj" else EvaluatorLauncher)(source, metadata)
 
 
-class CpuDriver(DriverBase):
+class CpuDriver(Driver):
     """Runs kernels on the host."""
+
+    priority = 0
+    asked_by = ("native", "evaluator")
 
     launcher_cls = staticmethod(make_launcher)
 
@@ -83,28 +87,12 @@ class CpuDriver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether kernels go to the CPU: it is asked for, or no GPU can be used."""
-        from tilework.runtime.devices.active_driver import ON_HOST, registered_drivers
-
-        if knobs.runtime.device in ON_HOST:
-            return True
-        return not any(cls.is_active() for cls in registered_drivers() if cls is not CpuDriver)
-
-    def map_python_to_cpp_type(self, ty: str) -> str:
-        return "void*" if ty.startswith(("*", "tensordesc")) else C_TYPES[ty]
+        """Whether kernels go to the CPU: it is asked for, or no other device can be used."""
+        above = (other for other in active_driver.registered_drivers() if other.priority > cls.priority)
+        return knobs.runtime.device in cls.asked_by or not any(other.is_active() for other in above)
 
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("cpu", "host", 1)
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def set_current_device(self, device: int) -> None:
-        if device != 0:
-            raise ValueError(f"the host is device 0, there is no device {device}")
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
 
     def get_device_capability(self, device: int = 0) -> tuple[str, int]:
         return ("cpu", 0)
@@ -114,15 +102,6 @@ class CpuDriver(DriverBase):
 
         return torch.device("cpu")
 
-    def get_device_interface(self) -> Any:
-        """What times and synchronises work: `Event` and `synchronize`."""
-        from tilework.runtime.tuning.benchmark import HostClock
-
-        return HostClock
-
-    def synchronize(self) -> None:
-        """Launches return when they are done."""
-
     def get_empty_cache_for_benchmark(self) -> Any:
         """A buffer larger than the last-level cache; clearing it evicts everything else."""
         import numpy as np
@@ -131,16 +110,6 @@ class CpuDriver(DriverBase):
 
     def clear_cache(self, cache: Any) -> None:
         cache[:] = 0
-
-    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
-        """As `utils.load_binary`."""
-        return self.utils.load_binary(name, binary, shared, device)
-
-    def get_benchmarker(self) -> Any:
-        """The function that times a call."""
-        from tilework.testing import do_bench
-
-        return do_bench
 
     def check_arguments(self, args: Sequence[Any]) -> None:
         """Refuse memory that the host cannot reach, before anything runs."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
+from tilework.errors import PTXASError
 from tilework.language.extra import cuda
-from tilework.runtime.errors import PTXASError
 from tilework.target import Feature, Target
 from tilework.targets.base import GPUTarget, run_passes
 from tilework.targets.nvidia import ptx_text
@@ -29,7 +29,8 @@ from tilework.targets.nvidia.pipeline import CudaBackend, reporting, ttgir_pipel
 from tilework.targets.nvidia.ptx_version import cpu_name, ptx_of_cuda
 from tilework.targets.options import CompileOptions
 from tilework.transforms.pipelines import ttir_pipeline
-from tilework.triton.backends.listed import ListedBackend, plain
+from tilework.triton.backends.compiler import plain
+from tilework.triton.backends.listed import ListedBackend
 
 __all__ = [
     "CUDABackend",

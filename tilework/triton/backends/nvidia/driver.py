@@ -12,10 +12,10 @@ from typing import Any
 from tilework import knobs
 from tilework.cuda_tools import TOOLKIT, in_wheels
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.build import compile_module_from_src
 from tilework.runtime.devices.cuda.driver import CudaDriver, CudaUtils
 from tilework.targets.base import GPUTarget
-from tilework.targets.driver import C_TYPES, GPUDriver
+from tilework.triton.backends.driver import GPUDriver
+from tilework.triton.runtime.build import compile_module_from_src
 
 __all__ = [
     "CudaDriver",
@@ -73,8 +73,7 @@ def CudaLauncher(src: Any, metadata: Any) -> Any:
 
 def ty_to_cpp(ty: str) -> str:
     """The C type of an argument with this signature code."""
-    is_map = ty.startswith(("tensordesc", "nvTmaDesc"))
-    return "CUdeviceptr" if ty.startswith("*") else "CUtensorMap" if is_map else C_TYPES[ty]
+    return CudaDriver.map_python_to_cpp_type(CudaDriver(), ty)
 
 
 include_dirs = header_folders()

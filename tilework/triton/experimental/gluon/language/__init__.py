@@ -3,8 +3,8 @@
 from typing import Any
 
 import tilework.language as tile_language
-from tilework.layouts.shared import NVMMASharedLayout
 from tilework.triton.experimental.gluon import NotCompiled
+from tilework.triton.experimental.gluon.language._layouts import NVMMASharedLayout
 
 __all__ = ["NVMMASharedLayout"]
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilework.layouts.shared import NVMMASharedLayout
 from tilework.tools import tensor_descriptor
 from tilework.tools.tensor_descriptor import strides_of
+from tilework.triton.experimental.gluon.language._layouts import NVMMASharedLayout
 
 __all__ = ["TensorDescriptor"]
 

@@ -1,0 +1,106 @@
+"""What the runtime asks of a driver, which stands for the devices of one kind.
+
+    [project.entry-points."tilework.drivers"]            in the package that brings one
+    toy = "toy.device:ToyDriver"
+
+`active_driver.py` makes the active one at its first use; a program can select another with `driver.set_active`. A driver must
+say whether it can be used, what to compile for, how binaries are loaded and how kernels are launched (`launcher.py` has what
+launchers share). The rest has defaults, for one device that works in order and is done when a launch returns.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
+
+from tilework.runtime.devices.host_clock import HostClock
+from tilework.target import GPUTarget
+
+C_TYPES = {"i1": "int8_t", "u1": "uint8_t"} | dict.fromkeys(("fp16", "bf16", "fp32", "f32", "fp64"), "double")
+C_TYPES |= {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}_t" for sign in "iu" for bits in (8, 16, 32, 64)}
+
+Loaded = tuple[Any, Any, int, int, int]
+
+
+class Utils(Protocol):
+    """What a driver knows about devices and binaries."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """Limits and clocks of a device; `max_shared_mem` at least."""
+        ...
+
+    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> Loaded:
+        """(module, function, registers, spills, most threads) of a kernel in the product of its last stage."""
+        ...
+
+
+class Driver(ABC):
+    """See the module docstring."""
+
+    priority: ClassVar[int] = 1  # the host has 0: it is active where no driver above it is
+    asked_by: ClassVar[tuple[str, ...]] = ()  # values of TILEWORK_DEVICE that ask for it
+    utils: Utils
+    launcher_cls: Callable[..., Any]  # (source, metadata) to what launches the kernel
+
+    @classmethod
+    @abstractmethod
+    def is_active(cls) -> bool:
+        """Whether this machine has such a device, with what is needed to use it."""
+
+    @classmethod
+    def why_inactive(cls) -> str:
+        """For the user who asks for it: what is missing."""
+        return "the driver cannot be used"
+
+    @abstractmethod
+    def get_current_target(self) -> GPUTarget:
+        """What to compile for."""
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """The C type of an argument with this signature code: ``"i32"`` is ``"int32_t"``."""
+        return "void*" if ty.startswith(("*", "tensordesc")) else C_TYPES[ty]
+
+    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> Loaded:
+        """As `utils.load_binary`."""
+        return self.utils.load_binary(name, binary, shared, device)
+
+    def check_arguments(self, args: Sequence[Any]) -> None:  # noqa: B027  a device may reach everything
+        """Refuse memory that the device cannot reach, before anything runs."""
+
+    # the current device and stream
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        if device != 0:
+            raise ValueError(f"{type(self).__name__} has device 0, there is no device {device}")
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        """The device as torch calls it."""
+        raise NotImplementedError(f"torch does not know the device of {type(self).__name__}")
+
+    # benchmarks
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """How calls are timed here."""
+        from tilework.runtime.tuning.benchmark import do_bench  # lazily: most programs time nothing
+
+        return do_bench
+
+    def get_device_interface(self) -> Any:
+        """What times and synchronises work: `Event` and `synchronize`."""
+        return HostClock
+
+    def synchronize(self) -> None:
+        """Wait for everything that was launched."""
+        self.get_device_interface().synchronize()
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """A buffer larger than the last-level cache."""
+        return None
+
+    def clear_cache(self, cache: Any) -> None:  # noqa: B027  a device may have no cache
+        """Clear that buffer, which evicts everything else."""
