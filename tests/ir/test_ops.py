@@ -35,7 +35,6 @@ from tilework.ir.locations import file_loc
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.stages import StageError, check_stage
-from tilework.ir.tt.legacy import OLD_NAMES
 from tilework.ir.types import f16, f32, f64, i32, i64, pointer_type, tensor_type
 from tilework.ir.verify import verify
 
@@ -281,7 +280,7 @@ def test_the_forms_need_nothing_but_xdsl(text: str, make: Callable[[Values], Ope
 def test_every_op_has_a_make_case() -> None:
     tested = {text.split("(")[0].strip('"').split(" ")[0] for text, _ in MAKES}
     implied = {"tt.func", "tt.return", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"}
-    assert {op.name for op in set(tt.TT.operations) - OLD_NAMES} - tested == implied
+    assert {op.name for op in set(tt.TT.operations)} - tested == implied
 
 
 def test_the_reference_text_of_every_op_is_read_and_written() -> None:

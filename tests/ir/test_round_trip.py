@@ -11,7 +11,6 @@ from tilework.ir import enums, tt
 from tilework.ir.enums import Keyword
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.ir.tt.legacy import OLD_NAMES
 from tilework.ir.ttc import TTC, BufferType
 from tilework.ir.types import PointerType, TensorDescType
 from tilework.ir.verify import verify
@@ -33,7 +32,7 @@ def test_every_op_has_a_round_trip() -> None:
     """`ops.mlir` and the text of `test_ttc.py` are printed back to the letter; no op is missing in them."""
     same_text(OPS)
     same_text(ALL)
-    assert set(tt.TT.operations) - OLD_NAMES - ops_in(OPS) == set()
+    assert set(tt.TT.operations) - ops_in(OPS) == set()
     assert set(TTC.operations) - ops_in(ALL) == set()
 
 

@@ -10,74 +10,74 @@ from tilework.ir.parser import IRSyntaxError, parse_module
 
 INSERT = "triton_gpu.insert_slice_async"
 BAD = {
-    "'ttg.alloc_tensor' needs a tensor with a shared encoding, not tensor<16x64xf16": (
+    "'triton_gpu.alloc_tensor' needs a tensor with a shared encoding, not tensor<16x64xf16": (
         "", "%b = @triton_gpu.alloc_tensor : tensor<16x64xf16, #blocked>"),
-    "'ttg.alloc_tensor' of tensor<2x2x16x64xf16, #ttg.swizzled_shared": (
+    "'triton_gpu.alloc_tensor' of tensor<2x2x16x64xf16, #ttg.swizzled_shared": (
         "", "%b = @triton_gpu.alloc_tensor : S<2x2x16x64xf16>"),
-    "'ttg.alloc_tensor': Expected 0 operands, but got 1": (
+    "'triton_gpu.alloc_tensor': Expected 0 operands, but got 1": (
         "%i: i32", '%b = @"triton_gpu.alloc_tensor"(%i) : (i32) -> S<16x64xf16>'),
-    "'ttg.insert_slice_async' has axis = 1: only the first dimension counts buffers": (
+    "'triton_gpu.insert_slice_async' has axis = 1: only the first dimension counts buffers": (
         P, f"{ALLOC} %c = @{INSERT} %p, %b, %i {{axis = 1 : i32}} : {COPY} -> S<3x16x64xf16>"),
-    "'ttg.insert_slice_async' has pointers, a buffer, an index, perhaps a mask and a value: 3 to 5 operands, not 2": (
-        P, f"{ALLOC} %c = {INSERT} @%p, %b : {COPY} -> S<3x16x64xf16>"),
-    "'ttg.insert_slice_async' has 3 operands after the index": (
+    "'triton_gpu.insert_slice_async': Expected at least 3 operands, but got 2": (
+        P, f'{ALLOC} %c = @"{INSERT}"(%p, %b) : ({COPY}, S<3x16x64xf16>) -> S<3x16x64xf16>'),
+    "'triton_gpu.insert_slice_async' has 3 operands after the index": (
         P, f'{ALLOC} %c = @"{INSERT}"(%p, %b, %i, %k, %o, %o) : ({COPY}, S<3x16x64xf16>, i32, tensor<16x64xi1, #blocked>, '
            "tensor<16x64xf16, #blocked>, tensor<16x64xf16, #blocked>) -> S<3x16x64xf16>"),
-    "'ttg.insert_slice_async' reads from pointers, not from tensor<16x64xf16": (
-        P, f"{ALLOC} %c = {INSERT} @%o, %b, %i : tensor<16x64xf16, #blocked> -> S<3x16x64xf16>"),
-    "'ttg.insert_slice_async' reads from pointers, not from tensor<16x64xi1": (
+    "'triton_gpu.insert_slice_async' reads from pointers, not from tensor<16x64xf16": (
+        P, f"{ALLOC} %c = @{INSERT} %o, %b, %i : tensor<16x64xf16, #blocked> -> S<3x16x64xf16>"),
+    "'triton_gpu.insert_slice_async' reads from pointers, not from tensor<16x64xi1": (
         P, f'{ALLOC} %c = @"{INSERT}"(%k, %b, %i) : (tensor<16x64xi1, #blocked>, S<3x16x64xf16>, i32) -> S<3x16x64xf16>'),
     "does not fill !ttg.memdesc<16x32xf16": (
         P, "%b = triton_gpu.alloc_tensor : S<3x16x32xf16> "
            f"%c = @{INSERT} %p, %b, %i {{axis = 0 : i32}} : {COPY} -> S<3x16x32xf16>"),
-    "'ttg.insert_slice_async' of one of several buffers": (
+    "'triton_gpu.insert_slice_async' of one of several buffers": (
         P, f"%b = triton_gpu.alloc_tensor : S<16x64xf16> %c = @{INSERT} %p, %b, %i : {COPY} -> S<16x64xf16>"),
-    "'ttg.insert_slice_async' has a cache or evict that does not exist": (
+    "'triton_gpu.insert_slice_async' has a cache or evict that does not exist": (
         P, f"{ALLOC} %c = @{INSERT} %p, %b, %i {{axis = 0 : i32, cache = 99 : i32}} : {COPY} -> S<3x16x64xf16>"),
-    "'ttg.insert_slice_async' needs memory that is defined above it, not tensor<16x64xf16": (
+    "'triton_gpu.insert_slice_async' needs memory that is defined above it, not tensor<16x64xf16": (
         P, f"%c = @{INSERT} %p, %o, %i : {COPY} -> tensor<16x64xf16, #blocked>"),
-    "'ttg.extract_slice' has an index of type i64, not i32 or index": (
+    "'triton_gpu.extract_slice' has an index of type i64, not i32 or index": (
         "%n: i64", f"{ALLOC} %s = @tensor.extract_slice %b[%n, 0, 0] [1, 16, 64] [1, 1, 1] : S<3x16x64xf16> to S<16x64xf16>"),
-    "'ttg.extract_slice' has strides [1, 1, 2]: only parts without holes can be taken": (
+    "'triton_gpu.extract_slice' has strides [1, 1, 2]: only parts without holes can be taken": (
         "", f"{ALLOC} %s = @tensor.extract_slice %b[0, 0, 0] [1, 16, 32] [1, 1, 2] : S<3x16x64xf16> to S<16x32xf16>"),
-    "'ttg.extract_slice' needs 3 offsets, sizes and strides": (
+    "'triton_gpu.extract_slice' needs 3 offsets, sizes and strides": (
         "", f"{ALLOC} %s = @tensor.extract_slice %b[0, 0] [16, 64] [1, 1] : S<3x16x64xf16> to S<16x64xf16>"),
-    "'ttg.extract_slice' has sizes that are not constants, or not one value for each unknown offset": (
+    "'triton_gpu.extract_slice' has sizes that are not constants, or not one value for each unknown offset": (
         "", f"{ALLOC} %s = @tensor.extract_slice %b[-2, 0, 0] [1, 16, 64] [1, 1, 1] : S<3x16x64xf16> to S<16x64xf16>"),
-    "'ttg.extract_slice' takes buffer 3 of 3: they count from 0": (
+    "'triton_gpu.extract_slice' takes buffer 3 of 3: they count from 0": (
         "", f"{ALLOC} %s = @tensor.extract_slice %b[3, 0, 0] [1, 16, 64] [1, 1, 1] : S<3x16x64xf16> to S<16x64xf16>"),
-    "'ttg.extract_slice' takes [3, 1, 64] elements for a tensor of [3, 64]: only the first of the dimensions": (
+    "'triton_gpu.extract_slice' takes [3, 1, 64] elements for a tensor of [3, 64]: only the first of the dimensions": (
         "", f"{ALLOC} %s = @tensor.extract_slice %b[0, 0, 0] [3, 1, 64] [1, 1, 1] : S<3x16x64xf16> to S<3x64xf16>"),
-    "'ttg.extract_slice' is of a part of a buffer at an unknown offset": (
+    "'triton_gpu.extract_slice' is of a part of a buffer at an unknown offset": (
         "%i: i32", f"{ALLOC} %s = @tensor.extract_slice %b[0, %i, 0] [1, 8, 64] [1, 1, 1] : S<3x16x64xf16> to S<8x64xf16>"),
-    "'ttg.extract_slice': The split offset may not touch the tile": (
+    "'triton_gpu.extract_slice': The split offset may not touch the tile": (
         "%b: S<16x64xf16>", "%s = @tensor.extract_slice %b[4, 0] [8, 64] [1, 1] : S<16x64xf16> to S<8x64xf16>"),
-    "'ttg.extract_slice': a buffer of several is taken with ttg.memdesc_index": (
+    "'triton_gpu.extract_slice': a buffer of several is taken with ttg.memdesc_index": (
         "", f"{ALLOC} %s = @tensor.extract_slice %b[0, 0, 0] [1, 16, 64] [1, 1, 1] : S<3x16x64xf16> to S<1x16x64xf16>"),
-    "'ttg.extract_slice' needs a tensor with a shared encoding, not tensor<16x64xf16": (
+    "'triton_gpu.extract_slice' needs a tensor with a shared encoding, not tensor<16x64xf16": (
         "", f"{ALLOC} %s = @tensor.extract_slice %b[0, 0, 0] [1, 16, 64] [1, 1, 1] : S<3x16x64xf16> to tensor<16x64xf16, #blocked>"),
-    "'ttg.extract_slice' needs whole buffers, not a part of them": (
+    "'triton_gpu.extract_slice' needs whole buffers, not a part of them": (
         "%b: tensor<16x64x64xf16, #cube>",
         "%q = tensor.extract_slice %b[0, 0, 0] [8, 64, 64] [1, 1, 1] : tensor<16x64x64xf16, #cube> to tensor<8x64x64xf16, #cube> "
         "%s = @tensor.extract_slice %q[0, 0, 0] [1, 64, 64] [1, 1, 1] : tensor<8x64x64xf16, #cube> to S<64x64xf16>"),
-    "'ttg.extract_slice' of tensor<16x64xf16, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [2, 1, 0]}>>: rank": (
+    "'triton_gpu.extract_slice' of tensor<16x64xf16, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [2, 1, 0]}>>: rank": (
         "", f"{ALLOC} %s = @tensor.extract_slice %b[0, 0, 0] [1, 16, 64] [1, 1, 1] : S<3x16x64xf16> to tensor<16x64xf16, #cube>"),
     "the type of %n is not known here": (
         "", f"{ALLOC} %s = tensor.extract_slice %b[@%n, 0, 0] [1, 16, 64] [1, 1, 1] : S<3x16x64xf16> to S<16x64xf16>"),
-    "'ttg.insert_slice' writes a tensor of registers, not f16": (
+    "'triton_gpu.insert_slice' writes a tensor of registers, not f16": (
         "%x: f16", f"{ALLOC} %s = @tensor.insert_slice %x into %b[0, 0, 0] [1, 16, 64] [1, 1, 1] : f16 into S<3x16x64xf16>"),
-    "'ttg.memdesc_subview' is of a part of a buffer at an unknown offset: today such offsets are constants": (
+    "'triton_gpu.memdesc_subview' is of a part of a buffer at an unknown offset: today such offsets are constants": (
         "%m: M<16x64xf16>, %i: i32", "%s = @ttg.memdesc_subview %m[%i, %i] : M<16x64xf16> -> M<8x64xf16>"),
-    "'ttg.memdesc_subview' needs 3 offsets, one for each dimension of !ttg.memdesc<3x16x64xf16": (
+    "'triton_gpu.memdesc_subview' needs 3 offsets, one for each dimension of !ttg.memdesc<3x16x64xf16": (
         "%m: M<3x16x64xf16>, %i: i32", "%s = @ttg.memdesc_subview %m[%i] : M<3x16x64xf16> -> M<16x64xf16>"),
-    "'ttg.memdesc_subview' needs memory that is defined above it, not i32": (
+    "'triton_gpu.memdesc_subview' needs memory that is defined above it, not i32": (
         "%i: i32", "%s = @ttg.memdesc_subview %i[%i] : i32 -> i32"),
-    "'ttg.memdesc_subview': alloc shape must have at least as many dimensions as shape": (
+    "'triton_gpu.memdesc_subview': alloc shape must have at least as many dimensions as shape": (
         "%m: M<16x64xf16>", "%c0 = arith.constant 0 : i32 "
         "%s = @ttg.memdesc_subview %m[%c0, %c0] : M<16x64xf16> -> M<3x16x64xf16>"),
     "'ttg.convert_layout' from one shared encoding to another": (
         "%b: S<16x64xf16>", "%s = @triton_gpu.convert_layout %b : (S<16x64xf16>) -> tensor<16x64xf16, #plain>"),
-    "'ttg.dealloc_tensor' needs memory that is defined above it, not i32": (
+    "'triton_gpu.dealloc_tensor' needs memory that is defined above it, not i32": (
         "%i: i32", "@triton_gpu.dealloc_tensor %i : i32"),
     "'tt.trans' cannot transpose !ttg.memdesc<3x16x64xf16": (
         "", f"{ALLOC} %t = @tt.trans %b : (S<3x16x64xf16>) -> tensor<64x16x3xf16, #shared>"),

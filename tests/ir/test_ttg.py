@@ -82,7 +82,7 @@ def with_registers(op: Operation) -> Operation:
 
 def test_every_op_is_built_as_it_is_read() -> None:
     ops = ops_of(TTG)
-    assert {type(op) for op in ops} == set(MAKES) == set(TTG.operations) - ttg.OLD_NAMES
+    assert {type(op) for op in ops} == set(MAKES) == set(TTG.operations)
     for op in ops:
         made = MAKES[type(op)](op)
         assert made.location == LOC

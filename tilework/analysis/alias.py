@@ -28,7 +28,6 @@ VIEWS = frozenset(
         ttg.MemDescReshapeOp,
         ttg.MemDescSubsliceOp,
         ttg.MemDescTransOp,
-        ttg.MemDescSubviewOp,
     }
 )
 

@@ -8,13 +8,15 @@ from xdsl.dialects.builtin import Builtin
 
 from tilework.ir.arith_ext import Arith
 from tilework.ir.gpu import GPU
+from tilework.ir.legacy.shared_tensor_ops import TRITON_GPU
+from tilework.ir.legacy.tt_ops import OLD_TT_OPS
 from tilework.ir.llvm import LLVM
 from tilework.ir.tt import TT
 from tilework.ir.ttc import TTC
 from tilework.ir.ttg import TTG
 from tilework.ir.ttng import TTNG
 
-DIALECTS = (Builtin, Arith, math.Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT, TTC, TTG, TTNG)
+DIALECTS = (Builtin, Arith, math.Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT, TTC, TTG, TTNG, TRITON_GPU)
 
 
 @cache
@@ -23,4 +25,6 @@ def make_context() -> Context:
     context = Context()
     for dialect in DIALECTS:
         context.load_dialect(dialect)
+    for op in OLD_TT_OPS:
+        context.load_op(op)
     return context

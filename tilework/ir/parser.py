@@ -12,8 +12,7 @@ Built on xDSL's parser; closed here are the gaps between that and MLIR's text:
     names          `%x_1` keeps its name, so that printing gives the same text
     locations      all forms, interned
     scopes         leaving a region forgets its names without copying those outside
-    old spellings  `func`, `return`, `triton_gpu.` and `triton_nvidia_gpu.` (see `LEGACY_OPS`, `LEGACY_PREFIXES`); what
-                   takes more than another name is translated at the end (`ttg/shared_tensors.py`)
+    old spellings  what older compilers wrote (`legacy/`)
 
 Whatever is wrong with the text, the answer is an `IRSyntaxError` that shows the place.
 """
@@ -53,27 +52,12 @@ from tilework.ir.encoding_text import read_encoding
 from tilework.ir.encodings import encoding_attr
 from tilework.ir.float_text import float_from_bits
 from tilework.ir.form_reader import reader_of
+from tilework.ir.legacy import spellings
+from tilework.ir.legacy.shared_tensors import OLD_WORDS, is_shared_tensor, translate_shared_tensors
+from tilework.ir.legacy.spellings import modern_name
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, unknown
-from tilework.ir.ttg.legacy import read_old_dot_operand, sized
-from tilework.ir.ttg.shared_tensors import is_shared_tensor, translate_shared_tensors
 from tilework.ir.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, index
 
-LEGACY_OPS = {
-    "func": "tt.func",
-    "func.func": "tt.func",
-    "func.return": "tt.return",
-    "return": "tt.return",
-    "tensor.extract_slice": "ttg.extract_slice",
-    "tensor.insert_slice": "ttg.insert_slice",
-}
-LEGACY_TYPES = {"tt.memdesc": "ttg.memdesc"}
-LEGACY_DOT_OPERAND = "triton_gpu.dot_op"
-# Text without any of these, and without tensors in shared memory, has nothing to translate.
-LEGACY_WORDS = (
-    *("alloc_tensor", "triton_gpu.compute-", "extract_slice", "insert_slice", "memdesc_subview"),
-    *("transA", "transB", "tt.memdesc", "tt.trans "),
-)
-LEGACY_PREFIXES = {"triton_gpu": "ttg", "triton_nvidia_gpu": "ttng"}
 ALIAS_DEFINITION = re.compile(r"^[ \t]*([#!][A-Za-z_$.-][\w$.-]*)[ \t]*=", re.ASCII | re.MULTILINE)
 NUMBERED = re.compile(r"[0-9]+")
 # A type with parameters, nested up to five deep; a deeper one is parsed each time it is met.
@@ -117,12 +101,6 @@ def parse_module(text: str, filename: str = "<string>", parser_type: "type[IRPar
     except Exception as error:  # xDSL's op classes report bad input with many kinds of exceptions
         message = str(error) or type(error).__name__
         raise IRSyntaxError(message, text, parser.pos if parser else 0, filename) from error
-
-
-def modern_name(name: str) -> str:
-    """`triton_gpu.num-warps` is `ttg.num-warps` today."""
-    prefix, dot, rest = name.partition(".")
-    return f"{LEGACY_PREFIXES[prefix]}.{rest}" if dot and prefix in LEGACY_PREFIXES else name
 
 
 # White space and comments, then an identifier or a character of punctuation that starts nothing longer.
@@ -206,7 +184,7 @@ class IRParser(Parser):
         for name, (span, _) in self._early_uses.items():
             self.raise_error(f"value %{name} is used but not defined", span)
         module = ops[0] if len(ops) == 1 and isinstance(ops[0], ModuleOp) else ModuleOp(ops)
-        if any(word in self.source for word in LEGACY_WORDS) or any(map(is_shared_tensor, self._interned)):
+        if any(word in self.source for word in OLD_WORDS) or any(map(is_shared_tensor, self._interned)):
             translate_shared_tensors(module, self._raise_at)
         return module
 
@@ -263,9 +241,9 @@ class IRParser(Parser):
             return self._alias(("!" if is_type else "#") + attr_or_dialect_name)
         name = modern_name(attr_or_dialect_name)
         if is_type:
-            name = LEGACY_TYPES.get(name, name)
-        elif attr_or_dialect_name == LEGACY_DOT_OPERAND:
-            return read_old_dot_operand(self)
+            name = spellings.TYPES.get(name, name)
+        elif attr_or_dialect_name == spellings.DOT_OPERAND:
+            return spellings.read_dot_operand(self)
         elif (encoding := ENCODINGS.get(name)) is not None:
             return encoding_attr(read_encoding(encoding, self))
         return super()._parse_extended_type_or_attribute(name, is_type)
@@ -287,7 +265,7 @@ class IRParser(Parser):
             return None
         if isinstance(type, IntegerType) and type.width.data > MAX_WIDTH:
             self.raise_error(f"an integer has at most {MAX_WIDTH} bits, not {type.width.data}", token.span)
-        type = sized(type) or type
+        type = spellings.sized(type) or type
         type = cast(TypeAttribute, self._interned.setdefault(type, type))  # pyright: ignore
         if not self.source[token.span.start + len(text) : self._current_token.span.start].strip():
             self._types[text] = type
@@ -412,7 +390,7 @@ class IRParser(Parser):
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         stack = self._parser_state.dialect_stack
-        for spelling in (name, modern_name(name), LEGACY_OPS.get(name)):
+        for spelling in (name, modern_name(name), spellings.OPS.get(name)):
             if spelling is not None and (op_type := self.ctx.get_optional_op(spelling, dialect_stack=stack)):
                 return op_type
         position = max(self.source.rfind(name, 0, self.pos), 0)

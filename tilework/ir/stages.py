@@ -31,9 +31,7 @@ from tilework.ir.tt import (
     ReturnOp,
     StoreOp,
 )
-from tilework.ir.tt.legacy import OLD_NAMES
 from tilework.ir.ttc import TTC
-from tilework.ir.ttg import OLD_NAMES as OLD_TTG_NAMES
 from tilework.ir.ttg import TTG, MaskOp, MaskReturnOp, PredicateStageOp
 from tilework.ir.ttng import TTNG
 from tilework.ir.types import PointerType, TensorDescType, is_tensor
@@ -76,7 +74,6 @@ TTIR = Stage(
             cf.ConditionalBranchOp,
             ub.PoisonOp,
         }
-        - OLD_NAMES
     ),
     encodings=False,
 )
@@ -98,8 +95,7 @@ TTCIR = Stage(
 TTGIR = Stage(
     name="ttgir",
     ops=(TTIR.ops | {*TTG.operations, *TTNG.operations})
-    - {AdvanceOp, MakeTensorPtrOp, MaskOp, MaskReturnOp, PredicateStageOp}
-    - OLD_TTG_NAMES,
+    - {AdvanceOp, MakeTensorPtrOp, MaskOp, MaskReturnOp, PredicateStageOp},
     encodings=True,
 )
 STAGES = {stage.name: stage for stage in (TTIR, TTCIR, TTGIR)}

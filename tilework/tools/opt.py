@@ -22,8 +22,9 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
 from tilework.errors import PassError
+from tilework.ir.legacy.spellings import OPS, modern_name
 from tilework.ir.locations import file_loc, location_text, unknown
-from tilework.ir.parser import LEGACY_OPS, IRParser, IRSyntaxError, modern_name, parse_module
+from tilework.ir.parser import IRParser, IRSyntaxError, parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
 from tilework.targets.diagnostics import wanted
@@ -195,7 +196,7 @@ class LenientParser(IRParser):
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         stack = self._parser_state.dialect_stack
-        spellings = (name, modern_name(name), LEGACY_OPS.get(name, name))
+        spellings = (name, modern_name(name), OPS.get(name, name))
         if any(self.ctx.get_optional_op(spelling, dialect_stack=stack) for spelling in spellings):
             return super()._get_op_by_name(name)
         return UnregisteredOp.with_name(name)

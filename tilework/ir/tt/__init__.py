@@ -16,7 +16,6 @@ from tilework.ir.tt.dot_ops import *
 from tilework.ir.tt.elementwise_ops import *
 from tilework.ir.tt.foreign_ops import *
 from tilework.ir.tt.function_ops import *
-from tilework.ir.tt.legacy import *
 from tilework.ir.tt.memory_ops import *
 from tilework.ir.tt.program_ops import *
 from tilework.ir.tt.reduce_ops import *

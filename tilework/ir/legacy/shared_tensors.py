@@ -39,13 +39,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import set_type
-from tilework.ir.tt.dot_ops import DotOp
-from tilework.ir.tt.function_ops import CallOp, FuncOp, ReturnOp, function_type
-from tilework.ir.tt.shape_ops import TransOp
-from tilework.ir.ttg.async_copy_ops import AsyncCommitGroupOp
-from tilework.ir.ttg.convert_op import ConvertLayoutOp
-from tilework.ir.ttg.legacy import (
-    OLD_NAMES,
+from tilework.ir.legacy.shared_tensor_ops import (
+    OLD_OPS,
     AllocTensorOp,
     DeallocTensorOp,
     ExtractSliceOp,
@@ -53,8 +48,7 @@ from tilework.ir.ttg.legacy import (
     InsertSliceOp,
     MemDescSubviewOp,
 )
-from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.ttg.shared_tensor_ops import (
+from tilework.ir.legacy.shared_tensor_rules import (
     TRANSPOSED,
     Fail,
     Translation,
@@ -72,8 +66,20 @@ from tilework.ir.ttg.shared_tensor_ops import (
     translate_trans,
     trimmed,
 )
+from tilework.ir.tt.dot_ops import DotOp
+from tilework.ir.tt.function_ops import CallOp, FuncOp, ReturnOp, function_type
+from tilework.ir.tt.shape_ops import TransOp
+from tilework.ir.ttg.async_copy_ops import AsyncCommitGroupOp
+from tilework.ir.ttg.convert_op import ConvertLayoutOp
+from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import string_attr
 from tilework.plugins import find
+
+# Text without any of these, and without tensors in shared memory, has nothing to translate.
+OLD_WORDS = (
+    *("alloc_tensor", "triton_gpu.compute-", "extract_slice", "insert_slice", "memdesc_subview"),
+    *("transA", "transB", "tt.memdesc", "tt.trans "),
+)
 
 
 def translate_shared_tensors(module: ModuleOp, fail: Fail) -> None:
@@ -82,7 +88,7 @@ def translate_shared_tensors(module: ModuleOp, fail: Fail) -> None:
     for op in work:
         if type(op) not in RULES and any(is_shared_tensor(value.type) for value in values_of(op)):
             fail(op, f"'{op.name}' of a tensor in shared memory has no form today")
-        if type(op) in OLD_NAMES:
+        if type(op) in OLD_OPS:
             check_arity(op, fail)
     commits = any(type(op) is AsyncCommitGroupOp for op in work)
     translation = Translation(fail, written_types(work), commits)
@@ -104,7 +110,7 @@ def check_arity(op: Operation, fail: Fail) -> None:
 def is_old(op: Operation) -> bool:
     """An op that has to be translated, or to be told the types of today."""
     kind = type(op)
-    if kind in OLD_NAMES or kind is FuncOp or kind is AsyncCommitGroupOp:
+    if kind in OLD_OPS or kind is FuncOp or kind is AsyncCommitGroupOp:
         return True
     if kind is TransOp or kind is DotOp:
         flagged = "order" not in op.properties if kind is TransOp else any(name in op.attributes for name in TRANSPOSED)

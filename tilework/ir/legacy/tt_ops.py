@@ -11,10 +11,11 @@ argument its type of today, ``!tt.tensordesc<tensor<64xf32>>``; the other uses m
 from functools import cache
 
 from xdsl.ir import Attribute, BlockArgument
+from xdsl.irdl import irdl_op_definition
 from xdsl.parser import Parser, UnresolvedOperand
 
 from tilework.ir.create import set_type
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.enums import InputPrecision
 from tilework.ir.form_reader import OLDER, Reader, Reading, compile_reader, resolve_defined
 from tilework.ir.forms import FORMS
@@ -53,7 +54,7 @@ def read_flags(parser: Parser, reading: Reading) -> None:
 
 def read_dot(parser: Parser, reading: Reading) -> None:
     """``{allowTF32 = true, transA = false, transB = false}``; what is true of the latter is left to
-    `ttg/shared_tensors.py`, which puts a `tt.trans` before the op."""
+    `shared_tensors.py`, which puts a `tt.trans` before the op."""
     for name in ("transA", "transB"):
         if not is_true(reading.attributes.get(name)):
             reading.attributes.pop(name, None)
@@ -80,7 +81,7 @@ OLDER.update(
 )
 
 
-@op_definition
+@irdl_op_definition
 class ViewOp(Op):
     """``tt.view %x : T -> U`` is ``tt.reshape %x allow_reorder : T -> U``."""
 
@@ -123,7 +124,7 @@ def descriptor_reader(cls: type[DescriptorLoadOp] | type[DescriptorStoreOp], blo
     return compile_reader(cls, FORMS[cls].text, older)
 
 
-@op_definition
+@irdl_op_definition
 class ExperimentalDescriptorLoadOp(Op):
     """``tt.experimental_descriptor_load %d[%i] : !tt.ptr<i8> -> T`` is ``tt.descriptor_load``."""
 
@@ -134,7 +135,7 @@ class ExperimentalDescriptorLoadOp(Op):
         return descriptor_reader(DescriptorLoadOp, "result")(parser, DescriptorLoadOp)  # pyright: ignore[reportReturnType]
 
 
-@op_definition
+@irdl_op_definition
 class ExperimentalDescriptorStoreOp(Op):
     """``tt.experimental_descriptor_store %d[%i], %v : !tt.ptr<i8>, T`` is ``tt.descriptor_store``."""
 
@@ -145,4 +146,4 @@ class ExperimentalDescriptorStoreOp(Op):
         return descriptor_reader(DescriptorStoreOp, "src")(parser, DescriptorStoreOp)  # pyright: ignore[reportReturnType]
 
 
-OLD_NAMES = frozenset({ExperimentalDescriptorLoadOp, ExperimentalDescriptorStoreOp, ViewOp})
+OLD_TT_OPS = (ExperimentalDescriptorLoadOp, ExperimentalDescriptorStoreOp, ViewOp)

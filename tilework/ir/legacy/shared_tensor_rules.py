@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.create import create_op, set_type
@@ -31,7 +31,6 @@ from tilework.ir.tt.shape_ops import TransOp, order_property
 from tilework.ir.tt.text_parts import is_true
 from tilework.ir.ttg.async_copy_ops import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp
 from tilework.ir.ttg.convert_op import ConvertLayoutOp
-from tilework.ir.ttg.legacy import constant_offset
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, memdesc_type, retyped
 from tilework.ir.ttg.shared_memory_ops import LocalAllocOp, LocalDeallocOp, LocalLoadOp, LocalStoreOp
 from tilework.ir.ttg.view_ops import MemDescIndexOp, MemDescSubsliceOp, MemDescTransOp
@@ -58,6 +57,14 @@ TRANSPOSED = ("transA", "transB")
 def is_shared_tensor(type: Attribute) -> bool:
     """``tensor<16x16xf16, #shared>``."""
     return type.__class__ is TensorType and type.encoding.__class__ in SHARED_ATTRIBUTES  # pyright: ignore
+
+
+def constant_offset(value: SSAValue) -> int | None:
+    """The value of an integer constant, or None."""
+    if isinstance(value, OpResult) and isinstance(value.op, arith.ConstantOp):
+        attribute = value.op.properties["value"]
+        return attribute.value.data if isinstance(attribute, IntegerAttr) else None
+    return None
 
 
 def has_several(type: Attribute) -> bool:
