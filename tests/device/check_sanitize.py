@@ -24,7 +24,7 @@ from tests.pipeline.gpu import CASES
 from tests.runtime import test_cuda_sanitize as tests
 from tilework import knobs, set_allocator
 from tilework.errors import SanitizerError, SanitizerWarning
-from tilework.oracles.interpreter.allowed_memory import register_memory
+from tilework.oracles.interpreter import register_memory
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
 

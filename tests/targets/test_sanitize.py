@@ -14,7 +14,7 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.errors import SanitizerError
-from tilework.oracles.interpreter.allowed_memory import AccessError, register_memory
+from tilework.oracles.interpreter import AccessError, register_memory
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 HERE = Path(__file__)

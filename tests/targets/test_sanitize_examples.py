@@ -14,7 +14,7 @@ from examples.case import Case
 from examples.demo import all_cases
 from tilework import knobs
 from tilework.errors import SanitizerWarning
-from tilework.oracles.interpreter.allowed_memory import register_memory
+from tilework.oracles.interpreter import register_memory
 
 
 def run(case: Case, sanitize: bool | str) -> dict[str, Any]:

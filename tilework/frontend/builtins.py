@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilework.errors import CompilationError, CompileTimeAssertionFailure
+from tilework.frontend.attributes import get_attribute
 from tilework.frontend.known_values import describe, is_storable, unwrap
 from tilework.language import core as tl
 from tilework.language.typing.python_names import attribute_name, converted, extremum, length
@@ -74,8 +75,6 @@ def call_hasattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwar
 
 def call_getattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``getattr`` with a compile-time name; may return a function."""
-    from tilework.frontend.expressions import get_attribute
-
     owner, name = args[0], attribute_name("getattr", args[1])
     if len(args) == 3 and not hasattr(unwrap(owner), name):
         return args[2]

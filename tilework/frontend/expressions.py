@@ -8,16 +8,15 @@ import ast
 import operator
 import warnings
 from collections.abc import Callable
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tilework.frontend.attributes import get_attribute
 from tilework.frontend.builtins import BUILTINS
 from tilework.frontend.known_values import as_constexpr, describe, is_aggregate, unwrap
-from tilework.frontend.scopes import compile_time_function
 from tilework.frontend.target_libdevice import resolve_stub
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
-from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
+from tilework.language.function import JITCallable
 from tilework.language.typing.python_names import TUPLE_INDEX
 
 if TYPE_CHECKING:
@@ -248,27 +247,6 @@ def visit_attribute(gen: "FunctionGenerator", node: ast.Attribute) -> Any:
     return get_attribute(gen, gen.visit(node.value), node.attr)
 
 
-def get_attribute(gen: "FunctionGenerator", owner: Any, name: str) -> Any:
-    """An attribute of a module, a tensor, a type, an aggregate, a named tuple or a compile-time value."""
-    if isinstance(owner, tl.tensor) and name == "T":
-        return gen.semantic.transposed(owner)
-    if isinstance(owner, tl.constexpr) and name not in ("value", "type"):
-        if not hasattr(owner.value, name) and (hasattr(tl.tensor, name) or name == "dtype"):
-            text = f"{describe(owner) or 'this value'} is not a tensor: it has no `{name}`"
-            raise AttributeError(f"{text}\nhelp: pass a tensor; tl.full((), x, dtype) makes one of a number")
-        return as_constexpr(getattr(owner.value, name))
-    if is_aggregate(owner):
-        static = next((vars(cls)[name] for cls in type(owner).__mro__ if name in vars(cls)), None)
-        if isinstance(static, JITFunction):
-            return BoundJITMethod(owner, static)
-    value = getattr(owner, name)
-    if isinstance(owner, ModuleType):
-        value = resolve_stub(value, gen.options)
-        if compile_time_function(value) is not None:
-            return value
-    return as_constexpr(value)
-
-
 @visits(ast.Subscript)
 def visit_subscript(gen: "FunctionGenerator", node: ast.Subscript) -> Any:
     """``x[:, None]``, ``t[0]``, ``shape[1:]``."""
@@ -365,8 +343,3 @@ def keeps(gen: "FunctionGenerator", condition: ast.expr) -> bool:
     if isinstance(value, tl.tensor):
         raise gen.unsupported(condition, "the filter of a comprehension must be a compile-time value")
     return truth(value)
-
-
-def is_function_value(value: Any) -> bool:
-    """A function of the tile language, as a value."""
-    return isinstance(value, JITCallable) or tl.is_builtin(value)

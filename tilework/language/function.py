@@ -24,6 +24,7 @@ from typing import Any, Self
 from tilework.errors import LIBRARY, SourceMap
 from tilework.language.active import ACTIVE
 from tilework.language.annotations import signature_of
+from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
 from tilework.language.dependencies import Dependencies, dependencies_of
 from tilework.language.parameters import KernelParam
 
@@ -221,8 +222,6 @@ class JITCallable:
     @property
     def type(self) -> Any:
         """The type of the function as a value in a kernel: a constant."""
-        from tilework.language.compile_time import constexpr_type
-
         return constexpr_type(self)
 
     @cached_property
@@ -410,8 +409,6 @@ class ConstexprFunction(JITCallable):
     runs_at_compile_time = True
 
     def __call__(self, *args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
-        from tilework.language.core import _unwrap_if_constexpr, constexpr
-
         plain = [unwrap_nested(arg, _unwrap_if_constexpr) for arg in args]
         named = {key: unwrap_nested(value, _unwrap_if_constexpr) for key, value in kwargs.items()}
         result = self.fn(*plain, **named)
@@ -449,8 +446,6 @@ def unwrap_nested(value: Any, unwrap: Callable[[Any], Any]) -> Any:
 
 def is_language_value(value: Any) -> bool:
     """A value that flows through a kernel as it is (an aggregate, for example)."""
-    from tilework.language.core import base_value
-
     return (
         isinstance(value, base_value) or getattr(value, "__triton_aggregate__", False) or isinstance(value, ModuleType)
     )

@@ -10,6 +10,8 @@ import re
 from functools import cached_property
 from typing import Any
 
+from tilework.language.dtypes import type_canonicalisation_dict
+
 
 class KernelParam:
     """One parameter of a jit function and how it is specialised."""
@@ -43,8 +45,6 @@ class KernelParam:
     @cached_property
     def annotation_type(self) -> str:
         """The signature code that the annotation forces (``i64``, ``*fp32``), or ""."""
-        from tilework.language.dtypes import type_canonicalisation_dict
-
         note = self._note
         stars = note[: len(note) - len(note.lstrip("*"))]
         rest = note[len(stars) :]

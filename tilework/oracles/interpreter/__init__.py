@@ -6,11 +6,12 @@
         breakpoint()                    # pdb, print and tracebacks work in the kernel's own file
         tl.store(x + i, tl.load(x + i) * 2)
 
-It shares no code with the compiler, so that each can be tested against the other. Every access to memory is checked.
+It shares the typing rules with the compiler and nothing else, so that each can be tested against the other. Every access to memory is checked.
 """
 
 from tilework.errors import InterpreterError
-from tilework.oracles.interpreter.allowed_memory import AccessError, register_memory
+from tilework.oracles.interpreter.allowed_memory import AccessError
+from tilework.oracles.interpreter.arguments import register_memory
 from tilework.oracles.interpreter.function import InterpretedFunction
 
 __all__ = ["AccessError", "InterpretedFunction", "InterpreterError", "register_memory"]

@@ -10,7 +10,6 @@ that went through an integer or through memory has lost its origin, and may poin
 
 import ctypes
 import sys
-import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,24 +75,6 @@ class Region:
 
 
 REGISTERED: list[tuple[Any, Region]] = []  # (weak reference to the array, its region)
-
-
-def register_memory(array: Any, name: str = "registered memory") -> Any:
-    """Allow kernels to reach `array` through addresses they load or compute; it is held weakly. Returns it.
-
-    A NumPy array; for the sanitizer on a GPU, memory of that device.
-
-    rows = [register_memory(np.zeros(64, np.float32)) for _ in range(8)]
-    table = np.array([row.ctypes.data for row in rows])          # a kernel may now load through these addresses
-    """
-    REGISTERED[:] = [entry for entry in REGISTERED if entry[0]() is not None]
-    if not isinstance(array, np.ndarray):
-        from tilework.oracles.interpreter.arguments import region_of
-
-        REGISTERED.append((weakref.ref(array), region_of(name, array, on_host=False)[0]))
-    else:
-        REGISTERED.append((weakref.ref(array), region_of_array(name, array)))
-    return array
 
 
 def region_of_array(name: str, array: Array) -> Region:

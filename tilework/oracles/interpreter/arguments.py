@@ -9,6 +9,7 @@ An annotation forces the type of a number. An array is anything whose memory is 
 CPU tensors, objects with `data_ptr()`, `dtype` and a size, and CPU arrays that speak DLPack.
 """
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from tilework.language.dtypes import (
 from tilework.language.function import JITCallable
 from tilework.language.parameters import KernelParam
 from tilework.language.typing.windows import descriptor_padding
-from tilework.oracles.interpreter.allowed_memory import Memory, Region, region_of_array, strided_extent
+from tilework.oracles.interpreter.allowed_memory import REGISTERED, Memory, Region, region_of_array, strided_extent
 from tilework.oracles.interpreter.formats import bytes_in_memory, number_as
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import plain, tensor
@@ -139,6 +140,21 @@ def region_of(name: str, value: Any, on_host: bool = True) -> tuple[Region, dtyp
         array = np.from_dlpack(value)
         return region_of_array(name, array), element_of(name, array.dtype), array
     raise ArgumentError(f"failed to specialize argument of type: {type(value).__name__} ({name})")
+
+
+def register_memory(array: Any, name: str = "registered memory") -> Any:
+    """Allow kernels to reach `array` through addresses they load or compute; it is held weakly. Returns it.
+
+    A NumPy array; for the sanitizer on a GPU, memory of that device.
+
+    rows = [register_memory(np.zeros(64, np.float32)) for _ in range(8)]
+    table = np.array([row.ctypes.data for row in rows])          # a kernel may now load through these addresses
+    """
+    REGISTERED[:] = [entry for entry in REGISTERED if entry[0]() is not None]
+    is_array = isinstance(array, np.ndarray)
+    region = region_of_array(name, array) if is_array else region_of(name, array, on_host=False)[0]
+    REGISTERED.append((weakref.ref(array), region))
+    return array
 
 
 def element_of(name: str, array_type: Any) -> dtype:

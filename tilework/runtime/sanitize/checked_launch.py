@@ -10,7 +10,7 @@
 The launcher writes the extents of all array arguments into a table (`targets/cpu/lower/checks.py`), machine code looks there
 before each access, and the launcher turns what it left there into an error. The extent of a view is from its first byte to
 its last, also where it has strides. Memory that a kernel reaches through addresses it has loaded must be an argument, or
-made known by `tilework.oracles.interpreter.allowed_memory.register_memory`.
+made known by `tilework.oracles.interpreter.register_memory`.
 """
 
 import ctypes
@@ -39,9 +39,7 @@ HELPS = {  # by words of a report
     "operation mul, and": "to wrap around on purpose, use tl.mul(a, b, sanitize_overflow=False)",
     "outside of its": "mask such numbers: tl.histogram(x, bins, mask=...)",
 }
-HELP_UNKNOWN = (
-    "pass the array as an argument, or register it with tilework.oracles.interpreter.allowed_memory.register_memory"
-)
+HELP_UNKNOWN = "pass the array as an argument, or register it with tilework.oracles.interpreter.register_memory"
 
 
 class KernelAccessError(SanitizerError, AccessError):
