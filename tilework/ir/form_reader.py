@@ -6,7 +6,7 @@ between to text of older compilers; it is filled by those who know them.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -26,7 +26,6 @@ from tilework.ir.forms import (
     Property,
     Signature,
     TypeOf,
-    Value,
     fields_of,
     parse_form,
     walk,
@@ -50,11 +49,11 @@ class Reading:
         self.properties: dict[str, Attribute] = {}
         self.attributes: dict[str, Attribute] = {}
         self.regions: dict[str, Region] = {}
-        self.signature: tuple[Sequence[Attribute], Sequence[Attribute] | None] | None = None
+        self.signature: tuple[Sequence[Attribute] | None, Sequence[Attribute] | None] = None, None
         self.position = 0  # where the last list of types starts
 
 
-Step = Callable[[Parser, Reading], None]
+Step = Callable[[Parser, Reading], object]
 Attempt = Callable[[Parser, Reading], bool]
 Reader = Callable[[Parser, type[Operation]], Operation]
 Older = Callable[[Parser, Reading], None]
@@ -94,11 +93,10 @@ def compile_reader(cls: type[Operation], form: str, older: Older | None = None) 
         for rule in rules:
             if rule.target not in types:
                 types[rule.target] = rule.apply(types)
-        if reading.signature is not None:
-            inputs, outputs = reading.signature
+        inputs, outputs = reading.signature
+        if inputs is not None:
             operands = parser.resolve_operands([o for group in groups for o in group], inputs, reading.position)
         else:
-            outputs = None
             operands: Sequence[SSAValue] = []
             for slot, group in zip(operand_slots, groups, strict=True):
                 operands += resolve(parser, group, types.get(slot.name), reading.position)
@@ -106,10 +104,7 @@ def compile_reader(cls: type[Operation], form: str, older: Older | None = None) 
             outputs = []
             for slot in result_slots:
                 found: Any = types[slot.name]
-                if slot.is_variadic:
-                    outputs += found
-                else:
-                    outputs.append(found)
+                outputs += found if slot.is_many else (found,)
         if fields.has_segments:
             reading.properties[SEGMENTS] = i32_array(*map(len, groups))
         elif fields.has_same_sizes:
@@ -170,70 +165,84 @@ def check_sizes(parser: Parser, cls: type[Operation], fields: Fields, groups: Se
 
 
 def make_steps(nodes: Sequence[Node], fields: Fields) -> list[Step]:
-    return [step for node in nodes for step in node_steps(node, fields)]
+    return [required(*part) for node in nodes for part in node_parts(node, fields)]
 
 
-def node_steps(node: Node, fields: Fields) -> list[Step]:
-    if isinstance(node, Literal):
-        return [literal_step(word) for word in LITERAL.findall(node.text)]
-    if isinstance(node, Group):
-        return [group_step(node, fields)]
-    if isinstance(node, Dictionary):
-        return [dictionary_step(fields)]
-    if isinstance(node, Signature):
-        return [read_signature]
-    if isinstance(node, TypeOf):
-        return [type_step(node, fields)]
-    return [value_step(node.name, fields)]
+def required(attempt: Attempt, fail: Callable[[Parser], object] | None) -> Step:
+    """What is read by `attempt`; where it is not there, `fail` says so."""
+    if fail is None:
+        return attempt
 
-
-def literal_step(word: str) -> Step:
-    if word[0].isalpha():
-
-        def read(parser: Parser, reading: Reading) -> None:
-            if parser.parse_optional_keyword(word) is None:
-                parser.raise_error(f"expected {word}")
-
-        return read
-    if word == "*":
-        return lambda parser, reading: void(parser.parse_characters(word))
-    return lambda parser, reading: void(parser.parse_punctuation(word))  # pyright: ignore[reportArgumentType]
-
-
-def void(_: object) -> None:
-    return None
-
-
-def value_step(name: str, fields: Fields) -> Step:
-    if (declared := fields.properties.get(name)) is not None:
-        return property_step(declared)
-    if name in fields.regions:
-
-        def read_region(parser: Parser, reading: Reading) -> None:
-            reading.regions[name] = parser.parse_region()
-
-        return read_region
-    if name != ALL and not fields.operands[name].is_many:
-
-        def read_one(parser: Parser, reading: Reading) -> None:
-            reading.operands[name] = (parser.parse_unresolved_operand(),)
-
-        return read_one
-
-    def read_all(parser: Parser, reading: Reading) -> None:
-        reading.operands[name] = parse_operands(parser)
-
-    def read_some(parser: Parser, reading: Reading) -> None:
-        reading.operands[name] = parse_optional_operands(parser)
-
-    return read_all if name == ALL else read_some
-
-
-def property_step(declared: Property) -> Step:
     def read(parser: Parser, reading: Reading) -> None:
-        reading.properties[declared.key] = declared.codec.require(parser)
+        if not attempt(parser, reading):
+            fail(parser)
 
     return read
+
+
+def node_parts(node: Node, fields: Fields) -> Iterator[tuple[Attempt, Callable[[Parser], object] | None]]:
+    """The functions that read `node`, each with one that raises the error when it is missing (None: it may be)."""
+    if isinstance(node, Literal):
+        yield from map(literal_part, LITERAL.findall(node.text))
+    elif isinstance(node, Group):
+        yield group_attempt(node, fields), None
+    elif isinstance(node, Dictionary):
+        yield dictionary_attempt(fields), None
+    elif isinstance(node, Signature):
+        yield read_signature, None
+    elif isinstance(node, TypeOf):
+        yield type_attempt(node, fields), None
+    elif (declared := fields.properties.get(node.name)) is not None:
+        yield property_attempt(declared), declared.codec.require
+    elif node.name in fields.regions:
+        yield region_attempt(node.name), None
+    else:
+        yield operands_part(node.name, fields)
+
+
+def literal_part(word: str) -> tuple[Attempt, Callable[[Parser], object]]:
+    is_word = word[0].isalpha()
+    message = f"expected {word}" if is_word else f"Expected '{word}'"
+
+    def read(parser: Parser, reading: Reading) -> bool:
+        found = parser.parse_optional_keyword(word) if is_word else parser.parse_optional_characters(word)
+        return found is not None
+
+    return read, lambda parser: parser.raise_error(message)
+
+
+def property_attempt(declared: Property) -> Attempt:
+    def read(parser: Parser, reading: Reading) -> bool:
+        if (found := declared.codec.read(parser)) is not None:
+            reading.properties[declared.key] = found
+        return found is not None
+
+    return read
+
+
+def region_attempt(name: str) -> Attempt:
+    def read(parser: Parser, reading: Reading) -> bool:
+        reading.regions[name] = parser.parse_region()
+        return True
+
+    return read
+
+
+def operands_part(name: str, fields: Fields) -> tuple[Attempt, Callable[[Parser], object] | None]:
+    if name != ALL and not fields.operands[name].is_many:
+
+        def read_one(parser: Parser, reading: Reading) -> bool:
+            if (found := parser.parse_optional_unresolved_operand()) is not None:
+                reading.operands[name] = (found,)
+            return found is not None
+
+        return read_one, lambda parser: parser.parse_unresolved_operand()
+
+    def read_some(parser: Parser, reading: Reading) -> bool:
+        reading.operands[name] = found = parse_optional_operands(parser)
+        return bool(found)
+
+    return read_some, parse_operands if name == ALL else None
 
 
 def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
@@ -243,41 +252,28 @@ def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
 
 def parse_optional_operands(parser: Parser) -> list[UnresolvedOperand]:
     """``%a, %b``, perhaps none."""
-    return (
-        parser.parse_optional_undelimited_comma_separated_list(
-            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
-        )
-        or []
-    )
+    first, others = parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+    return parser.parse_optional_undelimited_comma_separated_list(first, others) or []
 
 
-def type_step(node: TypeOf, fields: Fields) -> Step:
+def type_attempt(node: TypeOf, fields: Fields) -> Attempt:
     name = node.name
     slot = fields.operands.get(name) or fields.results.get(name)
-    if name == ALL:
+    bare = slot.constraint.bare if slot is not None and node.bare else None
 
-        def read_inputs(parser: Parser, reading: Reading) -> None:
-            reading.position = parser.pos
+    def read(parser: Parser, reading: Reading) -> bool:
+        reading.position = parser.pos
+        if slot is None:
             reading.signature = parse_types(parser), None
-
-        return read_inputs
-    assert slot is not None, name
-    if slot.is_many:
-
-        def read_list(parser: Parser, reading: Reading) -> None:
-            reading.position = parser.pos
+        elif slot.is_many:
             reading.types[name] = parse_types(parser)
-
-        return read_list
-    bare = slot.constraint.bare if node.bare else None
-
-    def read_one(parser: Parser, reading: Reading) -> None:
-        if bare is not None and (type := parser.parse_optional_type()) is None:
-            reading.types[name] = bare(parser)
+        elif bare is None:
+            reading.types[name] = parse_one_type(parser)
         else:
-            reading.types[name] = type if bare is not None else parse_one_type(parser)
+            reading.types[name] = parser.parse_optional_type() or bare(parser)
+        return True
 
-    return read_one
+    return read
 
 
 def parse_one_type(parser: Parser) -> Attribute:
@@ -294,67 +290,33 @@ def parse_types(parser: Parser) -> list[Attribute]:
     return list(parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type))
 
 
-def read_signature(parser: Parser, reading: Reading) -> None:
+def read_signature(parser: Parser, reading: Reading) -> bool:
     reading.position = parser.pos
     type = parser.parse_function_type()
     reading.signature = type.inputs.data, type.outputs.data
+    return True
 
 
-def dictionary_step(fields: Fields) -> Step:
+def dictionary_attempt(fields: Fields) -> Attempt:
     keys = frozenset(declared.key for declared in fields.properties.values())
 
-    def read(parser: Parser, reading: Reading) -> None:
+    def read(parser: Parser, reading: Reading) -> bool:
         for name, value in parser.parse_optional_attr_dict().items():
             (reading.properties if name in keys else reading.attributes)[name] = value
+        return True
 
     return read
 
 
-def group_step(group: Group, fields: Fields) -> Step:
+def group_attempt(group: Group, fields: Fields) -> Attempt:
     """The first part of the group says whether it is there."""
-    first, *others = group.nodes
-    words = LITERAL.findall(first.text) if isinstance(first, Literal) else []
-    if isinstance(first, Literal) and not words:
-        first = others.pop(0)
-    attempt = keyword_attempt(words[0]) if words else value_attempt(first, fields)
-    rest = [literal_step(word) for word in words[1:]] + make_steps(others, fields)
+    (attempt, _), *others = (part for node in group.nodes for part in node_parts(node, fields))
+    rest = [required(*part) for part in others]
 
-    def read(parser: Parser, reading: Reading) -> None:
-        if attempt(parser, reading):
+    def read(parser: Parser, reading: Reading) -> bool:
+        if found := attempt(parser, reading):
             for step in rest:
                 step(parser, reading)
+        return found
 
     return read
-
-
-def keyword_attempt(word: str) -> Attempt:
-    if word[0].isalpha():
-        return lambda parser, reading: parser.parse_optional_keyword(word) is not None
-    return lambda parser, reading: parser.parse_optional_punctuation(word) is not None  # pyright: ignore
-
-
-def value_attempt(node: Node, fields: Fields) -> Attempt:
-    assert isinstance(node, Value), f"a group starts with a word or a value, not {node}"
-    name = node.name
-    if (declared := fields.properties.get(name)) is not None:
-
-        def read_property(parser: Parser, reading: Reading) -> bool:
-            if (found := declared.codec.read(parser)) is not None:
-                reading.properties[declared.key] = found
-            return found is not None
-
-        return read_property
-    if name == ALL or fields.operands[name].is_many:
-
-        def read_some(parser: Parser, reading: Reading) -> bool:
-            reading.operands[name] = found = parse_optional_operands(parser)
-            return bool(found)
-
-        return read_some
-
-    def read_one(parser: Parser, reading: Reading) -> bool:
-        if (found := parser.parse_optional_unresolved_operand()) is not None:
-            reading.operands[name] = (found,)
-        return found is not None
-
-    return read_one
