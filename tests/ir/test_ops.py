@@ -187,7 +187,7 @@ MAKES: list[tuple[str, Callable[[Values], Operation]]] = [
         "tt.dot_scaled %q scale %s, %w, %m lhs = e2m1 rhs = e4m3 {fastMath = false} : "
         "tensor<16x64xi8>, tensor<16x4xi8> * tensor<128x16xf8E4M3FN> -> tensor<16x16xf32>",
         lambda v: tt.DotScaledOp.make(
-            v.q, v.s, v.w, None, v.m, ScaleDotElemType.E2M1, ScaleDotElemType.E4M3, False, True, True, LOC
+            v.q, v.w, v.m, v.s, None, ScaleDotElemType.E2M1, ScaleDotElemType.E4M3, False, LOC
         ),
     ),
     (

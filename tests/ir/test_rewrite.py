@@ -11,6 +11,7 @@ from xdsl.traits import IsTerminator, Pure
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary, cmpi, convert
 from tilework.ir.builder import Builder
+from tilework.ir.constraints import Elementwise
 from tilework.ir.effects import (
     DECLARED,
     DIVISIONS,
@@ -42,7 +43,6 @@ from tilework.ir.rewrite import (
     splat_attr,
 )
 from tilework.ir.scf_ext import make_for, make_if, make_yield
-from tilework.ir.tt.constraints import Elementwise
 from tilework.ir.types import bf16, f8E5M2, f16, f32, f64, i1, i8, i32, i64, pointer_type, tensor_type
 
 LOC = file_loc("k.py", 1, 2)

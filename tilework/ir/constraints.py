@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from io import StringIO
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
-from xdsl.irdl import AttrConstraint, VerificationContext
+from xdsl.irdl import AttrConstraint, VerificationContext, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import OpTrait
@@ -146,6 +146,12 @@ I32_PROPERTY = integer_property(i32)
 I32_ARRAY: "Kind[DenseArrayBase]" = Kind(
     "an array of i32", lambda value: isinstance(value, DenseArrayBase) and value.elt_type == i32, codec=ARRAY
 )
+
+
+def default_prop(kind: "Kind[KindT]", value: Any, key: str | None = None) -> KindT:
+    """A property that is `value` where it is not given."""
+    assert kind.codec is not None
+    return prop_def(kind, default_value=kind.codec.attribute(value), prop_name=key)  # pyright: ignore
 
 
 def types_of(op: Operation) -> list[Attribute]:

@@ -64,15 +64,15 @@ class DotMixin:
         right, right_scale, right_format, right_packed = rhs
         op = tt.DotScaledOp.make(
             left.handle,
-            handle_of(left_scale),
             right.handle,
-            handle_of(right_scale),
             self._start(acc, type),
+            handle_of(left_scale),
+            handle_of(right_scale),
             ScaleDotElemType[left_format.upper()],
             ScaleDotElemType[right_format.upper()],
             fast_math,
-            left_packed,
-            right_packed,
             self.builder.loc,
+            lhs_k_pack=left_packed,
+            rhs_k_pack=right_packed,
         )
         return self._emit(op, type)

@@ -26,9 +26,9 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir.create import create_op, set_type
 from tilework.ir.encodings import CLASSES, encoding_attr, encoding_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy
+from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, insert_before, replace_op
-from tilework.ir.tt.shape_ops import TransOp, order_property
-from tilework.ir.tt.text_parts import is_true
+from tilework.ir.tt.shape_ops import TransOp
 from tilework.ir.ttg.async_copy_ops import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp
 from tilework.ir.ttg.convert_op import ConvertLayoutOp
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, memdesc_type, retyped
@@ -42,6 +42,7 @@ from tilework.ir.types import (
     bit_width,
     element_type,
     i32,
+    i32_array,
     is_tensor,
     shape_of,
     tensor_type,
@@ -332,7 +333,7 @@ def translate_convert(t: Translation, op: Operation) -> None:
 def translate_trans(t: Translation, op: Operation) -> None:
     """``ttg.memdesc_trans`` of memory; the order, where it is missing, swaps all dimensions."""
     source, old = op.operands[0], op.results[0].type
-    order = op.properties.setdefault("order", order_property(tuple(reversed(range(len(shape_of(old))))))["order"])
+    order = op.properties.setdefault("order", i32_array(*reversed(range(len(shape_of(old))))))
     if is_memdesc(source.type):
         new = transposing(t, op, source, array_values(order))
         t.lay_out(op, new.results[0], old)

@@ -19,10 +19,9 @@ from tilework.ir.declare import Op
 from tilework.ir.enums import InputPrecision
 from tilework.ir.form_reader import OLDER, Reader, Reading, compile_reader, resolve_defined
 from tilework.ir.forms import FORMS
-from tilework.ir.property_text import UNIT
+from tilework.ir.property_text import UNIT, is_true
 from tilework.ir.tt.descriptor_ops import DescriptorLoadOp, DescriptorStoreOp
 from tilework.ir.tt.shape_ops import ReshapeOp
-from tilework.ir.tt.text_parts import is_true
 from tilework.ir.types import (
     TensorDescType,
     element_type,

@@ -19,11 +19,11 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir.constraints import BLOCK_POINTER, I32, I32_ARRAY, I64, POINTER, TensorSize
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op, op_definition
-from tilework.ir.tt.shape_ops import order_property
 from tilework.ir.types import (
     PointerType,
     array_values,
     element_type,
+    i32_array,
     pointer_type,
     shape_of,
     tensor_type,
@@ -71,7 +71,7 @@ class MakeTensorPtrOp(Op):
         space = pointer.address_space.value.data
         block = tensor_type(tuple(block_shape), pointer.pointee)
         return create_op(
-            cls, (base, *shape, *strides, *offsets), (pointer_type(block, space),), loc, order_property(tuple(order))
+            cls, (base, *shape, *strides, *offsets), (pointer_type(block, space),), loc, {"order": i32_array(*order)}
         )
 
     def verify_(self) -> None:

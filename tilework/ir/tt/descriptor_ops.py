@@ -18,14 +18,21 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.constraints import DESCRIPTOR, I32, I32_TENSOR, I64, POINTER, TENSOR, TensorSize, enum_property
+from tilework.ir.constraints import (
+    DESCRIPTOR,
+    I32,
+    I32_TENSOR,
+    I64,
+    POINTER,
+    TENSOR,
+    TensorSize,
+    default_prop,
+    enum_property,
+)
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op, op_definition
-from tilework.ir.enums import CacheModifier, DescriptorReduceKind, EvictionPolicy, PaddingOption
-from tilework.ir.tt.memory_ops import LOAD_DEFAULTS
-from tilework.ir.tt.text_parts import (
-    Attributes,
-)
+from tilework.ir.enums import DescriptorReduceKind, PaddingOption
+from tilework.ir.tt.memory_ops import cache_prop, evict_prop
 from tilework.ir.types import (
     PointerType,
     TensorDescType,
@@ -56,11 +63,6 @@ def block_type(descriptor: Attribute) -> Attribute:
     return signless(descriptor.block)
 
 
-@cache
-def padding_property(padding: PaddingOption) -> Attributes:
-    return {"padding": int_attr(padding, i32)}
-
-
 @op_definition
 class MakeTensorDescOp(Op):
     """Describe a global array by its base, sizes and strides.
@@ -72,7 +74,7 @@ class MakeTensorDescOp(Op):
     base = operand_def(POINTER)
     shape = var_operand_def(I32)
     strides = var_operand_def(I64)
-    padding = prop_def(enum_property(PaddingOption), default_value=int_attr(PaddingOption.ZERO, i32))
+    padding = default_prop(enum_property(PaddingOption), PaddingOption.ZERO)
     result = result_def(DESCRIPTOR)
     form = "$base, [$shape], [$strides] {} : bare($base), bare($result)"
     irdl_options = (SameVariadicOperandSize(),)
@@ -88,7 +90,9 @@ class MakeTensorDescOp(Op):
         padding: PaddingOption,
         loc: LocationAttr,
     ) -> Self:
-        return create_op(cls, (base, *shape, *strides), (tensordesc_type(block_type),), loc, padding_property(padding))
+        return create_op(
+            cls, (base, *shape, *strides), (tensordesc_type(block_type),), loc, {"padding": int_attr(padding, i32)}
+        )
 
     def verify_(self) -> None:
         base, block = self.base.type, block_type(self.result.type)
@@ -118,8 +122,8 @@ class DescriptorLoadOp(Op):
     name = "tt.descriptor_load"
     desc = operand_def(DESCRIPTOR)
     indices = var_operand_def(I32)
-    cache = prop_def(enum_property(CacheModifier), default_value=LOAD_DEFAULTS["cache"])
-    evict = prop_def(enum_property(EvictionPolicy), default_value=LOAD_DEFAULTS["evict"])
+    cache = cache_prop()
+    evict = evict_prop()
     result = result_def(TENSOR)
     form = "$desc[$indices](? cacheModifier = $cache)(? evictionPolicy = $evict) {} : type($desc) -> type($result)"
     infer = {"result": (block_type, "desc")}
@@ -142,11 +146,6 @@ class DescriptorStoreOp(Op):
 
     def verify_(self) -> None:
         verify_access(self, self.desc.type, self.src.type, self.indices)
-
-
-@cache
-def kind_property(kind: DescriptorReduceKind) -> Attributes:
-    return {"kind": int_attr(kind, i32)}
 
 
 @op_definition

@@ -1,10 +1,8 @@
 """`tt` ops for matrix products."""
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Self
 
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -15,64 +13,31 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.constraints import I1_PROPERTY, I32_PROPERTY, NUMBER_TENSOR, TensorSize, enum_property
-from tilework.ir.create import create_op
+from tilework.ir.constraints import I1_PROPERTY, I32_PROPERTY, NUMBER_TENSOR, TensorSize, default_prop, enum_property
 from tilework.ir.declare import Op, op_definition
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
+from tilework.ir.property_text import is_true
 from tilework.ir.tt.inference import verify_dot_operands
-from tilework.ir.tt.text_parts import (
-    SEGMENTS,
-    Attributes,
-    is_true,
-)
 from tilework.ir.types import (
     bit_width,
     element_type,
     f8E4M3FN,
-    i1,
     i8,
-    i32,
-    i32_array,
-    int_attr,
     shape_of,
 )
 
 
-@cache
-def dot_properties(input_precision: InputPrecision, max_num_imprecise_acc: int) -> Attributes:
-    return {
-        "inputPrecision": int_attr(input_precision, i32),
-        "maxNumImpreciseAcc": int_attr(max_num_imprecise_acc, i32),
-    }
-
-
-DOT_DEFAULTS = dot_properties(InputPrecision.IEEE, 0)
-
-
-def parse_product_types(parser: Parser) -> tuple[list[Attribute], list[Attribute], Attribute]:
-    """``: A * B -> D`` of a dot; each factor may be ``A, scale``."""
-    parser.parse_punctuation(":")
-    lhs = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    parser.parse_characters("*")
-    rhs = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    parser.parse_punctuation("->")
-    return list(lhs), list(rhs), parser.parse_type()
-
-
 def input_precision_prop() -> IntegerAttr:
     """How the factors of a product may be rounded."""
-    default = DOT_DEFAULTS["inputPrecision"]
-    return prop_def(enum_property(InputPrecision), default_value=default, prop_name="inputPrecision")
+    return default_prop(enum_property(InputPrecision), InputPrecision.IEEE, "inputPrecision")
 
 
 def max_imprecise_prop() -> IntegerAttr:
     """How many sums may be kept in few bits."""
-    default = DOT_DEFAULTS["maxNumImpreciseAcc"]
-    return prop_def(I32_PROPERTY, default_value=default, prop_name="maxNumImpreciseAcc")
+    return default_prop(I32_PROPERTY, 0, "maxNumImpreciseAcc")
 
 
 @op_definition
@@ -119,29 +84,6 @@ def verify_product(op: IRDLOperation, a: Sequence[int], b: Sequence[int], d: Seq
         )
 
 
-@cache
-def dot_scaled_properties(
-    a_scaled: bool,
-    b_scaled: bool,
-    a_elem: ScaleDotElemType,
-    b_elem: ScaleDotElemType,
-    fast_math: bool,
-    lhs_k_pack: bool,
-    rhs_k_pack: bool,
-) -> Attributes:
-    return {
-        "a_elem_type": int_attr(a_elem, i32),
-        "b_elem_type": int_attr(b_elem, i32),
-        "fastMath": int_attr(fast_math, i1),
-        "lhs_k_pack": int_attr(lhs_k_pack, i1),
-        "rhs_k_pack": int_attr(rhs_k_pack, i1),
-        SEGMENTS: i32_array(1, 1, 1, int(a_scaled), int(b_scaled)),
-    }
-
-
-DOT_SCALED_DEFAULTS: Attributes = {"lhs_k_pack": int_attr(1, i1), "rhs_k_pack": int_attr(1, i1)}
-
-
 @op_definition
 class DotScaledOp(Op):
     """A matrix product of small floats with shared exponents.
@@ -158,8 +100,8 @@ class DotScaledOp(Op):
     a_elem_type = prop_def(enum_property(ScaleDotElemType))
     b_elem_type = prop_def(enum_property(ScaleDotElemType))
     fast_math = prop_def(I1_PROPERTY, prop_name="fastMath")
-    lhs_k_pack = prop_def(I1_PROPERTY, default_value=DOT_SCALED_DEFAULTS["lhs_k_pack"])
-    rhs_k_pack = prop_def(I1_PROPERTY, default_value=DOT_SCALED_DEFAULTS["rhs_k_pack"])
+    lhs_k_pack = default_prop(I1_PROPERTY, True)
+    rhs_k_pack = default_prop(I1_PROPERTY, True)
     d = result_def(NUMBER_TENSOR)
     form = (
         "$a(? scale $a_scale), $b(? scale $b_scale), $c lhs = $a_elem_type rhs = $b_elem_type {} : "
@@ -168,27 +110,6 @@ class DotScaledOp(Op):
     infer = {"d": "c"}
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure(), TensorSize())
-
-    @classmethod
-    def make(
-        cls,
-        a: SSAValue,
-        a_scale: SSAValue | None,
-        b: SSAValue,
-        b_scale: SSAValue | None,
-        c: SSAValue,
-        a_elem: ScaleDotElemType,
-        b_elem: ScaleDotElemType,
-        fast_math: bool,
-        lhs_k_pack: bool,
-        rhs_k_pack: bool,
-        loc: LocationAttr,
-    ) -> Self:
-        operands = [value for value in (a, b, c, a_scale, b_scale) if value is not None]
-        properties = dot_scaled_properties(
-            a_scale is not None, b_scale is not None, a_elem, b_elem, fast_math, lhs_k_pack, rhs_k_pack
-        )
-        return create_op(cls, operands, (c.type,), loc, properties)
 
     def verify_(self) -> None:
         if self.c.type != self.d.type:

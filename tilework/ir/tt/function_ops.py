@@ -38,7 +38,6 @@ from tilework.ir.constraints import names
 from tilework.ir.declare import Op, op_definition
 from tilework.ir.forms import RETURN
 from tilework.ir.property_text import OpPrinter
-from tilework.ir.tt.text_parts import Attributes
 from tilework.ir.types import i1, int_attr, string_attr
 
 EMPTY = DictionaryAttr({})
@@ -81,7 +80,7 @@ class Parameter:
 
     name: Parser.Argument | None
     type: Attribute
-    attributes: Attributes
+    attributes: dict[str, Attribute]
 
 
 def parse_parameter(parser: Parser) -> Parameter:
@@ -96,7 +95,7 @@ def parse_parameter(parser: Parser) -> Parameter:
     return Parameter(name, name.type, attributes)
 
 
-def parse_results(parser: Parser) -> list[tuple[Attribute, Attributes]]:
+def parse_results(parser: Parser) -> list[tuple[Attribute, dict[str, Attribute]]]:
     """``-> i32`` or ``-> (i32, f32 {k = v})``, perhaps nothing."""
     if parser.parse_optional_punctuation("->") is None:
         return []
@@ -143,9 +142,9 @@ class FuncOp(Op):
         loc: LocationAttr,
         visibility: str = "public",
         noinline: bool = False,
-        arg_attrs: Sequence[Attributes] | None = None,
+        arg_attrs: Sequence[dict[str, Attribute]] | None = None,
     ) -> Self:
-        properties: Attributes = {
+        properties: dict[str, Attribute] = {
             "sym_name": string_attr(name),
             "function_type": function_type(tuple(arg_types), tuple(result_types)),
             "sym_visibility": string_attr(visibility),
@@ -165,7 +164,7 @@ class FuncOp(Op):
         region = parse_body(parser, parameters)
         # Not as they were written: older forms of ops may have given an argument its type of today.
         inputs = region.blocks[0].arg_types if region.blocks else [parameter.type for parameter in parameters]
-        properties: Attributes = {
+        properties: dict[str, Attribute] = {
             "sym_name": string_attr(name),
             "function_type": function_type(tuple(inputs), tuple(type for type, _ in results)),
         }

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -9,12 +10,9 @@ from xdsl.irdl import (
     operand_def,
     opt_operand_def,
     opt_prop_def,
-    prop_def,
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -26,6 +24,7 @@ from tilework.ir.constraints import (
     PTR_LIKE,
     SameEncoding,
     TensorSize,
+    default_prop,
     enum_property,
 )
 from tilework.ir.declare import Op, op_definition
@@ -35,19 +34,11 @@ from tilework.ir.enums import (
     PaddingOption,
 )
 from tilework.ir.forms import ACCESS
-from tilework.ir.tt.text_parts import (
-    Attributes,
-    parse_clause,
-    print_clause,
-)
 from tilework.ir.types import (
     PointerType,
     array_values,
     element_type,
     i1,
-    i32,
-    i32_array,
-    int_attr,
     shape_of,
     with_element,
 )
@@ -67,28 +58,14 @@ def mask_type(value: Attribute) -> Attribute:
     return with_element(value, i1)
 
 
-@cache
-def cache_properties(cache: CacheModifier, evict: EvictionPolicy) -> Attributes:
-    """The properties `cache` and `evict` of any memory op."""
-    return {"cache": int_attr(cache, i32), "evict": int_attr(evict, i32)}
+def cache_prop() -> IntegerAttr:
+    """Where an access is cached."""
+    return default_prop(enum_property(CacheModifier), CacheModifier.NONE)
 
 
-LOAD_DEFAULTS = cache_properties(CacheModifier.NONE, EvictionPolicy.NORMAL)
-
-
-def parse_cache_clauses(parser: Parser) -> Attributes:
-    """``cacheModifier = K`` and ``evictionPolicy = K``, each perhaps missing."""
-    found = {
-        "cache": parse_clause(parser, "cacheModifier", CacheModifier),
-        "evict": parse_clause(parser, "evictionPolicy", EvictionPolicy),
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def print_cache_clauses(printer: Printer, properties: Attributes) -> None:
-    """The two clauses where they are not the default."""
-    print_clause(printer, "cacheModifier", CacheModifier, properties.get("cache"), CacheModifier.NONE)
-    print_clause(printer, "evictionPolicy", EvictionPolicy, properties.get("evict"), EvictionPolicy.NORMAL)
+def evict_prop() -> IntegerAttr:
+    """How soon the cache line may leave."""
+    return default_prop(enum_property(EvictionPolicy), EvictionPolicy.NORMAL)
 
 
 @op_definition
@@ -104,11 +81,11 @@ class LoadOp(Op):
     mask = opt_operand_def(BOOL_LIKE)
     other = opt_operand_def(ANY)
     result = result_def(ANY)
-    boundary_check = prop_def(I32_ARRAY, default_value=i32_array(), prop_name="boundaryCheck")
+    boundary_check = default_prop(I32_ARRAY, (), "boundaryCheck")
     padding = opt_prop_def(enum_property(PaddingOption))
-    cache = prop_def(enum_property(CacheModifier), default_value=LOAD_DEFAULTS["cache"])
-    evict = prop_def(enum_property(EvictionPolicy), default_value=LOAD_DEFAULTS["evict"])
-    is_volatile = prop_def(I1_PROPERTY, default_value=int_attr(0, i1), prop_name="isVolatile")
+    cache = cache_prop()
+    evict = evict_prop()
+    is_volatile = default_prop(I1_PROPERTY, False, "isVolatile")
     form = ACCESS
     infer = {"result": (loaded_type, "ptr"), "mask": (mask_type, "result"), "other": "result"}
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -160,9 +137,9 @@ class StoreOp(Op):
     ptr = operand_def(PTR_LIKE)
     value = operand_def(ANY)
     mask = opt_operand_def(BOOL_LIKE)
-    boundary_check = prop_def(I32_ARRAY, default_value=i32_array(), prop_name="boundaryCheck")
-    cache = prop_def(enum_property(CacheModifier), default_value=LOAD_DEFAULTS["cache"])
-    evict = prop_def(enum_property(EvictionPolicy), default_value=LOAD_DEFAULTS["evict"])
+    boundary_check = default_prop(I32_ARRAY, (), "boundaryCheck")
+    cache = cache_prop()
+    evict = evict_prop()
     form = ACCESS
     infer = {"value": (loaded_type, "ptr"), "mask": (mask_type, "value")}
     traits = traits_def(MemoryWriteEffect(), SameEncoding(), TensorSize())

@@ -38,16 +38,11 @@ from tilework.ir.declare import Op, op_definition
 from tilework.ir.forms import COMBINE_RETURN
 from tilework.ir.tt.inference import reduced_type, verify_result
 from tilework.ir.tt.memory_ops import mask_type
-from tilework.ir.tt.text_parts import (
-    Attributes,
-)
 from tilework.ir.types import (
     Shape,
     Tensor,
     element_type,
-    i1,
     i32,
-    int_attr,
     shape_of,
     tensor_type,
 )
@@ -132,11 +127,6 @@ class ReduceOp(Op):
                     f"operand types and result types must agree: tt.reduce of {source.type} cannot give {result.type}"
                 )
             verify_result(result.type, reduced_type, source.type, axis)
-
-
-@cache
-def scan_properties(axis: int, reverse: bool) -> Attributes:
-    return {"axis": int_attr(axis, i32), "reverse": int_attr(reverse, i1)}
 
 
 @op_definition

@@ -27,15 +27,10 @@ from tilework.ir.tt.inference import (
     verify_reshaped,
     verify_result,
 )
-from tilework.ir.tt.text_parts import (
-    Attributes,
-)
 from tilework.ir.types import (
     array_values,
     element_type,
     i32,
-    i32_array,
-    int_attr,
     shape_of,
     tensor_type,
 )
@@ -75,12 +70,6 @@ class UnsplatOp(Op):
             raise VerifyException(f"tt.unsplat needs exactly one element, but got {self.src.type}")
         if (element := element_type(self.src.type)) != self.result.type:
             raise VerifyException(f"tt.unsplat of {element} cannot give {self.result.type}")
-
-
-@cache
-def axis_property(axis: int) -> Attributes:
-    """The `axis` property of any op."""
-    return {"axis": int_attr(axis, i32)}
 
 
 @op_definition
@@ -214,11 +203,6 @@ class SplitOp(Op):
                 f"tt.split of {self.src.type} cannot give {self.out_lhs.type} and {self.out_rhs.type}"
             )
         verify_result(self.out_lhs.type, half_type, self.src.type)
-
-
-@cache
-def order_property(order: tuple[int, ...]) -> Attributes:
-    return {"order": i32_array(*order)}
 
 
 @op_definition

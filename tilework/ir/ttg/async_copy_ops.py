@@ -21,13 +21,19 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.constraints import BOOL_LIKE, I1_PROPERTY, I32_PROPERTY, PTR_LIKE, TENSOR, TensorSize, enum_property
+from tilework.ir.constraints import (
+    BOOL_LIKE,
+    I1_PROPERTY,
+    I32_PROPERTY,
+    PTR_LIKE,
+    TENSOR,
+    TensorSize,
+    default_prop,
+)
 from tilework.ir.declare import Op, op_definition
-from tilework.ir.enums import CacheModifier, EvictionPolicy
-from tilework.ir.tt.memory_ops import LOAD_DEFAULTS, loaded_type, mask_type, verify_mask
+from tilework.ir.tt.memory_ops import cache_prop, evict_prop, loaded_type, mask_type, verify_mask
 from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN
 from tilework.ir.ttg.shared_memory_ops import require_mutable, verify_copy
-from tilework.ir.types import i1, i32, int_attr
 
 
 @cache
@@ -49,10 +55,10 @@ class AsyncCopyGlobalToLocalOp(Op):
     dst = operand_def(MEMDESC)
     mask = opt_operand_def(BOOL_LIKE)
     other = opt_operand_def(TENSOR)
-    cache = prop_def(enum_property(CacheModifier), default_value=LOAD_DEFAULTS["cache"])
-    evict = prop_def(enum_property(EvictionPolicy), default_value=LOAD_DEFAULTS["evict"])
-    is_volatile = prop_def(I1_PROPERTY, default_value=int_attr(0, i1), prop_name="isVolatile")
-    contiguity = prop_def(I32_PROPERTY, default_value=int_attr(1, i32))
+    cache = cache_prop()
+    evict = evict_prop()
+    is_volatile = default_prop(I1_PROPERTY, False, "isVolatile")
+    contiguity = default_prop(I32_PROPERTY, 1)
     token = result_def(TOKEN)
     form = (
         "$src, $dst(? mask $mask)(? other $other)(? cacheModifier = $cache)(? evictionPolicy = $evict) {} : "

@@ -17,16 +17,25 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.constraints import DESCRIPTOR, I1, I1_PROPERTY, I32, I32_PROPERTY, I32_TENSOR, enum_property
+from tilework.ir.constraints import (
+    DESCRIPTOR,
+    I1,
+    I1_PROPERTY,
+    I32,
+    I32_PROPERTY,
+    I32_TENSOR,
+    default_prop,
+    enum_property,
+)
 from tilework.ir.declare import Op, op_definition
 from tilework.ir.encodings import encoding_of
-from tilework.ir.enums import CacheModifier, DescriptorReduceKind, EvictionPolicy
+from tilework.ir.enums import DescriptorReduceKind
 from tilework.ir.tt.descriptor_ops import block_type, verify_rows
-from tilework.ir.tt.memory_ops import LOAD_DEFAULTS
+from tilework.ir.tt.memory_ops import cache_prop, evict_prop
 from tilework.ir.ttg.memdesc_types import BARRIER, MEMDESC, MemDescType
 from tilework.ir.ttg.shared_memory_ops import require_mutable
 from tilework.ir.ttng.barrier_ops import verify_barrier
-from tilework.ir.types import element_type, i1, int_attr, shape_of, tensor_type
+from tilework.ir.types import element_type, shape_of, tensor_type
 from tilework.layouts.encodings import NvmmaShared
 
 MAX_COORDINATES = 5
@@ -65,9 +74,9 @@ class AsyncTMACopyGlobalToLocalOp(Op):
     barrier = operand_def(BARRIER)
     dst = operand_def(MEMDESC)
     pred = operand_def(I1)
-    cache = prop_def(enum_property(CacheModifier), default_value=LOAD_DEFAULTS["cache"])
-    evict = prop_def(enum_property(EvictionPolicy), default_value=LOAD_DEFAULTS["evict"])
-    is_volatile = prop_def(I1_PROPERTY, default_value=int_attr(0, i1), prop_name="isVolatile")
+    cache = cache_prop()
+    evict = evict_prop()
+    is_volatile = default_prop(I1_PROPERTY, False, "isVolatile")
     form = (
         "$desc[$coord] $dst, $barrier, $pred(? cacheModifier = $cache)(? evictionPolicy = $evict) {} : "
         "type($desc), type($barrier) -> type($dst)"

@@ -1,3 +1,0 @@
-"""The constraints under their older name."""
-
-from tilework.ir.constraints import *  # noqa: F403
