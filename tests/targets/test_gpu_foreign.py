@@ -8,7 +8,7 @@ import pytest
 
 from tests.targets.gpu_text import elementwise, elementwise_text, launch, ptx_of
 from tilework.errors import PassError
-from tilework.targets.llvm.math.table import LIBDEVICE
+from tilework.numerics.libdevice_table import SYMBOLS
 
 
 def asm(text: str, constraints: str, signature: str, pack: int = 1, pure: bool = True, results: str = "%y") -> str:
@@ -142,9 +142,9 @@ def test_directed_rounding_is_an_instruction() -> None:
 def test_every_function_survives_llvm() -> None:
     """Those of one argument; a function that LLVM has no code for would end the process."""
     groups: dict[str, list[str]] = {"f32": [], "f64": []}
-    for symbol, (name, type) in LIBDEVICE.items():
-        if type.suffix in groups and name in ONE_ARGUMENT:
-            groups[type.suffix].append(symbol)
+    for symbol, known in SYMBOLS.items():
+        if known.arguments in ("f", "d") and known.function in ONE_ARGUMENT:
+            groups["f32" if known.arguments == "f" else "f64"].append(symbol)
     for type, symbols in groups.items():
         body = "\n".join(
             extern(symbol, f"(T<{type}>) -> T<{type}>", result=f"%r{at}") for at, symbol in enumerate(symbols)

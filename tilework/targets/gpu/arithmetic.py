@@ -10,15 +10,13 @@ Where the language leaves a result undefined, a GPU gives what its instruction g
 import math as numbers
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from tilework.ir import tt
-from tilework.ir.enums import PropagateNan
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.llvm.conversions import FORMATS, is_float8, narrow
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
-from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, predicate_of, widened
+from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, limited, predicate_of, widened
 from tilework.targets.llvm.types import f16, f32, f64
 from tilework.targets.llvm.values import Value, constant, signed
 
@@ -100,13 +98,10 @@ def lower_quotient(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Valu
 
 
 @lowers(tt.ClampFOp, elementwise=True, overrides=True)
-def lower_clamp(low: Lowering, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
-    b, mode = low.builder, op.properties["propagateNan"]
-    if x.type not in low.gpu.native_floats:
-        return SCALARS[type(op)](low, op, x, lowest, highest)
-    if isinstance(mode, IntegerAttr) and mode.value.data == PropagateNan.ALL:
-        return b.minimum(b.maximum(x, lowest), highest)
-    return b.minnum(b.maxnum(x, lowest), highest)
+def lower_clamp(low: Lowering, op: Operation, *args: Value) -> Value:
+    return (
+        limited(low.builder, op, *args) if args[0].type in low.gpu.native_floats else SCALARS[type(op)](low, op, *args)
+    )
 
 
 @lowers(arith.CmpfOp, elementwise=True, overrides=True)

@@ -86,6 +86,24 @@ def memory_layout(
     return LinearLayout.packed(tuple(columns), (("offset", 1 << total),))
 
 
+def exchange_layouts(
+    layout: LinearLayout, parts: int, together: int, lanes: Sequence[int], others: Sequence[int], warps: Sequence[int]
+) -> tuple[LinearLayout, LinearLayout]:
+    """Where a thread writes `1 << parts` registers for the other `warps`, and where it reads those of all of them.
+
+    In memory `1 << together` registers lie side by side, then the `lanes`, the other registers, the `others` among the warps,
+    and the `warps`, which are further registers when a thread reads.
+    """
+    levels = [*(("register", bit) for bit in range(together)), *(("lane", bit) for bit in sorted(lanes))]
+    levels += [("register", bit) for bit in range(together, parts)]
+    place = {level: offset for offset, level in enumerate([*levels, *(("warp", bit) for bit in (*others, *warps))])}
+    registers = [place["register", bit] for bit in range(parts)]
+    by_lane = {bit: place["lane", bit] for bit in lanes}
+    by_warp, along = ({bit: place["warp", bit] for bit in some} for some in (others, warps))
+    written = memory_layout(layout, registers, by_lane, by_warp | along)
+    return written, memory_layout(layout, [*registers, *along.values()], by_lane, by_warp)
+
+
 def has_bits(low: Lowering, value: Value, mask: int, wanted: int) -> Value | None:
     """Whether the bits `mask` of a number are those of `wanted`; None if there are none to ask for."""
     if not mask or value.constant is not None:

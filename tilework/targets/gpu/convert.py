@@ -4,6 +4,8 @@
 threads write, wait, read, and wait before the next round writes.
 """
 
+from functools import partial
+
 from xdsl.ir import Operation
 
 from tilework.ir import ttg
@@ -11,7 +13,7 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.types import bit_width, element_type
 from tilework.layouts.conversion import conversion, shared_plan
 from tilework.layouts.linear import LinearLayout
-from tilework.targets.gpu.indices import image
+from tilework.targets.gpu.indices import chosen, image
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.llvm.values import Value
@@ -44,22 +46,16 @@ def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, co
     choices = image(b, [(low.lane, [vector[register_at] for vector in vectors])])
     shuffled: dict[tuple[int, int], Value] = {}
 
-    def read(register: int, away: int) -> Value:
+    def read(away: int, register: int) -> Value:
         if (register, away) not in shuffled:
             shuffled[register, away] = low.shuffle(registers[register], b.xor(lanes, away))
         return shuffled[register, away]
 
-    def chosen(first: int, away: int, mask: int) -> Value:
-        if not mask:
-            return read(first, away)
-        bit = mask & -mask
-        without, with_bit = (chosen(first ^ extra, away, mask & ~bit) for extra in (0, bit))
-        return b.select(b.icmp("ne", b.and_(choices.value, bit), 0), with_bit, without)
-
+    bits = [(1 << bit, 1 << bit) for bit in range(choices.mask.bit_length()) if choices.mask >> bit & 1]
     made = []
     for register in range(count):
         place = comp.apply(register=register) if "register" in comp.by_in else {"register": register, "lane": 0}
-        made.append(chosen(place["register"], place["lane"], choices.mask))
+        made.append(chosen(b, choices.value, bits, place["register"], partial(read, place["lane"])))
     return tuple(made)
 
 

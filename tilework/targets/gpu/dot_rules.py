@@ -7,7 +7,7 @@ Under a blocked accumulator each thread holds all of K: of A the rows of its par
 once. Without fusion (`enable_fp_fusion=False`) product and sum are rounded each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from xdsl.ir import Operation, SSAValue
 
@@ -27,7 +27,7 @@ def multiply_add(low: Lowering, op: Operation) -> Registers:
     accumulators: Registers = low[c]
     result = accumulators[0].type
     compute = f32 if result is f16 or result is bf16 else result
-    left, right = lines(low, a, -1, compute), lines(low, b, -2, compute)
+    left, right = (lines(low, side, axis, lambda x: widened(low, x, compute)) for side, axis in ((a, -1), (b, -2)))
     places = register_places(layout_of(c.type))
     sums: dict[Places, Value] = {}
     for place, value in zip(places, accumulators, strict=True):
@@ -40,16 +40,15 @@ def multiply_add(low: Lowering, op: Operation) -> Registers:
     return tuple(narrowed(low, sums[place], result) for place in places)
 
 
-def lines(low: Lowering, value: SSAValue, k_axis: int, compute: Type) -> dict[Places, Line]:
-    """The registers of an operand, by their coordinates without K."""
+def lines(low: Lowering, value: SSAValue, k_axis: int, made: Callable[[Value], Value]) -> dict[Places, Line]:
+    """What is made of the registers of an operand, by their coordinates without K."""
     found: dict[Places, Line] = {}
-    registers: Sequence[Value] = low[value]
-    for place, register in zip(register_places(layout_of(value.type)), registers, strict=True):
+    for place, register in zip(register_places(layout_of(value.type)), low[value], strict=True):
         coordinates = list(place)
         k = coordinates.pop(k_axis)
         line = found.setdefault(tuple(coordinates), {})
         if k not in line:
-            line[k] = widened(low, register, compute)
+            line[k] = made(register)
     return found
 
 

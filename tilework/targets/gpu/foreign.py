@@ -19,10 +19,10 @@ from xdsl.ir import Attribute, Operation
 from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.types import element_type
+from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of, register_count
 from tilework.targets.gpu.words import WORD, from_memory, held_type, pack_words, to_memory
-from tilework.targets.llvm.math.table import LIBDEVICE
 from tilework.targets.llvm.rules import SCALARS, result_type
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, integer, vector
@@ -175,7 +175,7 @@ def lower_extern(low: Lowering, op: Operation, *args: Value) -> Value:
     name = text_of(op, "symbol")
     if (made := low.gpu.functions.get(name)) is not None:
         return made(low, *args)
-    if name in LIBDEVICE:
+    if name in SYMBOLS:
         return SCALARS[type(op)](low, op, *args)
     attributes = "nounwind willreturn memory(none)" if is_pure(op) else "nounwind"
     wanted = register_type(result_type(op))

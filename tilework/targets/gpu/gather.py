@@ -18,7 +18,7 @@ from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
 from tilework.targets.gpu.axes import Bit, mask_of, memory_layout, moving_bits, numbers, stays_in_block, subsets
 from tilework.targets.gpu.global_access import copied_registers
-from tilework.targets.gpu.indices import coordinates, image
+from tilework.targets.gpu.indices import chosen, coordinates, image
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.views import register_places
@@ -65,18 +65,12 @@ def by_shuffles(low: Lowering, op: Operation, bits: list[Bit], picked: list[Valu
     row_lane = b.and_(low.lane, ~mask_of(along["lane"].values()) & low.lane_mask)
     registers: Registers = low[source]
 
-    def chosen(row: int, index: Value, lane: Value, left: list[int]) -> Value:
-        """The register of `row` that the bits `left` of the index name."""
-        if not left:
-            return low.shuffle(registers[row], lane)
-        *rest, place = left
-        without, with_bit = (chosen(row | extra, index, lane, rest) for extra in (0, 1 << along["register"][place]))
-        return b.select(b.icmp("ne", b.and_(index, 1 << place), 0), with_bit, without)
-
+    picks = [(1 << place, 1 << along["register"][place]) for place in sorted(along["register"], reverse=True)]
     made = []
     for place, index in zip(register_places(layout_of(indices.type)), picked, strict=True):
         lane = b.or_(row_lane, image(b, [(index, lane_columns)]).value)
-        made.append(chosen(rows[beside(place, axis)], index, lane, sorted(along["register"])))
+        row = rows[beside(place, axis)]
+        made.append(chosen(b, index, picks, row, lambda number, lane=lane: low.shuffle(registers[number], lane)))
     return tuple(made)
 
 

@@ -7,7 +7,7 @@ The part of a register is a constant. Where the two can have no bit in common, x
 addresses are made of.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tilework.layouts.linear import LinearLayout
@@ -78,3 +78,14 @@ def offsets(low: Lowering, layout: LinearLayout, extra: int = 0) -> tuple[Spread
     own = spread_of(low, layout, "offset")
     fixed = [found["offset"] ^ extra for found in register_images(layout)]
     return own, fixed
+
+
+def chosen(
+    b: Builder, index: Value, bits: Sequence[tuple[int, int]], first: int, read: Callable[[int], Value]
+) -> Value:
+    """What `read` makes of the number that `index` picks: `first`, with `number` of each (bit, number) whose bit is set."""
+    if not bits:
+        return read(first)
+    (bit, number), *rest = bits
+    without, with_bit = (chosen(b, index, rest, first ^ more, read) for more in (0, number))
+    return b.select(b.icmp("ne", b.and_(index, bit), 0), with_bit, without)

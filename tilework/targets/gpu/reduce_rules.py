@@ -24,7 +24,7 @@ from tilework.ir import tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
-from tilework.targets.gpu.axes import Bit, mask_of, memory_layout, moving_bits, numbers, stays_in_block, subsets
+from tilework.targets.gpu.axes import Bit, exchange_layouts, mask_of, moving_bits, numbers, stays_in_block, subsets
 from tilework.targets.gpu.combine import call, fold, single_op
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
@@ -145,19 +145,9 @@ def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Part
 
 def scratch_layouts(ways: Ways, size: int) -> tuple[LinearLayout, LinearLayout]:
     """Where a thread writes its parts, and where it reads those of all warps (as further registers)."""
-    registers = sorted(numbers(ways.across, "register"))
+    registers, lanes, others = (numbers(ways.across, level) for level in ("register", "lane", "warp"))
     together = min(len(registers), (VECTOR_BYTES // size).bit_length() - 1)
-    lanes, others, warps = (numbers(ways.across, "lane"), numbers(ways.across, "warp"), numbers(ways.along, "warp"))
-    levels = [*(("register", bit) for bit in range(together)), *(("lane", bit) for bit in sorted(lanes))]
-    levels += [("register", bit) for bit in range(together, len(registers))]
-    levels += [("warp", bit) for bit in (*others, *warps)]
-    place = {bit: offset for offset, bit in enumerate(levels)}
-    rows = [place["register", bit] for bit in range(len(registers))]
-    by_lane = {bit: place["lane", bit] for bit in lanes}
-    by_warp = {bit: place["warp", bit] for bit in others}
-    along = {bit: place["warp", bit] for bit in warps}
-    written = memory_layout(ways.layout, rows, by_lane, by_warp | along)
-    return written, memory_layout(ways.layout, [*rows, *along.values()], by_lane, by_warp)
+    return exchange_layouts(ways.layout, len(registers), together, lanes, others, numbers(ways.along, "warp"))
 
 
 def results(op: Operation, axis: int, layout: LinearLayout, parts: Parts) -> list[Registers]:

@@ -26,9 +26,9 @@ from tilework.ir.types import element_type
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (
     Bit,
+    exchange_layouts,
     has_bits,
     mask_of,
-    memory_layout,
     moving_bits,
     numbers,
     spread_index,
@@ -249,15 +249,9 @@ class Scan:
     def moves(self, bits: list[int]) -> list[tuple[Move, Move, LinearLayout]]:
         """For each operand: how totals are written, how they are read, and where they lie."""
         across = [bit for bit in self.bits if bit.dim != self.axis]
-        pieces = sorted(numbers([*across, *filter(self.is_open, self.bits)], "register"))
-        lanes = sorted(numbers(across, "lane"))
-        others = [bit for bit in numbers([*across, *filter(self.is_open, self.bits)], "warp") if bit not in bits]
-        by_register = list(range(len(pieces)))
-        by_lane = {bit: len(pieces) + place for place, bit in enumerate(lanes)}
-        by_warp = {bit: len(pieces) + len(lanes) + place for place, bit in enumerate((*others, *bits))}
-        rows = {bit: place for bit, place in by_warp.items() if bit not in bits}
-        written = memory_layout(self.layout, by_register, by_lane, by_warp)
-        read = memory_layout(self.layout, [*by_register, *(by_warp[bit] for bit in bits)], by_lane, rows)
+        left = [*across, *filter(self.is_open, self.bits)]
+        pieces, others = len(numbers(left, "register")), [bit for bit in numbers(left, "warp") if bit not in bits]
+        written, read = exchange_layouts(self.layout, pieces, pieces, numbers(across, "lane"), others, bits)
         return self.placed(written, read)
 
     def placed(self, written: LinearLayout, read: LinearLayout) -> list[tuple[Move, Move, LinearLayout]]:

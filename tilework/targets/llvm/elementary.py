@@ -10,8 +10,8 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.types import is_float
+from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.conversions import narrow, to_odd, widen
-from tilework.targets.llvm.math.table import LIBDEVICE
 from tilework.targets.llvm.rules import Emitting, result_type, scalar_rule
 from tilework.targets.llvm.scalar_types import LoweringError, register_type
 from tilework.targets.llvm.scalars import widened
@@ -73,10 +73,10 @@ def lower_integer_function(low: Emitting, op: Operation, value: Value) -> Value:
 def lower_extern(low: Emitting, op: Operation, *args: Value) -> Value:
     name = op.properties["symbol"]
     assert isinstance(name, StringAttr)
-    if name.data not in LIBDEVICE:
+    if name.data not in SYMBOLS:
         raise LoweringError(f"{low.device} has no function '{name.data}' (extern_elementwise)")
     b, result = low.builder, result_type(op)
-    made = low.function(LIBDEVICE[name.data][0], *args)
+    made = low.function(SYMBOLS[name.data].function, *args)
     wanted = made.type.with_scalar(register_type(result))
     if made.type is wanted:
         return made

@@ -13,6 +13,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan, RoundingMode
 from tilework.ir.types import PointerType, element_type
+from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import from_integer, is_float8, narrow, narrow_to_zero, to_integer, widen
 from tilework.targets.llvm.rules import Emitting, operand_type, result_type, scalar_rule
 from tilework.targets.llvm.scalar_types import LoweringError, element_bytes, register_type
@@ -202,16 +203,15 @@ def lower_negf(low: Emitting, op: Operation, value: Value) -> Value:
 
 @scalar_rule(tt.ClampFOp)
 def lower_clampf(low: Emitting, op: Operation, *args: Value) -> Value:
-    """`min(max(x, low), high)`; a NaN in `x` stays with propagateNan = all, and becomes `low` otherwise."""
-    b = low.builder
-    x, lowest, highest = widened(low, op, args)
+    return narrow(low.builder, limited(low.builder, op, *widened(low, op, args)), result_type(op))
+
+
+def limited(b: Builder, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
+    """`min(max(x, lowest), highest)`; a NaN in `x` stays with propagateNan = all, and becomes `lowest` otherwise."""
     mode = op.properties["propagateNan"]
-    assert isinstance(mode, IntegerAttr)
-    if mode.value.data == PropagateNan.ALL:
-        limited = b.minimum(b.maximum(x, lowest), highest)
-    else:
-        limited = b.minnum(b.maxnum(x, lowest), highest)
-    return narrow(b, limited, result_type(op))
+    if isinstance(mode, IntegerAttr) and mode.value.data == PropagateNan.ALL:
+        return b.minimum(b.maximum(x, lowest), highest)
+    return b.minnum(b.maxnum(x, lowest), highest)
 
 
 @scalar_rule(arith.CmpfOp)

@@ -1,7 +1,6 @@
-"""Every function by its name, and which one a libdevice symbol means.
+"""Every function by its name.
 
     FUNCTIONS["exp"](b, [x])                 # x: f32 or f64, a scalar or a vector of any width
-    LIBDEVICE["__nv_expf"]                   # ("exp", f32)
 
 f16 and bf16 callers widen to f32 first. A function whose f32 form goes through f64 is marked in `THROUGH_F64`; one
 that is long (`OUTLINED`) is built once per module as an internal function of two lanes, called as often as a vector
@@ -10,7 +9,6 @@ needs: this keeps compile time down.
 
 from collections.abc import Callable, Sequence
 
-from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.math import (
     algebraic,
@@ -37,63 +35,34 @@ from tilework.targets.llvm.math.lanes import (
     trunc,
     widen,
 )
-from tilework.targets.llvm.types import Type, f32, f64, i32, i64, vector
+from tilework.targets.llvm.types import f32, vector
 from tilework.targets.llvm.values import Value
 
 Formula = Callable[..., Lanes]
 Function = Callable[[Builder, Sequence[Value]], Value]
 
+
+def named(*formulas: Formula) -> dict[str, Formula]:
+    return {formula.__name__: formula for formula in formulas}
+
+
 DIRECT: dict[str, Formula] = {
-    "exp": exponential.exp,
-    "exp2": exponential.exp2,
-    "exp10": exponential.exp10,
-    "tanh": exponential.tanh,
-    "log": logarithm.log,
-    "log2": logarithm.log2,
-    "pow": logarithm.pow,
-    "sin": trigonometric.sin,
-    "cos": trigonometric.cos,
-    "erf": special.erf,
-    "sqrt": sqrt,
-    "rsqrt": algebraic.rsqrt,
-    "floor": floor,
+    **named(exponential.exp, exponential.exp2, exponential.exp10, exponential.tanh, special.erf),
+    **named(logarithm.log, logarithm.log2, logarithm.pow, trigonometric.sin, trigonometric.cos),
+    **named(sqrt, algebraic.rsqrt, floor, trunc, rint, fma, copysign, algebraic.nextafter, algebraic.fdim),
+    **named(algebraic.logb, algebraic.ilogb, algebraic.ldexp, algebraic.saturate, algebraic.llrint, algebraic.llround),
+    **named(algebraic.signbit, integers.clz, integers.popc, integers.ffs, integers.brev, integers.byte_perm),
+    **named(integers.mulhi, integers.umulhi, integers.mul24, integers.umul24, integers.hadd, integers.uhadd),
+    **named(integers.rhadd, integers.urhadd, integers.sad, integers.usad),
     "ceil": lambda x: Lanes(x.b, x.b.ceil(x.v)),
-    "trunc": trunc,
-    "rint": rint,
     "nearbyint": rint,
     "round": algebraic.round_half_away,
     "abs": lambda x: abs(x),
-    "fma": fma,
-    "copysign": copysign,
-    "nextafter": algebraic.nextafter,
-    "fdim": algebraic.fdim,
-    "logb": algebraic.logb,
-    "ilogb": algebraic.ilogb,
-    "ldexp": algebraic.ldexp,
     "scalbn": algebraic.ldexp,
-    "saturate": algebraic.saturate,
-    "llrint": algebraic.llrint,
-    "llround": algebraic.llround,
     "isnan": algebraic.is_nan,
     "isinf": algebraic.is_inf,
     "isfinite": algebraic.is_finite,
-    "signbit": algebraic.signbit,
     "fdivide": lambda x, y: x / y,
-    "clz": integers.clz,
-    "popc": integers.popc,
-    "ffs": integers.ffs,
-    "brev": integers.brev,
-    "byte_perm": integers.byte_perm,
-    "mulhi": integers.mulhi,
-    "umulhi": integers.umulhi,
-    "mul24": integers.mul24,
-    "umul24": integers.umul24,
-    "hadd": integers.hadd,
-    "uhadd": integers.uhadd,
-    "rhadd": integers.rhadd,
-    "urhadd": integers.urhadd,
-    "sad": integers.sad,
-    "usad": integers.usad,
     "hiloint2double": lambda high, low: from_bits(integers.hiloint2double(high, low)),
     "double2loint": lambda x: integers.as_i32(x, bits(x)),
     "double2hiint": lambda x: integers.as_i32(x, bits(x).logical_shift(32)),
@@ -105,40 +74,14 @@ DIRECT |= {f"{op}_{mode}": rounding.arithmetic(op, mode) for op in rounding.EXAC
 DIRECT |= rounding.conversions()
 
 THROUGH_F64: dict[str, Formula] = {
-    "expm1": exponential.expm1,
-    "sinh": exponential.sinh,
-    "cosh": exponential.cosh,
-    "log10": logarithm.log10,
-    "log1p": logarithm.log1p,
-    "asinh": logarithm.asinh,
-    "acosh": logarithm.acosh,
-    "atanh": logarithm.atanh,
-    "powi": algebraic.powi,
-    "tan": trigonometric.tan,
-    "sinpi": trigonometric.sinpi,
-    "cospi": trigonometric.cospi,
-    "asin": inverse.asin,
-    "acos": inverse.acos,
-    "atan": inverse.atan,
-    "atan2": inverse.atan2,
-    "erfc": special.erfc,
-    "erfcx": special.erfcx,
-    "erfinv": special.erfinv,
-    "erfcinv": special.erfcinv,
-    "normcdf": special.normcdf,
-    "normcdfinv": special.normcdfinv,
-    "cbrt": algebraic.cbrt,
-    "rcbrt": algebraic.rcbrt,
-    "hypot": algebraic.norm,
-    "rhypot": algebraic.reciprocal_norm,
-    "norm3d": algebraic.norm,
-    "rnorm3d": algebraic.reciprocal_norm,
-    "norm4d": algebraic.norm,
-    "rnorm4d": algebraic.reciprocal_norm,
-    "fmod": algebraic.fmod,
-    "remainder": algebraic.remainder,
-    "lgamma": gamma.lgamma,
-    "tgamma": gamma.tgamma,
+    **named(exponential.expm1, exponential.sinh, exponential.cosh, logarithm.log10, logarithm.log1p, logarithm.asinh),
+    **named(logarithm.acosh, logarithm.atanh, trigonometric.tan, trigonometric.sinpi, trigonometric.cospi),
+    **named(inverse.asin, inverse.acos, inverse.atan, inverse.atan2, special.erfc, special.erfcx, special.erfinv),
+    **named(special.erfcinv, special.normcdf, special.normcdfinv, algebraic.powi, algebraic.cbrt, algebraic.rcbrt),
+    **named(algebraic.fmod, algebraic.remainder, gamma.lgamma, gamma.tgamma),
+    **named(bessel.cyl_bessel_i0, bessel.cyl_bessel_i1),
+    **dict.fromkeys(("hypot", "norm3d", "norm4d"), algebraic.norm),
+    **dict.fromkeys(("rhypot", "rnorm3d", "rnorm4d"), algebraic.reciprocal_norm),
     "rsqrt_rn": lambda x: 1.0 / sqrt(x),
     "j0": bessel.j0,
     "j1": bessel.j1,
@@ -146,8 +89,6 @@ THROUGH_F64: dict[str, Formula] = {
     "y0": bessel.y0,
     "y1": bessel.y1,
     "yn": bessel.yn,
-    "cyl_bessel_i0": bessel.cyl_bessel_i0,
-    "cyl_bessel_i1": bessel.cyl_bessel_i1,
 }
 
 OUTLINED = frozenset(
@@ -200,16 +141,3 @@ def in_chunks(b: Builder, name: str, args: Sequence[Value], body: Function) -> V
 
 FUNCTIONS: dict[str, Function] = {name: direct(formula) for name, formula in DIRECT.items()}
 FUNCTIONS |= {name: through_f64(name, formula) for name, formula in THROUGH_F64.items()}
-
-
-KINDS = {"f": f32, "d": f64, "i": i32, "u": i32, "l": i64, "k": i64}
-
-
-def libdevice_type(arguments: str) -> Type:
-    """The type of the first floating-point argument, or of the first argument."""
-    return KINDS[next((code for code in arguments if code in "fd"), arguments[0])]
-
-
-LIBDEVICE: dict[str, tuple[str, Type]] = {
-    symbol: (known.function, libdevice_type(known.arguments)) for symbol, known in SYMBOLS.items()
-}

@@ -29,7 +29,7 @@ from tilework.ir.types import f64 as double
 from tilework.ir.types import i32 as word_integer
 from tilework.layouts.encodings import NvidiaMma
 from tilework.target import Feature
-from tilework.targets.gpu.dot_rules import multiply_add
+from tilework.targets.gpu.dot_rules import lines, multiply_add
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.views import Places, register_places
 from tilework.targets.gpu.words import WORD, pack_word, unpack_word
@@ -130,15 +130,10 @@ def instruction(low: Lowering, op: Operation, words: int) -> Instruction:
 def words_of(low: Lowering, value: SSAValue, k_axis: int) -> Words:
     """The words of each row of A, or column of B."""
     layout = layout_of(value.type)
-    lines: dict[Places, dict[int, Value]] = {}
-    for place, register in zip(register_places(layout), low[value], strict=True):
-        coordinates = list(place)
-        k = coordinates.pop(k_axis)
-        lines.setdefault(tuple(coordinates), {}).setdefault(k, register)
     each = max(1, WORD // bit_width(value.type))
     copied = sum(1 << bit for bit, column in enumerate(layout.by_in["lane"][:K_LANES]) if not column)
     found: Words = {}
-    for place, line in lines.items():
+    for place, line in lines(low, value, k_axis, lambda register: register).items():
         elements = [line[k] for k in sorted(line)]
         elements += [constant(elements[0].type, 0)] * (-len(elements) % each)
         made = [pack_word(low, elements[first : first + each]) for first in range(0, len(elements), each)]

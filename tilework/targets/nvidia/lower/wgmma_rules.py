@@ -16,7 +16,7 @@ f16 lie two in a register; they are taken apart behind the dot, so that one wait
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import BFloat16Type, Float8E4M3FNType, Float8E5M2Type, Float16Type, Float32Type, IntegerType
+from xdsl.dialects.builtin import Float32Type, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import ttng
@@ -35,17 +35,13 @@ from tilework.targets.llvm.types import Type, f16, f32, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower.inline_ptx import ptx
 from tilework.targets.nvidia.lower.matrix_descriptors import Form, form_of, unswizzled
+from tilework.targets.nvidia.lower.mma import FACTORS, SUMS
 from tilework.targets.nvidia.lower.own_rules import lowers
 
 M = 64  # rows of one instruction
 K_BYTES = 32  # of both factors in one instruction
 GROUP_BITS = 2  # of a warp's number: its place in the group of four
 ADDRESS = 0x3FFFF
-FACTORS: dict[type[Attribute], str] = {
-    Float16Type: "f16", BFloat16Type: "bf16", Float32Type: "tf32", Float8E4M3FNType: "e4m3", Float8E5M2Type: "e5m2",
-    IntegerType: "s8",
-}  # fmt: skip
-SUMS: dict[type[Attribute], str] = {Float32Type: "f32", Float16Type: "f16", IntegerType: "s32"}
 
 
 @dataclass(frozen=True)
@@ -239,7 +235,7 @@ def product(low: Lowering, op: Operation) -> Product:
         left = matrix(low, op, a, 0, M, groups)
     else:
         left = Fragments(dict(zip(register_places(layout(a)), low[a], strict=True)), bytes)
-    kinds = [SUMS[type(element_type(d.type))], *(FACTORS[type(factor_of(value.type))] for value in (a, b))]
+    kinds = [SUMS[element_type(d.type)], *(FACTORS[factor_of(value.type)] for value in (a, b))]
     tiles = sorted({(row, column) for row, column in register_places(groups) if row % M == 0 and column % n == 0})
     sums: Registers = low[op.operands[2]]
     right = matrix(low, op, b, 1, n, groups)
