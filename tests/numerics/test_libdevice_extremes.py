@@ -253,6 +253,7 @@ ONE_SPECIAL = {  # of 0, -0, inf, -inf; NaN gives NaN
     "lgamma": [INF, INF, INF, INF],
     "tgamma": [INF, -INF, INF, NAN],
     "j0": [1, 1, 0, 0],
+    "j1": [0, -0.0, 0, -0.0],
     "y0": [-INF, -INF, 0, NAN],
     "cyl_bessel_i0": [1, 1, INF, INF],
     "cyl_bessel_i1": [0, -0.0, INF, -INF],

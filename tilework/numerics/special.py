@@ -27,7 +27,7 @@ def bessel_j(order: int, x: float) -> float:
         return x
     if order < 0:
         return bessel_j(-order, x) * (-1) ** order
-    if x < 0:
+    if math.copysign(1.0, x) < 0:
         return bessel_j(order, -x) * (-1) ** order
     if math.isinf(x):
         return 0.0

@@ -93,7 +93,7 @@ def tgamma(x: Lanes) -> Lanes:
     result = where(reflect, left, right)
     whole = floor(x).equal(x)
     result = where((x < 0.0) & whole, math.nan, result)
-    result = where(x.equal(0.0), 1.0 / x, result)
+    result = where(abs(x) < 2.0**-60, 1.0 / x, result)
     result = where((x < -184.5) & ~whole, where(even_floor(x), x.const(0.0), -x.const(0.0)), result)
     result = where(x > 172.0, math.inf, result)
     return where(x.is_nan(), x, where(x.equal(-math.inf), math.nan, result))
