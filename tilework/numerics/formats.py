@@ -76,9 +76,18 @@ FORMATS = {
         Format.ieee("fp64", 64, 52),
     )
 }
+IR_NAMES = {  # what the IR calls a format
+    **{"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E5M2": "fp8e5"},
+    **{"f8E4M3FNUZ": "fp8e4b8", "f8E5M2FNUZ": "fp8e5b16"},
+}
 TF32 = Format.ieee("tf32", 19, 10)
 E2M1 = Format("fp4e2m1", 4, 1, 1, 0x7, 0x7, 0x7)  # no infinity, no NaN
 FP64 = FORMATS["fp64"]
+
+
+def of_ir(name: str) -> Format:
+    """The format of a float type of the IR."""
+    return FORMATS[IR_NAMES[name]]
 
 
 def rounded(value: float, format: Format) -> float:

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from tilework.numerics.rounding import BF16, E4M3FN, E5M2
 from tilework.oracles.emulator.device import Device, LoadedFunction
 from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.syntax import EmulatorError
@@ -30,9 +30,7 @@ TYPES: dict[str, Any] = {
         for bits in (8, 16, 32, 64)
     },
     **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "fp8e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
-    "fp8e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    **{"bf16": BF16, "fp8e4m3": E4M3FN, "fp8e5m2": E5M2},
 }
 SHOWN = 64  # elements that --dump prints
 LARGEST = 1 << 32  # bytes of an argument

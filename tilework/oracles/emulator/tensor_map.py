@@ -12,45 +12,27 @@ change single fields with `tensormap.replace`; they mean nothing to a real GPU.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
+from tilework.numerics.rounding import BF16
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.syntax import EmulatorError
 
 SIZE = 128
 MAGIC = 0x7457544D
-TYPES = (
-    "u8",
-    "u16",
-    "u32",
-    "s32",
-    "u64",
-    "s64",
-    "f16",
-    "f32",
-    "f64",
-    "bf16",
-    "f32.ftz",
-    "tf32",
-    "tf32.ftz",
-)  # as the driver counts
-TYPE_BYTES: dict[str, int] = dict(zip(TYPES, (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4), strict=True))
-REPLACE_TYPES = (
-    "u8",
-    "u16",
-    "u32",
-    "s32",
-    "u64",
-    "s64",
-    "f16",
-    "f32",
-    "f32.ftz",
-    "f64",
-    "bf16",
-    "tf32",
-    "tf32.ftz",
-)  # as PTX counts
+TYPES = tuple("u8 u16 u32 s32 u64 s64 f16 f32 f64 bf16 f32.ftz tf32 tf32.ftz".split())  # as the driver counts
+REPLACE_TYPES = tuple("u8 u16 u32 s32 u64 s64 f16 f32 f32.ftz f64 bf16 tf32 tf32.ftz".split())  # as PTX counts
+
+
+def number_type(type: str) -> Any:
+    """The NumPy type of an element: ``number_type("tf32.ftz")`` is float32."""
+    plain = type.removesuffix(".ftz").removeprefix("t")
+    return BF16 if plain == "bf16" else np.dtype(f"{'i' if plain[0] == 's' else plain[0]}{int(plain[1:]) // 8}")
+
+
+TYPE_BYTES: dict[str, int] = {type: number_type(type).itemsize for type in TYPES}
 INTERLEAVES = ("none", "16B", "32B")
 SWIZZLES = ("none", "32B", "64B", "128B")
 SPANS = {"32B": 32, "64B": 64, "128B": 128}

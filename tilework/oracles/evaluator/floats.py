@@ -11,44 +11,24 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float8E4M3FNType,
-    Float8E4M3FNUZType,
-    Float8E5M2FNUZType,
-    Float8E5M2Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-    IntegerType,
-)
+from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute
 
 from tilework.ir.types import PointerType, bit_width, element_type
 from tilework.numerics import rounding
+from tilework.numerics.formats import IR_NAMES
 from tilework.numerics.rounding import F32, F64, SIGNED, UNSIGNED, Array
 from tilework.oracles.evaluator.evaluation_errors import Fault
 
 BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)
-FLOATS: dict[type[Attribute], np.dtype[Any]] = {
-    Float16Type: rounding.F16,
-    BFloat16Type: rounding.BF16,
-    Float32Type: F32,
-    Float64Type: F64,
-    Float8E4M3FNType: rounding.E4M3FN,
-    Float8E4M3FNUZType: rounding.FLOATS["fp8e4b8"],
-    Float8E5M2Type: rounding.E5M2,
-    Float8E5M2FNUZType: rounding.FLOATS["fp8e5b16"],
-}
 
 
 @cache
 def storage(type: Attribute) -> np.dtype[Any]:
     """The dtype that holds an element of `type`; odd integer widths sit sign-extended in the next wider one."""
     element = element_type(type)
-    if (dtype := FLOATS.get(element.__class__)) is not None:
-        return dtype
+    if (format := IR_NAMES.get(str(element))) is not None:
+        return rounding.FLOATS[format]
     if isinstance(element, (PointerType, IndexType)):
         return INT64
     if isinstance(element, IntegerType) and (width := element.width.data) <= 64:

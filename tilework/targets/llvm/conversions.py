@@ -21,10 +21,7 @@ from tilework.targets.llvm.types import bf16 as bfloat
 from tilework.targets.llvm.values import Value, constant
 
 FORMATS: dict[Attribute, Format] = {
-    f8E4M3FN: formats.FORMATS["fp8e4nv"],
-    f8E5M2: formats.FORMATS["fp8e5"],
-    f8E4M3FNUZ: formats.FORMATS["fp8e4b8"],
-    f8E5M2FNUZ: formats.FORMATS["fp8e5b16"],
+    type: formats.of_ir(str(type)) for type in (f8E4M3FN, f8E5M2, f8E4M3FNUZ, f8E5M2FNUZ)
 }
 
 

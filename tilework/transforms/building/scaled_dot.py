@@ -45,7 +45,7 @@ from tilework.ir.types import (
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Distributed, DotOperand, Slice
 from tilework.layouts.infer import infer_fp4_to_fp, infer_reshape
-from tilework.numerics.formats import FORMATS, Format
+from tilework.numerics.formats import Format, of_ir
 from tilework.transforms.building.emitter import Emitter
 
 ELEMENTS: dict[ScaleDotElemType, Attribute] = {
@@ -57,9 +57,7 @@ ELEMENTS: dict[ScaleDotElemType, Attribute] = {
 }
 NAN_SCALE = -1  # the byte 255
 PATTERNS: dict[Attribute, tuple[Attribute, Format]] = {
-    f16: (i16, FORMATS["fp16"]),
-    bf16: (i16, FORMATS["bf16"]),
-    f32: (i32, FORMATS["fp32"]),
+    type: (bits, of_ir(str(type))) for type, bits in ((f16, i16), (bf16, i16), (f32, i32))
 }
 
 

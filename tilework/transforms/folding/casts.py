@@ -24,12 +24,7 @@ from tilework.numerics.formats import Format
 from tilework.transforms.folding.arith import constant_int, producer, unsigned
 from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
 
-FORMATS: dict[Attribute, Format] = {
-    f16: formats.FORMATS["fp16"],
-    bf16: formats.FORMATS["bf16"],
-    f32: formats.FORMATS["fp32"],
-    f64: formats.FORMATS["fp64"],
-}
+FORMATS: dict[Attribute, Format] = {type: formats.of_ir(str(type)) for type in (f16, bf16, f32, f64)}
 
 
 def rounded(value: float, element: Attribute) -> float:

@@ -12,11 +12,10 @@ maps are made by `tensor_map.encode_tensor_map`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from tilework.numerics.rounding import BF16, to_tf32
+from tilework.numerics.rounding import to_tf32
 from tilework.oracles.emulator.arenas import GLOBAL_BASE, Array
 from tilework.oracles.emulator.pending import Access, Pending, operations
 from tilework.oracles.emulator.rules.async_copy import Signal, check_multicast, combine
@@ -24,15 +23,19 @@ from tilework.oracles.emulator.rules.atom import FUNCTIONS
 from tilework.oracles.emulator.rules.barriers import per_thread
 from tilework.oracles.emulator.rules.ld_st import space_of
 from tilework.oracles.emulator.syntax import Address, EmulatorError, Imm, Instruction, Operand, Vector
-from tilework.oracles.emulator.tensor_map import NAN_HALF, PIECE, SIZE, TensorMap, TensorMapError, decode, replace_field
+from tilework.oracles.emulator.tensor_map import (
+    NAN_HALF,
+    PIECE,
+    SIZE,
+    TensorMap,
+    TensorMapError,
+    decode,
+    number_type,
+    replace_field,
+)
 from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator, Unsupported, rule
 
 ALIGNMENT = 128  # of a box in shared memory
-NUMBERS: dict[str, Any] = {
-    "u8": np.dtype(np.uint8), "u16": np.dtype(np.uint16), "u32": np.dtype(np.uint32), "s32": np.dtype(np.int32), "u64": np.dtype(np.uint64),
-    "s64": np.dtype(np.int64), "f16": np.dtype(np.float16), "bf16": BF16, "f64": np.dtype(np.float64),
-    "f32": np.dtype(np.float32), "f32.ftz": np.dtype(np.float32), "tf32": np.dtype(np.float32), "tf32.ftz": np.dtype(np.float32),
-}  # fmt: skip
 
 
 def tensor_copy(ins: Instruction, t: Translator) -> Op:
@@ -186,7 +189,7 @@ def store(ins: Instruction, t: Translator, rank: int) -> Op:
             issue(Box(map, start, int(source(one)[0]), thread, ins, t, by_pieces), one, own)
 
     def issue(box: Box, one: Array, own: tuple[Access, ...]) -> None:
-        reduce = combine(name, NUMBERS[box.map.type]) if name is not None else None
+        reduce = combine(name, number_type(box.map.type)) if name is not None else None
         write, read = box.accesses()
         groups = operations(t).group("bulk", one)
         move = lambda which, rows: box.store(rows, reduce)  # noqa: E731

@@ -20,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from tilework.numerics.formats import IR_NAMES
+
 PRINT_SYMBOL = "tilework_print"
 AGAIN = 0.05  # seconds
 INTERRUPTS: list[threading.Timer] = []  # at most one, that waits to be sent again
@@ -27,14 +29,6 @@ SIGNATURE = ctypes.CFUNCTYPE(
     None, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
 )
 INTEGERS = {"i1": "u1", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "ptr": "u8"}
-FLOATS = {"f16": "float16", "f32": "float32", "f64": "float64"}
-ML_FLOATS = {
-    "bf16": "bfloat16",
-    "f8E4M3FN": "float8_e4m3fn",
-    "f8E4M3FNUZ": "float8_e4m3fnuz",
-    "f8E5M2": "float8_e5m2",
-    "f8E5M2FNUZ": "float8_e5m2fnuz",
-}
 
 
 def describe(prefix: str, as_hex: bool, operands: Sequence[tuple[Sequence[int], str, bool]]) -> str:
@@ -46,7 +40,7 @@ def element_name(type: str) -> str:
     """The name of an element type in a description; integers of odd widths take the bytes of the next wider one."""
     if type.startswith("!tt.ptr"):
         return "ptr"
-    if type in INTEGERS or type in FLOATS or type in ML_FLOATS:
+    if type in INTEGERS or type in IR_NAMES:
         return type
     width = int(type.removeprefix("i"))
     return next(name for name in ("i8", "i16", "i32", "i64") if width <= int(name[1:]))
@@ -54,13 +48,12 @@ def element_name(type: str) -> str:
 
 @cache
 def dtype_of(element: str) -> Any:
+    """Loads NumPy and ml_dtypes, which a program that prints nothing need not have loaded."""
     import numpy as np
 
-    if element in ML_FLOATS:
-        import ml_dtypes
+    from tilework.numerics.rounding import FLOATS
 
-        return np.dtype(getattr(ml_dtypes, ML_FLOATS[element]))
-    return np.dtype(INTEGERS.get(element) or FLOATS[element])
+    return FLOATS[IR_NAMES[element]] if element in IR_NAMES else np.dtype(INTEGERS[element])
 
 
 @cache
