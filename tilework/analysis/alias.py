@@ -9,18 +9,18 @@ results of loops and branches name all that may come in. A descriptor that is po
 names none.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from xdsl.dialects import arith, cf, scf
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
 
+from tilework.analysis.value_flows import Pair, control_flows, pairs, parent_of
 from tilework.ir import ttg, ttng
 from tilework.ir.ttg.memdesc_types import is_memdesc
 
 Aliases = dict[SSAValue, tuple[SSAValue, ...]]
 """The buffers of each descriptor, in program order."""
 
-Pair = tuple[SSAValue, SSAValue]
 VIEWS = frozenset(
     {
         ttg.MemDescIndexOp,
@@ -68,80 +68,22 @@ def value_flows(op: Operation) -> Sequence[Pair]:
     if kind in VIEWS:
         return [(op.operands[0], op.results[0])]
     rule = FLOWS.get(kind)
-    return () if rule is None else rule(op)
-
-
-def pairs(sources: Sequence[SSAValue], *targets: Sequence[SSAValue]) -> list[Pair]:
-    """Each source with the target at the same place of every list."""
-    return [pair for values in targets for pair in zip(sources, values, strict=False)]
-
-
-def entry_args(region: Region) -> Sequence[SSAValue]:
-    """The arguments of the first block."""
-    return region.blocks[0].args
-
-
-def for_flows(op: Operation) -> list[Pair]:
-    return pairs(op.operands[3:], entry_args(op.regions[0])[1:], op.results)
-
-
-def while_flows(op: Operation) -> list[Pair]:
-    return pairs(op.operands, entry_args(op.regions[0]))
-
-
-def yield_flows(op: Operation) -> list[Pair]:
-    """To the results of the op around, and for loops to the next iteration."""
-    parent = op.parent_op()
-    if type(parent) is scf.WhileOp:
-        return pairs(op.operands, entry_args(parent.regions[0]))
-    if type(parent) is scf.ForOp:
-        return pairs(op.operands, parent.results, entry_args(parent.regions[0])[1:])
-    return [] if parent is None else pairs(op.operands, parent.results)
-
-
-def condition_flows(op: Operation) -> list[Pair]:
-    loop = op.parent_op()
-    return [] if loop is None else pairs(op.operands[1:], loop.results, entry_args(loop.regions[1]))
-
-
-def branch_flows(op: Operation) -> list[Pair]:
-    return pairs(op.operands, op.successors[0].args)
-
-
-def conditional_branch_flows(op: Operation) -> list[Pair]:
-    first, second = op.successors
-    count = len(first.args)
-    return pairs(op.operands[1 : 1 + count], first.args) + pairs(op.operands[1 + count :], second.args)
+    return (control_flows(op) or ()) if rule is None else rule(op)
 
 
 def specialize_flows(op: Operation) -> list[Pair]:
     assert isinstance(op, ttg.WarpSpecializeOp)
-    return pairs(op.operands, *(entry_args(region) for region in op.partitions if region.blocks))
-
-
-def wait_flows(op: Operation) -> list[Pair]:
-    return pairs(op.operands, op.results)
-
-
-def select_flows(op: Operation) -> list[Pair]:
-    return [(operand, op.results[0]) for operand in op.operands[1:]]
+    return pairs(op.operands, *(region.blocks[0].args for region in op.partitions if region.blocks))
 
 
 def return_flows(op: Operation) -> list[Pair]:
-    parent = op.parent_op()
-    return [] if parent is None else pairs(op.operands, parent.results)
+    return pairs(op.operands, parent_of(op).results)
 
 
-FLOWS = {
-    scf.ForOp: for_flows,
-    scf.WhileOp: while_flows,
-    scf.YieldOp: yield_flows,
-    scf.ConditionOp: condition_flows,
-    cf.BranchOp: branch_flows,
-    cf.ConditionalBranchOp: conditional_branch_flows,
-    arith.SelectOp: select_flows,
+FLOWS: dict[type[Operation], Callable[[Operation], list[Pair]]] = {
+    arith.SelectOp: lambda op: [(operand, op.results[0]) for operand in op.operands[1:]],
     ttg.WarpSpecializeOp: specialize_flows,
     ttg.WarpYieldOp: return_flows,
     ttg.MaskReturnOp: return_flows,
-    ttng.WarpGroupDotWaitOp: wait_flows,
+    ttng.WarpGroupDotWaitOp: lambda op: pairs(op.operands, op.results),
 }

@@ -23,7 +23,6 @@ outermost that has the first but not the second.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -31,6 +30,7 @@ from tilework.analysis.origins import UNKNOWN, Origins, memory_origins
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.enums import MemSemantic
 from tilework.ir.functions import callee_of, functions_by_name, modules
+from tilework.ir.nesting import LOOPS, loop_around
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import shape_of
 
@@ -41,7 +41,6 @@ LOADS = frozenset({tt.LoadOp, ttg.AsyncCopyGlobalToLocalOp})
 ATOMICS = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
 BARRIERS = frozenset({gpu.GpuBarrierOp, ttg.LocalBarrierOp})
 FOREIGN = frozenset({tt.ElementwiseInlineAsmOp, tt.ExternElementwiseOp})
-LOOPS = frozenset({scf.ForOp, scf.WhileOp})
 
 
 @dataclass
@@ -194,13 +193,6 @@ def has_loops(loop: Operation) -> bool:
 def is_inside(value: SSAValue, loop: Operation) -> bool:
     owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
     return owner is not None and loop.is_ancestor(owner)
-
-
-def loop_around(op: Operation) -> Operation | None:
-    parent = op.parent_op()
-    while parent is not None and type(parent) not in LOOPS:
-        parent = parent.parent_op()
-    return parent
 
 
 class Place:

@@ -11,12 +11,12 @@ Origins flow along edges, from operands to results, through loops, branches, buf
 pointer that was an integer, or was loaded, has lost its origin. Works on TTIR, TTGIR and TTCIR.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilework.analysis.value_flows import Pair, control_flows
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.functions import callee_of, functions_by_name, has_body, is_private, modules
 from tilework.ir.ttc import BufferType
@@ -41,7 +41,7 @@ def is_address(type: Attribute) -> bool:
     return isinstance(element, PointerType | TensorDescType)
 
 
-def spread(origins: Origins, edges: list[tuple[SSAValue, SSAValue]]) -> None:
+def spread(origins: Origins, edges: list[Pair]) -> None:
     """Let origins flow along `edges` until nothing is new; edges are in program order, so that two rounds do for most."""
     changed = True
     while changed:
@@ -53,66 +53,30 @@ def spread(origins: Origins, edges: list[tuple[SSAValue, SSAValue]]) -> None:
                 changed = True
 
 
-def flows(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
+def flows(op: Operation) -> Iterator[Pair]:
     """(source, target) of every address that goes from one value to another."""
-    pairs: Iterable[tuple[SSAValue, SSAValue]]
     if not any(is_address(operand.type) for operand in op.operands):
         return
     kind = type(op)
-    if kind is scf.ForOp:
-        inner = op.regions[0].blocks[0].args[1:]
-        pairs = [*zip(op.operands[3:], inner, strict=True), *zip(op.operands[3:], op.results, strict=True)]
-    elif kind is scf.WhileOp:
-        pairs = zip(op.operands, op.regions[0].blocks[0].args, strict=True)
-    elif kind is scf.YieldOp:
-        pairs = yield_flows(op)
-    elif kind is scf.ConditionOp:
-        loop = parent_of(op)
-        after = loop.regions[1].blocks[0].args
-        pairs = [*zip(op.operands[1:], after, strict=True), *zip(op.operands[1:], loop.results, strict=True)]
-    elif kind is cf.BranchOp:
-        pairs = zip(op.operands, op.successors[0].args, strict=True)
-    elif kind is cf.ConditionalBranchOp:
-        count = len(op.successors[0].args)
-        pairs = [
-            *zip(op.operands[1 : 1 + count], op.successors[0].args, strict=True),
-            *zip(op.operands[1 + count :], op.successors[1].args, strict=True),
-        ]
-    elif kind is ttng.TensormapCreateOp:
-        pairs = [(op.operands[1], op.operands[0]), *map_flows(op.operands[0], op.operands[1])]
-    elif kind is scf.IfOp or kind is tt.LoadOp or kind in WRITERS:  # a pointer that was loaded is nobody's either
-        pairs = ()
-    else:
-        targets = [*op.results, *(operand for operand in op.operands if isinstance(operand.type, BufferType))]
-        pairs = [(source, target) for source in op.operands for target in targets if source is not target]
-    for source, target in pairs:
+    if (passed := control_flows(op)) is None:
+        if kind is ttng.TensormapCreateOp:
+            passed = [(op.operands[1], op.operands[0]), *map_flows(op.operands[0], op.operands[1])]
+        elif kind is tt.LoadOp or kind in WRITERS:  # a pointer that was loaded is nobody's either
+            passed = []
+        else:
+            targets = [*op.results, *(operand for operand in op.operands if isinstance(operand.type, BufferType))]
+            passed = [(source, target) for source in op.operands for target in targets if source is not target]
+    for source, target in passed:
         if is_address(source.type) and is_address(target.type):
             yield source, target
 
 
-def map_flows(slot: SSAValue, base: SSAValue) -> Iterator[tuple[SSAValue, SSAValue]]:
+def map_flows(slot: SSAValue, base: SSAValue) -> Iterator[Pair]:
     """To the memory that a slot for a tensor map is part of: another op may take the slot from there."""
     owner = slot.owner
     while isinstance(owner, tt.AddPtrOp):
         yield base, owner.operands[0]
         owner = owner.operands[0].owner
-
-
-def yield_flows(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
-    """From a yield to the results of the op around it and, for loops, to the next iteration."""
-    parent = parent_of(op)
-    targets: list[Sequence[SSAValue]] = (
-        [parent.regions[0].blocks[0].args] if type(parent) is scf.WhileOp else [parent.results]
-    )
-    if type(parent) is scf.ForOp:
-        targets.append(parent.regions[0].blocks[0].args[1:])
-    return [pair for values in targets for pair in zip(op.operands, values, strict=True)]
-
-
-def parent_of(op: Operation) -> Operation:
-    parent = op.parent_op()
-    assert parent is not None, f"{op.name} stands in an op with regions"
-    return parent
 
 
 def module_origins(module: ModuleOp) -> Origins:
@@ -144,10 +108,10 @@ def table_of(value: SSAValue) -> SSAValue | None:
     return op.operands[0] if isinstance(op, tt.LoadOp) else None
 
 
-def sources_and_edges(root: ModuleOp) -> tuple[Origins, list[tuple[SSAValue, SSAValue]]]:
+def sources_and_edges(root: ModuleOp) -> tuple[Origins, list[Pair]]:
     """The pointers whose origin is plain, and how all others get theirs."""
     origins: Origins = {}
-    edges: list[tuple[SSAValue, SSAValue]] = []
+    edges: list[Pair] = []
     tables = [functions_by_name(module) for module in modules(root)]
     for functions, function in ((table, function) for table in tables for function in table.values()):
         if not has_body(function):
@@ -170,7 +134,7 @@ def sources_and_edges(root: ModuleOp) -> tuple[Origins, list[tuple[SSAValue, SSA
 FORGETFUL = (tt.LoadOp, tt.AtomicRMWOp, tt.AtomicCASOp)
 
 
-def call_flows(op: Operation, functions: Mapping[str, Operation]) -> Iterator[tuple[SSAValue, SSAValue]]:
+def call_flows(op: Operation, functions: Mapping[str, Operation]) -> Iterator[Pair]:
     """From the arguments of a call to the parameters of the function, and back from what it returns or writes."""
     callee = functions.get(callee_of(op))
     if callee is None or not has_body(callee):

@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.nesting import enclosing_op
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import i1
@@ -245,7 +246,7 @@ def combine_with_previous(op: Operation, driver: Driver) -> bool:
         end = terminator(first)
         for i in range(count):  # uses of the first op's results inside the second are what that branch yields
             for use in tuple(previous.results[i].uses):
-                if is_in_block(use.operation, second):
+                if enclosing_op(use.operation, second) is not None:
                     use.operation.operands[use.index] = end._operands[i]
         moved_end = terminator(second)
         for inner in tuple(second.ops):
@@ -264,15 +265,6 @@ def combine_with_previous(op: Operation, driver: Driver) -> bool:
     driver.erase(op)
     driver.erase(previous)
     return True
-
-
-def is_in_block(op: Operation, block: Block) -> bool:
-    """True if `op` is in `block` or nested in one of its ops."""
-    parent = op.parent
-    while parent is not None and parent is not block:
-        outer = parent.parent_op()
-        parent = outer.parent if outer is not None else None
-    return parent is not None
 
 
 def combine_nested(op: Operation, driver: Driver) -> bool:
@@ -306,7 +298,7 @@ def propagate_condition(op: Operation, driver: Driver) -> bool:
     for known, region in ((1, op.regions[0]), (0, op.regions[1])):
         if (block := region.first_block) is None:
             continue
-        uses = [use for use in condition.uses if is_in_block(use.operation, block)]
+        uses = [use for use in condition.uses if enclosing_op(use.operation, block) is not None]
         if uses:
             value = driver.constant(op, known, condition)
             for use in uses:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilework.analysis.value_flows import Pair, control_flows
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.effects import is_elementwise, is_terminator
@@ -135,33 +136,13 @@ def closure(start: Collection[SSAValue], edges: list[tuple[SSAValue, SSAValue]])
     return found
 
 
-def flows(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
+def flows(op: Operation) -> Iterator[Pair]:
     """(source, target) wherever one value depends on another."""
-    kind = type(op)
-    if kind is scf.ForOp:
-        yield from zip(op.operands[3:], op.regions[0].blocks[0].args[1:], strict=True)
-        yield from zip(op.operands[3:], op.results, strict=True)
-    elif kind is scf.WhileOp:
-        yield from zip(op.operands, op.regions[0].blocks[0].args, strict=True)
-    elif kind is scf.ConditionOp:
-        loop = op.parent_op()
-        assert loop is not None
-        yield from zip(op.operands[1:], loop.regions[1].blocks[0].args, strict=True)
-        yield from zip(op.operands[1:], loop.results, strict=True)
-    elif kind is scf.YieldOp:
-        parent = op.parent_op()
-        assert parent is not None
-        if type(parent) is scf.WhileOp:
-            yield from zip(op.operands, parent.regions[0].blocks[0].args, strict=True)
-            return
-        yield from zip(op.operands, parent.results, strict=True)
-        if type(parent) is scf.ForOp:
-            yield from zip(op.operands, parent.regions[0].blocks[0].args[1:], strict=True)
-    elif op.successors:
-        for successor in op.successors:
-            for operand in op.operands:
-                yield from ((operand, argument) for argument in successor.args)
-    elif kind not in SIDE_EFFECTS and kind is not scf.IfOp:
-        operands = op.operands[1:] if kind is tt.LoadOp else op.operands
+    if op.successors:  # which block comes next depends on the operands, too
+        yield from ((source, argument) for block in op.successors for source in op.operands for argument in block.args)
+    elif (passed := control_flows(op)) is not None:
+        yield from passed
+    elif type(op) not in SIDE_EFFECTS:
+        operands = op.operands[1:] if type(op) is tt.LoadOp else op.operands
         for operand in operands:
             yield from ((operand, result) for result in op.results)

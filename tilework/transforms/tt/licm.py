@@ -25,11 +25,10 @@ from xdsl.passes import ModulePass
 from tilework.ir import tt
 from tilework.ir.effects import is_speculatable, writes
 from tilework.ir.llvm import LICM_DISABLED
+from tilework.ir.nesting import LOOPS
 from tilework.ir.rewrite import insert_before
 from tilework.ir.types import i1, i32_array, is_block_pointer, shape_of, with_element
 from tilework.transforms.building.emitter import Emitter
-
-LOOPS = frozenset({scf.ForOp, scf.WhileOp})
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,13 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import callee_of, functions_by_name, modules
+from tilework.ir.nesting import LOOPS, loop_around
 from tilework.ir.rewrite import erase_op, insert_after, insert_before, recreate, replace_all_uses
 from tilework.ir.types import TensorDescType, i32, i64
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice
 from tilework.transforms.tt.rewrite_tensor_descriptor import components, is_descriptor
 
-LOOPS = (scf.ForOp, scf.WhileOp)
 HANDLE = 0
 KINDS = {PaddingOption.ZERO: 1, PaddingOption.NAN: 2}
 Parts = tuple[SSAValue, ...]  # the handle, the kind, the base, the shape, the strides
@@ -59,14 +59,6 @@ def makes_descriptor(call: Operation) -> bool:
 
 def carries_descriptors(loop: Operation) -> bool:
     return any(is_descriptor(operand.type) for operand in loop.operands)
-
-
-def loop_around(op: Operation | None) -> Operation | None:
-    """The innermost loop that `op` stands in."""
-    parent = op.parent_op() if op is not None else None
-    while parent is not None and type(parent) not in LOOPS:
-        parent = parent.parent_op()
-    return parent
 
 
 def owner_of(value: SSAValue) -> Operation | None:

@@ -24,9 +24,9 @@ from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.functions import callee_of, functions_by_name, modules
+from tilework.ir.nesting import LOOPS
 from tilework.ir.types import i1, int_attr
 
-LOOPS = (scf.ForOp, scf.WhileOp)
 VOLATILE = int_attr(1, i1)
 
 

@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import append_op
+from tilework.ir.nesting import enclosing_op
 from tilework.ir.rewrite import block_of, erase_op, recreate, replace_all_uses, replace_op
 from tilework.ir.scf_ext import make_yield
 from tilework.ir.types import is_tensor
@@ -74,21 +75,13 @@ def known_side(op: Operation, condition: SSAValue) -> bool | None:
 def matching_branch(select: Operation) -> Operation | None:
     """The first `scf.if` behind `select` on the same condition, in front of all users; None if there is none."""
     condition, block = select.operands[0], block_of(select)
-    users = {within(use.operation, block) for use in select.results[0].uses}
+    users = {enclosing_op(use.operation, block) for use in select.results[0].uses}
     op = select.next_op
     while op is not None and op not in users:
         if type(op) is scf.IfOp and op.operands[0] is condition:
             return op
         op = op.next_op
     return None
-
-
-def within(op: Operation, block: Block) -> Operation | None:
-    """The op of `block` that is or contains `op`; None if it is in another block of the region."""
-    current: Operation | None = op
-    while current is not None and current.parent is not block:
-        current = current.parent_op()
-    return current
 
 
 def give_results(branch: Operation, selects: list[Operation]) -> None:

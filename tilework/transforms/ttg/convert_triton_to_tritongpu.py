@@ -22,8 +22,8 @@ from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, LocationAttr, ModuleOp, NoneAttr, TensorType
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, NoneAttr, TensorType
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from tilework.errors import PassError
@@ -32,6 +32,7 @@ from tilework.ir.create import set_type
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import machine_attributes
+from tilework.ir.nesting import location_of
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.tt.inference import joined_type, reduced_type, transposed_type
@@ -173,14 +174,6 @@ class LayOut:
             insert_after(value.op, convert)
             found = self.defaults[value] = convert.results[0]
         return found
-
-
-def location_of(value: SSAValue) -> LocationAttr:
-    """Where `value` comes from."""
-    if isinstance(value, OpResult):
-        return value.op.location
-    assert isinstance(value, BlockArgument)
-    return value.location
 
 
 # The layouts of results

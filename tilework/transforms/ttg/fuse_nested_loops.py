@@ -33,6 +33,7 @@ from xdsl.passes import ModulePass
 
 from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.effects import is_speculatable
+from tilework.ir.nesting import enclosing_op, loop_around
 from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import element_type, is_float, is_integer, is_tensor
@@ -67,10 +68,7 @@ def children(loop: Operation) -> list[Operation]:
 def is_pair(outer: Operation) -> bool:
     """`outer` holds one loop, which holds none, and is in none."""
     inner = children(outer)
-    parent = outer.parent_op()
-    while parent is not None and type(parent) is not scf.ForOp:
-        parent = parent.parent_op()
-    return parent is None and len(inner) == 1 and not children(inner[0])
+    return loop_around(outer, (scf.ForOp,)) is None and len(inner) == 1 and not children(inner[0])
 
 
 def fuse_tree(outer: Operation) -> bool:
@@ -253,12 +251,9 @@ class Fusion:
 
     def section_op(self, op: Operation) -> Operation:
         """The op of the outer body that is or contains `op`."""
-        body = body_of(self.outer)
-        while op.parent is not body:
-            parent = op.parent_op()
-            assert parent is not None, "a value of a loop is used in it"
-            op = parent
-        return op
+        found = enclosing_op(op, body_of(self.outer))
+        assert found is not None, "a value of a loop is used in it"
+        return found
 
     def sink(self) -> None:
         """Pure ops that only the epilogue uses belong there: they need not be carried."""
@@ -393,11 +388,7 @@ class Fusion:
 
     def section_op_or_self(self, op: Operation) -> Operation:
         """Like `section_op`; ops that are in the new loop already stand for themselves."""
-        body = body_of(self.outer)
-        current: Operation | None = op
-        while current is not None and current.parent is not body:
-            current = current.parent_op()
-        return op if current is None else current
+        return enclosing_op(op, body_of(self.outer)) or op
 
     def branch(
         self, condition: SSAValue, ops: Sequence[Operation], inside: Sequence[SSAValue], outside: Sequence[SSAValue]

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -28,6 +27,7 @@ from tilework.ir.encodings import (
     distributed_of,
     layout_of,
 )
+from tilework.ir.nesting import loop_around
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.linear import LinearLayout
@@ -46,7 +46,6 @@ VERBS: dict[type[Operation], tuple[str, str]] = {
     tt.AtomicCASOp: ("atomic", "touches"),
     ttg.AsyncCopyGlobalToLocalOp: ("load", "reads"),
 }
-LOOPS = (scf.ForOp, scf.WhileOp)
 WAYS = {"warp": "within each warp", "shared": "between warps", "cluster": "between the blocks of the cluster"}
 
 
@@ -152,7 +151,7 @@ def access_mask(op: Operation) -> SSAValue | None:
 
 def remark_conversion(op: Operation) -> None:
     """A conversion through shared memory, if it is in a loop."""
-    if not any(isinstance(parent, LOOPS) for parent in parents(op)):
+    if loop_around(op) is None:
         return
     source, result = op.operands[0].type, op.results[0].type
     before, after = distributed_of(source), distributed_of(result)
@@ -166,12 +165,3 @@ def remark_conversion(op: Operation) -> None:
         f"a change of layout goes through shared memory in every iteration, {WAYS[way]}, {size} bytes at a time: "
         f"from {before.in_words} to {after.in_words}",
     )
-
-
-def parents(op: Operation) -> list[Operation]:
-    """The ops around `op`, the nearest first."""
-    found: list[Operation] = []
-    while (parent := op.parent_op()) is not None:
-        found.append(parent)
-        op = parent
-    return found

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from tilework.analysis.alias import Aliases, aliases
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_value_alloc, writes
 from tilework.ir.encodings import operand_index
+from tilework.ir.nesting import enclosing_op, loop_around
 from tilework.ir.rewrite import defining_op, insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
 
@@ -84,14 +85,6 @@ def users(value: SSAValue) -> Iterator[Operation]:
         yield use.operation
 
 
-def within(op: Operation, block: Block) -> Operation | None:
-    """The op of `block` that is `op` or around it."""
-    current: Operation | None = op
-    while current is not None and current.parent is not block:
-        current = current.parent_op()
-    return current
-
-
 def between(first: Operation, last: Operation | None) -> Iterator[Operation]:
     """The ops of a block after `first` and before `last`, or the end."""
     current = first.next_op
@@ -104,7 +97,7 @@ def sink_below_deallocs(convert: Operation) -> None:
     """Step 1."""
     block = convert.parent
     assert block is not None
-    uses = {within(user, block) for user in users(convert.results[0])}
+    uses = {enclosing_op(user, block) for user in users(convert.results[0])}
     last = None
     for op in between(convert, None):
         if op in uses:
@@ -125,7 +118,7 @@ def sink_into_loops(ops: Iterable[Operation], known: Aliases) -> None:
         ):
             continue
         all_users = list(users(op.results[0]))
-        if len(all_users) != 1 or loop_around(all_users[0]) is loop_around(op):
+        if len(all_users) != 1 or loop_around(all_users[0], (scf.ForOp,)) is loop_around(op, (scf.ForOp,)):
             continue
         if kind is ttg.ConvertLayoutOp or not memory_changes(op, all_users[0], known):
             moves.append((op, all_users[0]))
@@ -133,18 +126,10 @@ def sink_into_loops(ops: Iterable[Operation], known: Aliases) -> None:
         move_before(op, user)
 
 
-def loop_around(op: Operation) -> Operation | None:
-    """The innermost `scf.for` that holds `op`."""
-    parent = op.parent_op()
-    while parent is not None and type(parent) is not scf.ForOp:
-        parent = parent.parent_op()
-    return parent
-
-
 def memory_changes(load: Operation, user: Operation, known: Aliases) -> bool:
     """Whether the memory may be written or given back from `load` to `user`, around the loop that holds it included."""
     assert load.parent is not None
-    outer = within(user, load.parent)
+    outer = enclosing_op(user, load.parent)
     if outer is None:
         return True
     buffers = known.get(load.operands[0], ())

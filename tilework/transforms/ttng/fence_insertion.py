@@ -14,18 +14,16 @@ Stage: TTGIR to TTGIR. Cost: one walk, and the aliases of each function with suc
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilework.analysis.alias import Aliases, aliases
 from tilework.ir import ttg, ttng
+from tilework.ir.nesting import is_inside, loop_around
 from tilework.ir.rewrite import insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.target import Feature, Target
-
-LOOPS = frozenset({scf.ForOp, scf.WhileOp})
 
 
 @dataclass(frozen=True)
@@ -72,23 +70,8 @@ def copies_into(dot: Operation, known: Aliases, stores: dict[SSAValue, list[Oper
 def fence(dot: Operation, copies: list[Operation]) -> None:
     """A fence before `dot`, outside of the loops around it that hold none of the `copies`."""
     place = dot
-    while (loop := loop_around(place)) is not None and not any(contains(loop, copy) for copy in copies):
+    while (loop := loop_around(place)) is not None and not any(is_inside(copy, loop) for copy in copies):
         place = loop
     previous = place.prev_op
     if previous is None or type(previous) is not ttng.FenceAsyncSharedOp:
         insert_before(place, ttng.FenceAsyncSharedOp.make(False, dot.location))
-
-
-def loop_around(op: Operation) -> Operation | None:
-    """The innermost loop that holds `op`."""
-    parent = op.parent_op()
-    while parent is not None and type(parent) not in LOOPS:
-        parent = parent.parent_op()
-    return parent
-
-
-def contains(outer: Operation, op: Operation) -> bool:
-    current: Operation | None = op
-    while current is not None and current is not outer:
-        current = current.parent_op()
-    return current is outer

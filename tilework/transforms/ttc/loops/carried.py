@@ -22,11 +22,12 @@ from tilework.ir import tt, ttc
 from tilework.ir.create import create_op
 from tilework.ir.effects import ELEMENTWISE
 from tilework.ir.forms import SEGMENTS
+from tilework.ir.nesting import location_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import array_values, element_type, i32_array, is_tensor, shape_of
 from tilework.transforms.ttc.loops.cost import is_lazy_value, lazy_operands
 from tilework.transforms.ttc.loops.nests import Buffer, Item, Nest, Root
-from tilework.transforms.ttc.loops.schedule import Schedule, at_index, owner_location, writing
+from tilework.transforms.ttc.loops.schedule import Schedule, at_index, writing
 
 if TYPE_CHECKING:
     from tilework.transforms.ttc.tile_loops import Converter
@@ -48,7 +49,7 @@ def has_one_use(value: SSAValue) -> bool:
 
 def exact_buffer(schedule: Schedule, value: SSAValue) -> Buffer:
     """A buffer of the type of `value`, empty."""
-    return schedule.new_buffer(value.type, owner_location(value), exact=True)
+    return schedule.new_buffer(value.type, location_of(value), exact=True)
 
 
 # Updating buffers at the end of a block.
@@ -61,9 +62,7 @@ def update(schedule: Schedule, updates: Updates) -> None:
     for value, _ in changed:
         stored = schedule.scope.buffer(value)
         if (stored is None and schedule.scope.home(value) is None) or stored in targets:
-            schedule.add(
-                Root(at_index((value,)), lambda nest, values: None, owner_location(value)), shape_of(value.type)
-            )
+            schedule.add(Root(at_index((value,)), lambda nest, values: None, location_of(value)), shape_of(value.type))
     copies: list[tuple[Buffer, Buffer, SSAValue]] = []
     for value, buffer in changed:
         nest = waiting_home(schedule, value)
@@ -113,7 +112,7 @@ def staged(schedule: Schedule, value: SSAValue, targets: set[Buffer]) -> Buffer:
 def copy(schedule: Schedule, source: Buffer, target: Buffer, value: SSAValue) -> None:
     """A nest behind all others."""
     shape = tuple(size for size in shape_of(value.type) if size > 1)
-    nest = schedule.new_nest(shape, owner_location(value), len(schedule.items))
+    nest = schedule.new_nest(shape, location_of(value), len(schedule.items))
     full = at_index((value,))[0]
     nest.choices[full] = source
     nest.read(source, full[1])

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir import tt, ttc
+from tilework.ir.nesting import location_of
 from tilework.ir.rewrite import constant_value, insert_before
 from tilework.ir.types import Shape, element_type, is_tensor, shape_of
 from tilework.transforms.ttc.loops.cost import Costs, is_lazy_value
@@ -222,7 +223,7 @@ class Schedule:
 
     def keep(self, value: SSAValue, home: Nest, scope: Scope) -> Buffer:
         """A buffer for `value`, written where it is computed."""
-        location = owner_location(value)
+        location = location_of(value)
         buffer = self.new_buffer(value.type, location)
         buffer.scope, buffer.writer = home.scope, home
         scope.stored[value] = buffer
@@ -238,7 +239,7 @@ class Schedule:
             kept = self.keep(value, *found)
             if kept.exact or not exact:
                 return kept
-        new = self.new_buffer(value.type, owner_location(value), exact)
+        new = self.new_buffer(value.type, location_of(value), exact)
         self.write(value, new)
         self.scope.stored[value] = new
         return new
@@ -300,7 +301,7 @@ def at_index(values: Sequence[SSAValue]) -> list[Source]:
 def writing(value: SSAValue, buffer: Buffer) -> Root:
     """Store each element of `value`."""
     emit: Emit = lambda nest, values: nest.store(values[0], buffer)  # noqa: E731
-    return Root(at_index((value,)), emit, owner_location(value), target=buffer)
+    return Root(at_index((value,)), emit, location_of(value), target=buffer)
 
 
 def fits(nest: Nest, root: Root) -> bool:
@@ -315,16 +316,8 @@ def fits(nest: Nest, root: Root) -> bool:
 def owner(value: SSAValue) -> Operation:
     """The op that computes a lazy value."""
     if not isinstance(value, OpResult) or not is_lazy_value(value):
-        raise PassError(f"cannot make loops of {value}", owner_location(value))
+        raise PassError(f"cannot make loops of {value}", location_of(value))
     return value.op
-
-
-def owner_location(value: SSAValue) -> LocationAttr:
-    """Where `value` was written in the source."""
-    if isinstance(value, OpResult):
-        return value.op.location
-    assert isinstance(value, BlockArgument)
-    return value.location
 
 
 def is_table(op: Operation) -> bool:

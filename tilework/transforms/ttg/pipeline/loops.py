@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.functions import ops_in_order
 from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.nesting import LOOPS, enclosing_op, is_inside
 from tilework.ir.types import i32, int_attr
 
 LATENCY = "tt.latency"
@@ -25,7 +26,6 @@ NUM_STAGES = "tt.num_stages"
 DOTS: frozenset[type[Operation]] = frozenset({tt.DotOp, tt.DotScaledOp, ttng.WarpGroupDotOp})
 LOADS: frozenset[type[Operation]] = frozenset({tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp})
 BARRIERS: frozenset[type[Operation]] = frozenset({GpuBarrierOp, ttg.LocalBarrierOp})
-LOOPS: frozenset[type[Operation]] = frozenset({scf.ForOp, scf.WhileOp})
 
 
 def loops_in(root: Operation) -> list[Operation]:
@@ -38,14 +38,6 @@ def loops_in(root: Operation) -> list[Operation]:
                 ordered.append(around.pop())
             around.append(op)
     return [*ordered, *reversed(around)]
-
-
-def is_inside(op: Operation, outer: Operation) -> bool:
-    """`op` is `outer` or somewhere in it."""
-    current: Operation | None = op
-    while current is not None and current is not outer:
-        current = current.parent_op()
-    return current is not None
 
 
 def body_of(loop: Operation) -> Block:
@@ -94,14 +86,6 @@ def refusal(loop: Operation) -> str | None:
     if "unsignedCmp" in loop.properties:
         return "it counts without signs"
     return None
-
-
-def enclosing_op(op: Operation, block: Block) -> Operation | None:
-    """The op of `block` that is `op` or contains it; None if there is none."""
-    current: Operation | None = op
-    while current is not None and current.parent is not block:
-        current = current.parent_op()
-    return current
 
 
 def used_values(op: Operation) -> Iterator[SSAValue]:

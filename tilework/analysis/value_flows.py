@@ -1,0 +1,66 @@
+"""How values pass through control flow: into loops, to the next iteration, out of branches.
+
+%r = scf.for ... iter_args(%x = %a) {        %a -> %x,  %a -> %r
+  scf.yield %b                               %b -> %r,  %b -> %x
+}
+"""
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import cf, scf
+from xdsl.ir import Operation, SSAValue
+
+Pair = tuple[SSAValue, SSAValue]
+
+
+def control_flows(op: Operation) -> list[Pair] | None:
+    """(source, target) for each value that `op` hands on as it is; None for an op that is no control flow."""
+    rule = RULES.get(type(op))
+    return None if rule is None else rule(op)
+
+
+def pairs(sources: Sequence[SSAValue], *targets: Sequence[SSAValue]) -> list[Pair]:
+    """Each source with the target at the same place of every list."""
+    return [pair for values in targets for pair in zip(sources, values, strict=True)]
+
+
+def entry_args(op: Operation, region: int = 0) -> Sequence[SSAValue]:
+    """The arguments of the first block of a region."""
+    return op.regions[region].blocks[0].args
+
+
+def parent_of(op: Operation) -> Operation:
+    parent = op.parent_op()
+    assert parent is not None, f"{op.name} stands in an op with regions"
+    return parent
+
+
+def yield_flows(op: Operation) -> list[Pair]:
+    """To the results of the op around, and for loops to the next iteration."""
+    parent = parent_of(op)
+    if type(parent) is scf.WhileOp:
+        return pairs(op.operands, entry_args(parent))
+    next_iteration = [entry_args(parent)[1:]] if type(parent) is scf.ForOp else []
+    return pairs(op.operands, parent.results, *next_iteration)
+
+
+def condition_flows(op: Operation) -> list[Pair]:
+    loop = parent_of(op)
+    return pairs(op.operands[1:], loop.results, entry_args(loop, 1))
+
+
+def conditional_branch_flows(op: Operation) -> list[Pair]:
+    first, second = op.successors
+    count = 1 + len(first.args)
+    return pairs(op.operands[1:count], first.args) + pairs(op.operands[count:], second.args)
+
+
+RULES: dict[type[Operation], Callable[[Operation], list[Pair]]] = {
+    scf.ForOp: lambda op: pairs(op.operands[3:], entry_args(op)[1:], op.results),
+    scf.WhileOp: lambda op: pairs(op.operands, entry_args(op)),
+    scf.IfOp: lambda op: [],
+    scf.YieldOp: yield_flows,
+    scf.ConditionOp: condition_flows,
+    cf.BranchOp: lambda op: pairs(op.operands, op.successors[0].args),
+    cf.ConditionalBranchOp: conditional_branch_flows,
+}

@@ -1,0 +1,42 @@
+"""Where an op stands among the ops with regions around it."""
+
+from collections.abc import Collection, Iterator
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+LOOPS: frozenset[type[Operation]] = frozenset({scf.ForOp, scf.WhileOp})
+
+
+def ops_around(op: Operation) -> Iterator[Operation]:
+    """The ops that hold `op`, from the innermost on."""
+    while (parent := op.parent_op()) is not None:
+        yield parent
+        op = parent
+
+
+def loop_around(op: Operation, kinds: Collection[type[Operation]] = LOOPS) -> Operation | None:
+    """The innermost loop that holds `op`."""
+    return next((outer for outer in ops_around(op) if type(outer) in kinds), None)
+
+
+def is_inside(op: Operation, outer: Operation) -> bool:
+    """Whether `op` is `outer` or inside of it."""
+    return op is outer or any(around is outer for around in ops_around(op))
+
+
+def enclosing_op(op: Operation, block: Block) -> Operation | None:
+    """The op of `block` that is `op` or holds it; None if it stands elsewhere."""
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def location_of(value: SSAValue) -> LocationAttr:
+    """Where `value` was written in the source."""
+    if isinstance(value, OpResult):
+        return value.op.location
+    assert isinstance(value, BlockArgument)
+    return value.location
