@@ -8,41 +8,40 @@ import pytest
 from tests.emulator.llvm import BF16, TARGETS, launch
 
 RANDOM = np.random.default_rng(8)
+THREADS = 43  # more than a warp, and not a whole number of them
 TID = "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n"
 BARRIER = "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)\n"
 all_targets = pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(map(str, target)))
 
 
+INTEGERS = {
+    "add": (5, lambda s, v: s + sum(v)),
+    "sub": (5, lambda s, v: s - sum(v)),
+    "and": (-1, lambda s, v: np.bitwise_and.reduce([s, *v])),
+    "or": (0, lambda s, v: np.bitwise_or.reduce([s, *v])),
+    "xor": (9, lambda s, v: np.bitwise_xor.reduce([s, *v])),
+    "max": (0, lambda s, v: max([s, *v])),
+    "min": (0, lambda s, v: min([s, *v])),
+    "umax": (3, lambda s, v: max([s, *v], key=lambda x: x % 2**64)),
+    "umin": (-2, lambda s, v: min([s, *v], key=lambda x: x % 2**64)),
+    "nand": (1, lambda s, v: nands(s, 9, THREADS)),
+    "uinc_wrap": (0, lambda s, v: THREADS % 10),
+    "udec_wrap": (0, lambda s, v: -THREADS % 10),
+}
+
+
 @all_targets
 @pytest.mark.parametrize("space", (1, 3, 0))
 def test_atomics_on_integers(target: Any, space: int) -> None:
-    """Every operation by 64 threads on one place; its result does not depend on the order, and the old values are each seen once."""
+    """Every operation by all threads on a place of its own; its result does not depend on the order."""
     for bits in (32, 64):
-        for name, start, function in (
-            ("add", 5, lambda s, v: s + sum(v)), ("sub", 5, lambda s, v: s - sum(v)), ("and", -1, lambda s, v: np.bitwise_and.reduce([s, *v])),
-            ("or", 0, lambda s, v: np.bitwise_or.reduce([s, *v])), ("xor", 9, lambda s, v: np.bitwise_xor.reduce([s, *v])),
-            ("max", 0, lambda s, v: max([s, *v])), ("min", 0, lambda s, v: min([s, *v])), ("umax", 3, lambda s, v: max([s, *v], key=lambda x: x % 2**64)),
-            ("umin", -2, lambda s, v: min([s, *v], key=lambda x: x % 2**64)), ("nand", 1, None), ("uinc_wrap", 0, None), ("udec_wrap", 0, None),
-        ):  # fmt: skip
-            dtype = np.dtype(f"i{bits // 8}")
-            values = RANDOM.integers(-1000, 1000, 64).astype(dtype)
-            if name in ("uinc_wrap", "udec_wrap", "nand"):
-                values[:] = 9
-            got = atomic(
-                f"atomicrmw {name} ptr{SPACES[space]} PLACE, i{bits} %v monotonic",
-                f"i{bits}",
-                dtype,
-                start,
-                values,
-                space,
-                target,
-            )
-            if function is not None:
-                assert got == int(dtype.type(function(start, values.tolist()))), name
-            elif name == "nand":
-                assert got == nands(start, 9, 64)
-            else:
-                assert got == (64 % 10 if name == "uinc_wrap" else (0 - 64) % 10), name
+        dtype = np.dtype(f"i{bits // 8}")
+        values = RANDOM.integers(-1000, 1000, (len(INTEGERS), THREADS)).astype(dtype)
+        values[[name in ("uinc_wrap", "udec_wrap", "nand") for name in INTEGERS]] = 9
+        starts = {name: start for name, (start, _) in INTEGERS.items()}
+        got = atomics(f"i{bits}", starts, values, space, target)
+        for (name, (start, function)), given in zip(INTEGERS.items(), values, strict=True):
+            assert got[name] == int(dtype.type(function(start, given.tolist()))), (name, bits)
 
 
 SPACES = {0: "", 1: " addrspace(1)", 3: " addrspace(3)"}
@@ -54,64 +53,68 @@ def nands(value: int, other: int, times: int) -> int:
     return value
 
 
-def atomic(update: str, type: str, dtype: Any, start: Any, values: Any, space: int, target: Any) -> Any:
-    """Run an update in every thread on one place that starts as `start`; what is there at the end."""
-    number = start if not isinstance(start, float) else repr(start)
-    place = {1: "%out", 3: "@place", 0: "%generic"}[space]
-    text = (
-        TID
-        + BARRIER
-        + f"""
-@place = internal addrspace(3) global {type} undef, align 8
+def atomics(
+    type: str, starts: dict[str, Any], values: Any, space: int, target: Any, order: str = "monotonic"
+) -> dict[str, Any]:
+    """One kernel: each operation in every thread, with its row of `values`, on its own place; what is there at the end."""
+    here = {1: "%out", 3: "%shared", 0: "%generic"}[space]
+    begin, update, finish = [], [], []
+    places = ""
+    for k, (name, start) in enumerate(starts.items()):
+        places += f"""
+  %out{k} = getelementptr {type}, ptr addrspace(1) %out, i32 {k}
+  %shared{k} = getelementptr {type}, ptr addrspace(3) @place, i32 {k}
+  %generic{k} = addrspacecast ptr addrspace(1) %out{k} to ptr"""
+        begin += [
+            f"store {type} {start!r}, ptr addrspace(1) %out{k}",
+            f"store {type} {start!r}, ptr addrspace(3) %shared{k}",
+        ]
+        update += [
+            f"%at{k} = add i32 %i, {THREADS * k}",
+            f"%p{k} = getelementptr {type}, ptr addrspace(1) %x, i32 %at{k}",
+            f"%v{k} = load {type}, ptr addrspace(1) %p{k}",
+            f"%old{k} = atomicrmw {name} ptr{SPACES[space]} {here}{k}, {type} %v{k} {order}",
+        ]
+        finish += [
+            f"%r{k} = load {type}, ptr{SPACES[space]} {here}{k}",
+            f"store {type} %r{k}, ptr addrspace(1) %out{k}",
+        ]
+    text = f"""{TID}{BARRIER}
+@place = internal addrspace(3) global [{len(starts)} x {type}] undef, align 8
 define ptx_kernel void @k(ptr addrspace(1) %out, ptr addrspace(1) %x) {{
-  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
-  %generic = addrspacecast ptr addrspace(1) %out to ptr
+  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x(){places}
   %first = icmp eq i32 %i, 0
   br i1 %first, label %begin, label %go
 begin:
-  store {type} {number}, ptr addrspace(1) %out
-  store {type} {number}, ptr addrspace(3) @place
+  {NEXT.join(begin)}
   br label %go
 go:
   call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
-  %p = getelementptr {type}, ptr addrspace(1) %x, i32 %i
-  %v = load {type}, ptr addrspace(1) %p
-  %old = {update.replace("PLACE", place)}
+  {NEXT.join(update)}
   call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
   br i1 %first, label %finish, label %end
 finish:
-  %r = load {type}, ptr{SPACES[space]} {place}
-  store {type} %r, ptr addrspace(1) %out
+  {NEXT.join(finish)}
   br label %end
 end:
   ret void
 }}"""
-    )
-    return launch(text, np.zeros(1, dtype), values, target=target)[0][0]
+    found = launch(text, np.zeros(len(starts), values.dtype), values.ravel(), block=THREADS, target=target)[0]
+    return dict(zip(starts, found, strict=True))
+
+
+NEXT = "\n  "
 
 
 @all_targets
 @pytest.mark.parametrize("space", (1, 3, 0))
 def test_atomics_on_floats(target: Any, space: int) -> None:
     for type, dtype in (("float", np.float32), ("double", np.float64), ("half", np.float16), ("bfloat", BF16)):
-        values = RANDOM.integers(-8, 8, 64).astype(dtype)
-        exact = values.astype(np.float64)
-        for name, expected in (
-            ("fadd", 3 + exact.sum()),
-            ("fsub", 3 - exact.sum()),
-            ("fmax", max(3, exact.max())),
-            ("fmin", min(3, exact.min())),
-        ):
-            got = atomic(
-                f"atomicrmw {name} ptr{SPACES[space]} PLACE, {type} %v monotonic",
-                type,
-                values.dtype,
-                3.0,
-                values,
-                space,
-                target,
-            )
-            assert got == expected, (type, name)
+        values = RANDOM.integers(-8, 8, (4, THREADS)).astype(dtype)
+        a, b, c, d = values.astype(np.float64)
+        expected = {"fadd": 3 + a.sum(), "fsub": 3 - b.sum(), "fmax": max(3, c.max()), "fmin": min(3, d.min())}
+        got = atomics(type, dict.fromkeys(expected, 3.0), values, space, target)
+        assert {name: float(value) for name, value in got.items()} == expected, type
 
 
 @all_targets
@@ -140,5 +143,4 @@ end:
         )
         total, winners = launch(text, np.zeros(8, dtype), np.zeros(64, dtype), target=target)
         assert total[0] == 64 and not total[1:].any() and sorted(winners.tolist()) == list(range(64))
-        swap = f"atomicrmw xchg ptr addrspace(1) PLACE, {type} %v seq_cst"
-        assert atomic(swap, type, dtype, 1, np.full(64, 4, dtype), 1, target) == 4
+        assert atomics(type, {"xchg": 1}, np.full((1, THREADS), 4, dtype), 1, target, "seq_cst") == {"xchg": 4}
