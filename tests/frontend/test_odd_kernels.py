@@ -12,12 +12,13 @@ from types import ModuleType
 
 import pytest
 
-from tests.frontend.odd_statements import STATEMENTS
 from tests.golden.harness import DEFAULT, TARGET, source
 from tilework.compiler import lower
 from tilework.errors import CompilationError
 from tilework.language.function import JITFunction
 
+# One a line, ``\\n`` where a new line begins: `p` is a pointer to fp32, `n` an int32, BLOCK the constexpr 64.
+STATEMENTS = Path(__file__).with_name("odd_statements.txt").read_text()
 HEAD = """
 import math
 from typing import NamedTuple

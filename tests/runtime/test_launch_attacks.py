@@ -19,9 +19,12 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework import knobs
+from tilework import compiler, knobs
+from tilework.runtime.compile import stages
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host import driver as host
+from tilework.runtime.kernel_cache import files as cache_files
+from tilework.tools.cli import main
 
 
 @tilework.jit
@@ -457,10 +460,6 @@ def interrupt(*args: Any, **kwargs: Any) -> Any:
 
 @pytest.mark.parametrize("where", ["frontend", "stages", "storing", "loading"])
 def test_an_interrupted_compilation_is_done_again(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilework import compiler
-    from tilework.runtime.compile import stages
-    from tilework.runtime.kernel_cache import files as cache_files
-
     x, y = arrays()
     places: dict[str, tuple[Any, str]] = {
         "frontend": (compiler.ASTSource, "module"),
@@ -473,8 +472,6 @@ def test_an_interrupted_compilation_is_done_again(where: str, monkeypatch: pytes
         with pytest.raises(KeyboardInterrupt):
             add_one[(1,)](x, y, 64)
     check()
-    from tilework.tools.cli import main
-
     assert main(["cache", "verify", "--dir", str(knobs.cache.dir)]) == 0
 
 

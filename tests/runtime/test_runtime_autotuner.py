@@ -1,20 +1,17 @@
 """`autotune`, `heuristics`, `Config`, mostly on kernels that only record how they are run."""
 
 import ast
-import json
 import math
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tuning_kernels import add_one
 
 from tilework import knobs
 from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
-from tilework.runtime.launch.jit import KernelInterface, jit, reinterpret
+from tilework.runtime.launch.jit import KernelInterface, reinterpret
 from tilework.runtime.tuning import autotuner
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics
 from tilework.runtime.workers import compile_workers
@@ -321,166 +318,11 @@ def test_attributes() -> None:
     assert isinstance(tuned, KernelInterface)
 
 
-# ---- results on disk: these need a kernel with a source
-
-
-def grid(meta: dict[str, Any]) -> tuple[int]:
-    return (-(-meta["n"] // meta["BLOCK"]),)
-
-
-class Timer:
-    """Runs a call and makes each next one slower; remembers how often it was asked."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, call: Any, quantiles: Any) -> list[float]:
-        call()
-        self.count += 1
-        return [float(self.count)] * 3
-
-
-def tune_on_disk(configs: list[Config], n: int = 100, **settings: Any) -> tuple[Autotuner, int]:
-    timer = Timer()
-    tuned = autotune(configs, ["n"], do_bench=timer, cache_results=True, **settings)(add_one)
-    x, y = np.arange(n, dtype=np.float32), floats(n)
-    tuned[grid](x, y, n)
-    assert np.array_equal(y, x + 1)
-    return tuned, timer.count
-
-
-def test_results_are_kept_per_configuration(cache_dir: Path) -> None:
-    first, measured = tune_on_disk(blocks(16, 32))
-    assert measured == 2 and first.best_config == Config({"BLOCK": 16})
-    again, measured = tune_on_disk(blocks(16, 32))
-    assert measured == 0 and again.configs_timings == first.configs_timings and again.best_config == first.best_config
-    longer, measured = tune_on_disk(blocks(32, 16, 64))
-    assert measured == 1 and list(longer.configs_timings) == blocks(32, 16, 64)
-    assert tune_on_disk(blocks(32, 64))[1] == 0
-    assert tune_on_disk(blocks(32, 64, num_warps=8))[1] == 2
-    assert tune_on_disk(blocks(16, 32), n=101)[1] == 2
-
-
-def test_the_file_is_json_in_the_cache(cache_dir: Path) -> None:
-    tune_on_disk(blocks(16, 32))
-    (path,) = cache_dir.rglob("add_one.autotune.json")
-    data = json.loads(path.read_text())
-    assert data["kernel"] == "add_one" and data["key"] == "(100, 'float32', 'float32')"
-    assert list(data["timings"].values()) == [[1.0] * 3, [2.0] * 3]
-
-
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"timings": 3}', '{"timings": {"x": ["a"]}}'])
-def test_a_damaged_file_is_ignored(cache_dir: Path, damage: str) -> None:
-    tune_on_disk(blocks(16, 32))
-    (path,) = cache_dir.rglob("*.autotune.json")
-    path.write_text(damage)
-    assert tune_on_disk(blocks(16, 32))[1] == 2
-    assert tune_on_disk(blocks(16, 32))[1] == 0
-
-
-def test_results_follow_the_environment(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tune_on_disk(blocks(16, 32))
-    monkeypatch.setenv("DISABLE_LLVM_OPT", "1")
-    assert tune_on_disk(blocks(16, 32))[1] == 2
-
-
-def test_the_knob_keeps_results_too(cache_dir: Path) -> None:
-    knobs.autotuning.cache = True
-    timer = Timer()
-    for _ in range(2):
-        autotune(blocks(16, 32), ["n"], do_bench=timer)(add_one)[grid](floats(64), floats(64), 64)
-    assert timer.count == 2
-
-
-def test_hooks_of_configurations_switch_it_off(cache_dir: Path) -> None:
-    configs = [Config({"BLOCK": 16}, pre_hook=lambda args: None), Config({"BLOCK": 32})]
-    assert [tune_on_disk(configs)[1] for _ in range(2)] == [2, 2]
-    assert not list(cache_dir.rglob("*.autotune.json"))
-
-
 def test_interpreted_kernels_keep_nothing(cache_dir: Path) -> None:
     kernel = Recorder()
     for _ in range(2):
         tuner(kernel, blocks(16, 32), cache_results=True)[(1,)](floats(1), floats(1), 1)
     assert len(kernel.launches) == 6
-
-
-def test_failures_are_remembered(cache_dir: Path, capsys: Any) -> None:
-    def fail_for_large_blocks(call: Any, quantiles: Any) -> list[float]:
-        call()
-        counts.append(1)
-        if len(counts) == 2:
-            raise OutOfResources(2, 1, "threads")
-        return [1.0, 1.0, 1.0]
-
-    counts: list[int] = []
-    for _ in range(2):
-        tuned = autotune(blocks(16, 32), ["n"], do_bench=fail_for_large_blocks, cache_results=True)(add_one)
-        with knobs.autotuning.scope():
-            knobs.autotuning.print = True
-            tuned[grid](floats(64), floats(64), 64)
-        assert tuned.configs_timings[Config({"BLOCK": 32})] == [math.inf] * 3
-    assert len(counts) == 2
-    assert "2 of 2 timings from disk" in capsys.readouterr().out
-
-
-def test_the_default_benchmarker_is_the_drivers(cache_dir: Path) -> None:
-    tuned = autotune(blocks(64, 128), ["n"])(add_one)
-    y = floats(100)
-    tuned[grid](floats(100), y, 100)
-    assert y.tolist() == [1.0] * 100
-    assert all(len(timing) == 3 and timing[0] > 0 for timing in tuned.configs_timings.values())
-    kernels = tuned.warmup(floats(100), y, 100, grid=(1,))
-    assert [kernel.name for kernel in kernels] == [kernels[0].name] * 2
-
-
-def test_a_configuration_may_replace_a_stage(cache_dir: Path, tmp_path: Path) -> None:
-    text = add_one.warmup(floats(64), floats(64), 64, grid=(1,), BLOCK=64).asm["ttir"]
-    changed = tmp_path / "add_seven.ttir"
-    changed.write_text(text.replace("dense<1.000000e+00>", "dense<7.000000e+00>"))
-    for config in (Config({"BLOCK": 64}, ir_override=str(changed)), Config({"BLOCK": 64, "ir_override": str(changed)})):
-        y = floats(64)
-        autotune([config], [])(add_one)[grid](floats(64), y, 64)
-        assert y.tolist() == [7.0] * 64
-
-
-def test_interpreted_kernels_are_tuned(cache_dir: Path) -> None:
-    interpreted = jit(add_one.fn, interpret=True)
-    tuned = autotune(blocks(64, 128), ["n"], do_bench=Timer(), cache_results=True)(interpreted)
-    y = floats(100)
-    tuned[grid](floats(100), y, 100)
-    assert y.tolist() == [1.0] * 100 and tuned.best_config == Config({"BLOCK": 64})
-    assert tuned.warmup(floats(100), y, 100, grid=(1,)) == [None, None]
-    assert not list(cache_dir.rglob("*.autotune.json"))
-
-
-# ---- Config
-
-
-def test_config_text_and_launch_arguments() -> None:
-    config = Config({"A": 1}, num_warps=2, maxnreg=64, ir_override="x.ttir")
-    assert str(config) == "A: 1, num_warps: 2, num_ctas: 1, num_stages: 3, maxnreg: 64"
-    assert config.all_kwargs() == {
-        "A": 1, "num_warps": 2, "num_ctas": 1, "num_stages": 3, "maxnreg": 64, "ir_override": "x.ttir",
-    }  # fmt: skip
-    assert Config({"ir_override": "x.ttir"}).all_kwargs()["ir_override"] == "x.ttir"
-
-
-def test_configs_are_values() -> None:
-    hook = print
-    assert Config({"A": 1, "B": 2}) == Config({"B": 2, "A": 1})
-    assert hash(Config({"A": 1, "B": 2})) == hash(Config({"B": 2, "A": 1}))
-    assert Config({"A": 1}) != Config({"A": 2}) and Config({"A": 1}) != Config({"A": 1}, num_warps=8)
-    assert Config({"A": 1}, pre_hook=hook) != Config({"A": 1}) and Config({"A": 1}) != 1
-    assert Config({"A": 1}, pre_hook=hook) == Config({"A": 1}, pre_hook=hook)
-
-
-def test_configs_travel() -> None:
-    config = Config({"A": 1}, num_warps=8, num_stages=1)
-    assert pickle.loads(pickle.dumps(config)) == config
-    old = Config.__new__(Config)
-    old.__setstate__({"kwargs": {"A": 1}})
-    assert old == Config({"A": 1}) and old.ir_override is None
 
 
 # ---- heuristics

@@ -1,6 +1,5 @@
 """Races between programs: which are found, at which lines, and what orders programs."""
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,20 +9,17 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.targets.sanitized import every_warning_once, line_of
 from tilework import knobs
 from tilework.errors import SanitizerError, SanitizerWarning
 from tilework.oracles.interpreter.allowed_memory import AccessError
-from tilework.runtime.sanitize import checked_launch as sanitize
 
 HERE = Path(__file__)
 
 
 @pytest.fixture(autouse=True)
 def every_warning() -> Iterator[None]:
-    """Each warning is shown once: here, in each test; one that is not expected fails it."""
-    sanitize.SHOWN.clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", SanitizerWarning)
+    with every_warning_once():
         yield
 
 
@@ -31,11 +27,6 @@ def report(kernel: Any, grid: int, *args: Any, **settings: Any) -> str:
     with pytest.raises(SanitizerError) as found:
         kernel[(grid,)](*args, **settings)
     return str(found.value)
-
-
-def line_of(text: str) -> int:
-    """The number of the first line of this file that has `text`."""
-    return 1 + next(n for n, line in enumerate(HERE.read_text().splitlines()) if text in line)
 
 
 @tilework.jit(sanitize="race")

@@ -5,7 +5,6 @@ Kernels go on after such a use, with a warning; in strict mode it is an error.
 
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,14 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.targets.sanitized import every_warning_once, line_of
 from tilework import knobs
 from tilework.errors import SanitizerError, SanitizerWarning
-from tilework.runtime.sanitize import checked_launch as sanitize
 
 
 @pytest.fixture(autouse=True)
 def every_warning() -> Iterator[None]:
-    """Python shows each warning once: here, in each test; one that is not expected fails it."""
-    sanitize.SHOWN.clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", SanitizerWarning)
+    with every_warning_once():
         yield
 
 
@@ -36,11 +32,6 @@ def report(kernel: Any, *args: Any, **settings: Any) -> str:
         kernel[(1,)](*args, **settings)
     assert text.replace(": error: ", ": warning: ") in [str(one.message) for one in warned]
     return text
-
-
-def line_of(text: str) -> int:
-    """The number of the first line of this file that has `text`."""
-    return 1 + next(n for n, line in enumerate(Path(__file__).read_text().splitlines()) if text in line)
 
 
 def floats(*shape: int) -> Any:

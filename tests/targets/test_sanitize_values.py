@@ -8,23 +8,12 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.targets.sanitized import line_of, report
 from tilework import knobs
 from tilework.errors import SanitizerError
 
 HERE = Path(__file__)
 LOWEST = -(2**31)
-
-
-def report(call: Any) -> str:
-    """The text of the error of a call."""
-    with pytest.raises(SanitizerError) as found:
-        call()
-    return str(found.value)
-
-
-def line_of(text: str) -> int:
-    """The number of the first line of this file that has `text`."""
-    return 1 + next(n for n, line in enumerate(HERE.read_text().splitlines()) if text in line)
 
 
 def column(*start: int, dtype: Any = np.int32) -> Any:
