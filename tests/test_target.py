@@ -50,7 +50,7 @@ def test_no_target_at_all(text: str) -> None:
 def test_nvidia_gpus(arch: int, has: str, lacks: str, shared: int) -> None:
     target = Target.of(GPUTarget("cuda", arch, 32))
     assert target.features >= set(has.split()) and not target.features & set(lacks.split())
-    assert target.features <= set(Feature) and target.limits == Limits(128, 1024, 255, shared)
+    assert target.features <= set(Feature) and target.limits == Limits(128, 1024, 65536, shared)
     assert target.min_dot_size(tl.float8e5, tl.int8) == (1, 1, 32)
     assert target.min_dot_size(tl.float8e5, tl.float16) == target.min_dot_size(tl.float32, tl.float32) == (1, 1, 16)
 

@@ -72,7 +72,7 @@ class Limits:
 
     vector_bits: int = 128  # of one access of one thread
     threads: int = 1  # of a block
-    registers: int = 0  # of a thread, with 32 bits
+    registers: int = 0  # of a block, with 32 bits
     shared_bytes: int = 0  # of a block
 
 

@@ -15,14 +15,14 @@ from xdsl.ir import Attribute, Operation
 from tilework.errors import PassError
 from tilework.ir.ttg.warp_specialize_ops import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tilework.ir.types import array_values, i32, int_attr, string_attr
-from tilework.target import Target
+from tilework.target import Limits, Target
 
 NUM_WARPS = "ttg.num-warps"
 NUM_CTAS = "ttg.num-ctas"
 THREADS_PER_WARP = "ttg.threads-per-warp"
 TARGET = "ttg.target"
 SANITIZER_FACTS = "tilework.sanitizer"  # JSON: what the sanitizer's checks are about
-ANY_GPU = Target("gpu", "any", warp_size=32)
+ANY_GPU = Target("gpu", "any", warp_size=32, limits=Limits(threads=1024, registers=1 << 16))
 
 
 class MissingFact(PassError):
@@ -74,15 +74,15 @@ def fact(op: Operation, name: str) -> Attribute | None:
 
 def target(op: Operation) -> Target:
     """What ``ttg.target = "cuda:90"`` of the module means."""
-    name = fact(op, TARGET)
-    if not isinstance(name, StringAttr):
+    if (found := find_target(op)) is ANY_GPU:
         raise MissingFact(TARGET)
-    return Target.parse(name.data)
+    return found
 
 
 def find_target(op: Operation) -> Target:
     """The target of the module; where nothing says so, a GPU that has no more than every other."""
-    return target(op) if fact(op, TARGET) is not None else ANY_GPU
+    name = fact(op, TARGET)
+    return Target.parse(name.data) if isinstance(name, StringAttr) else ANY_GPU
 
 
 def threads_per_warp(op: Operation) -> int:

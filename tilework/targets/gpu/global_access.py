@@ -18,7 +18,6 @@ from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.gpu.words import from_memory, held_type, pack, to_memory, unpack, words
 from tilework.targets.llvm.values import Value
 
-WIDEST = 128
 PLAIN = Hints()
 
 
@@ -53,7 +52,11 @@ def width_of(low: Lowering, pointers: SSAValue, mask: SSAValue | None, bits: int
     layout = layout_of(type)
     if not dims:
         return 1
-    width = min(vector_run(layout, dims[0]), low.axis.alignment(pointers, dims), max(1, WIDEST // bits))
+    width = min(
+        vector_run(layout, dims[0]),
+        low.axis.alignment(pointers, dims),
+        max(1, low.gpu.target.limits.vector_bits // bits),
+    )
     if mask is not None:
         width = min(width, low.axis.mask_alignment(mask, dims))
     return width

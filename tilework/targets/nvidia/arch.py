@@ -46,7 +46,7 @@ def describe(arch: str) -> Target | None:
         limits=Limits(
             vector_bits=128,
             threads=1024,
-            registers=255,
+            registers=1 << 16,
             shared_bytes=SHARED_BYTES[max(first for first in SHARED_BYTES if first <= number)],
         ),
         label=f"compute capability ({number})",

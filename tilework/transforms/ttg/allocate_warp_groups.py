@@ -19,12 +19,11 @@ from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass
 
 from tilework.ir import ttg
-from tilework.ir.module_facts import find_num_warps, integer, threads_per_warp
+from tilework.ir.module_facts import find_num_warps, find_target, integer, threads_per_warp
 from tilework.ir.types import array_values, i32, i32_array, int_attr
 
 GROUP = 4  # warps that tensor cores and register counts treat as one
 IDLE_REGISTERS = 16
-REGISTERS_PER_BLOCK = 65536
 TOTAL = "ttg.total-num-warps"
 MAX_REGISTERS = "ttg.maxnreg"
 
@@ -47,7 +46,7 @@ class AllocateWarpGroupsPass(ModulePass):
         if any("requestedRegisters" in inner.properties for inner in special):
             limit = integer(op.attributes, MAX_REGISTERS)
             if limit is None:
-                limit = REGISTERS_PER_BLOCK // (threads_per_warp(op) * (base + extra)) // 8 * 8
+                limit = find_target(op).limits.registers // (threads_per_warp(op) * (base + extra)) // 8 * 8
                 op.attributes[MAX_REGISTERS] = int_attr(limit, i32)
             for inner in special:
                 share_registers(inner, base, extra, limit)

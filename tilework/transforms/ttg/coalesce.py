@@ -27,7 +27,7 @@ from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.functions import ops_in_order
-from tilework.ir.module_facts import num_warps, threads_per_warp
+from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import PointerType, Tensor, bit_width, shape_of
 from tilework.layouts.construct import default_blocked
@@ -43,7 +43,6 @@ TILE_OPERAND: dict[type[Operation], int] = {
 }
 DESCRIPTOR_ACCESSES = frozenset({tt.DescriptorLoadOp, tt.DescriptorGatherOp, *TILE_OPERAND})
 WITH_ROWS = frozenset({tt.DescriptorGatherOp, tt.DescriptorScatterOp})  # operand 1 lists rows: it has its own layout
-WIDEST = 128  # bits of one access of one thread
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def width_of(facts: AxisFacts, access: Access, order: Sequence[int]) -> int:
     assert encoding is not None
     aligned = max(info.divisibility[dim] // max(access.bits // 8, 1), 1)
     runs = min(info.contiguity[dim], shape_per_cta(encoding, shape_of(access.type))[dim])
-    return min(aligned, runs, max(WIDEST // access.bits, 1))
+    return min(aligned, runs, max(find_target(access.op).limits.vector_bits // access.bits, 1))
 
 
 def shared_widths(
@@ -185,7 +184,8 @@ def descriptor_encoding(op: Operation) -> Blocked | None:
         return None
     warps, lanes = num_warps(op), threads_per_warp(op)
     elements = prod(shape_per_cta(encoding, shape))
-    width = max(min(elements // (warps * lanes), WIDEST // bit_width(tile.type)), 1)
+    widest = find_target(op).limits.vector_bits // bit_width(tile.type)
+    width = max(min(elements // (warps * lanes), widest), 1)
     held = (*(1 for _ in shape[1:]), width)
     return default_blocked(shape, held, None, warps, lanes, cga=encoding.cga_bases)
 

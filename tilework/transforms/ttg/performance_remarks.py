@@ -27,6 +27,7 @@ from tilework.ir.encodings import (
     distributed_of,
     layout_of,
 )
+from tilework.ir.module_facts import find_target
 from tilework.ir.nesting import loop_around
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
@@ -37,7 +38,6 @@ from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_a
 
 SECTOR_BYTES = 32
 WORD_BYTES = 4
-WIDEST_BITS = 128
 COUNTED: dict[type[Operation], str] = {tt.LoadOp: "numElems", tt.StoreOp: "elemsPerThread"}
 VERBS: dict[type[Operation], tuple[str, str]] = {
     tt.LoadOp: ("load", "reads"),
@@ -74,7 +74,7 @@ def scalar_access(access: Access, facts: AxisFacts) -> Iterator[str]:
     shape = shape_of(access.type)
     dims, count = order(encoding, shape), total_elems_per_thread(encoding, shape)
     width = facts.contiguity(access.pointers, dims, contig_per_thread(encoding, shape))
-    origin = min(WIDEST_BITS // access.bits, width)
+    origin = min(find_target(access.op).limits.vector_bits // access.bits, width)
     mask = access_mask(access.op)
     masked = -1 if mask is None else facts.mask_alignment(mask, dims)
     if count > 1 and (origin == 1 or masked == 1):
