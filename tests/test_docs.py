@@ -110,3 +110,12 @@ def test_what_is_public_is_there() -> None:
     assert named["tilework"] | submodules >= {*tilework.__all__} - named["tilework.errors"], "docs/api.md lacks names"
     commands = re.search(r"the command line: (.*?), with", page)
     assert commands and set(re.findall(r"`(?:tilework )?(\w+)`", commands.group(1))) == set(SUBCOMMANDS)
+
+
+def test_checklists_name_what_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for place in re.findall(
+        r"`((?:tests|tilework|analysis|transforms|targets|layouts|ir|oracles|language)/[\w./]*)`", text
+    ):
+        found = [base for base in (ROOT, ROOT / "tilework") if (base / place).exists()]
+        assert found or place.isupper() or re.search(r"[A-Z]{3}", place), place
