@@ -63,35 +63,15 @@ class HostTarget:
         return cls(arch, cpu, present, 32 if wide else 16, 16, "fma" in present, cores)
 
     @property
-    def has_half(self) -> bool:
-        """Whether f16 vectors are added and multiplied natively."""
-        return bool({"fullfp16", "avx512fp16"} & self.features)
-
-    @property
-    def has_half_conversion(self) -> bool:
-        """Whether f16 and f32 convert in one instruction."""
-        return self.arch == "aarch64" or bool({"f16c", "avx512f"} & self.features)
-
-    @property
     def has_dot_i8(self) -> bool:
         """Whether four products of bytes are added up in one instruction."""
         return bool({"dotprod", "avxvnni", "avx512vnni"} & self.features)
-
-    @property
-    def has_dot_bf16(self) -> bool:
-        """Whether two products of bf16 are added up in one instruction."""
-        return bool({"bf16", "avx512bf16"} & self.features)
 
     def masks_lanes(self, size: int) -> bool:
         """Whether there are loads and stores of some lanes of a vector, whose elements have `size` bytes."""
         if size in (4, 8):
             return bool({"avx512f", "avx2"} & self.features)
         return size in (1, 2) and "avx512bw" in self.features
-
-    @property
-    def has_matrix_i8(self) -> bool:
-        """Whether there are 2x8 by 8x2 byte matrix products (ARM's i8mm)."""
-        return "i8mm" in self.features
 
     @property
     def identity(self) -> str:

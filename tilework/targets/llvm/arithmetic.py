@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tilework.targets.llvm.builder import Builder
 
 COMMUTATIVE = frozenset({"add", "mul", "and", "or", "xor", "fadd", "fmul"})
-PURE_ATTRIBUTES = "nocallback nofree nosync nounwind willreturn memory(none)"
 
 
 def integer_op(op: str) -> Callable[..., Value]:

@@ -11,10 +11,28 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Union
 
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import Type, f32, f64, i1, i32, i64
+from tilework.targets.llvm.types import Type, f32, f64, i32, i64
 from tilework.targets.llvm.values import Value, constant
 
 Number = Union["Lanes", int, float]
+
+
+def operator(whole: str, real: str, swap: bool = False) -> Callable[["Lanes", Number], "Lanes"]:
+    """A method of two operands, by the builder's methods for integers and for floats."""
+
+    def method(self: "Lanes", other: Number) -> "Lanes":
+        build, value = getattr(self.b, real if self.v.type.is_float else whole), self.of(other)
+        return Lanes(self.b, build(value, self.v) if swap else build(self.v, value))
+
+    return method
+
+
+def comparison(real: str, whole: str) -> Callable[["Lanes", Number], "Lanes"]:
+    def method(self: "Lanes", other: Number) -> "Lanes":
+        build = self.b.fcmp if self.v.type.is_float else self.b.icmp
+        return Lanes(self.b, build(real if self.v.type.is_float else whole, self.v, self.of(other)))
+
+    return method
 
 
 class Lanes:
@@ -42,35 +60,26 @@ class Lanes:
         """A constant of the same type."""
         return Lanes(self.b, constant(self.v.type, number))
 
-    def make(
-        self, whole: Callable[..., Value], real: Callable[..., Value], other: Number, swap: bool = False
-    ) -> "Lanes":
-        method = real if self.v.type.is_float else whole
-        return Lanes(self.b, method(self.of(other), self.v) if swap else method(self.v, self.of(other)))
-
-    def __add__(self, other: Number) -> "Lanes":
-        return self.make(self.b.add, self.b.fadd, other)
-
-    def __radd__(self, other: Number) -> "Lanes":
-        return self.make(self.b.add, self.b.fadd, other, True)
-
-    def __sub__(self, other: Number) -> "Lanes":
-        return self.make(self.b.sub, self.b.fsub, other)
-
-    def __rsub__(self, other: Number) -> "Lanes":
-        return self.make(self.b.sub, self.b.fsub, other, True)
-
-    def __mul__(self, other: Number) -> "Lanes":
-        return self.make(self.b.mul, self.b.fmul, other)
-
-    def __rmul__(self, other: Number) -> "Lanes":
-        return self.make(self.b.mul, self.b.fmul, other, True)
-
-    def __truediv__(self, other: Number) -> "Lanes":
-        return Lanes(self.b, self.b.fdiv(self.v, self.of(other)))
-
-    def __rtruediv__(self, other: Number) -> "Lanes":
-        return Lanes(self.b, self.b.fdiv(self.of(other), self.v))
+    __add__ = operator("add", "fadd")
+    __radd__ = operator("add", "fadd", swap=True)
+    __sub__ = operator("sub", "fsub")
+    __rsub__ = operator("sub", "fsub", swap=True)
+    __mul__ = operator("mul", "fmul")
+    __rmul__ = operator("mul", "fmul", swap=True)
+    __truediv__ = operator("fdiv", "fdiv")
+    __rtruediv__ = operator("fdiv", "fdiv", swap=True)
+    __and__ = operator("and_", "and_")
+    __or__ = operator("or_", "or_")
+    __xor__ = operator("xor", "xor")
+    __lshift__ = operator("shl", "shl")
+    __rshift__ = operator("ashr", "ashr")
+    logical_shift = operator("lshr", "lshr")
+    __lt__ = comparison("olt", "slt")
+    __le__ = comparison("ole", "sle")
+    __gt__ = comparison("ogt", "sgt")
+    __ge__ = comparison("oge", "sge")
+    equal = comparison("oeq", "eq")
+    differs = comparison("une", "ne")
 
     def __neg__(self) -> "Lanes":
         return Lanes(self.b, self.b.fneg(self.v) if self.v.type.is_float else self.b.neg(self.v))
@@ -78,49 +87,8 @@ class Lanes:
     def __abs__(self) -> "Lanes":
         return Lanes(self.b, self.b.fabs(self.v) if self.v.type.is_float else self.b.abs(self.v))
 
-    def __and__(self, other: Number) -> "Lanes":
-        return Lanes(self.b, self.b.and_(self.v, self.of(other)))
-
-    def __or__(self, other: Number) -> "Lanes":
-        return Lanes(self.b, self.b.or_(self.v, self.of(other)))
-
-    def __xor__(self, other: Number) -> "Lanes":
-        return Lanes(self.b, self.b.xor(self.v, self.of(other)))
-
     def __invert__(self) -> "Lanes":
         return Lanes(self.b, self.b.not_(self.v))
-
-    def __lshift__(self, other: Number) -> "Lanes":
-        return Lanes(self.b, self.b.shl(self.v, self.of(other)))
-
-    def __rshift__(self, other: Number) -> "Lanes":
-        """Arithmetic; `logical_shift` for the other."""
-        return Lanes(self.b, self.b.ashr(self.v, self.of(other)))
-
-    def logical_shift(self, other: Number) -> "Lanes":
-        return Lanes(self.b, self.b.lshr(self.v, self.of(other)))
-
-    def compare(self, real: str, whole: str, other: Number) -> "Lanes":
-        build = self.b.fcmp if self.v.type.is_float else self.b.icmp
-        return Lanes(self.b, build(real if self.v.type.is_float else whole, self.v, self.of(other)))
-
-    def __lt__(self, other: Number) -> "Lanes":
-        return self.compare("olt", "slt", other)
-
-    def __le__(self, other: Number) -> "Lanes":
-        return self.compare("ole", "sle", other)
-
-    def __gt__(self, other: Number) -> "Lanes":
-        return self.compare("ogt", "sgt", other)
-
-    def __ge__(self, other: Number) -> "Lanes":
-        return self.compare("oge", "sge", other)
-
-    def equal(self, other: Number) -> "Lanes":
-        return self.compare("oeq", "eq", other)
-
-    def differs(self, other: Number) -> "Lanes":
-        return self.compare("une", "ne", other)
 
     def is_nan(self) -> "Lanes":
         return Lanes(self.b, self.b.fcmp("uno", self.v, self.v))
@@ -209,10 +177,6 @@ def widen(a: Lanes) -> Lanes:
 
 def narrow(a: Lanes) -> Lanes:
     return Lanes(a.b, a.b.fptrunc(a.v, a.v.type.with_scalar(f32)))
-
-
-def as_bool(a: Lanes, value: bool) -> Lanes:
-    return Lanes(a.b, constant(a.v.type.with_scalar(i1), int(value)))
 
 
 def polynomial(x: Lanes, coefficients: Sequence[float]) -> Lanes:
