@@ -92,3 +92,8 @@ def low_24(values: Array) -> Array:
     """The lowest 24 bits as a number, sign-extended if the array is signed."""
     shift: Any = values.dtype.type(8)
     return (values << shift) >> shift
+
+
+def upper_half(doubles: Array) -> Array:
+    """Doubles without their lower 32 bits."""
+    return (bits_of(doubles) & ~LOW).view(np.float64)

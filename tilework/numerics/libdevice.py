@@ -148,11 +148,6 @@ def upper_word(x: Array) -> Array:
     return bits_of(x) >> np.uint64(32)
 
 
-def upper_half(x: Array) -> Array:
-    """A double without its lower 32 bits."""
-    return (upper_word(x) << np.uint64(32)).view(F64)
-
-
 OWN: dict[str, Function] = {
     "abs": np.abs,
     "as_float": bits_of,
@@ -174,7 +169,7 @@ OWN: dict[str, Function] = {
     "mulhi": integers.high_product,
     "nextafter": np.nextafter,
     "popc": integers.one_bits,
-    "rcp64h": lambda x: upper_half(1.0 / upper_half(x)),
+    "rcp64h": lambda x: integers.upper_half(1.0 / integers.upper_half(x)),
     "rhadd": half_sum(1),
     "rsqrt_rn": lambda x: Arithmetic.of(x.dtype).round(*reciprocal_root(x.astype(F64))),
     "sad": absolute_differences,

@@ -51,6 +51,8 @@ TF32 = Multiplicand("tf32", 32, 2.0**-126, 25, 8, np.float64)
 E4M3 = Multiplicand("e4m3", 8, 2.0**-6, 13, 32, np.float32, short=True)
 E5M2 = Multiplicand("e5m2", 8, 2.0**-14, 13, 32, np.float32, short=True)
 FLOATS = {kind.name: kind for kind in (F16, BF16, TF32, E4M3, E5M2)}
+FAMILIES = ({"f16"}, {"bf16"}, {"tf32"}, {"f64"}, {"e4m3", "e5m2"}, {"s8", "u8"}, {"s4", "u4"}, {"b1"})
+RESULTS = {"f16": ("f32", "f16"), "e4m3": ("f32", "f16"), "e5m2": ("f32", "f16"), "bf16": ("f32",), "tf32": ("f32",), "f64": ("f64",)}  # fmt: skip
 INTEGERS = {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
 
 BYTES = np.arange(256, dtype=np.uint8)
@@ -58,6 +60,16 @@ FP8 = {
     "e4m3": BYTES.view(FP8_E4M3).astype(np.float32),
     "e5m2": BYTES.view(FP8_E5M2).astype(np.float32),
 }
+
+
+def are_multiplied(a: str, b: str) -> bool:
+    """Whether an instruction takes A and B of these types."""
+    return any({a, b} <= family for family in FAMILIES)
+
+
+def results(a: str) -> tuple[str, ...]:
+    """The types that C and D may have."""
+    return RESULTS.get(a, ("s32",))
 
 
 def bits_of(type: str) -> int:

@@ -127,17 +127,10 @@ def eval_negf(machine: "Machine", op: Operation, src: Array) -> Array:
     return np.asarray(np.negative(src))
 
 
+ORDERS: tuple[Binary, ...] = (operator.lt, operator.le, operator.gt, operator.ge)
 INTEGER_ORDERS: tuple[tuple[Binary, bool], ...] = (
-    (operator.eq, False),
-    (operator.ne, False),
-    (operator.lt, False),
-    (operator.le, False),
-    (operator.gt, False),
-    (operator.ge, False),
-    (operator.lt, True),
-    (operator.le, True),
-    (operator.gt, True),
-    (operator.ge, True),
+    *((compare, False) for compare in (operator.eq, operator.ne, *ORDERS)),
+    *((compare, True) for compare in ORDERS),
 )
 
 

@@ -15,7 +15,7 @@ from tilework.numerics.rounding import E4M3FN, E5M2, FORMAT_OF, narrow, saturate
 from tilework.numerics.rounding import to_tf32 as rounded_to_tf32
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.floats import Format
-from tilework.oracles.emulator.rules.floating import PACKED, read_float, saturated, write_float
+from tilework.oracles.emulator.rules.floating import PACKED, mode_of, read_float, saturated, write_float
 from tilework.oracles.emulator.syntax import Instruction
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
@@ -44,10 +44,6 @@ def cvt(ins: Instruction, t: Translator) -> Op:
     if source in FLOATS:
         return to_integer(ins, t, result, source)
     return between_integers(ins, t, result, source)
-
-
-def mode_of(ins: Instruction) -> str:
-    return next((modifier for modifier in ins.modifiers if modifier in ("rn", "rz", "rm", "rp", "rna")), "rn")
 
 
 def integer_type(ins: Instruction, t: Translator, name: str) -> Any:

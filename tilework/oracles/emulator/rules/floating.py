@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilework.numerics.integers import upper_half
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.syntax import Instruction, Operand
@@ -23,7 +24,7 @@ Function = Callable[..., Array]
 
 
 def mode_of(ins: Instruction) -> str:
-    return next((modifier for modifier in ins.modifiers if modifier in ("rn", "rz", "rm", "rp")), "rn")
+    return next((modifier for modifier in ins.modifiers if modifier in ("rn", "rz", "rm", "rp", "rna")), "rn")
 
 
 def read_float(t: Translator, operand: Operand, type: str) -> Callable[[], Array]:
@@ -227,7 +228,7 @@ def reciprocal(ins: Instruction, t: Translator) -> Op:
     type, format = type_and_format(ins)
     mode = mode_of(ins)
     one = format.dtype.type(1)
-    if type == "f64" and "approx" in ins.modifiers:
+    if type == "f64" and "approx" in ins.modifiers:  # looks at the upper 32 bits, and leaves the others zero
         return element(ins, t, lambda a: upper_half(1.0 / upper_half(flush_all(a))), type, 1)
     return element(ins, t, lambda a: format.divide(np.broadcast_to(one, a.shape), a, mode), type, 1)
 
@@ -242,11 +243,6 @@ def reciprocal_root(ins: Instruction, t: Translator) -> Op:
 
 def flush_all(values: Array) -> Array:
     return Format.of("f64").flush(values)
-
-
-def upper_half(values: Array) -> Array:
-    """The upper 32 bits of a double; the .ftz.f64 approximations look at no others, and leave those zero."""
-    return (np.ascontiguousarray(values).view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
 
 
 APPROXIMATE: dict[str, Callable[[Array], Array]] = {

@@ -216,21 +216,11 @@ def registers(elements: int, type: str) -> int:
 
 def check_types(ins: Instruction, shape: str, d: str, a: str, b: str, c: str) -> None:
     """`Unsupported` unless sm_90 has this instruction."""
-    families = ({"f16"}, {"bf16"}, {"tf32"}, {"f64"}, {"e4m3", "e5m2"}, {"s8", "u8"}, {"s4", "u4"}, {"b1"})
-    family = next((family for family in families if a in family), set())
-    if b not in family:
+    if not dots.are_multiplied(a, b):
         raise Unsupported(ins, f"A of {a} and B of {b}")
     if shape not in SHAPES[a]:
         raise Unsupported(ins, f"the shape {shape or '(none)'} for {a}; known are {', '.join(sorted(SHAPES[a]))}")
-    results = {
-        "f16": ("f32", "f16"),
-        "e4m3": ("f32", "f16"),
-        "e5m2": ("f32", "f16"),
-        "bf16": ("f32",),
-        "tf32": ("f32",),
-        "f64": ("f64",),
-    }
-    if d != c or d not in results.get(a, ("s32",)):
+    if d != c or d not in dots.results(a):
         raise Unsupported(ins, f"A and B of {a} with C of {c} and D of {d}")
     if "row" not in ins.modifiers or "col" not in ins.modifiers:
         raise Unsupported(ins, "A is by rows and B by columns")

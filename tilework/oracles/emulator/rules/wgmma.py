@@ -116,17 +116,9 @@ def form_of(ins: Instruction) -> Form:
     if len(types) != 3:
         raise Unsupported(ins, "its types are not known")
     d, a, b = types
-    families = ({"f16"}, {"bf16"}, {"tf32"}, {"e4m3", "e5m2"}, {"s8", "u8"}, {"b1"})
-    if not any({a, b} <= family for family in families):
+    if not dots.are_multiplied(a, b):
         raise Unsupported(ins, f"A of {a} and B of {b}")
-    results = {
-        "f16": ("f32", "f16"),
-        "e4m3": ("f32", "f16"),
-        "e5m2": ("f32", "f16"),
-        "bf16": ("f32",),
-        "tf32": ("f32",),
-    }
-    if d not in results.get(a, ("s32",)) or depth != DEPTHS[a]:
+    if d not in dots.results(a) or depth != DEPTHS[a]:
         raise Unsupported(ins, f"{ins.modifiers[3]} of {a} with D of {d}")
     integral = a in dots.INTEGERS
     possible = [8, 16, 24, *range(32, 257, 16)] if integral else range(8, 257, 8)
