@@ -23,12 +23,7 @@ from functools import cache
 from math import prod
 from typing import Self
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseIntOrFPElementsAttr,
-    IntAttr,
-    StringAttr,
-)
+from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -47,17 +42,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.constraints import (
-    I1_PROPERTY,
-    I32,
-    I32_ARRAY,
-    I32_PROPERTY,
-    POINTER,
-    SCALAR,
-    Kind,
-    is_element,
-    names,
-)
+from tilework.ir.constraints import I1_PROPERTY, I32, I32_ARRAY, I32_PROPERTY, POINTER, SCALAR, Kind, is_element, names
 from tilework.ir.declare import Op, dialect_ops, op_definition
 from tilework.ir.form_reader import parse_operands, parse_types
 from tilework.ir.form_writer import attributes_text, operands_text, types_text

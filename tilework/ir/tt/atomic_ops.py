@@ -1,30 +1,15 @@
 """`tt` ops that read and change memory in one step."""
 
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    IRDLOperation,
-    operand_def,
-    opt_operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import IRDLOperation, operand_def, opt_operand_def, prop_def, result_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import ANY, BOOL_LIKE, PTR_LIKE, SameEncoding, TensorSize, enum_property
 from tilework.ir.declare import Op, op_definition
-from tilework.ir.enums import (
-    MemSemantic,
-    MemSyncScope,
-    RMWOp,
-)
+from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.tt.memory_ops import loaded_type, verify_mask
-from tilework.ir.types import (
-    GLOBAL_ADDRESS_SPACE,
-    PointerType,
-    element_type,
-)
+from tilework.ir.types import GLOBAL_ADDRESS_SPACE, PointerType, element_type
 
 
 def verify_atomic(op: IRDLOperation, ptr: Attribute, value: Attribute, result: Attribute) -> None:

@@ -5,29 +5,14 @@ from typing import Self
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import (
-    SameVariadicOperandSize,
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import SameVariadicOperandSize, operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import BLOCK_POINTER, I32, I32_ARRAY, I64, POINTER, TensorSize
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op, op_definition
-from tilework.ir.types import (
-    PointerType,
-    array_values,
-    element_type,
-    i32_array,
-    pointer_type,
-    shape_of,
-    tensor_type,
-)
+from tilework.ir.types import PointerType, array_values, element_type, i32_array, pointer_type, shape_of, tensor_type
 
 
 def element_pointer(block: Attribute) -> Attribute:

@@ -21,13 +21,7 @@ from tilework.ir.declare import Op, op_definition
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.ir.property_text import is_true
 from tilework.ir.tt.inference import verify_dot_operands
-from tilework.ir.types import (
-    bit_width,
-    element_type,
-    f8E4M3FN,
-    i8,
-    shape_of,
-)
+from tilework.ir.types import bit_width, element_type, f8E4M3FN, i8, shape_of
 
 
 def input_precision_prop() -> IntegerAttr:

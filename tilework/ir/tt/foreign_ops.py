@@ -3,14 +3,7 @@
 from math import prod
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.irdl import (
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl.irdl import prop_def, region_def, result_def, traits_def, var_operand_def, var_result_def
 from xdsl.traits import IsTerminator, MemoryWriteEffect, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -29,10 +22,7 @@ from tilework.ir.constraints import (
 )
 from tilework.ir.declare import Op, op_definition
 from tilework.ir.forms import RETURN
-from tilework.ir.types import (
-    element_type,
-    shape_of,
-)
+from tilework.ir.types import element_type, shape_of
 
 
 @op_definition

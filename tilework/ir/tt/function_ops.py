@@ -5,32 +5,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
-    FunctionType,
-    LocationAttr,
-    StringAttr,
-    SymbolRefAttr,
-)
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, LocationAttr, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region
-from xdsl.irdl import (
-    opt_prop_def,
-    prop_def,
-    region_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl.irdl import opt_prop_def, prop_def, region_def, traits_def, var_operand_def, var_result_def
 from xdsl.parser import Parser
-from xdsl.traits import (
-    CallableOpInterface,
-    IsolatedFromAbove,
-    IsTerminator,
-    Pure,
-    SymbolOpInterface,
-    SymbolTable,
-)
+from xdsl.traits import CallableOpInterface, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.attr_text import bare_or_quoted, dictionary, result_types

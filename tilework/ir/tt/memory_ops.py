@@ -28,20 +28,9 @@ from tilework.ir.constraints import (
     enum_property,
 )
 from tilework.ir.declare import Op, op_definition
-from tilework.ir.enums import (
-    CacheModifier,
-    EvictionPolicy,
-    PaddingOption,
-)
+from tilework.ir.enums import CacheModifier, EvictionPolicy, PaddingOption
 from tilework.ir.forms import ACCESS
-from tilework.ir.types import (
-    PointerType,
-    array_values,
-    element_type,
-    i1,
-    shape_of,
-    with_element,
-)
+from tilework.ir.types import PointerType, array_values, element_type, i1, shape_of, with_element
 
 
 @cache

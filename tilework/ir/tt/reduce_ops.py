@@ -38,14 +38,7 @@ from tilework.ir.declare import Op, op_definition
 from tilework.ir.forms import COMBINE_RETURN
 from tilework.ir.tt.inference import reduced_type, verify_result
 from tilework.ir.tt.memory_ops import mask_type
-from tilework.ir.types import (
-    Shape,
-    Tensor,
-    element_type,
-    i32,
-    shape_of,
-    tensor_type,
-)
+from tilework.ir.types import Shape, Tensor, element_type, i32, shape_of, tensor_type
 
 
 @op_definition

@@ -5,13 +5,7 @@ from math import prod
 
 from xdsl.dialects.builtin import NoneAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -27,13 +21,7 @@ from tilework.ir.tt.inference import (
     verify_reshaped,
     verify_result,
 )
-from tilework.ir.types import (
-    array_values,
-    element_type,
-    i32,
-    shape_of,
-    tensor_type,
-)
+from tilework.ir.types import array_values, element_type, i32, shape_of, tensor_type
 
 
 @op_definition

@@ -21,15 +21,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.constraints import (
-    BOOL_LIKE,
-    I1_PROPERTY,
-    I32_PROPERTY,
-    PTR_LIKE,
-    TENSOR,
-    TensorSize,
-    default_prop,
-)
+from tilework.ir.constraints import BOOL_LIKE, I1_PROPERTY, I32_PROPERTY, PTR_LIKE, TENSOR, TensorSize, default_prop
 from tilework.ir.declare import Op, op_definition
 from tilework.ir.tt.memory_ops import cache_prop, evict_prop, loaded_type, mask_type, verify_mask
 from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN

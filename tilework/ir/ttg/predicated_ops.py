@@ -1,14 +1,6 @@
 """`ttg` ops that exist only inside the pipeliner: code of a stage that may not run in the first or last iterations."""
 
-from xdsl.irdl import (
-    operand_def,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl.irdl import operand_def, prop_def, region_def, result_def, traits_def, var_operand_def, var_result_def
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 

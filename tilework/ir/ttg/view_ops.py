@@ -14,10 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir.constraints import I32, I32_ARRAY
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op, op_definition
-from tilework.ir.encodings import (
-    layout_of,
-    shared_of,
-)
+from tilework.ir.encodings import layout_of, shared_of
 from tilework.ir.forms import CONVERSION
 from tilework.ir.ttg.memdesc_types import MEMDESC, MemDescType, buffer_bytes, memdesc_type, retyped
 from tilework.ir.types import Shape, array_values, i32_array

@@ -17,15 +17,7 @@ from typing import Self
 
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.irdl import (
-    opt_prop_def,
-    prop_def,
-    region_def,
-    traits_def,
-    var_operand_def,
-    var_region_def,
-    var_result_def,
-)
+from xdsl.irdl import opt_prop_def, prop_def, region_def, traits_def, var_operand_def, var_region_def, var_result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure

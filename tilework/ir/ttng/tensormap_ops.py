@@ -6,14 +6,7 @@ ttng.tensormap_fenceproxy_acquire %p : !tt.ptr<i8>
 """
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import AttrSizedOperandSegments, operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 

@@ -7,13 +7,7 @@ ttng.async_tma_store_wait {pendings = 0 : i32}
 """
 
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    IRDLOperation,
-    operand_def,
-    prop_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 

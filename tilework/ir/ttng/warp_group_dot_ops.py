@@ -1,15 +1,7 @@
 """`ttng` ops for matrix products of a warp group (``wgmma``)."""
 
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    operand_def,
-    opt_operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def, traits_def, var_operand_def, var_result_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
