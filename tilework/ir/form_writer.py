@@ -8,7 +8,7 @@ gone to the printer's output when it is written.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import zip_longest
+from itertools import groupby
 from typing import Any
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -34,7 +34,6 @@ from tilework.ir.forms import (
 )
 from tilework.ir.property_text import OpPrinter
 
-Piece = Callable[[OpPrinter, Operation], str]
 Writer = Callable[[OpPrinter, Operation], str]
 WRITERS: dict[type[Operation], Writer] = {}  # by hand, of ops that are not ours
 
@@ -86,12 +85,12 @@ def compile_writer(cls: type[Operation], form: str) -> Writer:
     where `part` writes the dictionary.
     """
     nodes, fields = parse_form(form), fields_of(cls)
-    hidden = hidden_keys(nodes, fields)
+    source = WriterSource(fields, nodes)
     places = [place for place, node in enumerate(nodes) if isinstance(node, Value) and node.name in fields.regions]
     if not places:
-        return writer_from(nodes, fields, hidden)
+        return source.function(nodes)
     (place,) = places
-    before, after = (writer_from(part, fields, hidden) for part in (nodes[:place], nodes[place + 1 :]))
+    before, after = source.function(nodes[:place]), source.function(nodes[place + 1 :])
 
     def write(printer: OpPrinter, op: Operation) -> str:
         printer.out.append(before(printer, op))
@@ -101,13 +100,6 @@ def compile_writer(cls: type[Operation], form: str) -> Writer:
     return write
 
 
-def writer_from(nodes: Sequence[Node], fields: Fields, hidden: Mapping[str, Attribute | None]) -> Writer:
-    scope: dict[str, Any] = {"operands_of": operands_of}
-    parts = expressions(nodes, fields, hidden, scope)
-    exec(WRITER.replace("PARTS", "".join(parts)), scope)
-    return scope["write"]
-
-
 WRITER = """
 def write(printer, op):
     names, of, operands, results = printer.names, printer.texts.of, operands_of(op), op.results
@@ -115,58 +107,120 @@ def write(printer, op):
 """
 
 
-def hidden_keys(nodes: Sequence[Node], fields: Fields) -> Mapping[str, Attribute | None]:
-    """The properties that the dictionary leaves out: with None always, else at this value."""
-    named = {node.name for node in walk(nodes) if isinstance(node, Value)}
-    hidden: dict[str, Attribute | None] = {SEGMENTS: None}
-    for field, declared in fields.properties.items():
-        if field in named or declared.default is not None:
-            hidden[declared.key] = None if field in named else declared.default
-    return hidden
+class WriterSource:
+    """The parts of a form as what stands in an f-string; functions that they call are in `scope`."""
 
+    def __init__(self, fields: Fields, nodes: Sequence[Node]) -> None:
+        self.fields = fields
+        self.scope: dict[str, Any] = {"operands_of": operands_of, "bare": bare}
+        properties = fields.properties.values()
+        named = {node.name for node in walk(nodes) if isinstance(node, Value)}
+        self.usual = {declared.key: declared.default for declared in properties if declared.default is not None}
+        # What the dictionary leaves out, and what of that every op has.
+        self.hidden = {SEGMENTS, *(declared.key for declared in properties if declared.field in named)}
+        self.silent = self.hidden - {*self.usual, *(declared.key for declared in properties if declared.is_optional)}
 
-def expressions(
-    nodes: Sequence[Node], fields: Fields, hidden: Mapping[str, Attribute | None], scope: dict[str, Any]
-) -> Iterator[str]:
-    """For each part what stands for it in an f-string; functions that it calls go to `scope`.
+    def function(self, nodes: Sequence[Node]) -> Writer:
+        """What writes `nodes`."""
+        scope = self.scope
+        exec(WRITER.replace("PARTS", "".join(self.expressions(nodes))), scope)
+        return scope["write"]
 
-    The parts that are mostly not there (clauses of properties, the dictionary) are one function together, which finds
-    out quickly that there is nothing to write.
-    """
-    rare: list[Piece] = []
-    for node, following in zip_longest(nodes, nodes[1:]):
-        if is_rare(node, fields):
-            rare.append(rare_piece(node, fields, hidden))
-            if following is None or not is_rare(following, fields):
-                yield rare_expression(rare, fields, hidden, scope)
-                rare = []
-        elif isinstance(node, Literal):
-            yield node.text
-        elif isinstance(node, Signature):
-            yield called(signature_text, scope)
-        elif isinstance(node, TypeOf):
-            yield type_expression(node, fields, scope)
-        elif isinstance(node, Group) and is_always(anchor_of(node), fields):
-            yield from expressions(node.nodes, fields, hidden, scope)
-        elif isinstance(node, Group):
-            yield called(operand_group(node, fields, hidden), scope)
+    def expressions(self, nodes: Sequence[Node]) -> Iterator[str]:
+        """Parts that are mostly not there (clauses of properties, the dictionary) are one function together."""
+        for is_rare, group in groupby(nodes, self.is_rare):
+            if is_rare:
+                yield self.rare([self.clause(node) if isinstance(node, Group) else self.dictionary for node in group])
+            else:
+                yield from map(self.expression, group)
+
+    def expression(self, node: Node) -> str:
+        if isinstance(node, Literal):
+            return node.text
+        if isinstance(node, Signature):
+            return self.call(signature_text)
+        if isinstance(node, TypeOf):
+            return self.type(node)
+        if isinstance(node, Value):
+            return self.value(node.name)
+        assert isinstance(node, Group), node
+        anchor = anchor_of(node)
+        slot = self.fields.operands.get(anchor)
+        if anchor != ALL and (slot is None or not slot.is_variadic):  # it is always there
+            return "".join(self.expressions(node.nodes))
+        write = self.function(node.nodes)
+        return self.call(lambda printer, op: write(printer, op) if operands_named(self.fields, op, anchor) else "")
+
+    def call(self, piece: Writer, condition: str = "") -> str:
+        name = f"part{len(self.scope)}"
+        self.scope[name] = piece
+        return f"{{{name}(printer, op){condition}}}"
+
+    def value(self, name: str) -> str:
+        if (declared := self.fields.properties.get(name)) is not None:
+            self.scope[f"text_{name}"] = declared.codec.text
+            return f'{{text_{name}(printer, op.properties["{declared.key}"])}}'
+        if name == ALL:
+            return '{", ".join([names[value] for value in operands])}'
+        if (index := self.fixed_index(name)) is not None:
+            return f"{{names[operands[{index}]]}}"
+        return self.call(lambda printer, op: operands_text(printer, operands_named(self.fields, op, name)))
+
+    def fixed_index(self, name: str) -> int | None:
+        """Where the operand `name` is in every op."""
+        found = list(self.fields.operands).index(name)
+        slots = list(self.fields.operands.values())[: found + 1]
+        return None if any(slot.is_variadic for slot in slots) else found
+
+    def type(self, node: TypeOf) -> str:
+        fields, name = self.fields, node.name
+        if name in fields.results and fields.results[name].is_variadic:
+            assert len(fields.results) == 1, "one variadic result is all an op may have"
+            return self.call(lambda printer, op: types_text(printer, op.results))
+        if name in fields.results:
+            value = f"results[{list(fields.results).index(name)}]"
+        elif name == ALL or (index := self.fixed_index(name)) is None:
+            assert not node.bare, f"the type of {name} cannot be written without its prefix"
+            return self.call(lambda printer, op: types_text(printer, operands_named(fields, op, name)))
         else:
-            assert isinstance(node, Value), node
-            yield value_expression(node.name, fields, scope)
+            value = f"operands[{index}]"
+        return f"{{bare(of({value}.type))}}" if node.bare else f"{{of({value}.type)}}"
 
+    def is_rare(self, node: Node) -> bool:
+        """The dictionary, or a group for a property that has a default or need not be there."""
+        if isinstance(node, Group):
+            anchor = self.fields.properties.get(anchor_of(node))
+            return anchor is not None and (anchor.is_optional or anchor.default is not None)
+        return isinstance(node, Dictionary)
 
-def called(piece: Piece, scope: dict[str, Any]) -> str:
-    name = f"part{len(scope)}"
-    scope[name] = piece
-    return f"{{{name}(printer, op)}}"
+    def rare(self, pieces: Sequence[Writer]) -> str:
+        """All `pieces`, unless a look shows that there are neither attributes nor unusual properties."""
+        usual, silent = self.usual, frozenset(self.silent)
 
+        def write(printer: OpPrinter, op: Operation) -> str:
+            if not op.attributes:
+                for key, value in op.properties.items():
+                    if key not in silent and usual.get(key) is not value:
+                        break
+                else:
+                    return ""
+            return "".join([piece(printer, op) for piece in pieces])
 
-def is_rare(node: Node | None, fields: Fields) -> bool:
-    """The dictionary, or a group for a property that has a default or need not be there."""
-    if isinstance(node, Group):
-        anchor = fields.properties.get(anchor_of(node))
-        return anchor is not None and (anchor.is_optional or anchor.default is not None)
-    return isinstance(node, Dictionary)
+        return self.call(write, ' if op.properties or op.attributes else ""')
+
+    def clause(self, group: Group) -> Writer:
+        declared, write = self.fields.properties[anchor_of(group)], self.function(group.nodes)
+
+        def write_clause(printer: OpPrinter, op: Operation) -> str:
+            value = op.properties.get(declared.key)
+            return "" if value is None or value == declared.default else write(printer, op)
+
+        return write_clause
+
+    def dictionary(self, printer: OpPrinter, op: Operation) -> str:
+        shown = {k: v for k, v in op.properties.items() if k not in self.hidden and self.usual.get(k) != v}
+        shown |= op.attributes
+        return f" {dictionary(printer.texts, shown)}" if shown else ""
 
 
 def anchor_of(group: Group) -> str:
@@ -174,100 +228,6 @@ def anchor_of(group: Group) -> str:
     return next(node.name for node in walk(group.nodes) if isinstance(node, Value | TypeOf))
 
 
-def is_always(name: str, fields: Fields) -> bool:
-    """Every op of the class has it."""
-    if (slot := fields.operands.get(name)) is not None:
-        return not slot.is_variadic
-    return name in fields.results or (name in fields.properties and not fields.properties[name].is_optional)
-
-
-def rare_expression(
-    pieces: Sequence[Piece], fields: Fields, hidden: Mapping[str, Attribute | None], scope: dict[str, Any]
-) -> str:
-    """All `pieces`, unless a look shows that there are neither attributes nor unusual properties."""
-    properties = fields.properties.values()
-    usual = {declared.key: declared.default for declared in properties if declared.default is not None}
-    unsure = {*usual, *(declared.key for declared in properties if declared.is_optional)}
-    silent = frozenset(key for key in hidden if key not in unsure)
-
-    def write(printer: OpPrinter, op: Operation) -> str:
-        if not op.attributes:
-            for key, value in op.properties.items():
-                if key not in silent and usual.get(key) is not value:
-                    break
-            else:
-                return ""
-        return "".join([piece(printer, op) for piece in pieces])
-
-    return f'{called(write, scope)[:-1]} if op.properties or op.attributes else ""}}'
-
-
-def value_expression(name: str, fields: Fields, scope: dict[str, Any]) -> str:
-    if (declared := fields.properties.get(name)) is not None:
-        scope[f"text_{name}"] = declared.codec.text
-        return f'{{text_{name}(printer, op.properties["{declared.key}"])}}'
-    if name == ALL:
-        return '{", ".join([names[value] for value in operands])}'
-    if (index := fixed_index(name, fields)) is not None:
-        return f"{{names[operands[{index}]]}}"
-    return called(lambda printer, op: operands_text(printer, operands_named(fields, op, name)), scope)
-
-
-def fixed_index(name: str, fields: Fields) -> int | None:
-    """Where the operand `name` is in every op."""
-    found = list(fields.operands).index(name)
-    slots = list(fields.operands.values())[: found + 1]
-    return None if any(slot.is_variadic for slot in slots) else found
-
-
-def type_expression(node: TypeOf, fields: Fields, scope: dict[str, Any]) -> str:
-    name = node.name
-    if name in fields.results:
-        if fields.results[name].is_variadic:
-            assert len(fields.results) == 1, "one variadic result is all an op may have"
-            return called(lambda printer, op: types_text(printer, op.results), scope)
-        value = f"results[{list(fields.results).index(name)}]"
-    elif name == ALL or (index := fixed_index(name, fields)) is None:
-        return called(lambda printer, op: types_text(printer, operands_named(fields, op, name)), scope)
-    else:
-        value = f"operands[{index}]"
-    if node.bare:
-        scope["bare"] = bare
-        return f"{{bare(of({value}.type))}}"
-    return f"{{of({value}.type)}}"
-
-
 def bare(text: str) -> str:
     """``<f32>`` of ``!tt.ptr<f32>``."""
     return text[text.index("<") :]
-
-
-def operand_group(group: Group, fields: Fields, hidden: Mapping[str, Attribute | None]) -> Piece:
-    anchor, write = anchor_of(group), writer_from(group.nodes, fields, hidden)
-    return lambda printer, op: write(printer, op) if operands_named(fields, op, anchor) else ""
-
-
-def rare_piece(node: Node, fields: Fields, hidden: Mapping[str, Attribute | None]) -> Piece:
-    if isinstance(node, Dictionary):
-        return dictionary_piece(hidden)
-    assert isinstance(node, Group), node
-    declared, write = fields.properties[anchor_of(node)], writer_from(node.nodes, fields, hidden)
-
-    def write_clause(printer: OpPrinter, op: Operation) -> str:
-        value = op.properties.get(declared.key)
-        return "" if value is None or value == declared.default else write(printer, op)
-
-    return write_clause
-
-
-def dictionary_piece(hidden: Mapping[str, Attribute | None]) -> Piece:
-    def write(printer: OpPrinter, op: Operation) -> str:
-        extra = {
-            key: value
-            for key, value in op.properties.items()
-            if key not in hidden or not ((usual := hidden[key]) is None or usual == value)
-        }
-        shown = {**extra, **op.attributes}
-        return f" {dictionary(printer.texts, shown)}" if shown else ""
-
-    return write
