@@ -9,6 +9,7 @@ gone to the printer's output when it is written.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
+from types import CodeType
 from typing import Any
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -107,6 +108,12 @@ def write(printer, op):
 """
 
 
+@cache
+def compiled(source: str) -> CodeType:
+    """Many ops have the same form."""
+    return compile(source, "<form>", "exec")
+
+
 class WriterSource:
     """The parts of a form as what stands in an f-string; functions that they call are in `scope`."""
 
@@ -122,9 +129,19 @@ class WriterSource:
 
     def function(self, nodes: Sequence[Node]) -> Writer:
         """What writes `nodes`."""
-        scope = self.scope
-        exec(WRITER.replace("PARTS", "".join(self.expressions(nodes))), scope)
-        return scope["write"]
+        exec(compiled(WRITER.replace("PARTS", "".join(self.expressions(nodes)))), self.scope)
+        return self.scope["write"]
+
+    def later(self, nodes: Sequence[Node]) -> Writer:
+        """The same, made when it is first needed."""
+        made: list[Writer] = []
+
+        def write(printer: OpPrinter, op: Operation) -> str:
+            if not made:
+                made.append(self.function(nodes))
+            return made[0](printer, op)
+
+        return write
 
     def expressions(self, nodes: Sequence[Node]) -> Iterator[str]:
         """Parts that are mostly not there (clauses of properties, the dictionary) are one function together."""
@@ -148,7 +165,7 @@ class WriterSource:
         slot = self.fields.operands.get(anchor)
         if anchor != ALL and (slot is None or not slot.is_variadic):  # it is always there
             return "".join(self.expressions(node.nodes))
-        write = self.function(node.nodes)
+        write = self.later(node.nodes)
         return self.call(lambda printer, op: write(printer, op) if operands_named(self.fields, op, anchor) else "")
 
     def call(self, piece: Writer, condition: str = "") -> str:
@@ -209,7 +226,7 @@ class WriterSource:
         return self.call(write, ' if op.properties or op.attributes else ""')
 
     def clause(self, group: Group) -> Writer:
-        declared, write = self.fields.properties[anchor_of(group)], self.function(group.nodes)
+        declared, write = self.fields.properties[anchor_of(group)], self.later(group.nodes)
 
         def write_clause(printer: OpPrinter, op: Operation) -> str:
             value = op.properties.get(declared.key)

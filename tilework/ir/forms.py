@@ -82,6 +82,7 @@ class Group:
 Node = Literal | Value | TypeOf | Signature | Dictionary | Group
 
 
+@cache
 def parse_form(form: str) -> tuple[Node, ...]:
     """The parts of `form`; the text after an op's name starts with a space, unless it may be empty."""
     stack: list[list[Node]] = [[]]
