@@ -30,6 +30,7 @@ from tilework.numerics.rounding import (
     to_tf32,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow is what is tested
 SHORT = {name: dtype for name, dtype in FLOATS.items() if dtype.itemsize <= 2}
 MODES = ("rn", "rz", "rm", "rp")
 
