@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from tests.layouts.drawn import distributed, powers, shapes
 from tests.layouts.test_linear import A, D
-from tilework.layouts.actions import ColumnAction, broadcast_as, reg_perm_for_divide, remove_broadcasted_regs, reps
-from tilework.layouts.conversion import conversion, is_trivial, needs_shared, scratch_bytes, shuffle_permutation
+from tilework.layouts.conversion import conversion, needs_shared, scratch_bytes, shuffle_permutation
 from tilework.layouts.encodings import Blocked, Distributed, DotOperand, NvidiaMma, Slice
-from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.swizzle import shared_plan
 from tilework.layouts.to_linear import to_linear
@@ -69,7 +67,7 @@ def test_kinds(src: Distributed, dst: Distributed, shape: tuple[int, ...], wante
 
 def test_an_accumulator_is_an_operand_already() -> None:
     """Why attention needs no conversion between its two dots in half precision."""
-    assert is_trivial(to_linear(MMA, (64, 64)), to_linear(DotOperand(0, MMA, 2), (64, 64)))
+    assert conversion(to_linear(MMA, (64, 64)), to_linear(DotOperand(0, MMA, 2), (64, 64))).kind == "none"
     assert scratch_bytes(to_linear(MMA, (64, 64)), to_linear(DotOperand(0, MMA, 2), (64, 64)), 16) == 0
 
 
@@ -95,7 +93,7 @@ def test_the_conversion_finds_every_element(pair: Pair) -> None:
 def test_there_and_back_is_the_same_trouble(pair: Pair) -> None:
     """Nothing and registers only are symmetric, and no conversion is one from a layout to itself."""
     src, dst, _ = pair
-    assert is_trivial(src, src)
+    assert conversion(src, src).kind == "none"
     if conversion(src, dst).kind == "none":
         assert dst == src
     assert (conversion(src, dst).kind == "cluster") is False
@@ -192,54 +190,3 @@ def test_stores_of_matrices_need_an_instruction() -> None:
     src = to_linear(NvidiaMma(2, 0, (4, 1), (16, 8)), (64, 64))
     dst = to_linear(Blocked((1, 8), (32, 1), (4, 1), (1, 0)), (64, 64))
     assert [shared_plan(src, dst, 16, True, has).store for has in (False, True)] == ["plain", "matrix"]
-
-
-# Actions
-
-
-@given(st.permutations(range(4)), st.permutations(range(4)))
-def test_actions_compose(first: list[int], second: list[int]) -> None:
-    one, two = (ColumnAction(tuple(perm), "register", 4) for perm in (first, second))
-    values = list(range(16))
-    assert two.on_values(one.on_values(values)) == one.then(two).on_values(values)
-    assert one.then(one.inverse()).is_identity
-
-
-@given(pairs())
-def test_an_action_moves_values_with_their_places(pair: Pair) -> None:
-    layout = pair[0]
-    held = layout.images("register")
-    dropped = remove_broadcasted_regs(layout)
-    assert dropped.on_values(held) == dropped.on_layout(layout).images("register")
-    assert broadcast_as(dropped.on_values(held), layout) == held
-
-
-def test_registers_brought_to_the_front_and_to_the_back() -> None:
-    layout = LinearLayout({"register": [(4,), (1,), (2,)], "lane": [(8,)]}, {"dim0": 16})
-    tile = LinearLayout.identity(4, "register", "dim0")
-    front = reg_perm_for_divide(layout, tile)
-    assert front is not None
-    assert front.on_layout(layout).divide_left(tile) is not None
-    top = LinearLayout({"register": [(1,)]}, {"dim0": 4})
-    back = reg_perm_for_divide(layout, top, left=False)
-    assert back is not None
-    assert back.perm == (1, 2, 0)
-    assert reg_perm_for_divide(layout, LinearLayout.identity(16, "register", "dim0")) is None
-
-
-def test_what_an_action_refuses() -> None:
-    action = ColumnAction((0,), "register", 2)
-    with pytest.raises(LayoutError, match="cannot be undone"):
-        action.inverse()
-    with pytest.raises(LayoutError, match="8 values"):
-        action.on_values(range(8))
-
-
-def test_copies_of_a_tile_may_use_bits_below_it() -> None:
-    tile = LinearLayout({"register": [(2,)], "lane": [(4,)]}, {"offset": 8})
-    whole = LinearLayout({"register": [(2,), (1,)], "lane": [(4,), (8,)]}, {"offset": 16})
-    found = reps(whole, tile)
-    assert found is not None
-    assert dict(found.bases) == {"register": ((0,), (1,)), "lane": ((0,), (8,))}
-    assert whole.divide_left(tile) is None
-    assert reps(LinearLayout({"register": [(2,), (6,)], "lane": [(4,)]}, {"offset": 16}), tile) is None

@@ -69,9 +69,9 @@ def test_the_offsets_of_a_swizzle() -> None:
 
 
 def test_orders_that_conflict_cannot_be_multiplied() -> None:
-    ab = LinearLayout.identity_nd("lane", (2, 2), (0, 1))
+    ab = LinearLayout({"lane": [(1, 0), (0, 1)]}, {"dim0": 2, "dim1": 2})
     with pytest.raises(LayoutError, match="order their dimensions differently"):
-        _ = ab * LinearLayout.identity_nd("lane", (2, 2), (1, 0))
+        _ = ab * ab.transpose_outs(("dim1", "dim0"))
 
 
 def test_bad_bases() -> None:
@@ -119,7 +119,7 @@ def test_composition_is_associative(data: st.DataObject) -> None:
     for name in ("x", "y"):
         first = first.resize_out(name, min(first.out_size(name), second.in_size(name)))
     for name in ("u", "v"):
-        third = third.resize_in(name, 4)
+        third = third.replace_in(name, (*third.by_in[name], 0, 0)[:2])
     assert first.compose(second).compose(third) == first.compose(second.compose(third))
     place = data.draw(places(first))
     assert first.compose(second).apply(place) == second.apply(first.apply(place))
@@ -154,14 +154,12 @@ def test_an_in_with_the_same_bases_goes_to_itself(layout: LinearLayout) -> None:
 def test_division_undoes_the_product(tile: LinearLayout, rest: LinearLayout) -> None:
     product = tile * rest
     assert product.divide_left(tile) == rest
-    assert product.divide_right(rest) == tile
 
 
 @given(linear_layouts(), linear_layouts())
 def test_a_quotient_is_right_or_none(whole: LinearLayout, tile: LinearLayout) -> None:
-    left, right = whole.divide_left(tile), whole.divide_right(tile)
+    left = whole.divide_left(tile)
     assert left is None or tile * left == whole
-    assert right is None or right * tile == whole
 
 
 @given(linear_layouts(), linear_layouts(), linear_layouts())
@@ -178,13 +176,9 @@ def test_the_product_has_a_unit(layout: LinearLayout) -> None:
 @given(linear_layouts())
 def test_reordering_and_reshaping_go_back(layout: LinearLayout) -> None:
     assert layout.transpose_outs(("dim1", "dim0")).transpose_outs(("dim0", "dim1")) == layout
-    assert layout.transpose_ins(("lane", "register")).transpose_ins(("register", "lane")) == layout
     assert layout.flatten_outs().reshape_outs(layout.outs) == layout
-    assert layout.flatten_ins().reshape_ins(layout.in_sizes) == layout
     first, second = layout.sublayout(["register"], layout.out_names), layout.sublayout(["lane"], layout.out_names)
     assert first.concat_ins(second) == layout
-    low, high = layout.sublayout(layout.in_names, ["dim0"]), layout.sublayout(layout.in_names, ["dim1"])
-    assert low.concat_outs(high) == layout
 
 
 @given(linear_layouts())

@@ -87,11 +87,6 @@ def needs_shared(src: LinearLayout, dst: LinearLayout) -> bool:
     return conversion(src, dst).kind in ("warp", "shared", "cluster")
 
 
-def is_trivial(src: LinearLayout, dst: LinearLayout) -> bool:
-    """Whether nothing has to move, not even between registers."""
-    return conversion(src, dst).kind == "none"
-
-
 def can_sync_in_warp(src: LinearLayout, dst: LinearLayout) -> bool:
     """Whether each warp reads only what it wrote itself: no level above lanes moves, and no warp holds copies."""
     return not src.free_variable_masks["warp"] and not dst.free_variable_masks["warp"]

@@ -63,11 +63,10 @@ def solve(wanted: Columns, given: "LinearLayout", same: frozenset[str]) -> Colum
     return tuple(answer)
 
 
-def divide(whole: "LinearLayout", tile: "LinearLayout", front: bool) -> tuple[Columns, Outs] | None:
-    """What is left of `whole` when `tile` is divided out, from the front (`tile * C`) or from the back (`C * tile`).
+def divide(whole: "LinearLayout", tile: "LinearLayout") -> tuple[Columns, Outs] | None:
+    """What is left of `whole` when `tile` is divided out: the C of `tile * C`.
 
-    At the front the bases of the tile come first in every in and use the low bits of every out; at the back, last and
-    high. Nothing else may use those bits.
+    The bases of the tile come first in every in and use the low bits of every out. Nothing else may use those bits.
     """
     if not has_room_for(whole, tile):
         return None
@@ -75,17 +74,15 @@ def divide(whole: "LinearLayout", tile: "LinearLayout", front: bool) -> tuple[Co
     outs = tuple((name, size // inside.get(name, 1)) for name, size in whole.outs)
     place, moves, back, taken = packer(outs), [], [], 0
     for name, size in outs:
-        shift, cut = whole.fields[name][0], log2(inside.get(name, 1))
-        back.append(((shift + cut if front else shift, size - 1), place[name]))
+        shift = whole.fields[name][0]
+        back.append(((shift + log2(inside.get(name, 1)), size - 1), place[name]))
         if name in inside:
-            start = shift if front else shift + log2(size)
-            moves.append((tile.fields[name], start))
-            taken |= (inside[name] - 1) << start
+            moves.append((tile.fields[name], shift))
+            taken |= (inside[name] - 1) << shift
     columns = []
     for name, mine in whole.columns:
         theirs = tile.by_in.get(name, ())
-        cut = len(theirs) if front else len(mine) - len(theirs)
-        part, rest = (mine[:cut], mine[cut:]) if front else (mine[cut:], mine[:cut])
+        part, rest = mine[: len(theirs)], mine[len(theirs) :]
         if part != tuple([repack(column, moves) for column in theirs]) or any(column & taken for column in rest):
             return None
         columns.append((name, tuple([repack(column, back) for column in rest])))

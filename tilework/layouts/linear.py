@@ -38,7 +38,6 @@ from tilework.layouts.packing import (
     combine,
     describe,
     log2,
-    log2_product,
     merge,
     pack,
     packer,
@@ -98,16 +97,6 @@ class LinearLayout:
     def zeros(cls, size: int, in_name: str, out: str, out_size: int = 1) -> "LinearLayout":
         """Every place is coordinate 0: `size` copies."""
         return cls.packed(((in_name, (0,) * log2(size)),), ((out, out_size),))
-
-    @classmethod
-    def identity_nd(cls, in_name: str, shape: Sequence[int], order: Sequence[int]) -> "LinearLayout":
-        """One number counts through `shape`, `order[0]` fastest.
-
-        >>> LinearLayout.identity_nd("lane", (2, 4), (1, 0)).apply(lane=5)
-        {'dim1': 1, 'dim0': 1}
-        """
-        outs = tuple((f"dim{dim}", shape[dim]) for dim in order)
-        return cls.packed(((in_name, tuple(1 << bit for bit in range(log2_product(shape)))),), outs)
 
     # Facts
 
@@ -294,26 +283,7 @@ class LinearLayout:
             raise LayoutError("concat_ins wants the same outs and different ins")
         return LinearLayout.packed(self.columns + other.columns, self.outs)
 
-    def concat_outs(self, other: "LinearLayout") -> "LinearLayout":
-        """More outs for the same ins."""
-        if [(n, len(c)) for n, c in self.columns] != [(n, len(c)) for n, c in other.columns]:
-            raise LayoutError("concat_outs wants the same ins")
-        if self.fields.keys() & other.fields.keys():
-            raise LayoutError("concat_outs wants different outs")
-        shift = self.total_out_bits
-        columns = tuple(
-            (name, tuple(a | b << shift for a, b in zip(mine, other.by_in[name], strict=True)))
-            for name, mine in self.columns
-        )
-        return LinearLayout.packed(columns, self.outs + other.outs)
-
     # Renaming, reordering, cutting
-
-    def transpose_ins(self, names: Sequence[str]) -> "LinearLayout":
-        """The same ins in another order."""
-        if sorted(names) != sorted(self.in_names):
-            raise LayoutError(f"{list(names)} are not the ins {list(self.in_names)}")
-        return LinearLayout.packed(tuple((name, self.by_in[name]) for name in names), self.outs)
 
     def transpose_outs(self, names: Sequence[str]) -> "LinearLayout":
         """The same outs in another order."""
@@ -329,26 +299,12 @@ class LinearLayout:
         moves = [(self.fields[name], place[name]) for name in names]
         return self.map_columns(lambda column: repack(column, moves), outs)
 
-    def reshape_ins(self, ins: Named) -> "LinearLayout":
-        """The same bases, cut into other ins: flatten (first in is the most minor), then cut."""
-        sizes, flat = pairs(ins), self.flat_columns
-        if sum(log2(size) for _, size in sizes) != len(flat):
-            raise LayoutError(f"cannot cut {1 << len(flat)} places into {dict(sizes)}")
-        columns, start = [], 0
-        for name, size in sizes:
-            columns.append((name, flat[start : start + log2(size)]))
-            start += log2(size)
-        return LinearLayout.packed(tuple(columns), self.outs)
-
     def reshape_outs(self, outs: Named) -> "LinearLayout":
         """The same coordinates, counted differently: flatten (first out is the most minor), then cut."""
         sizes = pairs(outs)
         if sum(log2(size) for _, size in sizes) != self.total_out_bits:
             raise LayoutError(f"cannot cut {1 << self.total_out_bits} coordinates into {dict(sizes)}")
         return LinearLayout.packed(self.columns, sizes)
-
-    def flatten_ins(self, name: str = "in") -> "LinearLayout":
-        return LinearLayout.packed(((name, self.flat_columns),), self.outs)
 
     def flatten_outs(self, name: str = "out") -> "LinearLayout":
         return LinearLayout.packed(self.columns, ((name, 1 << self.total_out_bits),))
@@ -383,11 +339,6 @@ class LinearLayout:
         new = tuple(columns)
         return LinearLayout.packed(tuple((n, new if n == in_name else c) for n, c in self.columns), self.outs)
 
-    def resize_in(self, in_name: str, size: int) -> "LinearLayout":
-        """Only the first `size` places of an in; copies are added when there are fewer."""
-        bits, columns = log2(size), self.by_in[in_name]
-        return self.replace_in(in_name, (*columns[:bits], *(0,) * (bits - len(columns))))
-
     def resize_out(self, out: str, size: int) -> "LinearLayout":
         """An out cut to its low bits, or given room for more."""
         outs = tuple((name, size if name == out else old) for name, old in self.outs)
@@ -416,12 +367,7 @@ class LinearLayout:
         >>> (tile * LinearLayout.identity(8, "lane", "dim0")).divide_left(tile).bases
         (('register', ()), ('lane', ((1,), (2,), (4,))))
         """
-        divided = divide(self, tile, front=True)
-        return None if divided is None else LinearLayout.packed(*divided)
-
-    def divide_right(self, tile: "LinearLayout") -> "LinearLayout | None":
-        """The C with `self == C * tile`, if self is such a product."""
-        divided = divide(self, tile, front=False)
+        divided = divide(self, tile)
         return None if divided is None else LinearLayout.packed(*divided)
 
     def is_trivial_over(self, names: Iterable[str]) -> bool:
