@@ -137,3 +137,54 @@ def without_docstrings(path: Path) -> str:
 def test_neutral_gpu_rules_name_no_vendor(path: Path) -> None:
     found = re.findall(r"(?i)nvvm|nvidia|ptx|cuda|\bsm_|amd|gfx", without_docstrings(path))
     assert not found, found
+
+
+Edge = tuple[str, int, bool]  # module, line, whether it stands in a function
+MODULES = {
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path for path in FILES
+}
+
+
+def edges_of(module: str) -> list[Edge]:
+    """Every import of a module of the package, also those inside functions; those that only type checkers see are left out."""
+    found: list[Edge] = []
+
+    def visit(node: ast.AST, is_inside: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+                continue
+            if isinstance(child, ast.Import):
+                found.extend((alias.name, child.lineno, is_inside) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                inner = [f"{child.module}.{alias.name}" for alias in child.names]
+                names = {name if name in MODULES else child.module or "" for name in inner}
+                found.extend((name, child.lineno, is_inside) for name in sorted(names))
+            visit(child, is_inside or isinstance(child, ast.FunctionDef))
+
+    visit(ast.parse(MODULES[module].read_text()), False)
+    return found
+
+
+def test_no_circles() -> None:
+    """No module imports itself through others, not even inside functions. Mixins know the class that they are mixed into as a type only."""
+    graph = {module: {name for name, _, _ in edges_of(module) if name in MODULES} - {module} for module in MODULES}
+    while leaves := [module for module, needs in graph.items() if not needs]:
+        graph = {module: needs.difference(leaves) for module, needs in graph.items() if needs}
+    while roots := graph.keys() - set().union(*graph.values()):
+        graph = {module: needs for module, needs in graph.items() if module not in roots}
+    assert not graph, "circles: " + "; ".join(f"{module} -> {', '.join(needs)}" for module, needs in graph.items())
+
+
+def test_imports_in_functions_say_why() -> None:
+    """The first of several has a comment on its line or above it: ``# lazily: torch is optional``."""
+    silent = []
+    for module, path in MODULES.items():
+        lines = path.read_text().splitlines()
+        inside = {line for _, line, is_inside in edges_of(module) if is_inside}
+        first = (line for line in inside if line - 1 not in inside)
+        silent += [
+            f"{module}:{line}"
+            for line in first
+            if "#" not in lines[line - 1] and not lines[line - 2].lstrip().startswith("#")
+        ]
+    assert not silent, f"imports inside functions that do not say why: {sorted(silent)}"

@@ -13,6 +13,7 @@
 Importing this loads neither xDSL nor LLVM nor a GPU driver; they load at the first compile.
 """
 
+from importlib import import_module
 from typing import Any
 
 from tilework import errors, knobs, language
@@ -73,8 +74,6 @@ show_diagnostics()
 
 def __getattr__(name: str) -> Any:
     """Names that are costly to load are loaded when they are first used."""
-    from importlib import import_module
-
     if name in LAZY:
         value = getattr(import_module(LAZY[name]), name)
     elif name in SUBMODULES:

@@ -441,7 +441,7 @@ class nvidia_knobs(base_knobs):
 
     def find_libdevice(self) -> str | None:
         """The file of `libdevice_path`, else the one of a toolkit or wheel, else None."""
-        from tilework.cuda_tools import find_libdevice
+        from tilework.cuda_tools import find_libdevice  # lazily: loads subprocess, which few programs need
 
         return self.libdevice_path or find_libdevice(os.environ.get("CUDA_HOME"))
 

@@ -55,7 +55,7 @@ def assert_close(x: Any, y: Any, atol: Tolerance = None, rtol: Tolerance = None,
     Tolerances are numbers or functions of the dtype. Arrays of NumPy and torch, lists and numbers are compared as
     float32 when their own type has less than that.
     """
-    import numpy as np
+    import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
     left, right = comparable(x), comparable(y)
     kind = getattr(y, "dtype", right.dtype)
@@ -66,7 +66,7 @@ def assert_close(x: Any, y: Any, atol: Tolerance = None, rtol: Tolerance = None,
 
 def comparable(value: Any) -> Any:
     """A NumPy array of a type that NumPy can compare; bf16 and fp8 become float32."""
-    import numpy as np
+    import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
     value = getattr(value, "base", value) if type(value).__name__ == "TensorWrapper" else value
     if hasattr(value, "detach"):

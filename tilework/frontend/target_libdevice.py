@@ -13,6 +13,7 @@ def resolve_stub(value: Any, options: FrontendOptions) -> Any:
     name = getattr(value, "_libdevice_name", None) if callable(value) else None
     if name is None:
         return value
+    # lazily: most kernels call nothing of it
     from tilework.language.extra.cuda import libdevice
 
     function = getattr(libdevice, name, None)

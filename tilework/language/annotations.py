@@ -17,7 +17,7 @@ def signature_of(fn: Callable[..., Any]) -> inspect.Signature:
     """`inspect.signature`; an annotation whose names are unknown is its text."""
     if sys.version_info < (3, 14):
         return inspect.signature(fn)
-    from annotationlib import Format
+    from annotationlib import Format  # lazily: from Python 3.14 on
 
     signature = inspect.signature(fn, annotation_format=Format.FORWARDREF)
     parameters = [p.replace(annotation=as_text(p.annotation)) for p in signature.parameters.values()]
@@ -28,7 +28,7 @@ def annotations_of(cls: type) -> dict[str, Any]:
     """The annotations in the body of a class itself, not of its bases."""
     if sys.version_info < (3, 14):
         return dict(vars(cls).get("__annotations__", {}))
-    from annotationlib import Format, get_annotations
+    from annotationlib import Format, get_annotations  # lazily: from Python 3.14 on
 
     return {name: as_text(note) for name, note in get_annotations(cls, format=Format.FORWARDREF).items()}
 

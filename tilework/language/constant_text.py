@@ -160,7 +160,7 @@ RULES: dict[type, Callable[[_Writer, Any], str]] = {
 
 
 def digest(data: bytes) -> str:
-    import hashlib
+    import hashlib  # lazily: few programs need it, and it is slow to load
 
     return hashlib.sha256(data).hexdigest()
 

@@ -43,7 +43,7 @@ class Interned(type):
     @property
     def __signature__(cls) -> Any:
         """What `inspect.signature` shows of the class: how an instance is made."""
-        from inspect import signature
+        from inspect import signature  # lazily: few programs need it, and it is slow to load
 
         made = signature(cls.__init__)
         return made.replace(parameters=list(made.parameters.values())[1:])

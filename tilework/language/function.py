@@ -281,7 +281,7 @@ class JITCallable:
         return key
 
     def _digest(self) -> str:
-        import hashlib
+        import hashlib  # lazily: few programs need it, and it is slow to load
 
         if self.fn is None:
             assert self._hash is not None, f"{self._fn_name} was pickled without its function before it had a key"

@@ -89,7 +89,7 @@ def backend_class(name: str) -> type[Backend]:
 @cache
 def pass_of(item: str) -> Any:
     """The pass that an item of a pipeline names, with its options; passes have no state, so one serves all."""
-    from tilework.transforms.registry import parse_pipeline
+    from tilework.transforms.registry import parse_pipeline  # lazily: the compiler loads when something is compiled
 
     (found,) = parse_pipeline(item)
     return found

@@ -35,7 +35,7 @@ class Wanted:
 
     def listening(self) -> Any:
         """Collect what passes say inside a `with`."""
-        from tilework.transforms.remarks import listening
+        from tilework.transforms.remarks import listening  # lazily: the compiler loads when something is compiled
 
         return listening(self.operations, self.stacktraces)
 
@@ -69,7 +69,7 @@ def wants_remarks() -> bool:
 
 def render(remark: Any) -> str:
     """One remark as a diagnostic; without a place in the source, without the lines of the source."""
-    from tilework.ir.locations import source_positions
+    from tilework.ir.locations import source_positions  # lazily: the compiler loads when something is compiled
 
     spans = [span_at(*position) for position in source_positions(remark.location)]
     own = [found for found in spans if not found.file.startswith(LIBRARY)] or spans

@@ -45,7 +45,7 @@ class Observer:
     def before(self, name: str, module: Any) -> None:
         """Print the module, then start the clock."""
         if self.dumps:
-            from tilework.ir.printer import print_module
+            from tilework.ir.printer import print_module  # lazily: the compiler loads when something is compiled
 
             text = f"// -----// IR Dump Before {name} ({self.kernel}) //----- //\n{print_module(module)}\n"
             if self.path:
@@ -110,7 +110,7 @@ def write_reproducer(tag: str, module: Any, names: list[str]) -> None:
     base = knobs.getenv("TRITON_REPRODUCER_PATH")
     if not base:
         return
-    from tilework.ir.printer import print_module
+    from tilework.ir.printer import print_module  # lazily: the compiler loads when something is compiled
 
     path = base if base == "-" else f"{base}.{tag}.repro.mlir"
     text = print_module(module, debuginfo=True) + REPRODUCER % ",".join(names)

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Carry out `tilework compile`; mistakes are told on stderr, and the result is 1."""
-    from tilework.ir.parser import IRSyntaxError
+    from tilework.ir.parser import IRSyntaxError  # lazily: the compiler loads when something is compiled
 
     try:
         return compile_and_write(args)
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 def compile_and_write(args: argparse.Namespace) -> int:
     """Find the source, lower it, write the stages."""
-    from tilework.compiler import ASTSource, IRSource, lower
+    from tilework.compiler import ASTSource, IRSource, lower  # lazily: the compiler loads when something is compiled
     from tilework.targets.base import GPUTarget
 
     target = GPUTarget.parse(args.target)

@@ -73,7 +73,7 @@ def run_parser(
 
 def run_filecheck(name: str, module_str: str, check_template: str) -> None:
     """Compare a text with the CHECK lines of another; `MatchError` if they disagree."""
-    from filecheck.finput import FInput
+    from filecheck.finput import FInput  # lazily: an optional dependency
     from filecheck.matcher import Matcher
     from filecheck.options import Options
     from filecheck.parser import Parser

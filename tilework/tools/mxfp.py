@@ -42,7 +42,7 @@ def like(array: np.ndarray, model: Any) -> Any:
     """`array` in the library, and on the device, of `model`."""
     if not is_torch(model):
         return array
-    import torch
+    import torch  # lazily: torch is optional
 
     return torch.from_numpy(np.ascontiguousarray(array)).to(model.device)
 
@@ -76,7 +76,7 @@ class MicroscalingTensor:
         """Random codes in ``low <= code < high``, from the generator of the library that will hold them."""
         if self.device is None and "torch" not in sys.modules:
             return np.random.randint(low, high, self.size).astype(np.uint8)
-        import torch
+        import torch  # lazily: torch is optional
 
         return torch.randint(low, high, self.size, dtype=torch.uint8, device=self.device)
 
@@ -89,7 +89,7 @@ class MicroscalingTensor:
         values = self.decode(to_numpy(self.data))
         if not wants_torch or is_torch(self.data):
             return like(values, self.data if wants_torch else None)
-        import torch
+        import torch  # lazily: torch is optional
 
         return torch.from_numpy(values)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.syntax import EmulatorError, Instruction
+from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Trapped, placed
 from tilework.oracles.emulator.translate import Translator
 
 if TYPE_CHECKING:
@@ -88,8 +88,6 @@ def formatted(t: Translator, format: str, buffer: int, thread: int) -> tuple[str
 def assertfail(
     machine: "Machine", t: Translator, ins: Instruction, names: list[str], outs: list[str], mask: Array
 ) -> None:
-    from tilework.oracles.emulator.machine import Trapped, placed
-
     thread = int(np.flatnonzero(mask)[0])
     message, file = (string_at(t, int(argument(t, name, np.uint64)[thread]), thread) for name in names[:2])
     line = int(argument(t, names[2], np.uint32)[thread])

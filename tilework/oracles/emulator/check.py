@@ -288,7 +288,7 @@ class Checker:
 
     def ordering_of(self, ins: Instruction, t: Translator) -> tuple[Op, Op] | None:
         """What an instruction means for the order of others: (before it, after it)."""
-        from tilework.oracles.emulator.ordering import HOOKS
+        from tilework.oracles.emulator.ordering import HOOKS  # lazily: only checked runs need it
 
         hook = HOOKS.get(ins.opcode)
         return hook(lambda: self.ordering, self.registers, ins, t) if hook is not None else None

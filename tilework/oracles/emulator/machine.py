@@ -18,8 +18,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array, MemoryFault
+from tilework.oracles.emulator.calls import BUILT_IN
 from tilework.oracles.emulator.layout import frame_layout, local_variables, names_in
-from tilework.oracles.emulator.syntax import EmulatorError, Function, Instruction, PtxModule, Reg, Symbol, Vector
+from tilework.oracles.emulator.syntax import (
+    EmulatorError,
+    Function,
+    Instruction,
+    PtxModule,
+    Reg,
+    Symbol,
+    Trapped,
+    Vector,
+    placed,
+)
 from tilework.oracles.emulator.translate import (
     COLLECTIVE,
     MISTAKES,
@@ -39,10 +50,6 @@ ENDS = {"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier", "brkpt"}
 MAX_INSTRUCTIONS = 100_000_000
 
 Key = tuple[int, ...]
-
-
-class Trapped(EmulatorError):
-    """A thread that executed `trap`, or an assertion that failed."""
 
 
 def is_aligned_barrier(end: Instruction) -> bool:
@@ -354,8 +361,6 @@ class Machine(Waiting):
         raise Trapped(self.located("trap", end, int(np.flatnonzero(mask)[0])))
 
     def call(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
-        from tilework.oracles.emulator.calls import BUILT_IN
-
         results, callee, arguments = end.operands[:3]
         assert isinstance(results, Vector) and isinstance(arguments, Vector)
         translator = run.code.translator
@@ -405,12 +410,6 @@ class Machine(Waiting):
         "bra": "branch", "brx": "branch_indexed", "ret": "back", "exit": "stop", "trap": "trap", "brkpt": "trap", "call": "call",
         "bar": "arrive", "barrier": "arrive",
     }  # fmt: skip
-
-
-def placed(kind: type[EmulatorError], text: str) -> EmulatorError:
-    error = kind(text)
-    error.located = True  # type: ignore[attr-defined]
-    return error
 
 
 __all__ = ["CLUSTER", "MAX_INSTRUCTIONS", "PATIENCE", "Machine", "Observer", "Run", "Stuck", "Trapped", "placed"]

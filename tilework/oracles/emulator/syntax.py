@@ -17,6 +17,16 @@ class EmulatorError(TritonError):
     """Something a GPU would not do either: bad PTX, a bad access, a block that cannot go on."""
 
 
+class Trapped(EmulatorError):
+    """A thread that executed `trap`, or an assertion that failed."""
+
+
+def placed(kind: type[EmulatorError], text: str) -> EmulatorError:
+    error = kind(text)
+    error.located = True  # type: ignore[attr-defined]
+    return error
+
+
 class PtxSyntaxError(EmulatorError):
     """Text that is not PTX; says the line."""
 

@@ -91,6 +91,11 @@ def rule(*opcodes: str, collective: bool = False) -> Callable[[Rule], Rule]:
     return register
 
 
+def named(ins: Instruction) -> tuple[str, ...]:
+    """The names of an instruction's rule: a variant may have one of its own, ``st.async``, ``cp.tensor``."""
+    return (*(f"{ins.opcode}.{modifier}" for modifier in ins.modifiers), ins.opcode)
+
+
 @cache
 def load_rules() -> None:
     for family in FAMILIES:
@@ -343,10 +348,11 @@ class Translator:
     def translate(self, ins: Instruction) -> Op:
         """The operation of an instruction, under its predicate."""
         load_rules()
-        if ins.opcode not in RULES:
+        rule = next((RULES[name] for name in named(ins) if name in RULES), None)
+        if rule is None:
             raise Unsupported(ins)
         try:
-            op = RULES[ins.opcode](ins, self)
+            op = rule(ins, self)
         except Unsupported:
             raise
         except (EmulatorError, *MISTAKES) as error:

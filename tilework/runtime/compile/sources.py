@@ -89,7 +89,7 @@ class ASTSource:
 
     def module(self, options: FrontendOptions) -> Any:
         """The module before any pass."""
-        from tilework.frontend.generator import compile_to_ttir
+        from tilework.frontend.generator import compile_to_ttir  # lazily: the compiler loads when something is compiled
 
         constants = {path: value for path, value in self.constants.items() if isinstance(path[0], int)}
         return compile_to_ttir(self.fn, self.signature, constants, self.attrs, options)
@@ -127,7 +127,7 @@ class IRSource:
 
     def module(self, options: FrontendOptions) -> Any:
         """The module as it stands in the file; ops without a location, and all with USE_IR_LOC, are located there."""
-        from tilework.ir.snapshot import parse_with_places
+        from tilework.ir.snapshot import parse_with_places  # lazily: the compiler loads when something is compiled
 
         return parse_with_places(self.text, str(self.path), only_missing=knobs.compilation.use_ir_loc is None)
 

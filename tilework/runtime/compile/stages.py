@@ -75,7 +75,7 @@ def stage_data(product: Any) -> bytes:
         return product
     if isinstance(product, str):
         return product.encode()
-    from tilework.ir.printer import print_module
+    from tilework.ir.printer import print_module  # lazily: the compiler loads when something is compiled
 
     return print_module(product, debuginfo=not knobs.compilation.disable_line_info).encode()
 
@@ -83,7 +83,7 @@ def stage_data(product: Any) -> bytes:
 def read_product(stage: str, data: bytes, path: str) -> Any:
     """The inverse of `stage_data`."""
     if stage in IR_STAGES:
-        from tilework.ir.parser import parse_module
+        from tilework.ir.parser import parse_module  # lazily: the compiler loads when something is compiled
 
         return parse_module(data.decode(), path)
     return data.decode() if stage in TEXT_STAGES else data
@@ -170,7 +170,7 @@ def build(
 
 def located_in_file(module: Any, stage: str, name: str, key: str) -> Any:
     """The module with locations in its own file of the cache, for USE_IR_LOC."""
-    from tilework.ir.snapshot import snapshot_locations
+    from tilework.ir.snapshot import snapshot_locations  # lazily: the compiler loads when something is compiled
 
     return snapshot_locations(module, str(Path(knobs.cache.dir, cache.folder_of(key), f"{name}.{stage}")))
 

@@ -29,7 +29,7 @@ PACKAGE = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 
 def render(error: BaseException, trace: TracebackType | None) -> list[str]:
     """The lines of the text in the module docstring."""
-    import traceback
+    import traceback  # lazily: only mistakes need it
 
     lines = [] if (earlier := handled(error)) is None else [*traceback.format_exception(earlier), DURING]
     traces = [trace]
@@ -81,7 +81,7 @@ def is_ours(error: BaseException | None) -> bool:
 
 def is_said(error: BaseException | None) -> bool:
     """Whether tilework itself raised the error: a wrong grid, an array without memory. One that happened to it is a bug, shown whole."""
-    import linecache
+    import linecache  # lazily: only mistakes need it
 
     trace = error.__traceback__ if isinstance(error, SAID) else None
     if trace is None:
@@ -127,6 +127,6 @@ def show_diagnostics() -> None:
 
 def in_notebook(error: TritonError, *_: Any) -> list[str]:
     """What IPython shows for the error."""
-    import traceback
+    import traceback  # lazily: only mistakes need it
 
     return render(error, error.__traceback__) if is_ours(error) else traceback.format_exception(error)

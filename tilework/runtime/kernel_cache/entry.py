@@ -431,7 +431,7 @@ def exchange(one: str, other: str) -> bool:
     here, exchange_flag = -100, 2  # AT_FDCWD, RENAME_EXCHANGE: linux/fcntl.h, linux/fs.h
     code = call(here, os.fsencode(one), here, os.fsencode(other), exchange_flag)
     if code != 0:
-        import ctypes
+        import ctypes  # lazily: few programs need it, and it is slow to load
 
         if ctypes.get_errno() == errno.ENOENT:
             raise FileNotFoundError(other)
@@ -441,6 +441,6 @@ def exchange(one: str, other: str) -> bool:
 @cache
 def renameat2() -> Any:
     """The C function, or None; it is loaded only when an entry must be replaced."""
-    import ctypes
+    import ctypes  # lazily: few programs need it, and it is slow to load
 
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

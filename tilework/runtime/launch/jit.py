@@ -113,7 +113,7 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     def create_binder(self) -> tuple[dict[str, Any], dict[Any, str], Any, Any, Any]:
         """(kernels by key, keys by specialisation, target, backend, binder) of the current device."""
-        from tilework.targets.base import find_backend
+        from tilework.targets.base import find_backend  # lazily: importing tilework loads no target
 
         target = driver.active.get_current_target()
         return {}, {}, target, find_backend(target), make_binder(self)
@@ -133,7 +133,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         try:
             values, specs, kinds, options = bind(*args, **kwargs)
         except TypeError as error:
-            from tilework.runtime.failures.wrong_call import wrong_call
+            from tilework.runtime.failures.wrong_call import wrong_call  # lazily: only mistakes need it
 
             raise wrong_call(self, error, args, kwargs) from None
         marker = (specs, kinds, tuple(options.items()) if options else (), *self.switches())
@@ -229,12 +229,12 @@ class JITFunction(KernelInterface, LanguageFunction):
         self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
     ) -> Any:
         """Compile a specialisation that is not known yet."""
-        from tilework.runtime.compile.cached import compile
+        from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
 
         try:
             options = backend.parse_options(specialization.options)
         except OptionError as error:
-            from tilework.runtime.failures.wrong_call import wrong_option
+            from tilework.runtime.failures.wrong_call import wrong_option  # lazily: only mistakes need it
 
             raise wrong_option(self, error, list(specialization.options)) from None
         self._globals = collect_globals(self)
@@ -302,7 +302,7 @@ class JITFunction(KernelInterface, LanguageFunction):
 
 def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None:
     """What makes `fn[grid]` without Python code, or None."""
-    from tilework.runtime.launch.native_launch import binder_of
+    from tilework.runtime.launch.native_launch import binder_of  # lazily: only launches on the host need it
 
     return binder_of(fn) if type(fn) is JITFunction else None
 
@@ -349,6 +349,7 @@ def jit(
             raise TypeError(f"@jit decorates a function, not {type(function).__name__}")
         function = getattr(function, "fn", function) if isinstance(function, LanguageFunction) else function
         if interpret or (interpret is None and knobs.runtime.interpret):
+            # lazily: a whole executor, which few programs use
             from tilework.oracles.interpreter import InterpretedFunction
 
             made = InterpretedFunction(function, **{**settings, "debug": bool(debug) or knobs.runtime.debug})

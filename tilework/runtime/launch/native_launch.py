@@ -71,7 +71,7 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[
 
 
 def runs_natively() -> bool:
-    from tilework.targets.cpu.pipeline import device
+    from tilework.targets.cpu.pipeline import device  # lazily: only launches on the host need it
 
     return device() == "native"
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import Any
 
 from tilework.language import core as tl
@@ -38,7 +39,7 @@ class Specialization:
 
     def source(self) -> Any:
         """The source to compile."""
-        from tilework.runtime.compile.sources import ASTSource
+        from tilework.runtime.compile.sources import ASTSource  # lazily: the compiler loads when something is compiled
 
         constants = {path: unwrapped(value) for path, value in self.constants.items()}
         return ASTSource(self.fn, self.signature, constants, self.attrs)
@@ -163,8 +164,6 @@ def decode(value: Any, is_plain: bool = False) -> Any:
 
 def import_object(text: str) -> Any:
     """The function or class ``module:qualname``."""
-    from importlib import import_module
-
     module, _, qualname = text.partition(":")
     found: Any = import_module(module)
     for part in qualname.split("."):

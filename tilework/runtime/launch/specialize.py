@@ -199,7 +199,7 @@ def typestr_code(typestr: str) -> str:
 
 def specialize_dlpack(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
     """Anything that exports DLPack from host memory (device kinds 1 and, pinned, 3 and 11)."""
-    import numpy as np
+    import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
     kind = arg.__dlpack_device__()[0] if hasattr(arg, "__dlpack_device__") else 1
     if kind not in (1, 3, 11):

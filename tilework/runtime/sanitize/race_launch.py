@@ -26,6 +26,7 @@ class RaceLauncher(EvaluatorLauncher):
 
     def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program of the grid, in order, until a race is found."""
+        # lazily: a whole executor, which few programs use
         from tilework.oracles.evaluator.evaluation_errors import EvaluationError
         from tilework.oracles.evaluator.races import RaceFound, RaceMemory, granule_of
 
@@ -53,7 +54,7 @@ def translated(error: Any) -> Exception:
 
 def told(race: Any, grid: Extent, severity: str = "error") -> tuple[str, str]:
     """The place of a race, and its text: both lines, both programs."""
-    from tilework.ir.locations import location_text
+    from tilework.ir.locations import location_text  # lazily: the compiler loads when something is compiled
 
     first, second = (id_of(number, grid) for number in race.programs)
     verb, own = race.verbs

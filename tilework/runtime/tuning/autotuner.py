@@ -138,7 +138,7 @@ class Autotuner(KernelInterface):
         """`kernel[grid]`; launches like earlier ones run no Python code, see `native_launch.py`."""
         bind = self.__dict__.get("_bind_grid")
         if bind is None and type(self) is Autotuner and type(self.fn) is JITFunction:
-            from tilework.runtime.launch.native_launch import binder_of
+            from tilework.runtime.launch.native_launch import binder_of  # lazily: only launches on the host need it
 
             bind = binder_of(self, self.describe)
         return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
@@ -149,7 +149,7 @@ class Autotuner(KernelInterface):
 
     def describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Tuned | None":
         """What the native launcher must know to repeat a launch; None where each one needs Python."""
-        from tilework.runtime.launch.native_launch import Tuned
+        from tilework.runtime.launch.native_launch import Tuned  # lazily: only launches on the host need it
         from tilework.targets.cpu.run.launcher_layout import MISSING
 
         plain = type(self.fn) is JITFunction and type(self.configs) is list and type(self.keys) is list

@@ -188,7 +188,7 @@ def shown_columns(table: Table, benchmark: Benchmark, diff_col: bool) -> Table:
 
 def draw(benchmark: Benchmark, table: Table, folder: Path | None, show: bool) -> None:
     """One line per `line_vals`, with its range shaded where the function gave one."""
-    import matplotlib.pyplot as plt
+    import matplotlib.pyplot as plt  # lazily: an optional dependency
 
     figure, axes = plt.subplots()
     xs = table.column(benchmark.x_names[0])
@@ -224,6 +224,6 @@ def write_html(folder: Path, tables: Sequence[tuple[Benchmark, Table]]) -> None:
 
 def data_frame(table: Table) -> Any:
     """The table for pandas."""
-    import pandas
+    import pandas  # lazily: an optional dependency
 
     return pandas.DataFrame(table.rows, columns=table.columns)

@@ -86,7 +86,7 @@ class AsyncCompileMode:
 
     def _finish(self) -> None:
         """Wait for all in the order in which they are done; the first that failed raises its exception."""
-        from concurrent.futures import as_completed
+        from concurrent.futures import as_completed  # lazily: few programs need it, and it is slow to load
 
         kernels = {kernel.future: kernel for kernel in self.future_kernels.values()}
         try:

@@ -132,7 +132,7 @@ class TargetOnly:
         return 0
 
     def get_active_torch_device(self) -> Any:
-        import torch
+        import torch  # lazily: torch is optional
 
         return torch.device(self.target.backend, 0) if self.target.backend != "cpu" else torch.device("cpu")
 
@@ -198,7 +198,7 @@ def specialization_of(request: Request) -> Specialization:
 
 def compile_into_cache(request: Request, specialization: Specialization) -> None:
     """Compile; the product goes to the disk cache, under the key that the other process expects."""
-    from tilework.runtime.compile.cached import compile
+    from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
 
     kernel = compile(specialization.source(), GPUTarget(*request.target), specialization.options)
     if kernel.hash != request.entry_key:

@@ -54,7 +54,7 @@ class CpuBackend(Backend):
 
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
         """The stages in order."""
-        from tilework.transforms.pipelines import ttir_pipeline
+        from tilework.transforms.pipelines import ttir_pipeline  # lazily: the compiler loads when something is compiled
 
         return {
             "ttir": lambda module: run_passes(
@@ -74,7 +74,7 @@ class CpuBackend(Backend):
         """
         if stage != "llir":
             return {}
-        from tilework.targets.cpu.run.interface import Interface
+        from tilework.targets.cpu.run.interface import Interface  # lazily: only launches on the host need it
 
         interface = Interface.read(product)
         return {"name": interface.name, "interface": asdict(interface), "shared": 1}
@@ -86,22 +86,23 @@ class CpuBackend(Backend):
 
 @cache
 def native_identity() -> str:
-    import llvmlite
+    import llvmlite  # lazily: loads LLVM, which a kernel from the cache does not need
 
-    from tilework.targets.cpu.target import HostTarget
+    from tilework.targets.cpu.target import HostTarget  # lazily: only launches on the host need it
 
     return f"cpu-{platform.machine()}-llvmlite-{llvmlite.__version__}-{HostTarget.detect().identity}"
 
 
 def tile_loops(module: Any, sanitize: bool | str = False) -> Any:
     """TTIR to loop nests."""
-    from tilework.transforms.pipelines import ttc_pipeline
+    from tilework.transforms.pipelines import ttc_pipeline  # lazily: the compiler loads when something is compiled
 
     return run_passes(module, ttc_pipeline(sanitize), "make_ttcir")
 
 
 def llvm_text(module: Any, fuses: bool = True) -> str:
     """Loop nests to LLVM text: the functions, the one that takes chunks of programs, and the interface."""
+    # lazily: the compiler loads when something is compiled
     from tilework.targets.cpu.lower.codegen import arena_size, emit_module
     from tilework.targets.cpu.lower.interface_of import interface_of
     from tilework.targets.cpu.run.interface import work_function
@@ -115,7 +116,7 @@ def llvm_text(module: Any, fuses: bool = True) -> str:
 
 def object_code(text: str) -> bytes:
     """LLVM text to an object file."""
-    from tilework.targets.llvm import switches
+    from tilework.targets.llvm import switches  # lazily: loads LLVM, which a kernel from the cache does not need
     from tilework.targets.llvm.compile import host_target_machine, to_object
 
     machine = host_target_machine(switches.level(CODE_GENERATION))

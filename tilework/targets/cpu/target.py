@@ -85,6 +85,7 @@ class HostTarget:
 
 @cache
 def detect() -> HostTarget:
+    # lazily: loads LLVM, which a kernel from the cache does not need
     from tilework.targets.llvm.compile import host_features
 
     cpu, text = host_features()

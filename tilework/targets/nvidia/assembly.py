@@ -29,6 +29,7 @@ def later_stages(options: CompileOptions, target: GPUTarget) -> dict[str, Stage]
     """The stages after TTGIR."""
 
     def llir(module: Any) -> str:
+        # lazily: the compiler loads when something is compiled
         from tilework.targets.nvidia.lower.emit import emit_module
 
         number = number_of(options.arch) if options.arch else int(target.arch)
@@ -59,7 +60,7 @@ def binary_of(options: CompileOptions) -> str:
 
 def settings_of(options: CompileOptions) -> Any:
     """What decides the PTX."""
-    from tilework.targets.nvidia.ptx import PtxSettings
+    from tilework.targets.nvidia.ptx import PtxSettings  # lazily: the compiler loads when something is compiled
     from tilework.targets.nvidia.ptx_version import chosen_version, cpu_name, driver_release
 
     cpu = cpu_name(options.arch or "")
@@ -80,14 +81,14 @@ def settings_of(options: CompileOptions) -> Any:
 
 def ptx_of(text: str, options: CompileOptions) -> str:
     """PTX of LLVM text."""
-    from tilework.targets.nvidia.ptx import to_ptx
+    from tilework.targets.nvidia.ptx import to_ptx  # lazily: the compiler loads when something is compiled
 
     return to_ptx(text, settings_of(options))
 
 
 def tried(text: str, options: CompileOptions) -> str:
     """LLVM text of the user's that LLVM survives."""
-    from tilework.targets.nvidia.ptx import survives
+    from tilework.targets.nvidia.ptx import survives  # lazily: the compiler loads when something is compiled
 
     survives(text, settings_of(options))
     return text
@@ -102,7 +103,7 @@ def shown(text: str) -> str:
 
 def cubin_of(text: str, options: CompileOptions) -> bytes:
     """The cubin of PTX."""
-    from tilework.targets.nvidia.ptx_version import cpu_name
+    from tilework.targets.nvidia.ptx_version import cpu_name  # lazily: the compiler loads when something is compiled
 
     tool = required_assembler(number_of(options.arch or ""))
     settings = CubinSettings(cpu_name(options.arch or ""), options.enable_fp_fusion, options.ptx_options)

@@ -113,6 +113,7 @@ class CudaBackend(Backend):
 
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
         """TTIR, TTGIR, LLVM text, PTX, cubin."""
+        # lazily: the compiler loads when something is compiled
         from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
 
         target = target_of(options.arch) if options.arch else Target.of(self.target)

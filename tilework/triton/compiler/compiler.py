@@ -86,6 +86,7 @@ def max_shared_mem(device: int) -> int:
 def parse(full_name: str, ext: str, context: Any) -> Any:
     """The product of a stage from its file: a module, text, or bytes."""
     if ext in ("ttir", "ttgir", "ttcir"):
+        # lazily: the compiler loads when something is compiled
         from tilework.triton._C.libtriton.ir import parse_mlir_module
 
         return parse_mlir_module(full_name, context)

@@ -24,6 +24,7 @@ from tilework.language.parameters import KernelParam
 from tilework.language.semantic import Semantic as TritonSemantic
 from tilework.oracles.interpreter import AccessError, InterpretedFunction, register_memory
 from tilework.oracles.interpreter.arguments import Arguments
+from tilework.oracles.interpreter.formats import storage
 from tilework.oracles.interpreter.function import COMPILER_OPTIONS, FP8_TYPES, Interpreter, passed
 from tilework.oracles.interpreter.function import Options as LaunchOptions
 from tilework.oracles.interpreter.rewriter import FunctionRewriter
@@ -159,8 +160,6 @@ def _unwrap_tensor(t: Any) -> Any:
 
 def _get_np_dtype(tt_dtype: tl.dtype) -> np.dtype[Any]:
     """The NumPy type that holds elements of a type."""
-    from tilework.oracles.interpreter.formats import storage
-
     return storage(tt_dtype.scalar)
 
 

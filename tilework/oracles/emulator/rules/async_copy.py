@@ -30,10 +30,6 @@ ONE_BLOCK = 1  # the multicast mask of a cluster of one block
 @rule("cp")
 def cp(ins: Instruction, t: Translator) -> Op:
     kinds = ins.modifiers
-    if "tensor" in kinds:
-        from tilework.oracles.emulator.rules.copy_engine import tensor_copy
-
-        return tensor_copy(ins, t)
     if kinds[:2] == ("reduce", "async"):
         return bulk_copy(ins, t)
     if kinds[:1] != ("async",):

@@ -49,10 +49,6 @@ def in_turns(addresses: Array) -> list[Array]:
 
 @rule("atom", "red")
 def atom(ins: Instruction, t: Translator) -> Op:
-    if "async" in ins.modifiers:
-        from tilework.oracles.emulator.rules.barriers import reduce_async
-
-        return reduce_async(ins, t)
     names = [name for name in ins.modifiers if name in FUNCTIONS or name == "cas"]
     type = ins.modifiers[-1]
     if len(names) != 1:

@@ -266,11 +266,13 @@ MBARRIER |= {
 # stores and reductions that signal an mbarrier
 
 
+@rule("st.async")
 def store_async(ins: Instruction, t: Translator) -> Op:
     """``st.async...mbarrier::complete_tx::bytes [a], b, [bar]``."""
     return signalled(ins, t, None)
 
 
+@rule("atom.async", "red.async")
 def reduce_async(ins: Instruction, t: Translator) -> Op:
     """``red.async...mbarrier::complete_tx::bytes.add.u32 [a], b, [bar]``."""
     name = next((modifier for modifier in ins.modifiers if modifier in FUNCTIONS), None)

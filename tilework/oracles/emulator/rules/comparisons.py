@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.rules.floating import float_comparison
 from tilework.oracles.emulator.rules.integer import FLOATS
 from tilework.oracles.emulator.syntax import Instruction, Pair, Sink
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
@@ -24,8 +25,6 @@ def comparison(ins: Instruction, t: Translator, type: str, number: int) -> Calla
     """A function that compares two operands of the given type."""
     name = ins.modifiers[0]
     if type in FLOATS:
-        from tilework.oracles.emulator.rules.floating import float_comparison
-
         return float_comparison(ins, t, name, type, number)
     if name not in COMPARE:
         raise Unsupported(ins)

@@ -38,6 +38,7 @@ from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator, Unsu
 ALIGNMENT = 128  # of a box in shared memory
 
 
+@rule("cp.tensor")
 def tensor_copy(ins: Instruction, t: Translator) -> Op:
     kinds = set(ins.modifiers)
     if any("gather4" in kind or "scatter4" in kind for kind in kinds):

@@ -11,6 +11,7 @@ import numpy as np
 
 from tilework.numerics.integers import high_product
 from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.rules.floating import FLOAT_RULES
 from tilework.oracles.emulator.syntax import Instruction
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
@@ -20,8 +21,6 @@ FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "f32x2"}
 def floating(ins: Instruction, t: Translator) -> Op | None:
     """The operation of the floating-point rule of the same name, if this is a float instruction."""
     if ins.modifiers and ins.modifiers[-1] in FLOATS:
-        from tilework.oracles.emulator.rules.floating import FLOAT_RULES
-
         if ins.opcode not in FLOAT_RULES:
             raise Unsupported(ins)
         return FLOAT_RULES[ins.opcode](ins, t)

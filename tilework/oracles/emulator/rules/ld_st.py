@@ -69,10 +69,6 @@ def load_wide(ins: Instruction, t: Translator, space: str) -> Op:
 
 @rule("st")
 def st(ins: Instruction, t: Translator) -> Op:
-    if "async" in ins.modifiers:
-        from tilework.oracles.emulator.rules.barriers import store_async
-
-        return store_async(ins, t)
     dtype, count = element(ins, t)
     place, source = ins.operands[0], ins.operands[1]
     space = space_at(ins, place, t)

@@ -197,7 +197,7 @@ class DeviceArray:
     is_cuda = True
 
     def __init__(self, shape: int | Sequence[int], dtype: Any = "uint8") -> None:
-        import numpy as np
+        import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
         self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
         self.dtype = np.dtype(dtype)
@@ -230,7 +230,7 @@ class DeviceArray:
 
     def copy_from(self, array: Any) -> None:
         """Fill it from a NumPy array of the same size."""
-        import numpy as np
+        import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
         data = np.ascontiguousarray(array)
         if data.nbytes != self.nbytes:
@@ -240,7 +240,7 @@ class DeviceArray:
 
     def numpy(self) -> Any:
         """A copy on the host, after all work of the current stream."""
-        import numpy as np
+        import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
         data = np.empty(self.shape, self.dtype)
         self._cuda.cuMemcpyDtoHAsync_v2(data.ctypes.data, self._address, self.nbytes, current_stream())

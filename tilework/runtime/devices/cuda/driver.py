@@ -102,6 +102,7 @@ class CudaUtils:
 
     def fill_tma_descriptor(self, *args: Any, **kwargs: Any) -> Any:
         """A tensor map: (base, swizzle, elem_size, elem_type, block_size, shape, strides, padding=0); see `tensor_map.py`."""
+        # lazily: only launches on a GPU need it
         from tilework.runtime.devices.cuda.tensor_map import fill_tma_descriptor
 
         return fill_tma_descriptor(*args, **kwargs)
@@ -175,10 +176,11 @@ class CudaDriver(Driver):
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
         if getattr(metadata, "sanitizer", None):
+            # lazily: only checked launches need it
             from tilework.runtime.sanitize.cuda_checked_launch import SanitizedCudaLauncher
 
             return SanitizedCudaLauncher(self.utils, source, metadata)
-        from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
+        from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher  # lazily: only launches on a GPU need it
 
         return CudaLauncher(self.utils, source, metadata)
 
@@ -221,7 +223,7 @@ class CudaDriver(Driver):
         return GPUTarget("cuda", 10 * major + minor, 32)
 
     def get_active_torch_device(self) -> Any:
-        import torch
+        import torch  # lazily: torch is optional
 
         return torch.device("cuda", self.get_current_device())
 

@@ -4,6 +4,7 @@ What a kernel was compiled to decides: an object file is loaded, TTIR is evaluat
 between them, by TILEWORK_DEVICE. Launches are synchronous, there is one device (0) and one stream (0).
 """
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,8 +24,6 @@ class CpuUtils:
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         """The numbers a GPU has; the ones without a meaning here are generous."""
-        import os
-
         return {
             "max_shared_mem": 1 << 62,
             "max_num_regs": 1 << 30,
@@ -38,11 +37,11 @@ class CpuUtils:
     def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
         """(module, function, registers, spills, most threads) of a kernel: its code in memory, or its parsed TTIR."""
         if isinstance(binary, bytes):
-            from tilework.targets.cpu.run.library import load
+            from tilework.targets.cpu.run.library import load  # lazily: only launches on the host need it
 
             kernel = load(binary, name)
             return kernel, kernel, REGISTERS, 0, 1 << 30
-        from tilework.ir.parser import parse_module
+        from tilework.ir.parser import parse_module  # lazily: the compiler loads when something is compiled
 
         module = parse_module(binary, f"{name}.ttir")
         return module, module, REGISTERS, 0, 1 << 30
@@ -63,11 +62,11 @@ class CpuUtils:
 def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLauncher:
     """The launcher for what a kernel was compiled to."""
     if metadata.binary_ext == "obj" and metadata.interface.get("checks"):
-        from tilework.runtime.sanitize.checked_launch import SanitizedLauncher
+        from tilework.runtime.sanitize.checked_launch import SanitizedLauncher  # lazily: only checked launches need it
 
         return SanitizedLauncher(source, metadata)
     if getattr(metadata, "sanitize", False) == "race":
-        from tilework.runtime.sanitize.race_launch import RaceLauncher
+        from tilework.runtime.sanitize.race_launch import RaceLauncher  # lazily: only checked launches need it
 
         return RaceLauncher(source, metadata)
     return (NativeLauncher if metadata.binary_ext == "obj" else EvaluatorLauncher)(source, metadata)
@@ -98,13 +97,13 @@ class CpuDriver(Driver):
         return ("cpu", 0)
 
     def get_active_torch_device(self) -> Any:
-        import torch
+        import torch  # lazily: torch is optional
 
         return torch.device("cpu")
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """A buffer larger than the last-level cache; clearing it evicts everything else."""
-        import numpy as np
+        import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
         return np.empty(64 << 20, np.uint8)
 

@@ -20,7 +20,7 @@ class EvaluatorLauncher(Launcher):
 
     def evaluate(self, grid: Extent, function: Any, args: Sequence[Any], scratch: Scratch, races: Any = None) -> None:
         """The same; `races` is memory that looks for races."""
-        from tilework.oracles.evaluator import evaluate
+        from tilework.oracles.evaluator import evaluate  # lazily: a whole executor, which few programs use
 
         if prod(grid) > MOST_PROGRAMS:
             sizes = " x ".join(map(str, grid))

@@ -14,6 +14,7 @@ from tilework.language import core as tl
 from tilework.runtime.devices.host.native_machine import address, fill_places
 from tilework.runtime.devices.host.tensor_places import tensor_facts
 from tilework.targets.cpu.run import launcher_layout as native
+from tilework.targets.cpu.run.run_grid import fault_error
 
 MOST_ENTRIES = 8
 MOST_DESCRIPTIONS = 200  # of one kernel: one that needs more is not launched alike
@@ -47,7 +48,7 @@ def entry_of(
     meta: dict[str, Any],
 ) -> tuple[Any, ...]:
     """An entry as `targets/cpu/run/launcher.py` reads it; a launch that fits it runs `function` and gives `result`."""
-    from tilework.targets.cpu.run.pool import POOL
+    from tilework.targets.cpu.run.pool import POOL  # lazily: only launches on the host need it
     from tilework.targets.cpu.run.run_grid import thread_count
 
     interface, cost = run.interface, ctypes.c_double(function.program_ns or 0.0)
@@ -129,7 +130,6 @@ def i64_guard(value: int, mode: int, slot: int) -> Chosen:
 
 def fault_raiser(interface: Any) -> Callable[..., None]:
     """What the machine code calls when a program has failed."""
-    from tilework.targets.cpu.run.run_grid import fault_error
 
     def fail(code: int, program: int, x: int, y: int, z: int) -> None:
         raise fault_error(interface, (x, y, z), code, program)

@@ -70,6 +70,7 @@ if hasattr(os, "register_at_fork"):
 def load_machine() -> Machine | None:
     if not knobs.runtime.native_launch or not is_plain_python() or not arrays_are_as_expected():
         return None
+    # lazily: loads LLVM, which a kernel from the cache does not need
     from tilework.targets.llvm.compile import jit_load
 
     library = jit_load(launcher_object(time.CLOCK_MONOTONIC), native.EXPORTS)
@@ -85,7 +86,7 @@ def launcher_object(clock: int) -> bytes:
     """The object file of the launcher."""
 
     def make() -> bytes:
-        from tilework.targets.cpu.run.launcher import launcher_text
+        from tilework.targets.cpu.run.launcher import launcher_text  # lazily: only launches on the host need it
         from tilework.targets.llvm.compile import to_object
 
         return to_object(launcher_text(clock))
@@ -111,7 +112,7 @@ def pointer_at(address: int) -> int:
 
 def arrays_are_as_expected() -> bool:
     """Whether the members of NumPy arrays stand where we read them, tried on arrays that differ in all of them."""
-    import numpy as np
+    import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
     base = np.arange(64, dtype=np.float32)
     frozen = np.arange(3)

@@ -13,7 +13,7 @@ from tilework.runtime.kernel_cache.managers import load_entry, store_entry, trit
 
 def own_object(name: str, make: Callable[[], bytes], variant: str = "") -> bytes:
     """The object file that `make` compiles, from the cache on disk unless that is the user's own."""
-    from tilework.targets.cpu.pipeline import native_identity
+    from tilework.targets.cpu.pipeline import native_identity  # lazily: only launches on the host need it
 
     key = hashlib.sha256(f"{name}-{triton_key()}-{native_identity()}{variant}".encode()).hexdigest()
     plain = knobs.cache.manager_class is None
@@ -28,6 +28,6 @@ def own_object(name: str, make: Callable[[], bytes], variant: str = "") -> bytes
 @cache
 def keep_pool() -> None:
     """Let the thread pool take its code from the cache."""
-    from tilework.targets.cpu.run.pool import POOL, compile_pool
+    from tilework.targets.cpu.run.pool import POOL, compile_pool  # lazily: only launches on the host need it
 
     POOL.source = lambda: own_object("tilework_pool", compile_pool)

@@ -26,7 +26,7 @@ def half_at(address: int) -> int:
 @cache
 def tensor_places() -> tuple[int, int, int] | None:
     """(implementation, dispatch keys, element type): bytes from the start of what holds them; None if it is not clear."""
-    import torch
+    import torch  # lazily: torch is optional
 
     dtypes = (torch.float32, torch.float64, torch.int32, torch.uint8, torch.float16)
     samples = {dtype: [torch.zeros(4, dtype=dtype), torch.zeros(3, 5, dtype=dtype)[1:].t()] for dtype in dtypes}

@@ -43,6 +43,7 @@ class NativeKernel:
 
 def load(data: bytes, name: str) -> NativeKernel:
     """Link the object file of the kernel `name` into this process."""
+    # lazily: loads LLVM, which a kernel from the cache does not need
     from tilework.targets.llvm.compile import jit_load
 
     imports = {PRINT_SYMBOL: print_address()} if PRINT_SYMBOL.encode() in data else {}

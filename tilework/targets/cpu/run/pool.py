@@ -118,6 +118,7 @@ ARENAS = Arenas()
 
 def compile_pool() -> bytes:
     """The object file of `pool_code.py` for this machine."""
+    # lazily: loads LLVM, which a kernel from the cache does not need
     from tilework.targets.llvm.compile import to_object
 
     return to_object(pool_text(platform.machine()), 1)
@@ -149,6 +150,7 @@ class Pool:
 
     def load(self) -> None:
         """Put the machine code into memory."""
+        # lazily: loads LLVM, which a kernel from the cache does not need
         from tilework.targets.llvm.compile import jit_load
 
         library = jit_load(self.source(), EXPORTS)

@@ -49,9 +49,9 @@ def element_name(type: str) -> str:
 @cache
 def dtype_of(element: str) -> Any:
     """Loads NumPy and ml_dtypes, which a program that prints nothing need not have loaded."""
-    import numpy as np
+    import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
-    from tilework.numerics.rounding import FLOATS
+    from tilework.numerics.rounding import FLOATS  # lazily: loads ml_dtypes
 
     return FLOATS[IR_NAMES[element]] if element in IR_NAMES else np.dtype(INTEGERS[element])
 
@@ -63,7 +63,7 @@ def parsed(description: bytes) -> Any:
 
 def lines(description: bytes, program: tuple[int, int, int], addresses: Sequence[int]) -> Iterator[str]:
     """The lines of one print."""
-    import numpy as np
+    import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
     prefix, as_hex, operands = parsed(description)
     start = "pid ({}, {}, {})".format(*program)

@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import Any
 
+from tilework.knobs import TRUE, getenv
 from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating_env_vars
-from tilework.knobs import getenv
 from tilework.runtime.launch.specialize import native_specialize_impl
 
 PARTS = ("ir", "linear_layout", "llvm", "nvidia", "passes")
@@ -13,8 +13,6 @@ __all__ = ["get_cache_invalidating_env_vars", "getenv", "getenv_bool", "native_s
 
 def getenv_bool(name: str, default: bool) -> bool:
     """Whether a variable says yes; `default` if it is not set."""
-    from tilework.knobs import TRUE
-
     text = getenv(name)
     return default if text is None else text.lower() in TRUE
 

@@ -88,7 +88,7 @@ class module:
 
 def to_module(mod: Any, ctx: context) -> module:
     """The LLVM module of a TTGIR module, for the target that it names."""
-    from tilework.targets.nvidia.lower.emit import emit_module
+    from tilework.targets.nvidia.lower.emit import emit_module  # lazily: the compiler loads when something is compiled
     from tilework.targets.nvidia.ptx_version import cpu_name
 
     number = int(target(mod.wrapped).arch)
