@@ -48,7 +48,11 @@ def reciprocal_norm(*args: Array) -> Array:
     return 1.0 / norm(*(x * scale for x in args)) * scale
 
 
-norm = each(math.hypot)
+LONGER_NORM = each(math.hypot)
+
+
+def norm(*args: Array) -> Array:
+    return np.hypot(*args) if len(args) == 2 else LONGER_NORM(*args)
 
 
 def round_half_away(x: Array) -> Array:
@@ -98,7 +102,7 @@ DOUBLE: dict[str, Function] = {
     "exp10": lambda x: np.power(10.0, x),
     "fdim": positive_difference,
     "fdivide": np.divide,
-    "hypot": norm,
+    "hypot": np.hypot,
     "ilogb": integer_exponent,
     "j0": each(lambda x: special.bessel_j(0, x)),
     "j1": each(lambda x: special.bessel_j(1, x)),
