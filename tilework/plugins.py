@@ -19,22 +19,19 @@ kernel, so the files are read here; it is asked only where there are places that
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilework.knobs import is_on
 
 OWN = "tilework"
 PYPROJECT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pyproject.toml")
-INSTALLED = re.compile(r"(.+?)(-[^-].*)?\.(dist|egg)-info")
-HEADING = re.compile(r"\[(?:(project\.entry-points)\.)?(['\"]?)([^'\"\[\]]+)\2\]")
-ENTRY = re.compile(r"([^=\s]+)\s*=\s*(['\"]?)([\w.]+:[\w.]+)\2")
+INSTALLED = (".dist-info", ".egg-info")
+TABLES = "project.entry-points."
 STANDARD_LIBRARY = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
 
 
@@ -42,8 +39,7 @@ class PluginError(RuntimeError):
     """An entry point that leads nowhere, or one name that two packages claim."""
 
 
-@dataclass(frozen=True)
-class Plugin:
+class Plugin(NamedTuple):
     """One line of a package's list: ``name = module:attribute``."""
 
     group: str
@@ -126,7 +122,7 @@ def from_source_tree() -> Iterator[Plugin]:
     except OSError:
         return
     if f'name = "{OWN}"\n' in lines:
-        yield from entries(lines, OWN, inside="project.entry-points")
+        yield from entries(lines, OWN, TABLES)
 
 
 def from_folders(path: Iterable[str]) -> Iterator[tuple[str, Iterator[Plugin]]]:
@@ -137,10 +133,10 @@ def from_folders(path: Iterable[str]) -> Iterator[tuple[str, Iterator[Plugin]]]:
         except OSError:
             continue
         for name in names:
-            if (installed := INSTALLED.fullmatch(name)) is not None:
+            if name.endswith(INSTALLED):
                 try:
                     with open(os.path.join(folder, name, "entry_points.txt"), encoding="utf-8") as file:
-                        package = re.sub(r"[-_.]+", "-", installed[1]).lower()
+                        package = plain_name(name.rpartition(".")[0].partition("-")[0])
                         yield package, entries(file.readlines(), package)
                 except OSError:
                     continue
@@ -151,15 +147,23 @@ def from_metadata() -> Iterator[tuple[str, Iterator[Plugin]]]:
     from importlib.metadata import distributions  # slow, see above
 
     for found in distributions():
-        package = re.sub(r"[-_.]+", "-", found.name).lower()
+        package = plain_name(found.name)
         yield package, entries((found.read_text("entry_points.txt") or "").splitlines(), package)
 
 
-def entries(lines: Iterable[str], package: str, inside: str | None = None) -> Iterator[Plugin]:
+def plain_name(package: str) -> str:
+    """One spelling for all of those that a package may be written in."""
+    return package.replace("_", "-").replace(".", "-").lower()
+
+
+def entries(lines: Iterable[str], package: str, prefix: str = "") -> Iterator[Plugin]:
     """The entry points in a file: ``[group]`` above ``name = module:attribute``, quoted in TOML and under a prefix there."""
     group = None
     for line in lines:
-        if (heading := HEADING.match(line.strip())) is not None:
-            group = heading[3] if heading[1] == inside else None
-        elif group is not None and (entry := ENTRY.match(line.strip())) is not None:
-            yield Plugin(group, entry[1], entry[3], package)
+        line = line.partition("#")[0].strip()
+        if line.startswith("["):
+            heading = line.strip("[]")
+            group = heading.removeprefix(prefix).strip("\"'") if heading.startswith(prefix) else None
+        elif group is not None and ":" in line:
+            name, _, value = line.partition("=")
+            yield Plugin(group, name.strip(" \"'"), value.partition("[")[0].strip(" \"'"), package)

@@ -19,7 +19,6 @@ from tilework.language.function import JITFunction
 from tilework.runtime.launch.specialize import python_number
 from tilework.target import GPUTarget, Target
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
-from tilework.targets.nvidia.arch import number_of
 from tilework.targets.options import CompileOptions
 
 
@@ -152,9 +151,13 @@ def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, A
         options = find_backend(target).parse_options(options)
     shared = {option.name for option in fields(FrontendOptions)} & {option.name for option in fields(CompileOptions)}
     settings = {name: getattr(options, name) for name in shared}
-    target_number = target.arch if isinstance(target.arch, int) else None
+    number = target.arch if isinstance(target.arch, int) else None
+    if target.backend == "cuda" and options.arch:
+        from tilework.targets.nvidia.arch import number_of  # the vendor's: only who compiles for it needs it
+
+        number = number_of(options.arch)
     settings |= {
-        "arch": number_of(options.arch) if target.backend == "cuda" and options.arch else target_number,
+        "arch": number,
         "min_dot_size": Target.of(target).min_dot_size,
         "allow_non_constexpr_globals": knobs.compilation.allow_non_constexpr_globals,
         "front_end_debugging": knobs.compilation.front_end_debugging,
