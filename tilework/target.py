@@ -11,7 +11,7 @@ What an architecture can do is known to its vendor: a function from its name to 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilework.errors import TritonError
 from tilework.plugins import find, plugins
@@ -66,14 +66,16 @@ class UnknownTarget(TritonError, ValueError):
     """A target that nothing describes."""
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """The most that one thread, one block or one access may have."""
 
     vector_bits: int = 128  # of one access of one thread
     threads: int = 1  # of a block
     registers: int = 0  # of a block, with 32 bits
     shared_bytes: int = 0  # of a block
+
+
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Target:
     arch: int | str
     warp_size: int = 1
     features: frozenset[str] = frozenset()
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
     label: str = ""  # in remarks: "compute capability (90)"
     float8: tuple[str, ...] = ()  # the 8-bit floats that kernels may have
     slow_float8: tuple[str, ...] = ()  # and those of them that dots are warned about
