@@ -46,10 +46,10 @@ def flags_property(key: str, word: str, order: tuple[str, ...], kind: type[Any])
         present = [flag for flag in order if flag in flags.data]
         return f"{word}<{'fast' if len(present) == len(FAST_MATH) else ', '.join(present)}>"
 
-    def read(parser: Parser) -> Attribute | None:
+    def parse(parser: Parser) -> Attribute | None:
         return kind(kind.parse_parameter(parser)) if parser.parse_optional_keyword(word) else None
 
-    return Property(key, key, Codec(word, same, same, text, read), kind("none"), is_optional=True)
+    return Property(key, key, Codec(word, same, same, text, parse), kind("none"), is_optional=True)
 
 
 FLAGS = {
@@ -62,14 +62,14 @@ def predicate_property(words: tuple[str, ...]) -> Property:
     """The word of a comparison, which may be quoted; its number is its place."""
     codec = keywords(words, tuple(range(len(words))), i64)
 
-    def read(parser: Parser) -> Attribute:
+    def parse(parser: Parser) -> int:
         position = parser.pos
         word = parser.parse_optional_str_literal() or parser.parse_identifier()
         if word not in words:
             parser.raise_error(f"'{word}' is no comparison: {', '.join(words)}", position)
-        return codec.attribute(words.index(word))
+        return words.index(word)
 
-    return Property("predicate", "predicate", replace(codec, read=read), None, is_optional=False)
+    return Property("predicate", "predicate", replace(codec, parse=parse), None, is_optional=False)
 
 
 def compared_type(type: Attribute) -> Attribute:

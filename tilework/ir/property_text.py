@@ -12,7 +12,7 @@ Any other attribute is itself in all three places.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -48,14 +48,19 @@ def same(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Codec:
-    """One kind of property; `read` gives None where the text has something else."""
+    """One kind of property: what `make` takes, the attribute, the text."""
 
     words: str
     attribute: Callable[[Any], Attribute]
     value: Callable[[Any], Any]
     text: Callable[[OpPrinter, Any], str]
-    read: Callable[[Parser], Attribute | None]
-    is_hashable: bool = True  # what `make` takes may be the key of a cache
+    parse: Callable[[Parser], Any]  # the value, or None where the text has something else
+    is_hashable: bool = True  # the value may be the key of a cache
+
+    def read(self, parser: Parser) -> Attribute | None:
+        """The property, if it is here."""
+        found = self.parse(parser)
+        return None if found is None else self.attribute(found)
 
     def require(self, parser: Parser) -> Attribute:
         """The property, which must be here."""
@@ -85,78 +90,29 @@ def attribute_text(printer: OpPrinter, attribute: Attribute) -> str:
 def keywords(words: tuple[str, ...], numbers: tuple[int, ...], type: IntegerType) -> Codec:
     """A number that the text shows as a word."""
     spelled = dict(zip(numbers, words, strict=True))
-    attributes = {word: int_attr(number, type) for number, word in spelled.items()}
-
-    def read(parser: Parser) -> Attribute | None:
-        word = parser.parse_optional_keyword_in(words)
-        return None if word is None else attributes[word]
-
+    meant = {word: number for number, word in spelled.items()}
     return Codec(
         f"one of {', '.join(words)}",
         lambda value: int_attr(value, type),
         number,
         lambda printer, attribute: spelled[attribute.value.data],
-        read,
+        lambda parser: meant.get(parser.parse_optional_keyword_in(words) or ""),
     )
 
 
 @cache
 def enum_codec(enum: type[Keyword]) -> Codec:
-    codec = keywords(enum.keywords(), tuple(enum), i32)
-    return Codec(codec.words, codec.attribute, lambda attribute: enum(number(attribute)), codec.text, codec.read)
+    return replace(keywords(enum.keywords(), tuple(enum), i32), value=lambda attribute: enum(number(attribute)))
 
 
-def number_codec(type: IntegerType, value: Callable[[Any], Any]) -> Codec:
-    def read(parser: Parser) -> Attribute | None:
-        found = parser.parse_optional_integer()
-        return None if found is None else int_attr(found, type)
-
+def number_codec(type: IntegerType, value: Callable[[Any], Any] = int) -> Codec:
     return Codec(
         "a number",
         lambda value: int_attr(int(value), type),
         lambda attribute: value(number(attribute)),
         lambda printer, attribute: str(number(attribute)),
-        read,
+        lambda parser: parser.parse_optional_integer(),
     )
-
-
-def read_numbers(parser: Parser) -> Attribute | None:
-    found = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-    return None if found is None else i32_array(*found)
-
-
-ARRAY = Codec(
-    "a list of numbers",
-    lambda values: i32_array(*values),
-    array_values,
-    lambda printer, attribute: f"[{', '.join(map(str, array_values(attribute)))}]",
-    read_numbers,
-)
-
-
-def read_string(parser: Parser) -> Attribute | None:
-    found = parser.parse_optional_str_literal()
-    return None if found is None else string_attr(found)
-
-
-STRING = Codec("a string", string_attr, lambda attribute: attribute.data, attribute_text, read_string)
-
-
-def read_symbol(parser: Parser) -> Attribute | None:
-    found = parser.parse_optional_symbol_name()
-    return None if found is None else symbol(found.data)
-
-
-@cache
-def symbol(name: str) -> SymbolRefAttr:
-    return SymbolRefAttr(name)
-
-
-SYMBOL = Codec("a symbol", symbol, lambda attribute: attribute.root_reference.data, attribute_text, read_symbol)
-ANY_ATTRIBUTE = Codec(
-    "an attribute", same, same, attribute_text, lambda parser: parser.parse_optional_attribute(), is_hashable=False
-)
-I32_NUMBER = number_codec(i32, int)
 
 
 def flag_codec(name: str) -> Codec:
@@ -164,10 +120,41 @@ def flag_codec(name: str) -> Codec:
     return Codec(
         name,
         lambda value: UNIT,
-        lambda attribute: True,
+        is_true,
         lambda printer, attribute: name,
-        lambda parser: None if parser.parse_optional_keyword(name) is None else UNIT,
+        lambda parser: parser.parse_optional_keyword(name),
     )
+
+
+@cache
+def symbol(name: str) -> SymbolRefAttr:
+    return SymbolRefAttr(name)
+
+
+def parse_symbol(parser: Parser) -> str | None:
+    found = parser.parse_optional_symbol_name()
+    return None if found is None else found.data
+
+
+ARRAY = Codec(
+    "a list of numbers",
+    lambda values: i32_array(*values),
+    array_values,
+    lambda printer, attribute: f"[{', '.join(map(str, array_values(attribute)))}]",
+    lambda parser: parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer),
+)
+STRING = Codec(
+    "a string",
+    string_attr,
+    lambda attribute: attribute.data,
+    attribute_text,
+    lambda parser: parser.parse_optional_str_literal(),
+)
+SYMBOL = Codec("a symbol", symbol, lambda attribute: attribute.root_reference.data, attribute_text, parse_symbol)
+ANY_ATTRIBUTE = Codec(
+    "an attribute", same, same, attribute_text, lambda parser: parser.parse_optional_attribute(), is_hashable=False
+)
+I32_NUMBER = number_codec(i32)
 
 
 def codec_of(name: str, constraint: AttrConstraint) -> Codec:

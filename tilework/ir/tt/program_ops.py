@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.traits import MemoryWriteEffect, Pure
@@ -39,9 +38,9 @@ class GetNumProgramsOp(Op):
     traits = traits_def(Pure())
 
 
-def read_message(parser: Parser) -> Attribute | None:
+def parse_message(parser: Parser) -> str | None:
     """A string; an older compiler wrote file, function and line behind it."""
-    found = STRING.read(parser)
+    found = parser.parse_optional_str_literal()
     while parser.parse_optional_punctuation(","):
         if parser.parse_optional_str_literal() is None:
             parser.parse_integer()
@@ -49,7 +48,7 @@ def read_message(parser: Parser) -> Attribute | None:
 
 
 MESSAGE: Kind[StringAttr] = Kind(
-    "a string", lambda value: isinstance(value, StringAttr), codec=replace(STRING, read=read_message)
+    "a string", lambda value: isinstance(value, StringAttr), codec=replace(STRING, parse=parse_message)
 )
 
 
