@@ -20,7 +20,6 @@ code and ends the function; a function that called it ends too.
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
@@ -31,14 +30,12 @@ from tilework.targets.cpu.lower.debug import code_of, stop
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.nest_access import mask_bits, pointer_vector
+from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.cpu.lower.table import ENTRIES, TABLE, WORDS
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes
 from tilework.targets.llvm.types import i1, i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
-
-if TYPE_CHECKING:
-    from tilework.targets.cpu.lower.nests import Nest
 
 STOPPED = 0
 ANYWHERE = -1  # in place of the bits of the arguments
@@ -56,7 +53,7 @@ def lower_check(low: Lowering, op: Operation) -> Value:
     return pointer
 
 
-def emit_check(nest: "Nest", op: Operation) -> None:
+def emit_check(nest: OpenNest, op: Operation) -> None:
     """In a nest: the addresses of all lanes."""
     pointer, *rest = op.operands
     address = nest.kind(pointer)
@@ -71,7 +68,7 @@ def emit_check(nest: "Nest", op: Operation) -> None:
     check(nest.low, op, found, places, lambda: lane_bits(nest, mask))
 
 
-def extremes(nest: "Nest", address: Kind) -> list[Value]:
+def extremes(nest: OpenNest, address: Kind) -> list[Value]:
     """Addresses between which all others lie: those of the first lane and of the last, or all."""
     if not isinstance(address, Linear):
         assert isinstance(address, Value)
@@ -80,7 +77,7 @@ def extremes(nest: "Nest", address: Kind) -> list[Value]:
     return [first] if nest.lanes == 1 else [first, nest.b.gep(first, nest.b.mul(address.stride, nest.lanes - 1))]
 
 
-def lane_bits(nest: "Nest", mask: Kind) -> Value:
+def lane_bits(nest: OpenNest, mask: Kind) -> Value:
     """The lanes that are on, as the bits of an i64."""
     b = nest.b
     if isinstance(mask, Value) and not mask.type.is_vector:
@@ -150,7 +147,7 @@ def every(b: Builder, condition: Value) -> Value:
     return b.icmp("eq", b.mask_bits(condition), -1) if condition.type.is_vector else condition
 
 
-def emit_assert(nest: "Nest", op: Operation) -> None:
+def emit_assert(nest: OpenNest, op: Operation) -> None:
     """A condition of one element, for all lanes at once."""
     low, holds = nest.low, nest.vector(op.operands[0])
     with low.builder.if_(low.builder.not_(every(low.builder, holds)), weights=RARE):

@@ -7,7 +7,7 @@ that are off read as `other`, or as 0 without it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -16,13 +16,11 @@ from tilework.ir import tt, ttc
 from tilework.ir.enums import CacheModifier
 from tilework.ir.types import PointerType
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
+from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes, memory_type, register_type
 from tilework.targets.llvm.types import Type, i32, i64, integer, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant, signed
-
-if TYPE_CHECKING:
-    from tilework.targets.cpu.lower.nests import Nest
 
 
 def access_stride(op: Operation, strides: dict[SSAValue, Strides], dim: int) -> tuple[Stride, int] | None:
@@ -59,11 +57,11 @@ def scaled_indices(op: Operation, position: int) -> list[tuple[SSAValue, int]]:
     return found
 
 
-def buffer_address(nest: "Nest", op: Operation, position: int) -> Kind:
+def buffer_address(nest: OpenNest, op: Operation, position: int) -> Kind:
     return address_of(nest, nest.low[op.operands[position]], scaled_indices(op, position))
 
 
-def address_of(nest: "Nest", buffer: Value, indices: Sequence[tuple[SSAValue, int]]) -> Kind:
+def address_of(nest: OpenNest, buffer: Value, indices: Sequence[tuple[SSAValue, int]]) -> Kind:
     """Where an element of a buffer lies: lines stay lines."""
     b = nest.b
     start, stride, scattered = constant(i64, 0), constant(i64, 0), None
@@ -90,15 +88,15 @@ def address_of(nest: "Nest", buffer: Value, indices: Sequence[tuple[SSAValue, in
 # Ops
 
 
-def emit_read(nest: "Nest", op: Operation) -> None:
+def emit_read(nest: OpenNest, op: Operation) -> None:
     nest.kinds[op.results[0]] = load(nest, op.results[0].type, buffer_address(nest, op, 0), None, None)
 
 
-def emit_write(nest: "Nest", op: Operation) -> None:
+def emit_write(nest: OpenNest, op: Operation) -> None:
     store(nest, op.operands[0].type, buffer_address(nest, op, 1), nest.vector(op.operands[0]), None)
 
 
-def emit_load(nest: "Nest", op: Operation) -> None:
+def emit_load(nest: OpenNest, op: Operation) -> None:
     type_ = op.results[0].type
     pointer, *rest = op.operands
     mask = nest.kind(rest[0]) if rest else None
@@ -108,7 +106,7 @@ def emit_load(nest: "Nest", op: Operation) -> None:
     nest.kinds[op.results[0]] = load(nest, type_, nest.kind(pointer), mask, other, is_volatile(op))
 
 
-def emit_store(nest: "Nest", op: Operation) -> None:
+def emit_store(nest: OpenNest, op: Operation) -> None:
     pointer, value, *rest = op.operands
     mask = nest.kind(rest[0]) if rest else None
     if (rest and nest.lanes == 1) or isinstance(mask, Linear):
@@ -123,7 +121,7 @@ def is_volatile(op: Operation) -> bool:
 
 
 def load(
-    nest: "Nest", element: Attribute, address: Kind, mask: Any, other: Value | None, volatile: bool = False
+    nest: OpenNest, element: Attribute, address: Kind, mask: Any, other: Value | None, volatile: bool = False
 ) -> Value:
     """The elements at `address`; a scalar if neither the address nor the mask nor `other` changes from lane to lane."""
     low, b, lanes = nest.low, nest.b, nest.lanes
@@ -154,7 +152,7 @@ def load(
 
 
 def chosen(
-    nest: "Nest", mask: Any, whole: Callable[[], Value], part: Callable[[], Value], default: Value | None
+    nest: OpenNest, mask: Any, whole: Callable[[], Value], part: Callable[[], Value], default: Value | None
 ) -> Value:
     """The fast way, the slow one, or a test between them. Without a `default` the ways have effects only."""
     b = nest.b
@@ -184,7 +182,7 @@ def chosen(
 NOTHING = Value(void, "")
 
 
-def interval_lanes(nest: "Nest", mask: Interval) -> tuple[Value, Value]:
+def interval_lanes(nest: OpenNest, mask: Interval) -> tuple[Value, Value]:
     """(first lane, number of lanes) of a chunk that an interval holds."""
     b, lanes, zero = nest.b, constant(i64, nest.lanes), constant(i64, 0)
     end = b.smin(b.sub(mask.high, nest.chunk), lanes)
@@ -192,7 +190,7 @@ def interval_lanes(nest: "Nest", mask: Interval) -> tuple[Value, Value]:
     return first, b.smax(b.sub(end, first), zero)
 
 
-def lane_mask(nest: "Nest", mask: Any) -> Value:
+def lane_mask(nest: OpenNest, mask: Any) -> Value:
     """The lanes that are on, as a vector of i1."""
     if not isinstance(mask, Interval):
         return mask
@@ -205,14 +203,14 @@ def lane_mask(nest: "Nest", mask: Any) -> Value:
     return b.and_(below, b.icmp("sge", lanes, b.splat(b.trunc(first, i32), nest.lanes)))
 
 
-def masked_type(nest: "Nest", held: Type, size: int) -> Type | None:
+def masked_type(nest: OpenNest, held: Type, size: int) -> Type | None:
     """The type as which the machine loads and stores some lanes of such a vector; None if it does not."""
     if not held.is_vector or held.is_pointer or not nest.low.target.masks_lanes(size):
         return None
     return held if size >= 4 else held.with_scalar(integer(8 * size))
 
 
-def mask_bits(nest: "Nest", mask: Any) -> Value:
+def mask_bits(nest: OpenNest, mask: Any) -> Value:
     """The lanes that are on, as the bits of an i64."""
     b = nest.b
     if isinstance(mask, Interval):
@@ -222,7 +220,7 @@ def mask_bits(nest: "Nest", mask: Any) -> Value:
     return b.zext(b.mask_bits(mask), i64)
 
 
-def lane_addresses(nest: "Nest", address: Kind) -> list[Value]:
+def lane_addresses(nest: OpenNest, address: Kind) -> list[Value]:
     """The pointer of each lane."""
     b = nest.b
     if isinstance(address, Linear):
@@ -232,7 +230,7 @@ def lane_addresses(nest: "Nest", address: Kind) -> list[Value]:
     return b.lanes(address) if address.type.is_vector else [address] * nest.lanes
 
 
-def pointer_vector(nest: "Nest", address: Kind) -> Value:
+def pointer_vector(nest: OpenNest, address: Kind) -> Value:
     b = nest.b
     if isinstance(address, Linear):
         return nest.spread_line(nest.base(address), address.stride)
@@ -247,7 +245,7 @@ def step_of(address: Kind) -> int | None:
     return None
 
 
-def all_lanes(nest: "Nest", element: Attribute, address: Kind, volatile: bool) -> Value:
+def all_lanes(nest: OpenNest, element: Attribute, address: Kind, volatile: bool) -> Value:
     """Every lane is on."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     size, step = element_bytes(element), step_of(address)
@@ -263,7 +261,7 @@ def all_lanes(nest: "Nest", element: Attribute, address: Kind, volatile: bool) -
     return low.from_memory(element, b.build_vector(found))
 
 
-def some_lanes(nest: "Nest", element: Attribute, address: Kind, mask: Any, other: Value) -> Value:
+def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, other: Value) -> Value:
     """The lanes that are on: with a mask if the machine has such loads and they lie side by side, or one copy of bytes there,
     else a function of the module."""
     low, b = nest.low, nest.b
@@ -288,12 +286,12 @@ def some_lanes(nest: "Nest", element: Attribute, address: Kind, mask: Any, other
     return low.from_memory(element, b.call(name, default.type, [place, mask_bits(nest, mask), default]))
 
 
-def copied_bytes(nest: "Nest", mask: Interval, size: int) -> tuple[Value, Value]:
+def copied_bytes(nest: OpenNest, mask: Interval, size: int) -> tuple[Value, Value]:
     first, count = interval_lanes(nest, mask)
     return nest.b.mul(first, size), nest.b.mul(count, size)
 
 
-def store(nest: "Nest", element: Attribute, address: Kind, value: Value, mask: Any) -> None:
+def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask: Any) -> None:
     """Write lanes; of lanes with the same address the last one stays."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     if isinstance(address, Linear) and lanes == 1:
@@ -319,7 +317,7 @@ def store(nest: "Nest", element: Attribute, address: Kind, value: Value, mask: A
     chosen(nest, mask, whole, part, None)
 
 
-def write_all(nest: "Nest", element: Attribute, address: Kind, value: Value) -> None:
+def write_all(nest: OpenNest, element: Attribute, address: Kind, value: Value) -> None:
     low, b, lanes = nest.low, nest.b, nest.lanes
     size, step = element_bytes(element), step_of(address)
     if step == size:
@@ -334,7 +332,7 @@ def write_all(nest: "Nest", element: Attribute, address: Kind, value: Value) -> 
             b.store(lane, place, align=size)
 
 
-def write_some(nest: "Nest", element: Attribute, address: Kind, value: Value, mask: Any) -> None:
+def write_some(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask: Any) -> None:
     low, b = nest.low, nest.b
     held = low.to_memory(element, value)
     size = element_bytes(element)

@@ -20,14 +20,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import PointerType, array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, intervals, strides
-from tilework.targets.cpu.lower.lowering import Lowering, shaped, spread
+from tilework.targets.cpu.lower.lowering import Lowering, spread
 from tilework.targets.cpu.lower.nest_access import access_stride, emit_load, emit_read, emit_store, emit_write
+from tilework.targets.cpu.lower.open_nest import CHECK, FAST, SLOW, OpenNest
 from tilework.targets.cpu.lower.reduce_rules import Fold
 from tilework.targets.llvm.elementary import FUNCTION_OF
 from tilework.targets.llvm.scalar_types import element_bytes
@@ -41,18 +42,16 @@ LONG_BODY = 20  # a body of more cost is not emitted twice
 HEAVY_BODY = 60  # a body of more cost needs the registers for itself
 COSTS = {"exp": 25, "exp2": 25, "sqrt": 4, "abs": 1, "floor": 1, "ceil": 1, "rsqrt": 8}
 FREE = (arith.ConstantOp, ttc.EndOp, ttc.CheckOp)
-CHECK, FAST, SLOW = "check", "fast", "slow"  # what is known of the masks of a chunk: nothing, all on, some off
 WRITES = (ttc.WriteOp, ttc.ReduceOp)
 ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)
 EFFECTS = (*WRITES, *ATOMICS, tt.StoreOp, ttc.AssertOp)
 
 
-class Nest:
-    """One nest being emitted: `kinds` holds what is known of the values of its body."""
+class Nest(OpenNest):
+    """The loops of a nest, and what is emitted in which of them."""
 
     def __init__(self, low: Lowering, op: Operation) -> None:
-        self.low, self.b = low, low.builder
-        self.block: Block = op.regions[0].block
+        super().__init__(low, op.regions[0].block)
         self.shape = array_values(op.properties["shape"])
         self.strides = strides(self.block)
         self.ops = [inner for inner in self.block.ops if type(inner) is not ttc.EndOp]
@@ -60,13 +59,10 @@ class Nest:
         self.folds = [Fold(self, inner) for inner in self.ops if type(inner) is ttc.ReduceOp]
         self.written = {accessed_buffer(inner, where) for inner in self.ops for where in written_operands(inner)}
         self.stores = any(type(inner) is tt.StoreOp or type(inner) in ATOMICS for inner in self.ops)
-        self.kinds: dict[SSAValue, Kind] = {}
         self.dim, self.order = self.choose()
         self.intervals = intervals(self.block, self.strides, self.dim) if self.shape else {}
         self.lanes = self.step = self.choose_lanes()  # a step of the loop along `dim`
-        self.chunk: Value = constant(i64, 0)  # the index of lane 0 along `dim`
         self.bounds: tuple[Value, Value] | None = None  # of the outermost loop, if not all of it is to run
-        self.mode = CHECK
         self.depths = self.find_depths()
 
     # Decisions
@@ -299,41 +295,6 @@ class Nest:
             self.kinds[result] = self.low[result]
 
     # Values
-
-    def kind(self, value: SSAValue) -> Kind:
-        found = self.kinds.get(value)
-        return self.low[value] if found is None else found
-
-    def base(self, line: Linear) -> Value:
-        """The value of lane 0."""
-        b = self.b
-        if line.start.type.is_pointer:
-            return b.gep(line.start, b.mul(self.chunk, line.stride))
-        return b.add(line.start, b.mul(b.trunc(self.chunk, line.stride.type), line.stride))
-
-    def vector(self, value: SSAValue) -> Value:
-        """A value as lanes; a uniform one stays a scalar."""
-        kind = self.kind(value)
-        if kind.__class__ is Value:
-            return kind  # type: ignore[return-value]
-        if isinstance(kind, Interval) and self.mode == FAST:
-            return constant(i1, 1)
-        if isinstance(kind, Interval) or (not kind.is_exact and self.lanes > 1):  # type: ignore[union-attr]
-            owner = value.owner
-            assert isinstance(owner, Operation)
-            return self.apply(owner)
-        assert isinstance(kind, Linear)
-        base = self.base(kind)
-        if self.lanes == 1:
-            return base
-        return self.spread_line(base, kind.stride)
-
-    def spread_line(self, base: Value, stride: Value) -> Value:
-        """base, base + stride, base + 2 * stride, ... by lane."""
-        b = self.b
-        type_ = shaped(stride.type, self.lanes)
-        steps = b.mul(b.iota(type_), b.splat(stride, self.lanes))
-        return b.gep(base, steps) if base.type.is_pointer else b.add(b.splat(base, self.lanes), steps)
 
     def line(self, op: Operation) -> Kind:
         """The result of an op that keeps lines: start and stride go through it apart."""

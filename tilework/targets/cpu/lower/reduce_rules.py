@@ -17,7 +17,7 @@ chunk to one number first, neighbours with neighbours.
 """
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
@@ -27,14 +27,12 @@ from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.lanes import Kind
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.lower.nest_access import address_of, load, store
+from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.types import Type, void
 from tilework.targets.llvm.values import Value, constant
-
-if TYPE_CHECKING:
-    from tilework.targets.cpu.lower.nests import Nest
 
 NEUTRAL_FLOATS: dict[type[Operation], float] = {
     arith.AddfOp: -0.0,
@@ -92,7 +90,7 @@ def is_commutative(low: Lowering, combine: Block, types: list[Type]) -> bool:
 class Fold:
     """One reduction of a nest; `values` are its accumulators while the innermost loop runs."""
 
-    def __init__(self, nest: "Nest", op: Operation) -> None:
+    def __init__(self, nest: OpenNest, op: Operation) -> None:
         self.nest, self.op = nest, op
         sources, accumulators, _ = array_values(op.properties["operandSegmentSizes"])
         self.sources = op.operands[:sources]
