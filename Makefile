@@ -29,7 +29,7 @@ test-quick: $(STAMP)      ## some of every folder, in a minute
 check: $(STAMP)           ## lint, format, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --threads $(JOBS)
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
 wheel: $(STAMP)           ## dist/tilework-*.whl

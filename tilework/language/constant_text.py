@@ -124,8 +124,9 @@ class _Writer:
         """A plain function, which runs while compiling: its code, and what that refers to."""
         if is_of_language(value):
             return name_of(value)
-        if hasattr(value, "__wrapped__") and value.__globals__.get("__name__", "").startswith(LANGUAGE):
-            return f"wrapped {self.text(value.__wrapped__)}"  # by `builtin`, whose own code is part of every key
+        wrapped = getattr(value, "__wrapped__", None)
+        if wrapped is not None and value.__globals__.get("__name__", "").startswith(LANGUAGE):
+            return f"wrapped {self.text(wrapped)}"  # by `builtin`, whose own code is part of every key
         if value in self.functions:
             return f"{name_of(value)}#{self.functions[value]}"
         self.functions[value] = len(self.functions)

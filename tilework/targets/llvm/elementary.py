@@ -18,16 +18,19 @@ from tilework.targets.llvm.scalars import widened
 from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant
 
+SAME_NAME: tuple[type[Operation], ...] = (
+    *(math.ExpOp, math.Exp2Op, math.ExpM1Op, math.LogOp, math.Log2Op, math.Log10Op, math.Log1pOp),
+    *(math.SinOp, math.CosOp, math.TanOp, math.AsinOp, math.AcosOp, math.AtanOp, math.Atan2Op),
+    *(math.SinhOp, math.CoshOp, math.TanhOp, math.AsinhOp, math.AcoshOp, math.AtanhOp, math.ErfOp),
+    *(math.CbrtOp, math.SqrtOp, math.RsqrtOp, math.CopySignOp),
+    *(math.FloorOp, math.CeilOp, math.TruncOp, math.RoundOp),
+)
 FUNCTION_OF: dict[type[Operation], str] = {
-    op: op.name.removeprefix("math.")
-    for op in (
-        *(math.ExpOp, math.Exp2Op, math.ExpM1Op, math.LogOp, math.Log2Op, math.Log10Op, math.Log1pOp),
-        *(math.SinOp, math.CosOp, math.TanOp, math.AsinOp, math.AcosOp, math.AtanOp, math.Atan2Op),
-        *(math.SinhOp, math.CoshOp, math.TanhOp, math.AsinhOp, math.AcoshOp, math.AtanhOp, math.ErfOp),
-        *(math.CbrtOp, math.SqrtOp, math.RsqrtOp, math.CopySignOp),
-        *(math.FloorOp, math.CeilOp, math.TruncOp, math.RoundOp),
-    )
-} | {math.RoundEvenOp: "rint", math.PowFOp: "pow", math.AbsFOp: "abs"}
+    **{op: op.name.removeprefix("math.") for op in SAME_NAME},
+    math.RoundEvenOp: "rint",
+    math.PowFOp: "pow",
+    math.AbsFOp: "abs",
+}
 
 
 @scalar_rule(*FUNCTION_OF)

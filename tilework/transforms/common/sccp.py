@@ -13,7 +13,7 @@ move in that direction, so the loop ends. Stage: any. Cost: a visit per op and p
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import arith, cf, scf
@@ -170,7 +170,7 @@ class Propagation:
             self.flow(passed, target.args)
             self.execute(target)
 
-    def possible(self, condition: Fact, choices: Sequence) -> Sequence:
+    def possible(self, condition: Fact, choices: Sequence[Any]) -> Sequence[Any]:
         """Of the choices for true and false, those that `condition` allows."""
         if isinstance(condition, State):
             return choices if condition is VARIES else ()

@@ -11,7 +11,7 @@ tt.make_range {start = 7, end = 8}  -> dense<7>
 from typing import Any, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
@@ -36,7 +36,7 @@ def known_elements(value: SSAValue, type_: Attribute) -> Attribute | None:
     elements = op.properties["value"]
     if not isinstance(elements, DenseIntOrFPElementsAttr):
         return None
-    return DenseIntOrFPElementsAttr(cast("TensorType[Any]", type_), cast(BytesAttr, elements.data))
+    return DenseIntOrFPElementsAttr(cast("TensorType[Any]", type_), elements.data)
 
 
 def fold_splat(op: Operation) -> Number | None:

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     Signedness,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilework.errors import PassError
@@ -131,7 +131,7 @@ class Rewrite:
         elif op.regions:
             self.regions(op)
 
-    def expand_arguments(self, block: Block) -> Iterator:
+    def expand_arguments(self, block: Block) -> Iterator[BlockArgument]:
         """Put the components in front of each argument that is a descriptor; the old ones, to be erased."""
         for argument in block.args:
             if is_descriptor(argument.type):
