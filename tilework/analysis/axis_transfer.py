@@ -37,7 +37,7 @@ from tilework.analysis.axis_lattice import (
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.rewrite import constant_value
-from tilework.ir.types import PointerType, bit_width, element_type, is_float, shape_of
+from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_float, shape_of
 
 MAX_RANGE = 1 << 30  # the divisor of the 32-bit start of a range, when it is zero
 
@@ -106,7 +106,7 @@ def broadcast(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 
 def expand_dims(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = known
-    axis = op.properties["axis"].value.data  # pyright: ignore
+    axis = axis_of(op)
     if info.constant is not None:
         divisor = power_of_two_divisor(info.constant)
     else:

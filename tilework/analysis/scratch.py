@@ -23,7 +23,7 @@ from tilework.ir.encodings import (
     layout_of,
 )
 from tilework.ir.module_facts import threads_per_warp
-from tilework.ir.types import array_values, bit_width, is_tensor, shape_of
+from tilework.ir.types import array_values, axis_of, bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, shape_per_cta
@@ -50,10 +50,6 @@ def element_bytes(type: Attribute) -> int:
 def convert_scratch(op: Operation, target: Target) -> int:
     source, result = op.operands[0].type, op.results[0].type
     return scratch_bytes(layout_of(source), layout_of(result), bit_width(source), *target.matrix_access)
-
-
-def axis_of(op: Operation) -> int:
-    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def warps_along(layout: LinearLayout, axis: int) -> int:

@@ -33,7 +33,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -167,6 +167,16 @@ def array_values(array: Attribute) -> tuple[int, ...]:
 def string_attr(text: str) -> StringAttr:
     """``"text"``."""
     return StringAttr(text)
+
+
+def is_descriptor(type: Attribute) -> bool:
+    """A tensor descriptor."""
+    return type.__class__ is TensorDescType
+
+
+def axis_of(op: Operation) -> int:
+    """The property `axis`."""
+    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def is_tensor(type: Attribute) -> bool:

@@ -10,10 +10,10 @@ ones excepted, and values outside the bins), wait, and read the bins in the layo
 
 from xdsl.ir import Attribute, Operation
 
-from tilework.analysis.scratch import axis_of, is_warp_local
+from tilework.analysis.scratch import is_warp_local
 from tilework.ir import tt
 from tilework.ir.encodings import encoding_of, layout_of
-from tilework.ir.types import element_type, shape_of
+from tilework.ir.types import axis_of, element_type, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
 from tilework.targets.gpu.axes import Bit, mask_of, memory_layout, moving_bits, numbers, stays_in_block, subsets

@@ -19,10 +19,9 @@ from typing import NamedTuple
 from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
-from tilework.analysis.scratch import axis_of
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
-from tilework.ir.types import element_type, is_tensor
+from tilework.ir.types import axis_of, element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import Bit, exchange_layouts, mask_of, moving_bits, numbers, stays_in_block, subsets
 from tilework.targets.gpu.combine import call, fold, single_op

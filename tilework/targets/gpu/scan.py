@@ -19,10 +19,9 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Operation
 
-from tilework.analysis.scratch import axis_of
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
-from tilework.ir.types import element_type
+from tilework.ir.types import axis_of, element_type
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (
     Bit,

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.rewrite import constant_value, recreate
-from tilework.ir.types import Tensor, i32_array, shape_of, tensor_type
+from tilework.ir.types import Tensor, axis_of, i32_array, shape_of, tensor_type
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.interning import is_same
 from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
@@ -129,7 +129,7 @@ def rewrite_expand_dims(op: Operation, driver: Driver) -> bool:
     if (broadcast := producer(source, tt.BroadcastOp)) is not None:
         small = broadcast._operands[0]
         result = cast(Tensor, op.results[0].type)
-        axis: int = op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+        axis = axis_of(op)
         shape = list(shape_of(small.type))
         shape.insert(axis, 1)
         expanded_type = tensor_type(tuple(shape), result.element_type, result.encoding)

@@ -29,10 +29,10 @@ from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import callee_of, functions_by_name, modules
 from tilework.ir.nesting import LOOPS, loop_around
 from tilework.ir.rewrite import erase_op, insert_after, insert_before, recreate, replace_all_uses
-from tilework.ir.types import TensorDescType, i32, i64
+from tilework.ir.types import TensorDescType, i32, i64, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice
-from tilework.transforms.tt.rewrite_tensor_descriptor import components, is_descriptor
+from tilework.transforms.tt.rewrite_tensor_descriptor import components
 
 HANDLE = 0
 KINDS = {PaddingOption.ZERO: 1, PaddingOption.NAN: 2}

@@ -40,6 +40,7 @@ from tilework.ir.types import (
     i32_array,
     i64,
     integer_type,
+    is_descriptor,
     is_float,
     pointer_type,
     shape_of,
@@ -66,10 +67,6 @@ def has_descriptors(op: Operation) -> bool:
     if type(op) is tt.FuncOp:
         return any(is_descriptor(input) for input in op.properties["function_type"].inputs)  # pyright: ignore
     return any(is_descriptor(result.type) for result in op.results)
-
-
-def is_descriptor(type: Attribute) -> bool:
-    return type.__class__ is TensorDescType
 
 
 def components(type: Attribute) -> tuple[Attribute, ...]:

@@ -40,6 +40,7 @@ from tilework.ir.types import (
     PointerType,
     Tensor,
     array_values,
+    axis_of,
     is_tensor,
     pointer_type,
     shape_of,
@@ -214,10 +215,6 @@ def expand_parent(conversion: LayOut, op: Operation) -> Distributed:
         tuple(range(encoding.rank + 1)),
         tuple((*basis[:axis], 0, *basis[axis:]) for basis in encoding.cga),
     )
-
-
-def axis_of(op: Operation) -> int:
-    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def expand_dims_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:

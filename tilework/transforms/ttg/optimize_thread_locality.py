@@ -25,7 +25,7 @@ from tilework.ir.encodings import (
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.rewrite import recreate, replace_op
-from tilework.ir.types import shape_of
+from tilework.ir.types import axis_of, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed
 from tilework.layouts.linear import LinearLayout
@@ -75,10 +75,6 @@ def reduced_axis(view: Operation) -> int | None:
         return None
     axes = {axis_of(use.operation) for use in view.results[0].uses if type(use.operation) is tt.ReduceOp}
     return axes.pop() if len(axes) == 1 else None
-
-
-def axis_of(op: Operation) -> int:
-    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def is_inside_threads(layout: LinearLayout, axis: int) -> bool:

@@ -25,7 +25,7 @@ from tilework.ir.create import set_type
 from tilework.ir.encodings import descriptor_with_encoding, encoding_of
 from tilework.ir.functions import functions_by_name, modules
 from tilework.ir.tt.function_ops import function_type, function_type_of
-from tilework.ir.types import TensorDescType, bit_width, shape_of
+from tilework.ir.types import TensorDescType, bit_width, is_descriptor, shape_of
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Bases, NvmmaShared
 
@@ -52,10 +52,6 @@ def encode(functions: dict[str, tt.FuncOp]) -> None:
         set_type(value, descriptor_with_encoding(value.type, groups.of(value).encoding(value.type)))
     for function in functions.values():
         update_signature(function)
-
-
-def is_descriptor(type: Attribute) -> bool:
-    return type.__class__ is TensorDescType
 
 
 def descriptors(op: Operation) -> Iterator[SSAValue]:

@@ -34,7 +34,7 @@ from tilework.ir.encodings import (
 )
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
-from tilework.ir.types import shape_of
+from tilework.ir.types import axis_of, shape_of
 from tilework.layouts.construct import cga_from, clamp, default_blocked
 from tilework.layouts.encodings import Bases, Blocked, Distributed
 from tilework.transforms.ttg.convert_triton_to_tritongpu import retyped
@@ -248,10 +248,6 @@ def own_tiling(store: Operation, ctas: int) -> Bases | None:
     value = next(v for v in store.operands if layout(v) is not None)
     root = root_of(layout(value))
     return None if root is None else root.cga
-
-
-def axis_of(op: Operation) -> int:
-    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
 # Values that control flow carries

@@ -11,6 +11,7 @@ from math import prod
 from xdsl.ir import Operation
 
 from tilework.ir import ttc
+from tilework.ir.types import axis_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.llvm.scalar_types import element_bytes
 from tilework.targets.llvm.types import i64
@@ -23,7 +24,7 @@ AT_ONCE = 4  # elements per round of the loop, as loads from anywhere take long
 def lower_gather(low: Lowering, op: Operation) -> None:
     b = low.builder
     source, indices, target = op.operands
-    axis = op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    axis = axis_of(op)
     kind, index_kind = ttc.buffer_of(source), ttc.buffer_of(indices)
     size, picked, inner = kind.shape[axis], index_kind.shape[axis], prod(kind.shape[axis + 1 :])
     bytes_, index_bytes = element_bytes(kind.element), element_bytes(index_kind.element)

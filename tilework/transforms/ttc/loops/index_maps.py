@@ -16,13 +16,12 @@ from functools import cache
 from math import prod
 
 from xdsl.dialects import arith, ub
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.effects import ELEMENTWISE
 from tilework.ir.rewrite import attr_value
-from tilework.ir.types import Shape, array_values, is_tensor, shape_of
+from tilework.ir.types import Shape, array_values, axis_of, is_tensor, shape_of
 
 Bits = tuple[int, ...]
 Source = tuple[SSAValue, Bits]
@@ -70,13 +69,6 @@ def is_small_reduce(op: Operation) -> bool:
         return False
     region = op.regions[0]
     return len(region.blocks) == 1 and not any(inner.regions for inner in region.block.ops)
-
-
-def axis_of(op: Operation) -> int:
-    """The property `axis`."""
-    axis = op.properties["axis"]
-    assert isinstance(axis, IntegerAttr), axis
-    return axis.value.data
 
 
 def sources(value: SSAValue, bits: Bits) -> Sequence[Source]:

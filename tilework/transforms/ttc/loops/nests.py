@@ -18,9 +18,9 @@ from tilework.ir import tt, ttc
 from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
 from tilework.ir.create import append_op, create_op
 from tilework.ir.rewrite import attr_value, insert_before, splat_attr
-from tilework.ir.types import Shape, bit_width, element_type, i32, is_tensor, shape_of
+from tilework.ir.types import Shape, axis_of, bit_width, element_type, i32, is_tensor, shape_of
 from tilework.transforms.ttc.loops.hazards import Access
-from tilework.transforms.ttc.loops.index_maps import ONE, Bits, Source, axis_of, cuts_of, sources, spans, whole
+from tilework.transforms.ttc.loops.index_maps import ONE, Bits, Source, cuts_of, sources, spans, whole
 
 MAX_BUFFER_RANK = 3  # tiles of more dimensions are kept flat
 

@@ -11,17 +11,16 @@ twice (`can_clone`), and which give their result in any layout at no cost (`abso
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import cast
 
 from xdsl.dialects import arith, scf, ub
-from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import ELEMENTWISE, is_pure, writes
 from tilework.ir.encodings import layout_of
 from tilework.ir.module_facts import find_num_warps, threads_per_warp
-from tilework.ir.types import array_values, is_block_pointer, is_tensor, shape_of
+from tilework.ir.types import array_values, axis_of, is_block_pointer, is_tensor, shape_of
 from tilework.layouts.conversion import conversion
 from tilework.layouts.encodings import Blocked, Distributed, Linear, Slice
 from tilework.layouts.infer import (
@@ -67,10 +66,6 @@ def encoding(value: SSAValue) -> Distributed | None:
     """The layout of a tensor; None for anything else."""
     type = value._type  # pyright: ignore[reportPrivateUsage]  # the property costs as much as the rest
     return getattr(type.encoding, "data", None) if type.__class__ is TensorType else None  # pyright: ignore
-
-
-def axis_of(op: Operation) -> int:
-    return cast(IntegerAttr, op.properties["axis"]).value.data
 
 
 # From operands to results

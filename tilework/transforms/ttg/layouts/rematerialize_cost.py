@@ -16,9 +16,8 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import layout_of
-from tilework.ir.types import PointerType, bit_width, element_type, shape_of
+from tilework.ir.types import PointerType, axis_of, bit_width, element_type, shape_of
 from tilework.transforms.ttg.layouts.backward_slice import Slice
-from tilework.transforms.ttg.layouts.layout_rules import axis_of
 
 CONVERT_BYTE = 32
 LOAD_BYTE = 8
