@@ -1,7 +1,9 @@
 """Encodings are checked values, and each means a layout of the whole tensor."""
 
+import ast
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.layouts.drawn import distributed, shapes, shared
 from tilework.layouts.encodings import (
+    KINDS,
     Blocked,
     DotOperand,
     Linear,
@@ -23,6 +26,7 @@ from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import to_linear
 
+PACKAGE = Path(__file__).parents[2] / "tilework"
 TILE = Blocked((1, 4), (4, 8), (4, 1), (1, 0))
 AMPERE, HOPPER = NvidiaMma(2, 0, (2, 2), (16, 8)), NvidiaMma(3, 0, (4, 1), (16, 64, 16))
 
@@ -128,3 +132,15 @@ def test_padding_of_four_bit_elements() -> None:
 
 def test_the_alignment_of_swizzled_tiles() -> None:
     assert [NvmmaShared(swizzle, False, 16).alignment for swizzle in (0, 32, 64, 128)] == [128, 256, 512, 1024]
+
+
+def test_passes_rarely_ask_for_a_kind() -> None:
+    """Where the linear layout or a question of `families.py` has the answer, the kind is not asked for."""
+    kinds = {kind.__name__ for kind in KINDS}
+    found = []
+    for path in (*PACKAGE.glob("transforms/**/*.py"), *PACKAGE.glob("analysis/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+                if kinds & {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}:
+                    found.append(f"{path.name}:{node.lineno}")
+    assert len(found) <= 17, found

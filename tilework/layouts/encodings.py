@@ -25,7 +25,7 @@ Traceback (most recent call last):
 tilework.layouts.errors.LayoutError: Every element in sizePerThread must be a power of two.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.families import (
@@ -277,6 +277,10 @@ class SwizzledShared(Shared, name="swizzled_shared", alias="shared"):
     def rank(self) -> int:
         return len(self.order)
 
+    def without_leading(self, count: int) -> Shared:
+        order = tuple(dim - count for dim in self.order if dim >= count)
+        return replace(self, order=order, cga=tuple(basis[count:] for basis in self.cga))
+
 
 @dataclass(frozen=True)
 class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
@@ -285,6 +289,8 @@ class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
     `transposed`: the first dimension is the contiguous one. Text may leave `element_bit_width` out: then it is 0, and the
     layout has no elements that could be placed.
     """
+
+    is_matrix_tile = True
 
     swizzling_byte_width: int
     transposed: bool
@@ -322,6 +328,9 @@ class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
     @property
     def alignment(self) -> int:
         return 128 * self.max_phase
+
+    def without_leading(self, count: int) -> Shared:
+        return replace(self, rank=self.rank - count, cga=tuple(basis[count:] for basis in self.cga))
 
     @property
     def buffer_alignment(self) -> int:

@@ -118,6 +118,7 @@ class Distributed(Encoding):
 class Shared(Encoding):
     """Says at which offset of shared memory each element lies."""
 
+    is_matrix_tile: ClassVar[bool] = False  # TMA writes a matrix so, and tensor cores read it
     intervals: tuple[tuple[int, int], ...]
     intervals = ()  # of padding: (elements, unused elements behind them)
 
@@ -130,6 +131,10 @@ class Shared(Encoding):
     def buffer_alignment(self) -> int:
         """Bytes that each of several buffers must start at a multiple of."""
         return 1
+
+    def without_leading(self, count: int) -> "Shared | None":
+        """For blocks without their first `count` dimensions, of one element each; None if TMA copies no such blocks."""
+        return None
 
     @property
     def swizzle(self) -> int:

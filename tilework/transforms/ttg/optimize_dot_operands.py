@@ -28,11 +28,12 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import (
     dot_operand_of,
     encoding_of,
+    shared_of,
 )
 from tilework.ir.functions import functions
 from tilework.ir.types import array_values, bit_width, element_type, shape_of
 from tilework.layouts.construct import dot_shared
-from tilework.layouts.encodings import Distributed, NvmmaShared
+from tilework.layouts.encodings import Distributed
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
 from tilework.layouts.queries import order_for_memory
@@ -101,8 +102,8 @@ def transpose_copy(op: Operation, driver: Driver) -> bool:
     use = op.results[0].get_user_of_unique_use()
     memory = op.results[0].type
     assert isinstance(memory, ttg.MemDescType)
-    layout = encoding_of(memory)
-    if not isinstance(use, ttng.WarpGroupDotOp) or not isinstance(layout, NvmmaShared):
+    layout = shared_of(memory)
+    if not isinstance(use, ttng.WarpGroupDotOp) or layout is None or not layout.is_matrix_tile:
         return False
     if (found := swapped_source(op.operands[0])) is None:
         return False
@@ -118,14 +119,14 @@ def reshape_copy(op: Operation, driver: Driver) -> bool:
     reshape = producer(op.operands[0], tt.ReshapeOp)
     memory = op.results[0].type
     assert isinstance(memory, ttg.MemDescType)
-    layout = encoding_of(memory)
-    if reshape is None or not isinstance(layout, NvmmaShared):
+    layout = shared_of(memory)
+    if reshape is None or layout is None or not layout.is_matrix_tile:
         return False
     source = reshape.operands[0]
     shape = shape_of(source.type)
     try:
         before = infer_memdesc_reshape(memory.dims, layout, shape)
-        if not isinstance(before, NvmmaShared) or infer_memdesc_reshape(shape, before, memory.dims) != layout:
+        if not before.is_matrix_tile or infer_memdesc_reshape(shape, before, memory.dims) != layout:
             return False
     except LayoutError:
         return False

@@ -19,7 +19,7 @@ Stage: TTGIR to TTGIR, sm_90 and later. Cost: one walk.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
@@ -31,7 +31,9 @@ from xdsl.passes import ModulePass
 from tilework.errors import PassError
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_terminator
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import (
+    shared_of,
+)
 from tilework.ir.rewrite import (
     constant,
     constant_value,
@@ -43,7 +45,10 @@ from tilework.ir.rewrite import (
 )
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, memdesc_type
 from tilework.ir.types import bit_width, element_type, i1, i32, i64, shape_of
-from tilework.layouts.encodings import NvmmaShared, SwizzledShared
+from tilework.layouts.encodings import (
+    Shared,
+    SwizzledShared,
+)
 from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttng.tensormap import TENSORMAP_BYTES, write_tensormap
@@ -88,30 +93,19 @@ def emitter(op: Operation) -> EntryEmitter:
     return EntryEmitter(op.location, function.regions[0].blocks[0])
 
 
-Layout = NvmmaShared | SwizzledShared
-
-
-def block_layout(descriptor: SSAValue, tensor: Attribute) -> Layout | None:
+def block_layout(descriptor: SSAValue, tensor: Attribute) -> Shared | None:
     """How TMA lays out a block of `descriptor` used as `tensor`, which may lack leading dimensions of size 1."""
-    encoding, rank = encoding_of(descriptor.type), len(shape_of(tensor))
-    if not isinstance(encoding, Layout):
-        return None
-    dropped = encoding.rank - rank
-    if not dropped:
-        return encoding
-    cga = tuple(basis[dropped:] for basis in encoding.cga)
-    if isinstance(encoding, SwizzledShared):
-        return replace(encoding, order=tuple(dim - dropped for dim in encoding.order if dim >= dropped), cga=cga)
-    return replace(encoding, rank=rank, cga=cga)
+    encoding = shared_of(descriptor.type)
+    return None if encoding is None else encoding.without_leading(encoding.rank - len(shape_of(tensor)))
 
 
-def memory_type(tensor: Attribute, encoding: Layout, mutable: bool) -> MemDescType:
+def memory_type(tensor: Attribute, encoding: Shared, mutable: bool) -> MemDescType:
     return memdesc_type(shape_of(tensor), element_type(tensor), encoding, mutable)
 
 
-def barrier_type(encoding: Layout) -> MemDescType:
+def barrier_type(encoding: Shared) -> MemDescType:
     """One barrier in each block of threads."""
-    cga = ((0,),) * len(encoding.cga)
+    cga = ((0,),) * len(encoding.cga_bases)
     return memdesc_type((1,), i64, SwizzledShared(1, 1, 1, (0,), cga), True)
 
 
@@ -122,7 +116,7 @@ def lower_load(load: Operation, made: set[SSAValue]) -> None:
     encoding = block_layout(descriptor, tensor)
     if encoding is None:
         return
-    if type(load) is tt.DescriptorLoadOp and not isinstance(encoding, NvmmaShared):
+    if type(load) is tt.DescriptorLoadOp and not encoding.is_matrix_tile:
         raise PassError(
             "'ttng.async_tma_copy_global_to_local' op TMA result must have NVMMA shared layout", load.location
         )
@@ -268,7 +262,8 @@ def loaded_memory(value: SSAValue, kind: MemDescType, made: set[SSAValue]) -> SS
 
 def lower_descriptor(make: Operation, made: set[SSAValue]) -> None:
     """The bytes of a descriptor in the scratch memory of this program."""
-    if not isinstance(encoding_of(make.results[0].type), NvmmaShared):
+    encoding = shared_of(make.results[0].type)
+    if encoding is None or not encoding.is_matrix_tile:
         return
     code = emitter(make)
     slot = code.append(ttg.GlobalScratchAllocOp.make(TENSORMAP_BYTES, TENSORMAP_BYTES, code.loc))

@@ -16,7 +16,6 @@ from tilework.ir import tt, ttg
 from tilework.ir.encodings import (
     distributed_of,
     dot_operand_of,
-    encoding_of,
     shared_of,
 )
 from tilework.ir.tt.descriptor_ops import block_type
@@ -90,8 +89,7 @@ def shared_encoding(load: Operation) -> Shared | None:
 
 def descriptor_encoding(load: Operation) -> Shared | None:
     """What the descriptor says about the blocks it copies."""
-    encoding = encoding_of(block_type(load.operands[0].type))
-    return encoding if isinstance(encoding, Shared) else None
+    return shared_of(block_type(load.operands[0].type))
 
 
 def plain_encoding(value: SSAValue) -> SwizzledShared:

@@ -14,12 +14,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import create_op
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import (
+    shared_of,
+)
 from tilework.ir.rewrite import insert_after, insert_before, replace_op
 from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.ttg.memdesc_types import MemDescType, memdesc_type
 from tilework.ir.types import element_type, shape_of
-from tilework.layouts.encodings import NvmmaShared, SwizzledShared
 from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, called_for, descriptors_made_in
 from tilework.transforms.ttg.pipeline.loops import LOOPS, body_of, loops_in, num_stages
 
@@ -60,9 +61,9 @@ def stored_value(store: Operation) -> SSAValue:
 
 def buffer_type(store: Operation) -> MemDescType | None:
     """The memory that TMA reads; None if the descriptor says nothing that fits."""
-    encoding, value = encoding_of(block_type(store.operands[0].type)), stored_value(store)
+    encoding, value = shared_of(block_type(store.operands[0].type)), stored_value(store)
     shape = shape_of(value.type)
-    if not isinstance(encoding, NvmmaShared | SwizzledShared) or encoding.rank != len(shape):
+    if encoding is None or encoding.rank != len(shape) or encoding.without_leading(0) is None:
         return None
     return memdesc_type(shape, element_type(value.type), encoding, True)
 
