@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tilework import cuda_tools, knobs
+from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, cache_invalidating_env_vars
 
 PACKAGE = Path(knobs.__file__).parent
 GROUPS = ("build", "redis", "cache", "compilation", "autotuning", "runtime", "language", "nvidia", "amd", "proton")
@@ -410,15 +411,15 @@ def test_helper_classes_make_new_groups(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_variables_that_are_part_of_the_cache_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key in knobs.CACHE_INVALIDATING:
+    for key in CACHE_INVALIDATING:
         monkeypatch.delenv(key, raising=False)
-    assert len(knobs.CACHE_INVALIDATING) == 33 and knobs.cache_invalidating_env_vars() == {}
+    assert len(CACHE_INVALIDATING) == 33 and cache_invalidating_env_vars() == {}
     texts = {"DISABLE_LLVM_OPT": "on", "DISABLE_MMA_V3": "TRUE", "DISABLE_MMA_V5": "1", "NVPTX_ENABLE_DUMP": "0",
              "MLIR_ENABLE_DUMP": "off", "TRITON_ENABLE_ASAN": "False", "USE_IR_LOC": "ttgir", "MLIR_DUMP_PATH": "",
              "TRITON_HOME": "/unrelated"}  # fmt: skip
     for key, text in texts.items():
         monkeypatch.setenv(key, text)
-    assert knobs.cache_invalidating_env_vars() == {
+    assert cache_invalidating_env_vars() == {
         "DISABLE_LLVM_OPT": "true", "DISABLE_MMA_V3": "true", "DISABLE_MMA_V5": "true", "MLIR_ENABLE_DUMP": "false",
         "NVPTX_ENABLE_DUMP": "false", "TRITON_ENABLE_ASAN": "false", "USE_IR_LOC": "ttgir",
     }  # fmt: skip
@@ -427,7 +428,7 @@ def test_variables_that_are_part_of_the_cache_key(monkeypatch: pytest.MonkeyPatc
 def test_a_knob_that_stays_here_is_part_of_the_cache_key_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(knobs, "propagate_env", False)
     knobs.language.fp32_default = "ieee"
-    assert knobs.cache_invalidating_env_vars()["TRITON_F32_DEFAULT"] == "ieee"
+    assert cache_invalidating_env_vars()["TRITON_F32_DEFAULT"] == "ieee"
 
 
 def test_only_this_module_reads_the_environment() -> None:

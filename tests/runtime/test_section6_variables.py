@@ -17,6 +17,7 @@ import tilework.language as tl
 from tests.pipeline import slow_kernels
 from tilework import knobs, plugins
 from tilework.compiler import ASTSource, compile, lower
+from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, cache_invalidating_env_vars
 from tilework.targets import base
 from tilework.targets.base import GPUTarget
 from tilework.tools.cli import main
@@ -49,7 +50,7 @@ def specialized(a, n):
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with knobs.cache.scope(), knobs.runtime.scope(), knobs.compilation.scope(), knobs.language.scope():
         knobs.cache.dir = str(tmp_path / "cache")
-        for key in knobs.CACHE_INVALIDATING:
+        for key in CACHE_INVALIDATING:
             monkeypatch.delenv(key, raising=False)
         yield
     fill.device_caches.clear()
@@ -81,7 +82,7 @@ WITHOUT_EFFECT = [
 
 
 def test_6_14_the_list_is_complete() -> None:
-    assert set(knobs.CACHE_INVALIDATING) == {*LISTED, "TILEWORK_PERFORMANCE_REMARKS"}
+    assert set(CACHE_INVALIDATING) == {*LISTED, "TILEWORK_PERFORMANCE_REMARKS"}
 
 
 @pytest.mark.parametrize("name", LISTED)
@@ -92,7 +93,7 @@ def test_6_14_each_listed_variable_is_another_cache_entry(name: str, monkeypatch
     backend = base.find_backend(HOPPER)
 
     def key() -> str:
-        return get_cache_key(source(), backend, backend_options, knobs.cache_invalidating_env_vars())
+        return get_cache_key(source(), backend, backend_options, cache_invalidating_env_vars())
 
     backend_options = backend.parse_options({})
     keys = {None: key()}

@@ -16,6 +16,7 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.compiler import IRSource, lower
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.targets.base import GPUTarget
 from tilework.targets.llvm import switches
 
@@ -177,7 +178,7 @@ def test_6_14_llvm_pass_plugin_path_has_no_effect_and_says_so_once(
 
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_6_14_they_are_part_of_the_cache_key(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = knobs.cache_invalidating_env_vars()
+    before = cache_invalidating_env_vars()
     monkeypatch.setenv(variable, "1")
-    assert knobs.cache_invalidating_env_vars() == before | {variable: "true"}
-    assert json.dumps(before) != json.dumps(knobs.cache_invalidating_env_vars())
+    assert cache_invalidating_env_vars() == before | {variable: "true"}
+    assert json.dumps(before) != json.dumps(cache_invalidating_env_vars())

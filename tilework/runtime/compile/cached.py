@@ -11,6 +11,7 @@ from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.compile.stages import Timer, build, microseconds
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.targets.base import GPUTarget, find_backend
 
 
@@ -31,7 +32,7 @@ def compile(
     parsed = backend.parse_options(dict(options or {}))
     if knobs.compilation.enable_asan:
         raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
-    environment = knobs.cache_invalidating_env_vars() if _env_vars is None else _env_vars
+    environment = cache_invalidating_env_vars() if _env_vars is None else _env_vars
     key = cache.get_cache_key(source, backend, parsed, environment)
     name = cache.file_stem(source.name)
     files = None if knobs.compilation.always_compile else cache.load_entry(key, name)

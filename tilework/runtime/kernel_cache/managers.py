@@ -1,6 +1,6 @@
 """The cache of compiled kernels: keys, managers, and whole entries.
 
-    >>> key = get_cache_key(source, backend, options, knobs.cache_invalidating_env_vars())
+    >>> key = get_cache_key(source, backend, options, cache_invalidating_env_vars())
     >>> if (files := load_entry(key, "add")) is None:
     ...     store_entry(key, "add", files := {"add.ttir": ..., "add.json": ...})
 

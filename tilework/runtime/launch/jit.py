@@ -26,6 +26,7 @@ from tilework.language.grid import grid_extent
 from tilework.language.parameters import KernelParam
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
@@ -242,7 +243,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             self._argument_globals[specialization.key] = captured
         if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):
             return None
-        source, environment = specialization.source(), knobs.cache_invalidating_env_vars()
+        source, environment = specialization.source(), cache_invalidating_env_vars()
 
         def finish() -> CompiledKernel:
             return compile(source, target, specialization.options, _env_vars=environment)

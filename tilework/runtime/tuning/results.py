@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.managers import file_stem, get_cache_manager, triton_key
 from tilework.runtime.tuning.config import Config
 from tilework.targets.base import find_backend
@@ -44,7 +44,7 @@ class TuningResults:
             find_backend(target).hash(),
             str(target),
             fn.cache_key,
-            str(sorted(knobs.cache_invalidating_env_vars().items())),
+            str(sorted(cache_invalidating_env_vars().items())),
             str(tuning_key),
         ]
         folder = hashlib.sha256("-".join(["autotune", *parts]).encode()).hexdigest()

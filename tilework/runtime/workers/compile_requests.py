@@ -23,6 +23,7 @@ from typing import Any
 from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
+from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, cache_invalidating_env_vars
 from tilework.runtime.launch.jit import JITFunction
 from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.launch.wrappers import MockTensor
@@ -70,7 +71,7 @@ def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, A
             return None
         parsed = backend.parse_options(specialization.options)
         source = specialization.source()
-        key = cache.get_cache_key(source, backend, parsed, knobs.cache_invalidating_env_vars())
+        key = cache.get_cache_key(source, backend, parsed, cache_invalidating_env_vars())
         data = specialization.to_data(parsed)
     except NOT_SENDABLE:  # the launch itself will raise it, where the user can see which one
         return None
@@ -110,7 +111,7 @@ def is_called_triton() -> bool:
 
 def settings() -> dict[str, str | None]:
     """The environment variables that say the same as this process's knobs; None for those that are not set."""
-    found = {key: knobs.getenv(key) for key in knobs.CACHE_INVALIDATING}
+    found = {key: knobs.getenv(key) for key in CACHE_INVALIDATING}
     for group in (getattr(knobs, name) for name in GROUPS):
         for name, knob in {**group.knob_descriptors, **group.READ_ONCE}.items():
             here = vars(group)

@@ -8,9 +8,9 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.hooks import CompileTimes
-from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.runtime.compile.compiled import AsmDict
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.managers import get_cache_manager, get_dump_manager, get_override_manager
 from tilework.triton import backends as found
 from tilework.triton.backends.compiler import BaseBackend, Language

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.language.dtypes import type_canonicalisation_dict
 from tilework.language.function import BoundConstexprFunction, JITFunction
 from tilework.language.parameters import normalize_annotation
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.managers import get_cache_key
 from tilework.runtime.launch.specialization import encode
 from tilework.runtime.workers import async_compile as _async_compile

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from tilework.knobs import TRUE, getenv
-from tilework.knobs import cache_invalidating_env_vars as get_cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.runtime.launch.specialize import native_specialize_impl
 
 PARTS = ("ir", "linear_layout", "llvm", "nvidia", "passes")
