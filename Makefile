@@ -21,10 +21,10 @@ demo: $(STAMP)            ## compile the examples, run them, compare with NumPy
 	$(BIN)/python -m examples.demo
 
 test: $(STAMP)            ## all tests; no GPU needed
-	$(BIN)/python -m pytest -n $(JOBS) tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
 
 test-quick: $(STAMP)      ## some of every folder, in a minute
-	$(BIN)/python -m pytest -n $(JOBS) --quick tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --quick tests
 
 check: $(STAMP)           ## lint, format, types, layers
 	$(BIN)/ruff check .
