@@ -56,9 +56,14 @@ def row_of(parts: Sequence[str]) -> str:
 
 
 @cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
     """Every import of a file, also those inside functions and under TYPE_CHECKING; expressions are not looked through."""
-    found, waiting = [], list(ast.parse(path.read_text()).body)
+    found, waiting = [], list(parsed(path).body)
     for node in waiting:
         if isinstance(node, ast.Import | ast.ImportFrom):
             found.append(node)
@@ -145,12 +150,15 @@ MODULES = {
 }
 
 
+@cache
 def edges_of(module: str) -> list[Edge]:
     """Every import of a module of the package, also those inside functions; those that only type checkers see are left out."""
     found: list[Edge] = []
 
     def visit(node: ast.AST, is_inside: bool) -> None:
         for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                continue
             if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
                 continue
             if isinstance(child, ast.Import):
@@ -161,7 +169,7 @@ def edges_of(module: str) -> list[Edge]:
                 found.extend((name, child.lineno, is_inside) for name in sorted(names))
             visit(child, is_inside or isinstance(child, ast.FunctionDef))
 
-    visit(ast.parse(MODULES[module].read_text()), False)
+    visit(parsed(MODULES[module]), False)
     return found
 
 
