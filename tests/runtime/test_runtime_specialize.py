@@ -9,7 +9,8 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.runtime.launch.specialize import mangle_type, native_specialize_impl, parse_attr, specialize
+from tilework.runtime.launch.specialize import mangle_type, parse_attr, specialize
+from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
 
 
 def aligned(dtype: object, offset: int = 0) -> np.ndarray:

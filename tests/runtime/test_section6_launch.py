@@ -18,8 +18,9 @@ import tilework.language as tl
 from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.compiler import ASTSource
-from tilework.runtime.launch.specialize import mangle_type, native_specialize_impl, specialize
+from tilework.runtime.launch.specialize import mangle_type, specialize
 from tilework.tools.tensor_descriptor import TensorDescriptor
+from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
 
 
 @tilework.jit

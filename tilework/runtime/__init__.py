@@ -1,11 +1,45 @@
 """Everything around the compiler: launching, devices, caches, autotuning. Start at `launch/jit.py`.
 
-`driver` is the object that knows the active device.
+`driver` is the object that knows the active device; the other public names are loaded when they are first used.
 """
+
+from importlib import import_module
+from typing import Any
 
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.failures.crash import show_stack_on_crash
 
+NAMES = {
+    "Autotuner": "tilework.runtime.tuning.autotuner",
+    "Config": "tilework.runtime.tuning.autotuner",
+    "Heuristics": "tilework.runtime.tuning.autotuner",
+    "InterpreterError": "tilework.errors",
+    "JITFunction": "tilework.runtime.launch.jit",
+    "KernelInterface": "tilework.runtime.launch.jit",
+    "MockTensor": "tilework.runtime.launch.wrappers",
+    "OutOfResources": "tilework.errors",
+    "RedisRemoteCacheBackend": "tilework.runtime.kernel_cache.remote",
+    "RemoteCacheBackend": "tilework.runtime.kernel_cache.remote",
+    "TensorWrapper": "tilework.runtime.launch.wrappers",
+    "autotune": "tilework.runtime.tuning.autotuner",
+    "heuristics": "tilework.runtime.tuning.autotuner",
+    "reinterpret": "tilework.runtime.launch.wrappers",
+}
+PLACES = {
+    "autotuner": "tilework.runtime.tuning.autotuner",
+    "cache": "tilework.runtime.kernel_cache.managers",
+    "errors": "tilework.errors",
+    "jit": "tilework.runtime.launch.jit",
+}
+
 __all__ = ["driver"]
 
 show_stack_on_crash()
+
+
+def __getattr__(name: str) -> Any:
+    if name in NAMES:
+        return getattr(import_module(NAMES[name]), name)
+    if name in PLACES:
+        return import_module(PLACES[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

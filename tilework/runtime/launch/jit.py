@@ -32,7 +32,7 @@ from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants
 from tilework.runtime.launch.specialization import Specialization, unwrapped
-from tilework.runtime.launch.specialize import mangle_type, native_specialize_impl
+from tilework.runtime.launch.specialize import mangle_type
 from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
 from tilework.runtime.workers import async_compile
 
@@ -49,7 +49,6 @@ __all__ = [
     "get_jit_fn_file_line",
     "jit",
     "mangle_type",
-    "native_specialize_impl",
     "reinterpret",
     "type_canonicalisation_dict",
 ]

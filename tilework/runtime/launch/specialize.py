@@ -235,15 +235,6 @@ def refuse(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spe
 RULES: dict[type, Rule] = {type(None): lambda arg, is_const, value, align: ("constexpr", None)}
 
 
-def native_specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
-    """`specialize` under the name and signature that Triton's tests call; a backend may decide about tensors itself."""
-    type, key = specialize(arg, is_const, specialize_value, align)
-    own = not getattr(backend, "supports_native_tensor_specialization", True)
-    if own and specialize_value and isinstance(type, str) and type.startswith("*"):
-        key = backend.get_tensor_specialization(arg, align=align)
-    return (type, key)
-
-
 def type_and_key(arg: Any, specialize_value: bool) -> Spec:
     """As `specialize`, which `mangle_type` has a parameter of the same name for."""
     return specialize(arg, False, specialize_value, True)

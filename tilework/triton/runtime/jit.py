@@ -11,6 +11,7 @@ from tilework.runtime.kernel_cache.environment import cache_invalidating_env_var
 from tilework.runtime.kernel_cache.managers import get_cache_key
 from tilework.runtime.launch.specialization import encode
 from tilework.runtime.workers import async_compile as _async_compile
+from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple
 from tilework.triton.backends.compiler import BaseBackend
 
@@ -30,6 +31,7 @@ __all__ = [
     "get_full_name",
     "get_iterable_path",
     "is_namedtuple",
+    "native_specialize_impl",
     "serialize_specialization_data",
 ]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tilework.knobs import TRUE, getenv
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars
-from tilework.runtime.launch.specialize import native_specialize_impl
+from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
 
 PARTS = ("ir", "linear_layout", "llvm", "nvidia", "passes")
 __all__ = ["get_cache_invalidating_env_vars", "getenv", "getenv_bool", "native_specialize_impl", *PARTS]
