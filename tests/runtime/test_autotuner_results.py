@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tuning_kernels import add_one
 
+from tests.runtime.test_runtime_autotuner import blocks, floats
 from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.runtime.launch.jit import jit
@@ -28,14 +29,6 @@ def cache_dir(tmp_path: Path) -> Iterator[Path]:
     with knobs.cache.scope(), knobs.autotuning.scope():
         knobs.cache.dir = str(tmp_path / "cache")
         yield tmp_path / "cache"
-
-
-def blocks(*sizes: int, **settings: Any) -> list[Config]:
-    return [Config({"BLOCK": size}, **settings) for size in sizes]
-
-
-def floats(*shape: int) -> np.ndarray:
-    return np.zeros(shape, np.float32)
 
 
 def grid(meta: dict[str, Any]) -> tuple[int]:

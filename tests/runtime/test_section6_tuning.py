@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.runtime.test_autotuner_results import Timer
-from tests.runtime.test_runtime_autotuner import TIMES, Clock, Recorder, blocks, floats, grid, tuner
+from tests.runtime.test_autotuner_results import Timer, grid
+from tests.runtime.test_runtime_autotuner import TIMES, Clock, Recorder, blocks, floats, tuner
 from tests.runtime.tuning_kernels import add_one
 from tilework import knobs
 from tilework.errors import OutOfResources
