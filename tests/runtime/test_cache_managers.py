@@ -344,7 +344,9 @@ def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest
         triton_key.cache_clear()
         return triton_key()
 
-    monkeypatch.setattr("tilework.__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(
+        "tilework.runtime.kernel_cache.key.__file__", str(tmp_path / "runtime" / "kernel_cache" / "key.py")
+    )
     (tmp_path / "ir" / "__pycache__").mkdir(parents=True)
     (tmp_path / "ir" / "tt.py").write_text("one")
     first = key()

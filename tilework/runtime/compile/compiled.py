@@ -12,16 +12,16 @@ import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
-from tilework.target import GPUTarget
-from tilework.targets.base import IR_STAGES, TEXT_STAGES, View, backend_class
 
-TEXTS = ("source", *IR_STAGES, *TEXT_STAGES)
+if TYPE_CHECKING:
+    from tilework.target import GPUTarget
+    from tilework.targets.base import View
 
 
 class LazyDict:
@@ -46,7 +46,7 @@ class LazyDict:
 class AsmDict(Mapping[str, Any]):
     """The product of each stage by name; text for IR, bytes for binaries. What shows one (`sass`) is made when it is asked for."""
 
-    def __init__(self, files: Mapping[str, bytes], target: GPUTarget | None = None) -> None:
+    def __init__(self, files: Mapping[str, bytes], target: "GPUTarget | None" = None) -> None:
         self._files, self._target = dict(files), target
         self._read: dict[str, Any] = {}
 
@@ -55,12 +55,16 @@ class AsmDict(Mapping[str, Any]):
             if stage not in self._files and (view := self._view(stage)) is not None:
                 self._read[stage] = view[1](self._files[view[0]])
                 return self._read[stage]
-            data = self._files[stage]
-            self._read[stage] = data.decode() if stage in TEXTS and isinstance(data, bytes) else data
+            from tilework.targets.base import IR_STAGES, TEXT_STAGES  # lazily: who imports tilework may compile nothing
+
+            data, is_text = self._files[stage], stage in ("source", *IR_STAGES, *TEXT_STAGES)
+            self._read[stage] = data.decode() if is_text and isinstance(data, bytes) else data
         return self._read[stage]
 
-    def _view(self, name: str) -> View | None:
+    def _view(self, name: str) -> "View | None":
         """What gives this text, if the backend shows one of the products so."""
+        from tilework.targets.base import backend_class  # lazily: who imports tilework may compile nothing
+
         view = backend_class(self._target.backend).views.get(name) if self._target is not None else None
         return view if view is not None and view[0] in self._files else None
 
@@ -76,6 +80,8 @@ class AsmDict(Mapping[str, Any]):
 
 def make_metadata(data: Mapping[str, Any]) -> Any:
     """A named tuple of the metadata, lists turned back into tuples and the target into a `GPUTarget`."""
+    from tilework.target import GPUTarget  # lazily: who imports tilework may compile nothing
+
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
     target = data["target"]
     values["target"] = GPUTarget(**target) if isinstance(target, Mapping) else target

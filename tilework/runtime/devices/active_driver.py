@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.plugins import plugins
 
 if TYPE_CHECKING:
     from tilework.runtime.devices.driver import Driver
@@ -22,6 +21,8 @@ GROUP = "tilework.drivers"
 
 def registered_drivers() -> "list[type[Driver]]":
     """The driver classes of all packages, ours too; the host comes last."""
+    from tilework.plugins import plugins  # lazily: who imports tilework may launch nothing
+
     return sorted((plugin.load() for plugin in plugins(GROUP)), key=lambda cls: -cls.priority)
 
 
