@@ -18,7 +18,7 @@ from tilework.oracles.evaluator import evaluate
 from tilework.tools.check_each import RTOL
 from tilework.transforms.registry import run_pipeline
 
-KERNELS, CHUNK = 90, 10
+KERNELS, CHUNK = 60, 10
 ELEMENTWISE, READ_BACK = 60, 20
 SCALARS = {"n": 37, "m": 6, "big": 11, "real": 0.75, "flag": True}
 
