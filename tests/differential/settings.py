@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 drawn = settings(
     derandomize=True,
-    max_examples=8,
+    max_examples=4,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     database=None,

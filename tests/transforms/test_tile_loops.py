@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parent
 KERNELS = parse_module((FOLDER / "ttc" / "kernels.ttir").read_text())
 REFERENCE = sorted((FOLDER.parent / "ir" / "reference" / "sm_90").glob("*.ttir"))
 PUBLIC = [f.sym_name.data for f in KERNELS.ops if f.sym_visibility.data == "public"]  # pyright: ignore
-DRAWN, CHUNK = 30, 10
+DRAWN, CHUNK = 20, 10
 
 
 def converted(module: ModuleOp) -> ModuleOp:
