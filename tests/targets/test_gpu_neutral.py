@@ -5,7 +5,8 @@ import pytest
 from xdsl.ir import Operation
 
 from tests.targets.gpu_tiles import Tile, blocked, layout
-from tests.targets.gpu_toy import LANES, run_toy
+from tests.targets.gpu_toy import LANES, run_toy, toy_text
+from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.targets.llvm.rules import Rules
 
@@ -111,3 +112,23 @@ def test_a_vendor_says_what_it_replaces() -> None:
             _ = rules.resolved
     with pytest.raises(AssertionError, match="has a rule already"):
         loud.lowers(tt.DotOp, overrides=True)(mine)
+
+
+BARE = """module attributes {{"ttg.num-ctas" = {blocks} : i32, "ttg.num-warps" = 2 : i32, ttg.target = "cuda:90",
+                    "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @kernel({parameter}) {{
+    tt.return
+  }} loc("user.py":7:1)
+}}
+"""
+DESCRIPTOR = "%d: !tt.tensordesc<tensor<16x16xf32>>"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "parameter", "what"),
+    [(2, "", "a cluster of 2 blocks"), (1, DESCRIPTOR, "a tensor descriptor as argument")],
+)
+def test_what_a_gpu_does_not_have_is_refused_at_the_line(blocks: int, parameter: str, what: str) -> None:
+    with pytest.raises(PassError, match=rf"{what} cannot be compiled for toy") as caught:
+        toy_text(BARE.format(blocks=blocks, parameter=parameter))
+    assert '"user.py":7:1' in str(caught.value)

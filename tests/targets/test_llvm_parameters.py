@@ -1,4 +1,4 @@
-"""A kernel takes numbers, pointers and descriptors; one that takes a tensor is refused, at its line, by every target."""
+"""What cannot be compiled is refused at its line: a kernel that takes a tensor, a function that no library has."""
 
 from pathlib import Path
 
@@ -38,3 +38,21 @@ def test_a_kernel_argument_that_is_a_tensor(tmp_path: Path, target: GPUTarget, s
         caught.value
     )
     assert f'"{path}":2:3' in str(caught.value)
+
+
+EXTERN = """module {
+  tt.func public @kernel(%o: !tt.ptr<f32>, %x: f32) {
+    %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "nobody_has_it"} : (f32) -> f32
+    tt.store %o, %y : !tt.ptr<f32>
+    tt.return
+  }
+}
+"""
+
+
+def test_a_function_that_the_cpu_does_not_have(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.ttir"
+    path.write_text(EXTERN)
+    with pytest.raises(PassError, match=r"the function 'nobody_has_it' .* cannot be compiled for the CPU") as caught:
+        compile(str(path), target=GPUTarget("cpu", "host", 1))
+    assert f'"{path}":3:5' in str(caught.value)

@@ -74,10 +74,6 @@ class Blocked(Distributed, name="blocked", alias="blocked"):
         check_cga(self.cga, self.rank)
 
     @property
-    def rank(self) -> int:
-        return len(self.order)
-
-    @property
     def in_words(self) -> str:
         return f"rows of {max(self.size_per_thread)} elements per thread"
 
@@ -272,10 +268,6 @@ class SwizzledShared(Shared, name="swizzled_shared", alias="shared"):
         check_powers_of_two("vec, perPhase, maxPhase", (self.vec, self.per_phase, self.max_phase))
         check_order(self.order)
         check_cga(self.cga, self.rank)
-
-    @property
-    def rank(self) -> int:
-        return len(self.order)
 
     def without_leading(self, count: int) -> Shared:
         order = tuple(dim - count for dim in self.order if dim >= count)

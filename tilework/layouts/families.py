@@ -58,8 +58,8 @@ class Encoding:
 
     @property
     def rank(self) -> int:
-        """The number of dimensions."""
-        raise NotImplementedError
+        """The number of dimensions: as many as the order of the elements has."""
+        return len(self.order)  # type: ignore[attr-defined]
 
     @property
     def cga_bases(self) -> Bases:

@@ -19,9 +19,11 @@ from tilework.analysis.allocation import module_allocation
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.global_scratch import global_scratch, public_functions
 from tilework.analysis.membar import barriers, ordered_by_mbarrier
+from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.module_facts import SANITIZER_FACTS, num_ctas, num_warps
 from tilework.ir.types import TensorDescType
+from tilework.target import Feature
 from tilework.targets.gpu import (
     arithmetic,
     async_copy_rules,
@@ -113,12 +115,20 @@ class Emitter:
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
         check_parameters(op, self.gpu.name)
+        if self.facts.num_ctas > 1 and not self.gpu.has(Feature.CLUSTERS):
+            raise PassError(
+                f"a cluster of {self.facts.num_ctas} blocks cannot be compiled for {self.gpu.name}", op.location
+            )
         args = op.regions[0].blocks[0].args
         params: list[tuple[Type, str]] = []
         by_value: dict[int, str] = {}
         for position, arg in enumerate(args):
             if isinstance(arg.type, TensorDescType):
-                by_value[position], told = self.gpu.descriptor_parameter(arg.type)
+                if (found := self.gpu.descriptor_parameter(arg.type)) is None:
+                    raise PassError(
+                        f"a tensor descriptor as argument cannot be compiled for {self.gpu.name}", op.location
+                    )
+                by_value[position], told = found
                 self.descriptors.append(told)
                 params.append((ptr, f"a{position}"))
             else:

@@ -24,7 +24,7 @@ from tilework.target import Feature, Target
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import Rules
 from tilework.targets.llvm.types import Type, f32, f64, i8, i32, vector
-from tilework.targets.llvm.values import Value
+from tilework.targets.llvm.values import Value, constant
 
 Function = Callable[..., Value]  # of a `Lowering` and arguments
 
@@ -118,9 +118,9 @@ class Gpu(ABC):
     def kernel_attributes(self, threads: int, blocks: int) -> Sequence[str]:
         """Of a kernel with so many threads in a block, and blocks in a cluster."""
 
-    def descriptor_parameter(self, type: Attribute) -> tuple[str, dict[str, Any]]:
-        """The attributes of a parameter that is a tensor descriptor, and what the launcher must know about it."""
-        raise NotImplementedError(f"{self.name} has no tensor descriptors")
+    def descriptor_parameter(self, type: Attribute) -> tuple[str, dict[str, Any]] | None:
+        """The attributes of a parameter that is a tensor descriptor, and what the launcher must know; None: there are none."""
+        return None
 
     def around(self, module: ModuleOp) -> Around | None:
         """Code around ops that the module needs on this GPU."""
@@ -133,8 +133,8 @@ class Gpu(ABC):
         """The number of this thread in its block."""
 
     def block_id(self, b: Builder) -> Value:
-        """The number of this block in its cluster."""
-        raise NotImplementedError(f"{self.name} has no clusters")
+        """The number of this block in its cluster; without `Feature.CLUSTERS` each is alone."""
+        return constant(i32, 0)
 
     @abstractmethod
     def program_id(self, b: Builder, axis: int, clusters: bool) -> Value:
@@ -228,7 +228,7 @@ class Gpu(ABC):
         predicate: Value | None,
     ) -> None:
         """Begin to copy from global memory to `target + apart`: zeros where the mask is 0, nothing without the predicate."""
-        raise NotImplementedError
+        raise AssertionError(f"{self.name} copies nothing asynchronously: its copy_bytes is None")
 
     def commit_copies(self, b: Builder) -> None:  # noqa: B027
         """The copies begun so far are a group."""

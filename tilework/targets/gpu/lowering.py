@@ -16,7 +16,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilework.analysis.allocation import Allocation
 from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.membar import Barriers
-from tilework.errors import PassError
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import is_tensor
 from tilework.layouts.linear import LinearLayout
@@ -91,12 +90,6 @@ class Lowering(OpLowering[Any]):
     def places(self) -> dict[str, Value]:
         """Where this thread is, by the names that layouts use."""
         return {"lane": self.lane, "warp": self.warp, "block": self.block}
-
-    # Errors
-
-    def refuse(self, op: Operation, what: str) -> PassError:
-        """The error about something that this target cannot do, at the user's line."""
-        return PassError(f"{what} cannot be compiled for {self.device}", op.location)
 
     # Ops and regions
 

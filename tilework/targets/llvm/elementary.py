@@ -13,7 +13,7 @@ from tilework.ir.types import is_float
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.conversions import narrow, to_odd, widen
 from tilework.targets.llvm.rules import Emitting, result_type, scalar_rule
-from tilework.targets.llvm.scalar_types import LoweringError, register_type
+from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import widened
 from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant
@@ -77,7 +77,7 @@ def lower_extern(low: Emitting, op: Operation, *args: Value) -> Value:
     name = op.properties["symbol"]
     assert isinstance(name, StringAttr)
     if name.data not in SYMBOLS:
-        raise LoweringError(f"{low.device} has no function '{name.data}' (extern_elementwise)")
+        raise low.refuse(op, f"the function '{name.data}' (extern_elementwise)")
     b, result = low.builder, result_type(op)
     made = low.function(SYMBOLS[name.data].function, *args)
     wanted = made.type.with_scalar(register_type(result))

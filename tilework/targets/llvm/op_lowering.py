@@ -1,9 +1,11 @@
 """What rules of every target work with: the values known so far, the builder of a function, and the lines of the source."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilework.errors import PassError
 from tilework.ir.locations import name_of, source_positions
 from tilework.targets.llvm import elementary, scalars
 from tilework.targets.llvm.builder import Builder
@@ -17,8 +19,10 @@ RULE_FILES = (elementary, scalars)  # importing these fills the table of all tar
 Held = TypeVar("Held")
 
 
-class OpLowering(Generic[Held]):
+class OpLowering(ABC, Generic[Held]):
     """One function; of an IR value is known what a target holds of it."""
+
+    device: str
 
     def __init__(self, module: Module, builder: Builder, rules: Rules, fuses: bool = True) -> None:
         self.module, self.builder = module, builder
@@ -43,9 +47,13 @@ class OpLowering(Generic[Held]):
         for op in block.ops:
             self.lower(op)
 
+    @abstractmethod
     def lower(self, op: Operation) -> None:
         """One op; its results become known."""
-        raise NotImplementedError
+
+    def refuse(self, op: Operation, what: str) -> PassError:
+        """The error about something that this target cannot do, at the user's line."""
+        return PassError(f"{what} cannot be compiled for {self.device}", op.location)
 
     def describe(self, lines: LineTable, function: Operation) -> None:
         """Give every following instruction the line of its op, if `function` knows its own."""

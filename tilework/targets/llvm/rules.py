@@ -87,6 +87,10 @@ class Emitting(Protocol):
         """Its name in messages: ``the CPU``."""
         ...
 
+    def refuse(self, op: Operation, what: str) -> Exception:
+        """The error about something that this target cannot do, at the user's line."""
+        ...
+
     @property
     def builder(self) -> Builder: ...
 

@@ -18,10 +18,6 @@ from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i64, inte
 FLOATS: dict[type[Attribute], Type] = {Float16Type: f16, BFloat16Type: bf16, Float32Type: f32, Float64Type: f64}
 
 
-class LoweringError(ValueError):
-    """An op that a backend cannot compile."""
-
-
 @cache
 def register_type(type: Attribute) -> Type:
     """The LLVM type of a scalar: ``i32`` -> i32, ``bf16`` -> bfloat, ``f8E5M2`` -> i8, ``!tt.ptr<..>`` -> ptr."""

@@ -16,7 +16,7 @@ from tilework.ir.types import PointerType, element_type
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import from_integer, is_float8, narrow, narrow_to_zero, to_integer, widen
 from tilework.targets.llvm.rules import Emitting, operand_type, result_type, scalar_rule
-from tilework.targets.llvm.scalar_types import LoweringError, element_bytes, register_type
+from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant, signed
 
@@ -30,12 +30,11 @@ def scalar_constant(low: Emitting, value: Attribute) -> Value:
     """The LLVM constant of an IntegerAttr or FloatAttr."""
     if isinstance(value, IntegerAttr):
         return constant(register_type(value.type), value.value.data)
-    if isinstance(value, FloatAttr):
-        number = value.value.data
-        if is_float8(value.type):
-            return narrow(low.builder, constant(f32, number), value.type)
-        return constant(register_type(value.type), number)
-    raise LoweringError(f"a tile constant outside of a table: {value}")
+    assert isinstance(value, FloatAttr), f"a tile constant outside of a table: {value}"
+    number = value.value.data
+    if is_float8(value.type):
+        return narrow(low.builder, constant(f32, number), value.type)
+    return constant(register_type(value.type), number)
 
 
 @scalar_rule(ub.PoisonOp)

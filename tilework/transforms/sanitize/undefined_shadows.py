@@ -4,6 +4,7 @@ A tile whose elements are all undefined or all defined has a scalar for its shad
 has none at all until somebody asks: most loads are stored under their own mask. See `check_undefined.py`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -34,7 +35,7 @@ class Shadow:
     value: SSAValue | None = None  # a scalar beside a tile counts for all elements
 
 
-class Shadows:
+class Shadows(ABC):
     """The shadows of the values of one function."""
 
     def __init__(
@@ -53,9 +54,9 @@ class Shadows:
     def of(self, value: SSAValue) -> Shadow | None:
         return self.known.get(value)
 
+    @abstractmethod
     def visit_block(self, block: Block) -> None:
         """Follow what is undefined through a block."""
-        raise NotImplementedError
 
     def type_of(self, value: SSAValue) -> Attribute:
         """The type of the shadow of a value."""

@@ -26,7 +26,7 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
 from tilework.targets.llvm.rules import COMMON, Rules
-from tilework.targets.llvm.scalar_types import LoweringError, memory_type, register_type
+from tilework.targets.llvm.scalar_types import memory_type, register_type
 from tilework.targets.llvm.types import Type, i1, integer, ptr, vector
 from tilework.targets.llvm.values import Value, constant
 
@@ -75,7 +75,7 @@ class Lowering(OpLowering[Value]):
         if rule is None:
             if not op.results and op.next_op is None and op.parent_op() is not None and is_region_end(op):
                 return
-            raise LoweringError(f"the CPU backend has no rule for {op.name}")
+            raise self.refuse(op, f"the op {op.name}")
         made = rule(self, op)
         if made is None:
             return
