@@ -8,9 +8,10 @@ import pytest
 
 import tilework
 from tests.runtime import cuda_programs as programs
-from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
+from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import knobs
 from tilework.runtime.devices.cuda.device import DeviceArray
+from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 
 SCALE = {"p": "*fp32", "n": "i32", "a": "fp32"}
 

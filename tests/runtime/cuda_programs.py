@@ -7,10 +7,10 @@ from typing import Any
 
 from tilework.compiler import IRSource
 from tilework.runtime.compile.compiled import CompiledKernel
+from tilework.runtime.devices.emulated.emulated_libcuda import ELF
 from tilework.targets.base import GPUTarget
 from tilework.targets.options import CompileOptions
 
-ELF = b"\x7fELF"
 TARGET = GPUTarget("cuda", 90, 32)
 
 HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -8,12 +8,13 @@ import pytest
 import tilework.language as tl
 from tests.runtime import cuda_programs as programs
 from tests.runtime.cuda_programs import kernel_of
-from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
+from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import testing
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda import driver as cuda_driver
 from tilework.runtime.devices.cuda.device import DeviceArray, Event
+from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 
 SCALE = {"p": "*fp32", "n": "i32", "a": "fp32"}
 

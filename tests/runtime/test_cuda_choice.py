@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.emulated_cuda import EmulatedCuda
 from tilework import knobs
 from tilework.runtime.devices.active_driver import default_driver, registered_drivers
 from tilework.runtime.devices.cuda.driver import CudaDriver
+from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.targets.cpu.pipeline import device as host_device
 from tilework.targets.nvidia import libcuda

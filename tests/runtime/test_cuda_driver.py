@@ -17,7 +17,7 @@ import tilework.language as tl
 from tests.runtime import cuda_programs as programs
 from tests.runtime.cuda_fixture import SCALE, expect_scaled, ramp, scale
 from tests.runtime.cuda_programs import TARGET, kernel_of
-from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
+from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import cuda_tools, knobs
 from tilework.compiler import compile
 from tilework.errors import OutOfResources
@@ -25,6 +25,7 @@ from tilework.runtime.devices import allocators
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
+from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.targets.nvidia import libcuda
 
 # -- 6.3 launch ----------------------------------------------------------------------------------------------------

@@ -10,11 +10,12 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tests.runtime.emulated_cuda import EmulatedCuda, emulated_cuda
+from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import cuda_tools, knobs
 from tilework.errors import SanitizerError, SanitizerWarning
 from tilework.oracles.interpreter.allowed_memory import AccessError
 from tilework.runtime.devices.cuda.device import DeviceArray
+from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.sanitize import checked_launch as sanitize
 from tilework.tools.tensor_descriptor import TensorDescriptor
 

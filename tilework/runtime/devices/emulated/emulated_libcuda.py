@@ -1,0 +1,446 @@
+"""The CUDA driver library without a GPU: the functions of libcuda, called as through ctypes, on top of the PTX emulator.
+
+    cuda = libcuda.Cuda(EmulatedCuda())             # where `libcuda.library()` has one of NVIDIA's
+    cuda.cuLaunchKernelEx(...)                      # real PTX is executed
+    cuda.loaded.launches[0].stream
+
+Work is queued and runs when its stream, an event or the device is synchronised, so that what should be asynchronous is seen to
+be. The clock of events moves by one millisecond per kernel. Host memory from `cuMemHostAlloc` lies in the memory of the
+emulator, and parameters that point there are translated. A cubin is an ELF magic number and the PTX behind it.
+"""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator import tensor_map
+from tilework.oracles.emulator.arenas import GLOBAL_BASE, MemoryFault
+from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction
+from tilework.oracles.emulator.layout import frame_layout
+from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.targets.nvidia import libcuda
+
+ELF = b"\x7fELF"
+OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED = 0, 1, 2, 3
+INVALID_DEVICE, INVALID_CONTEXT, INVALID_PTX, INVALID_HANDLE, NOT_FOUND, NOT_READY = 101, 201, 218, 400, 500, 600
+ILLEGAL_ADDRESS, LAUNCH_FAILED, CAPTURE_UNSUPPORTED = 700, 719, 900
+TEXTS = {
+    INVALID_VALUE: "invalid argument",
+    OUT_OF_MEMORY: "out of memory",
+    NOT_INITIALIZED: "initialization error",
+    INVALID_DEVICE: "invalid device ordinal",
+    INVALID_CONTEXT: "invalid device context",
+    INVALID_PTX: "a PTX JIT compilation failed",
+    INVALID_HANDLE: "invalid resource handle",
+    NOT_FOUND: "named symbol not found",
+    NOT_READY: "device not ready",
+    ILLEGAL_ADDRESS: "an illegal memory access was encountered",
+    LAUNCH_FAILED: "unspecified launch failure",
+    CAPTURE_UNSUPPORTED: "operation not permitted when stream is capturing",
+}
+PLAIN_SHARED = 48 << 10
+H200 = {
+    libcuda.WARP_SIZE: 32,
+    libcuda.MAX_REGISTERS: 65536,
+    libcuda.CLOCK_RATE: 1_980_000,
+    libcuda.MULTIPROCESSORS: 132,
+    libcuda.MEMORY_CLOCK_RATE: 3_201_000,
+    libcuda.MEMORY_BUS_WIDTH: 6144,
+    libcuda.MAJOR: 9,
+    libcuda.MINOR: 0,
+    libcuda.MAX_SHARED_OPTIN: LARGEST_SHARED,
+}
+
+
+@dataclass
+class Launched:
+    """One `cuLaunchKernelEx`."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    stream: int
+    attributes: dict[int, Any]
+    parameters: list[bytes]
+
+
+@dataclass
+class LoadedKernel:
+    """A function of a module, and what was set for it."""
+
+    function: LoadedFunction
+    device: int
+    set: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class Happening:
+    """An event."""
+
+    timed: bool
+    moment: float | None = None
+
+
+class EmulatedCuda:
+    """The functions of the library; everything else is for tests to look at."""
+
+    def __init__(self, devices: int = 1, capacity: int = 1 << 30) -> None:
+        self.devices = [Device(capacity) for _ in range(devices)]
+        self.objects: dict[int, Any] = {}
+        self.queue: list[tuple[int, Callable[[], None]]] = []
+        self.captures: dict[int, list[Callable[[], None]]] = {}
+        self.launches: list[Launched] = []
+        self.limits = {libcuda.LIMIT_PRINTF_FIFO: 1 << 20}
+        self.texts: dict[int, ctypes.c_char_p] = {}
+        self.thread = threading.local()
+        self.initialized, self.clock, self.failure, self.fault = False, 0.0, OK, ""
+        self.retained: list[int] = []
+        self.cleared = 0  # bytes that were set
+        self.lock = threading.RLock()
+
+    # what the functions below share
+
+    @property
+    def device(self) -> Device:
+        return self.devices[self.thread.context - 1]
+
+    def has_context(self) -> bool:
+        return getattr(self.thread, "context", None) is not None
+
+    def keep(self, thing: Any) -> int:
+        handle = 0x1000 + 16 * len(self.objects)
+        self.objects[handle] = thing
+        return handle
+
+    def enqueue(self, stream: int | None, work: Callable[[], None]) -> int:
+        if stream and stream not in self.objects:
+            return INVALID_HANDLE
+        if self.failure:
+            return self.failure
+        with self.lock:
+            if (recording := self.captures.get(stream or 0)) is not None:
+                recording.append(work)
+            else:
+                self.queue.append((stream or 0, work))
+        return OK
+
+    def run(self, is_due: Callable[[int], bool]) -> int:
+        """Do the work of some streams, in order."""
+        with self.lock:
+            due = [work for stream, work in self.queue if is_due(stream)]
+            self.queue = [(stream, work) for stream, work in self.queue if not is_due(stream)]
+            for work in due:
+                try:
+                    work()
+                except EmulatorError as error:
+                    self.failure = ILLEGAL_ADDRESS if isinstance(error, MemoryFault) else LAUNCH_FAILED
+                    self.fault = str(error)
+        return self.failure
+
+    def host_start(self, device: Device) -> int:
+        """Where the memory of the emulator is in this process."""
+        return device.memory.bytes.data.ctypes.data
+
+    def on_device(self, device: Device, address: int) -> int | None:
+        """The emulator's address of device memory or of pinned host memory."""
+        for found in (address, address - self.host_start(device) + GLOBAL_BASE):
+            if device.memory.index(found) is not None:
+                return found
+        return None
+
+    # initialisation, devices, contexts
+
+    def cuInit(self, flags: int) -> int:
+        self.initialized = True
+        return OK
+
+    def cuDriverGetVersion(self, version: Any) -> int:
+        version._obj.value = 12080
+        return OK
+
+    def cuGetErrorString(self, code: int, text: Any) -> int:
+        text._obj.value = TEXTS.get(code, "unknown error").encode()
+        return OK
+
+    def cuDeviceGetCount(self, count: Any) -> int:
+        count._obj.value = len(self.devices)
+        return OK if self.initialized else NOT_INITIALIZED
+
+    def cuDeviceGet(self, device: Any, number: int) -> int:
+        device._obj.value = number
+        return OK if number < len(self.devices) else INVALID_DEVICE
+
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> int:
+        if device >= len(self.devices):
+            return INVALID_DEVICE
+        value._obj.value = H200[attribute]
+        return OK
+
+    def cuDevicePrimaryCtxRetain(self, context: Any, device: int) -> int:
+        self.retained.append(device)
+        context._obj.value = device + 1
+        return OK
+
+    def cuCtxGetCurrent(self, context: Any) -> int:
+        context._obj.value = getattr(self.thread, "context", None)
+        return OK
+
+    def cuCtxSetCurrent(self, context: ctypes.c_void_p) -> int:
+        self.thread.context = context.value
+        return OK
+
+    def cuCtxGetDevice(self, device: Any) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        device._obj.value = self.thread.context - 1
+        return OK
+
+    def cuCtxSynchronize(self) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        return CAPTURE_UNSUPPORTED if self.captures else self.run(lambda stream: True)
+
+    def cuCtxSetLimit(self, limit: int, value: int) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        self.limits[limit] = value
+        return OK if limit in self.limits else INVALID_VALUE
+
+    def cuCtxGetLimit(self, value: Any, limit: int) -> int:
+        value._obj.value = self.limits[limit]
+        return OK
+
+    # code
+
+    def cuModuleLoadDataEx(self, module: Any, data: bytes, count: int, options: Any, values: Any) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        assert data.endswith(b"\0"), "PTX is a C string"
+        try:
+            loaded = self.device.load(data.removeprefix(ELF).rstrip(b"\0"))
+        except EmulatorError as error:
+            places = {options[index]: values[index] for index in range(count)}
+            text = f"ptxas: {error}".encode()[: places[libcuda.JIT_ERROR_LOG_SIZE] - 1] + b"\0"
+            ctypes.memmove(places[libcuda.JIT_ERROR_LOG], text, len(text))
+            return INVALID_PTX
+        module._obj.value = self.keep(loaded)
+        return OK
+
+    def cuModuleGetFunction(self, function: Any, module: int, name: bytes) -> int:
+        try:
+            found = self.objects[module].function(name.decode())
+        except EmulatorError:
+            return NOT_FOUND
+        function._obj.value = self.keep(LoadedKernel(found, self.thread.context - 1))
+        return OK
+
+    def cuModuleUnload(self, module: int) -> int:
+        self.objects[module] = None
+        return OK
+
+    def cuFuncGetAttribute(self, value: Any, attribute: int, function: int) -> int:
+        kernel = self.objects[function]
+        names = {0: "max_threads_per_block", 1: "shared_size_bytes", 3: "local_size_bytes", 4: "num_regs"}
+        facts = kernel.function.attributes
+        facts["local_size_bytes"] += frame_layout(kernel.function.function, 0)[1]
+        value._obj.value = facts[names[attribute]] if attribute in names else kernel.set.get(attribute, 0)
+        return OK
+
+    def cuFuncSetAttribute(self, function: int, attribute: int, value: int) -> int:
+        kernel = self.objects[function]
+        static = kernel.function.attributes["shared_size_bytes"]
+        if attribute == libcuda.FUNCTION_MAX_DYNAMIC_SHARED and static + value > LARGEST_SHARED:
+            return INVALID_VALUE
+        kernel.set[attribute] = value
+        return OK
+
+    def cuFuncGetParamInfo(self, function: int, index: int, offset: Any, size: Any) -> int:
+        parameters = self.objects[function].function.function.params
+        if index >= len(parameters):
+            return INVALID_VALUE
+        size._obj.value = parameters[index].size
+        return OK
+
+    def cuLaunchKernelEx(self, config: Any, function: int, addresses: Any, extra: None) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        given, kernel = config._obj, self.objects[function]
+        attributes = attributes_of(given)
+        parameters = kernel.function.function.params
+        assert len(addresses) >= len(parameters), "the driver would read past the end of the parameters"
+        values = [ctypes.string_at(addresses[index], variable.size) for index, variable in enumerate(parameters)]
+        grid, block = tuple(given.grid), tuple(given.block)
+        launched = Launched(kernel.function.name, grid, block, given.shared, given.stream or 0, attributes, values)
+        facts = kernel.function.attributes
+        allowed = kernel.set.get(libcuda.FUNCTION_MAX_DYNAMIC_SHARED, PLAIN_SHARED - facts["shared_size_bytes"])
+        cluster = attributes.get(libcuda.LAUNCH_CLUSTER, (1, 1, 1))
+        if given.shared > allowed or np.prod(block) > facts["max_threads_per_block"] or grid[0] % cluster[0]:
+            return INVALID_VALUE
+        device = self.devices[kernel.device]
+        try:
+            device.check_launch(kernel.function, grid, block, given.shared)
+        except EmulatorError:
+            return INVALID_VALUE
+        self.launches.append(launched)
+        passed = [self.translated(device, value) for value in values]
+
+        def work() -> None:
+            self.clock += 1.0
+            device.launch(kernel.function, grid, block, passed, given_shared)
+
+        given_shared = given.shared
+        return self.enqueue(given.stream, work)
+
+    def translated(self, device: Device, value: bytes) -> bytes:
+        """A parameter as the emulator takes it: pointers to pinned memory are addresses of the emulator."""
+        if len(value) == 8 and (found := self.on_device(device, int.from_bytes(value, "little"))) is not None:
+            return found.to_bytes(8, "little")
+        return value
+
+    # memory
+
+    def cuMemAlloc_v2(self, address: Any, size: int) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        try:
+            address._obj.value = self.device.allocate(size)
+        except EmulatorError:
+            return OUT_OF_MEMORY
+        return OK
+
+    def cuMemFree_v2(self, address: int) -> int:
+        for device in self.devices:
+            if device.memory.index(address) is not None:
+                device.free(address)
+                return OK
+        return INVALID_VALUE
+
+    def cuMemHostAlloc(self, address: Any, size: int, flags: int) -> int:
+        address._obj.value = self.device.allocate(size) - GLOBAL_BASE + self.host_start(self.device)
+        return OK
+
+    def cuMemFreeHost(self, address: ctypes.c_void_p) -> int:
+        self.device.free((address.value or 0) - self.host_start(self.device) + GLOBAL_BASE)
+        return OK
+
+    def cuPointerGetAttribute(self, value: Any, attribute: int, address: int) -> int:
+        assert attribute == libcuda.POINTER_DEVICE_ADDRESS
+        if not any(self.on_device(device, address) is not None for device in self.devices):
+            return INVALID_VALUE
+        value._obj.value = address
+        return OK
+
+    def cuMemcpyHtoDAsync_v2(self, target: int, source: int, size: int, stream: int) -> int:
+        data, device = ctypes.string_at(source, size), self.device
+        return self.enqueue(stream, lambda: device.memory.write(target, data))
+
+    def cuMemcpyDtoHAsync_v2(self, target: int, source: int, size: int, stream: int) -> int:
+        device = self.device
+        return self.enqueue(stream, lambda: ctypes.memmove(target, device.memory.read(source, size), size) and None)
+
+    def cuMemsetD8Async(self, target: int, value: int, size: int, stream: int) -> int:
+        device = self.device
+
+        def work() -> None:
+            device.memory.bytes.data[device.memory.span(target, size)] = value
+            self.cleared += size
+
+        return self.enqueue(stream, work)
+
+    # streams, graphs, events
+
+    def cuStreamCreate(self, stream: Any, flags: int) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        stream._obj.value = self.keep("stream")
+        return OK
+
+    def cuStreamDestroy_v2(self, stream: int) -> int:
+        return self.run(lambda one: one == stream)
+
+    def cuStreamSynchronize(self, stream: int) -> int:
+        return CAPTURE_UNSUPPORTED if stream in self.captures else self.run(lambda one: one == stream)
+
+    def cuStreamBeginCapture_v2(self, stream: int, mode: int) -> int:
+        if not stream:
+            return CAPTURE_UNSUPPORTED
+        self.captures[stream] = []
+        return OK
+
+    def cuStreamEndCapture(self, stream: int, graph: Any) -> int:
+        if stream not in self.captures:
+            return INVALID_VALUE
+        graph._obj.value = self.keep(self.captures.pop(stream))
+        return OK
+
+    def cuGraphInstantiateWithFlags(self, executable: Any, graph: int, flags: int) -> int:
+        executable._obj.value = self.keep(list(self.objects[graph]))
+        return OK
+
+    def cuGraphLaunch(self, executable: int, stream: int) -> int:
+        work = self.objects[executable]
+        return self.enqueue(stream, lambda: [step() for step in work] and None)
+
+    def cuGraphExecDestroy(self, executable: int) -> int:
+        return OK
+
+    def cuGraphDestroy(self, graph: Any) -> int:
+        return OK
+
+    def cuEventCreate(self, event: Any, flags: int) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        event._obj.value = self.keep(Happening(not flags & libcuda.EVENT_DISABLE_TIMING))
+        return OK
+
+    def cuEventRecord(self, event: int, stream: int) -> int:
+        return self.enqueue(stream, lambda: setattr(self.objects[event], "moment", self.clock))
+
+    def cuEventSynchronize(self, event: int) -> int:
+        return self.run(lambda stream: True)
+
+    def cuEventElapsedTime(self, milliseconds: Any, start: int, end: int) -> int:
+        first, last = self.objects[start], self.objects[end]
+        if not (first.timed and last.timed):
+            return INVALID_HANDLE
+        if first.moment is None or last.moment is None:
+            return NOT_READY
+        milliseconds._obj.value = last.moment - first.moment
+        return OK
+
+    def cuEventDestroy_v2(self, event: int) -> int:
+        return OK
+
+    # tensor maps
+
+    def cuTensorMapEncodeTiled(
+        self, target: int, type: int, rank: int, base: int, sizes: Any, strides: Any, box: Any, steps: Any,
+        interleave: int, swizzle: int, promotion: int, fill: int,
+    ) -> int:  # fmt: skip
+        assert target % 64 == 0
+        try:
+            bits = tensor_map.encode_tensor_map(
+                tensor_map.TYPES[type], base, sizes[:rank], strides[: rank - 1], box[:rank], steps[:rank],
+                tensor_map.INTERLEAVES[interleave], tensor_map.SWIZZLES[swizzle], tensor_map.PROMOTIONS[promotion],
+                tensor_map.FILLS[fill],
+            )  # fmt: skip
+        except EmulatorError:
+            return INVALID_VALUE
+        ctypes.memmove(target, bits, len(bits))
+        return OK
+
+
+def attributes_of(config: libcuda.LaunchConfig) -> dict[int, Any]:
+    """The attributes of a launch: number to flag or dimensions."""
+    found = {}
+    for index in range(config.attribute_count):
+        place = config.attributes + index * ctypes.sizeof(libcuda.LaunchAttribute)
+        attribute = libcuda.LaunchAttribute.from_address(place)
+        value = attribute.value
+        found[attribute.id] = tuple(value.dimensions) if attribute.id == libcuda.LAUNCH_CLUSTER else value.flag
+    return found
