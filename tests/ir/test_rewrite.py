@@ -12,6 +12,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import binary, cmpi, convert
 from tilework.ir.builder import Builder
 from tilework.ir.constraints import Elementwise
+from tilework.ir.context import make_context
 from tilework.ir.effects import (
     DECLARED,
     DIVISIONS,
@@ -34,16 +35,15 @@ from tilework.ir.rewrite import (
     constant,
     constant_value,
     defining_op,
-    erase_dead_ops,
     insert_after,
     insert_before,
-    is_block_arg,
     recreate,
     replace_op,
     splat_attr,
 )
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import bf16, f8E5M2, f16, f32, f64, i1, i8, i32, i64, pointer_type, tensor_type
+from tilework.transforms.common.dce import DCEPass
 
 LOC = file_loc("k.py", 1, 2)
 
@@ -80,7 +80,7 @@ def test_insert_and_replace() -> None:
     assert [op.name for op in block.ops] == ["arith.andi", "arith.xori", "arith.muli", "arith.subi"]
     assert third.operands[0] is replacement.results[0]
     replace_op(replacement, results=(a,))
-    assert third.operands[0] is a and is_block_arg(a) and defining_op(a) is None
+    assert third.operands[0] is a and defining_op(a) is None
     assert defining_op(third.results[0]) is third
 
 
@@ -143,7 +143,7 @@ def test_dead_ops_go_in_one_walk() -> None:
         }
         """
     )
-    erase_dead_ops(module)
+    DCEPass().apply(make_context(), module)
     module.verify()
     names = [op.name for op in module.walk()]
     assert names == ["builtin.module", "tt.func", "tt.load", "scf.if", "tt.store", "scf.yield", "tt.return"]
@@ -202,22 +202,22 @@ def test_builder_keeps_constants_once_at_the_start_of_the_function() -> None:
     builder = Builder()
     builder.loc = LOC
     with builder.enter_function(entry):
-        value = builder.insert(binary(arith.AddiOp, entry.args[0], builder.constant(4, i32), LOC)).results[0]
+        builder.insert(binary(arith.AddiOp, entry.args[0], builder.constant(4, i32), LOC))
         assert builder.constant(4, i32) is builder.constant(4, i32)
         wide = builder.constant(4, i64)
         with builder.saved():
-            builder.set_before(value.owner)  # pyright: ignore[reportArgumentType]
+            builder.set_to_end(entry)
             builder.loc = unknown
             builder.insert(convert(arith.TruncIOp, wide, i32, LOC))
-        assert builder.before is None and builder.loc is LOC
+        assert builder.block is entry and builder.loc is LOC
         builder.insert(tt.ReturnOp.make((), LOC))
     module = ModuleOp([function])
     module.verify()
     assert [op.name for op in entry.ops] == [
         "arith.constant",
         "arith.constant",
-        "arith.trunci",
         "arith.addi",
+        "arith.trunci",
         "tt.return",
     ]
     assert "arith.constant 4 : i64" in print_module(module)

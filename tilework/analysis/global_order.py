@@ -53,10 +53,6 @@ class GlobalOrder:
     waits: dict[Operation, bool] = field(default_factory=dict)
     fences: dict[Operation, None] = field(default_factory=dict)
 
-    def touches(self, op: Operation) -> bool:
-        """Whether something comes before `op`."""
-        return op in self.waits or (op in self.fences and type(op) in BARRIERS)
-
 
 @dataclass(frozen=True)
 class Access:

@@ -36,7 +36,6 @@ class Branch:
     before: dict[str, Any]
     fields: list[tuple[Any, dict[str, Any]]]
     outer_block: Any
-    outer_before: Any
     last_block: Block = field(init=False)
     locals: dict[str, Any] = field(init=False)
     terminated: bool = False
@@ -48,7 +47,7 @@ class Branch:
         block = Block()
         if gen.at_top_level:
             gen.body.add_block(block)
-        branch = cls(block, dict(gen.scope.locals), snapshot(gen), gen.builder.block, gen.builder.before)
+        branch = cls(block, dict(gen.scope.locals), snapshot(gen), gen.builder.block)
         gen.builder.set_to_end(block)
         return branch
 
@@ -67,7 +66,7 @@ class Branch:
             vars(instance).update(fields)
         gen.terminated = False
         gen.scope.locals = dict(self.before)
-        gen.builder.block, gen.builder.before = self.outer_block, self.outer_before
+        gen.builder.block = self.outer_block
 
     def resume(self, gen: "FunctionGenerator") -> None:
         """Go on after this branch as if the other did not exist (it returned)."""

@@ -22,11 +22,10 @@ OpT = TypeVar("OpT", bound=Operation)
 
 
 class Builder:
-    """Inserts ops at the end of `block`, or before the op `before`."""
+    """Inserts ops at the end of `block`."""
 
     def __init__(self, block: Block | None = None, loc: LocationAttr = unknown) -> None:
         self.block = block
-        self.before: Operation | None = None
         self.loc = loc
         self._entry: Block | None = None
         self._last_constant: Operation | None = None
@@ -35,28 +34,21 @@ class Builder:
     def insert(self, op: OpT) -> OpT:
         """Put `op` at the insertion point; the point stays behind it."""
         assert self.block is not None, "the builder has no insertion point"
-        if self.before is None:
-            append_op(self.block, op)
-        else:
-            self.block.insert_op_before(op, self.before)
+        append_op(self.block, op)
         return op
 
     def set_to_end(self, block: Block) -> None:
         """Go on at the end of `block`."""
-        self.block, self.before = block, None
-
-    def set_before(self, op: Operation) -> None:
-        """Go on in front of `op`."""
-        self.block, self.before = op.parent, op
+        self.block = block
 
     @contextmanager
     def saved(self) -> Iterator[None]:
         """Come back to this insertion point and location afterwards."""
-        state = self.block, self.before, self.loc
+        state = self.block, self.loc
         try:
             yield
         finally:
-            self.block, self.before, self.loc = state
+            self.block, self.loc = state
 
     @contextmanager
     def enter_function(self, entry_block: Block) -> Iterator[None]:

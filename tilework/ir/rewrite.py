@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from tilework.ir.create import create_op, drop_op, relink_uses
 from tilework.ir.effects import TERMINATORS, writes
@@ -92,20 +92,6 @@ def erase_op(op: Operation) -> None:
     drop_op(op)
 
 
-def erase_dead_ops(root: Operation) -> None:
-    """Erase the ops under `root` that write nothing and whose results are unused, in one walk from the end."""
-    for region in root.regions:
-        for block in region.blocks:
-            op = block.last_op
-            while op is not None:
-                previous = op.prev_op
-                if is_dead(op):
-                    erase_op(op)
-                elif op.regions:
-                    erase_dead_ops(op)
-                op = previous
-
-
 def is_dead(op: Operation) -> bool:
     """Nothing would change without `op`."""
     for result in op.results:
@@ -117,11 +103,6 @@ def is_dead(op: Operation) -> bool:
 def defining_op(value: SSAValue) -> Operation | None:
     """The op that `value` is a result of; None for a block argument."""
     return value.op if isinstance(value, OpResult) else None
-
-
-def is_block_arg(value: SSAValue) -> bool:
-    """`value` is an argument of a block."""
-    return isinstance(value, BlockArgument)
 
 
 def splat_attr(value: int | float, type: Attribute) -> Attribute:

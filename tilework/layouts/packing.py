@@ -29,11 +29,6 @@ def log2(size: int) -> int:
     return size.bit_length() - 1
 
 
-def log2_product(shape: Iterable[int]) -> int:
-    """The bits of a product of powers of two."""
-    return sum(map(log2, shape))
-
-
 def pairs(named: Named) -> Outs:
     """A mapping or a list of pairs, as a tuple of pairs."""
     return tuple(dict(named).items())

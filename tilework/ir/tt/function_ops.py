@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, Locat
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import opt_prop_def, prop_def, region_def, traits_def, var_operand_def, var_result_def
 from xdsl.parser import Parser
-from xdsl.traits import CallableOpInterface, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface, SymbolTable
+from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.attr_text import bare_or_quoted, dictionary, result_types
@@ -19,25 +19,8 @@ from tilework.ir.forms import RETURN
 from tilework.ir.property_text import OpPrinter
 from tilework.ir.types import i1, int_attr, string_attr
 
-EMPTY = DictionaryAttr({})
 VISIBILITIES = ("public", "private", "nested")
 RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
-
-
-class Callable(CallableOpInterface):
-    """The region and type of a function, for passes over calls."""
-
-    @classmethod
-    def get_callable_region(cls, op: Operation) -> Region:
-        return op.regions[0]
-
-    @classmethod
-    def get_argument_types(cls, op: Operation) -> tuple[Attribute, ...]:
-        return function_type_of(op).inputs.data
-
-    @classmethod
-    def get_result_types(cls, op: Operation) -> tuple[Attribute, ...]:
-        return function_type_of(op).outputs.data
 
 
 def function_type_of(op: Operation) -> FunctionType:
@@ -109,7 +92,7 @@ class FuncOp(Op):
     arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
     res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
     body = region_def()
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), Callable())
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
     @classmethod
     def make(
