@@ -86,6 +86,8 @@ def rarer(x, out):
     a = tl.abs(tl.load(block, boundary_check=(0,))).to(tl.float16).to(tl.float32)
     b = tl.gather(tl.where(a > 3, a, -a), tl.zeros((4, 4), tl.int32), 0).trans()
     c = tl.dot(a, b) + tl.reshape(tl.join(a, a), (8, 4)).reshape((4, 2, 4)).sum(1)
+    counts = tl.histogram(tl.cat(tl.arange(0, 2), tl.arange(0, 2), can_reorder=True), 4)
+    c = tl.fma(c, 2.0, counts.to(tl.float32)[None, :])
     old = tl.atomic_add(out + 63, 1.0)
     tl.store(
         tl.advance(tl.make_block_ptr(out, (8, 8), (8, 1), (0, 0), (4, 4), (1, 0)), (2, 2)), c + old + tl.umulhi(7, 9)
@@ -112,6 +114,9 @@ def test_every_operation_can_be_replaced(monkeypatch):
         *("tensor_pointer_load", "tensor_pointer_store", "fabs", "cast_impl", "fcmpOGT", "select", "gather", "trans"),
         *(
             "dot",
+            "fma",
+            "cat",
+            "histogram",
             "join",
             "reshape",
             "fadd",

@@ -12,7 +12,7 @@ A method that was replaced on the builder (or in its class) is called for every 
 nothing. A launch asks once whether there are any; then `ToolSemantic` asks before each operation.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,11 +20,11 @@ import numpy as np
 
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
-from tilework.language.typing.carrier import AccessOptions
+from tilework.language.typing.shapes import sizes
+from tilework.oracles.interpreter.formats import storage
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import plain, tensor
 
-PLAIN = AccessOptions()
 ARITHMETIC = {  # operator: (of integers, of floats); a pair of integer names is (signed, unsigned)
     "+": ("add", "fadd"),
     "-": ("sub", "fsub"),
@@ -98,21 +98,8 @@ def is_array(data: Any) -> bool:
     return isinstance(data, np.ndarray | np.generic)
 
 
-def our(method: Callable[..., Any], *args: Any) -> Any:
-    """A method of the interpreter on handles; what it does inside is no operation of the kernel."""
-    active = ACTIVE.get()
-    if active is None:
-        raise RuntimeError(f"interpreter_builder.{method.__name__} needs a kernel that is running")
-    semantic = active.semantic
-    outer, semantic.is_own = getattr(semantic, "is_own", False), True
-    try:
-        return wrapped(method(semantic, *map(unwrapped, args)))
-    finally:
-        semantic.is_own = outer
-
-
 class InterpreterBuilder:
-    """See the module docstring; each method does what the interpreter does."""
+    """See the module docstring; each method (`METHODS`) does what the interpreter does."""
 
     def set_grid_dim(self, nx: int, ny: int, nz: int) -> None:
         self.grid_dim = (nx, ny, nz)
@@ -125,116 +112,15 @@ class InterpreterBuilder:
         if (active := ACTIVE.get()) is not None:
             active.semantic.enter_program(self.grid_idx)
 
-    def create_get_program_id(self, axis: int) -> TensorHandle:
-        return our(Semantic.program_id, axis)
+    def create_load(self, ptr: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any) -> TensorHandle:
+        return self.create_masked_load(ptr, everywhere(ptr), None, cache_modifier, eviction_policy, is_volatile)  # pyright: ignore[reportAttributeAccessIssue]
 
-    def create_get_num_programs(self, axis: int) -> TensorHandle:
-        return our(Semantic.num_programs, axis)
-
-    def create_load(self, ptr: Any, _0: Any, _1: Any, is_volatile: Any) -> TensorHandle:
-        mask = TensorHandle(np.ones(np.shape(ptr.data), np.bool_), tl.int1)
-        return self.create_masked_load(ptr, mask, None, _0, _1, is_volatile)
-
-    def create_masked_load(
-        self, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
-    ) -> TensorHandle:
-        return our(Semantic.load_pointers, ptrs, mask, other)
-
-    def create_store(self, ptr: Any, val: Any, _0: Any, _1: Any) -> None:
-        mask = TensorHandle(np.ones(np.shape(ptr.data), np.bool_), tl.int1)
-        return self.create_masked_store(ptr, val, mask, _0, _1)
-
-    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any) -> None:
-        our(Semantic.store_pointers, ptrs, value, mask)
-
-    def create_atomic_rmw(self, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> TensorHandle:
-        return our(Semantic.atomic_rmw, rmwOp, ptr, val, mask, sem, scope)
-
-    def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> TensorHandle:
-        return our(Semantic.atomic_cas, ptr, cmp, val, sem, scope)
-
-    def create_make_range(self, ret_ty: Any, start: int, stop: int) -> TensorHandle:
-        return our(Semantic.arange, start, stop)
-
-    def create_addptr(self, ptr: Any, offset: Any) -> TensorHandle:
-        return our(Semantic.moved, ptr, offset, "+")
-
-    def create_expand_dims(self, arg: Any, axis: int) -> TensorHandle:
-        return our(Semantic.expand_dims, arg, axis)
-
-    def create_broadcast(self, arg: Any, shape: Sequence[int]) -> TensorHandle:
-        return our(Semantic.broadcast_to, arg, shape)
-
-    def create_splat(self, ret_ty: Any, arg: Any) -> TensorHandle:
-        return our(Semantic.broadcast_to, arg, ret_ty.shape)
-
-    def create_reshape(self, arg: Any, shape: Sequence[int], allow_reorder: bool) -> TensorHandle:
-        return our(Semantic.reshape, arg, shape, allow_reorder)
-
-    def create_trans(self, arg: Any, perm: Sequence[int]) -> TensorHandle:
-        return our(Semantic.permute, arg, perm)
-
-    def create_join(self, lhs: Any, rhs: Any) -> TensorHandle:
-        return our(Semantic.join, lhs, rhs)
-
-    def create_select(self, cond: Any, lhs: Any, rhs: Any) -> TensorHandle:
-        return our(Semantic.where, cond, lhs, rhs)
-
-    def create_fma(self, x: Any, y: Any, z: Any) -> TensorHandle:
-        return our(Semantic.fma, x, y, z)
-
-    def create_dot(self, a: Any, b: Any, d: Any, input_precision: Any, max_num_imprecise_acc: Any) -> TensorHandle:
-        return our(Semantic.dot, a, b, d, None, None, None, d.dtype)
-
-    def create_fabs(self, arg: Any) -> TensorHandle:
-        return our(Semantic.abs, arg)
-
-    create_iabs = create_fabs
-
-    def create_umulhi(self, lhs: Any, rhs: Any) -> TensorHandle:
-        return our(Semantic.umulhi, lhs, rhs)
-
-    def create_cat(self, lhs: Any, rhs: Any) -> TensorHandle:
-        return our(Semantic.cat, lhs, rhs, True)
-
-    def cast_impl(self, src: Any, dst_type: Any) -> TensorHandle:
-        return our(Semantic.cast, src, dst_type)
-
-    def create_bitcast(self, src: Any, dst_type: Any) -> TensorHandle:
-        return our(Semantic.bitcast, src, dst_type)
-
-    def create_tensor_pointer_load(
-        self,
-        ptr: Any,
-        boundary_check: Any,
-        padding_option: Any,
-        cache_modifier: Any,
-        eviction_policy: Any,
-        is_volatile: Any,
-    ) -> TensorHandle:
-        return our(Semantic.load_block, ptr, boundary_check, padding_option)
-
-    def create_tensor_pointer_store(
-        self, ptr: Any, value: Any, boundary_check: Any, cache_modifier: Any, eviction_policy: Any
-    ) -> None:
-        our(Semantic.store_block, ptr, value, boundary_check)
-
-    def create_gather(self, src: Any, indices: Any, axis: int) -> TensorHandle:
-        return our(Semantic.gather, src, indices, axis)
-
-    def create_histogram(self, data: Any, bins: int, mask: Any) -> TensorHandle:
-        return our(Semantic.histogram, data, bins, mask)
+    def create_store(self, ptr: Any, val: Any, cache_modifier: Any, eviction_policy: Any) -> None:
+        return self.create_masked_store(ptr, val, everywhere(ptr), cache_modifier, eviction_policy)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def binary_method(name: str, operator: str) -> Callable[..., Any]:
-    """``create_fadd(lhs, rhs)`` and its kin."""
-    method = OPERATORS[operator]
-
-    def create(self: Any, lhs: Any, rhs: Any) -> TensorHandle:
-        return our(method, lhs, rhs)
-
-    create.__name__ = f"create_{name}"
-    return create
+def everywhere(ptr: TensorHandle) -> TensorHandle:
+    return TensorHandle(np.ones(np.shape(ptr.data), np.bool_), tl.int1)
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
@@ -247,35 +133,81 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 }
 
 
-def math_method(name: str) -> Callable[..., Any]:
-    """``create_exp(arg)`` and its kin."""
-
-    def create(self: Any, arg: Any) -> TensorHandle:
-        return our(lambda semantic, x: Semantic.math_op(semantic, name, x), arg)
-
-    create.__name__ = f"create_{name}"
-    return create
+def math_function(name: str) -> Callable[..., Any]:
+    return lambda semantic, x: Semantic.math_op(semantic, name, x)
 
 
 def names_of(kinds: Any) -> list[str]:
     return [name for kind in kinds for name in ((kind,) if isinstance(kind, str) else kind)]
 
 
-for _operator, _kinds in ARITHMETIC.items():
-    for _name in names_of(_kinds):
-        setattr(InterpreterBuilder, f"create_{_name}", binary_method(_name, _operator))
-for _operator, _name in COMPARISONS.items():
-    for _prefix in ("icmp", "fcmpO", "fcmpU") if _operator in ("==", "!=") else ("icmpS", "icmpU", "fcmpO", "fcmpU"):
-        setattr(InterpreterBuilder, f"create_{_prefix}{_name}", binary_method(f"{_prefix}{_name}", _operator))
-for _name in MATH:
-    setattr(InterpreterBuilder, f"create_{_name}", math_method(_name))
+def comparisons(operator: str) -> list[str]:
+    prefixes = ("icmp", "fcmpO", "fcmpU") if operator in ("==", "!=") else ("icmpS", "icmpU", "fcmpO", "fcmpU")
+    return [f"{prefix}{COMPARISONS[operator]}" for prefix in prefixes]
+
+
+METHODS: dict[str, Callable[..., Any]] = {  # of a semantic, and the arguments as tensors
+    "create_get_program_id": Semantic.program_id,
+    "create_get_num_programs": Semantic.num_programs,
+    "create_masked_load": lambda semantic, ptrs, mask, other, *_: Semantic.load_pointers(semantic, ptrs, mask, other),
+    "create_masked_store": lambda semantic, ptrs, value, mask, *_: Semantic.store_pointers(semantic, ptrs, value, mask),
+    "create_tensor_pointer_load": lambda semantic, ptr, checked, padding, *_: Semantic.load_block(
+        semantic, ptr, checked, padding
+    ),
+    "create_tensor_pointer_store": lambda semantic, ptr, value, checked, *_: Semantic.store_block(
+        semantic, ptr, value, checked
+    ),
+    "create_atomic_rmw": Semantic.atomic_rmw,
+    "create_atomic_cas": Semantic.atomic_cas,
+    "create_make_range": lambda semantic, ret_ty, start, stop: Semantic.arange(semantic, start, stop),
+    "create_addptr": lambda semantic, ptr, offset: Semantic.moved(semantic, ptr, offset, "+"),
+    "create_expand_dims": Semantic.expand_dims,
+    "create_broadcast": Semantic.broadcast_to,
+    "create_splat": lambda semantic, ret_ty, arg: Semantic.broadcast_to(semantic, arg, ret_ty.shape),
+    "create_reshape": Semantic.reshape,
+    "create_trans": Semantic.permute,
+    "create_join": Semantic.join,
+    "create_cat": lambda semantic, lhs, rhs: Semantic.cat(semantic, lhs, rhs, True),
+    "create_select": Semantic.where,
+    "create_fma": Semantic.fma,
+    "create_dot": lambda semantic, a, b, d, *_: Semantic.dot(semantic, a, b, d, None, None, None, d.dtype),
+    "create_fabs": Semantic.abs,
+    "create_iabs": Semantic.abs,
+    "create_umulhi": Semantic.umulhi,
+    "cast_impl": Semantic.cast,
+    "create_bitcast": Semantic.bitcast,
+    "create_gather": Semantic.gather,
+    "create_histogram": Semantic.histogram,
+    **{f"create_{name}": OPERATORS[sign] for sign, kinds in ARITHMETIC.items() for name in names_of(kinds)},
+    **{f"create_{name}": OPERATORS[sign] for sign in COMPARISONS for name in comparisons(sign)},
+    **{f"create_{name}": math_function(name) for name in MATH},
+}
+
+
+def builder_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of the interpreter on handles; what it does inside is no operation of the kernel."""
+
+    def create(self: Any, *args: Any) -> Any:
+        active = ACTIVE.get()
+        if active is None:
+            raise RuntimeError(f"interpreter_builder.{name} needs a kernel that is running")
+        semantic = active.semantic
+        outer, semantic.is_own = getattr(semantic, "is_own", False), True
+        try:
+            return wrapped(method(semantic, *map(unwrapped, args)))
+        finally:
+            semantic.is_own = outer
+
+    create.__name__ = name
+    return create
+
+
+for _name, _method in METHODS.items():
+    setattr(InterpreterBuilder, _name, builder_method(_name, _method))
 
 interpreter_builder = InterpreterBuilder()
-OWN = {
-    name: method
-    for name, method in vars(InterpreterBuilder).items()
-    if name.startswith("create_") or name == "cast_impl"
-}
+OWN = {name: method for name, method in vars(InterpreterBuilder).items() if name in METHODS or "create_" in name}
+WAYS = {"create_load": "create_masked_load", "create_store": "create_masked_store"}  # the first goes through the other
 
 
 def replaced(*names: str) -> bool:
@@ -290,181 +222,100 @@ def make_semantic(options: Any, memory: Any, grid: tuple[int, int, int]) -> Sema
 
 
 class ToolSemantic(Semantic):
-    """The interpreter's operations, by way of the builder's methods that tools have replaced."""
+    """The interpreter's operations, by way of the builder's methods that tools have replaced (`ROUTES`)."""
 
     is_own = False  # inside one of the builder's own methods
 
-    def routes(self, *names: str) -> bool:
-        return not self.is_own and replaced(*names)
 
-    def program_id(self, axis: int) -> tl.tensor:
-        if not self.routes("create_get_program_id"):
-            return super().program_id(axis)
-        return unwrapped(interpreter_builder.create_get_program_id(axis))
-
-    def num_programs(self, axis: int) -> tl.tensor:
-        if not self.routes("create_get_num_programs"):
-            return super().num_programs(axis)
-        return unwrapped(interpreter_builder.create_get_num_programs(axis))
-
-    def load_pointers(self, ptr: tl.tensor, mask: tl.tensor | None, other: Any, options: Any = PLAIN) -> tl.tensor:
-        if not self.routes("create_load", "create_masked_load") or (mask is None and other is not None):
-            return super().load_pointers(ptr, mask, other, options)
-        if mask is None:
-            return unwrapped(interpreter_builder.create_load(wrapped(ptr), None, None, False))
-        filler = None if other is None else self.cast(other, ptr.dtype.element_ty)  # pyright: ignore[reportAttributeAccessIssue]
-        ptr, mask = self.broadcast(ptr, mask)
-        return unwrapped(
-            interpreter_builder.create_masked_load(wrapped(ptr), wrapped(mask), wrapped(filler), None, None, False)
-        )
-
-    def store_pointers(self, ptr: tl.tensor, value: Any, mask: tl.tensor | None, options: Any = PLAIN) -> None:
-        if not self.routes("create_store", "create_masked_store"):
-            super().store_pointers(ptr, value, mask, options)
-        elif mask is None:
-            interpreter_builder.create_store(wrapped(ptr), wrapped(value), None, None)
-        else:
-            interpreter_builder.create_masked_store(wrapped(ptr), wrapped(value), wrapped(mask), None, None)
-
-    def atomic_rmw(self, kind: str, ptr: Any, val: Any, mask: Any, sem: str | None, scope: str | None) -> tl.tensor:
-        if not self.routes("create_atomic_rmw"):
-            return super().atomic_rmw(kind, ptr, val, mask, sem, scope)
-        handles = (wrapped(ptr), wrapped(self.to_tensor(val)), wrapped(self.optional_tensor(mask)))
-        return unwrapped(interpreter_builder.create_atomic_rmw(kind, *handles, sem, scope))
-
-    def atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: str | None, scope: str | None) -> tl.tensor:
-        if not self.routes("create_atomic_cas"):
-            return super().atomic_cas(ptr, cmp, val, sem, scope)
-        element = ptr.dtype.element_ty
-        expected, wanted = (wrapped(x if isinstance(x, tl.tensor) else self.cast(x, element)) for x in (cmp, val))
-        return unwrapped(interpreter_builder.create_atomic_cas(wrapped(ptr), expected, wanted, sem, scope))
-
-    def arange(self, start: int, end: int) -> tl.tensor:
-        if not self.routes("create_make_range"):
-            return super().arange(start, end)
-        return unwrapped(interpreter_builder.create_make_range(None, start, end))
-
-    def moved(self, pointer: Any, offset: Any, operator: str) -> tl.tensor:
-        if operator != "+" or not isinstance(offset, tl.tensor) or not self.routes("create_addptr"):
-            return super().moved(pointer, offset, operator)
-        return unwrapped(interpreter_builder.create_addptr(wrapped(pointer), wrapped(offset)))
-
-    def expand_dims(self, x: Any, axis: int) -> tl.tensor:
-        if not self.routes("create_expand_dims"):
-            return super().expand_dims(x, axis)
-        return unwrapped(interpreter_builder.create_expand_dims(wrapped(self.to_tensor(x)), axis))
-
-    def broadcast_to(self, x: Any, shape: Sequence[int]) -> tl.tensor:
-        value = self.to_tensor(x)
-        if not value.type.is_block() or not self.routes("create_broadcast"):
-            return super().broadcast_to(x, shape)
-        return unwrapped(interpreter_builder.create_broadcast(wrapped(value), tuple(map(plain, shape))))
-
-    def reshape(self, x: Any, shape: Sequence[int], can_reorder: bool = False) -> tl.tensor:
-        if not self.routes("create_reshape"):
-            return super().reshape(x, shape, can_reorder)
-        return unwrapped(
-            interpreter_builder.create_reshape(wrapped(self.to_tensor(x)), tuple(map(plain, shape)), can_reorder)
-        )
-
-    def permute(self, x: tl.tensor, dims: Sequence[int]) -> tl.tensor:
-        if not self.routes("create_trans"):
-            return super().permute(x, dims)
-        return unwrapped(interpreter_builder.create_trans(wrapped(x), tuple(map(plain, dims))))
-
-    def where(self, condition: Any, x: Any, y: Any) -> tl.tensor:
-        if not self.routes("create_select"):
-            return super().where(condition, x, y)
-        mask = self.to_tensor(condition)
-        return unwrapped(interpreter_builder.create_select(wrapped(mask), *map(wrapped, self.choices(x, y))))
-
-    def abs(self, x: Any) -> tl.tensor:
-        value = self.to_tensor(x)
-        name = "create_fabs" if value.dtype.is_floating() else "create_iabs"
-        return unwrapped(getattr(interpreter_builder, name)(wrapped(value))) if self.routes(name) else super().abs(x)
-
-    def umulhi(self, x: Any, y: Any) -> tl.tensor:
-        if not self.routes("create_umulhi"):
-            return super().umulhi(x, y)
-        return unwrapped(interpreter_builder.create_umulhi(*map(wrapped, self.operands(x, y, "umulhi", weak=False))))
-
-    def cast(self, x: Any, dtype: Any, fp_downcast_rounding: str | None = None) -> tl.tensor:
-        value = self.to_tensor(x)
-        if fp_downcast_rounding is not None or value.dtype == dtype.scalar or not self.routes("cast_impl"):
-            return super().cast(x, dtype, fp_downcast_rounding)
-        return unwrapped(interpreter_builder.cast_impl(wrapped(value), dtype.scalar))
-
-    def bitcast(self, x: Any, dtype: Any) -> tl.tensor:
-        if not self.routes("create_bitcast"):
-            return super().bitcast(x, dtype)
-        return unwrapped(interpreter_builder.create_bitcast(wrapped(self.to_tensor(x)), dtype))
-
-    def join(self, a: Any, b: Any) -> tl.tensor:
-        if not self.routes("create_join"):
-            return super().join(a, b)
-        return unwrapped(interpreter_builder.create_join(wrapped(self.to_tensor(a)), wrapped(self.to_tensor(b))))
-
-    def gather(self, src: tl.tensor, index: tl.tensor, axis: int) -> tl.tensor:
-        if not self.routes("create_gather"):
-            return super().gather(src, index, axis)
-        return unwrapped(interpreter_builder.create_gather(wrapped(src), wrapped(index), axis))
-
-    def load_block(self, ptr: Any, boundary_check: Any, padding: Any, options: Any = PLAIN) -> tl.tensor:
-        if not self.routes("create_tensor_pointer_load"):
-            return super().load_block(ptr, boundary_check, padding, options)
-        handle, rest = TensorHandle(ptr.handle, ptr.type), (boundary_check, padding, None, None, False)
-        return unwrapped(interpreter_builder.create_tensor_pointer_load(handle, *rest))
-
-    def store_block(self, ptr: Any, value: Any, boundary_check: Any, options: Any = PLAIN) -> tl.tensor:
-        if not self.routes("create_tensor_pointer_store"):
-            return super().store_block(ptr, value, boundary_check, options)
-        handle = TensorHandle(ptr.handle, ptr.type)
-        interpreter_builder.create_tensor_pointer_store(
-            handle, wrapped(self.to_tensor(value)), boundary_check, None, None
-        )
-        return self.nothing()
-
-    def math_op(self, name: str, x: Any) -> tl.tensor:
-        if not self.routes(f"create_{name}"):
-            return super().math_op(name, x)
-        return unwrapped(getattr(interpreter_builder, f"create_{name}")(wrapped(self.to_tensor(x))))
-
-    def binary(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
-        name = builder_name(operator, a.dtype)
-        if name is None or not self.routes(name):
-            return super().binary(operator, a, b)
-        return unwrapped(getattr(interpreter_builder, name)(wrapped(a), wrapped(b)))
-
-    def compare(self, operator: str, a: Any, b: Any) -> tl.tensor:
-        a, b = self.operands(a, b, operator, weak=False)
-        name = comparison_name(operator, a.dtype)
-        if not self.routes(name):
-            return super().compare(operator, a, b)
-        return unwrapped(getattr(interpreter_builder, name)(wrapped(a), wrapped(b)))
-
-    def dot(
-        self,
-        lhs: Any,
-        rhs: Any,
-        acc: Any,
-        input_precision: Any,
-        allow_tf32: Any,
-        max_num_imprecise_acc: Any,
-        out_dtype: Any,
-    ) -> tl.tensor:
-        if not self.routes("create_dot"):
-            return super().dot(lhs, rhs, acc, input_precision, allow_tf32, max_num_imprecise_acc, out_dtype)
-        shape = (*lhs.handle.shape[:-1], rhs.handle.shape[-1])
-        total = self.full(shape, 0, out_dtype) if plain(acc) is None else acc
-        return unwrapped(interpreter_builder.create_dot(wrapped(lhs), wrapped(rhs), wrapped(total), input_precision, 0))
+def no_sum(type: tl.dtype) -> tl.tensor:
+    return tensor(np.zeros(sizes(type), storage(type.scalar)), type.scalar)
 
 
-def builder_name(operator: str, element: tl.dtype) -> str | None:
-    """The method of an operator on a type: ``create_fadd`` for + of floats."""
-    kinds = ARITHMETIC.get(operator)
-    if kinds is None:
-        return None
-    kind = kinds[1] if element.is_floating() else kinds[0]
+ROUTES: dict[
+    str, Callable[..., tuple[Any, ...] | None]
+] = {  # what is carried out: (the builder's method, its arguments)
+    "own_index": lambda axis: ("create_get_program_id", axis),
+    "grid_size": lambda axis: ("create_get_num_programs", axis),
+    "read": lambda ptr, mask, other, options: (
+        ("create_load", ptr, None, None, False)
+        if mask is None
+        else ("create_masked_load", ptr, mask, other, None, None, False)
+    ),
+    "store_pointers": lambda ptr, value, mask, options=None: (
+        ("create_store", ptr, value, None, None)
+        if mask is None
+        else ("create_masked_store", ptr, value, mask, None, None)
+    ),
+    "read_block": lambda ptr, checked, padding, options: (
+        "create_tensor_pointer_load",
+        ptr,
+        checked,
+        padding,
+        None,
+        None,
+        False,
+    ),
+    "write_block": lambda ptr, value, checked, options: (
+        "create_tensor_pointer_store",
+        ptr,
+        value,
+        checked,
+        None,
+        None,
+    ),
+    "update": lambda *args: ("create_atomic_rmw", *args),
+    "compare_and_swap": lambda *args: ("create_atomic_cas", *args),
+    "counting": lambda start, end: ("create_make_range", None, start, end),
+    "move_pointer": lambda pointer, offset, operator: (
+        ("create_addptr", pointer, offset) if operator == "+" and isinstance(offset, tl.tensor) else None
+    ),
+    "with_axis": lambda x, axis: ("create_expand_dims", x, axis),
+    "broadcast_to": lambda x, shape: (
+        ("create_broadcast", x, tuple(map(plain, shape))) if isinstance(x, tl.tensor) and x.type.is_block() else None
+    ),
+    "reshaped": lambda x, shape, can_reorder: ("create_reshape", x, shape, can_reorder),
+    "permuted": lambda x, order: ("create_trans", x, order),
+    "joined": lambda x, y: ("create_join", x, y),
+    "concatenated": lambda x, y: ("create_cat", x, y),
+    "select": lambda mask, x, y: ("create_select", mask, x, y),
+    "fused": lambda x, y, z: ("create_fma", x, y, z),
+    "product": lambda lhs, rhs, acc, type, precision, limit: (
+        ("create_dot", lhs, rhs, no_sum(type) if acc is None else acc, precision, 0)
+    ),
+    "absolute": lambda x: ("create_fabs" if x.dtype.is_floating() else "create_iabs", x),
+    "high_product": lambda x, y: ("create_umulhi", x, y),
+    "convert": lambda x, target, rounding: ("cast_impl", x, target) if rounding is None else None,
+    "convert_pointer": lambda x, target: ("cast_impl", x, target),
+    "reinterpret": lambda x, target: ("create_bitcast", x, target),
+    "gathered": lambda src, index, axis: ("create_gather", src, index, axis),
+    "counted": lambda x, bins, mask: ("create_histogram", x, bins, mask),
+    "elementary": lambda name, x: (f"create_{name}", x),
+    "binary": lambda operator, a, b: (builder_name(operator, a.dtype), a, b),
+    "compared": lambda operator, a, b: (comparison_name(operator, a.dtype), a, b),
+}
+
+
+def routed(name: str) -> Callable[..., Any]:
+    own, route = getattr(Semantic, name), ROUTES[name]
+
+    def carry_out(self: ToolSemantic, *args: Any) -> Any:
+        found = None if self.is_own else route(*args)
+        if found is None or not replaced(found[0], WAYS.get(found[0], found[0])):
+            return own(self, *args)
+        return unwrapped(getattr(interpreter_builder, found[0])(*map(wrapped, found[1:])))
+
+    return carry_out
+
+
+for _name in ROUTES:
+    setattr(ToolSemantic, _name, routed(_name))
+
+
+def builder_name(operator: str, element: tl.dtype) -> str:
+    """The method of an operator on a type: ``create_fadd`` for + of floats; "" if there is none."""
+    if operator not in ARITHMETIC:
+        return ""
+    kind = ARITHMETIC[operator][element.is_floating()]
     return f"create_{kind if isinstance(kind, str) else kind[0 if element.is_int_signed() else 1]}"
 
 
