@@ -18,7 +18,7 @@ from xdsl.traits import Pure
 
 from tilework.ir import context
 from tilework.ir.constraints import ANY, BOOL_LIKE, I32, I32_ARRAY, PTR_LIKE, enum_property
-from tilework.ir.declare import Op, dialect_ops, op_definition
+from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.enums import CacheModifier
 from tilework.ir.locations import unknown
 from tilework.ir.parser import IRSyntaxError, parse_module
@@ -27,7 +27,6 @@ from tilework.ir.tt import loaded_type, mask_type
 from tilework.ir.types import f32, i1, i32, i32_array, int_attr, pointer_type
 
 
-@op_definition
 class FetchOp(Op):
     """Everything that a form can say, in one op."""
 
@@ -46,7 +45,6 @@ class FetchOp(Op):
     traits = traits_def(Pure())
 
 
-@op_definition
 class EndOp(Op):
     name = "testing.end"
     form = "{}"

@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import BOOL_LIKE, Elementwise
 from tilework.ir.create import create_op
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.form_reader import parse_operands, parse_types
 from tilework.ir.form_writer import attributes_text, operands_text
 from tilework.ir.locations import unknown
@@ -33,7 +33,6 @@ NO_SIGNED_WRAP = arith.IntegerOverflowAttr((arith.IntegerOverflowFlag.NSW,))
 OpT = TypeVar("OpT", bound=Operation)
 
 
-@op_definition
 class SelectOp(Op):
     """``cond ? a : b``, with one condition for all elements or one for each.
 

@@ -1,6 +1,5 @@
 """How an op is declared: once, in its class.
 
-    @op_definition
     class LoadOp(Op):
         \"""Read memory: ``%v = tt.load %p, %mask, %other cacheModifier = ca : tensor<64x!tt.ptr<f32>>``.\"""
 
@@ -26,18 +25,19 @@ From this follow
                   location; then properties that have a default and the inferred type, by name. Properties are given as
                   Python values (`ir/property_text.py`). One that must compute something is written by hand as `make`.
     the effects   the traits `Pure`, `NoMemoryEffect`, `MemoryReadEffect`, `MemoryWriteEffect`, `RecursiveMemoryEffect`,
-                  `IsTerminator`, `Elementwise` say it; `ir/effects.py` answers questions about them
+                  `IsTerminator`, `Elementwise` say it; an op without traits reads and writes; `ir/effects.py` answers questions
     the dialect   the prefix of the name: ``dialect_ops("tt")`` are all ops declared with it
 
 Reader, writer and builder are made when an op of the class is first read, written or built.
 """
 
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from xdsl.ir import Operation
-from xdsl.irdl import IRDLOperation, irdl_op_definition
+from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilework.ir.form_reader import reader_of
 from tilework.ir.form_writer import writer_of
@@ -45,13 +45,26 @@ from tilework.ir.forms import FORMS, Form
 from tilework.ir.makers import compile_maker
 from tilework.ir.plain_printer import PlainPrinter
 
-OpT = TypeVar("OpT", bound="Op")
 DECLARED: dict[str, list[type[Operation]]] = {}
 OWN_FIELDS = ("form", "infer")  # of ours, unknown to xDSL
 
 
 class Op(IRDLOperation):
-    """An op with what follows from its declaration."""
+    """An op with what follows from its declaration; a class without a name is a base of some."""
+
+    def __init_subclass__(cls) -> None:
+        if "name" not in cls.__dict__:
+            return
+        own = {key: cls.__dict__[key] for key in OWN_FIELDS if key in cls.__dict__}
+        for key in own:
+            delattr(cls, key)
+        if "traits" not in cls.__dict__:
+            cls.traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+        irdl_op_definition(cls)
+        FORMS[cls] = Form(own.get("form", ""), own.get("infer", {}))
+        if "form" in own or hasattr(cls, "text"):
+            cls.print = print_itself
+        DECLARED.setdefault(cls.name.partition(".")[0], []).append(cls)
 
     @classmethod
     def make(cls, *arguments: Any, **options: Any) -> Self:
@@ -71,19 +84,6 @@ def print_itself(self: Operation, printer: Printer) -> None:
     writer = writer_of(type(self))
     assert writer is not None
     printer.print_string(writer(PlainPrinter(printer), self))
-
-
-def op_definition(cls: type[OpT]) -> type[OpT]:
-    """Declare an op (see above)."""
-    own = {key: cls.__dict__[key] for key in OWN_FIELDS if key in cls.__dict__}
-    for key in own:
-        delattr(cls, key)
-    irdl_op_definition(cls)
-    FORMS[cls] = Form(own.get("form", ""), own.get("infer", {}))
-    if "form" in own or hasattr(cls, "text"):
-        cls.print = print_itself
-    DECLARED.setdefault(cls.name.partition(".")[0], []).append(cls)
-    return cls
 
 
 def dialect_ops(prefix: str) -> list[type[Operation]]:

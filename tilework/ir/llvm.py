@@ -9,25 +9,22 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition, operand_def, traits_def
+from xdsl.irdl import irdl_attr_definition, operand_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilework.ir.constraints import I1
-from tilework.ir.declare import Op, dialect_ops, op_definition
+from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.types import i1, int_attr
 
 
-@op_definition
 class AssumeOp(Op):
     """The compiler may rely on the condition: ``llvm.intr.assume %c : i1``."""
 
     name = "llvm.intr.assume"
     cond = operand_def(I1)
     form = "$cond {} : type($cond)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 class OptionsText:

@@ -43,7 +43,7 @@ from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I1_PROPERTY, I32, I32_ARRAY, I32_PROPERTY, POINTER, SCALAR, Kind, is_element, names
-from tilework.ir.declare import Op, dialect_ops, op_definition
+from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.form_reader import parse_operands, parse_types
 from tilework.ir.form_writer import attributes_text, operands_text, types_text
 from tilework.ir.forms import ASSERT, COMBINE_RETURN, PRINT, SEGMENTS
@@ -125,17 +125,14 @@ MASK = Kind(
 )
 
 
-@op_definition
 class AllocOp(Op):
     """Scratch memory with undefined contents: ``%b = ttc.alloc : !ttc.buf<64x128xf32>``."""
 
     name = "ttc.alloc"
     result = result_def(BUFFER)
     form = "{} : type($result)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@op_definition
 class TableOp(Op):
     """A buffer of constants, never written: ``%b = ttc.table dense<[1, 2]> : tensor<2xi32> into !ttc.buf<2xi32>``."""
 
@@ -151,7 +148,6 @@ class TableOp(Op):
             raise VerifyException(f"ttc.table of {table.type} cannot give {buffer}")
 
 
-@op_definition
 class EndOp(Op):
     """The end of the body of a nest: ``ttc.end``."""
 
@@ -160,7 +156,6 @@ class EndOp(Op):
     traits = traits_def(Pure(), IsTerminator())
 
 
-@op_definition
 class NestOp(Op):
     """Run the body once for every index below `shape`: ``ttc.nest [64, 128] { ^bb0(%i: i32, %j: i32): ... ttc.end }``.
 
@@ -171,7 +166,6 @@ class NestOp(Op):
     shape = prop_def(I32_ARRAY)
     body = region_def("single_block")
     form = "$shape $body {}"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         shape = array_values(self.shape)
@@ -189,7 +183,6 @@ def require_indices(op: IRDLOperation, buffer: SSAValue, indices: Sequence[SSAVa
         raise VerifyException(f"{op.name} of {buffer.type} has {len(indices)} indices")
 
 
-@op_definition
 class ReadOp(Op):
     """One element of a buffer: ``%x = ttc.read %b[%i, %j] : !ttc.buf<64x128xf32>``."""
 
@@ -207,7 +200,6 @@ class ReadOp(Op):
             raise VerifyException(f"ttc.read of {self.operands[0].type} cannot give {self.results[0].type}")
 
 
-@op_definition
 class WriteOp(Op):
     """Set one element of a buffer: ``ttc.write %x, %b[%i, %j] : !ttc.buf<64x128xf32>``."""
 
@@ -225,7 +217,6 @@ class WriteOp(Op):
             raise VerifyException(f"ttc.write of {self.operands[0].type} into {self.operands[1].type}")
 
 
-@op_definition
 class YieldOp(Op):
     """What combining two elements gives: ``ttc.yield %r : f32``."""
 
@@ -235,7 +226,6 @@ class YieldOp(Op):
     traits = traits_def(Pure(), IsTerminator())
 
 
-@op_definition
 class ReduceOp(Op):
     """Fold the values of a nest along one of its dimensions.
 
@@ -252,7 +242,6 @@ class ReduceOp(Op):
     indices = var_operand_def(I32)
     combine = region_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -308,7 +297,6 @@ def reduced_axis(op: ReduceOp) -> int | None:
     return None
 
 
-@op_definition
 class DotOp(Op):
     """``c += a @ b`` in place, of matrices or of batches of them.
 
@@ -322,13 +310,11 @@ class DotOp(Op):
     input_precision = input_precision_prop()
     max_num_imprecise_acc = max_imprecise_prop()
     form = "$a, $b, $c(?, inputPrecision = $input_precision) {} : type($operands)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_product(self, *(buffer_of(value).shape for value in self.operands))
 
 
-@op_definition
 class ScanOp(Op):
     """Running combinations along an axis, from the end with `reverse`.
 
@@ -346,7 +332,6 @@ class ScanOp(Op):
     form = "$srcs into $targets {} $combine : type($srcs)"
     infer = {"targets": "srcs"}
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         sources, targets = [v.type for v in self.srcs], [v.type for v in self.targets]
@@ -356,7 +341,6 @@ class ScanOp(Op):
         verify_combine(self, [buffer_of(value).element for value in self.srcs], YieldOp)
 
 
-@op_definition
 class GatherOp(Op):
     """Pick elements along an axis by index: ``ttc.gather %src, %at into %dst {axis = 0 : i32} : <three types>``."""
 
@@ -366,7 +350,6 @@ class GatherOp(Op):
     target = operand_def(BUFFER)
     axis = prop_def(I32_PROPERTY)
     form = "$src, $indices into $target {} : type($operands)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         source, indices, target = (buffer_of(value) for value in self.operands)
@@ -376,7 +359,6 @@ class GatherOp(Op):
             raise VerifyException(f"ttc.gather along {self.axis.value.data} of {source} at {indices}")
 
 
-@op_definition
 class HistogramOp(Op):
     """Count each integer from 0; only where the mask is set: ``ttc.histogram %x, %mask into %h : <types>``.
 
@@ -388,14 +370,12 @@ class HistogramOp(Op):
     mask = opt_operand_def(BUFFER)
     target = operand_def(INT_BUFFER)
     form = "$src(?, $mask) into $target {} : type($operands)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         if self.mask is not None and prod(buffer_of(self.mask).shape) != prod(buffer_of(self.src).shape):
             raise VerifyException(f"ttc.histogram of {self.src.type} with a mask of {self.mask.type}")
 
 
-@op_definition
 class PrintOp(PrintBase):
     """Print scalars and whole tiles: ``ttc.print "x: " {hex = false, isSigned = array<i32: 1>} : %b : !ttc.buf<4xi32>``."""
 
@@ -403,10 +383,8 @@ class PrintOp(PrintBase):
     args = var_operand_def(BUFFER_OR_SCALAR)
     is_signed = prop_def(I32_ARRAY, prop_name="isSigned")
     form = PRINT
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@op_definition
 class AssertOp(Op):
     """Stop the kernel where a condition is false: ``ttc.assert %ok, "message" : !ttc.buf<8xi1>``."""
 
@@ -414,10 +392,8 @@ class AssertOp(Op):
     condition = operand_def(MASK)
     message = prop_def(MESSAGE)
     form = ASSERT
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@op_definition
 class CheckOp(Op):
     """A pointer that may be used: stop the kernel where memory outside of its arrays would be touched.
 
@@ -435,7 +411,6 @@ class CheckOp(Op):
     verb = prop_def(StringAttr)
     form = "$pointer(?, $mask) {} : type($pointer)"
     infer = {"result": "pointer", "mask": i1}
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         if self.results[0].type != self.operands[0].type:

@@ -19,14 +19,13 @@ from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def
 from xdsl.parser import Parser, UnresolvedOperand
 
 from tilework.ir.constraints import I32
-from tilework.ir.declare import Op, dialect_ops, op_definition
+from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.form_reader import resolve_defined
 from tilework.ir.types import i64
 
 DYNAMIC = -(1 << 63)  # stands for an offset that is an operand, in MLIR's lists of offsets
 
 
-@op_definition
 class MemDescSubviewOp(Op):
     """One of several buffers, or a part of one: ``%s = ttg.memdesc_subview %m[%i, %c0, %c0] : T -> U``."""
 
@@ -37,7 +36,6 @@ class MemDescSubviewOp(Op):
     form = "$src[$offsets] {} : type($src) -> type($result)"
 
 
-@op_definition
 class AllocTensorOp(Op):
     """Shared memory: ``%b = triton_gpu.alloc_tensor : tensor<3x16x16xf16, #shared>``."""
 
@@ -46,7 +44,6 @@ class AllocTensorOp(Op):
     form = "{} : type($result)"
 
 
-@op_definition
 class DeallocTensorOp(Op):
     """The memory is not used any more: ``triton_gpu.dealloc_tensor %b : tensor<3x16x16xf16, #shared>``."""
 
@@ -55,7 +52,6 @@ class DeallocTensorOp(Op):
     form = "$src {} : type($src)"
 
 
-@op_definition
 class InsertSliceAsyncOp(Op):
     """Start copying into one of several buffers; the result is all of them.
 
@@ -108,7 +104,6 @@ class SliceOp(Op):
         return cls.create(operands=values, result_types=types[1:], properties=place, attributes=attributes)
 
 
-@op_definition
 class ExtractSliceOp(SliceOp):
     """One of several buffers, or a part of one; also written ``tensor.extract_slice``.
 
@@ -124,7 +119,6 @@ class ExtractSliceOp(SliceOp):
     result = result_def()
 
 
-@op_definition
 class InsertSliceOp(SliceOp):
     """Write a tensor into one of several buffers; the result is all of them. Also written ``tensor.insert_slice``.
 

@@ -6,7 +6,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import ANY, BOOL_LIKE, PTR_LIKE, SameEncoding, TensorSize, enum_property
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.tt.memory_ops import loaded_type, verify_mask
 from tilework.ir.types import GLOBAL_ADDRESS_SPACE, PointerType, element_type
@@ -24,7 +24,6 @@ def verify_atomic(op: IRDLOperation, ptr: Attribute, value: Attribute, result: A
         raise VerifyException(f"failed to verify that ptr type matches {operand} type: {detail}")
 
 
-@op_definition
 class AtomicRMWOp(Op):
     """Change memory and give its old value.
 
@@ -48,7 +47,6 @@ class AtomicRMWOp(Op):
         verify_mask(self, self.mask, self.val.type)
 
 
-@op_definition
 class AtomicCASOp(Op):
     """Replace memory by `val` where it equals `cmp`, and give its old value.
 

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import BLOCK_POINTER, I32, I32_ARRAY, I64, POINTER, TensorSize
 from tilework.ir.create import create_op
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.types import PointerType, array_values, element_type, i32_array, pointer_type, shape_of, tensor_type
 
 
@@ -21,7 +21,6 @@ def element_pointer(block: Attribute) -> Attribute:
     return pointer_type(element_type(block.pointee), block.address_space.value.data)
 
 
-@op_definition
 class MakeTensorPtrOp(Op):
     """A block of a tensor in memory, as one pointer.
 
@@ -71,7 +70,6 @@ class MakeTensorPtrOp(Op):
             raise VerifyException(f"order must be a permutation of [0, ..., rank - 1], got {list(order)}")
 
 
-@op_definition
 class AdvanceOp(Op):
     """Move a block pointer by elements: ``%q = tt.advance %p, [%i, %j] : <tensor<64x32xf16>>``."""
 

@@ -30,7 +30,7 @@ from tilework.ir.constraints import (
     enum_property,
 )
 from tilework.ir.create import create_op
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.enums import DescriptorReduceKind, PaddingOption
 from tilework.ir.tt.memory_ops import cache_prop, evict_prop
 from tilework.ir.types import (
@@ -63,7 +63,6 @@ def block_type(descriptor: Attribute) -> Attribute:
     return signless(descriptor.block)
 
 
-@op_definition
 class MakeTensorDescOp(Op):
     """Describe a global array by its base, sizes and strides.
 
@@ -115,7 +114,6 @@ def verify_access(op: IRDLOperation, descriptor: Attribute, value: Attribute, in
         raise VerifyException(f"tensor descriptor block and tensor types must match: {block}, {value}")
 
 
-@op_definition
 class DescriptorLoadOp(Op):
     """Read a block: ``%v = tt.descriptor_load %d[%i, %j] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16>``."""
 
@@ -133,7 +131,6 @@ class DescriptorLoadOp(Op):
         verify_access(self, self.desc.type, self.result.type, self.indices)
 
 
-@op_definition
 class DescriptorStoreOp(Op):
     """Write a block: ``tt.descriptor_store %d[%i, %j], %v : !tt.tensordesc<tensor<8x8xf16>>, tensor<8x8xf16>``."""
 
@@ -148,7 +145,6 @@ class DescriptorStoreOp(Op):
         verify_access(self, self.desc.type, self.src.type, self.indices)
 
 
-@op_definition
 class DescriptorReduceOp(Op):
     """Combine a block with memory atomically: ``tt.descriptor_reduce add, %d[%i, %j], %v : ...``."""
 
@@ -191,7 +187,6 @@ def verify_rows(op: IRDLOperation, descriptor: Attribute, x_offsets: Attribute, 
         )
 
 
-@op_definition
 class DescriptorGatherOp(Op):
     """Read rows by index: ``%v = tt.descriptor_gather %d[%rows, %col] : (...) -> tensor<8x128xf16>``."""
 
@@ -207,7 +202,6 @@ class DescriptorGatherOp(Op):
         verify_rows(self, self.desc.type, self.x_offsets.type, self.result.type)
 
 
-@op_definition
 class DescriptorScatterOp(Op):
     """Write rows by index: ``tt.descriptor_scatter %d[%rows, %col], %v : ...``."""
 

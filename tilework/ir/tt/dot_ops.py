@@ -17,7 +17,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I1_PROPERTY, I32_PROPERTY, NUMBER_TENSOR, TensorSize, default_prop, enum_property
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.ir.property_text import is_true
 from tilework.ir.tt.inference import verify_dot_operands
@@ -34,7 +34,6 @@ def max_imprecise_prop() -> IntegerAttr:
     return default_prop(I32_PROPERTY, 0, "maxNumImpreciseAcc")
 
 
-@op_definition
 class DotOp(Op):
     """``d = a @ b + c``, of matrices or of batches of them.
 
@@ -78,7 +77,6 @@ def verify_product(op: IRDLOperation, a: Sequence[int], b: Sequence[int], d: Seq
         )
 
 
-@op_definition
 class DotScaledOp(Op):
     """A matrix product of small floats with shared exponents.
 

@@ -17,13 +17,12 @@ from tilework.ir.constraints import (
     TensorSize,
     enum_property,
 )
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.enums import PropagateNan, RoundingMode
 from tilework.ir.forms import CONVERSION, SAME_TYPE
 from tilework.ir.types import PointerType, bit_width, element_type, is_pointer
 
 
-@op_definition
 class IntToPtrOp(Op):
     """Read an address as a pointer: ``%p = tt.int_to_ptr %a : i64 -> !tt.ptr<f32>``."""
 
@@ -34,7 +33,6 @@ class IntToPtrOp(Op):
     traits = traits_def(Pure(), Elementwise(), SameShape(), SameEncoding(), TensorSize())
 
 
-@op_definition
 class PtrToIntOp(Op):
     """The address of a pointer: ``%a = tt.ptr_to_int %p : !tt.ptr<f32> -> i64``."""
 
@@ -45,7 +43,6 @@ class PtrToIntOp(Op):
     traits = traits_def(Pure(), Elementwise(), SameShape(), SameEncoding(), TensorSize())
 
 
-@op_definition
 class BitcastOp(Op):
     """The same bits under another type: ``%i = tt.bitcast %f : f32 -> i32``."""
 
@@ -68,7 +65,6 @@ class BitcastOp(Op):
             )
 
 
-@op_definition
 class FpToFpOp(Op):
     """Convert between floats: ``%y = tt.fp_to_fp %x, rounding = rtne : f32 -> f8E5M2``."""
 
@@ -84,7 +80,6 @@ class FpToFpOp(Op):
             raise VerifyException(f"Rounding mode is required for FP downcast: {self.src.type} to {self.result.type}")
 
 
-@op_definition
 class PreciseSqrtOp(Op):
     """The correctly rounded square root: ``%y = tt.precise_sqrt %x : f32``."""
 
@@ -95,7 +90,6 @@ class PreciseSqrtOp(Op):
     traits = traits_def(Pure(), Elementwise(), SameType(), TensorSize())
 
 
-@op_definition
 class PreciseDivFOp(Op):
     """The correctly rounded quotient: ``%z = tt.precise_divf %x, %y : f32``."""
 
@@ -107,7 +101,6 @@ class PreciseDivFOp(Op):
     traits = traits_def(Pure(), Elementwise(), SameType(), TensorSize())
 
 
-@op_definition
 class MulhiUIOp(Op):
     """The upper half of the unsigned product: ``%z = tt.mulhiui %x, %y : i32``."""
 
@@ -119,7 +112,6 @@ class MulhiUIOp(Op):
     traits = traits_def(Pure(), Elementwise(), SameType(), TensorSize())
 
 
-@op_definition
 class ClampFOp(Op):
     """``min(max(x, low), high)``: ``%y = tt.clampf %x, %low, %high, propagateNan = none : f32``."""
 
@@ -133,7 +125,6 @@ class ClampFOp(Op):
     traits = traits_def(Pure(), Elementwise(), SameType(), TensorSize())
 
 
-@op_definition
 class AddPtrOp(Op):
     """Move pointers by a number of elements: ``%q = tt.addptr %p, %i : !tt.ptr<f32>, i32``."""
 

@@ -20,12 +20,11 @@ from tilework.ir.constraints import (
     names,
     verify_returns,
 )
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.forms import RETURN
 from tilework.ir.types import element_type, shape_of
 
 
-@op_definition
 class ExternElementwiseOp(Op):
     """Call a device-library function on each element.
 
@@ -43,7 +42,6 @@ class ExternElementwiseOp(Op):
     traits = traits_def(Elementwise(), OneShape(), SameEncoding(), TensorSize())
 
 
-@op_definition
 class ElementwiseInlineAsmOp(Op):
     """Run assembly on each element, or on `packed_element` of them at once.
 
@@ -71,7 +69,6 @@ class ElementwiseInlineAsmOp(Op):
                 )
 
 
-@op_definition
 class MapElementwiseReturnOp(Op):
     """The results of one call of the region of `tt.map_elementwise`: ``tt.map_elementwise.return %r : f32``."""
 
@@ -81,7 +78,6 @@ class MapElementwiseReturnOp(Op):
     traits = traits_def(Pure(), IsTerminator(), TensorSize())
 
 
-@op_definition
 class MapElementwiseOp(Op):
     """Run a scalar region on each element, or on `pack` of them at once.
 

@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.attr_text import bare_or_quoted, dictionary, result_types
 from tilework.ir.constraints import names
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.forms import RETURN
 from tilework.ir.property_text import OpPrinter
 from tilework.ir.types import i1, int_attr, string_attr
@@ -78,7 +78,6 @@ def parse_body(parser: Parser, parameters: Sequence[Parameter]) -> Region:
     return Region() if region is None else region
 
 
-@op_definition
 class FuncOp(Op):
     """A kernel, or a function that kernels call.
 
@@ -205,7 +204,6 @@ def dictionaries(attribute: Attribute | None, count: int) -> list[Mapping[str, A
     return [entry.data for entry in attribute]  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@op_definition
 class CallOp(Op):
     """Call a function of the module: ``%y = tt.call @f(%x) : (f32) -> f32``."""
 
@@ -214,6 +212,7 @@ class CallOp(Op):
     arg_operands = var_operand_def()
     result = var_result_def()
     form = "$callee($arg_operands) {} : signature"
+    traits = traits_def()  # what it does to memory is for the called function to say
 
     def verify_(self) -> None:
         function = SymbolTable.lookup_symbol(self, self.callee)
@@ -238,7 +237,6 @@ def verify_types(symbol: str, what: str, found: Sequence[Attribute], declared: S
             )
 
 
-@op_definition
 class ReturnOp(Op):
     """Leave a function: ``tt.return %v : f32``."""
 

@@ -27,7 +27,7 @@ from tilework.ir.constraints import (
     default_prop,
     enum_property,
 )
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.enums import CacheModifier, EvictionPolicy, PaddingOption
 from tilework.ir.forms import ACCESS
 from tilework.ir.types import PointerType, array_values, element_type, i1, shape_of, with_element
@@ -57,7 +57,6 @@ def evict_prop() -> IntegerAttr:
     return default_prop(enum_property(EvictionPolicy), EvictionPolicy.NORMAL)
 
 
-@op_definition
 class LoadOp(Op):
     """Read memory: ``%v = tt.load %p, %mask, %other cacheModifier = ca : tensor<64x!tt.ptr<f32>>``.
 
@@ -118,7 +117,6 @@ def verify_boundary(op: IRDLOperation) -> None:
         raise VerifyException(f"boundaryCheck {list(axes)} is out of range for {pointer}")
 
 
-@op_definition
 class StoreOp(Op):
     """Write memory where the mask is true: ``tt.store %p, %v, %mask : tensor<64x!tt.ptr<f32>>``."""
 

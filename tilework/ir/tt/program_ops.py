@@ -9,14 +9,13 @@ from xdsl.traits import MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import ANY, BOOL_LIKE, I1_PROPERTY, I32, I32_ARRAY, Kind, TensorSize, enum_property
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.enums import ProgramDim
 from tilework.ir.forms import ASSERT, PRINT
 from tilework.ir.property_text import STRING
 from tilework.ir.types import array_values
 
 
-@op_definition
 class GetProgramIdOp(Op):
     """Where in the grid this program is: ``%pid = tt.get_program_id x : i32``."""
 
@@ -27,7 +26,6 @@ class GetProgramIdOp(Op):
     traits = traits_def(Pure())
 
 
-@op_definition
 class GetNumProgramsOp(Op):
     """How many programs the grid has along an axis: ``%n = tt.get_num_programs x : i32``."""
 
@@ -63,7 +61,6 @@ class PrintBase(Op):
             raise VerifyException(f"isSigned has {flags} entries for {len(self.operands)} values")
 
 
-@op_definition
 class PrintOp(PrintBase):
     """Print values from the device: ``tt.print "x: " {hex = false, isSigned = array<i32: 1>} : %x : i32``."""
 
@@ -74,7 +71,6 @@ class PrintOp(PrintBase):
     traits = traits_def(MemoryWriteEffect(), TensorSize())
 
 
-@op_definition
 class AssertOp(Op):
     """Stop the kernel with a message where the condition is false: ``tt.assert %cond, "message" : tensor<8xi1>``."""
 

@@ -34,14 +34,13 @@ from tilework.ir.constraints import (
     verify_returns,
 )
 from tilework.ir.create import create_op
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.forms import COMBINE_RETURN
 from tilework.ir.tt.inference import reduced_type, verify_result
 from tilework.ir.tt.memory_ops import mask_type
 from tilework.ir.types import Shape, Tensor, element_type, i32, shape_of, tensor_type
 
 
-@op_definition
 class ReduceReturnOp(Op):
     """What combining two elements gives: ``tt.reduce.return %r : f32``."""
 
@@ -51,7 +50,6 @@ class ReduceReturnOp(Op):
     traits = traits_def(Pure(), IsTerminator(), TensorSize())
 
 
-@op_definition
 class ScanReturnOp(Op):
     """What combining two elements gives: ``tt.scan.return %r : f32``."""
 
@@ -90,7 +88,6 @@ def verify_combine(op: IRDLOperation, elements: list[Attribute], terminator: typ
     verify_returns(op, elements, terminator)
 
 
-@op_definition
 class ReduceOp(Op):
     """Combine the elements along an axis with a region: ``tensor<4x8xf32>`` along axis 1 gives ``tensor<4xf32>``.
 
@@ -122,7 +119,6 @@ class ReduceOp(Op):
             verify_result(result.type, reduced_type, source.type, axis)
 
 
-@op_definition
 class ScanOp(Op):
     """Running combinations along an axis; from the end with `reverse`. Printed in generic form, like `tt.reduce`."""
 
@@ -142,7 +138,6 @@ class ScanOp(Op):
             raise VerifyException(f"tt.scan of {names(sources)} cannot give {names(results)}")
 
 
-@op_definition
 class HistogramOp(Op):
     """Count each integer from 0: ``%h = tt.histogram %x, %mask : tensor<64xi32> -> tensor<16xi32>``."""
 
@@ -170,7 +165,6 @@ def gathered_type(source: Tensor, indices: Tensor) -> Tensor:
     return tensor_type(shape_of(indices), source.element_type, indices.encoding)
 
 
-@op_definition
 class GatherOp(Op):
     """Pick elements along an axis by index.
 

@@ -10,7 +10,7 @@ from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I32_ARRAY, I32_PROPERTY, SCALAR, TENSOR, SameElement, SameEncoding, TensorSize
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.forms import CONVERSION
 from tilework.ir.tt.inference import (
     expanded_type,
@@ -24,7 +24,6 @@ from tilework.ir.tt.inference import (
 from tilework.ir.types import array_values, element_type, i32, shape_of, tensor_type
 
 
-@op_definition
 class SplatOp(Op):
     """Copy one scalar into every element: ``%t = tt.splat %x : f32 -> tensor<128xf32>``."""
 
@@ -42,7 +41,6 @@ class SplatOp(Op):
             )
 
 
-@op_definition
 class UnsplatOp(Op):
     """The only element of a tensor: ``%x = tt.unsplat %t : tensor<1xf32>``."""
 
@@ -60,7 +58,6 @@ class UnsplatOp(Op):
             raise VerifyException(f"tt.unsplat of {element} cannot give {self.result.type}")
 
 
-@op_definition
 class ExpandDimsOp(Op):
     """Insert a unit dimension: ``%y = tt.expand_dims %x {axis = 0 : i32} : tensor<8xf32> -> tensor<1x8xf32>``."""
 
@@ -81,7 +78,6 @@ class ExpandDimsOp(Op):
         verify_result(self.result.type, expanded_type, self.src.type, axis)
 
 
-@op_definition
 class ReshapeOp(Op):
     """The same elements in another shape, in row-major order unless ``allow_reorder``.
 
@@ -110,7 +106,6 @@ class ReshapeOp(Op):
             verify_reshaped(source, result)
 
 
-@op_definition
 class BroadcastOp(Op):
     """Repeat along dimensions of size 1: ``%y = tt.broadcast %x : tensor<1x8xf32> -> tensor<4x8xf32>``."""
 
@@ -132,7 +127,6 @@ class BroadcastOp(Op):
                 )
 
 
-@op_definition
 class CatOp(Op):
     """Concatenate, in an order that is not specified: ``%z = tt.cat %x, %y : tensor<8xf32> -> tensor<16xf32>``."""
 
@@ -152,7 +146,6 @@ class CatOp(Op):
             )
 
 
-@op_definition
 class JoinOp(Op):
     """Pair the elements in a new last dimension: ``%z = tt.join %x, %y : tensor<8xf32> -> tensor<8x2xf32>``."""
 
@@ -170,7 +163,6 @@ class JoinOp(Op):
         verify_joined(self.lhs.type, self.result.type)
 
 
-@op_definition
 class SplitOp(Op):
     """Undo a join: ``%x, %y = tt.split %z : tensor<8x2xf32> -> tensor<8xf32>``."""
 
@@ -193,7 +185,6 @@ class SplitOp(Op):
         verify_result(self.out_lhs.type, half_type, self.src.type)
 
 
-@op_definition
 class TransOp(Op):
     """Permute dimensions; dimension i of the result is dimension ``order[i]`` of the source.
 
@@ -228,7 +219,6 @@ def range_type(start: int, end: int) -> Attribute:
     return tensor_type((end - start,), i32)
 
 
-@op_definition
 class MakeRangeOp(Op):
     """Consecutive integers: ``%r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>``."""
 

@@ -22,7 +22,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import BOOL_LIKE, I1_PROPERTY, I32_PROPERTY, PTR_LIKE, TENSOR, TensorSize, default_prop
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.tt.memory_ops import cache_prop, evict_prop, loaded_type, mask_type, verify_mask
 from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN
 from tilework.ir.ttg.shared_memory_ops import require_mutable, verify_copy
@@ -33,7 +33,6 @@ def copied_mask_type(pointers: Attribute) -> Attribute:
     return mask_type(loaded_type(pointers))
 
 
-@op_definition
 class AsyncCopyGlobalToLocalOp(Op):
     """Start copying elements from pointers to shared memory.
 
@@ -69,7 +68,6 @@ class AsyncCopyGlobalToLocalOp(Op):
             raise VerifyException(f"{self.name} of {loaded} cannot take {self.other.type} as other")
 
 
-@op_definition
 class AsyncCommitGroupOp(Op):
     """All copies since the last commit are one group: ``%g = ttg.async_commit_group tokens %a, %b``."""
 
@@ -77,10 +75,8 @@ class AsyncCommitGroupOp(Op):
     tokens = var_operand_def(TOKEN)
     token = result_def(TOKEN)
     form = "(? tokens $tokens) {}"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@op_definition
 class AsyncWaitOp(Op):
     """Wait until at most `num` groups are under way: ``%t = ttg.async_wait %g {num = 2 : i32}``."""
 
@@ -89,7 +85,6 @@ class AsyncWaitOp(Op):
     num = prop_def(I32_PROPERTY)
     token = result_def(TOKEN)
     form = "(? $tokens) {}"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         if self.num.value.data < 0:

@@ -6,7 +6,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I32_PROPERTY, TENSOR, SameElement, SameShape, TensorSize
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of
 from tilework.ir.forms import CONVERSION
 from tilework.ir.types import bf16, element_type, f16, i8, shape_of
@@ -14,7 +14,6 @@ from tilework.layouts.errors import LayoutError
 from tilework.layouts.to_linear import to_linear
 
 
-@op_definition
 class ConvertLayoutOp(Op):
     """The same tensor in another layout: ``%y = ttg.convert_layout %x : tensor<.., #blocked> -> tensor<.., #mma>``."""
 
@@ -30,7 +29,6 @@ class ConvertLayoutOp(Op):
                 raise VerifyException(f"ttg.convert_layout needs tensors with an encoding, but got {type}")
 
 
-@op_definition
 class Fp4ToFpOp(Op):
     """Two 4-bit floats (e2m1, the low half first) for each byte, along an axis that doubles.
 

@@ -5,11 +5,10 @@ from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I1, I32_PROPERTY, SCALAR, names
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.forms import COMBINE_RETURN
 
 
-@op_definition
 class MaskReturnOp(Op):
     """The results of the masked code: ``ttg.mask.return %x : i32``."""
 
@@ -19,7 +18,6 @@ class MaskReturnOp(Op):
     traits = traits_def(Pure(), IsTerminator())
 
 
-@op_definition
 class MaskOp(Op):
     """Code that counts only where the predicate is true. Printed in generic form: ``"ttg.mask"(%p) ({...}) : ...``."""
 
@@ -39,7 +37,6 @@ class MaskOp(Op):
             raise VerifyException(f"ttg.mask gives {names(wanted)}, but its body returns {names(found)}")
 
 
-@op_definition
 class PredicateStageOp(Op):
     """Whether a stage has work: ``%p = ttg.predicate_stage %i, %end, %step maxStage 2 stage 0 : i32 -> i1``."""
 

@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I32_PROPERTY, POINTER, TENSOR, TensorSize
 from tilework.ir.create import create_op
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of
 from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN, MemDescType, listed
 from tilework.ir.types import element_type, i8, pointer_type, shape_of
@@ -32,7 +32,6 @@ def verify_copy(source: Attribute, target: Attribute) -> None:
         raise VerifyException(f"source has rank {len(before)} but memdesc encoding has rank {encoding.rank}")
 
 
-@op_definition
 class LocalAllocOp(Op):
     """Shared memory, perhaps filled with a tensor: ``%m = ttg.local_alloc %x : (T) -> !ttg.memdesc<...>``.
 
@@ -57,7 +56,6 @@ class LocalAllocOp(Op):
             raise VerifyException(f"uninitialized alloc must have a mutable memdesc type, but got {type}")
 
 
-@op_definition
 class LocalDeallocOp(Op):
     """The memory is not used any more: ``ttg.local_dealloc %m : !ttg.memdesc<...>``."""
 
@@ -67,7 +65,6 @@ class LocalDeallocOp(Op):
     traits = traits_def(MemoryFreeEffect())
 
 
-@op_definition
 class LocalLoadOp(Op):
     """Read shared memory: ``%x = ttg.local_load %m token %t : !ttg.memdesc<...> -> tensor<...>``.
 
@@ -89,7 +86,6 @@ class LocalLoadOp(Op):
         verify_copy(self.src.type, self.result.type)
 
 
-@op_definition
 class LocalStoreOp(Op):
     """Write shared memory: ``ttg.local_store %x, %m : tensor<...> -> !ttg.memdesc<..., mutable>``."""
 
@@ -111,16 +107,13 @@ def require_mutable(message: str, type: Attribute) -> None:
         raise VerifyException(f"{message}: {type}")
 
 
-@op_definition
 class LocalBarrierOp(Op):
     """All threads of the block wait for each other's accesses to shared memory: ``ttg.local_barrier``."""
 
     name = "ttg.local_barrier"
     form = "{}"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@op_definition
 class GlobalScratchAllocOp(Op):
     """Global memory of this program: ``%p = ttg.global_scratch_alloc {alignment = 16 : i32, nbytes = 128 : i32} : T``."""
 

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I32, I32_ARRAY
 from tilework.ir.create import create_op
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.encodings import layout_of, shared_of
 from tilework.ir.forms import CONVERSION
 from tilework.ir.ttg.memdesc_types import MEMDESC, MemDescType, buffer_bytes, memdesc_type, retyped
@@ -41,7 +41,6 @@ def indexed_type(type: MemDescType) -> MemDescType:
     return retyped(type, type.dims[1:])
 
 
-@op_definition
 class MemDescIndexOp(Op):
     """One of several buffers: ``%b = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64...> -> !ttg.memdesc<64x64...>``."""
 
@@ -65,7 +64,6 @@ class MemDescIndexOp(Op):
             raise VerifyException(f"result shape must equal to srcShape[1:]: {source}, {result}")
 
 
-@op_definition
 class MemDescSubsliceOp(Op):
     """A part at fixed offsets: ``%s = ttg.memdesc_subslice %m[0, 16] : !ttg.memdesc<64x64..> -> !ttg.memdesc<64x16.., 64x64>``.
 
@@ -142,7 +140,6 @@ def shared_encoding(type: MemDescType) -> Shared:
     return encoding
 
 
-@op_definition
 class MemDescTransOp(Op):
     """Permute dimensions: ``%y = ttg.memdesc_trans %x {order = array<i32: 1, 0>} : !ttg.memdesc<...> -> ...``."""
 
@@ -190,7 +187,6 @@ def reshaped_memdesc(type: MemDescType, shape: Shape) -> MemDescType:
     return retyped(type, shape, infer_memdesc_reshape(type.dims, shared_encoding(type), shape))
 
 
-@op_definition
 class MemDescReshapeOp(Op):
     """The same elements in another shape: ``%y = ttg.memdesc_reshape %x : !ttg.memdesc<...> -> !ttg.memdesc<...>``."""
 
@@ -213,7 +209,6 @@ class MemDescReshapeOp(Op):
         verify_layout(lambda: infer_memdesc_reshape(source.dims, shared_encoding(source), result.dims), result)
 
 
-@op_definition
 class MemDescReinterpretOp(Op):
     """Contiguous memory under another type: ``%y = ttg.memdesc_reinterpret %x : !ttg.memdesc<...> -> ...``."""
 

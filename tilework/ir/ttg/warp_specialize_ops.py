@@ -23,12 +23,11 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.forms import COMBINE_RETURN
 from tilework.ir.types import array_values, i32_array
 
 
-@op_definition
 class WarpYieldOp(Op):
     """The end of the default region, with the results of the op: ``ttg.warp_yield %x : i32``."""
 
@@ -38,7 +37,6 @@ class WarpYieldOp(Op):
     traits = traits_def(Pure(), IsTerminator())
 
 
-@op_definition
 class WarpReturnOp(Op):
     """The end of a partition: ``ttg.warp_return``."""
 
@@ -47,7 +45,6 @@ class WarpReturnOp(Op):
     traits = traits_def(Pure(), IsTerminator())
 
 
-@op_definition
 class WarpSpecializePartitionsOp(Op):
     """Holds the partitions of a `ttg.warp_specialize`; has no text of its own."""
 
@@ -60,7 +57,6 @@ class WarpSpecializePartitionsOp(Op):
         return cls.create(regions=partitions, location=loc)
 
 
-@op_definition
 class WarpSpecializeOp(Op):
     """Give warps different code; see the module."""
 

@@ -16,14 +16,12 @@ from xdsl.irdl import (
     opt_operand_def,
     opt_prop_def,
     prop_def,
-    traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I1, I1_PROPERTY, I32, I32_PROPERTY
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.ttg.memdesc_types import BARRIER, MEMDESC, MemDescType
 
 
@@ -34,7 +32,6 @@ def verify_barrier(type: Attribute) -> None:
         raise VerifyException(f"barrier allocation must be a descriptor of 1xi64 type, but got {type}")
 
 
-@op_definition
 class InitBarrierOp(Op):
     """Make a barrier that waits for `count` arrivals: ``ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, ...>``."""
 
@@ -42,26 +39,22 @@ class InitBarrierOp(Op):
     alloc = operand_def(BARRIER)
     count = prop_def(I32_PROPERTY)
     form = "$alloc, $count {} : type($alloc)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_barrier(self.alloc.type)
 
 
-@op_definition
 class InvalBarrierOp(Op):
     """The memory of the barrier may be used for something else: ``ttng.inval_barrier %b : !ttg.memdesc<1xi64, ...>``."""
 
     name = "ttng.inval_barrier"
     alloc = operand_def(BARRIER)
     form = "$alloc {} : type($alloc)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_barrier(self.alloc.type)
 
 
-@op_definition
 class BarrierExpectOp(Op):
     """Arrive, and expect bytes of asynchronous copies: ``ttng.barrier_expect %b, 8192, %p : !ttg.memdesc<1xi64, ...>``."""
 
@@ -70,13 +63,11 @@ class BarrierExpectOp(Op):
     size = prop_def(I32_PROPERTY)
     pred = operand_def(I1)
     form = "$alloc, $size {}, $pred : type($alloc)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_barrier(self.alloc.type)
 
 
-@op_definition
 class ArriveBarrierOp(Op):
     """Arrive `count` times: ``ttng.arrive_barrier %b, 2, %p : !ttg.memdesc<1xi64, ...>``."""
 
@@ -85,7 +76,6 @@ class ArriveBarrierOp(Op):
     count = prop_def(I32_PROPERTY)
     pred = opt_operand_def(I1)
     form = "$alloc, $count(?, $pred) {} : type($alloc)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_barrier(self.alloc.type)
@@ -93,7 +83,6 @@ class ArriveBarrierOp(Op):
             raise VerifyException(f"count must be greater than or equal to 1, but got {count}")
 
 
-@op_definition
 class WaitBarrierOp(Op):
     """Wait for a phase to end: ``ttng.wait_barrier %b, %phase, %p deps %m : !ttg.memdesc<1xi64, ...>, T``.
 
@@ -107,13 +96,11 @@ class WaitBarrierOp(Op):
     deps = var_operand_def(MEMDESC)
     form = "$alloc, $phase(?, $pred)(? deps $deps) {} : type($alloc)(?, type($deps))"
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_barrier(self.alloc.type)
 
 
-@op_definition
 class AsyncCopyMbarrierArriveOp(Op):
     """Arrive when the copies of this thread are done: ``ttng.async_copy_mbarrier_arrive %b {noIncrement} : T``."""
 
@@ -121,36 +108,29 @@ class AsyncCopyMbarrierArriveOp(Op):
     barrier = operand_def(BARRIER)
     no_increment = opt_prop_def(UnitAttr, prop_name="noIncrement")
     form = "$barrier {} : type($barrier)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_barrier(self.barrier.type)
 
 
-@op_definition
 class FenceAsyncSharedOp(Op):
     """Writes of threads are seen by TMA and tensor cores: ``ttng.fence_async_shared {bCluster = false}``."""
 
     name = "ttng.fence_async_shared"
     b_cluster = prop_def(I1_PROPERTY, prop_name="bCluster")
     form = "{}"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@op_definition
 class ClusterArriveOp(Op):
     """This thread has come to the barrier of the cluster: ``ttng.cluster_arrive {relaxed = false}``."""
 
     name = "ttng.cluster_arrive"
     relaxed = prop_def(I1_PROPERTY)
     form = "{}"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@op_definition
 class ClusterWaitOp(Op):
     """Wait until all threads of the cluster have arrived: ``ttng.cluster_wait``."""
 
     name = "ttng.cluster_wait"
     form = "{}"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())

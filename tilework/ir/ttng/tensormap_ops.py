@@ -7,17 +7,16 @@ ttng.tensormap_fenceproxy_acquire %p : !tt.ptr<i8>
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.irdl import AttrSizedOperandSegments, operand_def, prop_def, result_def, traits_def, var_operand_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import DESCRIPTOR, I32, I32_PROPERTY, I64, POINTER
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 
 # The largest value of each property.
 TENSORMAP_LIMITS = {"elem_type": 15, "interleave_layout": 2, "swizzle_mode": 3, "fill_mode": 1}
 
 
-@op_definition
 class TensormapCreateOp(Op):
     """Write a TMA descriptor of 128 bytes.
 
@@ -37,7 +36,6 @@ class TensormapCreateOp(Op):
     fill_mode = prop_def(I32_PROPERTY)
     form = "$desc_ptr, $global_address, [$box_dim], [$global_dim], [$global_stride], [$element_stride] {} : signature"
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         rank = len(self.box_dim)
@@ -56,17 +54,14 @@ class TensormapCreateOp(Op):
                 raise VerifyException(f"{name} must be between 0 and {limit}, but got {value.value.data}")
 
 
-@op_definition
 class TensormapFenceproxyAcquireOp(Op):
     """A descriptor that was just written may be used by TMA: ``ttng.tensormap_fenceproxy_acquire %d : !tt.ptr<i8>``."""
 
     name = "ttng.tensormap_fenceproxy_acquire"
     desc_ptr = operand_def(POINTER)
     form = "$desc_ptr {} : type($desc_ptr)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-@op_definition
 class ReinterpretTensorDescOp(Op):
     """Memory that holds a descriptor: ``%d = ttng.reinterpret_tensor_descriptor %p : !tt.ptr<i8> to !tt.tensordesc<...>``."""
 

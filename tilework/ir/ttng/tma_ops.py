@@ -7,8 +7,7 @@ ttng.async_tma_store_wait {pendings = 0 : i32}
 """
 
 from xdsl.ir import Attribute
-from xdsl.irdl import IRDLOperation, operand_def, prop_def, traits_def, var_operand_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import (
@@ -21,7 +20,7 @@ from tilework.ir.constraints import (
     default_prop,
     enum_property,
 )
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import DescriptorReduceKind
 from tilework.ir.tt.descriptor_ops import block_type, verify_rows
@@ -55,7 +54,6 @@ def verify_block(op: IRDLOperation, descriptor: Attribute, coordinates: int, mem
         raise VerifyException(f"{op.name} on blocks of {block_type(descriptor)} does not fit {memory}")
 
 
-@op_definition
 class AsyncTMACopyGlobalToLocalOp(Op):
     """Start copying a block to shared memory; its bytes are counted by the barrier.
 
@@ -75,7 +73,6 @@ class AsyncTMACopyGlobalToLocalOp(Op):
         "$desc[$coord] $dst, $barrier, $pred(? cacheModifier = $cache)(? evictionPolicy = $evict) {} : "
         "type($desc), type($barrier) -> type($dst)"
     )
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_barrier(self.barrier.type)
@@ -83,7 +80,6 @@ class AsyncTMACopyGlobalToLocalOp(Op):
         verify_block(self, self.desc.type, len(self.coord), self.dst.type)
 
 
-@op_definition
 class AsyncTMACopyLocalToGlobalOp(Op):
     """Start copying shared memory to a block: ``ttng.async_tma_copy_local_to_global %d[%i, %j] %m : DESC, MEMORY``."""
 
@@ -92,13 +88,11 @@ class AsyncTMACopyLocalToGlobalOp(Op):
     coord = var_operand_def(I32)
     src = operand_def(MEMDESC)
     form = "$desc[$coord] $src {} : type($desc), type($src)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_block(self, self.desc.type, len(self.coord), self.src.type)
 
 
-@op_definition
 class AsyncTMAReduceOp(Op):
     """Start combining a block with shared memory: ``ttng.async_tma_reduce add, %d[%i, %j] %m : DESC, MEMORY``."""
 
@@ -108,7 +102,6 @@ class AsyncTMAReduceOp(Op):
     coord = var_operand_def(I32)
     src = operand_def(MEMDESC)
     form = "$kind, $desc[$coord] $src {} : type($desc), type($src)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_block(self, self.desc.type, len(self.coord), self.src.type)
@@ -120,7 +113,6 @@ def contents(memory: Attribute) -> Attribute:
     return tensor_type(memory.dims, memory.element_type)
 
 
-@op_definition
 class AsyncTMAGatherOp(Op):
     """Start copying rows to shared memory: ``ttng.async_tma_gather %d[%x, %y] %m, %b, %p : ...``."""
 
@@ -132,7 +124,6 @@ class AsyncTMAGatherOp(Op):
     dst = operand_def(MEMDESC)
     pred = operand_def(I1)
     form = "$desc[$x_offsets, $y_offset] $dst, $barrier, $pred {} : type($operands)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_barrier(self.barrier.type)
@@ -140,7 +131,6 @@ class AsyncTMAGatherOp(Op):
         verify_rows(self, self.desc.type, self.x_offsets.type, contents(self.dst.type))
 
 
-@op_definition
 class AsyncTMAScatterOp(Op):
     """Start copying shared memory to rows: ``ttng.async_tma_scatter %d[%x, %y] %m : ...``."""
 
@@ -150,17 +140,14 @@ class AsyncTMAScatterOp(Op):
     y_offset = operand_def(I32)
     src = operand_def(MEMDESC)
     form = "$desc[$x_offsets, $y_offset] $src {} : type($operands)"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         verify_rows(self, self.desc.type, self.x_offsets.type, contents(self.src.type))
 
 
-@op_definition
 class AsyncTMAStoreWaitOp(Op):
     """Wait until at most `pendings` copies to global memory still read: ``ttng.async_tma_store_wait {pendings = 0 : i32}``."""
 
     name = "ttng.async_tma_store_wait"
     pendings = prop_def(I32_PROPERTY)
     form = "{}"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())

@@ -16,7 +16,7 @@ from tilework.ir.constraints import (
     is_plain_tensor,
     names,
 )
-from tilework.ir.declare import Op, op_definition
+from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import InputPrecision
 from tilework.ir.tt.dot_ops import verify_product
@@ -27,7 +27,6 @@ from tilework.layouts.encodings import DotOperand, NvidiaMma, NvmmaShared, Share
 TENSOR_OR_MEMDESC = Kind("a tensor or a memory descriptor", lambda type: is_plain_tensor(type) or is_memdesc(type))
 
 
-@op_definition
 class WarpGroupDotOp(Op):
     """``d = a @ b + c`` by groups of four warps, with b, and mostly a, in shared memory.
 
@@ -105,7 +104,6 @@ def verify_imprecise(a: Attribute, d: Attribute, limit: int) -> None:
         )
 
 
-@op_definition
 class WarpGroupDotWaitOp(Op):
     """Wait until at most `pendings` asynchronous dots are under way; the operands are passed on.
 
