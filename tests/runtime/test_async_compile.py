@@ -2,7 +2,6 @@
 
 import threading
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,19 +9,15 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.runtime.launch_kernels import fill
 from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.workers import async_compile
 
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+
 OUT = np.zeros(4, np.int32)
-
-
-@pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Path) -> Any:
-    with knobs.cache.scope(), knobs.runtime.scope():
-        knobs.cache.dir = str(tmp_path / "cache")
-        yield
 
 
 def kernel_of() -> Any:
@@ -212,3 +207,51 @@ def test_threads_that_ask_for_the_same_kernel() -> None:
     with ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(4) as askers, tilework.AsyncCompileMode(pool):
         future = fill.warmup(OUT, 1, grid=(1,))
         assert len({id(made) for made in askers.map(lambda _: future.result(), range(8))}) == 1 and calls == [1]
+
+
+def test_async_mode_submits_each_kernel_once_and_fills_the_cache() -> None:
+    out = np.zeros(64, "f4")
+    submitted: list[Any] = []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, *args: Any, **kwargs: Any) -> Any:
+            submitted.append(args)
+            return super().submit(*args, **kwargs)
+
+    with Counting(2) as pool, tilework.AsyncCompileMode(pool):
+        futures = [fill.warmup(out, 1.0, 16, grid=(1,)) for _ in range(3)]
+        assert futures[0] is futures[1] is futures[2]
+        assert futures[0].result().metadata.name == "fill"
+    assert len(submitted) == 1
+    assert list(fill.device_caches[0][0].values()) == [futures[0].result()]
+
+
+@pytest.mark.parametrize("ignore", [False, True])
+def test_async_errors(ignore: bool) -> None:
+    @tilework.jit
+    def bad(p):
+        tl.static_assert(False, "never")
+
+    def compile_it() -> None:
+        with ThreadPoolExecutor(1) as pool, tilework.AsyncCompileMode(pool, ignore_errors=ignore):
+            bad.warmup(np.zeros(1, "f4"), grid=(1,))
+
+    if ignore:
+        compile_it()
+    else:
+        with pytest.raises(tilework.CompilationError, match="never"):
+            compile_it()
+    with pytest.raises(tilework.CompilationError, match="never"):
+        bad[(1,)](np.zeros(1, "f4"))
+
+
+def test_async_launches_wait_for_their_kernel() -> None:
+    out = np.zeros(4, "f4")
+    with ThreadPoolExecutor(1) as pool, tilework.AsyncCompileMode(pool) as mode:
+        future = fill.warmup(out, 1.0, 4, grid=(1,))
+        assert isinstance(future, tilework.FutureKernel) and mode is not None
+        assert fill[(1,)](out, 4.0, 4) is future.result() and (out == 4).all()
+        with pytest.raises(RuntimeError, match=r"(?i)async|nest"), tilework.AsyncCompileMode(pool):
+            raise AssertionError("not reached")
+    fill.device_caches.clear()
+    assert not isinstance(fill.warmup(out, 1.0, 4, grid=(1,)), tilework.FutureKernel), "the mode has ended"

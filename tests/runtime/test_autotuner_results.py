@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tuning_kernels import add_one
 
-from tests.runtime.test_runtime_autotuner import blocks, floats
+from tests.runtime.test_autotuner import blocks, floats
 from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.runtime.launch.jit import jit

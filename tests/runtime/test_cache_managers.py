@@ -1,6 +1,7 @@
 """Triton's interface: managers, keys, remote caches."""
 
 import hashlib
+import inspect
 import json
 import os
 import subprocess
@@ -116,6 +117,18 @@ def test_a_dump_folder_that_cannot_be_used(home: Path) -> None:
     with pytest.warns(UserWarning, match="set TRITON_DUMP_DIR"):
         path = get_dump_manager(KEY).put("module {}", "add.ttir")
     assert Path(path).read_text() == "module {}"
+
+
+def test_the_interface_of_managers() -> None:
+    for manager in (CacheManager, FileCacheManager, RemoteCacheManager):
+        parameters = inspect.signature(manager).parameters
+        assert list(parameters) == ["key", "override", "dump"]
+        assert (parameters["override"].default, parameters["dump"].default) == (False, False)
+        for method in ("get_file", "put", "get_group", "put_group"):
+            assert callable(getattr(manager, method))
+        assert inspect.signature(manager.put).parameters["binary"].default is True
+    with pytest.raises(TypeError, match="abstract"):
+        CacheManager("key")  # pyright: ignore[reportAbstractUsage]
 
 
 # A manager of the user's

@@ -8,6 +8,7 @@ import ctypes
 import gc
 import multiprocessing
 import pickle
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.runtime.launch_kernels import add_one
 from tilework import compiler, knobs
 from tilework.runtime.compile import stages
 from tilework.runtime.devices.active_driver import driver
@@ -26,12 +28,7 @@ from tilework.runtime.devices.host import driver as host
 from tilework.runtime.kernel_cache import files as cache_files
 from tilework.tools.cli import main
 
-
-@tilework.jit
-def add_one(x, y, n, BLOCK: tl.constexpr = 64):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < n
-    tl.store(y + i, tl.load(x + i, mask=mask) + 1, mask=mask)
+pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 @tilework.jit
@@ -44,17 +41,6 @@ def interpreted(x, y, n, BLOCK: tl.constexpr = 64):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n
     tl.store(y + i, tl.load(x + i, mask=mask) + 1, mask=mask)
-
-
-@pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A cache of its own, and no kernel left from another test."""
-    with knobs.cache.scope(), knobs.runtime.scope(), knobs.compilation.scope():
-        knobs.cache.dir = str(tmp_path / "cache")
-        yield
-    for kernel in (add_one, nothing):
-        kernel.device_caches.clear()
-        kernel.pre_run_hooks.clear()
 
 
 def arrays(size: int = 64) -> tuple[Any, Any]:
@@ -479,6 +465,7 @@ def test_ctrl_c_ends_a_long_launch_of_short_programs() -> None:
     """The launch itself is machine code; the signal is seen when it returns, and nothing hangs."""
     x, y = arrays()
     check()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored below nohup and `&`
     timer = threading.Timer(0.05, lambda: ctypes.pythonapi.PyErr_SetInterrupt())
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -486,6 +473,7 @@ def test_ctrl_c_ends_a_long_launch_of_short_programs() -> None:
         while time.monotonic() < end:
             add_one[(1,)](x, y, 64)
     timer.join()
+    signal.signal(signal.SIGINT, before)
     check()
 
 

@@ -25,6 +25,8 @@ import tilework.language as tl
 from tilework import knobs
 from tilework.targets.cpu.run import pool
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored below nohup and `&`
+
 @tilework.jit
 def add(x, out, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)

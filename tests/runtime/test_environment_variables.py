@@ -1,11 +1,10 @@
-"""Variables without a knob, the cache key, and knobs that `test_rows_knobs.py` does not show at work."""
+"""Variables without a knob: those of the cache key, diagnostics, dumps, timing, reproducers."""
 
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,16 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.pipeline import slow_kernels
+from tests.runtime.launch_kernels import AMPERE, BLACKWELL, HOPPER, fill, fill_source
 from tilework import knobs, plugins
 from tilework.compiler import ASTSource, compile, lower
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, cache_invalidating_env_vars
 from tilework.targets import base
-from tilework.targets.base import GPUTarget
 from tilework.tools.cli import main
 
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+
 ROOT = Path(__file__).parent.parent.parent
-AMPERE, HOPPER, BLACKWELL = (GPUTarget("cuda", capability, 32) for capability in (80, 90, 100))
-
-
-@tilework.jit
-def fill(p, value, n, BLOCK: tl.constexpr = 16):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(p + i, value, mask=i < n)
 
 
 @tilework.jit
@@ -46,25 +40,9 @@ def specialized(a, n):
     tl.store(a, total)
 
 
-@pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with knobs.cache.scope(), knobs.runtime.scope(), knobs.compilation.scope(), knobs.language.scope():
-        knobs.cache.dir = str(tmp_path / "cache")
-        for key in CACHE_INVALIDATING:
-            monkeypatch.delenv(key, raising=False)
-        yield
-    fill.device_caches.clear()
-
-
-def source() -> ASTSource:
-    return ASTSource(fill, {"p": "*fp32", "value": "fp32", "n": "i32"}, {"BLOCK": 16})
-
-
 def dot(dtype: str = "fp16", size: int = 32) -> ASTSource:
     return ASTSource(square, dict.fromkeys("abc", f"*{dtype}"), {"N": size})
 
-
-# -- the cache key -------------------------------------------------------------------------------------------------
 
 LISTED = """
 AMDGCN_ENABLE_DUMP AMDGCN_USE_BUFFER_ATOMICS AMDGCN_USE_BUFFER_OPS DISABLE_LLVM_OPT DISABLE_MMA_V3 DISABLE_MMA_V5
@@ -75,25 +53,27 @@ TRITON_HIP_USE_BLOCK_PINGPONG TRITON_HIP_USE_IN_THREAD_TRANSPOSE TRITON_LLVM_DEB
 TRITON_OVERRIDE_ARCH USE_IR_LOC NVPTX_ENABLE_DUMP ALLOW_LHS_TMEM_LAYOUT_CONVERSION TRITON_F32_DEFAULT
 TRITON_PREFER_TMEM_16x256_LAYOUT TRITON_ENABLE_EXPERIMENTAL_CONSAN
 """.split()
+
+
 WITHOUT_EFFECT = [
     "MLIR_DISABLE_MULTITHREADING", "ALLOW_LHS_TMEM_LAYOUT_CONVERSION", "TRITON_PREFER_TMEM_16x256_LAYOUT",
     "DISABLE_MMA_V5", "TRITON_ENABLE_EXPERIMENTAL_CONSAN",
 ]  # fmt: skip
 
 
-def test_6_14_the_list_is_complete() -> None:
+def test_the_list_is_complete() -> None:
     assert set(CACHE_INVALIDATING) == {*LISTED, "TILEWORK_PERFORMANCE_REMARKS"}
 
 
 @pytest.mark.parametrize("name", LISTED)
-def test_6_14_each_listed_variable_is_another_cache_entry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_listed_variable_is_another_cache_entry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts that mean nothing to the variable will do: the key does not know what they mean."""
     from tilework.runtime.kernel_cache.managers import get_cache_key
 
     backend = base.find_backend(HOPPER)
 
     def key() -> str:
-        return get_cache_key(source(), backend, backend_options, cache_invalidating_env_vars())
+        return get_cache_key(fill_source(), backend, backend_options, cache_invalidating_env_vars())
 
     backend_options = backend.parse_options({})
     keys = {None: key()}
@@ -108,30 +88,27 @@ def test_6_14_each_listed_variable_is_another_cache_entry(name: str, monkeypatch
 
 
 @pytest.mark.parametrize("name", WITHOUT_EFFECT)
-def test_6_14_variables_about_what_is_not_there(
+def test_variables_about_what_is_not_there(
     name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The same code for every target, in an entry of its own that says so."""
     targets = (AMPERE, HOPPER, BLACKWELL)
     plain = [lower(dot(), target, ["ttgir"])["ttgir"] for target in targets]
-    first = compile(source())
+    first = compile(fill_source())
     monkeypatch.setenv(name, "1")
     assert [lower(dot(), target, ["ttgir"])["ttgir"] for target in targets] == plain
-    second = compile(source())
+    second = compile(fill_source())
     assert first.hash != second.hash and getattr(second.metadata, name) == "true" and not hasattr(first.metadata, name)
     assert first.asm["ttir"] == second.asm["ttir"] and capfd.readouterr().err == ""
 
 
-def test_6_14_tensor_cores_of_hopper_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensor_cores_of_hopper_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     def versions() -> set[str]:
         return set(re.findall(r"versionMajor = \d", lower(dot(size=64), HOPPER, ["ttgir"])["ttgir"]))
 
     assert versions() == {"versionMajor = 3"}
     monkeypatch.setenv("DISABLE_MMA_V3", "1")
     assert versions() == {"versionMajor = 2"}
-
-
-# -- MLIR_ENABLE_DIAGNOSTICS ---------------------------------------------------------------------------------------
 
 
 def said(text: str, work: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
@@ -155,13 +132,13 @@ def line_of(text: str) -> int:
 
 
 @pytest.mark.parametrize("text", ["", "0", "operations", "stacktraces", "errors"])
-def test_6_14_diagnostics_are_off_unless_named(
+def test_diagnostics_are_off_unless_named(
     text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert said(text, remarkable, monkeypatch, capfd) == said(text, alarming, monkeypatch, capfd) == ""
 
 
-def test_6_14_diagnostics_warnings(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_diagnostics_warnings(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     assert said("warnings", remarkable, monkeypatch, capfd) == ""
     printed = said("warnings", alarming, monkeypatch, capfd)
     place = f"{__file__}:{line_of('warp_specialize=True)')}:"
@@ -170,9 +147,7 @@ def test_6_14_diagnostics_warnings(monkeypatch: pytest.MonkeyPatch, capfd: pytes
 
 
 @pytest.mark.parametrize("text", ["remarks", "REMARKS", " remarks , warnings"])
-def test_6_14_diagnostics_remarks(
-    text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_diagnostics_remarks(text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     printed = said(text, remarkable, monkeypatch, capfd)
     number = line_of("tl.store(c + i, tl.dot(")
     assert re.search(
@@ -183,7 +158,7 @@ def test_6_14_diagnostics_remarks(
     assert ": warning: the loop is not warp specialized" in said(text, alarming, monkeypatch, capfd)
 
 
-def test_6_14_diagnostics_look_at_the_finished_module(
+def test_diagnostics_look_at_the_finished_module(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     types = {"x_ptr": "*fp32", "y_ptr": "*fp32", "stride": "i32", "BLOCK": "constexpr"}
@@ -193,7 +168,7 @@ def test_6_14_diagnostics_look_at_the_finished_module(
     assert "this load is not coalesced" in printed
 
 
-def test_6_14_diagnostics_operations(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_diagnostics_operations(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     printed = said("remarks,operations", remarkable, monkeypatch, capfd)
     assert re.search(
         r"note: see current operation: %\w+ = tt\.dot %\w+, %\w+, %\w+.* : tensor<32x32xf16, #ttg", printed
@@ -203,15 +178,13 @@ def test_6_14_diagnostics_operations(monkeypatch: pytest.MonkeyPatch, capfd: pyt
     assert re.search(r"see current operation: %\w+ = scf\.for .*\{\n", printed) and "tt.load" not in printed
 
 
-def test_6_14_diagnostics_stacktraces(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_diagnostics_stacktraces(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     printed = said("remarks,stacktraces", remarkable, monkeypatch, capfd)
     assert "note: diagnostic emitted with trace:" in printed and "accelerate_matmul.py" in printed
     assert "in remarkable" in printed and "see current operation" not in printed
 
 
-def test_6_14_diagnostics_of_a_pass_that_fails(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_diagnostics_of_a_pass_that_fails(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """What was said before is shown, and listening ends."""
     from tilework.transforms.remarks import is_heard
     from tilework.transforms.ttg import prefetch
@@ -225,7 +198,7 @@ def test_6_14_diagnostics_of_a_pass_that_fails(
     assert "MMA version 3" in capfd.readouterr().err and not is_heard()
 
 
-def test_6_14_diagnostics_of_the_command(
+def test_diagnostics_of_the_command(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "dot.ttir"
@@ -239,12 +212,9 @@ def test_6_14_diagnostics_of_the_command(
     )
 
 
-# -- other variables without a knob --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT"])
 @pytest.mark.parametrize("text", ["1", "0"])
-def test_6_14_the_stack_of_a_crash(name: str, text: str) -> None:
+def test_the_stack_of_a_crash(name: str, text: str) -> None:
     code = (
         "import os, sys, tilework\nsys.stderr = None\n"
         f"def somewhere():\n    os.kill(os.getpid(), {int(getattr(signal, name))})\nsomewhere()"
@@ -261,7 +231,7 @@ def test_6_14_the_stack_of_a_crash(name: str, text: str) -> None:
     assert ("line 4 in somewhere" in done.stderr) is (text == "1")
 
 
-def test_6_14_backends_in_tree(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_backends_in_tree(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Packages that register a backend or a driver are left out."""
     package = tmp_path / "mine-1.0.dist-info"
     package.mkdir()
@@ -276,14 +246,14 @@ def test_6_14_backends_in_tree(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert plugins.find("tilework.drivers", "mine") is None and base.backend_class("cpu").__name__ == "CpuBackend"
 
 
-def test_6_14_every_stage_is_timed_and_written_down(
+def test_every_stage_is_timed_and_written_down(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MLIR_ENABLE_TIMING", "1")
     monkeypatch.setenv("TRITON_REPRODUCER_PATH", str(tmp_path / "crash"))
     monkeypatch.setenv("MLIR_ENABLE_DUMP", "fill")
     monkeypatch.setenv("MLIR_DUMP_PATH", str(tmp_path / "dump.mlir"))
-    lower(source(), HOPPER, ["ttgir"])
+    lower(fill_source(), HOPPER, ["ttgir"])
     lower(dot(), HOPPER, ["ttgir"])
     printed = capfd.readouterr().err
     assert printed.count("===- passes of fill: ") == printed.count("===- passes of square: ") == 2
@@ -294,66 +264,75 @@ def test_6_14_every_stage_is_timed_and_written_down(
     assert "IR Dump Before tritongpu-coalesce (fill)" in dumped and "(square)" not in dumped
 
 
-def test_6_14_a_dump_path_alone_dumps_nothing(
+def test_a_dump_path_alone_dumps_nothing(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MLIR_DUMP_PATH", str(tmp_path / "dump.mlir"))
-    lower(source(), HOPPER)
+    lower(fill_source(), HOPPER)
     assert not (tmp_path / "dump.mlir").exists() and capfd.readouterr().err == ""
 
 
-# -- knobs at work -------------------------------------------------------------------------------------------------
+def test_invalidating_variables_are_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = compile(fill_source())
+    monkeypatch.setenv("DISABLE_LLVM_OPT", "on")
+    second = compile(fill_source())
+    monkeypatch.setenv("DISABLE_LLVM_OPT", "1")
+    third = compile(fill_source())
+    assert first.hash != second.hash == third.hash and second.metadata.DISABLE_LLVM_OPT == "true"
+    assert os.environ["DISABLE_LLVM_OPT"] == "1"
 
 
-def test_6_14_line_information_of_a_later_stage() -> None:
-    knobs.compilation.use_ir_loc = "ttgir"
-    kernel = compile(source(), HOPPER)
-    path = kernel.metadata_group["fill.ttgir"]
-    assert f'loc("{path}":' in kernel.asm["ttgir"] and __file__ in kernel.asm["ttir"]
-    assert __file__ not in kernel.asm["ttgir"]
+def test_mlir_enable_dump(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for text, shown in (("1", True), ("fill", True), ("other", False), ("0", False)):
+        monkeypatch.setenv("MLIR_ENABLE_DUMP", text)
+        lower(fill_source(), HOPPER)
+        printed = capfd.readouterr().err
+        assert ("IR Dump Before canonicalize (fill)" in printed) is shown, text
+        assert (printed.count("tt.func public @fill") > 3) is shown
+    monkeypatch.setenv("MLIR_ENABLE_DUMP", "1")
+    monkeypatch.setenv("MLIR_DUMP_PATH", str(tmp_path / "dump.mlir"))
+    lower(fill_source(), HOPPER)
+    assert "IR Dump Before" in (tmp_path / "dump.mlir").read_text() and not capfd.readouterr().err
 
 
-def test_6_14_asan_is_for_amd_only() -> None:
-    knobs.compilation.enable_asan = True
-    with pytest.raises(ValueError, match=r"TRITON_ENABLE_ASAN: .* AMD GPUs only, and the target is cpu"):
-        compile(source())
+def test_mlir_enable_timing(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("MLIR_ENABLE_TIMING", "1")
+    lower(fill_source(), HOPPER)
+    printed = capfd.readouterr().err
+    assert "===- passes of fill: " in printed and re.search(r"ms +[\d.]+ %  canonicalize", printed)
 
 
-def test_6_14_interpret_and_debug_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
-    assert type(tilework.jit(fill.fn)).__name__ == "InterpretedFunction"
-    monkeypatch.setenv("TRITON_INTERPRET", "0")
-    kernel = tilework.jit(fill.fn)
-    assert type(kernel) is tilework.JITFunction
-    monkeypatch.setenv("TRITON_DEBUG", "1")
-    assert kernel.warmup(np.zeros(4, "f4"), 1.0, 4, grid=(1,)).metadata.debug is False  # read once
-    knobs.refresh_knobs()
-    assert kernel.warmup(np.zeros(4, "f4"), 1.0, 4, grid=(1,)).metadata.debug is True
-    monkeypatch.delenv("TRITON_DEBUG")
-    knobs.refresh_knobs()
+def test_reproducers_can_be_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One file for each stage, as Triton names them; each repeats its stage."""
+    from tilework.tools.cli import main
+
+    monkeypatch.setenv("TRITON_REPRODUCER_PATH", str(tmp_path / "crash"))
+    stages = lower(fill_source(), HOPPER, ["ttir", "ttgir", "llir"])
+    monkeypatch.delenv("TRITON_REPRODUCER_PATH")
+    texts = {
+        tag: (tmp_path / f"crash.{tag}.repro.mlir").read_text() for tag in ("make_ttir", "make_ttgir", "make_llir")
+    }
+    named = {
+        "make_ttir": "triton-combine",
+        "make_ttgir": "tritongpu-coalesce",
+        "make_llir": "convert-triton-gpu-to-llvm",
+    }
+    for tag, text in texts.items():
+        (pipeline,) = re.findall(
+            r'mlir_reproducer: {\n      pipeline: "builtin.module\(any\((.*)\)\)",$', text, re.MULTILINE
+        )
+        assert named[tag] in pipeline
+    for stage in ("ttir", "ttgir"):
+        command = texts[f"make_{stage}"].splitlines()[0].removeprefix("// tilework ").split()
+        out = tmp_path / "out.mlir"
+        assert main([*command, "--mlir-print-debuginfo", "-o", str(out)]) == 0
+        assert out.read_text() == stages[stage]
 
 
-def test_6_14_a_knob_that_stays_here_has_its_effect(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(knobs, "propagate_env", False)
-    before = dict(os.environ)
-    knobs.language.default_fp_fusion = False
-    knobs.compilation.always_compile = True
-    assert compile(source()).metadata.enable_fp_fusion is False and dict(os.environ) == before
-    knobs.language.default_fp_fusion = None
-    assert dict(os.environ) == before
-
-
-@pytest.mark.parametrize(
-    "name", ["CacheManager", "no.module:Thing", "tilework.runtime.kernel_cache.managers:triton_key"]
-)
-def test_6_14_a_bad_cache_manager_stops_the_launch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRITON_CACHE_MANAGER", name)
-    with pytest.raises(RuntimeError, match="TRITON_CACHE_MANAGER"):
-        compile(source())
-
-
-def test_6_14_groups_are_knob_groups() -> None:
-    names = "env_str env_str_callable_default env_bool env_int env_opt_str env_opt_bool env_class env_nvidia_tool"
-    assert all(issubclass(getattr(knobs, name), knobs.env_base) for name in names.split())
-    for name in "build redis cache compilation autotuning runtime language nvidia amd proton".split():
-        assert isinstance(getattr(knobs, name), knobs.base_knobs)
+def test_llvm_variables(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("LLVM_IR_ENABLE_DUMP", "1")
+    monkeypatch.setenv("DISABLE_LLVM_OPT", "1")
+    knobs.runtime.device = "native"
+    out = np.zeros(16, "f4")
+    fill[(1,)](out, 2.0, 16)
+    assert (out == 2).all() and "define" in capfd.readouterr().err

@@ -1,11 +1,10 @@
-"""`do_bench`, `do_bench_cudagraph`, reports, comparisons, peak rates."""
+"""`do_bench`, `do_bench_cudagraph`, comparisons, peak rates, clocks."""
 
-import csv
+import inspect
 import math
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +15,6 @@ import pytest
 import tilework.language as tl
 from tilework import testing
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.tuning import perf_report as reports
 from tilework.runtime.tuning.benchmark import quantile
 from tilework.targets.base import GPUTarget
 
@@ -146,66 +144,6 @@ def test_graphs_need_cuda() -> None:
         testing.do_bench_cudagraph(lambda: None)
 
 
-def sizes(x: Any, **changes: Any) -> testing.Benchmark:
-    return testing.Benchmark(
-        **{"x_names": ["n"], "x_vals": x, "line_arg": "provider", "line_vals": ["a", "b"], "line_names": ["A", "B"],
-           "plot_name": "speed", "args": {"scale": 2}} | changes
-    )  # fmt: skip
-
-
-def measure(n: int, provider: str, scale: int, offset: float = 0.0) -> float:
-    return n * scale + (0.5 if provider == "b" else 0.0) + offset
-
-
-def test_report_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    testing.perf_report(sizes([1, 20]))(measure).run(print_data=True)
-    assert capsys.readouterr().out == "\n".join(
-        ["speed:", "    n          A          B", "0   1   2.000000   2.500000", "1  20  40.000000  40.500000", ""]
-    )
-
-
-def test_report_writes_csv_and_html(tmp_path: Path) -> None:
-    mark = testing.perf_report([sizes([1, 2])])(measure)
-    assert mark.run(save_path=str(tmp_path / "out"), diff_col=True, save_precision=2, offset=1.0) is None
-    rows = list(csv.reader((tmp_path / "out" / "speed.csv").open()))
-    assert rows == [["n", "A", "B", "Diff"], ["1", "3.00", "3.50", "0.50"], ["2", "5.00", "5.50", "0.50"]]
-    assert "speed" in (tmp_path / "out" / "results.html").read_text()
-
-
-def test_points_may_be_tuples_and_results_ranges(capsys: pytest.CaptureFixture[str]) -> None:
-    benchmark = sizes([(1, 2), 3], x_names=["n", "m"], line_vals=["a"], line_names=["A"])
-    mark = testing.perf_report(benchmark)(lambda n, m, provider, scale: (n * m, 0, 9))
-    table = mark.measure(benchmark, {})
-    assert table.columns == ["n", "m", "A", "A-min", "A-max"]
-    assert table.rows == [[1, 2, 2, 0, 9], [3, 3, 9, 0, 9]]
-    with pytest.raises(ValueError, match="expected 2 values"):
-        testing.perf_report(sizes([(1, 2, 3)], x_names=["n", "m"]))(measure).run()
-
-
-def test_optional_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "has", lambda library: False)
-    mark = testing.perf_report(sizes([1]))(measure)
-    with pytest.raises(RuntimeError, match="pandas is not installed"):
-        mark.run(return_df=True)
-    with pytest.raises(RuntimeError, match="matplotlib is not installed"):
-        mark.run(show_plots=True)
-
-
-def test_plots(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib").use("Agg")
-    testing.perf_report(sizes([1, 2], styles=[("red", "-"), ("blue", "--")], x_log=True))(measure).run(
-        save_path=str(tmp_path)
-    )
-    assert (tmp_path / "speed.png").stat().st_size > 0
-
-
-def test_frames() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = testing.perf_report(sizes([1, 2]))(measure).run(return_df=True)
-    assert isinstance(frame, pandas.DataFrame) and list(frame["B"]) == [2.5, 4.5]
-    assert isinstance(testing.perf_report([sizes([1])])(measure).run(return_df=True), list)
-
-
 def test_close() -> None:
     nan = np.array([1.0, np.nan])
     testing.assert_close(nan, nan + 0.005)
@@ -298,3 +236,82 @@ def test_torch_tensors_compare() -> None:
     testing.assert_close(torch.ones(4, dtype=torch.bfloat16, requires_grad=True), np.ones(4))
     with pytest.raises(AssertionError):
         testing.assert_close(torch.ones(4), torch.zeros(4))
+
+
+def rising(device: FakeDevice) -> Any:
+    """One call and five for the estimate of 2 ms, two to warm up, then five that take 1, 2, 4, 8 and 10 ms."""
+    steps = iter([2.0] * 8 + [10.0, 1.0, 8.0, 2.0, 4.0])
+    return lambda: setattr(device, "now", device.now + next(steps))
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [("min", 1.0), ("max", 10.0), ("mean", 5.0), ("median", 4.0), ("all", [10.0, 1.0, 8.0, 2.0, 4.0])],
+)
+def test_each_return_mode(mode: str, expected: Any, device: FakeDevice) -> None:
+    assert testing.do_bench(rising(device), warmup=4, rep=10, return_mode=mode) == expected
+
+
+def test_quantiles_instead_of_a_mode(device: FakeDevice) -> None:
+    assert testing.do_bench(rising(device), 4, 10, quantiles=[0.5, 0.0, 1.0, 0.625], return_mode="max") == [4, 1, 10, 6]
+    assert testing.do_bench(rising(device), 4, 10, quantiles=[0.25]) == 2
+
+
+def test_gradients_are_dropped_before_each_timed_call(device: FakeDevice) -> None:
+    leaf, seen = SimpleNamespace(grad=None), []
+
+    def call() -> None:
+        seen.append(leaf.grad)
+        leaf.grad = "new"
+        device.now += 50.0
+
+    testing.do_bench(call, warmup=50, rep=100, grad_to_none=[leaf])
+    assert seen[-2:] == [None, None] and "new" in seen
+
+
+def test_parameters() -> None:
+    wanted = {"warmup": 25, "rep": 100, "grad_to_none": None, "quantiles": None, "return_mode": "mean"}
+    found = {name: param.default for name, param in inspect.signature(testing.do_bench).parameters.items()}
+    assert list(found)[:6] == ["fn", *wanted] and wanted.items() <= found.items()
+    found = {name: param.default for name, param in inspect.signature(testing.do_bench_cudagraph).parameters.items()}
+    assert found == {
+        "fn": inspect.Parameter.empty,
+        "rep": 20,
+        **{k: v for k, v in wanted.items() if k not in ("warmup", "rep")},
+    }
+
+
+def test_graphs_return_modes(device: FakeDevice) -> None:
+    """Replays take 8 ms each; a call of 5 ms is captured four times in 20 ms."""
+    assert testing.do_bench_cudagraph(calls_of(device, 5.0), return_mode="all") == [2.0] * 10
+    assert testing.do_bench_cudagraph(calls_of(device, 5.0), quantiles=[0.5, 0.9]) == [2.0, 2.0]
+    assert testing.do_bench_cudagraph(calls_of(device, 5.0), rep=40, return_mode="max") == 1.0
+    with pytest.raises(AssertionError, match="return_mode"):
+        testing.do_bench_cudagraph(calls_of(device, 5.0), return_mode="fastest")
+
+
+def test_default_tolerances() -> None:
+    testing.assert_close(np.array([100.0]), np.array([100.0099]))
+    with pytest.raises(AssertionError):
+        testing.assert_close(np.array([100.0]), np.array([100.0101]))
+    with pytest.raises(AssertionError):
+        testing.assert_close(np.array([1e6]), np.array([1e6 + 1]))
+
+
+def test_tolerances_are_asked_for_the_dtype() -> None:
+    seen: list[Any] = []
+
+    def tolerance(dtype: Any) -> float:
+        seen.append(dtype)
+        return 0.25
+
+    x = np.array([1.0, 2.0], ml_dtypes.bfloat16)
+    testing.assert_close(x, np.array([1.2, 2.2], ml_dtypes.bfloat16), atol=tolerance, rtol=tolerance)
+    assert seen == [np.dtype(ml_dtypes.bfloat16)] * 2
+
+
+def test_special_values() -> None:
+    testing.assert_close(np.array([np.nan, np.inf, -np.inf]), np.array([np.nan, np.inf, -np.inf]))
+    for other in ([0.0, np.inf, -np.inf], [np.nan, np.inf, np.inf], [np.nan, 1e30, -np.inf]):
+        with pytest.raises(AssertionError):
+            testing.assert_close(np.array([np.nan, np.inf, -np.inf]), np.array(other))

@@ -1,120 +1,79 @@
-"""Benchmarks: what `test_runtime_benchmark.py` leaves open."""
+"""`Benchmark` and `perf_report`: tables, files, plots."""
 
 import csv
 import inspect
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import ml_dtypes
-import numpy as np
 import pytest
 
-from tests.runtime.test_runtime_benchmark import FakeDevice, calls_of, measure, sizes
 from tilework import testing
-from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.tuning import perf_report as reports
 
 
-@pytest.fixture
-def device() -> Iterator[FakeDevice]:
-    fake, before = FakeDevice(), driver._active
-    driver.set_active(fake)
-    yield fake
-    driver._active = before
+def sizes(x: Any, **changes: Any) -> testing.Benchmark:
+    return testing.Benchmark(
+        **{"x_names": ["n"], "x_vals": x, "line_arg": "provider", "line_vals": ["a", "b"], "line_names": ["A", "B"],
+           "plot_name": "speed", "args": {"scale": 2}} | changes
+    )  # fmt: skip
 
 
-# -- do_bench ------------------------------------------------------------------------------------------------------
+def measure(n: int, provider: str, scale: int, offset: float = 0.0) -> float:
+    return n * scale + (0.5 if provider == "b" else 0.0) + offset
 
 
-def rising(device: FakeDevice) -> Any:
-    """One call and five for the estimate of 2 ms, two to warm up, then five that take 1, 2, 4, 8 and 10 ms."""
-    steps = iter([2.0] * 8 + [10.0, 1.0, 8.0, 2.0, 4.0])
-    return lambda: setattr(device, "now", device.now + next(steps))
+def test_report_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    testing.perf_report(sizes([1, 20]))(measure).run(print_data=True)
+    assert capsys.readouterr().out == "\n".join(
+        ["speed:", "    n          A          B", "0   1   2.000000   2.500000", "1  20  40.000000  40.500000", ""]
+    )
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [("min", 1.0), ("max", 10.0), ("mean", 5.0), ("median", 4.0), ("all", [10.0, 1.0, 8.0, 2.0, 4.0])],
-)
-def test_6_13_each_return_mode(mode: str, expected: Any, device: FakeDevice) -> None:
-    assert testing.do_bench(rising(device), warmup=4, rep=10, return_mode=mode) == expected
+def test_report_writes_csv_and_html(tmp_path: Path) -> None:
+    mark = testing.perf_report([sizes([1, 2])])(measure)
+    assert mark.run(save_path=str(tmp_path / "out"), diff_col=True, save_precision=2, offset=1.0) is None
+    rows = list(csv.reader((tmp_path / "out" / "speed.csv").open()))
+    assert rows == [["n", "A", "B", "Diff"], ["1", "3.00", "3.50", "0.50"], ["2", "5.00", "5.50", "0.50"]]
+    assert "speed" in (tmp_path / "out" / "results.html").read_text()
 
 
-def test_6_13_quantiles_instead_of_a_mode(device: FakeDevice) -> None:
-    assert testing.do_bench(rising(device), 4, 10, quantiles=[0.5, 0.0, 1.0, 0.625], return_mode="max") == [4, 1, 10, 6]
-    assert testing.do_bench(rising(device), 4, 10, quantiles=[0.25]) == 2
+def test_points_may_be_tuples_and_results_ranges(capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark = sizes([(1, 2), 3], x_names=["n", "m"], line_vals=["a"], line_names=["A"])
+    mark = testing.perf_report(benchmark)(lambda n, m, provider, scale: (n * m, 0, 9))
+    table = mark.measure(benchmark, {})
+    assert table.columns == ["n", "m", "A", "A-min", "A-max"]
+    assert table.rows == [[1, 2, 2, 0, 9], [3, 3, 9, 0, 9]]
+    with pytest.raises(ValueError, match="expected 2 values"):
+        testing.perf_report(sizes([(1, 2, 3)], x_names=["n", "m"]))(measure).run()
 
 
-def test_6_13_gradients_are_dropped_before_each_timed_call(device: FakeDevice) -> None:
-    leaf, seen = SimpleNamespace(grad=None), []
-
-    def call() -> None:
-        seen.append(leaf.grad)
-        leaf.grad = "new"
-        device.now += 50.0
-
-    testing.do_bench(call, warmup=50, rep=100, grad_to_none=[leaf])
-    assert seen[-2:] == [None, None] and "new" in seen
+def test_optional_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "has", lambda library: False)
+    mark = testing.perf_report(sizes([1]))(measure)
+    with pytest.raises(RuntimeError, match="pandas is not installed"):
+        mark.run(return_df=True)
+    with pytest.raises(RuntimeError, match="matplotlib is not installed"):
+        mark.run(show_plots=True)
 
 
-def test_6_13_parameters() -> None:
-    wanted = {"warmup": 25, "rep": 100, "grad_to_none": None, "quantiles": None, "return_mode": "mean"}
-    found = {name: param.default for name, param in inspect.signature(testing.do_bench).parameters.items()}
-    assert list(found)[:6] == ["fn", *wanted] and wanted.items() <= found.items()
-    found = {name: param.default for name, param in inspect.signature(testing.do_bench_cudagraph).parameters.items()}
-    assert found == {
-        "fn": inspect.Parameter.empty,
-        "rep": 20,
-        **{k: v for k, v in wanted.items() if k not in ("warmup", "rep")},
-    }
+def test_plots(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    testing.perf_report(sizes([1, 2], styles=[("red", "-"), ("blue", "--")], x_log=True))(measure).run(
+        save_path=str(tmp_path)
+    )
+    assert (tmp_path / "speed.png").stat().st_size > 0
 
 
-def test_6_13_graphs_return_modes(device: FakeDevice) -> None:
-    """Replays take 8 ms each; a call of 5 ms is captured four times in 20 ms."""
-    assert testing.do_bench_cudagraph(calls_of(device, 5.0), return_mode="all") == [2.0] * 10
-    assert testing.do_bench_cudagraph(calls_of(device, 5.0), quantiles=[0.5, 0.9]) == [2.0, 2.0]
-    assert testing.do_bench_cudagraph(calls_of(device, 5.0), rep=40, return_mode="max") == 1.0
-    with pytest.raises(AssertionError, match="return_mode"):
-        testing.do_bench_cudagraph(calls_of(device, 5.0), return_mode="fastest")
+def test_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = testing.perf_report(sizes([1, 2]))(measure).run(return_df=True)
+    assert isinstance(frame, pandas.DataFrame) and list(frame["B"]) == [2.5, 4.5]
+    assert isinstance(testing.perf_report([sizes([1])])(measure).run(return_df=True), list)
 
 
-# -- assert_close --------------------------------------------------------------------------------------------------
-
-
-def test_6_13_default_tolerances() -> None:
-    testing.assert_close(np.array([100.0]), np.array([100.0099]))
-    with pytest.raises(AssertionError):
-        testing.assert_close(np.array([100.0]), np.array([100.0101]))
-    with pytest.raises(AssertionError):
-        testing.assert_close(np.array([1e6]), np.array([1e6 + 1]))
-
-
-def test_6_13_tolerances_are_asked_for_the_dtype() -> None:
-    seen: list[Any] = []
-
-    def tolerance(dtype: Any) -> float:
-        seen.append(dtype)
-        return 0.25
-
-    x = np.array([1.0, 2.0], ml_dtypes.bfloat16)
-    testing.assert_close(x, np.array([1.2, 2.2], ml_dtypes.bfloat16), atol=tolerance, rtol=tolerance)
-    assert seen == [np.dtype(ml_dtypes.bfloat16)] * 2
-
-
-def test_6_13_special_values() -> None:
-    testing.assert_close(np.array([np.nan, np.inf, -np.inf]), np.array([np.nan, np.inf, -np.inf]))
-    for other in ([0.0, np.inf, -np.inf], [np.nan, np.inf, np.inf], [np.nan, 1e30, -np.inf]):
-        with pytest.raises(AssertionError):
-            testing.assert_close(np.array([np.nan, np.inf, -np.inf]), np.array(other))
-
-
-# -- Benchmark and perf_report -------------------------------------------------------------------------------------
-
-
-def test_6_13_a_benchmark_holds_what_it_is_given() -> None:
+def test_a_benchmark_holds_what_it_is_given() -> None:
     required = "x_names x_vals line_arg line_vals line_names plot_name args".split()
     optional = {"xlabel": "", "ylabel": "", "x_log": False, "y_log": False, "styles": None}
     parameters = inspect.signature(testing.Benchmark).parameters
@@ -131,7 +90,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *libraries: str) -> None:
         monkeypatch.setitem(sys.modules, library, None)
 
 
-def test_6_13_without_matplotlib_and_pandas_there_is_all_but_plots(
+def test_without_matplotlib_and_pandas_there_is_all_but_plots(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     without(monkeypatch, "matplotlib", "pandas")
@@ -182,7 +141,7 @@ def plots(monkeypatch: pytest.MonkeyPatch) -> FakePlots:
     return fake
 
 
-def test_6_13_what_is_drawn(plots: FakePlots, tmp_path: Path) -> None:
+def test_what_is_drawn(plots: FakePlots, tmp_path: Path) -> None:
     benchmark = sizes([1, 2], xlabel="size", ylabel="ms", x_log=True, styles=[("red", "-"), ("blue", "--")])
     testing.perf_report(benchmark)(lambda n, provider, scale: (n, n - 1, n + 1) if provider == "a" else n).run(
         save_path=str(tmp_path)
@@ -206,9 +165,7 @@ def test_6_13_what_is_drawn(plots: FakePlots, tmp_path: Path) -> None:
     assert '<img src="speed.png"/>' in (tmp_path / "results.html").read_text()
 
 
-def test_6_13_plots_are_shown_without_being_saved(
-    plots: FakePlots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plots_are_shown_without_being_saved(plots: FakePlots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     testing.perf_report(sizes([1], y_log=True))(measure).run(show_plots=True)
     names = [name for name, _, _ in plots.log]
@@ -218,12 +175,12 @@ def test_6_13_plots_are_shown_without_being_saved(
     assert ("set_xlabel", ("n",), {}) in plots.log, "the names of the sizes, unless there is a label"
 
 
-def test_6_13_nothing_is_drawn_unless_asked_for(plots: FakePlots) -> None:
+def test_nothing_is_drawn_unless_asked_for(plots: FakePlots) -> None:
     testing.perf_report(sizes([1]))(measure).run(print_data=True)
     assert plots.log == []
 
 
-def test_6_13_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_as_a_pandas_would_make_them(monkeypatch: pytest.MonkeyPatch) -> None:
     pandas = ModuleType("pandas")
     pandas.DataFrame = lambda rows, columns: (rows, columns)  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setitem(sys.modules, "pandas", pandas)
@@ -233,7 +190,7 @@ def test_6_13_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     assert testing.perf_report([sizes([1])])(measure).run(return_df=True) == [([[1, 2.0, 2.5]], ["n", "A", "B"])]
 
 
-def test_6_13_points_are_numbers_for_all_names_or_tuples() -> None:
+def test_points_are_numbers_for_all_names_or_tuples() -> None:
     seen: list[tuple[int, int, str, float]] = []
 
     def note(n: int, m: int, provider: str, scale: int, extra: float = 0.0) -> float:
@@ -245,7 +202,7 @@ def test_6_13_points_are_numbers_for_all_names_or_tuples() -> None:
     assert seen == [(4, 4, "a", 0.5), (4, 4, "b", 0.5), (1, 2, "a", 0.5), (1, 2, "b", 0.5)]
 
 
-def test_6_13_a_report_is_a_mark() -> None:
+def test_a_report_is_a_mark() -> None:
     mark = testing.perf_report(sizes([1]))(measure)
     assert isinstance(mark, testing.Mark) and mark.fn is measure
     defaults = {name: param.default for name, param in inspect.signature(mark.run).parameters.items()}

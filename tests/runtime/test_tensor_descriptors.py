@@ -1,4 +1,4 @@
-"""Host tensor descriptors: every rule, on NumPy and torch bases."""
+"""Host tensor descriptors: every rule, on NumPy and torch bases, and in kernels."""
 
 from typing import Any
 
@@ -6,7 +6,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilework
+import tilework.language as tl
+from tests.runtime.launch_kernels import AMPERE, HOPPER
+from tilework.compiler import ASTSource, lower
+from tilework.targets.base import GPUTarget
 from tilework.tools.tensor_descriptor import TensorDescriptor
+
+pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
@@ -72,3 +79,39 @@ def test_torch_tensors() -> None:
         TensorDescriptor.from_tensor(torch.zeros((16, 16)).T, [4, 8])
     with pytest.raises(AssertionError, match="floating-point"):
         TensorDescriptor.from_tensor(torch.zeros((16, 16), dtype=torch.int8), [4, 16], padding="nan")
+
+
+def test_shape_and_strides_in_the_kernel() -> None:
+    from tilework.tools.tensor_descriptor import TensorDescriptor
+
+    @tilework.jit
+    def sizes(descriptor, out):
+        tl.static_assert(descriptor.shape[0].dtype == tl.int32)
+        tl.static_assert(descriptor.strides[0].dtype == tl.int64)
+        tl.store(out, descriptor.shape[0])
+        tl.store(out + 1, descriptor.shape[1])
+        tl.store(out + 2, descriptor.strides[0])
+        tl.store(out + 3, descriptor.strides[1])
+
+    base, out = np.zeros((6, 32), "f4"), np.zeros(4, "i8")
+    sizes[(1,)](TensorDescriptor.from_tensor(base, [2, 16]), out)
+    assert out.tolist() == [6, 32, 32, 1]
+
+
+@tilework.jit
+def copy_block(source, target):
+    target.store([0, 0], source.load([0, 0]))
+
+
+@pytest.mark.parametrize("target", [AMPERE, HOPPER], ids=["without TMA", "with TMA"])
+def test_descriptors_compile_with_and_without_tma(target: GPUTarget) -> None:
+    types = dict.fromkeys(("source", "target"), "tensordesc<fp16[16, 64]>")
+    text = lower(ASTSource(copy_block, types), target, ["ttgir"])["ttgir"]
+    assert ("ttng.async_tma_copy" in text) is (target is HOPPER)
+    assert ("tt.load" in text) is (target is AMPERE)
+
+
+def test_descriptors_run_here() -> None:
+    base, out = np.arange(1024, dtype="f2").reshape(16, 64), np.zeros((16, 64), "f2")
+    copy_block[(1,)](TensorDescriptor.from_tensor(base, [16, 64]), TensorDescriptor.from_tensor(out, [16, 64]))
+    assert (out == base).all()

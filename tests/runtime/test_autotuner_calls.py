@@ -1,4 +1,4 @@
-"""Tuning: what `test_runtime_autotuner.py` leaves open."""
+"""Tuned launches: what is called, in which order, with which arguments."""
 
 import math
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.runtime.test_autotuner import TIMES, Clock, Recorder, blocks, floats, tuner
 from tests.runtime.test_autotuner_results import Timer, grid
-from tests.runtime.test_runtime_autotuner import TIMES, Clock, Recorder, blocks, floats, tuner
 from tests.runtime.tuning_kernels import add_one
 from tilework import knobs
 from tilework.errors import OutOfResources
@@ -35,7 +35,7 @@ def launch(tuned: Any, n: int = 4) -> Any:
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
-def test_6_12_no_configurations_means_one() -> None:
+def test_no_configurations_means_one() -> None:
     kernel = Recorder()
     ruled = heuristics({"BLOCK": lambda args: 8})(kernel)
     for configs in ([], None):
@@ -48,7 +48,7 @@ def test_6_12_no_configurations_means_one() -> None:
     }  # fmt: skip
 
 
-def test_6_12_one_configuration_runs_only_its_own_hook() -> None:
+def test_one_configuration_runs_only_its_own_hook() -> None:
     kernel, seen = Recorder(), []
     never = lambda *args, **kwargs: seen.append("never")
     tuned = autotune(
@@ -60,14 +60,14 @@ def test_6_12_one_configuration_runs_only_its_own_hook() -> None:
     assert seen == ["own"] and x.tolist() == [9, 9] and tuned.cache == {}
 
 
-def test_6_12_key_names_that_are_no_parameters_are_left_out() -> None:
+def test_key_names_that_are_no_parameters_are_left_out() -> None:
     tuned = tuner(Recorder(), blocks(16, 32), key=["absent", "n", "FLAG", "grid", "warmup"])
     launch(tuned)
     tuned[(1,)](floats(4), floats(4), 4, FLAG="set")
     assert list(tuned.cache) == [(4, "float32", "float32"), (4, "set", "float32", "float32")]
 
 
-def test_6_12_each_measured_call_is_hook_hook_kernel_hook() -> None:
+def test_each_measured_call_is_hook_hook_kernel_hook() -> None:
     log: list[Any] = []
 
     class Logged(Recorder):
@@ -118,28 +118,28 @@ class Idle(Recorder):
             raise error
 
 
-def test_6_12_tensors_are_zeroed_cloned_and_restored() -> None:
+def test_tensors_are_zeroed_cloned_and_restored() -> None:
     x, y = Tensor(), Tensor()
     tuner(Idle(), blocks(16, 32), reset_to_zero=["x"], restore_value=["y"])[(1,)](x, y, 4)
     assert x.log == ["zero", "zero", "zero"], "before both measurements and the run"
     assert y.log == ["clone", "restore", "clone", "restore"], "the run may change it"
 
 
-def test_6_12_a_failed_configuration_is_restored_too() -> None:
+def test_a_failed_configuration_is_restored_too() -> None:
     y = Tensor()
     tuned = tuner(Idle({16: OutOfResources(2, 1, "threads")}), blocks(16, 32), restore_value=["y"])
     tuned[(1,)](Tensor(), y, 4)
     assert y.log == ["clone", "restore"] * 2 and tuned.configs_timings[tuned.configs[0]] == [math.inf] * 3
 
 
-def test_6_12_a_users_hook_replaces_the_default() -> None:
+def test_a_users_hook_replaces_the_default() -> None:
     x, y = Tensor(), Tensor()
     nothing = lambda args, reset_only=False: None
     tuner(Idle(), blocks(16, 32), pre_hook=nothing, reset_to_zero=["x"], restore_value=["y"])[(1,)](x, y, 4)
     assert x.log == [] and y.log == []
 
 
-def test_6_12_a_model_is_not_asked_about_few() -> None:
+def test_a_model_is_not_asked_about_few() -> None:
     asked: list[int] = []
     model = lambda BLOCK, **others: asked.append(BLOCK) or -BLOCK
     launch(tuner(Recorder(), blocks(16, 32), prune_configs_by={"perf_model": model, "top_k": 2}))
@@ -149,7 +149,7 @@ def test_6_12_a_model_is_not_asked_about_few() -> None:
     assert asked == [16, 32, 64] and kernel.blocks() == [64, 32, 64]
 
 
-def test_6_12_a_fraction_is_one_of_all_configurations() -> None:
+def test_a_fraction_is_one_of_all_configurations() -> None:
     """Half of four is two, also when one of the four was pruned before."""
     kernel = Recorder()
     pruning = {
@@ -161,7 +161,7 @@ def test_6_12_a_fraction_is_one_of_all_configurations() -> None:
     assert sorted(kernel.blocks()[:-1]) == [32, 64]
 
 
-def test_6_12_a_model_gets_every_argument() -> None:
+def test_a_model_gets_every_argument() -> None:
     seen: list[dict[str, Any]] = []
     model = lambda **args: seen.append(args) or 1
     tuned = tuner(Recorder(), blocks(16, 32, num_warps=8), prune_configs_by={"perf_model": model, "top_k": 1})
@@ -171,7 +171,7 @@ def test_6_12_a_model_gets_every_argument() -> None:
 
 
 @pytest.mark.parametrize("decorate", ["tuned over ruled", "ruled over tuned", "ruled twice"])
-def test_6_12_any_order_that_ends_in_a_kernel(decorate: str) -> None:
+def test_any_order_that_ends_in_a_kernel(decorate: str) -> None:
     rule = heuristics({"n": lambda args: 100})
     tune = autotune([Config({"BLOCK": 64}), Config({"BLOCK": 128})], ["n"], do_bench=Timer())
     kernel = {"tuned over ruled": lambda f: tune(rule(f)), "ruled over tuned": lambda f: rule(tune(f)),
@@ -182,7 +182,7 @@ def test_6_12_any_order_that_ends_in_a_kernel(decorate: str) -> None:
     assert [found.name for found in kernel.warmup(floats(100), y, grid=(1,))] == ["add_one"] * 2
 
 
-def test_6_12_the_driver_has_the_benchmarker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_has_the_benchmarker(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
     def bench(call: Any, quantiles: Any) -> list[float]:
@@ -195,13 +195,13 @@ def test_6_12_the_driver_has_the_benchmarker(monkeypatch: pytest.MonkeyPatch) ->
     assert seen == [(0.5, 0.2, 0.8)] * 2
 
 
-def test_6_12_a_tuned_launch_takes_the_keywords_of_the_kernel() -> None:
+def test_a_tuned_launch_takes_the_keywords_of_the_kernel() -> None:
     tuned = autotune(blocks(64), ["n"])(add_one)
     compiled = tuned[grid](x=floats(100), y=floats(100), n=100)
     assert compiled.metadata.num_warps == 4 and tuned.best_config == Config({"BLOCK": 64})
 
 
-def test_6_12_printing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_PRINT_AUTOTUNING", "1")
     launch(tuner(Recorder(), blocks(16, 32)))
     lines = capsys.readouterr().out.splitlines()
@@ -224,7 +224,7 @@ def measured(fn: Any = add_one, configs: Any = None) -> int:
     return timer.count
 
 
-def test_6_12_results_belong_to_the_source_the_package_and_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_belong_to_the_source_the_package_and_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (measured(), measured()) == (2, 0)
     other = jit(add_one.fn)
     assert measured(other) == 0, "the same source"
@@ -240,13 +240,13 @@ def test_6_12_results_belong_to_the_source_the_package_and_the_backend(monkeypat
     assert measured() == 0
 
 
-def test_6_12_the_name_of_the_file(tmp_path: Path) -> None:
+def test_the_name_of_the_file(tmp_path: Path) -> None:
     measured()
     (path,) = (tmp_path / "cache").rglob("*.autotune.json")
     assert path.name == "add_one.autotune.json"
 
 
-def test_6_12_the_interpreter_keeps_no_results(tmp_path: Path) -> None:
+def test_the_interpreter_keeps_no_results(tmp_path: Path) -> None:
     knobs.autotuning.cache = True
     interpreted = jit(add_one.fn, interpret=True)
     assert (measured(interpreted), measured(interpreted)) == (2, 2)
@@ -256,7 +256,7 @@ def test_6_12_the_interpreter_keeps_no_results(tmp_path: Path) -> None:
 # -- Config, heuristics --------------------------------------------------------------------------------------------
 
 
-def test_6_12_the_fields_of_a_configuration_have_an_order() -> None:
+def test_the_fields_of_a_configuration_have_an_order() -> None:
     config = Config({"A": 1}, 8, 2, 4, 128, print, "file.ttgir")
     fields = ("num_warps", "num_stages", "num_ctas", "maxnreg", "pre_hook", "ir_override")
     assert tuple(getattr(config, name) for name in fields) == (8, 2, 4, 128, print, "file.ttgir")
@@ -269,7 +269,7 @@ def test_6_12_the_fields_of_a_configuration_have_an_order() -> None:
     )
 
 
-def test_6_12_parameters_of_autotune_by_position() -> None:
+def test_parameters_of_autotune_by_position() -> None:
     import inspect
 
     names = (
@@ -279,7 +279,7 @@ def test_6_12_parameters_of_autotune_by_position() -> None:
     assert isinstance(autotune(blocks(1), ["n"])(Recorder()), Autotuner)
 
 
-def test_6_12_heuristics_run_before_every_launch_with_all_arguments() -> None:
+def test_heuristics_run_before_every_launch_with_all_arguments() -> None:
     seen: list[dict[str, Any]] = []
     kernel = heuristics({"BLOCK": lambda args: seen.append(dict(args)) or 64})(add_one)
     x, y = floats(64), floats(64)

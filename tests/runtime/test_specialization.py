@@ -1,7 +1,7 @@
 """What an argument is specialised on, kind by kind."""
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -9,8 +9,13 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.runtime.launch_kernels import entries, fill
 from tilework.runtime.launch.specialize import mangle_type, parse_attr, specialize
+from tilework.targets.base import GPUTarget
+from tilework.tools.tensor_descriptor import TensorDescriptor
 from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
+
+pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 def aligned(dtype: object, offset: int = 0) -> np.ndarray:
@@ -173,7 +178,7 @@ def test_arrays_without_an_element_type(dtype: str) -> None:
         specialize(np.zeros(2, dtype))
 
 
-def test_a_constant_inside_nested_tuples_through_a_hook_and_preload(monkeypatch):
+def test_a_constant_inside_nested_tuples_through_a_hook_and_preload() -> None:
     @tilework.jit
     def kernel(out, pair):
         for i in range(2):
@@ -181,7 +186,7 @@ def test_a_constant_inside_nested_tuples_through_a_hook_and_preload(monkeypatch)
             tl.store(out + i, pair[0][0] + pair[1][0])
 
     told = []
-    monkeypatch.setattr(tilework.knobs.runtime, "jit_cache_hook", lambda **details: told.append(details))
+    tilework.knobs.runtime.jit_cache_hook = lambda **details: told.append(details)
     out = np.zeros(2, np.int32)
     argument = ((3,), (tl.constexpr(2),))
     first = kernel.warmup(out, argument, grid=(1,))
@@ -193,3 +198,90 @@ def test_a_constant_inside_nested_tuples_through_a_hook_and_preload(monkeypatch)
     assert again.hash == first.hash and told.pop()["key"] == details["key"]
     assert kernel[(1,)](out, argument) is again and not told
     assert out.tolist() == [5, 5]
+
+
+@tilework.constexpr_function
+def twice(x):
+    return 2 * x
+
+
+VALUES = [None, True, 1, 0, 16, 17, 2**31, 2**63, 1.5, np.float64(2), (1, 16, Pair(None, 3)), (), tl.constexpr(3)]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize(("specialize_value", "align"), [(True, True), (True, False), (False, True)])
+def test_the_function_that_tests_call(value: Any, specialize_value: bool, align: bool) -> None:
+    found = native_specialize_impl(None, value, False, specialize_value, align)
+    assert found == specialize(value, False, specialize_value, align)
+    assert mangle_type(value, specialize_value) == native_specialize_impl(None, value, False, specialize_value, True)[0]
+
+
+def test_elements_of_tuples_are_always_specialised() -> None:
+    data = np.zeros(16, "f4")
+    types = ("constexpr", "i32", "*fp32")
+    assert specialize((1, 16, data), True, False, False)[0] == types
+    assert specialize((1, 16), False, False, True) == (("constexpr", "i32"), (1, "D"))
+    kernel = tilework.jit(do_not_specialize=["pair"])(pair_sum)
+    out = np.zeros(1, "i4")
+    for pair in ((1, 16), (1, 17), (2, 17)):
+        kernel[(1,)](out, pair)
+        assert out[0] == sum(pair)
+    assert entries(kernel) == 3
+
+
+def pair_sum(p, pair):
+    tl.store(p, pair[0] + pair[1])
+
+
+def test_functions_are_constants_by_their_hash() -> None:
+    assert specialize(fill) == ("constexpr", fill.cache_key)
+    assert specialize(twice) == ("constexpr", twice.cache_key)
+    assert specialize(twice, False, False, True) == ("constexpr", twice.cache_key)
+
+
+def test_descriptors() -> None:
+    base = np.zeros((8, 64), "f2")
+    assert specialize(TensorDescriptor.from_tensor(base, [4, 16])) == ("tensordesc<fp16[4, 16]>", None)
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 10**30])
+def test_integers_that_no_type_holds(value: int) -> None:
+    with pytest.raises(OverflowError):
+        native_specialize_impl(None, value, False, True, True)
+    with pytest.raises(OverflowError):
+        fill[(1,)](np.zeros(4, "f4"), 1.0, value)
+
+
+@pytest.mark.parametrize("value", ["text", [1], {}, np.complex64(3), object()], ids=lambda value: type(value).__name__)
+def test_what_has_no_type(value: Any) -> None:
+    name = type(value).__name__
+    with pytest.raises(TypeError, match=rf"failed to specialize argument of type.*{name}"):
+        fill[(1,)](np.zeros(4, "f4"), 1.0, value)
+
+
+@tilework.jit
+def inner(x):
+    return x + 1
+
+
+def test_divisibility_is_an_attribute_of_the_argument() -> None:
+    base = np.zeros(65, "f4")
+    aligned = base if base.ctypes.data % 16 == 0 else base[(16 - base.ctypes.data % 16) // 4 :]
+    source = fill.warmup(aligned, 1.5, 32, grid=(1,)).asm["source"]
+    assert source.count("tt.divisibility = 16") == 2
+    source = fill.warmup(aligned[1:], 1.5, 33, grid=(1,)).asm["source"]
+    assert "tt.divisibility" not in source
+
+
+def test_constants_that_are_functions_and_classes() -> None:
+    @tilework.jit
+    def apply(p, f: tl.constexpr, T: tl.constexpr):
+        tl.store(p, f(tl.load(p)).to(T))
+
+    out = np.zeros(1, "f4")
+    apply[(1,)](out, inner, tl.float32)
+    assert out[0] == 1
+
+
+def test_targets_are_values() -> None:
+    assert fill.create_binder()[2] == GPUTarget("cpu", "host", 1)

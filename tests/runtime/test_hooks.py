@@ -1,0 +1,153 @@
+"""Hooks of compiling, loading and launching."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+from tests.runtime.launch_kernels import HOPPER, HOST, fill, fill_source
+from tilework import knobs
+from tilework.compiler import compile
+
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+
+
+def test_a_hook_can_skip_compilation() -> None:
+    knobs.runtime.jit_cache_hook = lambda **info: True
+    assert fill[(1,)](np.zeros(4, "f4"), 1.0, 4) is None
+
+
+COMPILE_KEYS = (
+    "key signature device constants num_warps num_ctas num_stages enable_fp_fusion launch_cooperative_grid extern_libs"
+    " configs specialization_data is_warmup"
+)
+
+
+@pytest.mark.parametrize("place", ["knob", "class attribute"])
+def test_compile_hooks_get_everything(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def hook(**info: Any) -> bool:
+        seen.append({**info, "in cache": info["key"] in fill.device_caches[0][0]})
+        return False
+
+    if place == "knob":
+        knobs.runtime.jit_cache_hook = knobs.runtime.jit_post_compile_hook = hook
+    else:
+        monkeypatch.setattr(tilework.JITFunction, "cache_hook", staticmethod(hook))
+        monkeypatch.setattr(tilework.JITFunction, "compiled_hook", staticmethod(hook))
+    fill.warmup(np.zeros(16, "f4"), 1.5, 16, grid=(1,))
+    fill[(1,)](np.zeros(16, "f4"), 1.5, 17)
+    assert len(seen) == 4
+    before, after = seen[:2]
+    assert set(before) == {"key", "repr", "fn", "compile", "is_manual_warmup", "already_compiled", "in cache"}
+    assert (before["already_compiled"], before["in cache"]) == (False, False)
+    assert (after["already_compiled"], after["in cache"]) == (True, True)
+    assert [info["is_manual_warmup"] for info in seen] == [True, True, False, False]
+    assert set(before["compile"]) == set(COMPILE_KEYS.split()) and before["compile"]["is_warmup"] is True
+    assert before["compile"]["configs"] == [{(0,): [["tt.divisibility", 16]], (2,): [["tt.divisibility", 16]]}]
+    assert before["compile"]["extern_libs"] == () and before["compile"]["key"] == before["key"]
+    assert (before["fn"].module, before["fn"].name, before["fn"].jit_function) == (fill.module, "fill", fill)
+    assert before["repr"].startswith("fill[num_warps=4") and before["repr"].endswith("BLOCK: constexpr)")
+    data = json.loads(before["compile"]["specialization_data"])
+    assert {"name", "signature", "constant_keys", "constant_vals", "attrs_keys", "attrs_vals", "options", "key"} <= set(
+        data
+    )
+
+
+def test_launch_hooks_run_in_order_and_out_in_reverse() -> None:
+    events: list[str] = []
+    for name in ("one", "two"):
+        knobs.runtime.launch_enter_hook.add(lambda metadata, name=name: events.append(f"enter {name}"))
+        knobs.runtime.launch_exit_hook.add(lambda metadata, name=name: events.append(f"exit {name}"))
+    seen: list[dict[str, Any]] = []
+    knobs.runtime.launch_enter_hook.add(lambda metadata: seen.append(metadata.get()))
+    kernel = fill[(1,)](np.zeros(16, "f4"), 1.0, 16)
+    assert events == ["enter one", "enter two", "exit two", "exit one"]
+    assert (seen[0]["name"], seen[0]["function"], seen[0]["stream"]) == ("fill", kernel.function, 0)
+
+
+def test_load_hooks_get_five_arguments_each() -> None:
+    seen: list[tuple[Any, ...]] = []
+    for chain in (knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook):
+        for _ in range(2):
+            chain.add(lambda *args: seen.append(args))
+    kernel = fill[(1,)](np.zeros(16, "f4"), 1.0, 16)
+    fill[(1,)](np.zeros(16, "f4"), 1.0, 16)
+    assert len(seen) == 4
+    assert seen[0] == (None, None, "fill", kernel.metadata_group, kernel.hash)
+    assert seen[3] == (kernel.module, kernel.function, "fill", kernel.metadata_group, kernel.hash)
+
+
+def test_the_listener_gets_everything() -> None:
+    events: list[dict[str, Any]] = []
+    knobs.compilation.listener = lambda **event: events.append(event)
+    kernel = compile(fill_source())
+    (event,) = events
+    assert set(event) == {"src", "metadata", "metadata_group", "times", "cache_hit"}
+    assert event["metadata"]["hash"] == kernel.hash and event["metadata"]["target"] == HOST
+    assert event["metadata_group"] == kernel.metadata_group
+    times = event["times"]
+    assert times.lowering_stages[0][0] == "ttir" and times.total_lowering > 0 and times.store_results > 0
+    assert times.total_lowering == sum(spent for _, spent in times.lowering_stages)
+    assert times.total == times.ir_initialization + times.total_lowering + times.store_results
+    compile(fill_source())
+    assert (event["cache_hit"], events[1]["cache_hit"], events[1]["times"].ir_initialization > 0) == (False, True, True)
+    assert (events[1]["times"].total_lowering, events[1]["times"].store_results) == (0, 0)
+
+
+def test_stages_can_be_looked_at() -> None:
+    seen: list[tuple[Any, ...]] = []
+    knobs.runtime.add_stages_inspection_hook = lambda *args: seen.append(args)
+    compile(fill_source(), HOPPER)
+    ((backend, stages, options, language, capability),) = seen
+    assert backend.target == HOPPER and "ttir" in stages and options.num_warps == 4
+    assert (language, capability) == (0, 90)
+
+
+def test_values_of_the_compile_hook() -> None:
+    seen: list[dict[str, Any]] = []
+    knobs.runtime.jit_cache_hook = lambda **info: seen.append(info["compile"])
+    fill[(1,)](np.zeros(4, "f4"), 1.5, 5, num_warps=8, num_stages=2, enable_fp_fusion=False)
+    (info,) = seen
+    assert info["signature"] == {"p": "*fp32", "value": "fp32", "n": "i32", "BLOCK": "constexpr"}
+    assert info["constants"] == {(3,): 16} and info["device"] == 0
+    assert (info["num_warps"], info["num_ctas"], info["num_stages"]) == (8, 1, 2)
+    assert (info["enable_fp_fusion"], info["launch_cooperative_grid"], info["is_warmup"]) == (False, False, False)
+
+
+def test_hooks_can_be_removed() -> None:
+    events: list[str] = []
+    hooks = [lambda *args, name=name: events.append(name) for name in ("one", "two")]
+    chains = ("launch_enter_hook", "launch_exit_hook", "kernel_load_start_hook", "kernel_load_end_hook")
+    for chain in chains:
+        for hook in hooks:
+            getattr(knobs.runtime, chain).add(hook)
+        getattr(knobs.runtime, chain).remove(hooks[0])
+    fill[(1,)](np.zeros(4, "f4"), 1.0, 4)
+    assert events == ["two"] * 4
+
+
+def test_pre_run_hooks_get_every_call() -> None:
+    seen: list[Any] = []
+    fill.add_pre_run_hook(lambda *args, **kwargs: seen.append((args, kwargs)))
+    out = np.zeros(4, "f4")
+    fill[(1,)](out, 1.0, n=4, num_warps=2)
+    fill.warmup(out, 1.0, 4, grid=(1,))
+    assert [args[0] is out for args, _ in seen] == [True, True]
+    assert [(args[1:], kwargs) for args, kwargs in seen] == [((1.0,), {"n": 4, "num_warps": 2}), ((1.0, 4), {})]
+
+
+def test_stages_can_be_changed() -> None:
+    """The hook gets the stages themselves: one that it replaces is the one that runs."""
+    ran: list[str] = []
+
+    def inspect(backend: Any, stages: dict[str, Any], options: Any, language: Any, capability: Any) -> None:
+        original = stages["ttir"]
+        stages["ttir"] = lambda module: ran.append("mine") or original(module)
+
+    knobs.runtime.add_stages_inspection_hook = inspect
+    fill[(1,)](np.zeros(4, "f4"), 1.0, 4)
+    assert ran == ["mine"]
