@@ -53,6 +53,7 @@ bench-cpu: $(STAMP)       ## CPU kernels beside NumPy's and, where it is install
 bench-launch: $(STAMP)    ## cost of a launch above the kernel's own work
 	$(BIN)/python -m benchmarks.launch_overhead
 	$(BIN)/python -m benchmarks.cpu_load
+	$(BIN)/python -m benchmarks.cold_start
 
 bench-emulator: $(STAMP)  ## the PTX emulator: instructions and tensor-core tiles per second
 	$(BIN)/python -m benchmarks.emulator

@@ -1,0 +1,182 @@
+"""One new process of `cold_start`: import, launch `add` once, say what each phase took.
+
+    python -m benchmarks.cold_start_process PACKAGE DEVICE plain|phases
+
+`PACKAGE` is tilework or triton, `DEVICE` cpu, cuda or a target such as cuda:90, which is compiled for and not launched on.
+Phases are taken by wrapping functions of tilework as their modules are imported; what one phase calls of another counts
+for that one only, so that a phase is without the imports that it causes.
+"""
+
+import builtins
+import importlib
+import importlib.machinery
+import json
+import resource
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+PHASES = ("imports", "cache", "frontend", "passes", "LLVM text", "machine code", "own code", "load", "rest")
+WRAPPED = {
+    "tilework.runtime.kernel_cache.key": {"triton_key": "cache"},
+    "tilework.runtime.kernel_cache.managers": {
+        "get_cache_key": "cache",
+        "load_entry": "cache",
+        "store_entry": "cache",
+        "entry_paths": "cache",
+    },
+    "tilework.frontend.generator": {"compile_to_ttir": "frontend"},
+    "tilework.targets.base": {"run_passes": "passes"},
+    "tilework.ir.printer": {"print_module": "passes"},
+    "tilework.targets.cpu.pipeline": {"llvm_text": "LLVM text", "object_code": "machine code"},
+    "tilework.targets.nvidia.lower.emit": {"emit_module": "LLVM text"},
+    "tilework.targets.nvidia.assembly": {"ptx_of": "machine code", "cubin_of": "machine code"},
+    "tilework.runtime.devices.host.own_code": {"own_object": "own code"},
+    "tilework.targets.llvm.compile": {"to_object": "machine code", "jit_load": "load"},
+    "tilework.targets.cpu.run.library": {"load": "load"},
+    "tilework.runtime.devices.cuda.device": {"load_binary": "load"},
+}
+
+
+def cpu_seconds() -> float:
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in spent)
+
+
+class Clock:
+    """Seconds of CPU time by phase; `enter` and `leave` nest."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = defaultdict(float)
+        self.running = ["rest"]
+        self.since = cpu_seconds()
+
+    def enter(self, phase: str) -> None:
+        now = cpu_seconds()
+        self.spent[self.running[-1]] += now - self.since
+        self.running.append("own code" if "own code" in self.running and phase == "machine code" else phase)
+        self.since = now
+
+    def leave(self) -> None:
+        now = cpu_seconds()
+        self.spent[self.running.pop()] += now - self.since
+        self.since = now
+
+    def timed(self, call: Callable[..., Any], phase: str) -> Callable[..., Any]:
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            self.enter(phase)
+            try:
+                return call(*args, **kwargs)
+            finally:
+                self.leave()
+
+        return timed
+
+
+class WrappingFinder:
+    """Wraps what `WRAPPED` names before anybody can have imported it from its module."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        spec = importlib.machinery.PathFinder.find_spec(name, path) if name in WRAPPED else None
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            for function, phase in WRAPPED[name].items():
+                if hasattr(module, function):
+                    setattr(module, function, self.clock.timed(getattr(module, function), phase))
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def watch() -> Clock:
+    """Count from now on."""
+    clock = Clock()
+    sys.meta_path.insert(0, WrappingFinder(clock))
+    plain, timed = builtins.__import__, clock.timed(builtins.__import__, "imports")
+    builtins.__import__ = lambda name, *args: (plain if name in sys.modules else timed)(name, *args)
+    importlib.import_module = clock.timed(importlib.import_module, "imports")
+    return clock
+
+
+def first_launch(jit: Callable[..., Any], tl: Any, compiler: Any, device: str) -> Callable[[], Any]:
+    """What is measured, with arguments that are there already."""
+
+    @jit
+    def add(x, y, out, n, BLOCK: tl.constexpr):  # pyright: ignore[reportInvalidTypeForm, reportMissingParameterType]
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        mask = i < n
+        tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
+
+    if ":" in device:
+        signature = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+        attrs = {(index,): [["tt.divisibility", 16]] for index in range(3)}
+        return lambda: compiler(add, signature, {"BLOCK": 1024}, attrs)
+    if device == "cpu":
+        import numpy as np  # before the clock starts: who launches on the host has arrays
+
+        x = np.ones(5000, np.float32)
+        arguments = (x, x.copy(), np.zeros_like(x))
+    else:
+        import torch  # likewise
+
+        x = torch.ones(5000, device="cuda")
+        arguments = (x, x.clone(), torch.zeros_like(x))
+        torch.cuda.synchronize()
+
+    def launch() -> None:
+        add[(5,)](*arguments, 5000, BLOCK=1024)
+        if device == "cuda":
+            torch.cuda.synchronize()  # pyright: ignore[reportPossiblyUnboundVariable]
+        assert bool((arguments[2] == 2).all())
+
+    return launch
+
+
+def main() -> None:
+    package, device, mode = sys.argv[1:]
+    if device == "cpu":
+        import numpy  # noqa: F401
+    elif device == "cuda":
+        import torch
+
+        torch.ones(1, device="cuda")
+    clock = watch() if mode == "phases" else None
+    start, cpu = time.perf_counter(), cpu_seconds()
+    jit: Any = importlib.import_module(package).jit
+    tl = importlib.import_module(f"{package}.language")
+    imported = (time.perf_counter() - start, cpu_seconds() - cpu)
+
+    def compiler(fn: Any, signature: Any, constants: Any, attrs: Any) -> None:
+        module = importlib.import_module(f"{package}.compiler")
+        if package == "tilework":
+            target = importlib.import_module("tilework.target").GPUTarget.parse(device)
+        else:
+            kind = importlib.import_module("triton.backends.compiler").GPUTarget
+            target = kind("cuda", int(device.partition(":")[2]), 32)
+        module.compile(module.ASTSource(fn, signature, constants, attrs), target=target)
+
+    launch = first_launch(jit, tl, compiler, device)
+    start, cpu = time.perf_counter(), cpu_seconds()
+    if clock is not None:
+        clock.spent.clear()
+        clock.since = cpu
+    launch()
+    launched = (time.perf_counter() - start, cpu_seconds() - cpu)
+    if clock is not None:
+        clock.enter("done")
+    phases = {} if clock is None else {phase: clock.spent[phase] for phase in PHASES}
+    print(json.dumps({"import": imported, "launch": launched, "phases": phases}))
+
+
+if __name__ == "__main__":
+    main()
