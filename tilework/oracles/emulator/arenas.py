@@ -1,4 +1,4 @@
-"""The memory of the emulated GPU: one arena for global, constant and parameter bytes, and windows for shared and local.
+"""The memory of the emulated GPU: this process's own for global, constant and parameter bytes, and windows for shared and local.
 
     >>> memory = Memory(1 << 20)
     >>> x = memory.allocate(64)
@@ -6,23 +6,29 @@
     >>> memory.read(x, 4)
     b'abcd'
 
-Addresses are 64-bit numbers. `GLOBAL_BASE` and above is the arena; below it lie the windows through which generic addresses
-reach shared and local memory. Every access names its bytes, so an access outside of an allocation is found, not made.
+A global address is the address that the bytes have in this process, so that a kernel can work on arrays where they are
+(`lend`); what is allocated here lies in one arena. The windows through which generic addresses reach shared and local memory
+are where no process has memory. Every access names its bytes, so an access outside of an allocation is found, not made.
 """
 
 import bisect
+import ctypes
 import mmap
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tilework.oracles.emulator.syntax import EmulatorError
 
-LOCAL_BASE = 1 << 40
-SHARED_BASE = 2 << 40
-GLOBAL_BASE = 3 << 40
-WINDOW = 1 << 40
+LOCAL_BASE = 1 << 60
+SHARED_BASE = 2 << 60
+WINDOW = 1 << 60
+FIRST = 4096  # below there is nothing
+END = 1 << 48
 ALIGNMENT = 256
 # pages that are never touched cost nothing, and may be more than the machine has; Python knows the flag from 3.13 on
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
@@ -50,17 +56,24 @@ class Bytes:
         return cls(np.zeros((size + 15) // 16 * 16, np.uint8))
 
 
+@cache
+def everything() -> Bytes:
+    """All addresses of this process from `FIRST` on; who reads or writes there knows that they are memory."""
+    return Bytes(np.frombuffer((ctypes.c_uint8 * (END - FIRST)).from_address(FIRST), np.uint8))
+
+
 class Memory:
     """Device memory. Its pages are committed by the system when they are first touched."""
 
     def __init__(self, capacity: int = 16 << 30) -> None:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
         self.pages = mmap.mmap(-1, capacity, flags=flags)
-        self.bytes = Bytes(np.frombuffer(self.pages, np.uint8))
+        self.bytes = everything()
+        self.bottom = np.frombuffer(self.pages, np.uint8).ctypes.data
         self.capacity = capacity
         self.starts: list[int] = []  # of live allocations, sorted
         self.ends: list[int] = []
-        self.top = GLOBAL_BASE + ALIGNMENT
+        self.top = self.bottom + ALIGNMENT
         self.holes: dict[int, list[int]] = {}  # freed allocations by their padded size
 
     def allocate(self, size: int, align: int = ALIGNMENT) -> int:
@@ -72,7 +85,7 @@ class Memory:
             start = self.holes[padded].pop()
         else:
             start = (self.top + align - 1) // align * align
-            if start + padded + ALIGNMENT > GLOBAL_BASE + self.capacity:
+            if start + padded + ALIGNMENT > self.bottom + self.capacity:
                 raise EmulatorError(f"out of device memory: {size} bytes do not fit")
             self.top = start + padded + ALIGNMENT  # a gap, so that running over an end is found
         at = bisect.bisect(self.starts, start)
@@ -94,16 +107,37 @@ class Memory:
         return at if at >= 0 and address < max(self.ends[at], self.starts[at] + 1) else None
 
     def around(self, address: int) -> tuple[int, int]:
-        """(start, end) of the allocation that begins at or before an address; the bottom of the arena if there is none."""
+        """(start, end) of the allocation that begins at or before an address; the first address if there is none."""
         at = bisect.bisect(self.starts, address) - 1
-        return (self.starts[at], self.ends[at]) if at >= 0 else (GLOBAL_BASE, GLOBAL_BASE)
+        return (self.starts[at], self.ends[at]) if at >= 0 else (FIRST, FIRST)
+
+    @contextmanager
+    def lend(self, extents: Iterable[tuple[int, int]]) -> Iterator[None]:
+        """Let kernels reach memory of this process, from the first byte to after the last; extents may overlap."""
+        joined: list[list[int]] = []
+        for start, end in sorted(extents):
+            start = start & -4  # code for narrow atomics uses the whole word around its bytes
+            if joined and start <= joined[-1][1]:
+                joined[-1][1] = max(end, joined[-1][1])
+            else:
+                joined.append([start, end])
+        for start, end in joined:
+            at = bisect.bisect(self.starts, start)
+            self.starts.insert(at, start)
+            self.ends.insert(at, end)
+        try:
+            yield
+        finally:
+            for start, _ in joined:
+                at = bisect.bisect(self.starts, start) - 1
+                del self.starts[at], self.ends[at]
 
     def span(self, address: int, size: int) -> slice:
         """The bytes of the arena at an address; `MemoryFault` if they are not all allocated together."""
         at = self.index(address)
         if size and (at is None or address + size > self.ends[at]):
             raise MemoryFault(self.explain(address, size), 0, address)
-        return slice(address - GLOBAL_BASE, address - GLOBAL_BASE + size)
+        return slice(address - FIRST, address - FIRST + size)
 
     def read(self, address: int, size: int) -> bytes:
         return self.bytes.data[self.span(address, size)].tobytes()

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import GLOBAL_BASE, SHARED_BASE, WINDOW, Array, Memory, MemoryFault
+from tilework.oracles.emulator.arenas import FIRST, SHARED_BASE, WINDOW, Array, Memory, MemoryFault
 from tilework.oracles.emulator.clocks import HANDED, Clocks, Stamp
 from tilework.oracles.emulator.definedness import Definedness, registers
 from tilework.oracles.emulator.findings import CheckFailed, Finding, Site
@@ -135,7 +135,7 @@ class Checker:
         if ins.opcode == "mbarrier" and ins.modifiers[0] in ("init", "inval"):
             strong = False
         writes = kind == "store" or (kind == "atomic" and values is not None)
-        base = GLOBAL_BASE if space == "global" else 0
+        base = FIRST if space == "global" else 0
         at = spread(addresses - np.uint64(base), size)
         who = np.repeat(threads, size)
         accesses = Accesses(at, who, self.clocks.own(who), who, self.number(ins), STRONG if strong else PLAIN)
@@ -245,7 +245,7 @@ class Checker:
         own = len(agents) == len(addresses)
         which = np.arange(len(addresses)) if own else np.zeros(len(addresses), np.int64)
         if space == "global":
-            base = GLOBAL_BASE
+            base = FIRST
             valid = self.memory.valid(addresses, access.size)
             if valid is not True:  # copies that read nothing may have any address
                 addresses, which = addresses[valid], which[valid]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import GLOBAL_BASE, LOCAL_BASE, SHARED_BASE, Array, Memory
+from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE, Array, Memory
 from tilework.oracles.emulator.syntax import EmulatorError, Function, PtxModule, Symbol, Variable
 
 LARGEST_FRAMES = 512 << 10
@@ -127,6 +127,6 @@ def parameter_layout(function: Function) -> tuple[dict[str, int], int]:
 
 
 __all__ = [
-    "GLOBAL_BASE", "LOCAL_BASE", "SHARED_BASE", "frame_layout", "local_layout", "local_variables", "module_variables", "names_in",
+    "LOCAL_BASE", "SHARED_BASE", "frame_layout", "local_layout", "local_variables", "module_variables", "names_in",
     "parameter_layout", "shared_layout",
 ]  # fmt: skip

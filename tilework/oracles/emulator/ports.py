@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tilework.oracles.emulator.arenas import (
-    GLOBAL_BASE,
+    ALIGNMENT,
+    FIRST,
     LOCAL_BASE,
     SHARED_BASE,
     WINDOW,
@@ -137,15 +138,16 @@ class ArenaPort(Port):
             raise MemoryFault(self.memory.explain(address, size), int(threads[at]), address)
 
     def places(self, addresses: Array, threads: Array) -> Array:
-        return addresses - np.uint64(GLOBAL_BASE)
+        return addresses - np.uint64(FIRST)
 
     def checked_places(self, addresses: Array, size: int, align: int, threads: Array) -> Array:
         start, end = self.memory.around(int(addresses[0]))
-        inside = addresses - np.uint64(start)  # an allocation starts at a multiple of 256
+        base = start & -ALIGNMENT  # an allocation starts at a multiple of 256, memory that is lent anywhere
+        inside = addresses - np.uint64(base)
         together = int(np.bitwise_or.reduce(inside))
-        if together & (align - 1) or together + size > end - start:
+        if together & (align - 1) or together + size > end - base or (base < start and int(addresses.min()) < start):
             self.check(addresses, size, align, threads)
-        return inside + np.uint64(start - GLOBAL_BASE)
+        return inside + np.uint64(base - FIRST)
 
 
 class LocalPort(Port):
@@ -176,14 +178,14 @@ class GenericPort:
 
     def parts(self, addresses: Array) -> list[tuple[Port, int, Array | slice]]:
         """(port, its base, which addresses) of the spaces that occur."""
-        if int(addresses.min()) >= GLOBAL_BASE:
+        if int(addresses.max()) < LOCAL_BASE:
             return [(self.arena, 0, slice(None))]
         found: list[tuple[Port, int, Array | slice]] = []
         for port, base in ((self.shared, SHARED_BASE), (self.local, LOCAL_BASE)):
             inside = (addresses >= base) & (addresses < base + WINDOW)
             if inside.any():
                 found.append((port, base, slice(None) if inside.all() else np.flatnonzero(inside)))
-        rest = (addresses < LOCAL_BASE) | (addresses >= GLOBAL_BASE)
+        rest = (addresses < LOCAL_BASE) | (addresses >= SHARED_BASE + WINDOW)
         if rest.any():
             found.append((self.arena, 0, slice(None) if rest.all() else np.flatnonzero(rest)))
         return found

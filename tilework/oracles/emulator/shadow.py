@@ -153,17 +153,18 @@ class PagedShadow(Shadow):
 
     def __init__(self, slots: int) -> None:
         super().__init__(16 * PAGE, slots)
-        self.table = np.full(1, -1, np.int64)  # page of the memory: page of the shadow
-        self.used = 0
+        self.table: dict[int, int] = {}  # page of the memory: page of the shadow
+
+    def page(self, number: int) -> int:
+        if number not in self.table:
+            self.table[number] = len(self.table)
+            self.grow(len(self.table) * PAGE)
+        return self.table[number]
 
     def locate(self, at: Array) -> Array:
         pages = at // PAGE
-        last = int(pages.max())
-        if last >= len(self.table):
-            self.table = np.concatenate([self.table, np.full(last + 1, -1, np.int64)])
-        if (self.table[pages] < 0).any():
-            new = np.unique(pages[self.table[pages] < 0])
-            self.table[new] = self.used + np.arange(len(new))
-            self.used += len(new)
-            self.grow(self.used * PAGE)
-        return self.table[pages] * PAGE + at % PAGE
+        first = int(pages[0])
+        if (pages == first).all():
+            return at + (self.page(first) - first) * PAGE
+        different, which = np.unique(pages, return_inverse=True)
+        return np.array([self.page(int(number)) for number in different])[which] * PAGE + at % PAGE

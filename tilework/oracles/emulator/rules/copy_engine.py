@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilework.numerics.rounding import to_tf32
-from tilework.oracles.emulator.arenas import GLOBAL_BASE, Array
+from tilework.oracles.emulator.arenas import LOCAL_BASE, Array
 from tilework.oracles.emulator.pending import Access, Pending, operations
 from tilework.oracles.emulator.rules.async_copy import Signal, check_multicast, combine
 from tilework.oracles.emulator.rules.atom import FUNCTIONS
@@ -72,7 +72,7 @@ def tensor_operand(
     def read(thread: int) -> tuple[TensorMap, list[int], tuple[Access, ...]]:
         one = np.array([thread])
         place = where(one)
-        own = (Access("global", place, SIZE, is_map=True),) if int(place[0]) >= GLOBAL_BASE else ()
+        own = (Access("global", place, SIZE, is_map=True),) if int(place[0]) < LOCAL_BASE else ()
         found = decode(port.read(place, np.uint64, SIZE // 8, one, ins, "async load", align=64).tobytes())
         if found.rank != rank:
             raise TensorMapError(f"a tensor map of {found.rank} dimensions is used with {rank}")

@@ -5,8 +5,7 @@
     cuda.loaded.launches[0].stream
 
 Work is queued and runs when its stream, an event or the device is synchronised, so that what should be asynchronous is seen to
-be. The clock of events moves by one millisecond per kernel. Host memory from `cuMemHostAlloc` lies in the memory of the
-emulator, and parameters that point there are translated. A cubin is an ELF magic number and the PTX behind it.
+be. The clock of events moves by one millisecond per kernel. A cubin is an ELF magic number and the PTX behind it.
 """
 
 import ctypes
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tilework.oracles.emulator import tensor_map
-from tilework.oracles.emulator.arenas import GLOBAL_BASE, MemoryFault
+from tilework.oracles.emulator.arenas import MemoryFault
 from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction
 from tilework.oracles.emulator.layout import frame_layout
 from tilework.oracles.emulator.syntax import EmulatorError
@@ -92,8 +91,8 @@ class EmulatedCuda:
     def __init__(self, devices: int = 1, capacity: int = 1 << 30) -> None:
         self.devices = [Device(capacity) for _ in range(devices)]
         self.objects: dict[int, Any] = {}
-        self.queue: list[tuple[int, Callable[[], None]]] = []
-        self.captures: dict[int, list[Callable[[], None]]] = {}
+        self.queue: list[tuple[int, Callable[[], Any]]] = []
+        self.captures: dict[int, list[Callable[[], Any]]] = {}
         self.launches: list[Launched] = []
         self.limits = {libcuda.LIMIT_PRINTF_FIFO: 1 << 20}
         self.texts: dict[int, ctypes.c_char_p] = {}
@@ -117,7 +116,7 @@ class EmulatedCuda:
         self.objects[handle] = thing
         return handle
 
-    def enqueue(self, stream: int | None, work: Callable[[], None]) -> int:
+    def enqueue(self, stream: int | None, work: Callable[[], Any]) -> int:
         if stream and stream not in self.objects:
             return INVALID_HANDLE
         if self.failure:
@@ -141,17 +140,6 @@ class EmulatedCuda:
                     self.failure = ILLEGAL_ADDRESS if isinstance(error, MemoryFault) else LAUNCH_FAILED
                     self.fault = str(error)
         return self.failure
-
-    def host_start(self, device: Device) -> int:
-        """Where the memory of the emulator is in this process."""
-        return device.memory.bytes.data.ctypes.data
-
-    def on_device(self, device: Device, address: int) -> int | None:
-        """The emulator's address of device memory or of pinned host memory."""
-        for found in (address, address - self.host_start(device) + GLOBAL_BASE):
-            if device.memory.index(found) is not None:
-                return found
-        return None
 
     # initialisation, devices, contexts
 
@@ -287,20 +275,13 @@ class EmulatedCuda:
         except EmulatorError:
             return INVALID_VALUE
         self.launches.append(launched)
-        passed = [self.translated(device, value) for value in values]
+        shared = given.shared
 
         def work() -> None:
             self.clock += 1.0
-            device.launch(kernel.function, grid, block, passed, given_shared)
+            device.launch(kernel.function, grid, block, values, shared)
 
-        given_shared = given.shared
         return self.enqueue(given.stream, work)
-
-    def translated(self, device: Device, value: bytes) -> bytes:
-        """A parameter as the emulator takes it: pointers to pinned memory are addresses of the emulator."""
-        if len(value) == 8 and (found := self.on_device(device, int.from_bytes(value, "little"))) is not None:
-            return found.to_bytes(8, "little")
-        return value
 
     # memory
 
@@ -321,16 +302,14 @@ class EmulatedCuda:
         return INVALID_VALUE
 
     def cuMemHostAlloc(self, address: Any, size: int, flags: int) -> int:
-        address._obj.value = self.device.allocate(size) - GLOBAL_BASE + self.host_start(self.device)
-        return OK
+        return self.cuMemAlloc_v2(address, size)
 
     def cuMemFreeHost(self, address: ctypes.c_void_p) -> int:
-        self.device.free((address.value or 0) - self.host_start(self.device) + GLOBAL_BASE)
-        return OK
+        return self.cuMemFree_v2(address.value or 0)
 
     def cuPointerGetAttribute(self, value: Any, attribute: int, address: int) -> int:
         assert attribute == libcuda.POINTER_DEVICE_ADDRESS
-        if not any(self.on_device(device, address) is not None for device in self.devices):
+        if not any(device.memory.index(address) is not None for device in self.devices):
             return INVALID_VALUE
         value._obj.value = address
         return OK
@@ -341,7 +320,7 @@ class EmulatedCuda:
 
     def cuMemcpyDtoHAsync_v2(self, target: int, source: int, size: int, stream: int) -> int:
         device = self.device
-        return self.enqueue(stream, lambda: ctypes.memmove(target, device.memory.read(source, size), size) and None)
+        return self.enqueue(stream, lambda: ctypes.memmove(target, device.memory.read(source, size), size))
 
     def cuMemsetD8Async(self, target: int, value: int, size: int, stream: int) -> int:
         device = self.device
@@ -384,7 +363,7 @@ class EmulatedCuda:
 
     def cuGraphLaunch(self, executable: int, stream: int) -> int:
         work = self.objects[executable]
-        return self.enqueue(stream, lambda: [step() for step in work] and None)
+        return self.enqueue(stream, lambda: [step() for step in work])
 
     def cuGraphExecDestroy(self, executable: int) -> int:
         return OK
