@@ -15,9 +15,10 @@ from tilework.compiler import ASTSource, lower
 from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.run import pool
 from tilework.targets.cpu.run import run_grid as driver
-from tilework.targets.cpu.run.interface import PROGRAM, SHARERS, Interface
+from tilework.targets.cpu.run.interface import NO_MEMORY, PROGRAM, SHARERS, Interface
+from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_PLACES, WORKER
 from tilework.targets.cpu.run.library import NativeKernel, load
-from tilework.targets.cpu.run.pool_code import JOBS, LAUNCH, LAUNCH_PLACES, NO_MEMORY, WORKER
+from tilework.targets.cpu.run.pool_code import JOBS
 
 CPU = GPUTarget("cpu", "host", 1)
 SIZE = 1 << 17

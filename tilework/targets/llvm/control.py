@@ -103,6 +103,19 @@ class Control:
 
         return made, close
 
+    def until(self: "Builder", first: Value, step: Callable[[Value], tuple[Value, Value]]) -> Value:
+        """`step` on `first`, then on what it gave, until the condition that it gives beside holds; what it was given last."""
+        origin, again, done = self.block, self.function.block("again"), self.function.block("over")
+        self.br(again)
+        with self.scope():
+            self.resume(again)
+            value, close = self.open_phi(first.type, first, origin)
+            following, is_over = step(value)
+            close(following, self.block)
+            self.cond_br(is_over, done, again)
+        self.resume(done)
+        return value
+
     # Structured control flow
 
     @contextmanager

@@ -8,76 +8,55 @@ it. After the line, whoever was to handle the signal before does (Python's fault
 
 import signal
 
+from tilework.targets.cpu.run.machine_code import NULL, Code, code, memory, num, word
+from tilework.targets.llvm.types import i32, i64, ptr
+from tilework.targets.llvm.values import Value, constant
+
 PATIENCE_US = 200_000  # of a thread that dies while another one tells why
 SAVED = 256  # bytes of a struct sigaction, or more
-BEFORE = b"tilework: the kernel "
+STDERR = word(2)
+BEFORE = "tilework: the kernel "
 BEHIND = (
-    b" reads or writes memory outside of its arrays, and the process dies of it."
-    b" Run it again with TRITON_SANITIZE=1: an error will name the line and the program\n"
+    " reads or writes memory outside of its arrays, and the process dies of it."
+    " Run it again with TRITON_SANITIZE=1: an error will name the line and the program\n"
 )
 SIGNALS = [int(getattr(signal, name)) for name in ("SIGSEGV", "SIGBUS") if hasattr(signal, name)]
-
-RUNNING = "@running = global ptr null, align 8\n"
-
-
-def text_of(data: bytes) -> str:
-    return "".join(chr(byte) if 32 <= byte < 127 else f"\\{byte:02X}" for byte in data)
+RUNNING, TELLING = memory("running"), memory("telling")
 
 
-WATCH = f"""
-@before = internal constant [{len(BEFORE)} x i8] c"{text_of(BEFORE)}"
-@behind = internal constant [{len(BEHIND)} x i8] c"{text_of(BEHIND)}"
-@saved = internal global [{SAVED * 64} x i8] zeroinitializer, align 16
-@telling = internal global i32 0, align 4
-declare i64 @write(i32, ptr, i64)
-declare i64 @strlen(ptr)
-declare ptr @signal(i32, ptr)
-declare i32 @sigaction(i32, ptr, ptr)
+def handler_of(b: Code, number: Value) -> Value:
+    """Where the handler is kept that a signal had before."""
+    return b.gep(memory("saved"), b.mul(b.zext(number, i64), SAVED))
 
-define internal void @crashed(i32 %signal) {{
-entry:
-  %name = load atomic ptr, ptr @running monotonic, align 8
-  %some = icmp ne ptr %name, null
-  br i1 %some, label %ask, label %leave
-ask:
-  %telling = atomicrmw xchg ptr @telling, i32 1 acq_rel
-  %alone = icmp eq i32 %telling, 0
-  br i1 %alone, label %tell, label %wait
-wait:
-  call i32 @usleep(i32 {PATIENCE_US})
-  br label %leave
-tell:
-  call i64 @write(i32 2, ptr @before, i64 {len(BEFORE)})
-  %length = call i64 @strlen(ptr %name)
-  call i64 @write(i32 2, ptr %name, i64 %length)
-  call i64 @write(i32 2, ptr @behind, i64 {len(BEHIND)})
-  store atomic i32 0, ptr @telling release, align 4
-  br label %leave
-leave:
-  %wide = zext i32 %signal to i64
-  %place = mul i64 %wide, {SAVED}
-  %old = getelementptr i8, ptr @saved, i64 %place
-  call i32 @sigaction(i32 %signal, ptr %old, ptr null)
-  ret void
-}}
 
-define internal void @watch(i32 %signal) {{
-  %wide = zext i32 %signal to i64
-  %place = mul i64 %wide, {SAVED}
-  %old = getelementptr i8, ptr @saved, i64 %place
-  call i32 @sigaction(i32 %signal, ptr null, ptr %old)
-  call ptr @signal(i32 %signal, ptr @crashed)
-  ret void
-}}
+@code("void crashed(i32 signal)")
+def crashed(b: Code, number: Value) -> None:
+    if b.platform.is_windows:
+        b.ret()
+        return
+    name = b.load(ptr, RUNNING, ordering="monotonic", align=8)
 
-define void @pool_watch() {{
-{chr(10).join(f"  call void @watch(i32 {number})" for number in SIGNALS)}
-  ret void
-}}
-"""
+    def tell() -> list[Value]:
+        for text in (BEFORE, None, BEHIND):
+            place = name if text is None else b.module.string(text)
+            b.run("write", STDERR, place, b.run("strlen", name) if text is None else num(len(text)))
+        b.store(word(0), TELLING, ordering="release", align=4)
+        return []
 
-NO_WATCH = """
-define void @pool_watch() {
-  ret void
-}
-"""
+    def wait() -> list[Value]:
+        b.run("usleep", word(PATIENCE_US))
+        return []
+
+    with b.unless(b.is_null(name)):
+        alone = b.icmp("eq", b.atomic_rmw("xchg", TELLING, constant(i32, 1), ordering="acq_rel"), 0)
+        b.if_else(alone, tell, wait)
+    b.run("sigaction", number, handler_of(b, number), NULL)
+    b.ret()
+
+
+@code("void pool_watch()")
+def pool_watch(b: Code) -> None:
+    for number in () if b.platform.is_windows else map(word, SIGNALS):
+        b.run("sigaction", number, NULL, handler_of(b, number))
+        b.run("signal", number, memory("crashed"))
+    b.ret()

@@ -26,8 +26,12 @@ from tilework.errors import TritonError
 
 MARK = "; tilework "
 CONTROL = 64  # bytes at the start of an arena
-# places in the control block (24 is the sanitizer's, see `checks.py`)
-FAULT, FUEL, PROGRAM, COUNT, FORK, SHARERS, POLL, LAUNCHED = 0, 4, 8, 16, 32, 40, 48, 56
+# the control block, as `launch_record.py` describes fields; `table` is the sanitizer's, see `checks.py`
+CONTROL_FIELDS = {
+    **{"fault": "i", "fuel": "i", "program": "q", "count": "q", "table": "Q"},
+    **{"fork": "Q", "sharers": "q", "poll": "Q", "launched": "Q"},
+}
+FAULT, FUEL, PROGRAM, COUNT, TABLE, FORK, SHARERS, POLL, LAUNCHED = 0, 4, 8, 16, 24, 32, 40, 48, 56
 FULL = 200_000  # fuel that a program starts with and gets after a look at its launch: estimated nanoseconds
 NO_MEMORY, INTERRUPTED, STARVED = -1, -2, -3  # fault codes: no arena, a signal handler raised, programs wait in vain
 

@@ -20,6 +20,7 @@ the user of this module verifies first. `launch.context` holds the addresses tha
 from typing import NamedTuple
 
 from tilework.targets.cpu.run.interface import FAULT, FORK, FUEL, FULL, INTERRUPTED, LAUNCHED, NO_MEMORY, POLL, PROGRAM
+from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_PLACES
 from tilework.targets.cpu.run.launcher_guards import NULL, WRITERS, YES, Writer, is_class, num, read_int
 from tilework.targets.cpu.run.launcher_layout import (
     CONTENTS,
@@ -44,9 +45,7 @@ from tilework.targets.cpu.run.launcher_layout import (
     WATCHED,
     WORK,
 )
-from tilework.targets.cpu.run.poll_code import EXCEPTION, OWNER
 from tilework.targets.cpu.run.pool import CHUNKS, FORK_NS, WAKE_NS
-from tilework.targets.cpu.run.pool_code import LAUNCH, LAUNCH_PLACES
 from tilework.targets.llvm.module import Block, Module
 from tilework.targets.llvm.types import array, f64, i8, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
@@ -234,7 +233,7 @@ def write_inline(module: Module) -> None:
     launch = b.alloca(i8, LAUNCH.size, align=16)
     b.fill(launch, 0, LAUNCH.size)
     b.store(num(1), b.gep(launch, LAUNCH_PLACES["next"]))  # nobody is to begin
-    b.store(scratch.arena, b.gep(launch, OWNER))
+    b.store(scratch.arena, b.gep(launch, LAUNCH_PLACES["owner"]))
     b.store(constant(i32, FULL), b.gep(scratch.arena, FUEL))
     pool = b.at(record, POOL, ptr)
     b.store(b.at(pool, 16, ptr), b.gep(scratch.arena, POLL))
@@ -289,7 +288,7 @@ def report_fault(b: Writer, entry: Value, sizes: Value, code: Value, program: Va
     """Leave with the exception of a program that failed, or of a signal handler."""
     with b.if_(b.icmp("ne", code, 0)):
         with b.if_(b.icmp("eq", code, INTERRUPTED)):
-            kept = [b.at(launch, EXCEPTION + 8 * index, ptr) for index in range(3)]
+            kept = [b.at(launch, LAUNCH_PLACES["exception"] + 8 * index, ptr) for index in range(3)]
             b.api("PyErr_Restore", *kept, result=void)
             b.ret(constant(i32, 0))
         numbers = [b.sext(code, i64), program, *(b.at(sizes, 8 * axis) for axis in range(3))]

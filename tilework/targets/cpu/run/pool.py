@@ -34,9 +34,8 @@ from tilework.targets.cpu.run.interface import (
     POLL,
     PROGRAM,
 )
+from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH, LAUNCH_PLACES, WORKER
 from tilework.targets.cpu.run.library import NativeKernel
-from tilework.targets.cpu.run.poll_code import EXCEPTION
-from tilework.targets.cpu.run.pool_code import EXPORTS, LAUNCH, LAUNCH_PLACES, WORKER, pool_text
 from tilework.targets.cpu.target import HostTarget
 
 WAKE_NS = 30_000  # a grid that takes less is done before a helper would have started
@@ -119,6 +118,7 @@ ARENAS = Arenas()
 def compile_pool() -> bytes:
     """The object file of `pool_code.py` for this machine."""
     # lazily: loads LLVM, which a kernel from the cache does not need
+    from tilework.targets.cpu.run.pool_code import pool_text
     from tilework.targets.llvm.compile import to_object
 
     return to_object(pool_text(platform.machine()), 1)
@@ -278,7 +278,7 @@ def raise_kept(launch: Any) -> None:
     """Raise what a signal handler has raised during a launch (`poll_code.py`)."""
     restore = ctypes.pythonapi.PyErr_Restore
     restore.argtypes, restore.restype = [ctypes.c_void_p] * 3, None
-    restore(*(ctypes.c_void_p.from_buffer(launch, EXCEPTION + 8 * index).value for index in range(3)))
+    restore(*(ctypes.c_void_p.from_buffer(launch, LAUNCH_PLACES["exception"] + 8 * index).value for index in range(3)))
 
 
 NAME, FAULT_CODE, ENDED = (

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from tilework import knobs
 from tilework.targets.cpu.run.interface import STARVED, Interface
+from tilework.targets.cpu.run.launch_record import MOST_EXTRA
 from tilework.targets.cpu.run.library import NativeKernel
-from tilework.targets.cpu.run.poll_code import MOST_EXTRA
 from tilework.targets.cpu.run.pool import Grid, default_threads, is_short, is_worth_sharing, run_inline, run_shared
 
 MOST_PROGRAMS = 2**31

@@ -1,0 +1,37 @@
+"""A launch in memory: what Python writes, the threads of the pool change, and both read. Nothing of the compiler is imported.
+
+>>> LAUNCH_PLACES["fault"]
+52
+
+Fields lie one after the other, each with a letter of Python's `struct`: Q is an address. `machine_code.py` reads them by name.
+"""
+
+import struct
+from collections.abc import Mapping
+from itertools import accumulate
+
+EXPORTS = ("pool_launch", "pool_share", "pool_serve", "pool_reset", "pool_poll", "pool_main", "pool_watch", "running")
+MOST_EXTRA = 1024  # threads that one launch may start for programs that wait
+
+
+def places_of(fields: Mapping[str, str]) -> dict[str, int]:
+    """How many bytes are before each field."""
+    return dict(zip(fields, accumulate(map(struct.calcsize, fields.values()), initial=0), strict=False))
+
+
+# arguments of the launch: `arena` is in bytes, `sharers` are the threads that share nests
+GIVEN = {
+    **{"code": "Q", "slots": "Q", "next": "q", "total": "q", "chunk": "q", "x": "i", "y": "i", "z": "i", "fault": "i"},
+    **{"arena": "q", "sharers": "q", "program": "q", "count": "q"},  # the program that failed, those that the owner ran
+}
+# the owner's arena and when it looks for signals, what a handler raised; the last program known to begin, and when; a lock,
+# threads that were started and are there; the name of the kernel
+OWN = {
+    **{"owner": "Q", "deadline": "q", "exception": "Q", "value": "Q", "trace": "Q"},
+    **{"seen": "q", "since": "q", "starting": "q", "extra": "q", "started": "q", "name": "Q"},
+}
+LAUNCH_FIELDS = GIVEN | OWN
+LAUNCH_PLACES = places_of(LAUNCH_FIELDS)
+LAUNCH = struct.Struct(f"<{''.join(GIVEN.values())}{8 * len(OWN)}x")
+WORKER_FIELDS = {"arena": "Q", "size": "q", "block": "Q"}  # the arena, its bytes, the block it lies in
+WORKER = struct.Struct(f"<{''.join(WORKER_FIELDS.values())}")

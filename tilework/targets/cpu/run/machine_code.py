@@ -1,0 +1,151 @@
+"""Functions of the runtime in machine code, written with the builder of LLVM text.
+
+    @code("ptr arena_of(ptr worker, i64 bytes)")
+    def arena_of(b: Code, worker: Value, bytes: Value) -> None:
+        held = b.record(worker, WORKER_FIELDS)
+        with b.if_(b.icmp("uge", held.get("size"), bytes)):
+            b.ret(held.get("arena"))
+        ...
+
+`b.run("arena_of", worker, bytes)` calls it, or a function of the system's (`RESULTS`), by its name.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from tilework.targets.cpu.run.launch_record import places_of
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.module import Block, Function, Module
+from tilework.targets.llvm.types import Type, i1, i32, i64, ptr, void
+from tilework.targets.llvm.values import Value, constant
+
+NULL = constant(ptr, 0)
+TYPES: dict[str, Type] = {"ptr": ptr, "i64": i64, "i32": i32, "i1": i1, "void": void}
+LETTERS: dict[str, Type] = {"Q": ptr, "q": i64, "i": i32}  # of the fields of records
+# what functions of the system and of Python return
+RESULTS: dict[str, Type] = {
+    **dict.fromkeys(("malloc", "signal", "CreateThread"), ptr),
+    **dict.fromkeys(("write", "strlen", "pthread_self", "GetTickCount64"), i64),
+    **dict.fromkeys(("free", "PyGILState_Release", "PyErr_Fetch", "Sleep"), void),
+    **dict.fromkeys(("AcquireSRWLockExclusive", "ReleaseSRWLockExclusive"), void),
+    **dict.fromkeys(("WakeConditionVariable", "WakeAllConditionVariable"), void),
+}  # all others an i32
+Body = Callable[..., None]  # of a `Code` and the parameters
+FUNCTIONS: dict[str, Body] = {}  # by their heads
+
+
+def num(value: int) -> Value:
+    return constant(i64, value)
+
+
+def word(value: int) -> Value:
+    return constant(i32, value)
+
+
+def memory(name: str) -> Value:
+    """A global variable."""
+    return Value(ptr, f"@{name}")
+
+
+class Platform(NamedTuple):
+    """What code is written for: `sys.platform`, and the name of the processor."""
+
+    system: str
+    processor: str
+
+    @property
+    def is_windows(self) -> bool:
+        return self.system == "win32"
+
+    @property
+    def is_linux(self) -> bool:
+        return self.system.startswith("linux")
+
+
+class Code(Builder):
+    """A builder with what these functions need beside."""
+
+    def __init__(self, function: Function, platform: Platform) -> None:
+        super().__init__(function)
+        self.platform = platform
+
+    def run(self, name: str, *args: Value) -> Value:
+        return self.call(name, RESULTS.get(name, i32), args)
+
+    def record(self, base: Value, fields: Mapping[str, str]) -> "Record":
+        return Record(self, base, fields)
+
+    def is_null(self, address: Value) -> Value:
+        return self.icmp("eq", address, NULL)
+
+    @contextmanager
+    def unless(self, condition: Value) -> Iterator[None]:
+        with self.if_(self.not_(condition)):
+            yield
+
+    @contextmanager
+    def forever(self) -> Iterator[Block]:
+        """Again and again, until what is inside returns or branches elsewhere; gives the start."""
+        start = self.function.block("forever")
+        self.br(start)
+        with self.scope():
+            self.resume(start)
+            yield start
+            if not self.block.terminated:
+                self.br(start)
+
+    def add_to(self, address: Value, number: int, ordering: str = "acq_rel") -> Value:
+        """Add to an i64 that others change too; what was there."""
+        return self.atomic_rmw("add", address, num(number), ordering=ordering, align=8)
+
+    def look(self, address: Value, ordering: str) -> Value:
+        """An i64 that others change."""
+        return self.load(i64, address, ordering=ordering, align=8)
+
+
+class Record:
+    """Fields in memory, by their names (`launch_record.py`)."""
+
+    def __init__(self, b: Code, base: Value, fields: Mapping[str, str]) -> None:
+        self.b, self.base = b, base
+        self.fields, self.places = fields, places_of(fields)
+
+    def at(self, name: str) -> Value:
+        return self.b.gep(self.base, self.places[name])
+
+    def get(self, name: str, ordering: str = "") -> Value:
+        type = LETTERS[self.fields[name]]
+        return self.b.load(type, self.at(name), ordering=ordering, align=type.bits // 8)
+
+    def set(self, ordering: str = "", **values: Value) -> None:
+        for name, value in values.items():
+            self.b.store(value, self.at(name), ordering=ordering, align=value.type.bits // 8)
+
+    def change(self, name: str, old: int, new: Value, ordering: str = "monotonic") -> Value:
+        """Put `new` where `old` is; whether it was."""
+        expected, align = constant(new.type, old), new.type.bits // 8
+        return self.b.compare_exchange(self.at(name), expected, new, ordering=ordering, align=align)[1]
+
+
+def code(signature: str) -> Callable[[Body], Body]:
+    """Register the function that writes a body, by what C would call its head."""
+    result, name = signature.partition("(")[0].split()
+    RESULTS[name] = TYPES[result]
+
+    def register(body: Body) -> Body:
+        FUNCTIONS[signature] = body
+        return body
+
+    return register
+
+
+def write_functions(module: Module, platform: Platform, exports: Sequence[str]) -> None:
+    """All that are registered; those that are not exported are internal."""
+    for signature, body in FUNCTIONS.items():
+        head, _, listed = signature.removesuffix(")").partition("(")
+        name = head.split()[1]
+        params = [(TYPES[part.split()[0]], part.split()[1]) for part in listed.split(", ") if part]
+        linkage = "" if name in exports else "internal"
+        function = module.function(name, RESULTS[name], params, linkage=linkage)
+        body(Code(function, platform), *function.args)

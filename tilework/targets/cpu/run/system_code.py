@@ -1,0 +1,98 @@
+"""What the machine code of the pool asks of the system: locks to sleep on, the time, threads. POSIX, or Windows' slim locks."""
+
+from tilework.targets.cpu.run.machine_code import NULL, Code, code, memory, num, word
+from tilework.targets.llvm.types import i64
+from tilework.targets.llvm.values import Value
+
+LOCK, WORK, DONE = (memory(name) for name in ("lock", "work", "done"))
+MONOTONIC, REALTIME = {"darwin": 6}, 0  # clocks; Linux counts the first as 1
+SECOND, NAP = 1_000_000_000, 50_000_000  # ns
+# what each wish is on POSIX systems and on Windows
+WISHES: dict[str, tuple[tuple[str, tuple[Value, ...]], tuple[str, tuple[Value, ...]]]] = {
+    "take_lock": (("pthread_mutex_lock", (LOCK,)), ("AcquireSRWLockExclusive", (LOCK,))),
+    "give_lock": (("pthread_mutex_unlock", (LOCK,)), ("ReleaseSRWLockExclusive", (LOCK,))),
+    "sleep": (("pthread_cond_wait", (WORK, LOCK)), ("SleepConditionVariableSRW", (WORK, LOCK, word(-1), word(0)))),
+    "wake_one": (("pthread_cond_signal", (WORK,)), ("WakeConditionVariable", (WORK,))),
+    "wake_owners": (("pthread_cond_broadcast", (DONE,)), ("WakeAllConditionVariable", (DONE,))),
+}
+
+
+def system(b: Code, *wishes: str) -> None:
+    for wish in wishes:
+        name, args = WISHES[wish][b.platform.is_windows]
+        b.run(name, *args)
+
+
+@code("void prepare()")
+def prepare(b: Code) -> None:
+    if b.platform.is_windows:
+        for place in (LOCK, WORK, DONE):
+            b.store(num(0), place)
+    else:
+        b.run("pthread_mutex_init", LOCK, NULL)
+        b.run("pthread_cond_init", WORK, NULL)
+        b.run("pthread_cond_init", DONE, NULL)
+    b.ret()
+
+
+def clock(b: Code, number: int) -> tuple[Value, Value, Value]:
+    """The place of a time, its seconds and its nanoseconds."""
+    place = b.alloca(i64, 2, align=8)
+    b.run("clock_gettime", word(number), place)
+    return place, b.load(i64, place), b.load(i64, b.gep(place, 8))
+
+
+@code("i64 now()")
+def now(b: Code) -> None:
+    """Nanoseconds of a clock that does not jump."""
+    if b.platform.is_windows:
+        b.ret(b.mul(b.run("GetTickCount64"), 1_000_000))
+        return
+    _, seconds, rest = clock(b, MONOTONIC.get(b.platform.system, 1))
+    b.ret(b.add(b.mul(seconds, SECOND), rest))
+
+
+@code("i64 this_thread()")
+def this_thread(b: Code) -> None:
+    b.ret(b.zext(b.run("GetCurrentThreadId"), i64) if b.platform.is_windows else b.run("pthread_self"))
+
+
+@code("void pause_some(i32 microseconds)")
+def pause_some(b: Code, microseconds: Value) -> None:
+    if b.platform.is_windows:
+        b.run("Sleep", b.udiv(microseconds, 1000))
+    else:
+        b.run("usleep", microseconds)
+    b.ret()
+
+
+@code("void sleep_some()")
+def sleep_some(b: Code) -> None:
+    """Until a helper is done, or for a twentieth of a second."""
+    if b.platform.is_windows:
+        b.run("SleepConditionVariableSRW", DONE, LOCK, word(NAP // 1_000_000), word(0))
+    else:
+        place, seconds, rest = clock(b, REALTIME)
+        later = b.add(rest, NAP)
+        carry = b.icmp("sge", later, SECOND)
+        b.store(b.select(carry, b.sub(later, SECOND), later), b.gep(place, 8))
+        b.store(b.add(seconds, b.zext(carry, i64)), place)
+        b.run("pthread_cond_timedwait", DONE, LOCK, place)
+    b.ret()
+
+
+@code("i1 start_thread(ptr launch)")
+def start_thread(b: Code, launch: Value) -> None:
+    """Let another thread run `extra_thread(launch)`; whether the system has one."""
+    begin = memory("extra_thread")
+    if b.platform.is_windows:
+        thread = b.run("CreateThread", NULL, num(0), begin, launch, word(0), NULL)
+        good = b.not_(b.is_null(thread))
+        with b.if_(good):
+            b.run("CloseHandle", thread)
+    else:
+        place = b.alloca(i64, align=8)
+        good = b.icmp("eq", b.run("pthread_create", place, NULL, begin, launch), 0)
+        with b.if_(good):
+            b.run("pthread_detach", b.load(i64, place))
+    b.ret(good)
