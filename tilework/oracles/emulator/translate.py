@@ -17,6 +17,7 @@ numbers of the threads that take part. A rule that does not know a form of its i
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,25 @@ def rule(*opcodes: str, collective: bool = False) -> Callable[[Rule], Rule]:
             if collective:
                 COLLECTIVE.add(opcode)
         return function
+
+    return register
+
+
+def elementwise(
+    *opcodes: str, result: Any = None, types: tuple[Any, ...] = ()
+) -> Callable[[Callable[..., Array]], Rule]:
+    """Register a function of an instruction and its operands as the rule that writes what it gives, cut to the width of the result.
+    `result` and `types` are those of the result and of the operands, the instruction's own where there is none."""
+
+    def register(function: Callable[..., Array]) -> Rule:
+        def made(ins: Instruction, t: "Translator") -> Op:
+            assert len(ins.operands) == function.__code__.co_argcount
+            own = t.type_of(ins.modifiers[-1], ins)
+            out = t.write(ins.operands[0], result or own)
+            sources = [t.read(x, type or own) for x, type in zip_longest(ins.operands[1:], types)]
+            return lambda mask: np.copyto(out, function(ins, *sources), casting="unsafe", where=mask)
+
+        return rule(*opcodes)(made)
 
     return register
 

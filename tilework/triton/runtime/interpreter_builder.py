@@ -207,7 +207,9 @@ for _name, _method in METHODS.items():
 
 interpreter_builder = InterpreterBuilder()
 OWN = {name: method for name, method in vars(InterpreterBuilder).items() if name in METHODS or "create_" in name}
-WAYS = {"create_load": "create_masked_load", "create_store": "create_masked_store"}  # the first goes through the other
+MASKED = {
+    plain: (plain, f"create_masked_{plain[7:]}") for plain in ("create_load", "create_store")
+}  # the first calls the second
 
 
 def replaced(*names: str) -> bool:
@@ -300,7 +302,7 @@ def routed(name: str) -> Callable[..., Any]:
 
     def carry_out(self: ToolSemantic, *args: Any) -> Any:
         found = None if self.is_own else route(*args)
-        if found is None or not replaced(found[0], WAYS.get(found[0], found[0])):
+        if found is None or not replaced(*MASKED.get(found[0], found[:1])):
             return own(self, *args)
         return unwrapped(getattr(interpreter_builder, found[0])(*map(wrapped, found[1:])))
 

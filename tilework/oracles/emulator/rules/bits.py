@@ -9,9 +9,8 @@ import numpy as np
 
 from tilework.numerics.integers import leading_zeros, one_bits, reversed_bits
 from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.rules.integer import operands
 from tilework.oracles.emulator.syntax import Instruction
-from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
+from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, elementwise, rule, unsigned
 
 
 @rule("shl", "shr")
@@ -37,185 +36,110 @@ def shift(ins: Instruction, t: Translator) -> Op:
     return op
 
 
-@rule("shf")
-def funnel(ins: Instruction, t: Translator) -> Op:
+def count_of(ins: Instruction, given: Array) -> Array:
+    """A number of bits: 0 to 31 if it wraps, else at most 32."""
+    return given & np.uint32(31) if "wrap" in ins.modifiers else np.minimum(given, np.uint32(32))
+
+
+@elementwise("shf")
+def funnel(ins: Instruction, a: Array, b: Array, count: Array) -> Array:
     """The upper (shf.l) or lower (shf.r) half of a 64-bit shift."""
-    out, (a, b) = t.write(ins.operands[0], np.uint32), (t.read(x, np.uint32) for x in ins.operands[1:3])
-    count = t.read(ins.operands[3], np.uint32)
-    left, wraps = "l" in ins.modifiers, "wrap" in ins.modifiers
+    n = count_of(ins, count).astype(np.uint64)
+    both = b.astype(np.uint64) << np.uint64(32) | a.astype(np.uint64)
+    return both << n >> np.uint64(32) if "l" in ins.modifiers else both >> n
 
-    def op(mask: Mask) -> None:
-        n = (count & np.uint32(31) if wraps else np.minimum(count, np.uint32(32))).astype(np.uint64)
-        both = b.astype(np.uint64) << np.uint64(32) | a.astype(np.uint64)
-        value = both << n >> np.uint64(32) if left else both >> n
-        np.copyto(out, value.astype(np.uint32), where=mask)
 
-    return op
+def field(start: Array, length: Array, dtype: Any) -> tuple[Array, Array, Array]:
+    """(first bit, number of bits, as many ones) of a bit field."""
+    bits = 8 * dtype.itemsize
+    first, size = ((x & np.uint32(255)).astype(np.int64) for x in (start, length))
+    one = dtype.type(1)
+    return first, size, np.where(size >= bits, ~dtype.type(0), (one << np.minimum(size, bits - 1).astype(dtype)) - one)
 
 
 @rule("bfe")
 def bfe(ins: Instruction, t: Translator) -> Op:
     dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
-    out, a = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype)
     start, length = (t.read(operand, np.uint32) for operand in ins.operands[2:])
-    bits, unsigned = 8 * dtype.itemsize, np.dtype(f"u{dtype.itemsize}")
-    if (
-        dtype.kind == "u"
-        and start.ndim == 0 == length.ndim
-        and int(start) + int(length) <= bits
-        and 0 < int(length) < bits
-    ):
+    constant = start.ndim == 0 == length.ndim
+    if dtype.kind == "u" and constant and start + length <= 8 * dtype.itemsize and 0 < length < 8 * dtype.itemsize:
+        out, a = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype)
         down, ones = dtype.type(start), dtype.type((1 << int(length)) - 1)
         return lambda mask: np.copyto(out, a >> down & ones, where=mask)
-
-    def op(mask: Mask) -> None:
-        first = (start & np.uint32(255)).astype(np.int64)
-        size = (length & np.uint32(255)).astype(np.int64)
-        inside = np.clip(first, 0, bits - 1)
-        shifted = np.where(
-            first < bits, a >> inside.astype(dtype), a >> dtype.type(bits - 1) if dtype.kind == "i" else dtype.type(0)
-        )
-        kept = np.where(
-            size >= bits,
-            ~unsigned.type(0),
-            (unsigned.type(1) << np.minimum(size, bits - 1).astype(unsigned)) - unsigned.type(1),
-        )
-        value = np.ascontiguousarray(shifted).view(unsigned) & kept
-        if dtype.kind == "i":
-            at = np.clip(np.minimum(first + size - 1, bits - 1), 0, bits - 1)
-            sign = (np.asarray(a).view(unsigned) >> at.astype(unsigned)) & unsigned.type(1)
-            value = np.where((sign == 1) & (size > 0), value | ~kept, value)
-        np.copyto(out, np.where(size == 0, unsigned.type(0), value).astype(unsigned).view(dtype), where=mask)
-
-    return op
+    return extract(ins, t)
 
 
-@rule("bfi")
-def bfi(ins: Instruction, t: Translator) -> Op:
-    dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
-    out, a, b = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype), t.read(ins.operands[2], dtype)
-    start, length = (t.read(operand, np.uint32) for operand in ins.operands[3:])
-    bits = 8 * dtype.itemsize
-
-    def op(mask: Mask) -> None:
-        first, size = (start & np.uint32(255)).astype(np.int64), (length & np.uint32(255)).astype(np.int64)
-        kept = np.where(
-            size >= bits, ~dtype.type(0), (dtype.type(1) << np.minimum(size, bits - 1).astype(dtype)) - dtype.type(1)
-        )
-        at = np.minimum(first, bits - 1).astype(dtype)
-        field = np.where(first < bits, kept << at, dtype.type(0))
-        np.copyto(out, b & ~field | (a << at) & field, where=mask)
-
-    return op
+@elementwise(types=(None, np.uint32, np.uint32))
+def extract(ins: Instruction, a: Array, start: Array, length: Array) -> Array:
+    dtype, bits, raw = a.dtype, 8 * a.dtype.itemsize, unsigned(a.dtype)
+    first, size, kept = field(start, length, raw)
+    beyond = a >> dtype.type(bits - 1) if dtype.kind == "i" else dtype.type(0)
+    shifted = np.where(first < bits, a >> np.clip(first, 0, bits - 1).astype(dtype), beyond)
+    value = np.ascontiguousarray(shifted).view(raw) & kept
+    if dtype.kind == "i":
+        at = np.clip(first + size - 1, 0, bits - 1)
+        sign = (np.asarray(a).view(raw) >> at.astype(raw)) & raw.type(1)
+        value = np.where((sign == 1) & (size > 0), value | ~kept, value)
+    return np.where(size == 0, raw.type(0), value).view(dtype)
 
 
-@rule("bfind")
-def bfind(ins: Instruction, t: Translator) -> Op:
+@elementwise("bfi", types=(None, None, np.uint32, np.uint32))
+def bfi(ins: Instruction, a: Array, b: Array, start: Array, length: Array) -> Array:
+    dtype, bits = a.dtype, 8 * a.dtype.itemsize
+    first, _, kept = field(start, length, dtype)
+    at = np.minimum(first, bits - 1).astype(dtype)
+    chosen = np.where(first < bits, kept << at, dtype.type(0))
+    return b & ~chosen | (a << at) & chosen
+
+
+@elementwise("bfind", result=np.uint32)
+def bfind(ins: Instruction, a: Array) -> Array:
     """The place of the highest bit that differs from the sign; all ones when there is none."""
-    dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
-    out, a = t.write(ins.operands[0], np.uint32), t.read(ins.operands[1], dtype)
-    bits = 8 * dtype.itemsize
-    amount = "shiftamt" in ins.modifiers
-
-    def op(mask: Mask) -> None:
-        value = np.where(a < 0, ~a, a) if dtype.kind == "i" else a
-        zeros = leading_zeros(np.asarray(value))
-        at = np.where(zeros == bits, 0xFFFF_FFFF, zeros if amount else bits - 1 - zeros).astype(np.uint32)
-        np.copyto(out, at, where=mask)
-
-    return op
+    zeros = leading_zeros(np.asarray(np.where(a < 0, ~a, a) if a.dtype.kind == "i" else a))
+    bits = 8 * a.dtype.itemsize
+    return np.where(zeros == bits, 0xFFFF_FFFF, zeros if "shiftamt" in ins.modifiers else bits - 1 - zeros)
 
 
-@rule("clz")
-def clz(ins: Instruction, t: Translator) -> Op:
-    dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
-    out, a = t.write(ins.operands[0], np.uint32), t.read(ins.operands[1], dtype)
-    return lambda mask: np.copyto(out, leading_zeros(a).astype(np.uint32), where=mask)
+elementwise("clz", result=np.uint32)(lambda ins, a: leading_zeros(a))
+elementwise("popc", result=np.uint32)(lambda ins, a: one_bits(a))
+elementwise("brev")(lambda ins, a: reversed_bits(a))
 
 
-@rule("popc")
-def popc(ins: Instruction, t: Translator) -> Op:
-    dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
-    out, a = t.write(ins.operands[0], np.uint32), t.read(ins.operands[1], dtype)
-    return lambda mask: np.copyto(out, one_bits(a).astype(np.uint32), where=mask)
-
-
-@rule("brev")
-def brev(ins: Instruction, t: Translator) -> Op:
-    out, (a,) = operands(ins, t)
-    return lambda mask: np.copyto(out, reversed_bits(a), where=mask)
-
-
-@rule("fns")
-def fns(ins: Instruction, t: Translator) -> Op:
+@elementwise("fns", types=(None, None, np.int32))
+def fns(ins: Instruction, value: Array, base: Array, offset: Array) -> Array:
     """The place of the n-th set bit from `base`, upwards for n > 0 and downwards for n < 0; all ones when there is none."""
-    out, value, base = (
-        t.write(ins.operands[0], np.uint32),
-        t.read(ins.operands[1], np.uint32),
-        t.read(ins.operands[2], np.uint32),
-    )
-    offset = t.read(ins.operands[3], np.int32)
 
-    def op(mask: Mask) -> None:
-        rows = np.broadcast_arrays(value, base, offset)
-        found = np.full(t.threads, 0xFFFF_FFFF, np.uint32)
-        for thread in t.active(mask):
-            bits, start, n = (int(row[thread] if row.ndim else row) for row in rows)
-            places = range(start, 32) if n >= 0 else range(start, -1, -1)
-            hits = [place for place in places if bits >> place & 1]
-            if n == 0:
-                hits = [place for place in (start,) if bits >> place & 1]
-            if len(hits) >= max(1, abs(n)):
-                found[thread] = hits[max(1, abs(n)) - 1]
-        np.copyto(out, found, where=mask)
+    def place(bits: int, start: int, n: int) -> int:
+        places = (start,) if n == 0 else range(start, 32) if n > 0 else range(start, -1, -1)
+        hits = [at for at in places if bits >> at & 1]
+        return hits[max(1, abs(n)) - 1] if len(hits) >= max(1, abs(n)) else 0xFFFF_FFFF
 
-    return op
+    return np.vectorize(place, otypes=[np.uint32])(value, base, offset)
 
 
-@rule("bmsk")
-def bmsk(ins: Instruction, t: Translator) -> Op:
-    out, (a, b) = operands(ins, t, np.uint32)
-    wraps = "wrap" in ins.modifiers
-
-    def op(mask: Mask) -> None:
-        first = (a & np.uint32(31) if wraps else np.minimum(a, np.uint32(32))).astype(np.uint64)
-        size = (b & np.uint32(31) if wraps else np.minimum(b, np.uint32(32))).astype(np.uint64)
-        ones = ((np.uint64(1) << size) - np.uint64(1)) << first
-        np.copyto(out, (ones & np.uint64(0xFFFF_FFFF)).astype(np.uint32), where=mask)
-
-    return op
+@elementwise("bmsk")
+def bmsk(ins: Instruction, a: Array, b: Array) -> Array:
+    first, size = (count_of(ins, x).astype(np.uint64) for x in (a, b))
+    return ((np.uint64(1) << size) - np.uint64(1)) << first
 
 
-@rule("szext")
-def szext(ins: Instruction, t: Translator) -> Op:
-    dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
-    out, a, b = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype), t.read(ins.operands[2], np.uint32)
-    wraps = "wrap" in ins.modifiers
-
-    def op(mask: Mask) -> None:
-        size = (b & np.uint32(31) if wraps else np.minimum(b, np.uint32(32))).astype(np.int64)
-        wide = a.astype(np.int64) & ((1 << size) - 1)
-        if dtype.kind == "i":
-            wide = np.where((size > 0) & (wide >> np.maximum(size - 1, 0) & 1 == 1), wide - (1 << size), wide)
-        np.copyto(out, wide.astype(dtype), where=mask)
-
-    return op
+@elementwise("szext", types=(None, np.uint32))
+def szext(ins: Instruction, a: Array, b: Array) -> Array:
+    size = count_of(ins, b).astype(np.int64)
+    wide = a.astype(np.int64) & ((1 << size) - 1)
+    if a.dtype.kind == "u":
+        return wide
+    return np.where((size > 0) & (wide >> np.maximum(size - 1, 0) & 1 == 1), wide - (1 << size), wide)
 
 
-@rule("lop3")
-def lop3(ins: Instruction, t: Translator) -> Op:
+@elementwise("lop3")
+def lop3(ins: Instruction, a: Array, b: Array, c: Array, table: Array) -> Array:
     """Any function of three bits: bit 4a+2b+c of the table is its value."""
-    out, a, b, c = t.write(ins.operands[0], np.uint32), *(t.read(x, np.uint32) for x in ins.operands[1:4])
-    table = int(t.read(ins.operands[4], np.uint32))
-
-    def op(mask: Mask) -> None:
-        value = np.zeros(np.broadcast(a, b, c).shape, np.uint32)
-        for index in range(8):
-            if table >> index & 1:
-                value |= (a if index & 4 else ~a) & (b if index & 2 else ~b) & (c if index & 1 else ~c)
-        np.copyto(out, value, where=mask)
-
-    return op
+    value = np.zeros(np.broadcast(a, b, c).shape, np.uint32)
+    for index in range(8):
+        if int(table) >> index & 1:
+            value |= (a if index & 4 else ~a) & (b if index & 2 else ~b) & (c if index & 1 else ~c)
+    return value
 
 
 @rule("prmt")

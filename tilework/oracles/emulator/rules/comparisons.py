@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.rules.floating import float_comparison
-from tilework.oracles.emulator.rules.integer import FLOATS
+from tilework.oracles.emulator.rules.floating import FLOATS, float_comparison
 from tilework.oracles.emulator.syntax import Instruction, Pair, Sink
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 

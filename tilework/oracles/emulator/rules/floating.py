@@ -15,11 +15,10 @@ from tilework.numerics.integers import upper_half
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.syntax import Instruction, Operand
-from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
+from tilework.oracles.emulator.translate import Mask, Op, Rule, Translator, Unsupported, rule
 
-FLOAT_RULES: dict[str, Callable[[Instruction, Translator], Op]] = {}
 PACKED = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
-NAMES = {"f16", "bf16", "f32", "f64"}
+FLOATS = ("f16", "bf16", "f32", "f64", *PACKED)
 Function = Callable[..., Array]
 
 
@@ -87,24 +86,14 @@ def saturated(values: Array, format: Format) -> Array:
     return np.where(values >= one, one, np.where(values > zero, values, zero)).astype(format.dtype)
 
 
-def float_rule(
-    *opcodes: str, alone: bool = False
-) -> Callable[[Callable[[Instruction, Translator], Op]], Callable[[Instruction, Translator], Op]]:
-    """Register a rule for floats; with `alone` the opcode has no integer form."""
-
-    def register(function: Callable[[Instruction, Translator], Op]) -> Callable[[Instruction, Translator], Op]:
-        for opcode in opcodes:
-            FLOAT_RULES[opcode] = function
-            if alone:
-                rule(opcode)(function)
-        return function
-
-    return register
+def float_rule(*opcodes: str) -> Callable[[Rule], Rule]:
+    """Register a rule for the forms of instructions that are on floats."""
+    return rule(*(f"{opcode}.{type}" for opcode in opcodes for type in FLOATS))
 
 
 def type_and_format(ins: Instruction) -> tuple[str, Format]:
     type = ins.modifiers[-1]
-    if type not in NAMES and type not in PACKED:
+    if type not in FLOATS:
         raise Unsupported(ins, f"the type .{type}")
     return type, Format.of(PACKED.get(type, type))
 
@@ -133,8 +122,7 @@ def mixed(ins: Instruction, t: Translator, mode: str) -> Op:
     return lambda mask: put(single.canonical(single.add(first().astype(np.float32), sign * second(), mode)), mask)
 
 
-@float_rule("fma", alone=True)
-@float_rule("mad")
+@float_rule("fma", "mad")
 def multiply_add(ins: Instruction, t: Translator) -> Op:
     type, format = type_and_format(ins)
     mode = mode_of(ins)
@@ -216,14 +204,14 @@ def extreme(ins: Instruction, t: Translator) -> Op:
     return element(ins, t, pick, type, 2)
 
 
-@float_rule("sqrt", alone=True)
+@float_rule("sqrt")
 def square_root(ins: Instruction, t: Translator) -> Op:
     type, format = type_and_format(ins)
     mode = mode_of(ins)
     return element(ins, t, lambda a: format.square_root(a, mode), type, 1)
 
 
-@float_rule("rcp", alone=True)
+@float_rule("rcp")
 def reciprocal(ins: Instruction, t: Translator) -> Op:
     type, format = type_and_format(ins)
     mode = mode_of(ins)
@@ -233,7 +221,7 @@ def reciprocal(ins: Instruction, t: Translator) -> Op:
     return element(ins, t, lambda a: format.divide(np.broadcast_to(one, a.shape), a, mode), type, 1)
 
 
-@float_rule("rsqrt", alone=True)
+@float_rule("rsqrt")
 def reciprocal_root(ins: Instruction, t: Translator) -> Op:
     type, format = type_and_format(ins)
     if type == "f64" and "ftz" in ins.modifiers:
@@ -250,7 +238,7 @@ APPROXIMATE: dict[str, Callable[[Array], Array]] = {
 }  # fmt: skip
 
 
-@float_rule(*APPROXIMATE, alone=True)
+@float_rule(*APPROXIMATE)
 def approximate(ins: Instruction, t: Translator) -> Op:
     type, format = type_and_format(ins)
     function = APPROXIMATE[ins.opcode]
@@ -264,7 +252,7 @@ def approximate(ins: Instruction, t: Translator) -> Op:
     return element(ins, t, value, type, 1)
 
 
-@float_rule("copysign", alone=True)
+@float_rule("copysign")
 def copysign(ins: Instruction, t: Translator) -> Op:
     """The second operand with the sign of the first."""
     _, format = type_and_format(ins)
