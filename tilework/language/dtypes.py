@@ -10,9 +10,9 @@ used in names of specialised functions.
 """
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, total_ordering
 from math import prod
 from typing import Any, ClassVar
 
@@ -49,6 +49,11 @@ class Interned(type):
         return made.replace(parameters=list(made.parameters.values())[1:])
 
 
+def is_named(name: str) -> Callable[..., bool]:
+    """The predicate of a dtype: ``is_fp16 = is_named("fp16")``."""
+    return lambda self: self.name == name
+
+
 class dtype(base_type, metaclass=Interned):
     """The type of one element: ``dtype("fp32")`` is `float32`. Predicates are methods: ``x.dtype.is_floating()``."""
 
@@ -62,6 +67,7 @@ class dtype(base_type, metaclass=Interned):
         SIGNED = 0
         UNSIGNED = 1
 
+    @total_ordering
     class KIND(Enum):
         """How general a type is; a weak number takes the other operand's type if its kind is not higher."""
 
@@ -72,15 +78,6 @@ class dtype(base_type, metaclass=Interned):
         def __lt__(self, other: "dtype.KIND") -> bool:
             return self.value < other.value
 
-        def __le__(self, other: "dtype.KIND") -> bool:
-            return self.value <= other.value
-
-        def __gt__(self, other: "dtype.KIND") -> bool:
-            return self.value > other.value
-
-        def __ge__(self, other: "dtype.KIND") -> bool:
-            return self.value >= other.value
-
     value_class: ClassVar[Any]  # what `_unflatten_ir` builds: `tensor`, set where that class is defined
 
     def __init__(self, name: Any) -> None:
@@ -88,11 +85,8 @@ class dtype(base_type, metaclass=Interned):
         assert dtype.is_dtype(name), f"{name!r} is not the name of a dtype"
         self.name: str = name
         if (format := FORMATS.get(name)) is not None:
-            self.primitive_bitwidth, self.fp_mantissa_width, self.exponent_bias = (
-                format.bits,
-                format.fraction,
-                format.bias,
-            )
+            self.primitive_bitwidth = format.bits
+            self.fp_mantissa_width, self.exponent_bias = format.fraction, format.bias
         elif name == "void":
             self.primitive_bitwidth = 0
         else:
@@ -121,59 +115,14 @@ class dtype(base_type, metaclass=Interned):
     def is_fp8(self) -> bool:
         return self.name.startswith("fp8")
 
-    def is_fp8e4nv(self) -> bool:
-        return self.name == "fp8e4nv"
-
-    def is_fp8e4b8(self) -> bool:
-        return self.name == "fp8e4b8"
-
-    def is_fp8e4b15(self) -> bool:
-        return self.name == "fp8e4b15"
-
-    def is_fp8e5(self) -> bool:
-        return self.name == "fp8e5"
-
-    def is_fp8e5b16(self) -> bool:
-        return self.name == "fp8e5b16"
-
-    def is_fp16(self) -> bool:
-        return self.name == "fp16"
-
-    def is_bf16(self) -> bool:
-        return self.name == "bf16"
-
-    def is_fp32(self) -> bool:
-        return self.name == "fp32"
-
-    def is_fp64(self) -> bool:
-        return self.name == "fp64"
-
-    def is_int1(self) -> bool:
-        return self.name == "int1"
-
-    def is_int8(self) -> bool:
-        return self.name == "int8"
-
-    def is_int16(self) -> bool:
-        return self.name == "int16"
-
-    def is_int32(self) -> bool:
-        return self.name == "int32"
-
-    def is_int64(self) -> bool:
-        return self.name == "int64"
-
-    def is_uint8(self) -> bool:
-        return self.name == "uint8"
-
-    def is_uint16(self) -> bool:
-        return self.name == "uint16"
-
-    def is_uint32(self) -> bool:
-        return self.name == "uint32"
-
-    def is_uint64(self) -> bool:
-        return self.name == "uint64"
+    is_fp8e4nv, is_fp8e4b8, is_fp8e4b15 = is_named("fp8e4nv"), is_named("fp8e4b8"), is_named("fp8e4b15")
+    is_fp8e5, is_fp8e5b16 = is_named("fp8e5"), is_named("fp8e5b16")
+    is_fp16, is_bf16, is_fp32, is_fp64 = is_named("fp16"), is_named("bf16"), is_named("fp32"), is_named("fp64")
+    is_int1, is_int8, is_int16 = is_named("int1"), is_named("int8"), is_named("int16")
+    is_int32, is_int64 = is_named("int32"), is_named("int64")
+    is_uint8, is_uint16 = is_named("uint8"), is_named("uint16")
+    is_uint32, is_uint64 = is_named("uint32"), is_named("uint64")
+    is_bool, is_void = is_int1, is_named("void")
 
     def is_floating(self) -> bool:
         return self.name in FORMATS
@@ -189,12 +138,6 @@ class dtype(base_type, metaclass=Interned):
 
     def is_int(self) -> bool:
         return self.name in SIGNED or self.name in UNSIGNED
-
-    def is_bool(self) -> bool:
-        return self.name == "int1"
-
-    def is_void(self) -> bool:
-        return self.name == "void"
 
     @staticmethod
     def is_block() -> bool:
@@ -451,10 +394,8 @@ def _alias_table() -> dict[str, str]:
 
 
 type_canonicalisation_dict = _alias_table()
-DTYPE_OF_CODE: dict[str, dtype] = {CODE_OF.get(name, name): dtype(name) for name in sorted(ALL_NAMES)} | {
-    "i1": int1,
-    "B": int1,
-}
+DTYPE_OF_CODE: dict[str, dtype] = {CODE_OF.get(name, name): dtype(name) for name in sorted(ALL_NAMES)}
+DTYPE_OF_CODE |= {"i1": int1, "B": int1}
 
 
 def canonicalize_dtype(dtype: Any) -> str:
