@@ -18,10 +18,10 @@ import pytest
 from tests.runtime.launch_kernels import HOPPER, add_one, fill_source
 from tilework import knobs
 from tilework.compiler import compile
-from tilework.runtime.devices.host import native_machine
 from tilework.runtime.kernel_cache import entry as cache_entry
 from tilework.runtime.kernel_cache import files as cache_files
 from tilework.runtime.kernel_cache.key import folder_of
+from tilework.runtime.launch import native_machine
 from tilework.targets.base import GPUTarget, find_backend
 from tilework.triton.runtime import build
 

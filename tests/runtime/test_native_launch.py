@@ -16,9 +16,9 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.host import native_machine
 from tilework.runtime.devices.host.driver import CpuDriver
-from tilework.targets.cpu.run import launcher, launcher_layout
+from tilework.runtime.launch import native_machine
+from tilework.targets.cpu.run import launcher_host, launcher_layout
 
 SCALE = tl.constexpr(3)
 
@@ -289,7 +289,7 @@ def test_scratch_memory_from_the_heap() -> None:
         out[:] = 0
         kernel = k[(1,)](x, out, N=4096)
         np.testing.assert_array_equal(out, np.cumsum(x, dtype=np.float64).astype(np.float32))
-    assert kernel.launcher.interface.arena > launcher.STACK_ARENA and k.slow == 1
+    assert kernel.launcher.interface.arena > launcher_host.STACK_ARENA and k.slow == 1
 
 
 def test_torch_tensors() -> None:
@@ -313,7 +313,7 @@ def test_torch_tensors() -> None:
 
 def test_tensor_members_are_where_they_were_found() -> None:
     torch = pytest.importorskip("torch")
-    from tilework.runtime.devices.host.tensor_places import tensor_facts
+    from tilework.runtime.launch.tensor_places import tensor_facts
 
     plain = tensor_facts(torch.zeros(3))
     assert plain is not None, "this torch keeps dtype and device elsewhere"
@@ -400,7 +400,7 @@ def test_several_threads() -> None:
 
 def test_it_can_be_turned_off(tmp_path: Path) -> None:
     program = (
-        "from tilework.runtime.devices.host import native_machine as n; import tilework, tilework.language as tl\n"
+        "from tilework.runtime.launch import native_machine as n; import tilework, tilework.language as tl\n"
         "assert n.machine() is None\n"
         "k = tilework.jit(n.machine)\n"
         "assert type(k[(1,)]).__name__ == 'function'\n"
@@ -412,10 +412,12 @@ def test_it_can_be_turned_off(tmp_path: Path) -> None:
 
 
 def test_the_record_is_what_the_machine_code_reads() -> None:
-    assert launcher_layout.HEADER.size == 104 and launcher_layout.GUARD.size == 40
-    record = launcher_layout.Record(
-        1, 0, 11, 64, 22, 44, 2, True, 55, False, 66, (launcher_layout.Guard(33, -1, 1, 2, 0, True),), b"12345678"
-    )
-    data = record.pack()
-    assert launcher_layout.HEADER.unpack_from(data) == (1, 0, 1, 11, 64, 22, 144, 44, 2, 1, 55, 0, 66)
-    assert launcher_layout.GUARD.unpack_from(data, 104) == (33, -1, 1, 2, 0, 1, 0) and data[144:] == b"12345678"
+    layout = launcher_layout
+    assert layout.HEADER.size == layout.CODE == layout.ASK_CONTEXT and layout.GUARD.size == 48
+    assert layout.HEADER.size + layout.CUDA.size == layout.PARAMETER_SLOTS
+    guard, words = layout.Guard(33, -1, 1, 2, 0, 1, 0, 5, 6), layout.HOST.pack(*range(9))
+    record = layout.Record(1, 0, 11, 22, words, (guard,), b"12345678", ((77, 0, 0, 2),))
+    data, end = record.pack(), 80 + layout.HOST.size
+    assert layout.HEADER.unpack_from(data) == (1, 0, 1, end + 80, 1, end, 1, end + 48, 11, 22)
+    assert layout.GUARD.unpack_from(data, end) == (33, -1, 1, 2, 0, 1, 0, 5, 6) and data[80:end] == words
+    assert layout.GROUP.unpack_from(data, end + 48) == (77, 0, 0, 2) and data[end + 80 :] == b"12345678"

@@ -10,7 +10,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import Config, knobs
-from tilework.runtime.devices.host import native_machine
+from tilework.runtime.launch import native_machine
 
 CALLS: list[Any] = []
 

@@ -401,7 +401,7 @@ def test_a_fork_while_another_thread_compiles(run: Run, place: str) -> None:
 place = {place!r}
 import llvmlite.binding as llvm
 from tilework.targets.llvm import compile
-from tilework.runtime.devices.host import native_machine
+from tilework.runtime.launch import native_machine
 check()  # imports everything: Python itself cannot fork while another thread imports
 add = tilework.jit(add.fn)
 compile.host_jit.cache_clear()
@@ -450,7 +450,7 @@ def test_a_signal_handler_launches_while_the_first_launch_loads(run: Run, place:
 place = {place!r}
 import llvmlite.binding as llvm
 from tilework.targets.llvm import compile
-from tilework.runtime.devices.host import native_machine
+from tilework.runtime.launch import native_machine
 seen = []
 signal.signal(signal.SIGUSR1, lambda *_: (seen.append(1), check_sums(2), check_add(1 << 12), gc.collect()))
 def strike(*_):

@@ -66,6 +66,10 @@ class Driver(ABC):
     def check_arguments(self, args: Sequence[Any]) -> None:  # noqa: B027  a device may reach everything
         """Refuse memory that the device cannot reach, before anything runs."""
 
+    def launches_natively(self) -> bool:
+        """Whether launchers of this driver know how to launch without Python code (`Launcher.native`)."""
+        return False
+
     # the current device and stream
 
     def get_current_device(self) -> int:

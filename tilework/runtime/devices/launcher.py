@@ -70,6 +70,14 @@ class Launcher:
         """What to call instead of this launcher, in the same way, for many launches of one function."""
         return self
 
+    def native(self, driver: Any, function: Any, args: Sequence[Any]) -> Any:
+        """What the native launcher must know to repeat a launch of `function` with such arguments (`launch/native_entry.py`), or None."""
+        return None
+
+    def memory_of(self, value: Any) -> Any:
+        """How the native launcher recognises memory like `value`; None if it cannot."""
+        return None
+
     def allocate(self, grid: Extent, stream: int) -> Scratch:
         """The buffers for all programs of a grid."""
         programs = prod(grid) * self.num_ctas

@@ -4,13 +4,13 @@
     launch(x, y, out, 1024, BLOCK=1024)        # through Python: binds, compiles, runs, and describes the launch
     launch(x, y, out, 2048, BLOCK=1024)        # fits the description: no Python code runs
 
-The machine code is that of `devices/host/native_machine.py`; here it is given its descriptions. A launch that fits none of them takes the Python path with the same arguments, so that the result, the
-errors and the hooks are the same. Everything else that the Python path looks at is watched: driver, caches, hooks, globals
+The machine code is that of `native_machine.py`; here it is given its descriptions (`native_entry.py`), for every device whose
+launcher says how (`Launcher.native`). A launch that fits none of them takes the Python path with the same arguments, so that the
+result, the errors and the hooks are the same. Everything else that the Python path looks at is watched: driver, caches, hooks, globals
 of the kernel, debug settings.
 """
 
 from collections.abc import Callable
-from itertools import zip_longest
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
@@ -19,22 +19,19 @@ from tilework.language import core as tl
 from tilework.language.function import ON_CHANGE
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.host.driver import CpuDriver
-from tilework.runtime.devices.host.native_entry import (
+from tilework.runtime.devices.launcher import Launcher
+from tilework.runtime.launch.globals import Captured
+from tilework.runtime.launch.native_entry import (
     CONSTANTS,
     MOST_DESCRIPTIONS,
     MOST_ENTRIES,
-    Chosen,
-    constant_guard,
+    Guards,
+    Undescribable,
     entry_of,
     is_describable,
     replaces,
-    value_guard,
 )
-from tilework.runtime.devices.host.native_launcher import NativeLauncher
-from tilework.runtime.devices.host.native_machine import machine, make_binder
-from tilework.runtime.launch.globals import Captured
-from tilework.targets.cpu.run import launcher_layout as native
+from tilework.runtime.launch.native_machine import machine, make_binder
 
 
 class Tuned(NamedTuple):
@@ -62,18 +59,12 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[
 
     `fn` is a kernel, or an autotuner whose `tuned` says what a launch with such arguments adds; None: that cannot be said.
     """
-    if type(driver.active) is not CpuDriver or not runs_natively() or machine() is None:
+    if not driver.active.launches_natively() or machine() is None:
         return None
     state: list[Any] = []
     state.append(python_path(fn, tuned, state))
     bind = fn.__dict__["_bind_grid"] = make_binder(state)
     return bind
-
-
-def runs_natively() -> bool:
-    from tilework.targets.cpu.pipeline import device  # lazily: only launches on the host need it
-
-    return device() == "native"
 
 
 def python_path(fn: Any, tuned: TunedOf, state: list[Any]) -> Callable[..., Any]:
@@ -101,7 +92,7 @@ def describe(
         fn = fn.fn
     active = driver._active
     run = kernel._loaded.launch if isinstance(kernel, CompiledKernel) else None
-    if type(active) is not CpuDriver or type(run) is not NativeLauncher or not (callable(grid) or type(grid) is tuple):
+    if active is None or not isinstance(run, Launcher) or not (callable(grid) or type(grid) is tuple):
         return None
     if run.needs_scratch:  # the allocator is asked at every launch
         return None
@@ -109,32 +100,35 @@ def describe(
         isinstance(hook, knobs.HookChain) for hook in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook)
     ):
         return None
-    if not all(is_describable(value) for value in (*args, *kwargs.values())):
+    if not all(is_describable(value, run.memory_of) for value in (*args, *kwargs.values())):
         return None
     try:
-        kernels, keys, _, _, bind = fn.device_caches[0]
+        device = active.get_current_device()
+        kernels, keys, _, _, bind = fn.device_caches[device]
         values, specs, kinds, options = bind(*args, **kwargs, **tuned.settings)
         marker = (specs, kinds, tuple(options.items()) if options else (), *fn.switches())
         key = keys.get(marker)
-        slots = run.pack(values)
-    except (TypeError, ValueError, OverflowError, KeyError):  # something changed since the launch
-        return None
-    if key is None or kernels.get(key) is not kernel:
-        return None
-    guards = argument_guards(fn, kernel, run.interface, values, specs)
-    if guards is None or len(slots) > 8 * native.MOST_SLOTS or len(slots) != 8 * len(run.interface.parameters):
-        return None
-    names = [*fn.arg_names[: len(args)], *kwargs]
-    bound = {**dict(zip(fn.arg_names, values, strict=True)), **options}
-    chosen = [
-        constant_guard(bound[name]) if name in options or name in tuned.exact else guards[fn.arg_names.index(name)]
-        for name in names
-    ]
-    chosen = [found for found in chosen if found is not None]
-    if len(chosen) < len(names):
+        adds = run.native(active, kernel.function, values)
+        if adds is None or key is None or kernels.get(key) is not kernel:
+            return None
+        names = [*fn.arg_names[: len(args)], *kwargs]
+        guards = Guards(adds, len(names))
+        positions = {name: index for index, name in enumerate(names)}
+        for param, type_, value, (spec, of_key) in zip(
+            fn.params, kernel.src.signature.values(), values, specs, strict=True
+        ):
+            source = positions.get(param.name)
+            is_exact = source is not None and param.name in tuned.exact
+            guards.argument(param, type_, spec, of_key, value, None if is_exact else source)
+            if source is not None and is_exact:
+                guards.constant(value, source)
+        for name in options.keys() & positions:
+            guards.constant(options[name], positions[name])
+        guards.finish()
+    except (Undescribable, TypeError, ValueError, OverflowError, KeyError):  # or something changed since the launch
         return None
     DESCRIBED.add(fn)
-    watched, hooks = watches(fn, kernel, run, active, kernels, key)
+    watched, hooks = watches(fn, kernel, run, active, device, kernels, key)
     if (
         any(hooks)
         or (captured := captured_globals({**(fn._globals or {}), **fn._argument_globals.get(key, {})})) is None
@@ -144,9 +138,7 @@ def describe(
     contents = (*(part for hook in hooks for part in (hook, ())), *tuned.contents)
     watched = (*watched, *captured, *tuned.watched)
     shown = tuple(name if name not in options else None for name in names)
-    return entry_of(
-        run, kernel.function, kernel, len(args), tuple(kwargs), chosen, slots, watched, contents, shown, given
-    )
+    return entry_of(adds, guards, kernel, len(args), tuple(kwargs), watched, contents, shown, given)
 
 
 DESCRIBED: "WeakSet[Any]" = WeakSet()  # the functions that have entries
@@ -162,7 +154,7 @@ ON_CHANGE.append(forget_sources)
 
 
 def watches(
-    fn: Any, kernel: Any, run: Any, active: Any, kernels: dict[str, Any], key: str
+    fn: Any, kernel: Any, run: Any, active: Any, device: int, kernels: dict[str, Any], key: str
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """(dict, key, value three by three, empty lists): the Python path does the same as long as these do not change."""
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
@@ -185,9 +177,7 @@ def watches(
         (kernel._loaded, "launch", run),
         (kernel, "function", kernel.function),
     ]
-    flat: list[Any] = [fn.device_caches, 0, fn.device_caches[0], kernels, key, kernel]
-    for holder, name in knobs.places(knobs.runtime, "num_threads"):
-        flat += [holder, name, holder.get(name, native.MISSING)]
+    flat: list[Any] = [fn.device_caches, device, fn.device_caches[device], kernels, key, kernel]
     for holder, name, value in members:
         flat += [vars(holder), name, value]
     return tuple(flat), (fn.pre_run_hooks, enter.calls, leave.calls)
@@ -207,22 +197,3 @@ def captured_globals(found: Captured) -> list[Any] | None:
         if type(value) not in CONSTANTS:
             return None
     return flat
-
-
-def argument_guards(fn: Any, kernel: Any, interface: Any, values: Any, specs: Any) -> list[Chosen | None] | None:
-    """The guard of each parameter; None in place of those that must not be passed, None for all if one is unknown."""
-    types = list(kernel.src.signature.values())
-    kinds, stored = interface.parameters, dict(zip_longest(interface.stored, interface.alignments, fillvalue=1))
-    guards: list[Chosen | None] = []
-    used = 0
-    for param, type, value, (spec, key) in zip(fn.params, types, values, specs, strict=True):
-        if type == "constexpr" or spec == "constexpr":
-            if type != spec:
-                return None
-            guards.append(constant_guard(value))
-            continue
-        if used == len(kinds) or not isinstance(type, str):
-            return None
-        guards.append(value_guard(param, value, spec, key, kinds[used], used, stored.get(used, 0)))
-        used += 1
-    return guards if used == len(kinds) else None

@@ -93,6 +93,11 @@ class CpuDriver(Driver):
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("cpu", "host", 1)
 
+    def launches_natively(self) -> bool:
+        from tilework.targets.cpu.pipeline import device  # lazily: only launches on the host need it
+
+        return type(self) is CpuDriver and device() == "native"
+
     def get_device_capability(self, device: int = 0) -> tuple[str, int]:
         return ("cpu", 0)
 

@@ -1,14 +1,19 @@
 """Launch kernels in machine code on the host, on all cores."""
 
+import ctypes
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
+from tilework import knobs
 from tilework.runtime.devices.host.native_run import repeated
 from tilework.runtime.devices.host.own_code import keep_pool
 from tilework.runtime.devices.host.pack import packer
 from tilework.runtime.devices.launcher import HIDDEN, Extent, Launcher, Scratch
+from tilework.runtime.launch.native_entry import Memory, Native, is_array_class, tensor_memory
+from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.cpu.run.interface import Interface
-from tilework.targets.cpu.run.run_grid import run
+from tilework.targets.cpu.run.run_grid import fault_error, run, thread_count
 
 
 class NativeLauncher(Launcher):
@@ -32,3 +37,52 @@ class NativeLauncher(Launcher):
         """Run every program of the grid, in any order, on several threads."""
         slots = self.pack((*args, *scratch) if self.needs_scratch else args)
         self.run(function, self.interface, slots, grid)
+
+    def memory_of(self, value: Any) -> Memory | None:
+        """NumPy arrays, and torch tensors in host memory."""
+        if is_array_class(type(value)):
+            return "guard_array", 0, 0, value.dtype
+        return tensor_memory(value) if getattr(value, "is_cpu", False) is True else None
+
+    def native(self, driver: Any, function: Any, args: Sequence[Any]) -> Native | None:
+        """See `targets/cpu/run/launcher_host.py`."""
+        if type(self) is not NativeLauncher:
+            return None
+        from tilework.targets.cpu.run.pool import POOL  # lazily: only launches on the host need it
+
+        interface, cost = self.interface, ctypes.c_double(function.program_ns or 0.0)
+        code, work = (ctypes.cast(part, ctypes.c_void_p).value or 0 for part in (function.range, function.work))
+        words = native.HOST.pack(
+            code, interface.arena, ctypes.addressof(cost), work, thread_count(), function.has_forks,
+            ctypes.addressof(POOL.words), interface.waits, function.name_address,
+        )  # fmt: skip
+        stored = dict(zip_longest(interface.stored, interface.alignments, fillvalue=1))
+        places = knobs.places(knobs.runtime, "num_threads")
+        watched = tuple(part for holder, name in places for part in (holder, name, holder.get(name, native.MISSING)))
+        calls = fault_raiser(interface), shared_runner(function, self, cost)
+        kinds = interface.parameters
+        return Native(
+            kinds, range(len(kinds)), self.pack(args), "run_host", words, *calls, self.memory_of, None, stored,
+            watched=watched, kept=(cost, function),
+        )  # fmt: skip
+
+
+def fault_raiser(interface: Interface) -> Callable[..., None]:
+    """What the machine code calls when a program has failed."""
+
+    def fail(code: int, program: int, x: int, y: int, z: int) -> None:
+        raise fault_error(interface, (x, y, z), code, program)
+
+    return fail
+
+
+def shared_runner(function: Any, run: NativeLauncher, cost: ctypes.c_double) -> Callable[..., None]:
+    """What the machine code calls for a grid that may need several threads."""
+    interface, launch = run.interface, run.run
+
+    def share(slots: bytes, x: int, y: int, z: int) -> None:
+        function.program_ns = cost.value or None
+        launch(function, interface, slots, (x, y, z))
+        cost.value = function.program_ns or 0.0
+
+    return share

@@ -13,19 +13,16 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from tilework import knobs
-from tilework.runtime.devices.host.native_entry import (
+from tilework.runtime.launch.native_entry import (
     MOST_DESCRIPTIONS,
     MOST_ENTRIES,
-    Chosen,
-    constant_guard,
+    Guards,
+    Undescribable,
     entry_of,
     is_describable,
     replaces,
-    value_guard,
 )
-from tilework.runtime.devices.host.native_machine import machine, make_binder
-from tilework.targets.cpu.run import launcher_layout as native
+from tilework.runtime.launch.native_machine import machine, make_binder
 
 MOST_GRIDS = 64
 CHOSEN_ALREADY = SimpleNamespace(annotation_type=True, do_not_specialize_on_alignment=False)  # any integer fits
@@ -83,32 +80,21 @@ def python_path(launcher: Any, function: Any, state: list[Any]) -> Callable[...,
 
 def describe(launcher: Any, function: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """The entry for launches like one that has just been done; None if it is not of a kind that can be described."""
-    if not all(map(is_describable, args)) or (chosen := guards_of(launcher, args)) is None:
+    adds = launcher.native(None, function, args)
+    if not all(is_describable(arg, launcher.memory_of) for arg in args) or adds is None:
         return None
-    slots = launcher.pack(args)
-    if len(slots) > 8 * native.MOST_SLOTS or len(slots) != 8 * len(launcher.interface.parameters):
+    guards = Guards(adds, len(args))
+    try:
+        for position, (type, arg) in enumerate(zip(launcher.signature, args, strict=True)):
+            guards.argument(CHOSEN_ALREADY, type, *unspecialised(type), arg, position)
+        guards.finish()
+    except Undescribable:
         return None
-    watched: list[Any] = []
-    for holder, name in knobs.places(knobs.runtime, "num_threads"):
-        watched += [holder, name, holder.get(name, native.MISSING)]
-    return entry_of(launcher, function, launcher, len(args), (), chosen, slots, tuple(watched), (), (), {})
+    return entry_of(adds, guards, launcher, len(args), ())
 
 
-def guards_of(launcher: Any, args: tuple[Any, ...]) -> list[Chosen] | None:
-    """The guard of each argument; None if one of them has none."""
-    interface, found, used = launcher.interface, [], 0
-    alignments = dict(zip(interface.stored, (*interface.alignments, *(1,) * len(interface.stored)), strict=False))
-    for type, arg in zip(launcher.signature, args, strict=True):
-        if type == "constexpr":
-            guard = constant_guard(arg)
-        elif not isinstance(type, str) or used == len(interface.parameters):
-            return None
-        else:
-            guard = value_guard(
-                CHOSEN_ALREADY, arg, "", None, interface.parameters[used], used, alignments.get(used, 0)
-            )
-            used += 1
-        if guard is None:
-            return None
-        found.append(guard)
-    return found if used == len(interface.parameters) else None
+def unspecialised(type: Any) -> tuple[Any, Any]:
+    """(spec, key) of a type, as they are for an argument about which nothing else is known."""
+    if isinstance(type, tuple):
+        return tuple(unspecialised(inner)[0] for inner in type), tuple(unspecialised(inner)[1] for inner in type)
+    return type, None

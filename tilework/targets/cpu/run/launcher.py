@@ -3,74 +3,66 @@
 `launch(self, args, nargs, kwnames)` is `kernel[grid](*args)`. `self` is the tuple ``(state, grid)``, and `state` a list:
 first what to call when nothing fits, then entries, each of which describes one way in which the kernel was launched:
 
-    (kernel, keyword names, watched, contents, types, expected, record, fault, shared, names, meta)
+    (kernel, keyword names, watched, contents, types, expected, record, fault, device call, names, meta, kept)
 
-An entry fits if the call has the same shape, every argument passes its guard, every watched dictionary still holds what it
-held (``dict, key, value`` three by three; an ellipsis stands for a key that is not there), and every container of
-`contents` (``list, items`` two by two) has the same size and items, where an ellipsis stands for any. Guards also put the
-arguments into the slots of 8 bytes that the machine code takes (`interface.py`). The numbers are in `record` (`launcher_layout.py`); a guard
-is the address of a function of `launcher_guards.py` with its settings. On a fit the kernel runs right here, with the GIL
-released if it is not short, or on the threads of the pool (`pool_code.py`); `shared(slots, x, y, z)` starts those. Nothing is
+An entry fits if the call has the same shape, every guard is content, every watched dictionary still holds what it
+held (``key, value`` two by two, in groups of one dictionary each; an ellipsis stands for a key that is not there), and every container of
+`contents` (``list, items`` two by two) has the same size and items, where an ellipsis stands for any. Dictionaries that still have the
+version in which they were seen last are not looked into. Guards also put the arguments into the slots of 8 bytes that the device
+takes. The numbers are in `record` (`launcher_layout.py`); a guard is the address of a function of `launcher_guards.py` with its
+settings. On a fit the routine of the entry's device runs the kernel (`launcher_host.py`, `launcher_cuda.py`). Nothing is
 ever decided against the Python path: whatever does not fit is called again there, with the same arguments.
 
-Objects are read through Python's C API, except for the class of an object and the members of a NumPy array, whose places
-the user of this module verifies first. `launch.context` holds the addresses that differ between processes.
+Objects are read through Python's C API, except for the class of an object, the version of a dictionary, and the members of NumPy
+arrays and torch tensors, whose places the user of this module verifies first. `launch.context` holds the addresses that differ between
+processes.
 """
 
-from typing import NamedTuple
-
-from tilework.targets.cpu.run.interface import FAULT, FORK, FUEL, FULL, INTERRUPTED, LAUNCHED, NO_MEMORY, POLL, PROGRAM
-from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_PLACES
+from tilework.targets.cpu.run.launcher_cuda import write_cuda, write_ready
 from tilework.targets.cpu.run.launcher_guards import NULL, WRITERS, YES, Writer, is_class, num, read_int
+from tilework.targets.cpu.run.launcher_host import write_host
 from tilework.targets.cpu.run.launcher_layout import (
     CONTENTS,
     CONTEXT,
+    DICT_VERSION,
     EXPECTED,
-    FAULT_CALL,
-    FORKS,
+    FRAME,
+    GROUP,
+    GROUP_COUNT,
+    GROUPS_AT,
     GUARD,
-    HEADER,
+    GUARD_COUNT,
+    GUARDS_AT,
     KERNEL,
-    KERNEL_NAME,
+    KEYWORD_COUNT,
     KEYWORDS,
     META,
-    MOST_SLOTS,
     NAMES,
-    POOL,
+    OBJECTS,
+    POSITIONAL,
+    READY,
     RECORD,
-    SHARED,
-    THREADS,
+    RUN,
+    SLOT_COUNT,
+    SLOTS_AT,
     TYPES,
-    WAITS,
     WATCHED,
-    WORK,
 )
-from tilework.targets.cpu.run.pool import CHUNKS, FORK_NS, WAKE_NS
 from tilework.targets.llvm.module import Block, Module
-from tilework.targets.llvm.types import array, f64, i8, i32, i64, ptr, void
+from tilework.targets.llvm.types import array, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
 MOST_PROGRAMS = 2**31
-STACK_ARENA = 4096  # kernels that need more scratch memory get it from the heap
-HOLD_NS = 10_000.0  # shorter launches keep the GIL
 
 
 def launcher_text(monotonic_clock: int) -> str:
     """The whole module; `monotonic_clock` is the number of the clock for `clock_gettime`."""
     module = Module("launcher")
     module.global_variable("launch.context", array(i64, len(CONTEXT)), "zeroinitializer")
-    module.global_variable("spare.memory", ptr, "null", linkage="internal")
-    module.global_variable("spare.size", i64, "0", linkage="internal")
-    for write in WRITERS:
+    writers = (*WRITERS, write_extent, write_watched, write_fits, write_missed, write_meta)
+    for write in (*writers, write_ready, write_cuda):
         write(module)
-    write_extent(module)
-    write_fits(module)
-    write_missed(module)
-    write_meta(module)
-    write_arena(module)
-    write_clock(module, monotonic_clock)
-    write_inline(module)
-    write_shared(module)
+    write_host(module, monotonic_clock)
     write_launch(module)
     write_bind(module)
     return module.text()
@@ -99,34 +91,54 @@ def write_extent(module: Module) -> None:
     b.finish(YES)
 
 
+def write_watched(module: Module) -> None:
+    """`as_watched(entry, record)`: whether every watched dictionary holds what it held.
+
+    One that has the version in which it was seen last is not looked into. A version is read before the dictionary: what is
+    called to compare keys may change anything.
+    """
+    function = module.function("as_watched", i32, [(ptr, "entry"), (ptr, "record")], linkage="internal")
+    b = Writer(function)
+    entry, record = function.args
+    watched, groups = b.item(entry, WATCHED), b.gep(record, b.at(record, GROUPS_AT))
+    unversioned = b.is_null(b.context("versions"))
+    with b.loop(0, b.mul(b.at(record, GROUP_COUNT), GROUP.size), GROUP.size) as place:
+        group = b.gep(groups, place)
+        holder = b.load(ptr, group)
+        version = b.at(holder, DICT_VERSION)
+        with b.if_(b.or_(unversioned, b.icmp("ne", version, b.at(group, 8)))):
+            with b.loop(b.at(group, 16), b.at(group, 24), 2) as position:
+                found = b.api("PyDict_GetItemWithError", holder, b.item(watched, position))
+                value = b.item(watched, b.add(position, 1))
+                b.need(b.icmp("eq", found, b.select(b.icmp("eq", value, b.context("missing")), NULL, value)))
+            b.store(version, b.gep(group, 8))
+    b.finish(YES)
+
+
 def write_fits(module: Module) -> None:
-    """`fits(entry, args, nargs, kwnames, slots)`: compare a call with an entry, and fill the slots."""
-    params = [(ptr, "entry"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames"), (ptr, "slots")]
+    """`fits(entry, args, nargs, kwnames, frame)`: compare a call with an entry, and fill the slots."""
+    params = [(ptr, "entry"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames"), (ptr, "frame")]
     function = module.function("fits", i32, params, linkage="internal")
     b = Writer(function)
-    entry, args, nargs, kwnames, slots = function.args
-    record = b.api("PyBytes_AsString", b.item(entry, RECORD))
-    b.need(b.icmp("eq", nargs, b.at(record, 0)))
-    keywords = b.at(record, 8)
+    entry, args, nargs, kwnames, frame = function.args
+    record = b.api("PyByteArray_AsString", b.item(entry, RECORD))
+    b.need(b.icmp("eq", nargs, b.at(record, POSITIONAL)))
+    keywords = b.at(record, KEYWORD_COUNT)
     (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)])
     b.need(b.icmp("eq", given, keywords))
     names = b.item(entry, KEYWORDS)
     with b.loop(0, keywords) as position:
         b.need(b.icmp("eq", b.item(kwnames, position), b.item(names, position)))
-    b.copy(slots, b.gep(record, b.at(record, 48)), b.mul(b.at(record, 16), 8))
-    types, expected = b.item(entry, TYPES), b.item(entry, EXPECTED)
-    with b.loop(0, b.add(nargs, keywords)) as position:
-        settings = b.gep(b.gep(record, b.mul(position, GUARD.size)), HEADER.size)
-        arg = b.load(ptr, b.gep(args, position, ptr))
-        slot = b.gep(slots, b.sext(b.at(settings, 28, i32), i64), i64)
-        values = [arg, settings, b.item(types, position), b.item(expected, position), slot]
+    b.copy(frame, b.gep(record, b.at(record, SLOTS_AT)), b.mul(b.at(record, SLOT_COUNT), 8))
+    objects = b.gep(frame, 8 * OBJECTS)
+    b.copy(objects, args, b.mul(b.add(nargs, keywords), 8))
+    types, expected, guards = b.item(entry, TYPES), b.item(entry, EXPECTED), b.gep(record, b.at(record, GUARDS_AT))
+    with b.loop(0, b.at(record, GUARD_COUNT)) as position:
+        settings = b.gep(guards, b.mul(position, GUARD.size))
+        object = b.load(ptr, b.gep(objects, b.sext(b.at(settings, 40, i32), i64), ptr))
+        values = [object, settings, b.item(types, position), b.item(expected, position), frame]
         b.need(b.icmp("ne", b.call(b.at(settings, 0, ptr), i32, values), 0))
-    watched = b.item(entry, WATCHED)
-    with b.loop(0, b.api("PyTuple_Size", watched, result=i64), 3) as position:
-        holder, key = b.item(watched, position), b.item(watched, b.add(position, 1))
-        found = b.api("PyDict_GetItemWithError", holder, key)
-        value = b.item(watched, b.add(position, 2))
-        b.need(b.icmp("eq", found, b.select(b.icmp("eq", value, b.context("missing")), NULL, value)))
+    b.need(b.icmp("ne", b.call("as_watched", i32, [entry, record]), 0))
     contents = b.item(entry, CONTENTS)
     with b.loop(0, b.api("PyTuple_Size", contents, result=i64), 2) as position:
         holder, items = b.item(contents, position), b.item(contents, b.add(position, 1))
@@ -136,6 +148,9 @@ def write_fits(module: Module) -> None:
             item = b.item(items, index)
             with b.if_(b.icmp("ne", item, b.context("missing"))):
                 b.need(b.icmp("eq", b.api("PyList_GetItem", holder, index), item))
+    ready = b.at(record, READY, ptr)
+    (usable,) = b.if_else(b.is_null(ready), lambda: [YES], lambda: [b.call(ready, i32, [record])])
+    b.need(b.icmp("ne", usable, 0))
     b.finish(YES)
 
 
@@ -181,192 +196,13 @@ def write_meta(module: Module) -> None:
     b.finish(result)
 
 
-def write_arena(module: Module) -> None:
-    """`take(size)` and `give(memory, size)`: scratch memory; one piece is kept for the next launch. Both need the GIL."""
-    function = module.function("take", ptr, [(i64, "size")], linkage="internal")
-    b = Writer(function)
-    (size,) = function.args
-    spare, spare_size = Value(ptr, "@spare.memory"), Value(ptr, "@spare.size")
-    kept = b.load(ptr, spare)
-    enough = b.and_(b.is_object(kept), b.icmp("eq", b.load(i64, spare_size), size))
-    with b.if_(enough):
-        b.store(NULL, spare)
-        b.ret(kept)
-    b.finish(b.api("PyMem_RawMalloc", b.add(size, 64)))
-
-    function = module.function("give", void, [(ptr, "memory"), (i64, "size")], linkage="internal")
-    b = Writer(function)
-    memory, size = function.args
-    kept = b.load(ptr, spare)
-    with b.if_(b.is_object(kept)):
-        b.api("PyMem_RawFree", kept, result=void)
-    b.store(memory, spare)
-    b.store(size, spare_size)
-    b.ret()
-
-
-def write_clock(module: Module, clock: int) -> None:
-    """`now()`: nanoseconds."""
-    function = module.function("now", i64, [], linkage="internal")
-    b = Writer(function)
-    place = b.alloca(i64, 2)
-    b.api("clock_gettime", constant(i32, clock), place, result=i32)
-    b.finish(b.add(b.mul(b.at(place, 0), 1_000_000_000), b.at(place, 8)))
-
-
-def write_inline(module: Module) -> None:
-    """`run_here(entry, record, slots, sizes, total)`: run all programs in this thread; 0 with an exception on failure."""
-    params = [(ptr, "entry"), (ptr, "record"), (ptr, "slots"), (ptr, "sizes"), (i64, "total")]
-    function = module.function("run_here", i32, params, linkage="internal")
-    b = Writer(function)
-    entry, record, slots, sizes, total = function.args
-    scratch = take_scratch(b, record)
-    cost = b.at(record, 40, ptr)
-    known = b.load(f64, cost)
-    programs = b.sitofp(total, f64)
-    # a cost of 0 is an unknown one
-    short = b.and_(b.fcmp("ogt", known, 0.0), b.fcmp("olt", b.fmul(known, programs), HOLD_NS))
-    short = b.and_(short, b.icmp("eq", b.at(record, WAITS), 0))
-    (thread,) = b.if_else(short, lambda: [NULL], lambda: [b.api("PyEval_SaveThread")])
-    b.store(constant(i32, 0), b.gep(scratch.arena, FAULT))
-    b.store(NULL, b.gep(scratch.arena, FORK))
-    launch = b.alloca(i8, LAUNCH.size, align=16)
-    b.fill(launch, 0, LAUNCH.size)
-    b.store(num(1), b.gep(launch, LAUNCH_PLACES["next"]))  # nobody is to begin
-    b.store(scratch.arena, b.gep(launch, LAUNCH_PLACES["owner"]))
-    b.store(constant(i32, FULL), b.gep(scratch.arena, FUEL))
-    pool = b.at(record, POOL, ptr)
-    b.store(b.at(pool, 16, ptr), b.gep(scratch.arena, POLL))
-    running = b.at(pool, 24, ptr)
-    has_pool = b.is_object(running)
-    with b.if_(has_pool):
-        b.store(b.at(record, KERNEL_NAME, ptr), running)
-    b.store(launch, b.gep(scratch.arena, LAUNCHED))
-    start = b.call("now", i64, [])
-    extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
-    code = b.call(b.at(record, 24, ptr), i32, [slots, num(0), total, *extent, scratch.arena])
-    took = b.sub(b.call("now", i64, []), start)
-    b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), programs), cost)
-    program = b.at(scratch.arena, PROGRAM)
-    with b.if_(has_pool):
-        b.store(NULL, running)
-    with b.if_(b.is_object(thread)):
-        b.api("PyEval_RestoreThread", thread, result=void)
-    give_scratch(b, scratch)
-    report_fault(b, entry, sizes, code, program, launch)
-    b.finish(YES)
-
-
-class Scratch(NamedTuple):
-    """An arena on the stack, or in memory that must be given back."""
-
-    arena: Value
-    size: Value
-    memory: Value
-    is_large: Value
-
-
-def take_scratch(b: Writer, record: Value) -> Scratch:
-    """The arena of the calling thread; leaves with an exception if there is no memory."""
-    size = b.at(record, 32)
-    stack = b.alloca(i8, STACK_ARENA, align=64)
-    large = b.icmp("ugt", size, STACK_ARENA)
-    (memory,) = b.if_else(large, lambda: [b.call("take", ptr, [size])], lambda: [stack])
-    with b.if_(b.is_null(memory)):
-        b.api("PyErr_NoMemory")
-        b.ret(constant(i32, 0))
-    arena = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, i64), 63), -64), ptr)
-    return Scratch(arena, size, memory, large)
-
-
-def give_scratch(b: Writer, scratch: Scratch) -> None:
-    with b.if_(scratch.is_large):
-        b.call("give", void, [scratch.memory, scratch.size])
-
-
-def report_fault(b: Writer, entry: Value, sizes: Value, code: Value, program: Value, launch: Value) -> None:
-    """Leave with the exception of a program that failed, or of a signal handler."""
-    with b.if_(b.icmp("ne", code, 0)):
-        with b.if_(b.icmp("eq", code, INTERRUPTED)):
-            kept = [b.at(launch, LAUNCH_PLACES["exception"] + 8 * index, ptr) for index in range(3)]
-            b.api("PyErr_Restore", *kept, result=void)
-            b.ret(constant(i32, 0))
-        numbers = [b.sext(code, i64), program, *(b.at(sizes, 8 * axis) for axis in range(3))]
-        call_with(b, b.item(entry, FAULT_CALL), [b.api("PyLong_FromLongLong", number) for number in numbers])
-        b.ret(constant(i32, 0))
-
-
-def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
-    """Call a Python function with new objects, which are given up; whether it succeeded, as an i1."""
-    places = b.alloca(ptr, len(objects))
-    for index, object in enumerate(objects):
-        b.store(object, b.gep(places, 8 * index))
-    result = b.api("PyObject_Vectorcall", function, places, num(len(objects)), NULL)
-    for object in objects:
-        b.drop(object)
-    done = b.is_object(result)
-    with b.if_(done):
-        b.drop(result)
-    return done
-
-
-def write_shared(module: Module) -> None:
-    """`run_shared(entry, record, slots, sizes, total)`: divide the programs among the threads of the pool.
-
-    Before it has enough of them, Python does, and starts them.
-    """
-    params = [(ptr, "entry"), (ptr, "record"), (ptr, "slots"), (ptr, "sizes"), (i64, "total")]
-    function = module.function("run_shared", i32, params, linkage="internal")
-    b = Writer(function)
-    entry, record, slots, sizes, total = function.args
-    pool, threads = b.at(record, POOL, ptr), b.at(record, THREADS)
-    code = b.load(ptr, pool)
-    with b.if_(b.or_(b.is_null(code), b.icmp("slt", b.at(pool, 8), b.sub(threads, 1)))):
-        packed = b.api("PyBytes_FromStringAndSize", slots, b.mul(b.at(record, 16), 8))
-        extent = [b.api("PyLong_FromLongLong", b.at(sizes, 8 * axis)) for axis in range(3)]
-        b.ret(b.zext(call_with(b, b.item(entry, SHARED), [packed, *extent]), i32))
-    scratch = take_scratch(b, record)
-    cost = b.at(record, 40, ptr)
-    few = b.icmp("slt", total, threads)
-    long = b.fcmp("oge", b.load(f64, cost), float(FORK_NS))
-    forks = b.and_(b.icmp("ne", b.at(record, FORKS), 0), b.and_(few, long))
-    parties = b.smin(threads, total)
-    several = b.smax(b.udiv(total, b.mul(parties, CHUNKS)), num(1))
-    chunk = b.select(b.icmp("ne", b.at(record, WAITS), 0), num(1), several)
-    launch, worker = b.alloca(i8, LAUNCH.size, align=16), b.alloca(i64, 3, align=16)
-    b.fill(launch, 0, LAUNCH.size)
-    extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
-    values = [b.at(record, WORK, ptr), slots, num(0), total, chunk, *extent, constant(i32, 0), scratch.size]
-    values += [b.select(forks, threads, num(1)), num(0), num(0), b.at(record, KERNEL_NAME)]
-    places = (0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 64, 72, 80, LAUNCH_PLACES["name"])
-    for place, value in zip(places, values, strict=True):
-        b.store(value, b.gep(launch, place))
-    for place, value in enumerate((scratch.arena, scratch.size, num(0))):
-        b.store(value, b.gep(worker, 8 * place))
-    thread = b.api("PyEval_SaveThread")
-    start = b.call("now", i64, [])
-    b.call(code, void, [launch, b.sub(parties, 1), worker])
-    took = b.sub(b.call("now", i64, []), start)
-    b.api("PyEval_RestoreThread", thread, result=void)
-    ran = b.at(launch, LAUNCH_PLACES["count"])
-    with b.if_(b.and_(b.icmp("sgt", ran, 0), b.not_(forks))):
-        b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), b.sitofp(ran, f64)), cost)
-    give_scratch(b, scratch)
-    fault = b.at(launch, LAUNCH_PLACES["fault"], i32)
-    with b.if_(b.icmp("eq", fault, NO_MEMORY)):
-        b.api("PyErr_NoMemory")
-        b.ret(constant(i32, 0))
-    report_fault(b, entry, sizes, fault, b.at(launch, LAUNCH_PLACES["program"]), launch)
-    b.finish(YES)
-
-
 def write_launch(module: Module) -> None:
     """`launch`: see the module docstring."""
     params = [(ptr, "self"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames")]
     function = module.function("launch", ptr, params)
     b = Writer(function)
     self, args, nargs, kwnames = function.args
-    slots, sizes, chosen = b.alloca(i64, MOST_SLOTS, align=16), b.alloca(i64, 3), b.alloca(ptr)
+    slots, sizes, chosen = b.alloca(i64, FRAME, align=64), b.alloca(i64, 3), b.alloca(ptr)
     state, grid = b.item(self, 0), b.item(self, 1)
     plain = b.icmp("ne", b.call("extent", i32, [grid, sizes]), 0)
     missed, matched, ready = b.new_block("missed"), b.new_block("matched"), b.new_block("ready")
@@ -400,25 +236,12 @@ def write_launch(module: Module) -> None:
     write_ask(b, entry, self, args, nargs, kwnames, slots, sizes, ready)
 
     b.enter(ready)
-    record = b.api("PyBytes_AsString", b.item(entry, RECORD))
+    record = b.api("PyByteArray_AsString", b.item(entry, RECORD))
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
-    cost = b.load(f64, b.at(record, 40, ptr))
-    known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", b.fmul(cost, b.sitofp(total, f64)), float(WAKE_NS)))
-    whole = b.or_(b.fcmp("olt", cost, float(FORK_NS)), b.icmp("eq", b.at(record, FORKS), 0))
-    one_thread = b.or_(known_short, b.icmp("eq", b.at(record, THREADS), 1))
-    alone = b.and_(b.icmp("eq", total, 1), whole)
-    here = b.or_(alone, b.and_(one_thread, b.icmp("eq", b.at(record, WAITS), 0)))
-
-    def run() -> list[Value]:
-        return list(
-            b.if_else(
-                here,
-                lambda: [b.call("run_here", i32, [entry, record, slots, sizes, total])],
-                lambda: [b.call("run_shared", i32, [entry, record, slots, sizes, total])],
-            )
-        )
-
-    (done,) = b.if_else(b.icmp("eq", total, 0), lambda: [constant(i32, 1)], run)
+    run = b.at(record, RUN, ptr)
+    (done,) = b.if_else(
+        b.icmp("eq", total, 0), lambda: [YES], lambda: [b.call(run, i32, [entry, record, slots, sizes, total])]
+    )
     kernel = b.item(entry, KERNEL)
     b.keep(kernel)
     b.drop(entry)

@@ -1,7 +1,8 @@
 """The guards of the native launcher, one function for each kind of argument, and the builder that writes them.
 
-``i32 guard_int(arg, guard, class, expected, slot)`` says whether an argument is of exactly the class and as the settings at
-`guard` want it (`launcher.py` has their layout), and if so stores it in its slot.
+``i32 guard_int(arg, guard, class, expected, frame)`` says whether an object is of exactly the class and as the settings at
+`guard` want it (`launcher_layout.py`), and if so stores it in its slot of the frame. Guards of tuples and descriptors store what
+is inside of them in the frame, where later guards look at it.
 """
 
 from tilework.targets.cpu.run.launcher_layout import (
@@ -9,6 +10,9 @@ from tilework.targets.cpu.run.launcher_layout import (
     ARRAY_DTYPE,
     ARRAY_FLAGS,
     CONTEXT,
+    MAP_LINE,
+    MAP_LINES,
+    MAP_WORDS,
     MULTIPLE,
     ONE,
     OTHER,
@@ -20,7 +24,7 @@ from tilework.targets.cpu.run.launcher_layout import (
 )
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Block, Function, Module
-from tilework.targets.llvm.types import Type, f32, f64, i16, i32, i64, ptr, void
+from tilework.targets.llvm.types import Type, f32, f64, i8, i16, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
 NULL = constant(ptr, 0)
@@ -81,14 +85,33 @@ class Writer(Builder):
         return self.icmp("ne", object, NULL)
 
 
+def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
+    """Call a Python function with new objects, which are given up; whether it succeeded, as an i1."""
+    places = b.alloca(ptr, len(objects))
+    for index, object in enumerate(objects):
+        b.store(object, b.gep(places, 8 * index))
+    result = b.api("PyObject_Vectorcall", function, places, num(len(objects)), NULL)
+    for object in objects:
+        b.drop(object)
+    done = b.is_object(result)
+    with b.if_(done):
+        b.drop(result)
+    return done
+
+
 def guard(module: Module, name: str) -> tuple[Writer, Value, Value, Value, Value]:
-    """Start a guard, which has checked that the class is right: (writer, argument, settings, expected, slot)."""
-    params = [(ptr, "arg"), (ptr, "guard"), (ptr, "type"), (ptr, "expected"), (ptr, "slot")]
+    """Start a guard, which has checked that the class is right: (writer, object, settings, expected, slot)."""
+    params = [(ptr, "arg"), (ptr, "guard"), (ptr, "type"), (ptr, "expected"), (ptr, "frame")]
     function = module.function(name, i32, params, attributes=("nounwind",))
     b = Writer(function)
-    arg, settings, type, expected, slot = function.args
+    arg, settings, type, expected, frame = function.args
     b.need(b.icmp("eq", b.at(arg, TYPE, ptr), type))
-    return b, arg, settings, expected, slot
+    return b, arg, settings, expected, word(b, frame, b.at(settings, 28, i32))
+
+
+def word(b: Writer, base: Value, index: Value) -> Value:
+    """The address of a word of 8 bytes."""
+    return b.gep(base, b.sext(index, i64), i64)
 
 
 YES = constant(i32, 1)
@@ -159,40 +182,92 @@ def write_array(module: Module) -> None:
 
 
 def write_tensor(module: Module) -> None:
-    """A torch tensor of one dtype in host memory; its attributes are read as Python would."""
+    """Memory that says what it is: `dtype` and `device` equal the two that are expected, and `data_ptr()` is its address."""
     b, arg, settings, expected, slot = guard(module, "guard_tensor")
-    for name, wanted in (("dtype", expected), ("is_cpu", b.context("true"))):
-        found = b.api("PyObject_GetAttr", arg, b.context(name))
+    for index, name in enumerate(("dtype", "device")):
+        found = b.api("PyObject_GetAttr", arg, b.context(f"name_{name}"))
         b.need(b.is_object(found))
+        same = b.api("PyObject_RichCompareBool", found, b.item(expected, index), constant(i32, EQUAL), result=i32)
         b.drop(found)
-        b.need(b.icmp("eq", found, wanted))
-    store_data_pointer(b, arg, settings, slot)
+        b.need(b.icmp("eq", same, 1))
+    store_address(b, data_pointer(b, arg), settings, slot)
     b.finish(YES)
+
+
+EQUAL = 2  # Py_EQ
 
 
 def write_fields(module: Module) -> None:
-    """The same, but dtype and device are read from the tensor's implementation, see `tensor_places.py`."""
+    """A torch tensor of one dtype on one device, whose members are read where `tensor_places.py` has found them.
+
+    Torch may have to copy before it gives an address away (`checked`); then it is asked.
+    """
     b, arg, settings, _, slot = guard(module, "guard_fields")
-    implementation = b.load(ptr, b.gep(arg, b.ptrtoint(b.context("implementation"), i64)))
+
+    def member(holder: Value, name: str, type: Type = i64) -> Value:
+        return b.load(type, b.gep(holder, b.ptrtoint(b.context(name), i64)))
+
+    implementation = member(arg, "implementation", ptr)
     b.need(b.is_object(implementation))
-    keys = b.load(i64, b.gep(implementation, b.ptrtoint(b.context("keys"), i64)))
-    b.need(b.icmp("eq", keys, settings_low(b, settings)))
-    element = b.load(i16, b.gep(implementation, b.ptrtoint(b.context("element"), i64)))
-    b.need(b.icmp("eq", b.zext(element, i64), b.at(settings, 16)))
-    store_data_pointer(b, arg, settings, slot)
+    b.need(b.icmp("eq", member(implementation, "keys"), settings_low(b, settings)))
+    element, device = (b.zext(member(implementation, name, i16), i64) for name in ("element", "device"))
+    b.need(b.icmp("eq", b.or_(element, b.shl(device, 16)), b.and_(b.at(settings, 16), 0xFFFFFFFF)))
+    b.need(b.icmp("ne", member(implementation, "count"), 0))
+    storage = member(implementation, "storage", ptr)
+    b.need(b.is_object(storage))
+    size = b.lshr(b.at(settings, 16), 32)
+
+    def address() -> list[Value]:
+        start = member(storage, "data")
+        b.need(b.icmp("ne", start, 0))
+        return [b.add(start, b.mul(member(implementation, "offset"), size))]
+
+    is_plain = b.icmp("eq", member(storage, "checked", i8), 0)
+    (found,) = b.if_else(is_plain, address, lambda: [data_pointer(b, arg)])
+    store_address(b, found, settings, slot)
     b.finish(YES)
 
 
-def store_data_pointer(b: Writer, arg: Value, settings: Value, slot: Value) -> None:
-    """``arg.data_ptr()``: torch may have to copy before it gives an address away."""
+def data_pointer(b: Writer, arg: Value) -> Value:
+    """``arg.data_ptr()``, if it is not null."""
     place = b.alloca(ptr)
     b.store(arg, place)
-    found = b.api("PyObject_VectorcallMethod", b.context("data_ptr"), place, num(1), NULL)
+    found = b.api("PyObject_VectorcallMethod", b.context("name_data_ptr"), place, num(1), NULL)
     b.need(b.is_object(found))
     address = b.api("PyLong_AsUnsignedLongLongMask", found, result=i64)
     b.drop(found)
     b.need(b.icmp("ne", address, 0))  # nothing to point at, or freed: the Python path knows which
+    return address
+
+
+def write_interface(module: Module) -> None:
+    """An array on a GPU that describes itself in ``__cuda_array_interface__``; its `typestr` is expected."""
+    b, arg, settings, expected, slot = guard(module, "guard_interface")
+    found = b.api("PyObject_GetAttr", arg, b.context("name___cuda_array_interface__"))
+    b.need(b.is_object(found))
+    address = b.call("interface_address", i64, [found, expected])
+    b.drop(found)
+    b.need(b.icmp("ne", address, 0))
     store_address(b, address, settings, slot)
+    b.finish(YES)
+
+
+def write_interface_address(module: Module) -> None:
+    """`interface_address(interface, typestr)`: the address in a dictionary of the interface, 0 if it is not as it should be."""
+    function = module.function("interface_address", i64, [(ptr, "interface"), (ptr, "expected")], linkage="internal")
+    b = Writer(function)
+    interface, expected = function.args
+    name = b.api("PyDict_GetItemWithError", interface, b.context("name_typestr"))
+    b.need(b.is_object(name))
+    b.need(is_class(b, name, "str"))
+    b.need(b.icmp("eq", b.api("PyUnicode_Compare", name, expected, result=i32), 0))
+    data = b.api("PyDict_GetItemWithError", interface, b.context("name_data"))
+    b.need(b.is_object(data))
+    b.need(is_class(b, data, "tuple"))
+    b.need(b.icmp("sge", b.api("PyTuple_Size", data, result=i64), 1))
+    address = b.item(data, 0)
+    b.need(is_class(b, address, "int"))
+    b.finish(b.api("PyLong_AsUnsignedLongLongMask", address, result=i64))
 
 
 def write_int(module: Module) -> None:
@@ -231,4 +306,91 @@ def is_class(b: Writer, object: Value, name: str) -> Value:
     return b.icmp("eq", b.at(object, TYPE, ptr), b.context(name))
 
 
-WRITERS = (write_constant, write_array, write_tensor, write_fields, write_int, write_float, write_bool)
+def write_equal(module: Module) -> None:
+    """An object that equals the expected one, as Python compares them."""
+    b, arg, _, expected, _ = guard(module, "guard_equal")
+    same = b.api("PyObject_RichCompareBool", arg, expected, constant(i32, EQUAL), result=i32)
+    b.need(b.icmp("eq", same, 1))
+    b.finish(YES)
+
+
+def write_tuple(module: Module) -> None:
+    """A tuple with as many items as `mode` says; they are looked at next."""
+    b, arg, settings, _, slot = guard(module, "guard_tuple")
+    count = b.api("PyTuple_Size", arg, result=i64)
+    b.need(b.icmp("eq", count, b.sext(settings_mode(b, settings), i64)))
+    with b.loop(0, count) as index:
+        b.store(b.item(arg, index), b.gep(slot, index, i64))
+    b.finish(YES)
+
+
+def write_members(module: Module) -> None:
+    """An object with the attributes that are expected, which it keeps; they are looked at next."""
+    b, arg, _, expected, slot = guard(module, "guard_members")
+    with b.loop(0, b.api("PyTuple_Size", expected, result=i64)) as index:
+        found = b.api("PyObject_GetAttr", arg, b.item(expected, index))
+        b.need(b.is_object(found))
+        b.drop(found)
+        b.store(found, b.gep(slot, index, i64))
+    b.finish(YES)
+
+
+def write_sizes(module: Module) -> None:
+    """A list of as many ints as `mode` says, each between two bounds."""
+    b, arg, settings, _, slot = guard(module, "guard_sizes")
+    count = b.api("PyList_Size", arg, result=i64)
+    b.need(b.icmp("eq", count, b.sext(settings_mode(b, settings), i64)))
+    overflow = b.alloca(i32)
+    with b.loop(0, count) as index:
+        item = b.api("PyList_GetItem", arg, index)
+        b.need(is_class(b, item, "int"))
+        value = b.api("PyLong_AsLongLongAndOverflow", item, overflow, result=i64)
+        b.need(b.icmp("eq", b.load(i32, overflow), 0))
+        b.need(b.icmp("sge", value, settings_low(b, settings)))
+        b.need(b.icmp("sle", value, b.at(settings, 16)))
+        b.store(value, b.gep(slot, index, i64))
+    b.finish(YES)
+
+
+def write_map(module: Module) -> None:
+    """The 128 bytes of a descriptor's tensor map, from one of the lines at `low` or from the function that is expected.
+
+    The key is in the frame, `mode` words from the slot `other` on, and begins with the address.
+    """
+    b, arg, settings, expected, slot = guard(module, "guard_map")
+    frame = b.function.args[4]
+    key, words = word(b, frame, b.at(settings, 44, i32)), b.sext(settings_mode(b, settings), i64)
+    address = b.load(i64, key)
+    mixed = b.xor(b.lshr(address, 9), b.lshr(address, 21))
+    place = b.mul(b.and_(mixed, MAP_LINES - 1), 8 * MAP_LINE)
+    line = b.gep(b.at(settings, 8, ptr), place)
+    kept, made, done = b.gep(line, 8), b.new_block("made"), b.new_block("done")
+    known = b.gep(line, 8 * (MAP_LINE - MAP_WORDS))
+    same = b.new_block("same")
+    b.cond_br(b.icmp("eq", b.load(i64, line), words), same, made)
+    b.resume(same)
+    with b.loop(0, words) as index:
+        equal = b.new_block("equal")
+        b.cond_br(b.icmp("eq", b.load(i64, b.gep(key, index, i64)), b.load(i64, b.gep(kept, index, i64))), equal, made)
+        b.resume(equal)
+    b.br(done)
+    b.enter(made)
+    given = b.alloca(ptr)
+    b.store(arg, given)
+    found = b.api("PyObject_Vectorcall", expected, given, num(1), NULL)
+    b.need(b.is_object(found))
+    b.store(num(0), line)
+    b.copy(known, b.api("PyBytes_AsString", found), num(8 * MAP_WORDS))
+    b.drop(found)
+    b.copy(kept, key, b.mul(words, 8))
+    b.store(words, line)
+    b.br(done)
+    b.enter(done)
+    b.copy(slot, known, num(8 * MAP_WORDS))
+    b.finish(YES)
+
+
+WRITERS = (
+    write_constant, write_equal, write_array, write_tensor, write_fields, write_interface_address, write_interface, write_int,
+    write_float, write_bool, write_tuple, write_members, write_sizes, write_map,
+)  # fmt: skip

@@ -1,7 +1,11 @@
 """What the machine code of the launcher and the Python that feeds it agree on: places, modes, records.
 
-`launcher.py` and `launcher_guards.py` write the code, with the LLVM text builder; `runtime/launch/native_launch.py` mostly finds
-it compiled in the cache, and then needs nothing but this file.
+`launcher*.py` write the code, with the LLVM text builder; `runtime/launch/native_launch.py` mostly finds it compiled in the
+cache, and then needs nothing but this file.
+
+A record begins with a header for every device (`HEADER`) and words of the device (`HOST`, `CUDA`); then come the guards, the
+watched dictionaries, and the slots. Guards read objects and write slots, all in one frame: first the slots that the kernel
+takes, then, from `OBJECTS` on, the arguments and what guards found inside of them.
 """
 
 import struct
@@ -10,33 +14,75 @@ from typing import NamedTuple
 # places in objects, in bytes
 TYPE = 8
 ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
+DICT_VERSION = 24  # in Pythons where dictionaries have one
 
-GUARDS = ("guard_constant", "guard_array", "guard_tensor", "guard_fields", "guard_int", "guard_float", "guard_bool")
-PLACES = ("implementation", "keys", "element")  # in a torch tensor; the last two in its implementation
-# strings, True, classes, and the method definition of `launch`
-CONTEXT = ("dtype", "is_cpu", "data_ptr", "true", "int", "str", "tuple", "missing", "definition", *PLACES)
+GUARDS = (
+    "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_fields", "guard_interface", "guard_int",
+    "guard_float", "guard_bool", "guard_tuple", "guard_members", "guard_sizes", "guard_map",
+)  # fmt: skip
+ROUTINES = ("run_host", "run_cuda", "ready_cuda")  # what a device adds
+# in a torch tensor; the next six in its implementation, the last three in its storage
+PLACES = ("implementation", "keys", "element", "device", "storage", "offset", "count", "data", "checked")
+NAMES_READ = ("dtype", "device", "data_ptr", "__cuda_array_interface__", "typestr", "data")
+# strings, classes, and the method definitions of `launch` and `launch_bound`
+CONTEXT = (
+    *(f"name_{name}" for name in NAMES_READ),
+    "int",
+    "str",
+    "tuple",
+    "missing",
+    "definition",
+    "versions",
+    *PLACES,
+)
 
 OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
 SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared if they are not the same object
 
-EXPORTS = ("launch", "bind", "launch.context", *GUARDS)
+EXPORTS = ("launch", "bind", "launch.context", *GUARDS, *ROUTINES)
 
 # entry: positions in the tuple
-KERNEL, KEYWORDS, WATCHED, CONTENTS, TYPES, EXPECTED, RECORD, FAULT_CALL, SHARED, NAMES, META = range(11)
+KERNEL, KEYWORDS, WATCHED, CONTENTS, TYPES, EXPECTED, RECORD, FAULT_CALL, DEVICE_CALL, NAMES, META, KEPT = range(12)
 
-MOST_SLOTS = 64
+MOST_SLOTS = 256
+OBJECTS = MOST_SLOTS
+MOST_OBJECTS = 128
+FRAME = MOST_SLOTS + MOST_OBJECTS  # in words
 
-# positional, keywords, slots, code, arena, cost, offset of the slots; code of a thread, threads, shared nests, pool, waits, name
-HEADER = struct.Struct("<13q")
-WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = 56, 64, 72, 80, 88, 96  # places of the last six
+# positional, keywords, slots, their offset, guards, their offset, groups, their offset, run, ready
+HEADER = struct.Struct("<10q")
+POSITIONAL, KEYWORD_COUNT, SLOT_COUNT, SLOTS_AT, GUARD_COUNT, GUARDS_AT, GROUP_COUNT, GROUPS_AT, RUN, READY = range(
+    0, 80, 8
+)
+# code, arena, cost; code of a thread, threads, shared nests, pool, waits, name
+HOST = struct.Struct("<9q")
+CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(80, 152, 8)
+# how to ask for the context, the context, how to launch, function, blocks of a program, parameters; the configuration and the
+# slots of the parameters follow
+CUDA = struct.Struct("<6q56s")
+ASK_CONTEXT, DEVICE_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER, PARAMETER_COUNT, CONFIG = range(80, 136, 8)
+CONFIG_BYTES, CONFIG_STREAM = 56, 32
+PARAMETER_SLOTS = CONFIG + CONFIG_BYTES
+LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
+
+# maps of descriptors that were used before: some lines of a key and 128 bytes
+MAP_WORDS, MAP_LINES, MOST_KEY = 16, 8, 11
+MAP_LINE = MOST_KEY + 1 + MAP_WORDS  # in words; the first is the length of the key, 0 for a line that is empty
+
 MISSING = ...  # what is watched instead of a value: that a dictionary does not have the key
-GUARD = struct.Struct("<qqqiiii")  # function, low, high, mode, slot, stored, alignment mask
+GUARD = struct.Struct("<qqqiiiiii")  # function, low, high, mode, slot, stored, alignment mask, source, other
+
+
+GROUP = struct.Struct(
+    "<4q"
+)  # a watched dictionary, its version when it was seen last, first and last of its keys and values
 
 
 class Guard(NamedTuple):
-    """What one argument must be, and where it goes. `low` and `high` are bounds, or the constant to compare with.
+    """What one object must be, and where it goes. `low` and `high` are bounds, or the constant to compare with.
 
-    `mask` are the bits that an address must not have, for arrays on which the kernel does atomics.
+    `mask` are the bits that an address must not have, for arrays on which the kernel does atomics. `source` is the object of the
+    frame that is looked at; a guard that finds objects inside of it stores them from `slot` on.
     """
 
     function: int
@@ -44,36 +90,31 @@ class Guard(NamedTuple):
     high: int = 0
     mode: int = 0
     slot: int = 0
-    stored: bool = False
+    stored: int = 0
     mask: int = 0
+    source: int = 0
+    other: int = 0
 
 
 class Record(NamedTuple):
-    """The numbers of an entry. `cost` is the address of a double, the nanoseconds that one program took last time.
-
-    `work` is the code that each thread of a large grid runs, `forks` whether its nests can be shared (`fork.py`), and
-    `pool` the address of words: that of `pool_launch`, or 0 before the pool is there, how many helpers it was asked for, the
-    addresses of `pool_poll` and of the word that holds the `name` of the kernel that is running. Programs that may wait for each other (`waits`) run in threads of their own, and never with the GIL.
-    """
+    """The numbers of an entry. `run` and `ready` are addresses of routines of the device, and `device` its own words."""
 
     positional: int
     keywords: int
-    code: int
-    arena: int
-    cost: int
-    work: int
-    threads: int
-    forks: bool
-    pool: int
-    waits: bool
-    name: int
+    run: int
+    ready: int
+    device: bytes
     guards: tuple[Guard, ...]
     slots: bytes  # of arguments that are not given: the rest is overwritten
+    groups: tuple[tuple[int, int, int, int], ...] = ()
 
-    def pack(self) -> bytes:
+    def pack(self) -> bytearray:
         """As the machine code reads it."""
-        offset = HEADER.size + GUARD.size * len(self.guards)
-        numbers = (self.positional, self.keywords, len(self.slots) // 8, self.code, self.arena, self.cost, offset)
-        numbers += (self.work, self.threads, int(self.forks), self.pool, int(self.waits), self.name)
-        guards = [GUARD.pack(*guard[:5], int(guard.stored), guard.mask) for guard in self.guards]
-        return HEADER.pack(*numbers) + b"".join(guards) + self.slots
+        guards_at = HEADER.size + len(self.device)
+        groups_at = guards_at + GUARD.size * len(self.guards)
+        slots_at = groups_at + GROUP.size * len(self.groups)
+        counts = (len(self.slots) // 8, slots_at, len(self.guards), guards_at, len(self.groups), groups_at)
+        header = HEADER.pack(self.positional, self.keywords, *counts, self.run, self.ready)
+        guards = [GUARD.pack(*guard) for guard in self.guards]
+        groups = [GROUP.pack(*group) for group in self.groups]
+        return bytearray(b"".join((header, self.device, *guards, *groups, self.slots)))

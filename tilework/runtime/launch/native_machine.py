@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tilework import knobs
 from tilework.runtime.devices.host.own_code import own_object
-from tilework.runtime.devices.host.tensor_places import tensor_places
+from tilework.runtime.launch.tensor_places import tensor_places
 from tilework.targets.cpu.run import launcher_layout as native
 
 FASTCALL_KEYWORDS, ONE_ARGUMENT = 0x82, 0x08
@@ -76,10 +76,45 @@ def load_machine() -> Machine | None:
     library = jit_load(launcher_object(time.CLOCK_MONOTONIC), native.EXPORTS)
     launch = MethodDefinition(b"launch", library["launch"], FASTCALL_KEYWORDS, None)
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
-    constants = (*(sys.intern(name) for name in ("dtype", "is_cpu", "data_ptr")), True, int, str, tuple, native.MISSING)
+    constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, native.MISSING)
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
-    context[: len(constants) + 1] = [*map(id, constants), ctypes.addressof(launch)]
+    numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions())]
+    context[: len(numbers)] = numbers
     return Machine(library, bind, launch, constants)
+
+
+def dictionaries_have_versions() -> bool:
+    """Whether a word of each dictionary changes when it does, as up to Python 3.13, also if it is that of an object."""
+    if not dict.__basicsize__ >= native.DICT_VERSION + 8:
+        return False
+
+    class Holder:
+        def __init__(self) -> None:
+            self.name: Any = None
+
+    holder = Holder()
+    plain: dict[Any, Any] = {"name": None}
+    changes: list[Callable[[Any], Any]] = [
+        lambda value: plain.__setitem__("name", value),
+        lambda value: setattr(holder, "name", value),
+        lambda value: holder.__dict__.update(name=value),
+        lambda value: plain.pop("name"),
+    ]
+    for change in changes:
+        of = plain if change in (changes[0], changes[3]) else vars(holder)
+        for _ in range(40):  # Python replaces what runs often by something faster
+            plain.setdefault("name", None)
+            seen = version_of(of)
+            if version_of(of) != seen or not of:
+                return False
+            change(object())
+            if version_of(of) == seen:
+                return False
+    return True
+
+
+def version_of(dictionary: dict[Any, Any]) -> int:
+    return ctypes.c_uint64.from_address(id(dictionary) + native.DICT_VERSION).value
 
 
 def launcher_object(clock: int) -> bytes:
@@ -147,7 +182,9 @@ def fill_places() -> None:
     context[len(native.CONTEXT) - len(native.PLACES) :] = list(tensor_places() or ())
 
 
+@cache
 def address(name: str) -> int:
+    """Where a function of the launcher is."""
     loaded = machine()
     assert loaded is not None, "entries are made for a launcher that is loaded"
     return loaded.library[name]

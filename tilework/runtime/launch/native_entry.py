@@ -1,0 +1,298 @@
+"""Entries of the native launcher: what a launch must look like to run without Python code, and what it runs.
+
+Described are launches whose arguments are memory that their device can read without asking Python (arrays, tensors), numbers, constants
+that cannot change, tuples and host descriptors of these. `kernel[grid]` (`native_launch.py`) and `kernel.run`
+(`devices/host/native_run.py`) make entries; what a device adds is a `Native`, which its launcher gives.
+"""
+
+import ctypes
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from tilework.language import core as tl
+from tilework.runtime.launch.native_machine import address, fill_places
+from tilework.runtime.launch.tensor_places import tensor_facts
+from tilework.targets.cpu.run import launcher_layout as native
+
+MOST_ENTRIES = 8
+MOST_DESCRIPTIONS = 200  # of one kernel: one that needs more is not launched alike
+
+INT_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
+ANY_INT = (-(2**63), 2**63 - 1)
+INT_KINDS = ("i64", "i32", "i16", "i8")
+COMPARED = {int: native.SAME_INT, str: native.SAME_TEXT, float: native.SAME_FLOAT}
+CONSTANTS = frozenset({int, bool, float, str, type(None), tl.dtype})
+MEMBERS = ("base", "shape", "strides", "block_shape", "padding")  # of a host descriptor
+
+Memory = tuple[str, int, int, Any]  # a guard, its two numbers, and the object that it expects
+
+
+@dataclass(frozen=True)
+class Native:
+    """What a device adds to an entry.
+
+    `kinds` are the parameters of the kernel and `places` their slots, `slots` the values that the Python path would pass. `run` and
+    `ready` name routines of the machine code, `words` are their part of the record, `fault` and `call` the Python that they call.
+    `memory_of` tells how memory is recognised, None for what the device cannot read; `stored` are the parameters that the kernel
+    writes through, and how they must be aligned; `maps` are functions from descriptors to their tensor maps.
+    """
+
+    kinds: Sequence[str]
+    places: Sequence[int]
+    slots: bytes
+    run: str
+    words: bytes
+    fault: Callable[..., None]
+    call: Any
+    memory_of: Callable[[Any], Memory | None]
+    ready: str | None = None
+    stored: Mapping[int, int] = field(default_factory=dict)
+    maps: Sequence[Callable[[Any], bytes]] = ()
+    watched: tuple[Any, ...] = ()
+    kept: Any = None
+
+
+class Undescribable(Exception):
+    """No guard can be written for a launch."""
+
+
+def replaces(entry: tuple[Any, ...], old: tuple[Any, ...]) -> bool:
+    """Whether an entry is for the same calls as an old one, which something watched has made useless."""
+    same = (native.KERNEL, native.KEYWORDS, native.TYPES)
+    return all(entry[index] is old[index] or entry[index] == old[index] for index in same)
+
+
+def entry_of(
+    device: Native,
+    guards: "Guards",
+    result: Any,
+    positional: int,
+    keywords: tuple[str, ...],
+    watched: tuple[Any, ...] = (),
+    contents: tuple[Any, ...] = (),
+    names: tuple[str | None, ...] = (),
+    meta: Mapping[str, Any] | None = None,
+) -> tuple[Any, ...]:
+    """An entry as `targets/cpu/run/launcher.py` reads it; a launch that fits it runs on the device and gives `result`.
+
+    `watched` are dictionaries, keys and values, three by three.
+    """
+    groups, kept = grouped((*watched, *device.watched))
+    ready = address(device.ready) if device.ready else 0
+    settings = tuple(guard for guard, _, _ in guards.found)
+    record = native.Record(
+        positional, len(keywords), address(device.run), ready, device.words, settings, device.slots, groups
+    )
+    return (
+        result,
+        keywords,
+        kept,
+        contents,
+        tuple(cls for _, cls, _ in guards.found),
+        tuple(expected for _, _, expected in guards.found),
+        record.pack(),
+        device.fault,
+        device.call,
+        names,
+        dict(meta or {}),
+        (device.kept, guards.kept, watched),
+    )
+
+
+def grouped(watched: tuple[Any, ...]) -> tuple[tuple[tuple[int, int, int, int], ...], tuple[Any, ...]]:
+    """(groups of one dictionary each, their keys and values)."""
+    by_holder: dict[int, list[Any]] = {}
+    for holder, key, value in zip(watched[::3], watched[1::3], watched[2::3], strict=True):
+        by_holder.setdefault(id(holder), []).extend((key, value))
+    groups, flat = [], []
+    for holder, pairs in by_holder.items():
+        groups.append((holder, 0, len(flat), len(flat) + len(pairs)))
+        flat += pairs
+    return tuple(groups), tuple(flat)
+
+
+class Guards:
+    """The guards of a call, collected object by object in the order of the kernel's parameters."""
+
+    def __init__(self, device: Native, given: int) -> None:
+        self.device = device
+        self.found: list[tuple[native.Guard, Any, Any]] = []
+        self.objects = given  # how many there are in the frame
+        self.used = 0  # parameters
+        self.maps = 0
+        self.slots = len(device.slots) // 8
+        self.kept: list[Any] = []
+
+    def add(self, name: str, value: Any, expected: Any, source: int, **numbers: int) -> None:
+        self.found.append((native.Guard(address(name), source=source, **numbers), type(value), expected))
+
+    def inside(self, count: int) -> int:
+        """Room for objects that a guard finds."""
+        first, self.objects = self.objects, self.objects + count
+        return first
+
+    def finish(self) -> None:
+        """All parameters have their guards, and there is room for everything."""
+        if self.used != len(self.device.kinds) or self.slots > native.MOST_SLOTS or self.objects > native.MOST_OBJECTS:
+            raise Undescribable
+
+    def constant(self, value: Any, source: int) -> None:
+        """A constant that cannot change."""
+        cls = type(value)
+        if cls is tuple:
+            first = self.tuple(value, source)
+            for index, item in enumerate(value):
+                self.constant(item, first + index)
+            return
+        if cls not in CONSTANTS:
+            raise Undescribable
+        mode, low = COMPARED.get(cls, native.SAME), 0
+        if cls is int:
+            low = value
+            if not -(2**63) <= value < 2**63:
+                mode, low = native.SAME, 0
+        elif cls is float:
+            low = struct.unpack("<q", struct.pack("<d", value))[0]
+        self.add("guard_constant", value, value, source, low=low, mode=mode)
+
+    def tuple(self, value: Any, source: int) -> int:
+        """A tuple of as many items; where they are in the frame."""
+        first = self.inside(len(value))
+        self.add("guard_tuple", value, None, source, mode=len(value), slot=native.OBJECTS + first)
+        return first
+
+    def argument(self, param: Any, type: Any, spec: Any, key: Any, value: Any, source: int | None) -> None:
+        """One argument, or an item of a tuple; without a source it is a default, and only its parameters are counted."""
+        if isinstance(type, tuple):
+            first = None if source is None else self.tuple(value, source)
+            for index, (inner, of_spec, of_key, item) in enumerate(zip(type, spec, key, value, strict=True)):
+                self.argument(param, inner, of_spec, of_key, item, None if first is None else first + index)
+        elif type == "constexpr" or spec == "constexpr":
+            if type != spec:
+                raise Undescribable
+            if source is not None:
+                self.constant(value, source)
+        elif self.used == len(self.device.kinds) or not isinstance(type, str):
+            raise Undescribable
+        elif type.startswith("tensordesc"):
+            self.descriptor(value, source)
+        else:
+            self.used += 1
+            if source is not None:
+                self.number_or_memory(param, spec, key, value, source, self.used - 1)
+
+    def number_or_memory(self, param: Any, spec: str, key: Any, value: Any, source: int, parameter: int) -> None:
+        cls, kind, slot = type(value), self.device.kinds[parameter], self.device.places[parameter]
+        if kind == "ptr":
+            mode = native.MULTIPLE if key == "D" else native.OTHER
+            if key is None or param.do_not_specialize_on_alignment:
+                mode = native.MULTIPLE | native.OTHER
+            self.memory(value, mode, slot, source, self.device.stored.get(parameter, 0))
+        elif cls is int and kind in INT_KINDS:
+            forced = bool(param.annotation_type)
+            if not forced and spec not in INT_RANGES:
+                raise Undescribable
+            mode = {"D": native.MULTIPLE, "": native.OTHER, "1": native.ONE}.get(key, 7)
+            if not forced and key is not None and param.do_not_specialize_on_alignment:
+                mode = native.MULTIPLE | native.OTHER
+            low, high = ANY_INT if forced else INT_RANGES[spec]
+            if not forced and spec == "i64":  # beyond 32 bits, on the same side of zero as the one that was seen
+                low, high = (2**31, 2**63 - 1) if value > 0 else (-(2**63), -(2**31) - 1)
+            self.add("guard_int", value, None, source, low=low, high=high, mode=mode, slot=slot)
+        elif cls is float and kind in ("f32", "f64"):
+            self.add("guard_float", value, None, source, mode=int(kind == "f64"), slot=slot)
+        elif cls is bool and kind == "i1":
+            self.add("guard_bool", value, True, source, slot=slot)
+        else:
+            raise Undescribable
+
+    def memory(self, value: Any, mode: int, slot: int, source: int, stored: int = 0) -> None:
+        """Memory whose address goes into a slot; `stored` is how memory that the kernel writes to must be aligned, or 0."""
+        if (found := self.device.memory_of(value)) is None:
+            raise Undescribable
+        name, low, high, expected = found
+        mask = max(stored - 1, 0)
+        self.add(
+            name, value, expected, source, low=low, high=high, mode=mode, slot=slot, stored=int(stored > 0), mask=mask
+        )
+
+    def descriptor(self, value: Any, source: int | None) -> None:
+        """A host descriptor: a tensor map or a pointer, sizes, strides and "pad with NaN"; and once more sizes and strides."""
+        rank, kinds = len(value.shape), tuple(self.device.kinds)
+        first, is_map = self.used, self.device.kinds[self.used] == "map"
+        self.used += 1 if is_map else 2 + 2 * rank
+        again = kinds[self.used : self.used + 2 * rank] == ("i32",) * rank + ("i64",) * rank
+        places = [self.device.places[self.used]] if again else []
+        self.used += 2 * rank * again
+        if is_map:
+            places.append(self.slots + 1)
+            self.maps += 1
+        else:
+            places.append(self.device.places[first] + 1)
+        if source is None:
+            return
+        if not is_descriptor(value) or any(type(part) is not list for part in (value.shape, value.strides)):
+            raise Undescribable
+        base, shape, strides, block, padding = range(self.inside(5), self.objects)
+        self.add("guard_members", value, MEMBERS, source, slot=native.OBJECTS + base)
+        stored = 0 if is_map else self.device.stored.get(first, 0)
+        self.memory(value.base, native.MULTIPLE | native.OTHER, places[-1] - 1, base, stored)
+        for place in places:
+            low, high = INT_RANGES["i32" if again else "i64"]
+            self.add("guard_sizes", value.shape, None, shape, low=low, high=high, mode=rank, slot=place)
+            low, high = ANY_INT
+            self.add("guard_sizes", value.strides, None, strides, low=low, high=high, mode=rank, slot=place + rank)
+        self.add("guard_equal", value.block_shape, type(value.block_shape)(value.block_shape), block)
+        self.constant(value.padding, padding)
+        if is_map:
+            self.map(value, source, self.device.places[first], 1 + 2 * rank)
+
+    def map(self, value: Any, source: int, slot: int, words: int) -> None:
+        """The tensor map of a descriptor whose address, sizes and strides are in `words` slots behind the last one."""
+        lines = (ctypes.c_int64 * (native.MAP_LINE * native.MAP_LINES))()
+        self.kept.append(lines)
+        make = self.device.maps[self.maps - 1]
+        numbers = {"low": ctypes.addressof(lines), "mode": words, "slot": slot, "other": self.slots}
+        self.add("guard_map", value, make, source, **numbers)
+        self.slots += words
+
+
+def is_describable(value: Any, memory_of: Callable[[Any], Memory | None]) -> bool:
+    """Whether there may be a guard for a value; asked first, because it is cheap."""
+    cls = type(value)
+    if cls in CONSTANTS:
+        return True
+    if issubclass(cls, tuple):
+        return all(is_describable(item, memory_of) for item in value)
+    return is_descriptor(value) or memory_of(value) is not None
+
+
+def tensor_memory(value: Any) -> Memory | None:
+    """A torch tensor, of a class whose attributes are torch's own."""
+    if not is_tensor_class(type(value)) or (facts := tensor_facts(value)) is None:
+        return None
+    fill_places()
+    return "guard_fields", *facts, None
+
+
+@cache
+def is_tensor_class(cls: type) -> bool:
+    return f"{cls.__module__}.{cls.__qualname__}" in ("torch.Tensor", "torch.nn.parameter.Parameter")
+
+
+@cache
+def is_array_class(cls: type) -> bool:
+    return f"{cls.__module__}.{cls.__qualname__}" == "numpy.ndarray"
+
+
+def is_descriptor(value: Any) -> bool:
+    """A host descriptor of exactly our class, whose members are what they seem to be."""
+    return is_descriptor_class(type(value))
+
+
+@cache
+def is_descriptor_class(cls: type) -> bool:
+    return f"{cls.__module__}.{cls.__qualname__}" == "tilework.tools.tensor_descriptor.TensorDescriptor"

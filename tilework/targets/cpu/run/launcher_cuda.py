@@ -1,0 +1,84 @@
+"""How the native launcher starts a kernel on an NVIDIA GPU: it asks for the stream, and calls `cuLaunchKernelEx`.
+
+An entry is for one context, so that a thread that uses another device, or none yet, takes the Python path. The driver gets the
+addresses of the slots; its call may wait for room in the stream, and runs without the GIL. Calls of Python: `stream(device)` is
+the one that launches go to at this moment, `fault(code, x, y, z)` raises what a failed call means.
+"""
+
+from tilework.targets.cpu.run.launcher_guards import NULL, YES, Writer, call_with, num
+from tilework.targets.cpu.run.launcher_layout import (
+    ASK_CONTEXT,
+    CLUSTER,
+    CONFIG,
+    CONFIG_BYTES,
+    CONFIG_STREAM,
+    DEVICE_CALL,
+    DEVICE_CONTEXT,
+    FAULT_CALL,
+    FUNCTION,
+    LARGEST_X,
+    LARGEST_YZ,
+    LAUNCH_CALL,
+    MOST_SLOTS,
+    PARAMETER_COUNT,
+    PARAMETER_SLOTS,
+)
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.types import i8, i32, i64, ptr, void
+from tilework.targets.llvm.values import Value, constant
+
+INVALID_VALUE = 1
+
+
+def write_ready(module: Module) -> None:
+    """`ready_cuda(record)`: whether this thread uses the context of the entry."""
+    function = module.function("ready_cuda", i32, [(ptr, "record")])
+    b = Writer(function)
+    (record,) = function.args
+    place = b.alloca(i64)
+    b.store(num(0), place)
+    b.need(b.icmp("eq", b.call(b.at(record, ASK_CONTEXT, ptr), i32, [place]), 0))
+    b.need(b.icmp("eq", b.load(i64, place), b.at(record, DEVICE_CONTEXT)))
+    b.finish(YES)
+
+
+def write_cuda(module: Module) -> None:
+    """`run_cuda(entry, record, slots, sizes, total)`: put the kernel into the stream; 0 with an exception on failure."""
+    params = [(ptr, "entry"), (ptr, "record"), (ptr, "slots"), (ptr, "sizes"), (i64, "total")]
+    function = module.function("run_cuda", i32, params)
+    b = Writer(function)
+    entry, record, slots, sizes, _ = function.args
+    call = b.item(entry, DEVICE_CALL)
+    arguments = b.alloca(ptr)
+    b.store(b.item(call, 1), arguments)
+    stream = b.api("PyObject_Vectorcall", b.item(call, 0), arguments, num(1), NULL)
+    b.need(b.is_object(stream))
+    handle = b.api("PyLong_AsUnsignedLongLongMask", stream, result=i64)
+    b.drop(stream)
+    extent = [b.at(sizes, 8 * axis) for axis in range(3)]
+    blocks = [b.mul(extent[0], b.at(record, CLUSTER)), *extent[1:]]
+    for size, most in zip(blocks, (LARGEST_X, LARGEST_YZ, LARGEST_YZ), strict=True):
+        with b.if_(b.icmp("ugt", size, num(most))):
+            fail(b, entry, constant(i32, INVALID_VALUE), extent)
+    config, addresses = b.alloca(i8, CONFIG_BYTES, align=16), b.alloca(ptr, MOST_SLOTS)
+    b.copy(config, b.gep(record, CONFIG), num(CONFIG_BYTES))
+    for axis, size in enumerate(blocks):
+        b.store(b.trunc(size, i32), b.gep(config, 4 * axis))
+    b.store(handle, b.gep(config, CONFIG_STREAM))
+    places = b.gep(record, PARAMETER_SLOTS)
+    with b.loop(0, b.at(record, PARAMETER_COUNT)) as index:
+        slot = b.load(i64, b.gep(places, index, i64))
+        b.store(b.gep(slots, slot, i64), b.gep(addresses, index, ptr))
+    thread = b.api("PyEval_SaveThread")
+    code = b.call(b.at(record, LAUNCH_CALL, ptr), i32, [config, b.at(record, FUNCTION, ptr), addresses, NULL])
+    b.api("PyEval_RestoreThread", thread, result=void)
+    with b.if_(b.icmp("ne", code, 0)):
+        fail(b, entry, code, extent)
+    b.finish(YES)
+
+
+def fail(b: Writer, entry: Value, code: Value, extent: list[Value]) -> None:
+    """Leave with the exception of a CUresult."""
+    numbers = [b.api("PyLong_FromLongLong", number) for number in (b.sext(code, i64), *extent)]
+    call_with(b, b.item(entry, FAULT_CALL), numbers)
+    b.ret(constant(i32, 0))
