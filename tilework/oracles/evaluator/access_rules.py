@@ -20,7 +20,7 @@ from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import storage, unsigned, wide
 from tilework.oracles.evaluator.global_memory import plain
-from tilework.oracles.evaluator.table import evaluates
+from tilework.oracles.evaluator.table import evaluates, rules
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -46,13 +46,12 @@ def eval_load(machine: "Machine", op: Operation, pointer: Any, mask: Array | Non
 
 
 @evaluates(tt.StoreOp)
-def eval_store(machine: "Machine", op: Operation, pointer: Any, value: Array, mask: Array | None = None) -> tuple[()]:
+def eval_store(machine: "Machine", op: Operation, pointer: Any, value: Array, mask: Array | None = None) -> None:
     if isinstance(pointer, BlockView):
         address, inside = pointer.at(pointer.offsets, machine.integers(op, "boundaryCheck"))
         machine.memory.store(address, value, inside, pointer.element)
     else:
         machine.memory.store(machine.spread(pointer), value, mask, pointee(op.operands[0].type))
-    return ()
 
 
 def padding(element: Attribute, with_nan: bool) -> Array:
@@ -68,11 +67,6 @@ def eval_make_tensor_ptr(machine: "Machine", op: Operation, base: Array, *number
     rank = len(shape_of(block))
     shape, strides, offsets = (tuple(int(n) for n in numbers[k * rank : (k + 1) * rank]) for k in range(3))
     return BlockView(int(base), shape, strides, block.element_type, shape_of(block), offsets)
-
-
-@evaluates(tt.AdvanceOp)
-def eval_advance(machine: "Machine", op: Operation, pointer: BlockView, *steps: Array) -> BlockView:
-    return pointer.advanced(tuple(int(step) for step in steps))
 
 
 @evaluates(tt.MakeTensorDescOp)
@@ -97,7 +91,10 @@ def descriptor(machine: "Machine", value: Descriptor) -> BlockView:
     return replace(found.view, element=element_type(value.type.block), block=shape_of(value.type.block))
 
 
-def block_at(view: BlockView, indices: tuple[Array, ...]) -> tuple[Array, Array]:
+Place = Callable[..., tuple[Array, Array]]  # from a descriptor and indices to addresses, and whether they are inside
+
+
+def block_at(view: BlockView, *indices: Any) -> tuple[Array, Array]:
     """Addresses of a descriptor's block, every dimension checked."""
     return view.at(tuple(int(index) for index in indices), tuple(range(len(view.block))))
 
@@ -109,39 +106,43 @@ def rows_at(view: BlockView, rows: Array, column: Array) -> tuple[Array, Array]:
     return view.of_indices(indices, (len(rows), width), (0, 1))
 
 
-@evaluates(tt.DescriptorLoadOp)
-def eval_descriptor_load(machine: "Machine", op: Operation, desc: Descriptor, *indices: Array) -> Array:
+def read_window(machine: "Machine", desc: Descriptor, place: Place, *indices: Any) -> Array:
+    """What a descriptor shows at a place."""
     view = descriptor(machine, desc)
-    address, inside = block_at(view, indices)
-    values = machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
-    return values.reshape(shape_of(op.results[0].type))
-
-
-@evaluates(tt.DescriptorStoreOp)
-def eval_descriptor_store(
-    machine: "Machine", op: Operation, desc: Descriptor, value: Array, *indices: Array
-) -> tuple[()]:
-    view = descriptor(machine, desc)
-    address, inside = block_at(view, indices)
-    machine.memory.store(address, value.reshape(view.block), inside, view.element)
-    return ()
-
-
-@evaluates(tt.DescriptorGatherOp)
-def eval_descriptor_gather(machine: "Machine", op: Operation, desc: Descriptor, rows: Array, column: Array) -> Array:
-    view = descriptor(machine, desc)
-    address, inside = rows_at(view, rows, column)
+    address, inside = place(view, *indices)
     return machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
 
 
-@evaluates(tt.DescriptorScatterOp)
-def eval_descriptor_scatter(
-    machine: "Machine", op: Operation, desc: Descriptor, rows: Array, column: Array, value: Array
-) -> tuple[()]:
+def write_window(machine: "Machine", desc: Descriptor, value: Array, place: Place, *indices: Any) -> None:
     view = descriptor(machine, desc)
-    address, inside = rows_at(view, rows, column)
-    machine.memory.store(address, value, inside, view.element)
-    return ()
+    address, inside = place(view, *indices)
+    machine.memory.store(address, value.reshape(address.shape), inside, view.element)
+
+
+def update_window(machine: "Machine", op: Operation, desc: Descriptor, value: Array, *indices: Any) -> None:
+    """A reduction of the kind that `op` says."""
+    view = descriptor(machine, desc)
+    address, inside = block_at(view, *indices)
+    combine = combine_of(machine.integer(op, "kind"), view.element)
+    update(machine, address, value.reshape(address.shape), inside, view.element, combine)
+
+
+rules(
+    {
+        tt.AdvanceOp: lambda machine, op, pointer, *steps: pointer.advanced(tuple(int(step) for step in steps)),
+        tt.DescriptorLoadOp: lambda machine, op, desc, *indices: read_window(machine, desc, block_at, *indices).reshape(
+            shape_of(op.results[0].type)
+        ),
+        tt.DescriptorStoreOp: lambda machine, op, desc, value, *indices: write_window(
+            machine, desc, value, block_at, *indices
+        ),
+        tt.DescriptorReduceOp: update_window,
+        tt.DescriptorGatherOp: lambda machine, op, desc, *rows: read_window(machine, desc, rows_at, *rows),
+        tt.DescriptorScatterOp: lambda machine, op, desc, rows, column, value: write_window(
+            machine, desc, value, rows_at, rows, column
+        ),
+    }
+)
 
 
 Combine = Callable[[Array, Array], Array]
@@ -230,17 +231,6 @@ REDUCE_RULES: dict[int, tuple[int, int]] = {  # for signed and for unsigned elem
     DescriptorReduceKind.OR: (RMWOp.OR, RMWOp.OR),
     DescriptorReduceKind.XOR: (RMWOp.XOR, RMWOp.XOR),
 }
-
-
-@evaluates(tt.DescriptorReduceOp)
-def eval_descriptor_reduce(
-    machine: "Machine", op: Operation, desc: Descriptor, value: Array, *indices: Array
-) -> tuple[()]:
-    view = descriptor(machine, desc)
-    combine = combine_of(machine.integer(op, "kind"), view.element)
-    address, inside = block_at(view, indices)
-    update(machine, address, value.reshape(view.block), inside, view.element, combine)
-    return ()
 
 
 def combine_of(kind: int, element: Attribute) -> Combine:

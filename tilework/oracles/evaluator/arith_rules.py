@@ -13,6 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
+from tilework.ir import tt
 from tilework.ir.arith_ext import RemfOp, SelectOp
 from tilework.ir.types import bit_width, shape_of
 from tilework.numerics.rounding import Array, from_integer, narrow
@@ -20,17 +21,12 @@ from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import BOOL, fit, signed, storage, to_integer, unsigned, wide
 from tilework.oracles.evaluator.shared_memory import MemView
-from tilework.oracles.evaluator.table import evaluates
+from tilework.oracles.evaluator.table import Rule, evaluates, rules
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
 
 Binary = Callable[[Array, Array], Array]
-
-
-@evaluates(arith.ConstantOp, elementwise=True)
-def eval_constant(machine: "Machine", op: Operation) -> Array:
-    return constant_array(op.properties["value"])
 
 
 def constant_array(value: Attribute) -> Array:
@@ -122,10 +118,13 @@ def eval_float(machine: "Machine", op: Operation, lhs: Array, rhs: Array) -> Arr
     return narrow(np.asarray(FLOAT_RULES[type(op)](wide(lhs), wide(rhs))), lhs.dtype)
 
 
-@evaluates(arith.NegfOp, elementwise=True)
-def eval_negf(machine: "Machine", op: Operation, src: Array) -> Array:
-    return np.asarray(np.negative(src))
-
+rules(
+    {
+        arith.ConstantOp: lambda machine, op: constant_array(op.properties["value"]),
+        arith.NegfOp: lambda machine, op, src: np.asarray(np.negative(src)),
+    },
+    elementwise=True,
+)
 
 ORDERS: tuple[Binary, ...] = (operator.lt, operator.le, operator.gt, operator.ge)
 INTEGER_ORDERS: tuple[tuple[Binary, bool], ...] = (
@@ -181,49 +180,25 @@ def eval_select(machine: "Machine", op: Operation, condition: Array, lhs: Any, r
     return np.where(condition, lhs, rhs)
 
 
-@evaluates(arith.TruncIOp, elementwise=True)
-def eval_trunci(machine: "Machine", op: Operation, src: Array) -> Array:
-    return fit(src, op.results[0].type)
+def cast_rule(convert: Callable[[Array, Attribute, Attribute], Array]) -> Rule:
+    return lambda machine, op, src: convert(src, op.operands[0].type, op.results[0].type)
 
 
-@evaluates(arith.ExtSIOp, arith.IndexCastOp, elementwise=True)
-def eval_extsi(machine: "Machine", op: Operation, src: Array) -> Array:
-    return fit(signed(src), op.results[0].type)
-
-
-@evaluates(arith.ExtUIOp, elementwise=True)
-def eval_extui(machine: "Machine", op: Operation, src: Array) -> Array:
-    return fit(low_bits(src, op.operands[0].type), op.results[0].type)
-
-
-@evaluates(arith.SIToFPOp, elementwise=True)
-def eval_sitofp(machine: "Machine", op: Operation, src: Array) -> Array:
-    return from_integer(signed(src), storage(op.results[0].type))
-
-
-@evaluates(arith.UIToFPOp, elementwise=True)
-def eval_uitofp(machine: "Machine", op: Operation, src: Array) -> Array:
-    return from_integer(low_bits(src, op.operands[0].type), storage(op.results[0].type))
-
-
-@evaluates(arith.FPToSIOp, elementwise=True)
-def eval_fptosi(machine: "Machine", op: Operation, src: Array) -> Array:
-    return to_integer(src, op.results[0].type, is_unsigned=False)
-
-
-@evaluates(arith.FPToUIOp, elementwise=True)
-def eval_fptoui(machine: "Machine", op: Operation, src: Array) -> Array:
-    return to_integer(src, op.results[0].type, is_unsigned=True)
-
-
-@evaluates(arith.ExtFOp, arith.TruncFOp, elementwise=True)
-def eval_float_cast(machine: "Machine", op: Operation, src: Array) -> Array:
-    return narrow(src, storage(op.results[0].type))
-
-
-@evaluates(arith.BitcastOp, elementwise=True)
-def eval_bitcast(machine: "Machine", op: Operation, src: Array) -> Array:
-    return reinterpret(src, op.results[0].type)
+CASTS: dict[type[Operation], Callable[[Array, Attribute, Attribute], Array]] = {
+    arith.TruncIOp: lambda src, old, new: fit(src, new),
+    arith.ExtSIOp: lambda src, old, new: fit(signed(src), new),
+    arith.IndexCastOp: lambda src, old, new: fit(signed(src), new),
+    arith.ExtUIOp: lambda src, old, new: fit(low_bits(src, old), new),
+    arith.SIToFPOp: lambda src, old, new: from_integer(signed(src), storage(new)),
+    arith.UIToFPOp: lambda src, old, new: from_integer(low_bits(src, old), storage(new)),
+    arith.FPToSIOp: lambda src, old, new: to_integer(src, new, is_unsigned=False),
+    arith.FPToUIOp: lambda src, old, new: to_integer(src, new, is_unsigned=True),
+    arith.ExtFOp: lambda src, old, new: narrow(src, storage(new)),
+    arith.TruncFOp: lambda src, old, new: narrow(src, storage(new)),
+    arith.BitcastOp: lambda src, old, new: reinterpret(src, new),
+    tt.BitcastOp: lambda src, old, new: reinterpret(np.asarray(src), new),
+}
+rules({op: cast_rule(convert) for op, convert in CASTS.items()}, elementwise=True)
 
 
 def reinterpret(src: Array, type: Attribute) -> Array:

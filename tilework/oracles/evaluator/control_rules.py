@@ -16,7 +16,7 @@ from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import fit, storage
 from tilework.oracles.evaluator.global_memory import plain
 from tilework.oracles.evaluator.shared_memory import assigned_offset
-from tilework.oracles.evaluator.table import evaluates
+from tilework.oracles.evaluator.table import evaluates, rules
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -79,14 +79,14 @@ def eval_execute_region(machine: "Machine", op: Operation) -> Any:
         block, args = machine.next_block(terminator, values)
 
 
-@evaluates(tt.GetProgramIdOp, elementwise=True)
-def eval_program_id(machine: "Machine", op: Operation) -> Array:
-    return np.asarray(machine.program[machine.integer(op, "axis")], dtype=np.int32)
-
-
-@evaluates(tt.GetNumProgramsOp, elementwise=True)
-def eval_num_programs(machine: "Machine", op: Operation) -> Array:
-    return np.asarray(machine.grid[machine.integer(op, "axis")], dtype=np.int32)
+rules(
+    {
+        tt.GetProgramIdOp: lambda machine, op: np.asarray(machine.program[machine.integer(op, "axis")], np.int32),
+        tt.GetNumProgramsOp: lambda machine, op: np.asarray(machine.grid[machine.integer(op, "axis")], np.int32),
+        ttc.CheckOp: lambda machine, op, pointer, *mask: pointer,  # each access is checked anyway
+    },
+    elementwise=True,
+)
 
 
 @evaluates(ub.PoisonOp, elementwise=True)
@@ -98,30 +98,22 @@ def eval_poison(machine: "Machine", op: Operation) -> Any:
 
 
 @evaluates(AssumeOp, elementwise=True)
-def eval_assume(machine: "Machine", op: Operation, condition: Array, *rest: Any) -> tuple[()]:
+def eval_assume(machine: "Machine", op: Operation, condition: Array, *rest: Any) -> None:
     if not np.all(condition):
         raise Fault("assumes a condition that does not hold")
-    return ()
 
 
 @evaluates(tt.AssertOp, ttc.AssertOp, elementwise=True)
-def eval_assert(machine: "Machine", op: Operation, condition: Array) -> tuple[()]:
+def eval_assert(machine: "Machine", op: Operation, condition: Array) -> None:
     if not np.all(condition):
         message = op.properties["message"].data  # pyright: ignore[reportAttributeAccessIssue]
         lanes = np.argwhere(~np.asarray(condition))
         where = f" at index {tuple(lanes[0].tolist())}" if np.ndim(condition) else ""
         raise Fault(f"failed{where}: {message}")
-    return ()
-
-
-@evaluates(ttc.CheckOp, elementwise=True)
-def eval_check(machine: "Machine", op: Operation, pointer: Array, *mask: Array) -> Array:
-    """Nothing to do: the evaluator checks each access itself."""
-    return pointer
 
 
 @evaluates(tt.PrintOp, ttc.PrintOp)
-def eval_print(machine: "Machine", op: Operation, *args: Array) -> tuple[()]:
+def eval_print(machine: "Machine", op: Operation, *args: Array) -> None:
     """One line for each element: ``pid (0, 0, 0) idx (3) x: 1.000000``."""
     prefix = op.properties["prefix"].data  # pyright: ignore[reportAttributeAccessIssue]
     program = "pid ({}, {}, {})".format(*machine.program)
@@ -137,7 +129,6 @@ def eval_print(machine: "Machine", op: Operation, *args: Array) -> tuple[()]:
             spot = ", ".join(f"{number:>{width}}" for number, width in zip(index, widths, strict=True))
             text = element_text(arg[index], element_type(ttc.element_of(type_)), as_hex, is_signed)
             machine.on_print(f"{program} idx ({spot}){prefix}{operand}{text}")
-    return ()
 
 
 def element_text(value: Any, type: Any, as_hex: bool, is_signed: bool) -> str:

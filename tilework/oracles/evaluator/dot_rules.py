@@ -31,10 +31,6 @@ FORMATS: dict[int, np.dtype[Any]] = {
 
 
 @evaluates(tt.DotOp)
-def eval_dot(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> Array:
-    return product(machine, op, a, b, c)
-
-
 def product(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> Array:
     """``a @ b + c``."""
     if a.dtype.kind == "i":  # f64 is exact here: K * 2**14 stays below 2**53

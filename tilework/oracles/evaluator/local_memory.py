@@ -18,15 +18,27 @@ from tilework.numerics.rounding import Array, narrow
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import fit, storage
 from tilework.oracles.evaluator.shared_memory import MemView, assigned_offset, layout_places
-from tilework.oracles.evaluator.table import evaluates
+from tilework.oracles.evaluator.table import evaluates, rules
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
 
 
-@evaluates(ttg.ConvertLayoutOp)
-def eval_convert_layout(machine: "Machine", op: Operation, src: Any) -> Any:
-    return src
+rules(
+    {
+        ttg.ConvertLayoutOp: lambda machine, op, src: src,
+        ttg.LocalDeallocOp: lambda machine, op, view: None,
+        ttg.LocalLoadOp: lambda machine, op, view, *token: machine.shared.read(view),
+        ttg.LocalStoreOp: lambda machine, op, src, view: machine.shared.write(view, src),
+        ttg.MemDescTransOp: lambda machine, op, view: view.viewed(view.places.transpose(machine.integers(op, "order"))),
+        ttg.MemDescReshapeOp: lambda machine, op, view: view.viewed(view.places.reshape(shape_of(op.results[0].type))),
+        ttg.LocalBarrierOp: lambda machine, op: machine.shared.barrier(),
+        GpuBarrierOp: lambda machine, op: machine.shared.barrier(),
+        ttng.FenceAsyncSharedOp: lambda machine, op: machine.shared.fence(),
+        ttng.ClusterArriveOp: lambda machine, op: None,
+        ttng.ClusterWaitOp: lambda machine, op: machine.shared.barrier(),  # all threads of all blocks have come here
+    }
+)
 
 
 @evaluates(ttg.Fp4ToFpOp)
@@ -45,22 +57,6 @@ def eval_local_alloc(machine: "Machine", op: Operation, *src: Array) -> MemView:
     return view
 
 
-@evaluates(ttg.LocalDeallocOp)
-def eval_local_dealloc(machine: "Machine", op: Operation, view: MemView) -> tuple[()]:
-    return ()
-
-
-@evaluates(ttg.LocalLoadOp)
-def eval_local_load(machine: "Machine", op: Operation, view: MemView, *token: Any) -> Array:
-    return machine.shared.read(view)
-
-
-@evaluates(ttg.LocalStoreOp)
-def eval_local_store(machine: "Machine", op: Operation, src: Array, view: MemView) -> tuple[()]:
-    machine.shared.write(view, src)
-    return ()
-
-
 @evaluates(ttg.MemDescIndexOp)
 def eval_memdesc_index(machine: "Machine", op: Operation, view: MemView, index: Array) -> MemView:
     """A number outside is a fault where the memory is used: pipelined loops make some that are not."""
@@ -77,16 +73,6 @@ def eval_memdesc_subslice(machine: "Machine", op: Operation, view: MemView) -> M
     return view.viewed(view.places[tuple(slice(a, a + size) for a, size in zip(starts, sizes, strict=True))])
 
 
-@evaluates(ttg.MemDescTransOp)
-def eval_memdesc_trans(machine: "Machine", op: Operation, view: MemView) -> MemView:
-    return view.viewed(view.places.transpose(machine.integers(op, "order")))
-
-
-@evaluates(ttg.MemDescReshapeOp)
-def eval_memdesc_reshape(machine: "Machine", op: Operation, view: MemView) -> MemView:
-    return view.viewed(view.places.reshape(shape_of(op.results[0].type)))
-
-
 @evaluates(ttg.MemDescReinterpretOp)
 def eval_memdesc_reinterpret(machine: "Machine", op: Operation, view: MemView) -> MemView:
     """The bytes from the first one on, as the new encoding arranges them."""
@@ -94,30 +80,6 @@ def eval_memdesc_reinterpret(machine: "Machine", op: Operation, view: MemView) -
     assert isinstance(type_, MemDescType)
     places, _, _ = layout_places(type_)
     return MemView(view.buffer, places + int(view.places.min()), type_.element_type)
-
-
-@evaluates(ttg.LocalBarrierOp, GpuBarrierOp)
-def eval_barrier(machine: "Machine", op: Operation) -> tuple[()]:
-    machine.shared.barrier()
-    return ()
-
-
-@evaluates(ttng.FenceAsyncSharedOp)
-def eval_fence(machine: "Machine", op: Operation) -> tuple[()]:
-    machine.shared.fence()
-    return ()
-
-
-@evaluates(ttng.ClusterArriveOp)
-def eval_cluster_arrive(machine: "Machine", op: Operation) -> tuple[()]:
-    return ()
-
-
-@evaluates(ttng.ClusterWaitOp)
-def eval_cluster_wait(machine: "Machine", op: Operation) -> tuple[()]:
-    """All threads of all blocks have come here."""
-    machine.shared.barrier()
-    return ()
 
 
 @evaluates(ttg.GlobalScratchAllocOp)

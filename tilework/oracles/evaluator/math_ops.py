@@ -19,7 +19,7 @@ from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.integers import high_product, leading_zeros, one_bits, trailing_zeros
 from tilework.numerics.rounding import F64, Array, narrow
 from tilework.oracles.evaluator.floats import fit, unsigned, wide
-from tilework.oracles.evaluator.table import evaluates
+from tilework.oracles.evaluator.table import evaluates, rules
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -36,39 +36,24 @@ FUNCTIONS: dict[type[Operation], Callable[..., Any]] = {
 }
 
 
-@evaluates(*FUNCTIONS, elementwise=True)
-def eval_function(machine: "Machine", op: Operation, *args: Array) -> Array:
-    return in_double(FUNCTIONS[type(op)], *args)
-
-
 def in_double(function: Callable[..., Any], *args: Array) -> Array:
     """`function` in f64, rounded to the format of the first argument."""
     return narrow(np.asarray(function(*(arg.astype(F64) for arg in args))), args[0].dtype)
 
 
-@evaluates(math_dialect.AbsFOp, elementwise=True)
-def eval_absf(machine: "Machine", op: Operation, src: Array) -> Array:
-    return narrow(np.asarray(np.abs(wide(src))), src.dtype)
-
-
-@evaluates(math_dialect.AbsIOp, elementwise=True)
-def eval_absi(machine: "Machine", op: Operation, src: Array) -> Array:
-    return fit(np.asarray(np.abs(src)), op.results[0].type)
-
-
-@evaluates(math_dialect.FmaOp, elementwise=True)
-def eval_fma(machine: "Machine", op: Operation, x: Array, y: Array, z: Array) -> Array:
-    return Arithmetic.of(x.dtype).fma(x, y, z)
-
-
-@evaluates(tt.PreciseSqrtOp, elementwise=True)
-def eval_precise_sqrt(machine: "Machine", op: Operation, src: Array) -> Array:
-    return narrow(np.asarray(np.sqrt(wide(src))), src.dtype)
-
-
-@evaluates(tt.PreciseDivFOp, elementwise=True)
-def eval_precise_divf(machine: "Machine", op: Operation, lhs: Array, rhs: Array) -> Array:
-    return narrow(np.asarray(np.divide(wide(lhs), wide(rhs))), lhs.dtype)
+rules(
+    {
+        **{op: lambda machine, op, *args: in_double(FUNCTIONS[type(op)], *args) for op in FUNCTIONS},
+        math_dialect.AbsFOp: lambda machine, op, src: narrow(np.asarray(np.abs(wide(src))), src.dtype),
+        math_dialect.AbsIOp: lambda machine, op, src: fit(np.asarray(np.abs(src)), op.results[0].type),
+        math_dialect.FmaOp: lambda machine, op, x, y, z: Arithmetic.of(x.dtype).fma(x, y, z),
+        tt.PreciseSqrtOp: lambda machine, op, src: narrow(np.asarray(np.sqrt(wide(src))), src.dtype),
+        tt.PreciseDivFOp: lambda machine, op, lhs, rhs: narrow(np.asarray(wide(lhs) / wide(rhs)), lhs.dtype),
+        # the upper half of the double-width product
+        tt.MulhiUIOp: lambda machine, op, lhs, rhs: fit(high_product(unsigned(lhs), unsigned(rhs)), op.results[0].type),
+    },
+    elementwise=True,
+)
 
 
 @evaluates(tt.ClampFOp, elementwise=True)
@@ -77,12 +62,6 @@ def eval_clampf(machine: "Machine", op: Operation, x: Array, low: Array, high: A
     keep_nan = machine.integer(op, "propagateNan") == PropagateNan.ALL
     larger, smaller = (np.maximum, np.minimum) if keep_nan else (np.fmax, np.fmin)
     return narrow(np.asarray(smaller(larger(wide(x), wide(low)), wide(high))), x.dtype)
-
-
-@evaluates(tt.MulhiUIOp, elementwise=True)
-def eval_mulhiui(machine: "Machine", op: Operation, lhs: Array, rhs: Array) -> Array:
-    """The upper half of the double-width product."""
-    return fit(high_product(unsigned(lhs), unsigned(rhs)), op.results[0].type)
 
 
 COUNTS = {

@@ -32,3 +32,9 @@ def evaluates(*ops: type[Operation], elementwise: bool = False) -> Callable[[Rul
         return rule
 
     return register
+
+
+def rules(table: dict[type[Operation], Rule], elementwise: bool = False) -> None:
+    """Register many short ones."""
+    for op, rule in table.items():
+        evaluates(op, elementwise=elementwise)(rule)

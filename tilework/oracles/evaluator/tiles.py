@@ -17,10 +17,11 @@ from tilework.ir.types import array_values
 from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.arith_rules import constant_array
 from tilework.oracles.evaluator.combine_rules import reduced, scanned
-from tilework.oracles.evaluator.dot_rules import eval_dot
+from tilework.oracles.evaluator.dot_rules import product
 from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import INT64, storage, unsigned
-from tilework.oracles.evaluator.table import ELEMENTWISE, evaluates
+from tilework.oracles.evaluator.floats import storage
+from tilework.oracles.evaluator.shape_rules import eval_gather, histogram
+from tilework.oracles.evaluator.table import ELEMENTWISE, evaluates, rules
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -41,22 +42,19 @@ def eval_alloc(machine: "Machine", op: Operation) -> Array:
     return buffer
 
 
-@evaluates(ttc.TableOp)
-def eval_table(machine: "Machine", op: Operation) -> Array:
-    return constant_array(op.properties["value"])
-
-
-@evaluates(ttc.ReadOp)
-def eval_read(machine: "Machine", op: Operation, buffer: Array, *indices: Array) -> Array:
-    return np.asarray(buffer[checked(buffer, indices)])
+rules(
+    {
+        ttc.TableOp: lambda machine, op: constant_array(op.properties["value"]),
+        ttc.ReadOp: lambda machine, op, buffer, *indices: np.asarray(buffer[checked(buffer, indices)]),
+    }
+)
 
 
 @evaluates(ttc.WriteOp)
-def eval_write(machine: "Machine", op: Operation, value: Array, buffer: Array, *indices: Array) -> tuple[()]:
+def eval_write(machine: "Machine", op: Operation, value: Array, buffer: Array, *indices: Array) -> None:
     if not any(np.ndim(index) for index in indices):  # one place, whatever the indices of the nest
         value = np.asarray(value).reshape(-1)[-1]
     buffer[checked(buffer, indices)] = value
-    return ()
 
 
 def checked(buffer: Array, indices: Sequence[Array]) -> tuple[Array, ...]:
@@ -68,7 +66,7 @@ def checked(buffer: Array, indices: Sequence[Array]) -> tuple[Array, ...]:
 
 
 @evaluates(ttc.NestOp)
-def eval_nest(machine: "Machine", op: Operation) -> tuple[()]:
+def eval_nest(machine: "Machine", op: Operation) -> None:
     outer, machine.folds = machine.folds, {}
     shape, region = array_values(op.properties["shape"]), op.regions[0]
     for indices in pieces(op, shape):
@@ -87,7 +85,6 @@ def eval_nest(machine: "Machine", op: Operation) -> tuple[()]:
         for accumulator, total in zip(accumulators, reduced(machine, fold.regions[0], axis, sources), strict=True):
             accumulator[...] = total
     machine.folds = outer
-    return ()
 
 
 def join(parts: list[Array], shape: tuple[int, ...]) -> Array:
@@ -95,12 +92,11 @@ def join(parts: list[Array], shape: tuple[int, ...]) -> Array:
 
 
 @evaluates(ttc.ReduceOp)
-def eval_fold(machine: "Machine", op: Operation, *operands: Array) -> tuple[()]:
+def eval_fold(machine: "Machine", op: Operation, *operands: Array) -> None:
     assert isinstance(op, ttc.ReduceOp) and op.parent is not None
     shape = np.shape(machine.values[op.parent.args[0]])
     sources = [np.broadcast_to(value, shape) for value in operands[: len(op.srcs)]]
     machine.folds.setdefault(op, []).append(sources)
-    return ()
 
 
 def pieces(op: Operation, shape: tuple[int, ...]) -> Iterator[Indices]:
@@ -141,32 +137,25 @@ def is_order_visible(ops: Any) -> bool:
 
 
 @evaluates(ttc.DotOp)
-def eval_tile_dot(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> tuple[()]:
-    c[...] = eval_dot(machine, op, a, b, c)
-    return ()
+def eval_tile_dot(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> None:
+    c[...] = product(machine, op, a, b, c)
 
 
 @evaluates(ttc.ScanOp)
-def eval_tile_scan(machine: "Machine", op: Operation, *buffers: Array) -> tuple[()]:
+def eval_tile_scan(machine: "Machine", op: Operation, *buffers: Array) -> None:
     count = len(buffers) // 2
     step = -1 if machine.integer(op, "reverse") else 1
     results = scanned(machine, op.regions[0], machine.integer(op, "axis"), step, buffers[:count])
     for target, result in zip(buffers[count:], results, strict=True):
         target[...] = result
-    return ()
 
 
 @evaluates(ttc.GatherOp)
-def eval_tile_gather(machine: "Machine", op: Operation, src: Array, indices: Array, target: Array) -> tuple[()]:
-    axis = machine.integer(op, "axis")
-    target[...] = np.take_along_axis(src, indices.astype(INT64) % src.shape[axis], axis)
-    return ()
+def eval_tile_gather(machine: "Machine", op: Operation, src: Array, indices: Array, target: Array) -> None:
+    target[...] = eval_gather(machine, op, src, indices)
 
 
 @evaluates(ttc.HistogramOp)
-def eval_tile_histogram(machine: "Machine", op: Operation, src: Array, *rest: Array) -> tuple[()]:
+def eval_tile_histogram(machine: "Machine", op: Operation, src: Array, *rest: Array) -> None:
     *mask, target = rest
-    counted = unsigned(src[mask[0]] if mask else src.reshape(-1))
-    inside = counted[counted < target.size]
-    target[...] = np.bincount(inside.astype(INT64), minlength=target.size).astype(target.dtype)
-    return ()
+    target[...] = histogram(src[mask[0]] if mask else src, target.size)

@@ -14,7 +14,7 @@ once a wait has seen the end of the phase in which its bytes were counted; a wai
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.ir import Operation
@@ -29,11 +29,10 @@ from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.access_rules import (
     Descriptor,
     block_at,
-    combine_of,
-    descriptor,
-    padding,
+    read_window,
     rows_at,
-    update,
+    update_window,
+    write_window,
 )
 from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt, InFlight, Tensormap
 from tilework.oracles.evaluator.evaluation_errors import Fault
@@ -88,41 +87,37 @@ def barrier_at(machine: "Machine", view: MemView, init: bool = False) -> Mbarrie
 
 
 @evaluates(ttng.InitBarrierOp)
-def eval_init_barrier(machine: "Machine", op: Operation, view: MemView) -> tuple[()]:
+def eval_init_barrier(machine: "Machine", op: Operation, view: MemView) -> None:
     machine.shared.write(view, np.zeros(view.places.shape, np.int64))
     machine.mbarriers[key(view)] = Mbarrier(machine.integer(op, "count"))
-    return ()
 
 
 @evaluates(ttng.InvalBarrierOp)
-def eval_inval_barrier(machine: "Machine", op: Operation, view: MemView) -> tuple[()]:
+def eval_inval_barrier(machine: "Machine", op: Operation, view: MemView) -> None:
     barrier_at(machine, view)
     machine.shared.check_write(view)
     del machine.mbarriers[key(view)]
-    return ()
 
 
 @evaluates(ttng.BarrierExpectOp)
-def eval_barrier_expect(machine: "Machine", op: Operation, view: MemView, pred: Array) -> tuple[()]:
+def eval_barrier_expect(machine: "Machine", op: Operation, view: MemView, pred: Array) -> None:
     if pred:
         barrier = barrier_at(machine, view)
         barrier.bytes += machine.integer(op, "size")
         barrier.arrive(1)
-    return ()
 
 
 @evaluates(ttng.ArriveBarrierOp)
-def eval_arrive_barrier(machine: "Machine", op: Operation, view: MemView, *pred: Array) -> tuple[()]:
+def eval_arrive_barrier(machine: "Machine", op: Operation, view: MemView, *pred: Array) -> None:
     if not pred or pred[0]:
         barrier_at(machine, view).arrive(machine.integer(op, "count"))
-    return ()
 
 
 @evaluates(ttng.WaitBarrierOp)
-def eval_wait_barrier(machine: "Machine", op: Operation, view: MemView, phase: Array, *rest: object) -> tuple[()]:
+def eval_wait_barrier(machine: "Machine", op: Operation, view: MemView, phase: Array, *rest: object) -> None:
     _, _, predicated, _ = machine.integers(op, "operandSegmentSizes")
     if predicated and not rest[0]:
-        return ()
+        return
     barrier, parity = barrier_at(machine, view), int(phase) & 1
     if barrier.phase & 1 == parity:
         came = f"{barrier.count - barrier.missing} of {barrier.count} arrivals came, {barrier.bytes} bytes are missing"
@@ -131,18 +126,16 @@ def eval_wait_barrier(machine: "Machine", op: Operation, view: MemView, phase: A
         machine.shared.finish(barrier.copies.pop(number))
     if machine.shared.barriers:
         machine.shared.mark(view, READ)
-    return ()
 
 
 @evaluates(ttng.AsyncCopyMbarrierArriveOp)
-def eval_async_copy_mbarrier_arrive(machine: "Machine", op: Operation, view: MemView) -> tuple[()]:
+def eval_async_copy_mbarrier_arrive(machine: "Machine", op: Operation, view: MemView) -> None:
     """The copies of this program so far belong to the phase; each thread arrives, and was perhaps counted for it."""
     barrier = barrier_at(machine, view)
     copies = [copy for group in (*machine.groups, machine.open_copies) for copy in group]
     barrier.copies.setdefault(barrier.phase, []).extend(copies)
     if "noIncrement" in op.properties:
         barrier.arrive((find_num_warps(op) or 1) * threads_per_warp(op))
-    return ()
 
 
 def block_bytes(op: Operation, view: MemView) -> int:
@@ -163,84 +156,53 @@ def bring(machine: "Machine", op: Operation, view: MemView, bar: MemView, values
 
 
 @evaluates(ttng.AsyncTMACopyGlobalToLocalOp)
-def eval_tma_load(machine: "Machine", op: Operation, desc: Descriptor, *operands: object) -> tuple[()]:
+def eval_tma_load(machine: "Machine", op: Operation, desc: Descriptor, *operands: Any) -> None:
     *coordinates, barrier, target, pred = operands
-    assert isinstance(barrier, MemView) and isinstance(target, MemView)
     if pred:
-        view = descriptor(machine, desc)
-        address, inside = block_at(view, tuple(np.asarray(one) for one in coordinates))
-        values = machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
-        bring(machine, op, target, barrier, values)
-    return ()
+        bring(machine, op, target, barrier, read_window(machine, desc, block_at, *coordinates))
 
 
 @evaluates(ttng.AsyncTMAGatherOp)
-def eval_tma_gather(
-    machine: "Machine",
-    op: Operation,
-    desc: Descriptor,
-    rows: Array,
-    column: Array,
-    bar: MemView,
-    dst: MemView,
-    pred: Array,
-) -> tuple[()]:
+def eval_tma_gather(machine: "Machine", op: Operation, desc: Descriptor, *operands: Any) -> None:
+    rows, column, barrier, target, pred = operands
     if pred:
-        view = descriptor(machine, desc)
-        address, inside = rows_at(view, rows, column)
-        values = machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
-        bring(machine, op, dst, bar, values)
-    return ()
+        bring(machine, op, target, barrier, read_window(machine, desc, rows_at, rows, column))
 
 
-def sent(machine: "Machine", op: Operation, source: MemView, shape: Sequence[int]) -> Array:
+def sent(machine: "Machine", op: Operation, source: MemView) -> Array:
     """What a store reads; the memory is in use until the wait for it."""
     values = machine.shared.read(source, True)
     machine.tma_stores.append(machine.shared.hold([source], op))
-    return values.reshape(shape)
+    return values
 
 
 @evaluates(ttng.AsyncTMACopyLocalToGlobalOp)
-def eval_tma_store(machine: "Machine", op: Operation, desc: Descriptor, *operands: object) -> tuple[()]:
+def eval_tma_store(machine: "Machine", op: Operation, desc: Descriptor, *operands: Any) -> None:
     *coordinates, source = operands
-    assert isinstance(source, MemView)
-    view = descriptor(machine, desc)
-    address, inside = block_at(view, tuple(np.asarray(one) for one in coordinates))
-    machine.memory.store(address, sent(machine, op, source, view.block), inside, view.element)
-    return ()
+    write_window(machine, desc, sent(machine, op, source), block_at, *coordinates)
 
 
 @evaluates(ttng.AsyncTMAReduceOp)
-def eval_tma_reduce(machine: "Machine", op: Operation, desc: Descriptor, *operands: object) -> tuple[()]:
+def eval_tma_reduce(machine: "Machine", op: Operation, desc: Descriptor, *operands: Any) -> None:
     *coordinates, source = operands
-    assert isinstance(source, MemView)
-    view = descriptor(machine, desc)
-    combine = combine_of(machine.integer(op, "kind"), view.element)
-    address, inside = block_at(view, tuple(np.asarray(one) for one in coordinates))
-    update(machine, address, sent(machine, op, source, view.block), inside, view.element, combine)
-    return ()
+    update_window(machine, op, desc, sent(machine, op, source), *coordinates)
 
 
 @evaluates(ttng.AsyncTMAScatterOp)
-def eval_tma_scatter(
-    machine: "Machine", op: Operation, desc: Descriptor, rows: Array, column: Array, source: MemView
-) -> tuple[()]:
-    view = descriptor(machine, desc)
-    address, inside = rows_at(view, rows, column)
-    machine.memory.store(address, sent(machine, op, source, address.shape), inside, view.element)
-    return ()
+def eval_tma_scatter(machine: "Machine", op: Operation, desc: Descriptor, *operands: Any) -> None:
+    rows, column, source = operands
+    write_window(machine, desc, sent(machine, op, source), rows_at, rows, column)
 
 
 @evaluates(ttng.AsyncTMAStoreWaitOp)
-def eval_tma_store_wait(machine: "Machine", op: Operation) -> tuple[()]:
+def eval_tma_store_wait(machine: "Machine", op: Operation) -> None:
     done = max(0, len(machine.tma_stores) - machine.integer(op, "pendings"))
     machine.shared.release(machine.tma_stores[:done])
     machine.tma_stores = machine.tma_stores[done:]
-    return ()
 
 
 @evaluates(ttng.TensormapCreateOp)
-def eval_tensormap_create(machine: "Machine", op: Operation, where: Array, base: Array, *numbers: Array) -> tuple[()]:
+def eval_tensormap_create(machine: "Machine", op: Operation, where: Array, base: Array, *numbers: Array) -> None:
     """Dimensions come innermost first, the strides in bytes and without the innermost."""
     *_, boxes, dims, strides, _ = machine.integers(op, "operandSegmentSizes")
     values = [int(number) for number in numbers]
@@ -253,14 +215,12 @@ def eval_tensormap_create(machine: "Machine", op: Operation, where: Array, base:
     view = BlockView(int(base), tuple(shape[::-1]), tuple(steps[::-1]), pointer.pointee, tuple(box[::-1]), (), with_nan)
     machine.memory.store(where, np.asarray(0, np.int64), None, i64)
     machine.tensormaps[int(plain(where))] = Tensormap(view)
-    return ()
 
 
 @evaluates(ttng.TensormapFenceproxyAcquireOp)
-def eval_tensormap_acquire(machine: "Machine", op: Operation, where: Array) -> tuple[()]:
+def eval_tensormap_acquire(machine: "Machine", op: Operation, where: Array) -> None:
     if (found := machine.tensormaps.get(int(plain(where)))) is not None:
         found.is_acquired = True
-    return ()
 
 
 @evaluates(ttng.ReinterpretTensorDescOp)
