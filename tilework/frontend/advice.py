@@ -89,8 +89,6 @@ PYTHON_WORDS = {
     "TypeAlias": "`type` statements",
 }
 
-COMPILED = tuple((re.compile(pattern), advice) for pattern, advice in ADVICE)
-
 
 def python_words(kind: str) -> str:
     """What people call a node of the syntax tree: ``Break`` is `` `break` ``."""
@@ -108,8 +106,8 @@ def with_advice(error: Exception, text: str | None = None) -> str:
         return text
     if isinstance(error, AttributeError) and error.name is not None:
         return f"{text}\nhelp: {similar_attribute(error.obj, error.name)}"
-    for pattern, advice in COMPILED:
-        if pattern.search(text):
+    for pattern, advice in ADVICE:
+        if re.search(pattern, text):
             return f"{text}\nhelp: {advice}"
     return text
 

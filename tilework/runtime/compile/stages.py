@@ -13,6 +13,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import StageError
+from tilework.ir.quick_definitions import quick_definitions
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
@@ -20,6 +21,7 @@ from tilework.targets.options import CompileOptions
 from tilework.version import __version__
 
 
+@quick_definitions()
 def lower(
     source: ASTSource | IRSource, target: GPUTarget, stages: Sequence[str] = ("ttir",), **settings: Any
 ) -> dict[str, Any]:
@@ -107,6 +109,7 @@ def microseconds(start: float) -> int:
     return max(1, int((time.perf_counter() - start) * 1e6))
 
 
+@quick_definitions()
 def build(
     source: ASTSource | IRSource,
     target: GPUTarget,

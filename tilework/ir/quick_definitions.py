@@ -1,0 +1,88 @@
+"""Load the compiler in half of the time: what its classes may never need is made when it is first used.
+
+    with quick_definitions():
+        from tilework.frontend.generator import compile_to_ttir
+
+xDSL and tilework define some 300 dataclasses, and Python compiles five methods for each from text, 80 us apiece: two thirds of
+the time that loading them takes. Here the methods of their classes (nobody else's) are compiled when they are first called, and
+so are the textual formats of xDSL's ops, of which tilework reads and writes few. The garbage collector, which would look
+through all those classes again and again and find nothing, runs less often meanwhile.
+"""
+
+import dataclasses
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+OWNERS = ("xdsl", "tilework")
+OBJECTS = 50_000  # between two looks of the garbage collector
+
+LOADING = threading.Lock()
+
+
+@contextmanager
+def quick_definitions() -> Iterator[None]:
+    """Define classes quickly inside of the block; one thread at a time, others define theirs as Python does."""
+    if not LOADING.acquire(blocking=False):
+        yield
+        return
+    plain, thresholds = getattr(dataclasses, "_create_fn", None), gc.get_threshold()
+    try:
+        gc.set_threshold(max(OBJECTS, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
+        if plain is not None:  # Python 3.13 compiles the methods of a class at once
+            dataclasses._create_fn = deferring(plain)  # pyright: ignore[reportAttributeAccessIssue]
+        with deferred_formats():
+            yield
+    finally:
+        if plain is not None:
+            dataclasses._create_fn = plain  # pyright: ignore[reportAttributeAccessIssue]
+        gc.set_threshold(*thresholds)
+        LOADING.release()
+
+
+def deferring(create: Callable[..., Any]) -> Callable[..., Any]:
+    """`dataclasses._create_fn` that gives classes of `OWNERS` methods which compile themselves when they are called."""
+
+    def create_later(name: str, args: Any, body: Any, *, globals: Any = None, **details: Any) -> Any:
+        if str((globals or {}).get("__name__")).partition(".")[0] not in OWNERS:
+            return create(name, args, body, globals=globals, **details)
+        made: Any = None
+
+        def method(self: Any, *given: Any, **named: Any) -> Any:
+            nonlocal made
+            if made is None:
+                made = create(name, args, body, globals=globals, **details)
+                made.__qualname__ = method.__qualname__
+                for cls in type(self).__mro__:
+                    if vars(cls).get(name) is method:
+                        setattr(cls, name, made)
+            return made(self, *given, **named)
+
+        method.__name__ = name
+        return method
+
+    return create_later
+
+
+@contextmanager
+def deferred_formats() -> Iterator[None]:
+    """Read the textual format of an op when the first such op is read or written."""
+    from xdsl.irdl.declarative_assembly_format import FormatProgram  # lazily: see above
+
+    read = FormatProgram.from_str
+
+    class Later:
+        def __init__(self, text: str, definition: Any) -> None:
+            self.source = (text, definition)
+
+        def __getattr__(self, name: str) -> Any:
+            self.__dict__.update(vars(program := read(*self.source)))
+            return getattr(program, name)
+
+    FormatProgram.from_str = staticmethod(Later)  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        FormatProgram.from_str = staticmethod(read)
