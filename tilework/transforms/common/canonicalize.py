@@ -11,15 +11,9 @@ The rules live in tables by family: `folding_arith` (integers), `folding_casts` 
 Stage: TTIR and TTGIR. Cost: one visit per op, and per op that a change can affect.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.ir import ttg
-from tilework.ir.functions import functions
 from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding import convert_layout as convert_canonicalize
@@ -28,6 +22,7 @@ from tilework.transforms.folding import tiles as folding_tt
 from tilework.transforms.folding import warp_specialize as warp_specialize_canonicalize
 from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, rule_table
+from tilework.transforms.passes import FunctionPass
 
 
 def first_of(one: Rewrite | None, other: Rewrite) -> Rewrite:
@@ -54,13 +49,11 @@ for kind, rewrite in convert_canonicalize.REWRITES.items():
 RULES = rule_table(FOLDS, REWRITES)
 
 
-@dataclass(frozen=True)
-class CanonicalizePass(ModulePass):
+class CanonicalizePass(FunctionPass):
     name = "canonicalize"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op):
-            canonicalize(function)
+    def run_on(self, function: Operation) -> None:
+        canonicalize(function)
 
 
 def canonicalize(function: Operation) -> bool:

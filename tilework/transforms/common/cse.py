@@ -15,21 +15,17 @@ small integers, so that one dictionary look-up decides. Stage: any. Cost: one wa
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.analysis.dominance import dominator_children
 from tilework.ir.effects import PURE, is_pure, reads, writes
-from tilework.ir.functions import functions
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.transforms.folding.interning import identity
 from tilework.transforms.folding.worklist import COMMUTATIVE, is_removable, is_unused
+from tilework.transforms.passes import FunctionPass
 
 COMMUTATIVE_NAMES = frozenset(kind.name for kind in COMMUTATIVE)
 # An absent property means the same.
@@ -37,13 +33,11 @@ NO_FLAGS = frozenset({identity(arith.IntegerOverflowAttr("none")), identity(arit
 PURE_NAMES = frozenset(kind.name for kind in PURE)
 
 
-@dataclass(frozen=True)
-class CSEPass(ModulePass):
+class CSEPass(FunctionPass):
     name = "cse"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op):
-            eliminate_common_subexpressions(function)
+    def run_on(self, function: Operation) -> None:
+        eliminate_common_subexpressions(function)
 
 
 def eliminate_common_subexpressions(function: Operation) -> None:

@@ -7,23 +7,19 @@
 Stage: any. Cost: one backward walk.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.rewrite import erase_op
 from tilework.transforms.folding.worklist import is_removable, is_unused
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class DCEPass(ModulePass):
+class DCEPass(Pass):
     name = "dce"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op):
+    def run(self, module: ModuleOp) -> None:
+        for function in functions(module):
             for candidate in reversed(ops_in_order(*function.regions)):
                 if is_unused(candidate) and is_removable(candidate):
                     erase_op(candidate)

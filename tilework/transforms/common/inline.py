@@ -15,29 +15,26 @@ Stage: TTIR to TTIR. Cost: a canonicalization per function, and a copy per call.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import CallSiteLoc, IntegerAttr, LocationAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.functions import callee_of, callees, functions_by_name, is_private, modules, ops_in_order
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.transforms.common.canonicalize import canonicalize
+from tilework.transforms.passes import Pass
 
 MAX_ROUNDS = 4  # canonicalization can make a callee of several blocks, or one in a branch, inlinable
 
 
-@dataclass(frozen=True)
-class InlinePass(ModulePass):
+class InlinePass(Pass):
     name = "inline"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for module in modules(op):
-            Inliner(module).run()
+    def run(self, module: ModuleOp) -> None:
+        for table in modules(module):
+            Inliner(table).run()
 
 
 class Inliner:

@@ -11,19 +11,16 @@ move in that direction, so the loop ends. Stage: any. Cost: a visit per op and p
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects import arith, cf, scf
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.functions import functions, ops_in_order
+from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import attr_value, constant, erase_op, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i1
@@ -31,6 +28,7 @@ from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding.blocks import edges
 from tilework.transforms.folding.worklist import ISOLATED, is_removable
+from tilework.transforms.passes import FunctionPass
 
 
 class State(Enum):
@@ -45,14 +43,11 @@ Fact: TypeAlias = int | float | State
 COPIES = frozenset({tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.UnsplatOp})
 
 
-@dataclass(frozen=True)
-class SCCPPass(ModulePass):
+class SCCPPass(FunctionPass):
     name = "sccp"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op):
-            if function.regions and function.regions[0].first_block is not None:
-                replace_known_values(function.regions[0], Propagation(function.regions[0]).facts)
+    def run_on(self, function: Operation) -> None:
+        replace_known_values(function.regions[0], Propagation(function.regions[0]).facts)
 
 
 def replace_known_values(body: Region, facts: dict[SSAValue, Fact]) -> None:

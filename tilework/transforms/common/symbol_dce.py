@@ -8,24 +8,21 @@ Stage: any. Cost: a walk, if there are private functions.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.ir.functions import callees, functions_by_name, is_private, modules
 from tilework.ir.rewrite import erase_op
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class SymbolDCEPass(ModulePass):
+class SymbolDCEPass(Pass):
     name = "symbol-dce"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for module in modules(op):
-            drop_uncalled(functions_by_name(module))
+    def run(self, module: ModuleOp) -> None:
+        for table in modules(module):
+            drop_uncalled(functions_by_name(table))
 
 
 def drop_uncalled(functions: Mapping[str, Operation]) -> None:

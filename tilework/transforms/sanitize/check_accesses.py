@@ -14,13 +14,10 @@ Stage: TTCIR to TTCIR. Cost: one walk, and the addresses of each access.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnitAttr
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.analysis.origins import UNKNOWN, Origins, module_origins
 from tilework.ir import tt, ttc
@@ -28,6 +25,7 @@ from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
 from tilework.ir.create import create_op
 from tilework.ir.rewrite import constant, insert_before
 from tilework.ir.types import bit_width, i1, i64, is_integer, string_attr
+from tilework.transforms.passes import Pass
 
 VERBS: dict[type[Operation], str] = {
     tt.LoadOp: "reads",
@@ -43,15 +41,14 @@ MOST_SIDES = 4  # selects inside selects: what is deeper is not followed
 REACH = 1 << 59  # elements; no array is as long, and the bytes up to there can be counted in 64 bits
 
 
-@dataclass(frozen=True)
-class SanitizePass(ModulePass):
+class SanitizePass(Pass):
     name = "ttc-sanitize"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        origins, done = module_origins(op), set[object]()
-        for access in [inner for inner in op.walk() if type(inner) in VERBS]:
+    def run(self, module: ModuleOp) -> None:
+        origins, done = module_origins(module), set[object]()
+        for access in [inner for inner in module.walk() if type(inner) in VERBS]:
             guard(access, origins, done)
-        op.attributes[ttc.SANITIZED] = UnitAttr()
+        module.attributes[ttc.SANITIZED] = UnitAttr()
 
 
 def guard(access: Operation, origins: Origins, done: set[object]) -> None:

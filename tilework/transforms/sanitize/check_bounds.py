@@ -31,11 +31,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.analysis.origins import UNKNOWN, module_origins
 from tilework.errors import SANITIZER, SANITIZER_WARNING
@@ -61,6 +59,7 @@ from tilework.ir.types import (
     with_element,
 )
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
 from tilework.transforms.sanitize.undefined_shadows import create_if, folded_bits, folded_tile
 
 FIRST = 2
@@ -76,18 +75,17 @@ MASKS: dict[type[Operation], int] = {tt.LoadOp: 1, tt.StoreOp: 2, tt.AtomicRMWOp
 MOST_ARGUMENTS = 4  # a pointer that may come from more is looked for among all
 
 
-@dataclass(frozen=True)
-class CheckBoundsPass(ModulePass):
+class CheckBoundsPass(Pass):
     name = "triton-check-bounds"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = [inner for inner in op.walk() if type(inner) in VERBS or is_report(inner)]
-        facts = Facts(parameters_of(op))
-        origins = module_origins(op)
+    def run(self, module: ModuleOp) -> None:
+        found = [inner for inner in module.walk() if type(inner) in VERBS or is_report(inner)]
+        facts = Facts(parameters_of(module))
+        origins = module_origins(module)
         codes = [facts.code_of(inner, sorted(origins.get(inner.operands[0], {UNKNOWN}))) for inner in found]
-        bodies = [inner for inner in functions(op) if isinstance(inner, tt.FuncOp) and has_body(inner)]
+        bodies = [inner for inner in functions(module) if isinstance(inner, tt.FuncOp) and has_body(inner)]
         tables = {function: Table(function, len(facts.faults)) for function in bodies}
-        for call in [inner for inner in op.walk() if type(inner) is tt.CallOp]:
+        for call in [inner for inner in module.walk() if type(inner) is tt.CallOp]:
             call.operands = (*call.operands, tables[function_of(call)].address)
         for inner, code in zip(found, codes, strict=True):
             table = tables[function_of(inner)]
@@ -97,7 +95,7 @@ class CheckBoundsPass(ModulePass):
                 tell(inner, table, code)
         for table in tables.values():
             table.finish()
-        op.attributes[SANITIZER_FACTS] = string_attr(facts.text())
+        module.attributes[SANITIZER_FACTS] = string_attr(facts.text())
 
 
 def is_report(op: Operation) -> bool:

@@ -22,13 +22,10 @@ the shadows.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 
 from tilework.analysis.origins import Origins, module_origins
 from tilework.errors import SANITIZER
@@ -37,6 +34,7 @@ from tilework.ir.effects import is_elementwise
 from tilework.ir.functions import functions, has_body
 from tilework.ir.types import bit_width, element_type, i8, shape_of
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
 from tilework.transforms.sanitize.undefined_control import CONTROL
 from tilework.transforms.sanitize.undefined_rules import RULES, follow_elements, follow_view
 from tilework.transforms.sanitize.undefined_shadows import Shadows, folded_bits, negated
@@ -46,14 +44,13 @@ from tilework.transforms.sanitize.undefined_values import VIEWS, flow_of, partia
 BINS = "tl.histogram counts a number that is outside of its {count} bins"
 
 
-@dataclass(frozen=True)
-class CheckUndefinedPass(ModulePass):
+class CheckUndefinedPass(Pass):
     name = "triton-check-undefined"
     strict: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        origins = module_origins(op)
-        for function in functions(op):
+    def run(self, module: ModuleOp) -> None:
+        origins = module_origins(module)
+        for function in functions(module):
             if isinstance(function, tt.FuncOp) and has_body(function):
                 check_function(function, origins, self.strict)
 

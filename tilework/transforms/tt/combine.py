@@ -12,20 +12,15 @@ select. Offsets are added only where the sum cannot
 wrap: 64 bits, or constants. Stage: TTIR to TTIR. Cost: one visit per op.
 """
 
-from dataclasses import dataclass
 from typing import cast
 
-from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.effects import writes
 from tilework.ir.enums import InputPrecision
-from tilework.ir.functions import functions
 from tilework.ir.property_text import UNIT
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import Tensor, bit_width, i32_array, shape_of
@@ -34,17 +29,16 @@ from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.tiles import is_zero, splat_of
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
+from tilework.transforms.passes import FunctionPass
 
 SMALLEST_DOT = 16  # a dot has at least 16 rows and columns
 
 
-@dataclass(frozen=True)
-class CombinePass(ModulePass):
+class CombinePass(FunctionPass):
     name = "triton-combine"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op):
-            Driver(RULES).run(function, simplify_blocks)
+    def run_on(self, function: Operation) -> None:
+        Driver(RULES).run(function, simplify_blocks)
 
 
 def integer_property(op: Operation, name: str) -> int:

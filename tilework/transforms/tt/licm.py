@@ -14,13 +14,10 @@ Stage: TTIR or TTGIR to itself. Cost: one walk per nesting level.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.effects import is_speculatable, writes
@@ -29,14 +26,14 @@ from tilework.ir.nesting import LOOPS
 from tilework.ir.rewrite import insert_before
 from tilework.ir.types import i1, i32_array, is_block_pointer, shape_of, with_element
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class LicmPass(ModulePass):
+class LicmPass(Pass):
     name = "triton-licm"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in [inner for inner in op.walk(region_first=True) if type(inner) in LOOPS]:
+    def run(self, module: ModuleOp) -> None:
+        for loop in [inner for inner in module.walk(region_first=True) if type(inner) in LOOPS]:
             if loop.attributes.get("llvm.loop_annotation") != LICM_DISABLED:
                 hoist_invariants(loop)
 

@@ -14,35 +14,29 @@ Stage: TTIR or TTGIR to itself. Cost: two CSEs, and two walks over each loop bod
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir.effects import is_pure
-from tilework.ir.functions import functions
 from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.transforms.common.cse import NO_FLAGS, eliminate_common_subexpressions
 from tilework.transforms.folding.interning import identity
+from tilework.transforms.passes import FunctionPass
 
 
-@dataclass(frozen=True)
-class LoopAwareCSEPass(ModulePass):
+class LoopAwareCSEPass(FunctionPass):
     name = "triton-loop-aware-cse"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op):
+    def run_on(self, function: Operation) -> None:
+        eliminate_common_subexpressions(function)
+        loops = loops_within(function)
+        for loop in loops:
+            merge_equal(loop, equal_classes(loop))
+        if loops:
             eliminate_common_subexpressions(function)
-            loops = loops_within(function)
-            for loop in loops:
-                merge_equal(loop, equal_classes(loop))
-            if loops:
-                eliminate_common_subexpressions(function)
-                for loop in loops_within(function):
-                    drop_forwarded(loop)
+            for loop in loops_within(function):
+                drop_forwarded(loop)
 
 
 def loops_within(op: Operation) -> list[Operation]:

@@ -11,27 +11,23 @@ remainder of zero needs no second loop, and a loop of one iteration becomes its 
 Stage: TTIR to TTIR. Cost: one walk, and a copy of the body per unrolled iteration.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir.rewrite import constant_value, erase_op, insert_after, insert_before
 from tilework.ir.types import i32, int_attr
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
 
 FACTOR = "tt.loop_unroll_factor"
 
 
-@dataclass(frozen=True)
-class LoopUnrollPass(ModulePass):
+class LoopUnrollPass(Pass):
     name = "triton-loop-unroll"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in [inner for inner in op.walk(region_first=True) if type(inner) is scf.ForOp]:
+    def run(self, module: ModuleOp) -> None:
+        for loop in [inner for inner in module.walk(region_first=True) if type(inner) is scf.ForOp]:
             factor = loop.attributes.get(FACTOR)
             if isinstance(factor, IntegerAttr) and factor.value.data > 1:
                 del loop.attributes[FACTOR]

@@ -7,23 +7,20 @@ The module is not changed.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import axis_info
 from tilework.ir import tt
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class PrintAlignmentPass(ModulePass):
+class PrintAlignmentPass(Pass):
     name = "test-print-alignment"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner, text in alignment_remarks(op):
+    def run(self, module: ModuleOp) -> None:
+        for inner, text in alignment_remarks(module):
             print(f"@{text}" if type(inner) is tt.FuncOp else f"{inner.name} => {text}")
 
 

@@ -14,13 +14,10 @@ Stage: TTIR to TTIR, targets with TMA. Cost: one walk where no descriptor is car
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import scf, ub
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.errors import PassError
 from tilework.ir import tt
@@ -32,6 +29,7 @@ from tilework.ir.rewrite import erase_op, insert_after, insert_before, recreate,
 from tilework.ir.types import TensorDescType, i32, i64, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice
+from tilework.transforms.passes import Pass
 from tilework.transforms.tt.rewrite_tensor_descriptor import components
 
 HANDLE = 0
@@ -39,17 +37,16 @@ KINDS = {PaddingOption.ZERO: 1, PaddingOption.NAN: 2}
 Parts = tuple[SSAValue, ...]  # the handle, the kind, the base, the shape, the strides
 
 
-@dataclass(frozen=True)
-class RemakeCarriedDescriptorsPass(ModulePass):
+class RemakeCarriedDescriptorsPass(Pass):
     name = "triton-remake-carried-descriptors"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for module in modules(op):
-            ops = [inner for function in functions_by_name(module).values() for inner in function.walk()]
+    def run(self, module: ModuleOp) -> None:
+        for table in modules(module):
+            ops = [inner for function in functions_by_name(table).values() for inner in function.walk()]
             loops = [inner for inner in ops if type(inner) in LOOPS and carries_descriptors(inner)]
             calls = [inner for inner in ops if type(inner) is tt.CallOp and makes_descriptor(inner)]
             if loops or calls:
-                Rewrite(module).run(loops, calls)
+                Rewrite(table).run(loops, calls)
 
 
 def makes_descriptor(call: Operation) -> bool:

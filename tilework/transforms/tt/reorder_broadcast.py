@@ -13,17 +13,13 @@ and so do broadcasts from different shapes. Stage: TTIR to TTIR. Cost: one visit
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.effects import ELEMENTWISE, is_pure
-from tilework.ir.functions import functions
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import Shape, Tensor, element_type, is_tensor, shape_of, tensor_type
 from tilework.transforms.common.canonicalize import FOLDS
@@ -31,15 +27,14 @@ from tilework.transforms.folding.arith import producer
 from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.tiles import known_number, rewrite_broadcast, rewrite_expand_dims, splat_of
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
+from tilework.transforms.passes import FunctionPass
 
 
-@dataclass(frozen=True)
-class ReorderBroadcastPass(ModulePass):
+class ReorderBroadcastPass(FunctionPass):
     name = "triton-reorder-broadcast"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op):
-            Driver(RULES).run(function, simplify_blocks)
+    def run_on(self, function: Operation) -> None:
+        Driver(RULES).run(function, simplify_blocks)
 
 
 def rewrite_elementwise(op: Operation, driver: Driver) -> bool:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import nan
 
-from xdsl.context import Context
 from xdsl.dialects import cf, scf, ub
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -25,7 +24,6 @@ from xdsl.dialects.builtin import (
     Signedness,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.errors import PassError
 from tilework.ir import tt
@@ -48,16 +46,16 @@ from tilework.ir.types import (
 )
 from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class RewriteTensorDescriptorToPointerPass(ModulePass):
+class RewriteTensorDescriptorToPointerPass(Pass):
     name = "triton-rewrite-tensor-descriptor-to-pointer"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if any(has_descriptors(inner) for inner in op.walk()):
+    def run(self, module: ModuleOp) -> None:
+        if any(has_descriptors(inner) for inner in module.walk()):
             rewrite = Rewrite()
-            rewrite.regions(op)
+            rewrite.regions(module)
             for dead in reversed(rewrite.dead):
                 erase_op(dead)
 

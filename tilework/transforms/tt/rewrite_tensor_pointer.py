@@ -16,11 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.errors import PassError
 from tilework.ir import tt
@@ -30,16 +28,16 @@ from tilework.ir.rewrite import constant_value, erase_op, insert_before, recreat
 from tilework.ir.types import Shape, element_type, i64, is_block_pointer, is_float, shape_of
 from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class RewriteTensorPointerPass(ModulePass):
+class RewriteTensorPointerPass(Pass):
     name = "triton-rewrite-tensor-pointer"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if any(has_block_pointers(inner) for inner in op.walk()):
+    def run(self, module: ModuleOp) -> None:
+        if any(has_block_pointers(inner) for inner in module.walk()):
             rewrite = Rewrite()
-            rewrite.regions(op)
+            rewrite.regions(module)
             for pointer in reversed(rewrite.dead):
                 erase_op(pointer)
 

@@ -14,29 +14,26 @@ Stage: TTIR to TTIR. Cost: one walk, and one over each `scf.while`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.functions import callee_of, functions_by_name, modules
 from tilework.ir.nesting import LOOPS
 from tilework.ir.types import i1, int_attr
+from tilework.transforms.passes import Pass
 
 VOLATILE = int_attr(1, i1)
 
 
-@dataclass(frozen=True)
-class SpinLoadsPass(ModulePass):
+class SpinLoadsPass(Pass):
     name = "tt-spin-loads"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for module in modules(op):
-            mark_spins(functions_by_name(module))
+    def run(self, module: ModuleOp) -> None:
+        for table in modules(module):
+            mark_spins(functions_by_name(table))
 
 
 def mark_spins(functions: Mapping[str, Operation]) -> None:

@@ -8,29 +8,25 @@ Loops with a constant step are left alone: the frontend has refused those that a
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import cmpi
 from tilework.ir.create import create_op
 from tilework.ir.rewrite import constant, constant_value, insert_before
 from tilework.ir.types import string_attr
+from tilework.transforms.passes import Pass
 
 MESSAGE = "the step of a loop must be positive"
 
 
-@dataclass(frozen=True)
-class CheckStepsPass(ModulePass):
+class CheckStepsPass(Pass):
     name = "ttc-check-steps"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in tuple(op.walk()):
+    def run(self, module: ModuleOp) -> None:
+        for loop in tuple(module.walk()):
             if type(loop) is scf.ForOp and constant_value(loop.operands[2]) is None:
                 check_step(loop)
 

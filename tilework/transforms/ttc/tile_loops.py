@@ -17,26 +17,22 @@ Stage: TTIR to TTCIR. Cost: one walk, and one small walk per load, store and red
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import axis_info
 from tilework.errors import PassError
 from tilework.ir import tt, ttc
 from tilework.ir.create import create_op
 from tilework.ir.effects import DECLARED, is_pure, reads, writes
-from tilework.ir.functions import functions, has_body
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
 from tilework.ir.types import element_type, i32, int_attr, is_tensor, shape_of
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
+from tilework.transforms.passes import FunctionPass
 from tilework.transforms.ttc.loops import carried
 from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
 from tilework.transforms.ttc.loops.index_maps import (
@@ -59,14 +55,12 @@ CONTIGUITY = "ttc.contiguity"
 MAX_DEPTH = 40  # of the expression an element is computed by: deeper ones are cut by computing a value early
 
 
-@dataclass(frozen=True)
-class TileLoopsPass(ModulePass):
+class TileLoopsPass(FunctionPass):
     name = "convert-triton-to-tile-loops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op):
-            if isinstance(function, tt.FuncOp) and has_body(function):
-                Converter(function).run()
+    def run_on(self, function: Operation) -> None:
+        if isinstance(function, tt.FuncOp):
+            Converter(function).run()
 
 
 class Converter:

@@ -11,26 +11,22 @@ several such steps in a row. Pointers are moved by 64-bit amounts: their sum may
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary, convert
 from tilework.ir.rewrite import constant, constant_value, erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i64, is_integer, is_pointer, is_tensor, with_element
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class UniformIncrementsPass(ModulePass):
+class UniformIncrementsPass(Pass):
     name = "ttc-uniform-increments"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in tuple(op.walk(reverse=True)):  # inner loops first
+    def run(self, module: ModuleOp) -> None:
+        for loop in tuple(module.walk(reverse=True)):  # inner loops first
             if type(loop) is scf.ForOp:
                 rewrite_loop(loop)
 

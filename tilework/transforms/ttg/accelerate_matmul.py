@@ -17,13 +17,10 @@ Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import convert
@@ -38,6 +35,7 @@ from tilework.layouts.queries import order_for_memory
 from tilework.target import Feature, Target
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.folding.worklist import Driver
+from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark, warning
 from tilework.transforms.ttg.matmul.mma_choice import (
     FP8,
@@ -55,25 +53,26 @@ INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
 DOTS = (tt.DotOp, tt.DotScaledOp)
 
 
-@dataclass(frozen=True)
-class AccelerateMatmulPass(ModulePass):
+class AccelerateMatmulPass(Pass):
     name = "tritongpu-accelerate-matmul"
     target: str = ""  # of older compilers, whose modules do not say it
     disable_mma_v3: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        dots = [inner for inner in op.walk() if type(inner) in DOTS and encoding_of(inner.results[0].type) is not None]
+    def run(self, module: ModuleOp) -> None:
+        dots = [
+            inner for inner in module.walk() if type(inner) in DOTS and encoding_of(inner.results[0].type) is not None
+        ]
         if not dots:
             return
-        target = Target.parse(self.target) if self.target else target_of(op)
+        target = Target.parse(self.target) if self.target else target_of(module)
         dots = [expand_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]
         allowed = [version for version in versions(target) if version != 3 or not self.disable_mma_v3]
         # From the last to the first: the end of a chain of dots decides how all of them are laid out.
         for dot in reversed(dots):
             accelerate(dot, target, allowed)
-        for function in functions(op):
+        for function in functions(module):
             Driver({}).run(function)  # dead conversions go, new constants move to the front
-        for inner in tuple(op.walk()):
+        for inner in tuple(module.walk()):
             if type(inner) is tt.DotOp:
                 widen_operands(inner, target)
 

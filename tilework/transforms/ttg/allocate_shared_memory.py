@@ -8,37 +8,32 @@ The offsets come from `analysis/allocation.py`. `ttg.shared` is what the largest
 Stage: TTGIR, or TTGIR with branches. Cost: one walk, and the square of the number of buffers.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tilework.analysis.allocation import allocations
 from tilework.ir.module_facts import ANY_GPU, find_target
 from tilework.ir.types import i32, int_attr
 from tilework.target import Target
+from tilework.transforms.passes import Pass
 
 OFFSET = "allocation.offset"
 SHARED = "ttg.shared"
 
 
-@dataclass(frozen=True)
-class AllocateSharedMemoryPass(ModulePass):
+class AllocateSharedMemoryPass(Pass):
     name = "allocate-shared-memory"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        allocate(op, ANY_GPU)
+    def run(self, module: ModuleOp) -> None:
+        allocate(module, ANY_GPU)
 
 
-@dataclass(frozen=True)
-class AllocateSharedMemoryNvPass(ModulePass):
+class AllocateSharedMemoryNvPass(Pass):
     name = "allocate-shared-memory-nv"
     target: str = ""
     ptx_version: int = 0
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        allocate(op, Target.parse(self.target) if self.target else find_target(op))
+    def run(self, module: ModuleOp) -> None:
+        allocate(module, Target.parse(self.target) if self.target else find_target(module))
 
 
 def allocate(module: ModuleOp, target: Target) -> None:

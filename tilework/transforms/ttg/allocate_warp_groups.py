@@ -11,16 +11,14 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
-from xdsl.passes import ModulePass
 
 from tilework.ir import ttg
 from tilework.ir.module_facts import find_num_warps, find_target, integer, threads_per_warp
 from tilework.ir.types import array_values, i32, i32_array, int_attr
+from tilework.transforms.passes import Pass
 
 GROUP = 4  # warps that tensor cores and register counts treat as one
 IDLE_REGISTERS = 16
@@ -28,26 +26,25 @@ TOTAL = "ttg.total-num-warps"
 MAX_REGISTERS = "ttg.maxnreg"
 
 
-@dataclass(frozen=True)
-class AllocateWarpGroupsPass(ModulePass):
+class AllocateWarpGroupsPass(Pass):
     name = "tritongpu-allocate-warp-groups"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        base = find_num_warps(op)
+    def run(self, module: ModuleOp) -> None:
+        base = find_num_warps(module)
         if base is None:
             return
-        special = [inner for inner in op.walk() if isinstance(inner, ttg.WarpSpecializeOp)]
+        special = [inner for inner in module.walk() if isinstance(inner, ttg.WarpSpecializeOp)]
         needed = max((sum(warps_of(inner)) for inner in special), default=0)
         extra = -(-needed // GROUP) * GROUP
         for inner in special:
             pad(inner, extra - sum(warps_of(inner)))
             inner.properties["warpGroupStartIds"] = i32_array(*start_ids(warps_of(inner), base))
-        op.attributes[TOTAL] = int_attr(base + extra, i32)
+        module.attributes[TOTAL] = int_attr(base + extra, i32)
         if any("requestedRegisters" in inner.properties for inner in special):
-            limit = integer(op.attributes, MAX_REGISTERS)
+            limit = integer(module.attributes, MAX_REGISTERS)
             if limit is None:
-                limit = find_target(op).limits.registers // (threads_per_warp(op) * (base + extra)) // 8 * 8
-                op.attributes[MAX_REGISTERS] = int_attr(limit, i32)
+                limit = find_target(module).limits.registers // (threads_per_warp(module) * (base + extra)) // 8 * 8
+                module.attributes[MAX_REGISTERS] = int_attr(limit, i32)
             for inner in special:
                 share_registers(inner, base, extra, limit)
 

@@ -18,10 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir import tt, ttg
@@ -33,6 +31,7 @@ from tilework.ir.types import PointerType, Tensor, bit_width, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked
 from tilework.layouts.queries import shape_per_cta
+from tilework.transforms.passes import Pass
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
 READS = frozenset({tt.LoadOp, ttg.AsyncCopyGlobalToLocalOp})
@@ -45,14 +44,13 @@ DESCRIPTOR_ACCESSES = frozenset({tt.DescriptorLoadOp, tt.DescriptorGatherOp, *TI
 WITH_ROWS = frozenset({tt.DescriptorGatherOp, tt.DescriptorScatterOp})  # operand 1 lists rows: it has its own layout
 
 
-@dataclass(frozen=True)
-class CoalescePass(ModulePass):
+class CoalescePass(Pass):
     name = "tritongpu-coalesce"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        ops = ops_in_order(*op.regions)
+    def run(self, module: ModuleOp) -> None:
+        ops = ops_in_order(*module.regions)
         accesses = [access for inner in ops if (access := pointer_access(inner)) is not None]
-        chosen = choose(accesses, axis_info(op), ops) if accesses else {}
+        chosen = choose(accesses, axis_info(module), ops) if accesses else {}
         for inner in ops:
             if (encoding := chosen.get(inner) or descriptor_encoding(inner)) is not None:
                 access_in(inner, encoding)

@@ -12,11 +12,7 @@ swizzled in pieces of 16 bytes, the most that a copy moves.
 Stage: TTGIR to TTGIR. Cost: one walk; AxisInfo if something changes.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir import ttg
@@ -27,17 +23,17 @@ from tilework.ir.types import Shape, i32, int_attr, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, SwizzledShared
 from tilework.layouts.queries import contig_per_thread
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class CoalesceAsyncCopyPass(ModulePass):
+class CoalesceAsyncCopyPass(Pass):
     name = "tritongpu-coalesce-async-copy"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        copies = [inner for inner in op.walk() if isinstance(inner, ttg.AsyncCopyGlobalToLocalOp)]
+    def run(self, module: ModuleOp) -> None:
+        copies = [inner for inner in module.walk() if isinstance(inner, ttg.AsyncCopyGlobalToLocalOp)]
         wanted = [(copy, encoding) for copy in copies if (encoding := clipped(copy)) is not None]
         if wanted:
-            facts = axis_info(op)
+            facts = axis_info(module)
             for copy, encoding in wanted:
                 convert_operands(copy, encoding, facts)
 

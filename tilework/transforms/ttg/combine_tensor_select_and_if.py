@@ -15,13 +15,9 @@ result: to choose one is one instruction.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import append_op
@@ -29,14 +25,14 @@ from tilework.ir.nesting import enclosing_op
 from tilework.ir.rewrite import block_of, erase_op, recreate, replace_all_uses, replace_op
 from tilework.ir.scf_ext import make_yield
 from tilework.ir.types import is_tensor
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class CombineTensorSelectAndIfPass(ModulePass):
+class CombineTensorSelectAndIfPass(Pass):
     name = "tritongpu-combine-tensor-select-and-if"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        selects = [inner for inner in op.walk() if type(inner) is SelectOp and is_candidate(inner)]
+    def run(self, module: ModuleOp) -> None:
+        selects = [inner for inner in module.walk() if type(inner) is SelectOp and is_candidate(inner)]
         chosen: dict[Operation, list[Operation]] = {}
         for select in selects:
             use_operands_in_branches(select)

@@ -20,11 +20,9 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.errors import PassError
 from tilework.ir import tt, ttg
@@ -50,10 +48,10 @@ from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Slice
 from tilework.layouts.infer import infer_split
 from tilework.layouts.queries import total_elems_per_thread
 from tilework.target import Target, UnknownTarget
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class ConvertTritonToTritonGPUPass(ModulePass):
+class ConvertTritonToTritonGPUPass(Pass):
     name = "convert-triton-to-tritongpu"
 
     target: str = ""
@@ -62,15 +60,15 @@ class ConvertTritonToTritonGPUPass(ModulePass):
     num_ctas: int = 1
     enable_source_remat: bool = False  # accepted, and of no effect: every conversion is made where it is used
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, module: ModuleOp) -> None:
         try:
             target = Target.parse(self.target)
         except UnknownTarget as error:
             raise PassError(f"{self.name}: {error}") from None
         threads = self.threads_per_warp or target.warp_size
-        op.attributes.update(machine_attributes(self.num_warps, self.num_ctas, target, threads))
+        module.attributes.update(machine_attributes(self.num_warps, self.num_ctas, target, threads))
         machine = Machine(self.num_warps, threads, self.num_ctas)
-        lay_out(op, lambda inner: machine)
+        lay_out(module, lambda inner: machine)
 
 
 @dataclass(frozen=True)

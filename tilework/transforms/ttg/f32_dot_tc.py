@@ -14,11 +14,9 @@ parts, `bf16x6` with three and six products.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary, cmpf, convert
@@ -26,22 +24,22 @@ from tilework.ir.enums import InputPrecision
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.types import bf16, element_type, f32, with_element
 from tilework.transforms.folding.worklist import Driver, rule_table
+from tilework.transforms.passes import Pass
 
 TO_TF32 = "cvt.rna.tf32.f32 $0, $1;"
 
 
-@dataclass(frozen=True)
-class F32DotTCPass(ModulePass):
+class F32DotTCPass(Pass):
     name = "tritongpu-F32DotTC"
 
     emu_tf32: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, module: ModuleOp) -> None:
         splits = (
             dict(SPLITS) if self.emu_tf32 else {key: s for key, s in SPLITS.items() if key != InputPrecision.TF32X3}
         )
         rules = rule_table({}, {tt.DotOp: lambda dot, driver: emulate(dot, driver, splits)})
-        for function in functions(op):
+        for function in functions(module):
             if any(type(dot) is tt.DotOp and split_of(dot, splits) for dot in ops_in_order(*function.regions)):
                 Driver(rules).run(function)
 

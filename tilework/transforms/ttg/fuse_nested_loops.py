@@ -25,11 +25,9 @@ Stage: TTGIR to TTGIR. Cost: one walk, and a copy of the outer loop for the empt
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf, ub
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.effects import is_speculatable
@@ -38,16 +36,16 @@ from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_be
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import element_type, is_float, is_integer, is_tensor
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
 
 FLATTEN, ALWAYS, SPECIALIZE = "tt.flatten", "ttg.always-fuse", "tt.warp_specialize"
 
 
-@dataclass(frozen=True)
-class FuseNestedLoopsPass(ModulePass):
+class FuseNestedLoopsPass(Pass):
     name = "tritongpu-fuse-nested-loops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for outer in [inner for inner in op.walk() if type(inner) is scf.ForOp]:
+    def run(self, module: ModuleOp) -> None:
+        for outer in [inner for inner in module.walk() if type(inner) is scf.ForOp]:
             if outer.parent is None:
                 continue
             if ALWAYS in outer.attributes:

@@ -8,34 +8,30 @@ Offsets (`ttg.global_scratch_memory_offset`) are relative to the function; sizes
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.analysis.global_scratch import Frame, global_scratch, public_functions
 from tilework.ir.functions import functions_by_name, modules
 from tilework.ir.types import i32, int_attr
+from tilework.transforms.passes import Pass
 
 OFFSET = "ttg.global_scratch_memory_offset"
 SIZE = "ttg.global_scratch_memory_size"
 ALIGNMENT = "ttg.global_scratch_memory_alignment"
 
 
-@dataclass(frozen=True)
-class GlobalScratchMemoryAllocationPass(ModulePass):
+class GlobalScratchMemoryAllocationPass(Pass):
     name = "tritongpu-global-scratch-memory-allocation"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for module in modules(op):
-            found = global_scratch(module)
+    def run(self, module: ModuleOp) -> None:
+        for table in modules(module):
+            found = global_scratch(table)
             for inner, offset in found.offsets.items():
                 inner.attributes[OFFSET] = int_attr(offset, i32)
-            for name, function in functions_by_name(module).items():
+            for name, function in functions_by_name(table).items():
                 record(function, found.frames[name])
-            record(module, found.whole(public_functions(module)))
+            record(table, found.whole(public_functions(table)))
 
 
 def record(op: Operation, frame: Frame) -> None:

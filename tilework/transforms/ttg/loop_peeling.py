@@ -9,28 +9,24 @@ What the last iteration does not need can then be removed from it. The pass is f
 Stage: any. Cost: a copy of the body.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir.rewrite import insert_after
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.expand import copy_op
 from tilework.transforms.ttg.pipeline.loops import body_of, body_ops, is_inside, loops_in, yield_of
 
 MARK = "__test_peel_epilogue"
 
 
-@dataclass(frozen=True)
-class TestLoopPeelingPass(ModulePass):
+class TestLoopPeelingPass(Pass):
     name = "triton-test-loop-peeling"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in loops_in(op):
+    def run(self, module: ModuleOp) -> None:
+        for loop in loops_in(module):
             if loop.attributes.pop(MARK, None) is not None:
                 peel_last(loop)
 

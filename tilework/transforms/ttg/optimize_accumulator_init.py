@@ -16,11 +16,9 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
@@ -30,20 +28,20 @@ from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op,
 from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_tensor, shape_of
 from tilework.transforms.folding.tiles import is_zero
 from tilework.transforms.folding.worklist import Driver
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class OptimizeAccumulatorInitPass(ModulePass):
+class OptimizeAccumulatorInitPass(Pass):
     name = "tritongpu-optimize-accumulator-init"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, module: ModuleOp) -> None:
         changed = False
-        for dot in [inner for inner in op.walk() if type(inner) is ttng.WarpGroupDotOp]:
+        for dot in [inner for inner in module.walk() if type(inner) is ttng.WarpGroupDotOp]:
             loop = dot.parent_op()
             if isinstance(loop, scf.ForOp) and may_ignore_accumulator(dot):
                 changed |= optimize(dot, loop)
         if changed:
-            for function in functions(op):
+            for function in functions(module):
                 Driver({}).run(function)  # constants move to the front
 
 

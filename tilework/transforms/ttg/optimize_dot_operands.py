@@ -16,13 +16,9 @@ the tensor cores and TMA know it. Canonicalizes the module first and removes con
 Stage: TTGIR to TTGIR. Cost: a canonicalization.
 """
 
-from dataclasses import dataclass
 from typing import cast
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import (
@@ -30,7 +26,6 @@ from tilework.ir.encodings import (
     encoding_of,
     shared_of,
 )
-from tilework.ir.functions import functions
 from tilework.ir.types import array_values, bit_width, element_type, shape_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import Distributed
@@ -41,19 +36,18 @@ from tilework.transforms.common.canonicalize import canonicalize, first_of
 from tilework.transforms.folding import convert_layout as convert_canonicalize
 from tilework.transforms.folding.arith import producer
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
+from tilework.transforms.passes import FunctionPass
 from tilework.transforms.ttg.matmul.mma_choice import converted_from
 
 SWAP = (1, 0)
 
 
-@dataclass(frozen=True)
-class OptimizeDotOperandsPass(ModulePass):
+class OptimizeDotOperandsPass(FunctionPass):
     name = "tritongpu-optimize-dot-operands"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op):
-            canonicalize(function)
-            Driver(RULES).run(function)
+    def run_on(self, function: Operation) -> None:
+        canonicalize(function)
+        Driver(RULES).run(function)
 
 
 def swapped_source(value: SSAValue) -> tuple[Operation, SSAValue] | None:

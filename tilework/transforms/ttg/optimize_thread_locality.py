@@ -8,12 +8,8 @@ All three leave conversions and dead ops behind, for `tritongpu-remove-layout-co
 `carried_reductions.py`. Stage: TTGIR. Cost: one walk.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import (
@@ -30,17 +26,17 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import is_expensive_view, order, shape_per_cta, thread_order, warp_order
+from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.carried_reductions import accumulate_in_threads
 
 UNIT = UnitAttr()
 
 
-@dataclass(frozen=True)
-class OptimizeThreadLocalityPass(ModulePass):
+class OptimizeThreadLocalityPass(Pass):
     name = "tritongpu-optimize-thread-locality"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        ops = ops_in_order(*op.regions)
+    def run(self, module: ModuleOp) -> None:
+        ops = ops_in_order(*module.regions)
         for inner in ops:
             if (rule := RULES.get(type(inner))) is not None:
                 rule(inner)

@@ -14,12 +14,9 @@ Dots that do not use tensor cores and loops that are not pipelined are told by t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir import tt, ttg
@@ -33,6 +30,7 @@ from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, elems_per_thread, order, total_elems_per_thread
+from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import is_heard, remark
 from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_access
 
@@ -49,15 +47,14 @@ VERBS: dict[type[Operation], tuple[str, str]] = {
 WAYS = {"warp": "within each warp", "shared": "between warps", "cluster": "between the blocks of the cluster"}
 
 
-@dataclass(frozen=True)
-class PerformanceRemarksPass(ModulePass):
+class PerformanceRemarksPass(Pass):
     name = "tritongpu-performance-remarks"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, module: ModuleOp) -> None:
         if not is_heard():
             return
-        facts = axis_info(op)
-        for inner in op.walk():
+        facts = axis_info(module)
+        for inner in module.walk():
             if (access := pointer_access(inner)) is not None:
                 reasons = [*scalar_access(access, facts), *slow_access(access, facts)]
                 if reasons:

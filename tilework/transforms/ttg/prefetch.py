@@ -18,11 +18,9 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.effects import is_elementwise, is_pure
@@ -30,6 +28,7 @@ from tilework.ir.encodings import dot_operand_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses, replace_op
 from tilework.ir.types import Shape, is_tensor, shape_of, tensor_type
 from tilework.layouts.encodings import DotOperand, NvidiaMma
+from tilework.transforms.passes import Pass
 
 # What may fill the memory that an iteration reads, or wait until it is filled.
 FILLS = frozenset(
@@ -60,12 +59,11 @@ class Operand:
         return self.chain[0]
 
 
-@dataclass(frozen=True)
-class PrefetchPass(ModulePass):
+class PrefetchPass(Pass):
     name = "tritongpu-prefetch"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in [inner for inner in op.walk() if type(inner) is scf.ForOp]:
+    def run(self, module: ModuleOp) -> None:
+        for loop in [inner for inner in module.walk() if type(inner) is scf.ForOp]:
             prefetch(loop)
 
 

@@ -6,11 +6,8 @@ test-print-membar        inserts a ttg.local_barrier wherever one is needed
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tilework.analysis.alias import aliases
 from tilework.analysis.allocation import allocations
@@ -20,14 +17,14 @@ from tilework.ir.functions import functions, symbol_of
 from tilework.ir.module_facts import find_target
 from tilework.ir.names import ValueNames
 from tilework.ir.rewrite import insert_after, insert_before
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class PrintAliasPass(ModulePass):
+class PrintAliasPass(Pass):
     name = "test-print-alias"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for line in alias_lines(op):
+    def run(self, module: ModuleOp) -> None:
+        for line in alias_lines(module):
             print(line)
 
 
@@ -43,24 +40,22 @@ def alias_lines(module: ModuleOp) -> Iterator[str]:
             yield f"{names[value]} -> {','.join(names[buffer] for buffer in known[value])}"
 
 
-@dataclass(frozen=True)
-class PrintAllocationPass(ModulePass):
+class PrintAllocationPass(Pass):
     name = "test-print-allocation"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for allocation in allocations(op, find_target(op)):
+    def run(self, module: ModuleOp) -> None:
+        for allocation in allocations(module, find_target(module)):
             print(f"@{symbol_of(allocation.function)}")
             for buffer in allocation.buffers:
                 print(f"{buffer.owner.name} => offset = {buffer.offset}, size = {buffer.size}")
             print(f"size = {allocation.size}")
 
 
-@dataclass(frozen=True)
-class PrintMembarPass(ModulePass):
+class PrintMembarPass(Pass):
     name = "test-print-membar"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = barriers(op, find_target(op))
+    def run(self, module: ModuleOp) -> None:
+        found = barriers(module, find_target(module))
         for inner in found.before:
             insert_before(inner, ttg.LocalBarrierOp.make(inner.location))
         for inner in found.after:

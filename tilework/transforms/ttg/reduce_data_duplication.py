@@ -9,12 +9,8 @@ shared and hoisted. Only for conversions that pass through shared memory anyway.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.ir import ttg
 from tilework.ir.encodings import (
@@ -27,14 +23,14 @@ from tilework.ir.types import bit_width, element_type, is_pointer, shape_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.conversion import needs_shared
 from tilework.layouts.queries import order_for_memory
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class ReduceDataDuplicationPass(ModulePass):
+class ReduceDataDuplicationPass(Pass):
     name = "tritongpu-reduce-data-duplication"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for convert in [inner for inner in op.walk() if type(inner) is ttg.ConvertLayoutOp]:
+    def run(self, module: ModuleOp) -> None:
+        for convert in [inner for inner in module.walk() if type(inner) is ttg.ConvertLayoutOp]:
             through_buffer(convert)
 
 

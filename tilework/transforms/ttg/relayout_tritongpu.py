@@ -6,25 +6,21 @@ The same rules as `convert-triton-to-tritongpu`, for a module that says already 
 `ttg.warp_specialize` tensors are spread over the warps of the partition. Stage: TTGIR. Cost: two walks.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
+from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.convert_triton_to_tritongpu import Machine, lay_out
 
 
-@dataclass(frozen=True)
-class RelayoutTritonGPUPass(ModulePass):
+class RelayoutTritonGPUPass(Pass):
     name = "relayout-tritongpu"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lanes, ctas = threads_per_warp(op), num_ctas(op)
+    def run(self, module: ModuleOp) -> None:
+        lanes, ctas = threads_per_warp(module), num_ctas(module)
 
         def machine_of(inner: Operation) -> Machine:
             return Machine(num_warps(inner), lanes, ctas)
 
-        lay_out(op, machine_of)
+        lay_out(module, machine_of)

@@ -17,33 +17,26 @@ Between the steps `clean_converts` drops the conversions that became trivial. St
 rematerialisation until none is left to do, usually two or three; each is a walk and the slices of the conversions.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
-from tilework.ir.functions import functions, ops_in_order
+from tilework.ir.functions import ops_in_order
 from tilework.transforms.folding import structured as folding_scf
 from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.convert_layout import CLEAN_FOLDS, CLEAN_REWRITES, clean_converts
 from tilework.transforms.folding.worklist import MAX_ROUNDS, Driver, rule_table
+from tilework.transforms.passes import FunctionPass
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
 from tilework.transforms.ttg.layouts.hoist_converts import hoist_converts
 from tilework.transforms.ttg.layouts.propagate_layouts import propagate_layouts
 from tilework.transforms.ttg.layouts.rematerialize import conversions, rematerialize
 
 
-@dataclass(frozen=True)
-class RemoveLayoutConversionsPass(ModulePass):
+class RemoveLayoutConversionsPass(FunctionPass):
     name = "tritongpu-remove-layout-conversions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op):
-            if function.regions and function.regions[0].first_block is not None:
-                remove_layout_conversions(function)
+    def run_on(self, function: Operation) -> None:
+        remove_layout_conversions(function)
 
 
 def remove_layout_conversions(function: Operation) -> None:

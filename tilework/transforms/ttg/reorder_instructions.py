@@ -15,13 +15,10 @@ Stage: TTGIR to TTGIR. Cost: a walk for each of the five.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.analysis.alias import Aliases, aliases
 from tilework.ir import tt, ttg, ttng
@@ -30,6 +27,7 @@ from tilework.ir.encodings import operand_index
 from tilework.ir.nesting import enclosing_op, loop_around
 from tilework.ir.rewrite import defining_op, insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
+from tilework.transforms.passes import Pass
 
 TRANSPOSITIONS = frozenset({tt.TransOp, ttg.MemDescTransOp})
 SPLATS = frozenset({tt.SplatOp, arith.ConstantOp})
@@ -46,16 +44,15 @@ CHANGES = frozenset(
 RELEASES = frozenset({tt.CallOp, ttng.ArriveBarrierOp})
 
 
-@dataclass(frozen=True)
-class ReorderInstructionsPass(ModulePass):
+class ReorderInstructionsPass(Pass):
     name = "tritongpu-reorder-instructions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        ops = list(op.walk())
+    def run(self, module: ModuleOp) -> None:
+        ops = list(module.walk())
         for inner in ops:
             if type(inner) is ttg.ConvertLayoutOp:
                 sink_below_deallocs(inner)
-        known = aliases(op)
+        known = aliases(module)
         sink_into_loops(ops, known)
         for inner in ops:
             if type(inner) is ttg.LocalAllocOp and inner.operands:
@@ -63,7 +60,7 @@ class ReorderInstructionsPass(ModulePass):
         for inner in ops:
             if type(inner) in TRANSPOSITIONS and (source := defining_op(inner.operands[0])) is not None:
                 move_behind(inner, source)
-        for inner in list(op.walk()):
+        for inner in list(module.walk()):
             if type(inner) is ttg.LocalLoadOp and operand_index(inner.results[0].type) == 1:
                 load_a_first(inner)
 

@@ -11,12 +11,8 @@ here. A fence leaves the loops in which nothing is stored, and two in a row are 
 Stage: TTGIR to TTGIR. Cost: one walk, and the aliases of each function with such a dot.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.analysis.alias import Aliases, aliases
 from tilework.ir import ttg, ttng
@@ -24,21 +20,21 @@ from tilework.ir.nesting import is_inside, loop_around
 from tilework.ir.rewrite import insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.target import Feature, Target
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class FenceInsertionPass(ModulePass):
+class FenceInsertionPass(Pass):
     name = "triton-nvidia-gpu-fence-insertion"
     target: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, module: ModuleOp) -> None:
         if self.target and Feature.ASYNC_PROXY not in Target.parse(self.target).features:
             return
-        dots = [inner for inner in op.walk() if type(inner) is ttng.WarpGroupDotOp]
+        dots = [inner for inner in module.walk() if type(inner) is ttng.WarpGroupDotOp]
         if not dots:
             return
-        known = aliases(op)
-        stores = stores_by_buffer(op, known)
+        known = aliases(module)
+        stores = stores_by_buffer(module, known)
         for dot in dots:
             if copies := copies_into(dot, known, stores):
                 fence(dot, copies)

@@ -13,11 +13,9 @@ Stage: TTGIR to TTGIR, for targets with TMA. Cost: one walk.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
 from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
@@ -28,18 +26,18 @@ from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import TensorDescType, bit_width, is_descriptor, shape_of
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Bases, NvmmaShared
+from tilework.transforms.passes import Pass
 
 LOADS = (tt.DescriptorLoadOp, tt.DescriptorGatherOp)
 STORES = (tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp)
 
 
-@dataclass(frozen=True)
-class OptimizeDescriptorEncodingPass(ModulePass):
+class OptimizeDescriptorEncodingPass(Pass):
     name = "triton-nvidia-optimize-descriptor-encoding"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for module in modules(op):
-            encode(functions_by_name(module))
+    def run(self, module: ModuleOp) -> None:
+        for table in modules(module):
+            encode(functions_by_name(table))
 
 
 def encode(functions: dict[str, tt.FuncOp]) -> None:

@@ -19,11 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf, ub
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt, ttg
 from tilework.ir.create import set_type
@@ -37,6 +35,7 @@ from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.types import axis_of, shape_of
 from tilework.layouts.construct import cga_from, clamp, default_blocked
 from tilework.layouts.encodings import Bases, Blocked, Distributed
+from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.convert_triton_to_tritongpu import retyped
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp})
@@ -63,14 +62,13 @@ INDEPENDENT = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class PlanCTAPass(ModulePass):
+class PlanCTAPass(Pass):
     name = "triton-nvidia-gpu-plan-cta"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if (ctas := num_ctas(op)) == 1:
+    def run(self, module: ModuleOp) -> None:
+        if (ctas := num_ctas(module)) == 1:
             return
-        for function in functions(op):
+        for function in functions(module):
             if ops := ops_in_order(*function.regions):
                 Plan(ops, ctas).run()
 

@@ -8,25 +8,21 @@ Which accesses share bytes is known once shared memory is allocated: `analysis/p
 Stage: TTGIR to TTGIR, after allocate-shared-memory. Cost: an allocation, and one walk per round of a loop.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tilework.analysis.proxy_fences import proxy_fences
 from tilework.ir import ttng
 from tilework.ir.module_facts import find_target
 from tilework.ir.rewrite import insert_before
 from tilework.target import Target
+from tilework.transforms.passes import Pass
 
 
-@dataclass(frozen=True)
-class ProxyFenceInsertionPass(ModulePass):
+class ProxyFenceInsertionPass(Pass):
     name = "triton-nvidia-gpu-proxy-fence-insertion"
     target: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = Target.parse(self.target) if self.target else find_target(op)
-        for inner in proxy_fences(op, target):
+    def run(self, module: ModuleOp) -> None:
+        target = Target.parse(self.target) if self.target else find_target(module)
+        for inner in proxy_fences(module, target):
             insert_before(inner, ttng.FenceAsyncSharedOp.make(False, inner.location))

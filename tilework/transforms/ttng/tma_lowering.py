@@ -19,14 +19,11 @@ Stage: TTGIR to TTGIR, sm_90 and later. Cost: one walk.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tilework.errors import PassError
 from tilework.ir import tt, ttg, ttng
@@ -51,16 +48,16 @@ from tilework.layouts.encodings import (
 )
 from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
 from tilework.transforms.ttng.tensormap import TENSORMAP_BYTES, write_tensormap
 
 
-@dataclass(frozen=True)
-class TMALoweringPass(ModulePass):
+class TMALoweringPass(Pass):
     name = "triton-nvidia-tma-lowering"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, module: ModuleOp) -> None:
         made: set[SSAValue] = set()
-        for inner in list(op.walk()):
+        for inner in list(module.walk()):
             if (rule := RULES.get(type(inner))) is not None:
                 rule(inner, made)
 

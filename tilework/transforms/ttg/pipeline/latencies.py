@@ -14,16 +14,14 @@ Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
-from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.descriptors import called_for
 from tilework.transforms.ttg.pipeline.load_buffers import is_profitable
@@ -44,15 +42,14 @@ from tilework.transforms.ttg.pipeline.loops import (
 ACCUMULATOR = 2  # the operand of a product that is the sum so far
 
 
-@dataclass(frozen=True)
-class AssignLatenciesPass(ModulePass):
+class AssignLatenciesPass(Pass):
     name = "tritongpu-assign-latencies"
     num_stages: int = 3
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        facts = cache(lambda: axis_info(op))
-        origins = cache(lambda: module_origins(op))
-        for loop in loops_in(op):
+    def run(self, module: ModuleOp) -> None:
+        facts = cache(lambda: axis_info(module))
+        origins = cache(lambda: module_origins(module))
+        for loop in loops_in(module):
             assign(loop, self.num_stages, facts, origins)
 
 

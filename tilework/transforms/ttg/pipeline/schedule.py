@@ -14,16 +14,13 @@
 Stage: TTGIR to TTGIR, attributes only. Cost: a few walks of each body with latencies.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.functions import ops_in_order
+from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, drop_attributes
 from tilework.transforms.ttg.pipeline.loops import (
@@ -42,12 +39,11 @@ from tilework.transforms.ttg.pipeline.loops import (
 )
 
 
-@dataclass(frozen=True)
-class ScheduleLoopsPass(ModulePass):
+class ScheduleLoopsPass(Pass):
     name = "tritongpu-schedule-loops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in loops_in(op):
+    def run(self, module: ModuleOp) -> None:
+        for loop in loops_in(module):
             latencies = {inner: found for inner in body_ops(loop) if (found := integer_attribute(inner, LATENCY))}
             if not latencies:
                 continue
@@ -55,7 +51,7 @@ class ScheduleLoopsPass(ModulePass):
                 schedule_loop(loop, latencies).write(loop)
             else:
                 remark(loop, f"the loop is not pipelined: {reason}")
-        drop_attributes(ops_in_order(*op.regions), LATENCY, SELF_LATENCY)
+        drop_attributes(ops_in_order(*module.regions), LATENCY, SELF_LATENCY)
 
 
 def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:

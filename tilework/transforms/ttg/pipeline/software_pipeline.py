@@ -6,12 +6,8 @@ products that run on in the background (`wgmma.py`), the numbers of waits (`wait
 Stage: TTGIR to TTGIR. Cost: AxisInfo, and a copy of the body per stage.
 """
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir.functions import functions
@@ -19,6 +15,7 @@ from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding.worklist import Driver, rule_table
+from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule, erase_schedule
 from tilework.transforms.ttg.pipeline.expand import Order, expand, problem
@@ -32,32 +29,30 @@ from tilework.transforms.ttg.pipeline.wgmma import launch_dots
 ARITHMETIC = rule_table(FOLDS, {**folding_arith.REWRITES, **folding_casts.REWRITES})
 
 
-@dataclass(frozen=True)
-class PipelinePass(ModulePass):
+class PipelinePass(Pass):
     name = "tritongpu-pipeline"
     num_stages: int = 3
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop, schedule in lower_loops(op):
+    def run(self, module: ModuleOp) -> None:
+        for loop, schedule in lower_loops(module):
             order = schedule.in_order(loop)
             if is_feasible(loop, order):  # a lowered loop is right as it is, only slow
                 expand(loop, order)
-        erase_schedule(op)
-        launch_dots(op, self.num_stages)
-        update_waits(op)
-        fold_arithmetic(op)
-        pipeline_stores(op, self.num_stages)
+        erase_schedule(module)
+        launch_dots(module, self.num_stages)
+        update_waits(module)
+        fold_arithmetic(module)
+        pipeline_stores(module, self.num_stages)
 
 
-@dataclass(frozen=True)
-class TestPipelineLowerLoopPass(ModulePass):
+class TestPipelineLowerLoopPass(Pass):
     """Only the first step, with the schedule in attributes."""
 
     name = "tritongpu-test-pipeline-lower-loop"
     num_stages: int = 3
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop, schedule in lower_loops(op):
+    def run(self, module: ModuleOp) -> None:
+        for loop, schedule in lower_loops(module):
             schedule.write(loop)
 
 
