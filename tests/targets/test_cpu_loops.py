@@ -88,3 +88,18 @@ def test_in_a_function_of_single_elements() -> None:
     steps[11] = 0
     with pytest.raises(RuntimeError, match="the step of a loop must be positive"):
         mapped[(1,)](ends, steps, out)
+
+
+@tilework.jit
+def count_to(out, START: tl.constexpr, END: tl.constexpr, STEP: tl.constexpr):
+    n = 0
+    for _ in range(START, END, STEP):
+        n += 1
+    tl.store(out, n)
+
+
+@pytest.mark.parametrize("start, end, step", [(2**31 - 8, 2**31 - 1, 4), (0, 2**31 - 1, 2**30)])
+def test_a_short_loop_up_to_the_largest_integer_ends(start: int, end: int, step: int) -> None:
+    out = np.zeros(1, "i4")
+    count_to[(1,)](out, START=start, END=end, STEP=step)
+    assert out[0] == len(range(start, end, step))

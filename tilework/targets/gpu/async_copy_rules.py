@@ -14,8 +14,8 @@ from tilework.layouts.banks import offsets_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.global_access import load, pointee, segments, width_of
 from tilework.targets.gpu.indices import combined
-from tilework.targets.gpu.lowering import Lowering, Registers, layout, lowers, number_of
-from tilework.targets.gpu.shared_access import Move, Shared
+from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, lowers, number_of
+from tilework.targets.gpu.shared_access import Move
 from tilework.targets.llvm.values import Value
 
 

@@ -42,20 +42,20 @@ from tilework.targets.gpu import (
     shared_access,
     views,
 )
-from tilework.targets.gpu import control_rules as control
 from tilework.targets.gpu.device import Gpu
 from tilework.targets.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering
 from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.control_rules import lower_body
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.parameters import check_parameters
 from tilework.targets.llvm.sweep import sweep
-from tilework.targets.llvm.types import Type, array, i8, i64, pointer, ptr, void
+from tilework.targets.llvm.types import Type, array, i8, i64, pointer, ptr, result_of, void
 from tilework.targets.llvm.values import Value
 
 # importing these fills the table of rules
 RULE_FILES = (
-    arithmetic, async_copy_rules, atomic_rules, control, convert, debug, dot_rules, foreign, fp4, gather, global_access,
+    arithmetic, async_copy_rules, atomic_rules, convert, debug, dot_rules, foreign, fp4, gather, global_access,
     map_elementwise, program_rules, reduce_rules, scan, shared_access, views,
 )  # fmt: skip
 
@@ -110,7 +110,7 @@ class Emitter:
         low.around, low.scratch_offsets = self.around, self.scratch.offsets
         if self.lines is not None:
             low.describe(self.lines, op)
-        control.lower_body(low, op.regions[0])
+        lower_body(low, op.regions[0])
         sweep(low.builder.function)
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
@@ -141,7 +141,7 @@ class Emitter:
         )  # fmt: skip
         low = Lowering(self.module, Builder(function), self.facts, self.gpu)
         flat = [from_parameter(low, arg.type, value) for arg, value in zip(args, function.args, strict=False)]
-        control.bind(low, list(args), flat)
+        low.values.update(zip(args, low.held([arg.type for arg in args], flat), strict=True))
         low.smem = self.smem
         low.scratch = self.program_scratch(low, function.args[len(args)])
         return low
@@ -157,15 +157,18 @@ class Emitter:
         return b.gep(whole, b.mul(b.zext(number, i64), self.program.size))
 
     def internal(self, name: str, op: tt.FuncOp, type: FunctionType) -> Lowering:
-        inputs = [param for input in type.inputs for param in control.types_of(input)]
+        inputs, outputs = (
+            [made for type in types for made in Lowering.types_of(type)] for types in (type.inputs, type.outputs)
+        )
         params = [*((param, f"a{position}") for position, param in enumerate(inputs)), *FRAME]
         function = self.module.function(
-            plain_symbol(name), control.result_type(type.outputs), params, linkage="internal",
+            plain_symbol(name), result_of(outputs), params, linkage="internal",
             attributes=("nounwind", "noinline", "convergent"),
         )  # fmt: skip
         low = Lowering(self.module, Builder(function), self.facts, self.gpu)
         *flat, low.smem, low.scratch = function.args
-        control.bind(low, list(op.regions[0].blocks[0].args), flat)
+        args = op.regions[0].blocks[0].args
+        low.values.update(zip(args, low.held([arg.type for arg in args], flat), strict=True))
         return low
 
 
@@ -174,7 +177,7 @@ FRAME: Sequence[tuple[Type, str]] = ((pointer(SHARED_SPACE), "smem"), (pointer(1
 
 def parameter_type(type: Attribute) -> Type:
     """How a scalar is passed: an i1 as a byte."""
-    (made,) = control.types_of(type)
+    (made,) = Lowering.types_of(type)
     return i8 if made.bits == 1 else made
 
 
@@ -182,5 +185,5 @@ def from_parameter(low: Lowering, type: Attribute, value: Value) -> Value:
     """A parameter as the register that the rules expect."""
     if isinstance(type, TensorDescType):
         return value
-    (wanted,) = control.types_of(type)
+    (wanted,) = Lowering.types_of(type)
     return value if value.type is wanted else low.builder.icmp("ne", value, 0)

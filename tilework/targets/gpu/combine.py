@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, Region
 
-from tilework.targets.gpu.control_rules import branches_of
 from tilework.targets.gpu.lowering import REGION_ENDS, Lowering
 from tilework.targets.llvm.values import Value
 
@@ -31,7 +30,7 @@ def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
     returned: list[tuple[list[Value], str]] = []
     after = b.function.block("returned")
     with b.scope():
-        branches = low.branches = branches_of(low, blocks)
+        branches = low.branches = low.branches_of(blocks)
         low.values.update(zip(blocks[0].args, [(arg,) for arg in args], strict=True))
         for block in branches.order():
             branches.enter(block)

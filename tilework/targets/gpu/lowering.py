@@ -8,6 +8,7 @@ layout's `register` index, copies included. A scalar is a tuple of one. A memory
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -17,14 +18,16 @@ from tilework.analysis.allocation import Allocation
 from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.membar import Barriers
 from tilework.ir.encodings import layout_of
-from tilework.ir.types import is_tensor
+from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
+from tilework.ir.types import TensorDescType, element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Around, Gpu
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
 from tilework.targets.llvm.rules import COMMON, Rules
-from tilework.targets.llvm.types import i32, i64, integer, pointer
+from tilework.targets.llvm.scalar_types import register_type
+from tilework.targets.llvm.types import Type, i32, i64, integer, pointer, ptr
 from tilework.targets.llvm.values import Value, constant
 
 Registers = tuple[Value, ...]
@@ -36,6 +39,14 @@ SMEM = "global_smem"
 REGION_ENDS = frozenset(
     {"scf.yield", "scf.condition", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"}
 )
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Memory of a descriptor: the address of its buffer, and the offset (in elements, by xor) of its first element in it."""
+
+    base: Value
+    origin: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,6 +91,46 @@ class Lowering(OpLowering[Any]):
         self.block = gpu.block_id(builder) if facts.num_ctas > 1 else constant(i32, 0)
 
     # Values
+
+    @staticmethod
+    def types_of(type: Attribute) -> Sequence[Type]:
+        if isinstance(type, AsyncTokenType):
+            return ()
+        if isinstance(type, MemDescType):
+            return (pointer(SHARED_SPACE),)
+        if isinstance(type, TensorDescType):
+            return (ptr,)
+        return (register_type(element_type(type)),) * register_count(type)
+
+    def flat(self, values: Sequence[Any]) -> list[Value]:
+        """Registers, or the address of memory."""
+        found: list[Value] = []
+        for value in values:
+            found.extend((value.base,) if isinstance(value, Shared) else value)
+        return found
+
+    def held(self, types: Sequence[Attribute], flat: Sequence[Value]) -> list[Any]:
+        left = iter(flat)
+        parts = [(type, tuple(islice(left, len(self.types_of(type))))) for type in types]
+        return [Shared(part[0]) if isinstance(type, MemDescType) else part for type, part in parts]
+
+    def like(self, values: Sequence[Any], flat: Sequence[Value]) -> list[Any]:
+        left = iter(flat)
+        return [
+            Shared(next(left), value.origin) if isinstance(value, Shared) else tuple(islice(left, len(value)))
+            for value in values
+        ]
+
+    def check_joined(self, op: Operation, *sides: Sequence[Any]) -> None:
+        """Memory that begins at different places of its buffers, depending on the way: only addresses are carried."""
+        for values in zip(*sides, strict=True):
+            if len({value.origin for value in values if isinstance(value, Shared)}) > 1:
+                raise self.refuse(op, "memory that is one or another part of a buffer")
+
+    def check_passed(self, op: Operation, values: Sequence[Any]) -> None:
+        """Only the address of a buffer can pass, not a part of one."""
+        if any(isinstance(value, Shared) and value.origin for value in values):
+            raise self.refuse(op, "a part of a buffer that is passed on")
 
     def scalar(self, value: SSAValue) -> Value:
         """The one register of a scalar."""

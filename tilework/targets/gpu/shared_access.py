@@ -9,7 +9,6 @@ and gets on loading what the other one got.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir import Attribute, Operation
@@ -27,7 +26,7 @@ from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import shape_per_cta
 from tilework.targets.gpu.device import Access, MatrixForm
 from tilework.targets.gpu.indices import combined, offsets
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, Shared, lowers
 from tilework.targets.gpu.words import (
     WORD,
     from_memory,
@@ -41,14 +40,6 @@ from tilework.targets.gpu.words import (
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import i32, vector
 from tilework.targets.llvm.values import Value
-
-
-@dataclass(frozen=True)
-class Shared:
-    """Memory of a descriptor: the address of its buffer, and the offset (in elements, by xor) of its first element in it."""
-
-    base: Value
-    origin: int = 0
 
 
 class Move:

@@ -1,18 +1,21 @@
 """What rules of every target work with: the values known so far, the builder of a function, and the lines of the source."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir.locations import name_of, source_positions
 from tilework.targets.llvm import elementary, scalars
+from tilework.targets.llvm.branches import Branches
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.math.table import FUNCTIONS
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.rules import Rules
+from tilework.targets.llvm.types import Type
 from tilework.targets.llvm.values import Value
 
 RULE_FILES = (elementary, scalars)  # importing these fills the table of all targets
@@ -50,6 +53,48 @@ class OpLowering(ABC, Generic[Held]):
     @abstractmethod
     def lower(self, op: Operation) -> None:
         """One op; its results become known."""
+
+    @abstractmethod
+    def region(self, block: Block, args: Sequence[Held] | Mapping[SSAValue, Held]) -> list[Held]:
+        """Emit the ops of a block on the given arguments, and give the operands of its terminator."""
+
+    # What control flow must know of values (`control_rules.py`)
+
+    @staticmethod
+    @abstractmethod
+    def types_of(type: Attribute) -> Sequence[Type]:
+        """The types of the LLVM values that a value is made of."""
+
+    @abstractmethod
+    def flat(self, values: Sequence[Held]) -> list[Value]:
+        """The LLVM values of several values, one after the other."""
+
+    @abstractmethod
+    def held(self, types: Sequence[Attribute], flat: Sequence[Value]) -> list[Held]:
+        """Values of these types, made of LLVM values one after the other."""
+
+    @abstractmethod
+    def like(self, values: Sequence[Held], flat: Sequence[Value]) -> list[Held]:
+        """Undo `flat` for values of the same form."""
+
+    def scalar(self, value: SSAValue) -> Value:
+        """The LLVM value of a scalar."""
+        (made,) = self.flat([self.values[value]])
+        return made
+
+    def check_joined(self, op: Operation, *sides: Sequence[Held]) -> None:  # noqa: B027
+        """Refuse values that cannot be one or the other, depending on the way."""
+
+    def check_passed(self, op: Operation, values: Sequence[Held]) -> None:  # noqa: B027
+        """Refuse values that cannot go to another block or function."""
+
+    def branches_of(self, blocks: Sequence[Block]) -> Branches:
+        """The blocks of a region; an argument has a phi for each of its LLVM values."""
+
+        def bind(arg: SSAValue, made: list[Value]) -> None:
+            (self.values[arg],) = self.held([arg.type], made)
+
+        return Branches(self.builder, blocks, self.types_of, bind)
 
     def refuse(self, op: Operation, what: str) -> PassError:
         """The error about something that this target cannot do, at the user's line."""

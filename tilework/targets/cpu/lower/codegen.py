@@ -12,7 +12,7 @@ the arena; each has a part of the arena for itself.
 `emit_module` leaves the size of the arena on the module, as the attribute ``ttc.arena_bytes``; `arena_size` reads it.
 """
 
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 from tilework.ir import tt
@@ -32,6 +32,7 @@ from tilework.targets.cpu.run.interface import PROGRAM
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine
+from tilework.targets.llvm.control_rules import call, lower_body
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.parameters import check_parameters
@@ -108,7 +109,7 @@ class Emitter:
             low.describe(self.lines, op)
         placed = plan(op, self.arena_bytes)
         low.offsets, low.scratch_offset = placed.offsets, placed.end
-        control.lower_body(low, op.regions[0])
+        lower_body(low, op.regions[0])
         self.arena_bytes = placed.end + aligned(low.scratch_bytes)
         self.uses_faults |= low.uses_faults
         self.uses_checks |= low.uses_checks
@@ -190,13 +191,7 @@ def split(b: Builder, number: Value, size: Value) -> tuple[Value, Value]:
 
 
 @lowers(tt.CallOp)
-def lower_call(low: Lowering, op: Operation) -> tuple[Value, ...]:
-    callee = op.properties["callee"]
-    assert isinstance(callee, SymbolRefAttr)
-    type_ = result_of([register_type(result.type) for result in op.results])
-    args = [*(low[operand] for operand in op.operands), *low.program, *low.grid, low.arena]
-    b = low.builder
-    target = Value(ptr, f"@{plain_symbol(callee.root_reference.data)}")  # defined in this module, maybe further down
-    result = b.call(target, type_, args)
+def lower_call(low: Lowering, op: Operation) -> list[Value]:
+    made = call(low, op, [*low.program, *low.grid, low.arena])
     checks.stop_with_callee(low)
-    return tuple(b.fields(result))
+    return made

@@ -1,84 +1,34 @@
-"""Rules of control flow and of scalar memory: `scf`, `cf`, returns, buffers, and reads outside of nests.
-
-Only scalars are carried by loops and branches; tiles stay where they are, in their buffers.
-"""
+"""Rules of loops and of scalar memory: buffers, and reads outside of nests."""
 
 from math import prod
 
-from xdsl.dialects import cf, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation
 
 from tilework.ir import tt, ttc
-from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.interface_of import may_wait
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.nest_access import is_volatile
 from tilework.targets.cpu.lower.poll import SHORT, Counted, burn, cost_of, rounds_at_once, trip_count
-from tilework.targets.llvm.branches import Branches
+from tilework.targets.llvm.control_rules import for_loop, may_wrap
+from tilework.targets.llvm.control_rules import lower_while as while_loop
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
-from tilework.targets.llvm.types import array, i1, i8, i32, i64
+from tilework.targets.llvm.types import array, i1, i8, i64
 from tilework.targets.llvm.values import Value, constant
 
 
-def lower_body(low: Lowering, region: Region) -> None:
-    """The body of a function, from its entry block on."""
-    blocks = list(region.blocks)
-    if len(blocks) == 1:
-        low.lower_block(blocks[0])
-        return
-
-    def bind(arg: SSAValue, made: list[Value]) -> None:
-        (low[arg],) = made
-
-    low.branches = Branches(low.builder, blocks, lambda type: (register_type(type),), bind)
-    low.branches.run(low.lower_block)
-
-
-@lowers(cf.BranchOp)
-def lower_br(low: Lowering, op: Operation) -> None:
-    low.branches.jump(op.successors[0], [low[value] for value in op.operands])
-
-
-@lowers(cf.ConditionalBranchOp)
-def lower_cond_br(low: Lowering, op: Operation) -> None:
-    b = low.builder
-    _, first, _ = array_values(op.properties["operandSegmentSizes"])
-    values = [low[value] for value in op.operands[1:]]
-    sides = [b.new_block("edge", inherit=True) for _ in range(2)]
-    b.cond_br(low[op.operands[0]], sides[0], sides[1])
-    for side, target, carried in zip(sides, op.successors, (values[:first], values[first:]), strict=True):
-        b.enter(side)
-        low.branches.jump(target, carried)
-
-
-@lowers(tt.ReturnOp)
-def lower_return(low: Lowering, op: Operation) -> None:
-    low.builder.ret_all([low[operand] for operand in op.operands])
-
-
-@lowers(scf.ForOp)
-def lower_for(low: Lowering, op: Operation) -> tuple[Value, ...]:
+@lowers(scf.ForOp, overrides=True)
+def lower_for(low: Lowering, op: Operation) -> list[Value]:
+    """A loop that may be long looks up now and then; a cheap one runs in portions (`poll.py`)."""
     start, end, step, *carried = (low[operand] for operand in op.operands)
     b, block, type_ = low.builder, op.regions[0].block, start.type
     cost = 1 + cost_of(block.ops)
-    trips = trip_count(op)
-    if trips is None or trips * cost > SHORT:
-        return lower_long_for(low, block, cost, start, end, step, carried)
-    if step.constant != 1 and end.constant is None and type_.bits < 64:
-        start, end, step = (b.sext(value, i64) for value in (start, end, step))  # the last sum may not fit into `type_`
-    with b.loop_carrying(start, end, step, carried) as loop:
-        index = loop.index if loop.index.type is type_ else b.trunc(loop.index, type_)
-        loop.next(low.region(block, [index, *loop.carried]))
-    return loop.results
-
-
-def lower_long_for(
-    low: Lowering, block: Block, cost: float, start: Value, end: Value, step: Value, carried: list[Value]
-) -> tuple[Value, ...]:
-    """A loop that looks up now and then; a cheap one runs in portions (`poll.py`)."""
-    b, type_ = low.builder, start.type
-    rounds = rounds_at_once(cost)
+    trips, rounds = trip_count(op), rounds_at_once(cost)
+    if trips is not None and trips * cost <= SHORT:
+        with for_loop(b, start, end, step, carried, may_wrap(end, step)) as (loop, index):
+            loop.next(low.region(block, [index, *loop.carried]))
+        return list(loop.results)
     if rounds > 1 and type_.bits < 64:
         first, last, wide = (b.sext(value, i64) for value in (start, end, step))
         stride = b.mul(wide, rounds)
@@ -92,51 +42,19 @@ def lower_long_for(
                 index = loop.index if loop.index.type is type_ else b.trunc(loop.index, type_)
                 loop.next(low.region(block, [index, *loop.carried]))
             outer.next(loop.results)
-        return outer.results
-    if step.constant != 1 and type_.bits < 64:
-        start, end, step = (b.sext(value, i64) for value in (start, end, step))
+        return list(outer.results)
     counted = Counted(low, cost)
-    with b.loop_carrying(start, end, step, [counted.start, *carried]) as loop:
-        index = loop.index if loop.index.type is type_ else b.trunc(loop.index, type_)
+    with for_loop(b, start, end, step, [*counted.start, *carried], step.constant != 1) as (loop, index):
         left, *values = loop.carried
         following = low.region(block, [index, *values])
-        loop.next([counted.next(left), *following])
-    return loop.results[1:]
+        loop.next([*counted.next([left]), *following])
+    return list(loop.results[1:])
 
 
-@lowers(scf.IfOp)
-def lower_if(low: Lowering, op: Operation) -> tuple[Value, ...]:
-    def side(region: Region) -> list[Value]:
-        return low.region(region.block, []) if region.blocks else []
-
-    then, otherwise = op.regions
-    return low.builder.if_else(low[op.operands[0]], lambda: side(then), lambda: side(otherwise))
-
-
-@lowers(scf.WhileOp)
-def lower_while(low: Lowering, op: Operation) -> tuple[Value, ...]:
-    b = low.builder
-    before, after = op.regions
-    origin = b.block
-    header, body, done = (b.function.block(name) for name in ("while", "do", "done"))
-    counted = Counted(low, 1 + cost_of([*before.block.ops, *after.block.ops]), may_wait(op))
-    b.br(header)
-    with b.scope():
-        b.resume(header)
-        left, close_left = b.open_phi(i32, counted.start, origin)
-        opened = [b.open_phi(low[operand].type, low[operand], origin) for operand in op.operands]
-        condition, *values = low.region(before.block, [made for made, _ in opened])
-        b.end(f"br {condition.typed}, label %{body.name}, label %{done.name}")  # both blocks are placed in any case
-        b.resume(body)
-        following = low.region(after.block, values)
-        left = counted.next(left)
-        latch = b.block
-        b.br(header)
-        close_left(left, latch)
-        for (_, close), value in zip(opened, following, strict=True):
-            close(value, latch)
-    b.resume(done)
-    return tuple(values)
+@lowers(scf.WhileOp, overrides=True)
+def lower_while(low: Lowering, op: Operation) -> list[Value]:
+    ops = [inner for region in op.regions for inner in region.block.ops]
+    return while_loop(low, op, Counted(low, 1 + cost_of(ops), may_wait(op)))
 
 
 # Buffers

@@ -111,6 +111,20 @@ class Lowering(OpLowering[Value]):
             b.splat(v, lanes) if lanes > 1 and not v.type.is_vector else v for v in (values[o] for o in last.operands)
         ]
 
+    @staticmethod
+    def types_of(type: Attribute) -> Sequence[Type]:
+        return (register_type(type),)
+
+    def flat(self, values: Sequence[Value]) -> list[Value]:
+        """Only scalars and addresses of buffers pass through control flow."""
+        return list(values)
+
+    def held(self, types: Sequence[Attribute], flat: Sequence[Value]) -> list[Value]:
+        return list(flat)
+
+    def like(self, values: Sequence[Value], flat: Sequence[Value]) -> list[Value]:
+        return list(flat)
+
     def is_elementwise(self, block: Block) -> bool:
         """Whether `region` may run this block on vectors."""
         return all(type(op) in self.elementwise for op in block.ops if op is not block.last_op)

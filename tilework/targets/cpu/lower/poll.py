@@ -12,7 +12,7 @@ So the innermost code stays as it is, and burning is one subtraction in memory e
 be short have nothing of this, and nests, which are short compared with what a user notices, neither.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from xdsl.dialects import arith, math, scf
@@ -25,6 +25,7 @@ from tilework.targets.cpu.lower.debug import stop
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.run.interface import FUEL, FULL, POLL
 from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.control_rules import Rounds
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import i32, ptr
 from tilework.targets.llvm.values import Value, constant
@@ -148,19 +149,16 @@ def define(module: Module) -> None:
     b.ret(b.call(poll, i32, [arena, waits]))
 
 
-class Counted:
-    """Rounds counted down in a register: ``count = Counted(low, rounds, cost)`` in front of the loop, `open` and `close` in it."""
+class Counted(Rounds):
+    """Rounds counted down in a register."""
 
     def __init__(self, low: Lowering, cost: float, waits: bool = False) -> None:
         self.low, self.cost, self.waits = low, cost, waits
         self.rounds = SPINS if waits else rounds_at_once(cost)
+        self.start = [constant(i32, self.rounds)]
 
-    @property
-    def start(self) -> Value:
-        return constant(i32, self.rounds)
-
-    def next(self, left: Value) -> Value:
-        """At the end of a round: how many are left, after a look at the fuel if it was the last."""
+    def next(self, left: Sequence[Value]) -> Sequence[Value]:
+        """How many are left, after a look at the fuel if it was the last."""
         low, b = self.low, self.low.builder
         if self.rounds == 1:
             burn(low, self.cost, self.waits)
@@ -173,5 +171,5 @@ class Counted:
                 burn(low, self.cost * self.rounds)
             return [constant(i32, self.rounds)]
 
-        fewer = b.sub(left, constant(i32, 1))
-        return b.if_else(b.icmp("eq", fewer, 0), look, lambda: [fewer], weights=(1, self.rounds))[0]
+        fewer = b.sub(left[0], constant(i32, 1))
+        return b.if_else(b.icmp("eq", fewer, 0), look, lambda: [fewer], weights=(1, self.rounds))

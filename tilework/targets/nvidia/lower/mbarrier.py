@@ -14,8 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from tilework.ir import ttng
 from tilework.ir.types import array_values
 from tilework.target import Feature
-from tilework.targets.gpu.lowering import Lowering, number_of
-from tilework.targets.gpu.shared_access import Shared
+from tilework.targets.gpu.lowering import Lowering, Shared, number_of
 from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
 from tilework.targets.nvidia.lower.own_rules import lowers

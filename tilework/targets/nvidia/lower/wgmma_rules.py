@@ -27,8 +27,7 @@ from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.linear import LinearLayout, log2
 from tilework.target import Feature
 from tilework.targets.gpu.indices import image
-from tilework.targets.gpu.lowering import Lowering, Registers, layout, number_of
-from tilework.targets.gpu.shared_access import Shared
+from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, number_of
 from tilework.targets.gpu.views import Places, register_places
 from tilework.targets.gpu.words import pack
 from tilework.targets.llvm.types import Type, f16, f32, i32, i64, vector

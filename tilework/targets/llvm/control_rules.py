@@ -1,0 +1,164 @@
+"""Rules of control flow for every target: `scf`, `cf`, calls and returns carry the LLVM values of all their values.
+
+What a value is made of, and what a call passes beside its arguments, each target says (`OpLowering`).
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Operation, Region
+
+from tilework.ir import tt
+from tilework.ir.types import array_values
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.control import Loop
+from tilework.targets.llvm.module import plain_symbol
+from tilework.targets.llvm.op_lowering import OpLowering
+from tilework.targets.llvm.rules import COMMON
+from tilework.targets.llvm.types import i64, ptr, result_of
+from tilework.targets.llvm.values import Value, signed
+
+Low = OpLowering[Any]
+lowers = COMMON.lowers
+
+
+def lower_body(low: Low, region: Region) -> None:
+    """The body of a function, from its entry block on."""
+    blocks = list(region.blocks)
+    if len(blocks) == 1:
+        low.lower_block(blocks[0])
+        return
+    low.branches = low.branches_of(blocks)
+    low.branches.run(low.lower_block)
+
+
+@lowers(cf.BranchOp)
+def lower_br(low: Low, op: Operation) -> None:
+    low.branches.jump(op.successors[0], passed(low, op, op.operands))
+
+
+@lowers(cf.ConditionalBranchOp)
+def lower_cond_br(low: Low, op: Operation) -> None:
+    b = low.builder
+    condition, *values = op.operands
+    _, first, _ = array_values(op.properties["operandSegmentSizes"])
+    sides = [b.new_block("edge", inherit=True) for _ in range(2)]
+    # both ways even if the condition is constant: no block may be left without an edge
+    b.end(f"br {low.scalar(condition).typed}, label %{sides[0].name}, label %{sides[1].name}")
+    for side, target, carried in zip(sides, op.successors, (values[:first], values[first:]), strict=True):
+        b.enter(side)
+        low.branches.jump(target, passed(low, op, carried))
+
+
+@lowers(tt.ReturnOp)
+def lower_return(low: Low, op: Operation) -> None:
+    low.builder.ret_all(passed(low, op, op.operands))
+
+
+def passed(low: Low, op: Operation, values: Sequence[Any]) -> list[Value]:
+    """The LLVM values of what leaves its block or function."""
+    held = [low[value] for value in values]
+    low.check_passed(op, held)
+    return low.flat(held)
+
+
+def call(low: Low, op: Operation, frame: Sequence[Value], attributes: str = "") -> list[Any]:
+    """The results of a `tt.call`; the function gets `frame` behind its arguments."""
+    callee = op.properties["callee"]
+    assert isinstance(callee, SymbolRefAttr)
+    b, types = low.builder, [result.type for result in op.results]
+    target = Value(ptr, f"@{plain_symbol(callee.root_reference.data)}")  # defined in this module, maybe further down
+    args = [*passed(low, op, op.operands), *frame]
+    result = result_of([part for type in types for part in low.types_of(type)])
+    made = b.fields(b.call(target, result, args, attributes=attributes))
+    return low.held(types, made)
+
+
+@lowers(scf.IfOp)
+def lower_if(low: Low, op: Operation) -> list[Any]:
+    forms: list[list[Any]] = []
+
+    def side(region: Region) -> list[Value]:
+        forms.append(low.region(region.block, []) if region.blocks else [])
+        return low.flat(forms[-1])
+
+    then, otherwise = op.regions
+    made = low.builder.if_else(low.scalar(op.operands[0]), lambda: side(then), lambda: side(otherwise))
+    low.check_joined(op, *forms)
+    return low.like(forms[0], made)
+
+
+@lowers(scf.ForOp)
+def lower_for(low: Low, op: Operation) -> list[Any]:
+    start, end, step = (low.scalar(operand) for operand in op.operands[:3])
+    initial = [low[operand] for operand in op.operands[3:]]
+    with for_loop(low.builder, start, end, step, low.flat(initial), may_wrap(end, step), unroll=1) as (loop, index):
+        number = low.held([op.operands[0].type], [index])
+        following = low.region(op.regions[0].block, [*number, *low.like(initial, loop.carried)])
+        low.check_joined(op, initial, following)
+        loop.next(low.flat(following))
+    return low.like(initial, loop.results)
+
+
+def may_wrap(end: Value, step: Value) -> bool:
+    """Whether the sum behind the last round of a loop may not fit into its type."""
+    if step.constant == 1:
+        return False
+    if end.constant is None or step.constant is None:
+        return True
+    return signed(end.type, end.constant) + signed(step.type, step.constant) >= 1 << (end.type.bits - 1)
+
+
+@contextmanager
+def for_loop(
+    b: Builder, start: Value, end: Value, step: Value, carried: Sequence[Value], wide: bool, unroll: int | None = None
+) -> Iterator[tuple[Loop, Value]]:
+    """A loop and its index, which is counted in 64 bits if `wide`."""
+    type = start.type
+    if wide and type.bits < 64:
+        start, end, step = (b.sext(value, i64) for value in (start, end, step))
+    with b.loop_carrying(start, end, step, carried, unroll=unroll) as loop:
+        yield loop, loop.index if loop.index.type is type else b.trunc(loop.index, type)
+
+
+class Rounds:
+    """What a target does in each round of a loop, and the values it carries for that: nothing."""
+
+    start: Sequence[Value] = ()
+
+    def next(self, left: Sequence[Value]) -> Sequence[Value]:
+        """At the end of a round: what the next one carries."""
+        return left
+
+
+PLAIN = Rounds()
+
+
+@lowers(scf.WhileOp)
+def lower_while(low: Low, op: Operation, rounds: Rounds = PLAIN) -> list[Any]:
+    b = low.builder
+    before, after = op.regions
+    initial = [low[operand] for operand in op.operands]
+    origin = b.block
+    header, body, done = (b.function.block(name) for name in ("while", "do", "done"))
+    b.br(header)
+    with b.scope():
+        b.resume(header)
+        opened = [b.open_phi(value.type, value, origin) for value in (*rounds.start, *low.flat(initial))]
+        own, carried = opened[: len(rounds.start)], opened[len(rounds.start) :]
+        condition, *values = low.region(before.block, low.like(initial, [made for made, _ in carried]))
+        (test,) = low.flat([condition])
+        b.end(f"br {test.typed}, label %{body.name}, label %{done.name}")  # both blocks are placed in any case
+        b.resume(body)
+        following = low.region(after.block, values)
+        low.check_joined(op, initial, following)
+        ends = [*rounds.next([made for made, _ in own]), *low.flat(following)]
+        latch = b.block
+        b.br(header)
+        for (_, close), value in zip(opened, ends, strict=True):
+            close(value, latch)
+    b.resume(done)
+    return values
