@@ -306,6 +306,10 @@ class OutOfResources(TritonError):
         return (type(self), (self.required, self.limit, self.name))
 
 
+class DoesNotFit(OutOfResources):
+    """That, known before code was made of the kernel."""
+
+
 def _rebuild(
     cls: type[CompilationError],
     src: str,

@@ -13,7 +13,7 @@ reads them again.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from operator import attrgetter
@@ -55,6 +55,13 @@ def is_on(key: str) -> bool:
 def environment_without(keys: Iterable[str]) -> dict[str, str]:
     """The environment for another process that shall not see some variables."""
     return {key: text for key, text in os.environ.items() if key not in keys}
+
+
+def replace_environment(variables: Mapping[str, str]) -> None:
+    """Work as a process with these variables does, no others being set."""
+    os.environ.clear()
+    os.environ.update(variables)
+    refresh_knobs()
 
 
 def places(group: "base_knobs", name: str) -> "list[tuple[dict[Any, Any], Any]]":
@@ -376,11 +383,14 @@ class compilation_knobs(base_knobs):
 
 
 class autotuning_knobs(base_knobs):
-    """Keep the timings on disk; tell what was chosen."""
+    """Keep the timings on disk; tell what was chosen; how many processes compile, and after how many idle seconds their server ends."""
 
     cache = env_bool("TRITON_CACHE_AUTOTUNING")
     print = env_bool("TRITON_PRINT_AUTOTUNING")
     workers = env_opt_int("TILEWORK_COMPILE_WORKERS")
+    server_idle = env_int("TILEWORK_SERVER_IDLE", 30)
+    save = env_bool("TILEWORK_SAVE_TUNING")
+    part = env_opt_str("TILEWORK_TUNING_PART")
 
 
 class runtime_knobs(base_knobs):

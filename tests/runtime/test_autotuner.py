@@ -14,7 +14,7 @@ from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfRe
 from tilework.runtime.launch.jit import KernelInterface, reinterpret
 from tilework.runtime.tuning import autotuner
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics
-from tilework.runtime.workers import compile_workers
+from tilework.runtime.workers import compile_ahead
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 
@@ -58,7 +58,7 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_workers, "worker_limit", lambda: 0)
+    monkeypatch.setattr(compile_ahead, "worker_limit", lambda: 0)
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.jit import jit
 from tilework.runtime.tuning import results as tuning_results
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics
-from tilework.runtime.workers import compile_workers
+from tilework.runtime.workers import compile_ahead
 
 
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setattr(compile_workers, "worker_limit", lambda: 0)
+    monkeypatch.setattr(compile_ahead, "worker_limit", lambda: 0)
     with knobs.cache.scope(), knobs.autotuning.scope(), knobs.runtime.scope():
         knobs.cache.dir = str(tmp_path / "cache")
         yield

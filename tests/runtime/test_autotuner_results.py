@@ -16,12 +16,12 @@ from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.runtime.launch.jit import jit
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune
-from tilework.runtime.workers import compile_workers
+from tilework.runtime.workers import compile_ahead
 
 
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_workers, "worker_limit", lambda: 0)
+    monkeypatch.setattr(compile_ahead, "worker_limit", lambda: 0)
 
 
 @pytest.fixture
@@ -80,7 +80,8 @@ def test_the_file_is_json_in_the_cache(cache_dir: Path) -> None:
 def test_a_damaged_file_is_ignored(cache_dir: Path, damage: str) -> None:
     tune_on_disk(blocks(16, 32))
     (path,) = cache_dir.rglob("*.autotune.json")
-    path.write_text(damage)
+    for file in path.parent.glob("*.json"):
+        file.write_text(damage)
     assert tune_on_disk(blocks(16, 32))[1] == 2
     assert tune_on_disk(blocks(16, 32))[1] == 0
 

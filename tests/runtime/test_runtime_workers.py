@@ -1,13 +1,16 @@
-"""Candidates compiled in worker processes: what is sent, what comes back, who survives."""
+"""Candidates compiled by the server: what is sent, what comes back, who survives."""
 
 import ast
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,31 +25,40 @@ from tilework.errors import CompilationError
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.jit import jit
 from tilework.runtime.tuning.autotuner import Config, autotune, heuristics
-from tilework.runtime.workers import compile_workers
+from tilework.runtime.workers import compile_ahead, server_place
+from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied
 from tilework.runtime.workers.compile_requests import find_kernel, request_for, settings
-from tilework.runtime.workers.compile_workers import CompilerDied, compile_candidates, the_pool
+from tilework.runtime.workers.line_channel import Channel
 from tilework.runtime.workers.module_slice import slice_for
 from tilework.targets.base import GPUTarget
 
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A folder for sockets, short enough for them; the servers of this file end with it."""
+    with tempfile.TemporaryDirectory(prefix="tw") as folder:
+        os.chmod(folder, 0o700)
+        yield Path(folder)
+        end_servers(Path(folder))
+
+
 @pytest.fixture(autouse=True)
-def fresh_caches(tmp_path: Path) -> Iterator[None]:
-    """An empty disk cache, and kernels that this process has not compiled."""
+def eager(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty disk cache, kernels that this process has not compiled, and a server for whatever can be sent."""
     kernels = [value for value in vars(tuning_kernels).values() if hasattr(value, "device_caches")]
     for kernel in kernels:
         kernel.device_caches.clear()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
+    monkeypatch.setenv("TILEWORK_SERVER_IDLE", "20")
+    monkeypatch.setattr(compile_ahead, "FORK_SECONDS", -1.0)
+    monkeypatch.setattr(compile_ahead, "START_SECONDS", -100.0)
     with knobs.cache.scope(), knobs.compilation.scope(), knobs.autotuning.scope(), knobs.runtime.scope():
         knobs.cache.dir = str(tmp_path / "cache")
         yield
     for kernel in kernels:
         kernel.device_caches.clear()
-
-
-@pytest.fixture(autouse=True)
-def two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_workers, "available_cores", lambda: 2)
 
 
 def x() -> np.ndarray:
@@ -57,10 +69,53 @@ def launches(*sizes: int) -> list[Any]:
     return [((x(), x(), 64), {"BLOCK": size}) for size in sizes]
 
 
-def test_workers_fill_the_disk_cache() -> None:
+class Elsewhere(CompileAhead):
+    """Leaves everything to the server."""
+
+    def compile_here(self, index: int) -> None:
+        self.compiling, self.loading = 1.0, 0.0
+        if self.server is not None:
+            time.sleep(0.01)
+
+
+def sent(fn: Any, given: list[Any], step: Callable[[CompileAhead], None] = lambda ahead: None) -> CompileAhead:
+    """Have everything compiled by a server; `step` is called before each launch."""
+    with Elsewhere(fn, given) as ahead:
+        for index in range(len(given)):
+            step(ahead)
+            ahead.ready(index)
+    return ahead
+
+
+def is_compiled(fn: Any, launch: Any) -> bool:
+    return request_for(fn, *launch) is None
+
+
+def server_process() -> int:
+    """The server that answers here."""
+    path = server_place.socket_path()
+    assert path is not None
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        return server_place.CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
+def end_servers(folder: Path) -> None:
+    for path in (folder / "tilework").iterdir() if (folder / "tilework").exists() else ():
+        with socket.socket(socket.AF_UNIX) as connection:
+            try:
+                connection.connect(str(path))
+                data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            except OSError:
+                continue
+        os.kill(server_place.CREDENTIALS.unpack(data)[0], signal.SIGKILL)
+
+
+def test_the_server_fills_the_disk_cache() -> None:
     request = request_for(add_one, *launches(16)[0])
     assert request is not None
-    assert compile_candidates(add_one, launches(16, 32, 64)) == {}
+    ahead = sent(add_one, launches(16, 32, 64))
+    assert ahead.elsewhere == 3 and not ahead.errors and not ahead.notes
     hits = []
     knobs.compilation.listener = lambda cache_hit, **others: hits.append(cache_hit)
     kernel = add_one.warmup(x(), x(), 64, grid=(1,), BLOCK=16)
@@ -72,66 +127,177 @@ def test_workers_fill_the_disk_cache() -> None:
 def test_what_is_cached_is_not_sent() -> None:
     assert request_for(add_one, *launches(16)[0]) is not None
     add_one.warmup(x(), x(), 64, grid=(1,), BLOCK=16)
-    assert request_for(add_one, *launches(16)[0]) is None  # in memory
+    assert is_compiled(add_one, launches(16)[0])  # in memory
     add_one.device_caches.clear()
-    assert request_for(add_one, *launches(16)[0]) is None  # on disk
+    assert is_compiled(add_one, launches(16)[0])  # on disk
 
 
-def test_workers_are_used_again() -> None:
-    compile_candidates(add_one, launches(16, 32))
-    before = {worker.process.pid for worker in the_pool().idle}
-    compile_candidates(add_one, launches(64, 128))
-    assert before and before <= {worker.process.pid for worker in the_pool().idle}
+def test_one_server_serves_many() -> None:
+    """As many as there are, at the same time, and what two of them want is compiled once."""
+    done: list[CompileAhead] = []
+    sent(add_one, launches(8))
+    before = server_process()
+    given = [launches(*(16, 32, 64, 128, 256)) for _ in range(4)]
+    threads = [threading.Thread(target=lambda work=work: done.append(sent(add_one, work))) for work in given]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 4 and not any(ahead.left or ahead.notes for ahead in done)
+    assert all(is_compiled(add_one, launch) for launch in given[0]) and server_process() == before
+
+
+def test_few_and_quick_compilations_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(server_place, "start", lambda *place: pytest.fail("nothing may be started"))
+    monkeypatch.setattr(server_place, "connect", lambda path: None)
+    with CompileAhead(add_one, launches(16, 32, 64, 128)) as ahead:
+        assert [ahead.ready(index) for index in range(4)] == [None] * 4
+    assert not ahead.left and ahead.elsewhere == 0
+
+
+def test_many_and_slow_ones_do() -> None:
+    """Two are compiled here, whose times say what the rest would take."""
+    ahead = CompileAhead(add_one, launches(16, 32, 64, 128))
+    ahead.limit, ahead.loading = 4, None
+    ahead.compile_here(0)
+    ahead.consider()
+    assert ahead.server is None, "one time says nothing: it may be that of loading the compiler"
+    ahead.compile_here(1)
+    ahead.consider()
+    assert ahead.server is not None and list(ahead.left) == [2, 3]
+    assert ahead.ready(2) is None and ahead.ready(3) is None and not ahead.left
+    assert all(is_compiled(add_one, launch) for launch in launches(16, 32, 64, 128))
 
 
 def test_a_crash_takes_only_its_candidate() -> None:
     configs = [Config({"BLOCK": size}) for size in (16, 32, 64)]
     tuned = autotune(configs, ["n"], do_bench=lambda call, quantiles: call() or [1.0, 1.0, 1.0])(fragile)
     y = x()
-    with pytest.warns(
-        UserWarning, match=r"fragile: the compiler crashed on the configuration \(BLOCK: 32, num_warps: 4"
-    ):
-        tuned[(1,)](y, 64)
-    assert tuned.best_config == configs[0] and y[:16].tolist() == list(range(16))
-    failure = tuned.failures[configs[1]]
-    assert isinstance(failure, CompilerDied) and str(failure).endswith(f"was killed by signal {signal.SIGABRT.value}")
-    with pytest.raises(CompilerDied), pytest.warns(UserWarning, match="BLOCK: 32"):
-        fragile.device_caches.clear()
-        tuned.warmup(x(), 63, grid=(1,))
+    knobs.autotuning.workers = 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CompileAhead, "compile_here", Elsewhere.compile_here)
+        with pytest.warns(
+            UserWarning, match=r"fragile: the compiler crashed on the configuration \(BLOCK: 32, num_warps: 4"
+        ):
+            tuned[(1,)](y, 64)
+        assert tuned.best_config == configs[0] and y[:16].tolist() == list(range(16))
+        failure = tuned.failures[configs[1]]
+        assert isinstance(failure, CompilerDied)
+        assert str(failure).endswith(f"was killed by signal {signal.SIGABRT.value}")
+        with pytest.raises(CompilerDied), pytest.warns(UserWarning, match="BLOCK: 32"):
+            fragile.device_caches.clear()
+            tuned.warmup(x(), 63, grid=(1,))
 
 
-def test_a_killed_worker_is_replaced() -> None:
-    compile_candidates(add_one, launches(16, 32))
-    for worker in the_pool().idle:
-        worker.process.kill()
-    assert compile_candidates(add_one, launches(64)) == {}
-    assert request_for(add_one, *launches(64)[0]) is None
+def test_a_killed_server_is_replaced() -> None:
+    """At any moment: before it is asked, while it works, and while it starts."""
+    sent(add_one, launches(8))
+    os.kill(server_process(), signal.SIGKILL)
+    assert sent(add_one, launches(16, 32)).elsewhere == 2
+    killed = []
+
+    def kill(ahead: CompileAhead) -> None:
+        if ahead.server is not None and ahead.server.greeted and not killed:
+            killed.append(os.kill(server_process(), signal.SIGKILL))
+
+    with Elsewhere(add_one, given := launches(64, 128, 256, 512)) as ahead:
+        ahead.compile_here(0)
+        ahead.consider()
+        assert ahead.server is not None
+        while not ahead.server.is_ready():
+            time.sleep(0.01)
+        kill(ahead)
+        ahead.ready(0)
+    assert killed and not ahead.left and all(is_compiled(add_one, launch) for launch in given)
+
+
+def test_without_a_server_everything_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_place, "connect", lambda path: None)
+    monkeypatch.setattr(server_place, "start", lambda *place: None)
+    with CompileAhead(add_one, given := launches(16, 32, 64)) as ahead:
+        assert [ahead.ready(index) for index in range(3)] == [None] * 3
+    assert ahead.elsewhere == 0 and all(is_compiled(add_one, launch) for launch in given)
+
+
+def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_ahead, "PATIENCE", 0.2)
+    pairs = []
+
+    def mute(path: str) -> Channel:
+        pairs.append(socket.socketpair())
+        pairs[-1][0].send(b'{"state": "ready"}\n')
+        return Channel(pairs[-1][1])
+
+    monkeypatch.setattr(server_place, "connect", mute)
+    with CompileAhead(add_one, given := launches(16, 32, 64, 128)) as ahead:
+        ahead.ready(3)
+        ahead.ready(0)
+    assert len(pairs) == compile_ahead.ATTEMPTS
+    assert is_compiled(add_one, given[3]) and is_compiled(add_one, given[0])
+
+
+def test_a_client_that_is_killed_disturbs_nobody() -> None:
+    """Also in the middle of a message, and one who talks nonsense."""
+    sent(add_one, launches(8))
+    path, before = server_place.socket_path(), server_process()
+    assert path is not None
+    for data in (b'{"context": {', b"nonsense\n", b'[1]\n{"id": 2}\n', b'{"limit": 1}\n', b""):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(path)
+            connection.sendall(data)
+    assert sent(add_one, launches(16)).elsewhere == 1 and server_process() == before
+
+
+def test_left_over_sockets_idle_servers_and_foreign_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="tw") as base:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", base)
+        path = server_place.socket_path()
+        assert path is not None and os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(path)  # nobody listens
+        assert server_place.connect(path) is None
+        monkeypatch.setenv("TILEWORK_SERVER_IDLE", "1")
+        assert sent(add_one, launches(16)).elsewhere == 1
+        assert all_gone([server_process()], within=20) and not os.path.exists(path), "nobody asked for a second"
+        os.chmod(os.path.dirname(path), 0o750)
+        assert server_place.socket_path() is None, "others may look into it"
+        os.chmod(os.path.dirname(path), 0o700)
+        monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+        assert server_place.socket_path() is None, "it is somebody else's"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("long" * 30)))
+    assert server_place.socket_path() is None, "a socket cannot have such a name"
+
+
+def test_another_tilework_is_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {server_place.server_name()}
+    with monkeypatch.context() as patch:
+        patch.setattr(server_place, "triton_key", lambda: "another version")
+        names.add(server_place.server_name())
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "another python")
+        names.add(server_place.server_name())
+    with monkeypatch.context() as patch:
+        patch.setenv("LD_PRELOAD", "something")
+        names.add(server_place.server_name())
+    assert len(names) == 4
 
 
 def test_what_kernels_print_is_printed_here(capsys: Any) -> None:
-    compile_candidates(talkative, [((x(),), {"BLOCK": 16})])
+    sent(talkative, [((x(),), {"BLOCK": 16})])
     out = capsys.readouterr().out
     assert "block is 16" in out.replace(",", "") and "importing" not in out
 
 
-def test_progress_is_told_when_asked_for(capsys: Any) -> None:
-    compile_candidates(add_one, launches(16))
-    assert capsys.readouterr().err == ""
-    knobs.autotuning.print = True
-    compile_candidates(add_one, launches(32, 64))
-    assert capsys.readouterr().err.startswith("compiled 2 of 2 configurations of add_one in ")
-
-
-def test_errors_are_raised_by_the_launch(capsys: Any) -> None:
-    knobs.autotuning.print = True
-    assert compile_candidates(broken, [((x(),), {"BLOCK": 16})]) == {}
-    assert "compiled 0 of 1 configurations of broken" in (text := capsys.readouterr().err) and "failed: " in text
+def test_errors_are_raised_by_the_launch() -> None:
+    ahead = sent(broken, [((x(),), {"BLOCK": 16})])
+    assert not ahead.errors and ahead.notes[0].startswith("failed: CompilationError")
     with pytest.raises(CompilationError, match="undefined_name"):
         autotune([Config({"BLOCK": 16}), Config({"BLOCK": 32})], [])(broken)[(1,)](x())
 
 
 def test_other_targets_need_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Elsewhere:
+    class Device:
         utils = SimpleNamespace(get_device_properties=lambda device: {"multiprocessor_count": 132})
 
         def get_current_target(self) -> GPUTarget:
@@ -140,15 +306,15 @@ def test_other_targets_need_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
         def get_current_device(self) -> int:
             return 3
 
-    monkeypatch.setattr(driver, "_active", Elsewhere())
-    assert compile_candidates(add_one, launches(16)) == {}
-    assert request_for(add_one, *launches(16)[0]) is None
+    monkeypatch.setattr(driver, "_active", Device())
+    assert sent(add_one, launches(16)).elsewhere == 1
+    assert is_compiled(add_one, launches(16)[0])
 
 
 def test_heuristics_are_applied_first() -> None:
     ruled = heuristics({"BLOCK": lambda args: args["n"]})(add_one)
-    assert compile_candidates(ruled, [((x(), x(), 64), {})]) == {}
-    assert request_for(add_one, *launches(64)[0]) is None
+    assert sent(ruled, [((x(), x(), 64), {})]).elsewhere == 1
+    assert is_compiled(add_one, launches(64)[0])
 
 
 def test_kernels_without_a_place_to_import_them_from_are_not_sent() -> None:
@@ -157,7 +323,7 @@ def test_kernels_without_a_place_to_import_them_from_are_not_sent() -> None:
         pass
 
     assert request_for(local, (x(), 16), {}) is None
-    assert compile_candidates(SimpleNamespace(run=None), launches(16)) == {}
+    assert not CompileAhead(SimpleNamespace(run=None), launches(16)).left
 
 
 def test_launches_that_cannot_work_are_not_sent() -> None:
@@ -169,10 +335,8 @@ def test_a_kernel_that_changed_is_refused() -> None:
     source = add_one.src
     try:
         add_one._unsafe_update_src(source.replace("+ GLOBAL", "+ 2"))
-        request = request_for(add_one, *launches(16)[0])
-        assert request is not None
-        outcome = the_pool().compile(request)
-        assert outcome.state == "refused" and "another kernel" in outcome.detail
+        ahead = sent(add_one, launches(16))
+        assert "refused: " in ahead.notes[0] and "another kernel" in ahead.notes[0]
     finally:
         add_one._unsafe_update_src(source)
 
@@ -181,22 +345,16 @@ def test_a_kernel_that_changed_is_refused() -> None:
     "group, knob",
     [("runtime", "jit_cache_hook"), ("runtime", "add_stages_inspection_hook"), ("compilation", "always_compile")],
 )
-def test_hooks_keep_compilation_here(group: str, knob: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_keep_compilation_here(group: str, knob: str) -> None:
     setattr(getattr(knobs, group), knob, lambda *args, **kwargs: None)
-    monkeypatch.setattr(compile_workers, "the_pool", lambda: pytest.fail("nothing may be sent"))
-    assert compile_candidates(add_one, launches(16)) == {}
+    assert not CompileAhead(add_one, launches(16)).left
     delattr(getattr(knobs, group), knob)
 
 
 def test_without_a_disk_cache_nothing_is_sent(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert compile_workers.can_write(str(tmp_path / "new" / "folder"))
-    assert not compile_workers.can_write(str(tmp_path / "file" / "folder"))
-
-
-def test_workers_have_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_workers, "is_worker", True)
-    assert compile_workers.worker_limit() == 0
+    assert compile_ahead.can_write(str(tmp_path / "new" / "folder"))
+    assert not compile_ahead.can_write(str(tmp_path / "file" / "folder"))
 
 
 def test_settings_are_those_of_the_knobs() -> None:
@@ -208,7 +366,7 @@ def test_settings_are_those_of_the_knobs() -> None:
 
 def test_a_request_finds_the_kernel_it_was_made_of() -> None:
     request = request_for(add_one, *launches(16)[0])
-    assert request is not None and find_kernel(request) is add_one
+    assert request is not None and find_kernel(request).cache_key == add_one.cache_key
 
 
 # ---- scripts
@@ -219,11 +377,17 @@ import numpy as np
 import tilework.language as tl
 from tilework.runtime.tuning.autotuner import Config, autotune
 from tilework.runtime.launch.jit import jit
+from tilework.runtime.workers import compile_ahead
 
 print("the script runs")
+compile_ahead.FORK_SECONDS, compile_ahead.START_SECONDS = -1, -100
+compile_here = compile_ahead.CompileAhead.compile_here
+compile_ahead.CompileAhead.compile_here = lambda self, index: compile_here(self, index) if self.server is None else None
 SCALE = tl.constexpr(3)
 
-@autotune([Config({"BLOCK": 16}), Config({"BLOCK": 32})], key=["n"], do_bench=lambda call, quantiles: call() or [1.0])
+@autotune(
+    [Config({"BLOCK": 2**k}) for k in range(3, 12)], key=["n"], do_bench=lambda call, quantiles: call() or [1.0]
+)
 @jit
 def scale(x, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -231,52 +395,32 @@ def scale(x, n, BLOCK: tl.constexpr):
 
 x = np.ones(32, np.float32)
 scale[lambda meta: (2,)](x, 32)
-from tilework.runtime.workers.compile_workers import the_pool
-print("workers", *(worker.process.pid for worker in the_pool().idle), flush=True)
 """
 
 
-def script(tmp_path: Path, text: str) -> tuple[list[str], dict[str, str]]:
+def run_script(tmp_path: Path, text: str, *command: str) -> "subprocess.CompletedProcess[str]":
     path = tmp_path / "script.py"
     path.write_text(text)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "script_cache")}
-    return [sys.executable, str(path)], environment | {"TRITON_PRINT_AUTOTUNING": "1"}
+    environment |= {"TRITON_PRINT_AUTOTUNING": "1", "TILEWORK_SERVER_IDLE": "5"}
+    command = (sys.executable, *command, str(path))
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
-def test_a_script_is_not_run_again_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    command, environment = script(tmp_path, SCRIPT)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+def test_a_script_is_not_run_again(tmp_path: Path) -> None:
+    done = run_script(tmp_path, SCRIPT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("the script runs") == 1 and "the script runs" not in done.stderr
-    assert "compiled 2 of 2 configurations of scale" in done.stderr
-    pids = workers_of(done.stdout)
-    assert pids and all_gone(pids, within=5)
+    assert "configurations compiled in other processes" in done.stdout
+    assert "autotuning scale: 9/9" in done.stderr and "s left" in done.stderr
 
 
 def test_a_script_that_says_triton(tmp_path: Path) -> None:
     text = SCRIPT.replace("import tilework.language as tl", "import triton\nimport triton.language as tl")
-    (command, path), environment = script(
-        tmp_path, text.replace("@autotune", "@triton.autotune").replace("@jit", "@triton.jit")
-    )
-    command = [command, "-m", "tilework.as_triton", path]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    text = text.replace("@autotune", "@triton.autotune").replace("@jit", "@triton.jit")
+    done = run_script(tmp_path, text, "-m", "tilework.as_triton")
     assert done.returncode == 0, done.stderr
-    assert "compiled 2 of 2 configurations of scale" in done.stderr
-
-
-def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    command, environment = script(tmp_path, SCRIPT + "import time\ntime.sleep(100)\n")
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None
-    pids = next(workers_of(line) for line in process.stdout if line.startswith("workers"))
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    assert pids and all_gone(pids, within=10)
-
-
-def workers_of(text: str) -> list[int]:
-    return [int(word) for line in text.splitlines() if line.startswith("workers") for word in line.split()[1:]]
+    assert "configurations compiled in other processes" in done.stdout
 
 
 def all_gone(pids: list[int], within: float) -> bool:

@@ -62,6 +62,9 @@ class Backend(ABC):
         """What the launcher must know, from the product of a stage of the kernel `name`; `given` are options that the user named."""
         return {}
 
+    def check_fit(self, stage: str, product: Any, options: CompileOptions, properties: Mapping[str, int]) -> None:  # noqa: B027
+        """Raise DoesNotFit if the product of a stage shows that a device with these properties cannot run it."""
+
     def inspected(
         self, hook: Callable[..., Any], stages: dict[str, Stage], options: CompileOptions, facts: dict[str, Any]
     ) -> dict[str, Stage]:

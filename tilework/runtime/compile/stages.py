@@ -7,6 +7,7 @@ import json
 import time
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from tilework.runtime.kernel_cache import managers as cache
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
 from tilework.targets.options import CompileOptions
 from tilework.version import __version__
+
+# of the device that kernels are for, where those that it cannot run shall be refused as soon as that is known
+device_limits: ContextVar[Mapping[str, int] | None] = ContextVar("device_limits", default=None)
 
 
 @quick_definitions()
@@ -138,6 +142,8 @@ def build(
         start = time.perf_counter()
         file = overrides.product(stage)
         product = run(product) if file is None else entry_of(backend, options, stage)(file)
+        if (limits := device_limits.get()) is not None:
+            backend.check_fit(stage, product, options, limits)
         is_located = isinstance(source, IRSource) and source.ext == stage  # in the user's own file
         if stage == knobs.compilation.use_ir_loc and stage in IR_STAGES and not is_located:
             product = located_in_file(product, stage, name, key)

@@ -8,30 +8,37 @@
 
 The tuning key is the values of the parameters in `key` and the dtypes of all arguments. For a new key:
 
-    prune ─▶ compile the candidates in worker processes ─▶ measure each ─▶ remember the best
+    prune ─▶ compile here and, when that is faster, in other processes ─▶ measure each ─▶ remember the best
 
 A candidate that runs out of resources, fails a compile-time assertion or is refused by the assembler is skipped; it is
-named in `failures` and in the summary (TRITON_PRINT_AUTOTUNING=1). Every other error is the user's to see. Candidates
-run on the real arguments: those that a kernel changes go into `reset_to_zero` or `restore_value`.
+named in `failures` and in the summary (TRITON_PRINT_AUTOTUNING=1). Every other error is the user's to see. What cannot fit
+on the device is found before code is made of it, and what clearly cannot win is not measured to the end (`benchmark.py`).
+Candidates run on the real arguments: those that a kernel changes go into `reset_to_zero` or `restore_value`. A tuning that is
+interrupted goes on where it was at the next call.
 """
 
-import inspect
+import copy
+import math
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
+from tilework.errors import AutotunerError, CompileTimeAssertionFailure, DoesNotFit, OutOfResources, PTXASError
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.jit import JITFunction, KernelInterface
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
-from tilework.runtime.tuning.benchmark import do_bench_cudagraph
+from tilework.runtime.tuning.benchmark import do_bench_cudagraph, time_to_beat
 from tilework.runtime.tuning.config import Config
+from tilework.runtime.tuning.heuristics import Heuristics, base_function, heuristics, jit_function
+from tilework.runtime.tuning.progress import Progress
 from tilework.runtime.tuning.restore import Restore
-from tilework.runtime.tuning.results import FAILED, TuningResults, config_text, has_failed, is_storable, order
-from tilework.runtime.workers.compile_workers import CompilerDied, compile_candidates
+from tilework.runtime.tuning.results import FAILED, TuningResults, has_failed, order, part_of
+from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied, Launch
 
 if TYPE_CHECKING:
     from tilework.runtime.launch.native_launch import Tuned
@@ -54,13 +61,13 @@ DTYPE_TEXTS: dict[Any, str] = {}  # the text of a NumPy dtype takes longer than 
 CONTROL = ("grid", "warmup")  # keyword arguments of `run` that are not for the kernel
 
 
-class Launch(threading.local):
+class Tuning(threading.local):
     """What a thread tunes for: the positional arguments of the launch, by name."""
 
     named: dict[str, Any] | None = None
 
 
-LAUNCH = Launch()
+LAUNCH = Tuning()
 
 
 class Autotuner(KernelInterface):
@@ -96,6 +103,7 @@ class Autotuner(KernelInterface):
         self.configs_timings: dict[Config, Any] = {}
         self.failures: dict[Config, Exception] = {}
         self.bench_time = 0.0
+        self.unfinished: dict[tuple[Any, ...], dict[Config, Any]] = {}  # timings of tunings that have not ended
 
         self.reset_to_zero = list(reset_to_zero or ())
         self.restore_value = list(restore_value or ())
@@ -206,11 +214,13 @@ class Autotuner(KernelInterface):
             self.nargs = outside
         for config in configs:
             self.settings_of(config, named, kwargs)
-        died = self.compile_ahead(configs, args, kwargs)
-        for config in configs:
-            if config in died:
-                raise died[config]
-        return [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in configs]
+        kernels: list[Any] = []
+        with self.compile_ahead(configs, args, kwargs) as ahead:
+            for index, config in enumerate(configs):
+                if isinstance(error := ahead.ready(index), CompilerDied):
+                    raise error
+                kernels.append(self.fn.warmup(*args, **kwargs, **config.all_kwargs()))
+        return kernels
 
     def tuning_key(self, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The values of the parameters in `key`, and every dtype; the same for positional and keyword arguments."""
@@ -236,68 +246,114 @@ class Autotuner(KernelInterface):
         self, key: tuple[Any, ...], args: tuple[Any, ...], named: dict[str, Any], kwargs: dict[str, Any]
     ) -> Config:
         """Measure what is left after pruning; the fastest configuration."""
-        configs = self.prune_configs(kwargs)
+        configs = part_of(self.prune_configs(kwargs))
         for config in configs:
             self.settings_of(config, named, kwargs)
         start = time.perf_counter()
-        self.failures = {}
-        results = TuningResults.of(jit_function(self.fn), key) if self.keeps_results(configs) else None
-        known = results.load() if results is not None else {}
-        timings = {config: known[text] for config in configs if (text := config_text(config)) in known}
+        results = self.results_of(key, configs)
+        timings = self.unfinished.setdefault(key, {})
+        timings |= results.load(configs)
         missing = [config for config in configs if config not in timings]
-        died = self.compile_ahead(missing, args, kwargs)
-        measured = {
-            config: self.failed(config, died[config]) if config in died else self._bench(*args, config=config, **kwargs)
-            for config in missing
-        }
-        if results is not None:
-            new = {config_text(c): timing for c, timing in measured.items() if c not in died and is_storable(timing)}
-            if new:
-                results.store(new)
-        timings |= measured
+        self.failures = {config: error for config, error in self.failures.items() if config in timings}
+        progress = Progress(f"autotuning {self.__name__}", len(configs), len(configs) - len(missing))
+        with progress, self.refusing_misfits(), self.compile_ahead(missing, args, kwargs) as ahead:
+            for index, config in enumerate(missing):
+                timing = results.load_one(config) or self.measure(config, timings, ahead.ready(index), args, kwargs)
+                timings[config] = timing
+                results.store(config, timing, self.failures.get(config))
+                progress.step()
+        for config in configs if all(has_failed(timings[config]) for config in configs) else ():
+            if getattr(self.failures.get(config), "name", None) == "registers":  # it runs, from memory
+                timings[config] = self._bench(*args, config=config, **kwargs)
         self.configs_timings = {config: timings[config] for config in configs}
+        self.unfinished.pop(key, None)
         best = min(configs, key=lambda config: order(timings[config]))
         self.bench_time = time.perf_counter() - start
+        results.finish(self.configs_timings, self.failures)
         self.pre_hook({**named, **kwargs, **best.all_kwargs()}, reset_only=True)
         if knobs.autotuning.print:
-            print(self.summary(key, best, from_disk=len(timings) - len(measured)))
+            print(self.summary(key, best, from_disk=len(configs) - len(missing), compiled=ahead.elsewhere))
         return best
 
-    def keeps_results(self, configs: Sequence[Config]) -> bool:
-        """Whether timings go to disk: not when a configuration has a hook, whose effect no key can cover."""
-        if not (self.cache_results or knobs.autotuning.cache):
-            return False
-        return jit_function(self.fn) is not None and not any(config.pre_hook for config in configs)
+    def results_of(self, key: tuple[Any, ...], configs: Sequence[Config]) -> TuningResults:
+        """Where timings are kept: nowhere when a configuration has a hook, whose effect no key can cover."""
+        fn = None if any(config.pre_hook for config in configs) else jit_function(self.fn)
+        return TuningResults.of(fn, key, self.cache_results or knobs.autotuning.cache)
 
     def check_disk_cache(
         self, tuning_key: tuple[Any, ...], configs: Sequence[Config], bench_fn: Callable[[], Any]
     ) -> bool:
         """Whether all timings for a key are on disk; the best is chosen then. Else `bench_fn` measures, and they are stored."""
-        results = TuningResults.of(jit_function(self.fn), tuning_key) if self.keeps_results(configs) else None
-        known = results.load() if results is not None else {}
-        if results is None or any(config_text(config) not in known for config in configs):
+        results = self.results_of(tuning_key, configs)
+        known = results.load(configs)
+        if any(config not in known for config in configs):
             bench_fn()
-            if results is not None:
-                new = {config_text(c): timing for c, timing in self.configs_timings.items() if is_storable(timing)}
-                results.store(new)
+            results.finish(self.configs_timings, self.failures)
             return False
-        self.configs_timings = {config: known[config_text(config)] for config in configs}
-        self.cache[tuning_key] = min(configs, key=lambda config: order(self.configs_timings[config]))
+        self.configs_timings = known
+        self.cache[tuning_key] = min(configs, key=lambda config: order(known[config]))
         self.bench_time = 0.0
         return True
 
+    @contextmanager
     def compile_ahead(
         self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> dict[Config, CompilerDied]:
-        """Fill the disk cache from worker processes; the configurations that the compiler did not survive."""
+    ) -> Iterator[CompileAhead]:
+        """What compiles the configurations before they are run; one that the compiler did not survive is told."""
         options = {name: value for name, value in kwargs.items() if name not in CONTROL}
-        launches = [(args, {**options, **config.all_kwargs()}) for config in configs]
-        lost = {configs[index]: error for index, error in compile_candidates(self.fn, launches).items()}
-        for config in lost:
-            warnings.warn(
-                f"autotuning {self.__name__}: the compiler crashed on the configuration ({config})", stacklevel=4
-            )
-        return lost
+        ahead = CompileAhead(self.fn, (self.launch_of(config, args, options) for config in configs))
+        try:
+            with ahead:
+                yield ahead
+        finally:
+            for config in (configs[index] for index, error in ahead.errors.items() if isinstance(error, CompilerDied)):
+                text = f"autotuning {self.__name__}: the compiler crashed on the configuration ({config})"
+                warnings.warn(text, stacklevel=6)
+            if knobs.autotuning.print and ahead.notes:
+                sys.stderr.write("\n".join([*ahead.notes, ""]))
+
+    @contextmanager
+    def refusing_misfits(self) -> Iterator[None]:
+        """While this holds, kernels that the device cannot run are refused before code is made of them."""
+        from tilework.runtime.compile.stages import device_limits  # lazily: only compiling needs it
+
+        is_compiled = jit_function(self.fn) is not None
+        utils = driver.active.utils if is_compiled else None
+        limits = utils.get_device_properties(driver.active.get_current_device()) if utils is not None else None
+        token = device_limits.set(limits)
+        try:
+            yield
+        finally:
+            device_limits.reset(token)
+
+    def launch_of(self, config: Config, args: tuple[Any, ...], options: Mapping[str, Any]) -> Launch:
+        """The arguments that a launch of a configuration has after its hook, which may change descriptors: copies of them."""
+        settings = {**options, **config.all_kwargs()}
+        if config.pre_hook is not None:
+            args = tuple(copy.copy(arg) if hasattr(arg, "block_shape") else arg for arg in args)
+            try:
+                config.pre_hook({**dict(zip(self.arg_names, args, strict=False)), **settings})
+            except Exception:
+                return (), {}  # nothing to compile; when it is measured the user sees the error
+        return args, settings
+
+    def measure(
+        self,
+        config: Config,
+        timings: Mapping[Config, Any],
+        error: Exception | None,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """The time of one configuration, which need not be known well if it is longer than those in `timings`."""
+        if error is not None:
+            return self.failed(config, error)
+        best = min((order(timing) for timing in timings.values()), default=[math.inf])
+        token = time_to_beat.set(best[0] if self._do_bench is None else math.inf)
+        try:
+            return self._bench(*args, config=config, **kwargs)
+        finally:
+            time_to_beat.reset(token)
 
     def _bench(self, *args: Any, config: Config, **meta: Any) -> Any:
         """The time of one configuration; infinite if it cannot run."""
@@ -312,7 +368,7 @@ class Autotuner(KernelInterface):
             self.pre_hook(everything)
             try:
                 self.fn.run(*args, **settings)
-            except Exception as error:
+            except BaseException as error:  # also Ctrl-C: what was changed is put back
                 self.post_hook(everything, exception=error)
                 raise
             self.post_hook(everything, exception=None)
@@ -361,7 +417,7 @@ class Autotuner(KernelInterface):
         estimates = {config: model(**{**named, **kwargs, **config.all_kwargs()}) for config in configs}
         return sorted(configs, key=lambda config: estimates[config])[:count]
 
-    def summary(self, key: tuple[Any, ...], best: Config, from_disk: int) -> str:
+    def summary(self, key: tuple[Any, ...], best: Config, from_disk: int, compiled: int) -> str:
         """What was tried and chosen, for people."""
         lines = [
             f"Triton autotuning for function {self.__name__},",
@@ -370,6 +426,11 @@ class Autotuner(KernelInterface):
         ]
         if from_disk:
             lines.append(f"{from_disk} of {len(self.configs_timings)} timings from disk,")
+        if compiled:
+            lines.append(f"{compiled} configurations compiled in other processes,")
+        pruned = [error for error in self.failures.values() if isinstance(error, DoesNotFit)]
+        if pruned:
+            lines.append(f"{len(pruned)} of {len(self.configs_timings)} configurations pruned: they cannot fit,")
         failed = [config for config, timing in self.configs_timings.items() if has_failed(timing)]
         for config in failed:
             reason = self.failures.get(config)
@@ -420,61 +481,7 @@ def autotune(
     return decorate
 
 
-class Heuristics(KernelInterface):
-    """A kernel some of whose parameters are computed from the others; made by `heuristics`."""
-
-    def __init__(
-        self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
-    ) -> None:
-        self.fn = fn
-        self.base_fn = base_function(fn)
-        self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
-        self.__module__ = self.base_fn.__module__
-        self.arg_names = list(arg_names)
-        self.values = values
-
-    def extend(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The keyword arguments with the computed ones; each rule sees what the rules before it gave."""
-        named = dict(zip(self.arg_names, args, strict=False))
-        extended = dict(kwargs)
-        for name, rule in self.values.items():
-            extended[name] = rule({**named, **extended})
-        return extended
-
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Launch with the computed parameters."""
-        return self.fn.run(*args, **self.extend(args, kwargs))
-
-    def warmup(self, *args: Any, **kwargs: Any) -> Any:
-        """Compile with the computed parameters."""
-        return self.fn.warmup(*args, **self.extend(args, kwargs))
-
-
-def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
-    """Compute compile-time parameters from the arguments of each launch.
-
-    @tilework.heuristics({"BLOCK": lambda args: next_power_of_2(args["n"])})
-    @tilework.jit
-    def softmax(out, x, n, BLOCK: tl.constexpr): ...
-    """
-    return lambda fn: Heuristics(fn, fn.arg_names, values)
-
-
 def dtype_text(dtype: Any) -> str:
     """The text of a dtype, computed once."""
     text = DTYPE_TEXTS[dtype] = str(dtype)
     return text
-
-
-def base_function(fn: Any) -> Any:
-    """The Python function inside all wrappers."""
-    while not inspect.isfunction(fn):
-        fn = fn.fn
-    return fn
-
-
-def jit_function(fn: Any) -> JITFunction | None:
-    """The kernel inside all wrappers; None if it is interpreted."""
-    while not isinstance(fn, JITFunction) and hasattr(fn, "fn"):
-        fn = fn.fn
-    return fn if isinstance(fn, JITFunction) else None

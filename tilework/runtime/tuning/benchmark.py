@@ -6,10 +6,17 @@
 One call compiles; five more give an estimate, from which the number of repetitions follows: as many as fill `rep`
 milliseconds. Caches are flushed before each timed call, so that every call finds its inputs in memory. A device is
 timed with its own events, the host with its monotonic clock.
+
+When the autotuner has a best time already, a call that cannot beat it is not measured to the end: after the warm-up, as soon as
+even the fastest of some calls took much longer than the best median (`LOST`). Noise makes calls slower and almost never faster,
+so a call that can win shows a time below its own median among its first ones: to be stopped wrongly, each of five calls must
+take half as long again as it should, or each in a quarter of all calls a fifth longer.
 """
 
+import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from tilework.runtime.devices.active_driver import driver
@@ -19,7 +26,14 @@ ESTIMATE_CALLS = 5
 GRAPH_REPLAYS = 10
 MOST_REPEATS_OF_NOTHING = 1000
 
+LOST = (
+    (5, 0.0, 1.5),
+    (5, 0.25, 1.2),
+)  # at least so many calls, at least this part of them, and how much too slow all are
+
 Times = float | list[float]
+
+time_to_beat: ContextVar[float] = ContextVar("time_to_beat", default=math.inf)  # milliseconds
 
 
 def do_bench(
@@ -45,17 +59,37 @@ def do_bench(
     estimate = estimate_ms(clock, lambda: (active.clear_cache(buffer), fn()))
     for _ in range(repeats(warmup, estimate)):
         fn()
-    pairs = []
-    for _ in range(repeats(rep, estimate)):
-        drop_gradients(grads)
-        active.clear_cache(buffer)
-        start, end = clock.Event(enable_timing=True), clock.Event(enable_timing=True)
-        start.record()
-        fn()
-        end.record()
-        pairs.append((start, end))
-    clock.synchronize()
-    return summarize([start.elapsed_time(end) for start, end in pairs], quantiles, return_mode)
+    times: list[float] = []
+    for count, slowdown in steps(repeats(rep, estimate), time_to_beat.get()):
+        pairs = []
+        for _ in range(count):
+            drop_gradients(grads)
+            active.clear_cache(buffer)
+            start, end = clock.Event(enable_timing=True), clock.Event(enable_timing=True)
+            start.record()
+            fn()
+            end.record()
+            pairs.append((start, end))
+        clock.synchronize()
+        times += [start.elapsed_time(end) for start, end in pairs]
+        if min(times) > slowdown * time_to_beat.get():
+            break
+    return summarize(times, quantiles, return_mode)
+
+
+def steps(total: int, best: float) -> Iterator[tuple[int, float]]:
+    """In how many calls to measure, and how much slower than `best` the fastest must be to stop after them.
+
+    >>> list(steps(100, 0.5))
+    [(5, 1.5), (20, 1.2), (75, inf)]
+    """
+    done = 0
+    for least, part, slowdown in LOST if best < math.inf else ():
+        count = max(least, int(part * total)) - done
+        if 0 < count < total - done:
+            yield count, slowdown
+            done += count
+    yield total - done, math.inf
 
 
 def do_bench_cudagraph(

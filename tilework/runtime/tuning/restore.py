@@ -25,7 +25,7 @@ class Restore:
         if not reset_only:
             self.copies = {name: copy_of(memory_of(args[name])) for name in self.restore_value}
 
-    def after(self, args: Mapping[str, Any], exception: Exception | None = None) -> None:
+    def after(self, args: Mapping[str, Any], exception: BaseException | None = None) -> None:
         """Put the remembered values back, whether the call succeeded or not."""
         for name, copy in self.copies.items():
             overwrite(memory_of(args[name]), copy)

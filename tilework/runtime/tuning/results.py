@@ -7,37 +7,48 @@ The key covers everything that a timing depends on besides the configuration: th
 the kernel's source, the environment and the tuning key. So a list of configurations that grew by one needs one
 measurement. A configuration that cannot run has the timing null, and is not tried again. A file that cannot be read, or
 that holds something else, is as good as none.
+
+While a tuning goes on each timing is a file of its own (``matmul.<hash>.timing.json``), put in place in one step: whatever
+happens to a process, what it has measured stays, and others that tune the same find it. `tilework tune` writes all timings also
+to ``matmul.tuned.json``, which is read by every run; the other files by those that ask for it (TRITON_CACHE_AUTOTUNING=1,
+`cache_results`). With a remote cache all of them are shared by its machines.
 """
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.managers import file_stem, get_cache_manager, triton_key
 from tilework.runtime.tuning.config import Config
+from tilework.runtime.workers.compile_ahead import CompilerDied
 from tilework.targets.base import find_backend
 
 Timing = Any  # what a benchmarker returned: a number, or a list of them
 FAILED = (math.inf, math.inf, math.inf)
+HASH_CHARS = 16
 
 
 @dataclass(frozen=True)
 class TuningResults:
-    """The results file of one kernel and one tuning key."""
+    """The results of one kernel and one tuning key; without a folder nothing is found, and nothing kept."""
 
     kernel: str
     tuning_key: str
-    folder: str
+    folder: str | None
+    is_kept: bool
 
     @classmethod
-    def of(cls, fn: Any, tuning_key: tuple[Any, ...]) -> "TuningResults":
-        """The file for a kernel on the active device."""
+    def of(cls, fn: Any, tuning_key: tuple[Any, ...], is_kept: bool) -> "TuningResults":
+        """The results for a kernel on the active device, none for None; `is_kept` if this process shall keep them."""
+        if fn is None:
+            return cls("", "", None, False)
         target = driver.active.get_current_target()
         parts = [
             triton_key(),
@@ -48,16 +59,35 @@ class TuningResults:
             str(tuning_key),
         ]
         folder = hashlib.sha256("-".join(["autotune", *parts]).encode()).hexdigest()
-        return cls(fn.__name__, str(tuning_key), folder)
+        return cls(fn.__name__, str(tuning_key), folder, is_kept or knobs.autotuning.save)
 
-    @property
-    def file(self) -> str:
-        """The name of the file."""
-        return f"{file_stem(self.kernel)}.autotune.json"
+    def file(self, kind: str) -> str:
+        """The name of a file: ``matmul.autotune.json``."""
+        return f"{file_stem(self.kernel)}.{kind}.json"
 
-    def load(self) -> dict[str, Timing]:
-        """Timings by `config_text`; empty if there are none."""
-        path = get_cache_manager(self.folder).get_file(self.file)
+    def part(self, config: Config) -> str:
+        """The file of one configuration."""
+        return self.file(f"{hashlib.sha256(config_text(config).encode()).hexdigest()[:HASH_CHARS]}.timing")
+
+    def load(self, configs: Iterable[Config]) -> dict[Config, Timing]:
+        """The timings of those configurations that were measured."""
+        if self.folder is None:
+            return {}
+        known = self.read(self.file("tuned"))
+        if self.is_kept:
+            known |= self.read(self.file("autotune"))
+        found = {config: known.get(config_text(config)) or self.load_one(config) for config in configs}
+        return {config: timing for config, timing in found.items() if timing is not None}
+
+    def load_one(self, config: Config) -> Timing | None:
+        """The timing of a configuration that this or another process measured just now."""
+        if self.folder is None or not self.is_kept:
+            return None
+        return self.read(self.part(config)).get(config_text(config))
+
+    def read(self, file: str) -> dict[str, Timing]:
+        """The timings in a file by `config_text`; none if there is no such file."""
+        path = None if self.folder is None else get_cache_manager(self.folder).get_file(file)
         if path is None:
             return {}
         try:
@@ -66,11 +96,39 @@ class TuningResults:
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return {}
 
-    def store(self, timings: Mapping[str, Timing]) -> None:
-        """Add timings to those that are there; the file is replaced in one step."""
-        merged = {text: encode_timing(value) for text, value in {**self.load(), **timings}.items()}
-        data = {"kernel": self.kernel, "key": self.tuning_key, "timings": merged}
-        get_cache_manager(self.folder).put(json.dumps(data, indent=1), self.file, binary=False)
+    def store(self, config: Config, timing: Timing, failure: Exception | None = None) -> None:
+        """Keep one timing, unless the compiler crashed, which it may not do again."""
+        if self.is_kept and is_storable(timing) and not isinstance(failure, CompilerDied):
+            self.write(self.part(config), {config_text(config): timing})
+
+    def finish(self, timings: Mapping[Config, Timing], failures: Mapping[Config, Exception]) -> None:
+        """Keep the timings of a tuning that has ended, with those that were there."""
+        if not self.is_kept or knobs.autotuning.part:
+            return
+        new = {
+            config_text(config): timing
+            for config, timing in timings.items()
+            if is_storable(timing) and not isinstance(failures.get(config), CompilerDied)
+        }
+        for kind in ("autotune", "tuned") if knobs.autotuning.save else ("autotune",):
+            known = self.read(self.file(kind))
+            if any(known.get(text) != timing for text, timing in new.items()):
+                self.write(self.file(kind), {**known, **new})
+
+    def write(self, file: str, timings: Mapping[str, Timing]) -> None:
+        """Put a file in place in one step."""
+        assert self.folder is not None
+        encoded = {text: encode_timing(value) for text, value in timings.items()}
+        data = {"kernel": self.kernel, "key": self.tuning_key, "timings": encoded}
+        get_cache_manager(self.folder).put(json.dumps(data, indent=1), file, binary=False)
+
+
+def part_of(configs: Sequence[Config]) -> Sequence[Config]:
+    """The configurations that this process shall measure: all, or with TILEWORK_TUNING_PART=2/8 every eighth from the third on."""
+    if not knobs.autotuning.part:
+        return configs
+    first, count = map(int, knobs.autotuning.part.split("/"))
+    return configs[first::count] or configs[:1]
 
 
 def config_text(config: Config) -> str:

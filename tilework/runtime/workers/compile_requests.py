@@ -1,13 +1,13 @@
 """A compilation as a message: everything another process needs to repeat it.
 
-    parent                                             worker
-    request = request_for(kernel, args, kwargs)  ──▶   compile_request(request): import the kernel, check its hash,
-                                                       compile into the disk cache
+    client                                             worker
+    request = request_for(kernel, args, kwargs)  ──▶   load what defines the kernel, check its hash, compile into
+                                                       the disk cache
     kernel[grid](...) finds the product there    ◀──   "compiled"
 
 A kernel is named by module, file and qualified name, never sent. Both sides compute the hash of the kernel and the key
 of the cache entry; if they differ (a global was changed after import, a module was edited) the worker refuses, and the
-parent compiles for itself. Kernels defined inside functions, in notebooks or typed at a prompt are not sent at all.
+client compiles for itself. Kernels defined inside functions, in notebooks or typed at a prompt are not sent at all.
 """
 
 import importlib
@@ -31,11 +31,23 @@ from tilework.runtime.workers.module_slice import load_slice
 from tilework.targets.base import GPUTarget
 
 GROUPS = ("cache", "compilation", "language", "nvidia", "redis", "runtime")  # by name: tests replace the objects
+PARTS: dict[tuple[str, str], ModuleType] = {}  # of a worker: what it has loaded, by file and kernel
 NOT_SENDABLE = (TypeError, ValueError, OverflowError, AssertionError, KeyError, AttributeError)
 
 
 class Refused(Exception):
     """This process cannot repeat the compilation; the message says why."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a process must look like to compile for the one that asks. All fields are JSON."""
+
+    package: str
+    folder: str
+    path: list[str]
+    environment: dict[str, str]
+    as_triton: bool
 
 
 @dataclass(frozen=True)
@@ -50,11 +62,18 @@ class Request:
     data: str
     target: tuple[str, int | str, int]
     properties: dict[str, Any]
-    folder: str
-    path: list[str]
-    environment: dict[str, str | None]
-    as_triton: bool
-    package: str
+
+
+def context_of_process() -> Context | None:
+    """The context of this process; None if it has no folder any more."""
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:
+        return None
+    environment = {
+        key: text for key, text in {**knobs.environment_without(()), **settings()}.items() if text is not None
+    }
+    return Context(cache.triton_key(), folder, list(sys.path), environment, is_called_triton())
 
 
 def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Request | None:
@@ -86,11 +105,6 @@ def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, A
         data=data,
         target=(target.backend, target.arch, target.warp_size),
         properties=driver.active.utils.get_device_properties(device),
-        folder=os.getcwd(),
-        path=list(sys.path),
-        environment=settings(),
-        as_triton=is_called_triton(),
-        package=cache.triton_key(),
     )
 
 
@@ -138,23 +152,34 @@ class TargetOnly:
         return torch.device(self.target.backend, 0) if self.target.backend != "cpu" else torch.device("cpu")
 
 
-def adopt(request: Request) -> None:
-    """Make this process look like the one that asked: folder, import path, names, environment and target."""
-    if cache.triton_key() != request.package:
+def adopt(context: Context, request: Request) -> None:
+    """Make this process look like the one that asks: folder, import path, names, environment and target."""
+    if cache.triton_key() != context.package:
         raise Refused("the files of tilework changed after the process that asks was started")
-    os.chdir(request.folder)
-    sys.path[:] = request.path
-    for key, text in request.environment.items():
-        knobs.setenv(key, text)
-    knobs.refresh_knobs()
-    if request.as_triton:
+    os.chdir(context.folder)
+    sys.path[:] = context.path
+    knobs.replace_environment({**context.environment, "TILEWORK_COMPILE_WORKERS": "0"})  # workers have no workers
+    if context.as_triton:
         importlib.import_module("tilework.as_triton").as_triton()
     driver.set_active(TargetOnly(GPUTarget(*request.target), request.properties))
 
 
 def find_kernel(request: Request) -> JITFunction:
     """The kernel in this process, the same as in the one that asked; otherwise `Refused`."""
-    found: Any = find_module(request)
+    refusal = Refused(f"{request.file} is not a Python module")
+    for load in (load_part, load_module) if request.module != "__main__" else (load_part,):
+        try:
+            return kernel_in(load(request), request)
+        except Refused as error:
+            refusal = error
+        except Exception as error:  # what a part lacks the module may have
+            refusal = Refused(f"{type(error).__name__}: {error}")
+    raise refusal
+
+
+def kernel_in(module: ModuleType, request: Request) -> JITFunction:
+    """The kernel that a module defines, if it is the one that was asked for."""
+    found: Any = module
     for part in request.qualname.split("."):
         if not hasattr(found, part):
             raise Refused(f"{request.module} does not define {request.qualname}")
@@ -168,11 +193,18 @@ def find_kernel(request: Request) -> JITFunction:
     return found
 
 
-def find_module(request: Request) -> ModuleType:
-    """The module that defines the kernel. Of a script only the part that the kernel needs is run."""
+def load_part(request: Request) -> ModuleType:
+    """The part of the kernel's file that the kernel needs: a script is not run again, and torch not loaded for a constant."""
+    known = PARTS.get((request.file, request.qualname))
+    if known is None:
+        known = PARTS[request.file, request.qualname] = load_slice(request.file, request.module, request.qualname)
     if request.module == "__main__":
-        sys.modules["__main__"] = load_slice(request.file, "__main__", request.qualname)
-        return sys.modules["__main__"]
+        sys.modules["__main__"] = known
+    return known
+
+
+def load_module(request: Request) -> ModuleType:
+    """The module that defines the kernel, all of it."""
     try:
         found = importlib.import_module(request.module)
     except ImportError:
@@ -200,7 +232,9 @@ def specialization_of(request: Request) -> Specialization:
 def compile_into_cache(request: Request, specialization: Specialization) -> None:
     """Compile; the product goes to the disk cache, under the key that the other process expects."""
     from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
+    from tilework.runtime.compile.stages import device_limits
 
+    device_limits.set(request.properties)
     kernel = compile(specialization.source(), GPUTarget(*request.target), specialization.options)
     if kernel.hash != request.entry_key:
         raise Refused("the specialisation did not survive the way here")

@@ -1,91 +1,114 @@
-"""A process that compiles kernels for another one; started by `compile_workers`.
+"""A process that compiles for one client; forked from the compile server, which has the compiler loaded.
 
-It reads requests, one JSON object per line, from its standard input, and answers each on its standard output with lines
-``{"state": "loaded"}`` (the kernel is there; from now on it is the compiler's fault) and then one of
-``{"state": "compiled" | "refused" | "failed", "detail": ..., "output": ...}``. It ends when its input ends, its parent
-is gone, or nothing was asked for minutes. What kernels print while they are compiled is in `output`; standard output
-itself belongs to the protocol.
+It reads the client's context and then requests, one at a time, and answers each with ``{"state": "loaded"}`` (the kernel is
+there; from now on it is the compiler's fault) and then one of ``{"state": "compiled" | "refused" | "failed" | "pruned",
+"detail": ..., "output": ..., "errors": ...}``. What is printed while a kernel is compiled is sent along; what its module prints
+was printed when the client imported it. It ends when nobody asks any more, or with the server.
 """
 
-import io
-import json
+import ctypes
+import gc
 import os
 import signal
+import socket
 import sys
-import threading
-import time
-from contextlib import redirect_stdout
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from tilework.runtime.workers import compile_workers
-from tilework.runtime.workers.compile_requests import Refused, Request, adopt, compile_into_cache, specialization_of
+from tilework.errors import DoesNotFit
+from tilework.runtime.workers.compile_requests import (
+    Context,
+    Refused,
+    Request,
+    adopt,
+    compile_into_cache,
+    specialization_of,
+)
+from tilework.runtime.workers.line_channel import Channel, Message
 
-WATCH_EVERY = 1.0  # seconds
-MOST_IDLE = 300.0  # seconds; a program that tunes and then runs for days should get its memory back
-
-
-def main(parent: int) -> None:
-    """Serve until the input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then closes our input
-    compile_workers.is_worker = True
-    idle = Idle()
-    threading.Thread(target=watch, args=(parent, idle), daemon=True).start()
-    requests, answers = private_channel()
-    for line in requests:
-        with idle.busy:
-            for answer in serve(json.loads(line)):
-                answers.write(json.dumps(answer).encode() + b"\n")
-                answers.flush()
-            idle.since = time.monotonic()
-    os._exit(0)  # nothing to clean up, and user modules may have left threads
+PR_SET_PDEATHSIG = 1
+MOST_FILES = 1 << 20
 
 
-class Idle:
-    """Since when there is nothing to do, and a lock that is held while there is."""
-
-    def __init__(self) -> None:
-        self.since = time.monotonic()
-        self.busy = threading.Lock()
-
-
-def private_channel() -> tuple[BinaryIO, BinaryIO]:
-    """Input and output as files that user code cannot reach by accident; its own output goes to standard error."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    with open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
-    return requests, answers
-
-
-def watch(parent: int, idle: Idle) -> None:
-    """End with the parent, even in the middle of a compilation; end when nothing was asked for long."""
-    while os.getppid() == parent:
-        if not idle.busy.locked() and time.monotonic() - idle.since > MOST_IDLE:
-            break
-        time.sleep(WATCH_EVERY)
-    os._exit(1)
-
-
-def serve(message: dict[str, Any]) -> Any:
-    """The answers to one request."""
-    request = Request(**message)
-    printed = io.StringIO()
-    loaded = False
+def fork_worker() -> tuple[int, Channel]:
+    """The process and the channel of a new worker."""
+    here, there = socket.socketpair()
+    server = os.getpid()
+    process = os.fork()
+    if process:
+        there.close()
+        return process, Channel(here)
     try:
-        with redirect_stdout(io.StringIO()):  # what a module prints was printed when the parent imported it
-            adopt(request)
+        become_worker(there.fileno(), server)
+        work(there)
+    finally:
+        os._exit(0)  # nothing to clean up, and user modules may have left threads
+
+
+def become_worker(channel: int, server: int) -> None:
+    """End with the server; leave its connections alone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != server:
+        os._exit(0)
+    os.closerange(3, channel)
+    os.closerange(channel + 1, MOST_FILES)
+    gc.enable()
+
+
+def work(connection: socket.socket) -> None:
+    """Serve until the server closes the channel."""
+    channel, context = Channel(connection), None
+    while (messages := channel.receive()) is not None:
+        for message in messages:
+            if context is None:
+                context = Context(**message)
+                continue
+            for answer in serve(Request(**message), context):
+                channel.send(answer)
+        channel.wait()
+
+
+def serve(request: Request, context: Context) -> Iterator[Message]:
+    """The answers to one request of a client."""
+    loaded = False
+    printed: dict[str, str] = {}
+    try:
+        with captured({}):
+            adopt(context, request)
             specialization = specialization_of(request)
         loaded = True
         yield {"state": "loaded"}
-        with redirect_stdout(printed):
+        with captured(printed):
             compile_into_cache(request, specialization)
-        yield {"state": "compiled", "detail": "", "output": printed.getvalue()}
+        yield {"state": "compiled", **printed}
     except Refused as refusal:
-        yield {"state": "refused", "detail": str(refusal), "output": ""}
-    except (Exception, SystemExit) as error:  # the parent meets the same error again, and raises it for the user
-        state = "failed" if loaded else "refused"
-        yield {"state": state, "detail": f"{type(error).__name__}: {error}", "output": ""}
+        yield {"state": "refused", "detail": str(refusal)}
+    except DoesNotFit as error:
+        yield {"state": "pruned", "needs": [error.required, error.limit, error.name]}
+    except (Exception, SystemExit) as error:  # the client meets the same error again, and raises it for the user
+        yield {"state": "failed" if loaded else "refused", "detail": f"{type(error).__name__}: {error}"}
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
+@contextmanager
+def captured(printed: dict[str, str]) -> Iterator[None]:
+    """Catch what is written to standard output and error, by Python and by libraries: ``{"output": ..., "errors": ...}``."""
+    files = {name: os.memfd_create(name) for name in ("output", "errors")}
+    try:
+        for number, file in enumerate(files.values(), start=1):
+            os.dup2(file, number)
+        yield
+    finally:
+        flush(sys.stdout, sys.stderr)
+        for name, file in files.items():
+            printed[name] = os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
+            os.close(file)
+        with open(os.devnull, "w") as nothing:
+            os.dup2(nothing.fileno(), 1)
+            os.dup2(nothing.fileno(), 2)
+
+
+def flush(*streams: Any) -> None:
+    for stream in streams:
+        if stream is not None:
+            stream.flush()

@@ -7,8 +7,8 @@
     x = make_input()
     benchmark(x)
 
-Kept are the statements that bind a name the kernel refers to, directly or through other statements that are kept. Line
-numbers stay, so the kernel's source and hash are those of the original. What the slice misses (names bound by calls,
+Kept are the statements that bind a name the kernel refers to, directly or through other statements that are kept; how it is
+tuned (`autotune`, `heuristics`) is left out. Line numbers stay, so the kernel's source and hash are those of the original. What the slice misses (names bound by calls,
 for example) shows as an error or as another hash, and the caller then compiles the kernel where it is.
 """
 
@@ -24,7 +24,7 @@ def load_slice(file: str, name: str, wanted: str) -> ModuleType:
     with open(file, encoding="utf-8") as source:
         tree = ast.parse(source.read(), file)
     module = ModuleType(name)
-    module.__file__ = file
+    module.__file__, module.__package__ = file, name.rpartition(".")[0]
     exec(compile(slice_for(tree, wanted), file, "exec"), module.__dict__)
     return module
 
@@ -32,6 +32,9 @@ def load_slice(file: str, name: str, wanted: str) -> ModuleType:
 def slice_for(tree: ast.Module, wanted: str) -> ast.Module:
     """The statements of a module that `wanted` depends on, in order."""
     statements = [statement for statement in tree.body if not is_main_guard(statement)]
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef):
+            statement.decorator_list = [d for d in statement.decorator_list if not is_about_tuning(d)]
     needed, kept = {wanted}, set[int]()
     grown = True
     while grown:
@@ -47,6 +50,15 @@ def slice_for(tree: ast.Module, wanted: str) -> ast.Module:
 def is_main_guard(statement: ast.stmt) -> bool:
     """``if __name__ == "__main__":``, whose body is the program."""
     return isinstance(statement, ast.If) and "__name__" in used_names([statement.test])
+
+
+def is_about_tuning(decorator: ast.expr) -> bool:
+    """``@triton.autotune(...)`` or ``@heuristics(...)``: what they wrap is compiled the same without them."""
+    called = decorator.func if isinstance(decorator, ast.Call) else None
+    return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) in (
+        "autotune",
+        "heuristics",
+    )
 
 
 def is_unconditional(statement: ast.stmt) -> bool:

@@ -1,0 +1,61 @@
+"""Compile-time parameters computed from the arguments of each launch."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tilework.runtime.launch.jit import JITFunction, KernelInterface
+
+
+class Heuristics(KernelInterface):
+    """A kernel some of whose parameters are computed from the others; made by `heuristics`."""
+
+    def __init__(
+        self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
+    ) -> None:
+        self.fn = fn
+        self.base_fn = base_function(fn)
+        self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
+        self.__module__ = self.base_fn.__module__
+        self.arg_names = list(arg_names)
+        self.values = values
+
+    def extend(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The keyword arguments with the computed ones; each rule sees what the rules before it gave."""
+        named = dict(zip(self.arg_names, args, strict=False))
+        extended = dict(kwargs)
+        for name, rule in self.values.items():
+            extended[name] = rule({**named, **extended})
+        return extended
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch with the computed parameters."""
+        return self.fn.run(*args, **self.extend(args, kwargs))
+
+    def warmup(self, *args: Any, **kwargs: Any) -> Any:
+        """Compile with the computed parameters."""
+        return self.fn.warmup(*args, **self.extend(args, kwargs))
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
+    """Compute compile-time parameters from the arguments of each launch.
+
+    @tilework.heuristics({"BLOCK": lambda args: next_power_of_2(args["n"])})
+    @tilework.jit
+    def softmax(out, x, n, BLOCK: tl.constexpr): ...
+    """
+    return lambda fn: Heuristics(fn, fn.arg_names, values)
+
+
+def base_function(fn: Any) -> Any:
+    """The Python function inside all wrappers."""
+    while not inspect.isfunction(fn):
+        fn = fn.fn
+    return fn
+
+
+def jit_function(fn: Any) -> JITFunction | None:
+    """The kernel inside all wrappers; None if it is interpreted."""
+    while not isinstance(fn, JITFunction) and hasattr(fn, "fn"):
+        fn = fn.fn
+    return fn if isinstance(fn, JITFunction) else None

@@ -1,0 +1,255 @@
+"""Compile what several launches will need, here and, when that is faster, in the compile server.
+
+    with CompileAhead(kernel, [((x, n), {"BLOCK": 64}), ((x, n), {"BLOCK": 128})]) as ahead:
+        for index, launch in enumerate(launches):
+            error = ahead.ready(index)              # compiled, if it can be; the error if it is known that it cannot run
+            ...
+
+The first launches are compiled in this process. Once two times are known, one with loading the compiler and one without, they
+say what the rest would take and what starting a server takes; while that starts, this process goes on compiling. Kernels for
+the host are all compiled when `ready` returns: what is measured on these cores shall have them. Those for a GPU are measured
+while others are compiled.
+
+Servers fill the disk cache, from which a launch takes the kernel. So whatever becomes of a server, nothing is lost: a request
+without an answer goes to the next server, once, and then stays here. What cannot be done elsewhere (see `compile_requests`) is
+left for the launch to do, errors are left for it to raise.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import DoesNotFit, TritonError
+from tilework.runtime.launch.jit import JITFunction
+from tilework.runtime.workers import async_compile, server_place
+from tilework.runtime.workers.compile_requests import Request, context_of_process, request_for
+from tilework.runtime.workers.line_channel import Channel, Message
+
+ATTEMPTS = 2  # to find a server that answers
+FORK_SECONDS = 0.1  # what a worker takes to begin, when a server is there
+START_SECONDS = 0.3  # what a server takes above loading the compiler
+LOAD_SECONDS = 0.5  # what loading the compiler takes, if this process had it loaded before
+PATIENCE = 60.0  # seconds without any answer, after which a server counts as dead
+
+Launch = tuple[Sequence[Any], Mapping[str, Any]]
+
+
+class CompilerDied(TritonError):
+    """The compiler's process crashed on a kernel."""
+
+    def __init__(self, code: int | None = None) -> None:
+        self.code = code
+        super().__init__(code)
+
+    def __str__(self) -> str:
+        how = (
+            f"was killed by signal {-self.code}"
+            if self.code is not None and self.code < 0
+            else f"ended with {self.code}"
+        )
+        return f"the process that compiled this configuration {how}"
+
+
+class CompileAhead:
+    """See the module."""
+
+    def __init__(self, fn: Any, launches: Iterable[Launch]) -> None:
+        self.kernel, rules = unwrapped(fn)
+        self.left: dict[int, Request] = {}
+        self.errors: dict[int, Exception] = {}
+        self.notes: list[str] = []
+        self.elsewhere = 0
+        self.loading: float | None = None  # seconds that loading the compiler takes, as far as they are known
+        self.compiling: float | None = None  # and one compilation
+        self.server: Server | None = None
+        self.attempts = ATTEMPTS
+        self.limit = worker_limit() if self.kernel is not None and may_send(self.kernel) else 0
+        self.launches: list[Launch] = list(launches) if self.limit else []
+        for extend in rules:
+            self.launches = [(args, extend(args, kwargs)) for args, kwargs in self.launches]
+        if self.kernel is not None and self.launches:
+            self.loading = LOAD_SECONDS if "tilework.frontend.generator" in sys.modules else None
+            found = {index: request_for(self.kernel, *launch) for index, launch in enumerate(self.launches)}
+            self.left = {index: request for index, request in found.items() if request is not None}
+
+    def ready(self, index: int) -> Exception | None:
+        """Have a launch compiled, as far as that can be done without it; the error if it is known not to work."""
+        while todo := self.unfinished(index):
+            if self.server is not None and self.server.is_ready():
+                self.collect()
+            else:
+                self.compile_here(todo[0])
+                self.consider()
+        return self.errors.get(index)
+
+    def unfinished(self, index: int) -> list[int]:
+        """What must be compiled before a launch may run."""
+        if self.server is not None and self.server.is_here:
+            return list(self.left)
+        return [index] if index in self.left else []
+
+    def compile_here(self, index: int) -> None:
+        """Compile for one launch in this process."""
+        assert self.kernel is not None
+        del self.left[index]
+        args, kwargs = self.launches[index]
+        start = time.perf_counter()
+        try:
+            self.kernel.warmup(*args, grid=(1,), **kwargs)
+        except DoesNotFit as error:
+            self.errors[index] = error
+        except Exception:
+            return  # the launch meets it again, where the user can see which one it is
+        seconds = time.perf_counter() - start
+        if self.loading is None and self.compiling is not None:
+            self.loading = max(self.compiling - seconds, 0)
+        self.compiling = seconds
+
+    def consider(self) -> None:
+        """Ask for a server if it would finish the rest before this process does."""
+        if self.server is not None or not self.left or not self.attempts or self.loading is None or not self.compiling:
+            return
+        gain = self.compiling * (len(self.left) - len(self.left) / min(len(self.left), self.limit))
+        path = server_place.socket_path() if gain > FORK_SECONDS else None
+        if path is None:
+            return
+        channel = server_place.connect(path)
+        if channel is None and gain < self.loading + START_SECONDS:
+            return
+        self.attempts -= 1
+        self.server = Server(path, channel, self.left, self.limit)
+
+    def collect(self) -> None:
+        """Wait for some answers; without a server, what it has not answered is this process's again."""
+        assert self.server is not None
+        answers = self.server.answers()
+        for answer in answers or ():
+            self.take(answer)
+        if answers is None or not self.left:
+            self.close()
+
+    def take(self, answer: Message) -> None:
+        """Note what became of a request, and print what was printed there."""
+        index, state = answer["id"], answer["state"]
+        self.left.pop(index, None)
+        self.elsewhere += state == "compiled"
+        if state == "died":
+            self.errors[index] = CompilerDied(answer.get("code"))
+        elif state == "pruned":
+            self.errors[index] = DoesNotFit(*answer["needs"])
+        if state not in ("compiled", "pruned"):
+            self.notes.append(f"{state}: {answer.get('detail', '').partition(os.linesep)[0]}")
+        for stream, text in ((sys.stdout, answer.get("output")), (sys.stderr, answer.get("errors"))):
+            if text and stream is not None:
+                stream.write(text)
+
+    def __enter__(self) -> "CompileAhead":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the server, which drops what it has not begun."""
+        if self.server is not None:
+            self.server.close()
+            self.server = None
+
+
+class Server:
+    """The server as one who asks sees it: starting, ready, or gone."""
+
+    def __init__(self, path: str, channel: Channel | None, requests: Mapping[int, Request], limit: int) -> None:
+        self.path, self.channel, self.requests, self.limit = path, channel, requests, limit
+        self.target = next(iter(requests.values())).target
+        self.is_here = self.target[0] == "cpu"  # what it works on are the cores that the kernels will run on
+        self.since = time.monotonic()
+        self.starter: subprocess.Popen[bytes] | None = None
+        self.greeted = self.gone = False
+        if channel is None:
+            self.starter = server_place.start(path, self.target)
+            self.gone = self.starter is None
+
+    def is_ready(self) -> bool:
+        """Whether there will be answers; what is asked is sent as soon as the server says so."""
+        if self.channel is None and not self.gone:
+            self.channel = server_place.connect(self.path)
+            self.gone = time.monotonic() - self.since > PATIENCE
+        if self.channel is not None and not self.greeted and not self.gone:
+            messages = self.channel.receive()
+            self.gone = messages is None
+            if messages:
+                self.ask(self.channel)
+        return self.greeted or self.gone
+
+    def ask(self, channel: Channel) -> None:
+        """Send everything."""
+        self.greeted, self.since = True, time.monotonic()
+        context = context_of_process()
+        if context is None:
+            self.gone = True
+            return
+        channel.send({"context": asdict(context), "limit": self.limit})
+        channel.send(*({"id": index, "request": asdict(request)} for index, request in self.requests.items()))
+
+    def answers(self) -> list[Message] | None:
+        """Wait for answers, for a second at most; None when there will be none."""
+        if self.gone or self.channel is None:
+            return None
+        self.channel.wait(1.0)
+        found = self.channel.receive()
+        if found:
+            self.since = time.monotonic()
+        return None if time.monotonic() - self.since > PATIENCE else found
+
+    def close(self) -> None:
+        if self.channel is not None:
+            self.channel.close()
+        if self.starter is not None:
+            self.starter.wait()  # it forked the server and ended
+
+
+def unwrapped(fn: Any) -> tuple[JITFunction | None, list[Callable[..., Any]]]:
+    """The kernel inside heuristics, and what those do to the arguments of a launch; None for what cannot be compiled ahead."""
+    rules: list[Callable[..., Any]] = []
+    while not isinstance(fn, JITFunction):
+        if not hasattr(fn, "fn") or hasattr(fn, "configs"):
+            return None, []
+        if hasattr(fn, "extend"):
+            rules.append(fn.extend)
+        fn = fn.fn
+    return fn, rules
+
+
+def worker_limit() -> int:
+    """How many processes may compile for this one; none inside a worker."""
+    wanted = knobs.autotuning.workers
+    return server_place.available_cores() if wanted is None else wanted
+
+
+def may_send(kernel: JITFunction) -> bool:
+    """Whether a worker would do what this process would: hooks and managers are objects of this process only.
+
+    Without a disk cache its work would be lost.
+    """
+    runtime, cache = knobs.runtime, vars(knobs.cache)
+    hooks = (runtime.jit_cache_hook, kernel.cache_hook, runtime.jit_post_compile_hook, kernel.compiled_hook)
+    others = (runtime.add_stages_inspection_hook, cache.get("manager_class"))
+    if any(hook is not None for hook in (*hooks, *others)) or kernel.pre_run_hooks or knobs.compilation.always_compile:
+        return False
+    return async_compile.active_mode.get() is None and can_write(knobs.cache.dir)
+
+
+def can_write(folder: str) -> bool:
+    """Whether files can be made in a folder, which may have to be made first."""
+    while not os.path.exists(folder):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return False
+        folder = parent
+    return os.path.isdir(folder) and os.access(folder, os.W_OK)

@@ -1,0 +1,257 @@
+"""Compiles for all processes of a user: one process with the compiler loaded, which forks workers.
+
+    client ─ context, requests ─▶ server ─ fork ─▶ worker: adopts the context, imports the kernel, compiles into the disk cache
+           ◀─ outcome of each ───        ◀────────
+
+As many workers compile at a time as there are cores, whoever asks; of those who wait, the client with the fewest at work is
+next. What two clients ask for is compiled once. A client that goes away takes its waiting requests along; what is being
+compiled for it is finished, for the disk cache. A worker that dies is replaced, once per request: the second time it is the
+kernel's fault. Without clients and work for a while (TILEWORK_SERVER_IDLE seconds) the server ends.
+
+It runs no kernels, touches no GPU, and loads no code of the user's: workers do that, each for one client.
+"""
+
+import gc
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilework import knobs
+from tilework.runtime.kernel_cache.key import triton_key
+from tilework.runtime.workers.compile_worker import fork_worker
+from tilework.runtime.workers.line_channel import Channel, Message
+from tilework.runtime.workers.server_place import available_cores, is_own_peer
+from tilework.runtime.workers.warm_compiler import load_compiler
+
+ATTEMPTS = 2  # a worker may be killed for reasons that are not the kernel's: try again once
+LOOK_EVERY = 1.0  # seconds
+MOST_UNWANTED = 60.0  # seconds that a compilation may go on when all who asked for it are gone
+
+
+@dataclass(eq=False)
+class Client:
+    """A connected process: what its workers must know, and how many it may have."""
+
+    channel: Channel
+    context: Message | None = None
+    limit: int = 1
+
+
+@dataclass(eq=False)
+class Job:
+    """One compilation, and who waits for it, under which number and in which words; it is done for the first of them."""
+
+    key: str
+    askers: list[tuple[Client, int, Message]]
+    attempts: int = 0
+
+    @property
+    def client(self) -> Client:
+        return self.askers[0][0]
+
+
+@dataclass(eq=False)
+class Worker:
+    """A forked process that works for one client; with `job`, now."""
+
+    process: int
+    channel: Channel
+    client: Client
+    job: Job | None = None
+    loaded: bool = False
+    unwanted_since: float | None = None
+
+
+@dataclass(eq=False)
+class Server:
+    """See the module."""
+
+    listener: socket.socket
+    cores: int = field(default_factory=available_cores)
+    clients: list[Client] = field(default_factory=list)
+    waiting: list[Job] = field(default_factory=list)
+    workers: list[Worker] = field(default_factory=list)
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+
+    def run(self, idle_seconds: float) -> None:
+        """Serve until nobody has asked for a while."""
+        self.listener.setblocking(False)
+        self.selector.register(self.listener, selectors.EVENT_READ, lambda mask: self.accept())
+        last = time.monotonic()
+        while time.monotonic() - last < idle_seconds:
+            for key, mask in self.selector.select(min(LOOK_EVERY, idle_seconds)):
+                now = self.selector.get_map().get(key.fd)
+                if now is not None and now.data is key.data:  # not removed by an event before it
+                    key.data(mask)
+            self.dispatch()
+            self.end_unwanted()
+            if self.clients or self.workers:
+                last = time.monotonic()
+
+    # connections
+
+    def watch(self, channel: Channel, on_messages: Callable[[list[Message] | None], None]) -> None:
+        def ready(mask: int) -> None:
+            if mask & selectors.EVENT_READ:
+                on_messages(channel.receive())
+            if channel.fileno() >= 0:
+                channel.flush()
+                self.selector.modify(channel, events_of(channel), ready)
+
+        self.selector.register(channel, selectors.EVENT_READ, ready)
+
+    def send(self, channel: Channel, message: Message) -> None:
+        channel.send(message)
+        self.selector.modify(channel, events_of(channel), self.selector.get_key(channel).data)
+
+    def forget(self, channel: Channel) -> None:
+        self.selector.unregister(channel)
+        channel.close()
+
+    # clients
+
+    def accept(self) -> None:
+        try:
+            connection, _ = self.listener.accept()
+        except OSError:  # it is gone already, or there are no handles left
+            return
+        if not is_own_peer(connection):
+            connection.close()
+            return
+        client = Client(Channel(connection))
+        self.clients.append(client)
+        self.watch(client.channel, lambda messages: self.from_client(client, messages))
+        self.send(client.channel, {"state": "ready"})
+
+    def from_client(self, client: Client, messages: list[Message] | None) -> None:
+        try:
+            for message in messages or ():
+                if client.context is None:
+                    client.context, client.limit = message["context"], int(message["limit"])
+                else:
+                    self.ask(client, int(message["id"]), message["request"])
+        except (KeyError, TypeError, ValueError):  # whoever this is does not speak our language
+            messages = None
+        if messages is None:
+            self.leave(client)
+
+    def ask(self, client: Client, number: int, request: Message) -> None:
+        """Add a request, or whoever asks for what is already being done."""
+        for job in (*self.waiting, *(worker.job for worker in self.workers if worker.job is not None)):
+            if job.key == request["entry_key"]:
+                job.askers.append((client, number, request))
+                return
+        self.waiting.append(Job(request["entry_key"], [(client, number, request)]))
+
+    def leave(self, client: Client) -> None:
+        """A client is gone: what only it waits for is not begun."""
+        self.clients.remove(client)
+        self.forget(client.channel)
+        working = [worker.job for worker in self.workers if worker.job is not None]
+        for job in (*self.waiting, *working):
+            job.askers = [asker for asker in job.askers if asker[0] is not client]
+        self.waiting = [job for job in self.waiting if job.askers]
+        self.end_idle()
+
+    # workers
+
+    def dispatch(self) -> None:
+        """Give work to workers, as long as there are cores for them."""
+        while (job := self.next_job()) is not None:
+            self.waiting.remove(job)
+            client, _, request = job.askers[0]
+            load_compiler(request["target"])
+            idle = [worker for worker in self.workers if worker.client is client and worker.job is None]
+            worker = idle[0] if idle else self.hire(client)
+            if worker is None:  # no process can be made now: who asked does it without us
+                self.answer(job, {"state": "refused", "detail": "the server cannot fork"})
+                continue
+            worker.job, worker.loaded = job, False
+            job.attempts += 1
+            self.send(worker.channel, request)
+
+    def next_job(self) -> Job | None:
+        """Of those who have fewer at work than they may, the first request of the one with the fewest."""
+        at_work = [worker.client for worker in self.workers if worker.job is not None]
+        if len(at_work) >= self.cores:
+            return None
+        open_jobs = [job for job in self.waiting if at_work.count(job.client) < job.client.limit]
+        return min(open_jobs, key=lambda job: at_work.count(job.client), default=None)
+
+    def hire(self, client: Client) -> Worker | None:
+        try:
+            process, channel = fork_worker()
+        except OSError:
+            return None
+        worker = Worker(process, channel, client)
+        self.workers.append(worker)
+        self.watch(channel, lambda messages: self.from_worker(worker, messages))
+        self.send(channel, client.context or {})
+        return worker
+
+    def from_worker(self, worker: Worker, messages: list[Message] | None) -> None:
+        for message in messages or ():
+            if message["state"] == "loaded":
+                worker.loaded = True
+            elif worker.job is not None:
+                self.answer(worker.job, message)
+                worker.job, worker.unwanted_since = None, None
+        if messages is None:
+            self.bury(worker)
+        self.end_idle()
+
+    def answer(self, job: Job, outcome: Message) -> None:
+        for client, number, _ in job.askers:
+            self.send(client.channel, {**outcome, "id": number})
+
+    def bury(self, worker: Worker) -> None:
+        """A worker is dead: its request is done again, or was its death."""
+        self.workers.remove(worker)
+        self.forget(worker.channel)
+        os.kill(worker.process, signal.SIGKILL)  # it may have closed its channel and live
+        code = os.waitstatus_to_exitcode(os.waitpid(worker.process, 0)[1])
+        job = worker.job
+        if job is None or not job.askers:
+            return
+        if job.attempts < ATTEMPTS:
+            self.waiting.insert(0, job)
+        else:
+            state = "died" if worker.loaded else "refused"
+            self.answer(job, {"state": state, "detail": "the worker ended", "code": code})
+
+    def end_idle(self) -> None:
+        """Workers whose client has nothing more for them end."""
+        wanted = {id(job.client) for job in self.waiting}
+        for worker in [worker for worker in self.workers if worker.job is None and id(worker.client) not in wanted]:
+            self.bury(worker)
+
+    def end_unwanted(self) -> None:
+        """What nobody waits for any more has some time to end by itself."""
+        now = time.monotonic()
+        for worker in list(self.workers):
+            if worker.job is not None and not worker.job.askers:
+                worker.unwanted_since = worker.unwanted_since or now
+                if now - worker.unwanted_since > MOST_UNWANTED:
+                    self.bury(worker)
+
+
+def events_of(channel: Channel) -> int:
+    return selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.unsent else 0)
+
+
+def serve(listener: socket.socket, package: str, target: Sequence[Any]) -> None:
+    """Load the compiler for a target, then serve; not if the files of the package are no longer those that were asked for."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    load_compiler(target)
+    if triton_key() != package:
+        return
+    gc.collect()
+    gc.freeze()  # workers share these pages as long as nobody writes to them
+    gc.disable()
+    Server(listener).run(knobs.autotuning.server_idle)

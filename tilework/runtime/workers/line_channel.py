@@ -1,0 +1,73 @@
+"""JSON messages, one per line, over a socket that keeps nobody waiting.
+
+    channel.send({"state": "ready"})          # what the other side does not take yet is sent by `flush`
+    channel.receive()                         # what has arrived; None when the other side is gone
+
+A message that was cut short, because its sender was killed, is none.
+"""
+
+import json
+import select
+import socket
+from typing import Any
+
+CHUNK = 1 << 16
+
+Message = dict[str, Any]
+
+
+class Channel:
+    """See the module."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        self.socket = connection
+        self.arrived, self.unsent = b"", b""
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def send(self, *messages: Message) -> None:
+        """Send, or keep for later; to somebody who is gone nothing is sent, and `receive` tells."""
+        self.unsent += b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what was kept, as far as it goes."""
+        try:
+            while self.unsent:
+                self.unsent = self.unsent[self.socket.send(self.unsent) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self.unsent = b""
+
+    def receive(self) -> list[Message] | None:
+        """The messages that have arrived whole; None at the end, and for what is not a message."""
+        ended = False
+        try:
+            while data := self.socket.recv(CHUNK):
+                self.arrived += data
+            ended = True
+        except BlockingIOError:
+            pass
+        except OSError:
+            ended = True
+        *lines, self.arrived = self.arrived.split(b"\n")
+        try:
+            messages = [json.loads(line) for line in lines]
+        except ValueError:
+            return None
+        if not all(isinstance(message, dict) for message in messages):
+            return None
+        return messages or (None if ended else [])
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Until something has arrived, or the time is over; what was kept is sent meanwhile."""
+        poll = select.poll()  # select() knows no more than 1024 files
+        poll.register(self.socket, select.POLLIN | (select.POLLOUT if self.unsent else 0))
+        poll.poll(None if seconds is None else 1000 * seconds)
+        self.flush()
+
+    def close(self) -> None:
+        self.socket.close()

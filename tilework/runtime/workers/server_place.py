@@ -1,0 +1,109 @@
+"""Where the compile server of this user is, and how one is started.
+
+    $XDG_RUNTIME_DIR/tilework/9f86d081884c7d65      or <temporary folder>/tilework-<user>/...
+
+The folder is the user's own and nobody else may enter it; both ends also ask the kernel who the other one is. The name of the
+socket is a hash of whatever a server cannot change for a client: the package, Python, the cores, and the view of the file
+system. So another tilework never answers, and a process that is bound to few cores gets a server that is bound to them.
+"""
+
+import hashlib
+import json
+import os
+import socket
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tilework import knobs
+from tilework.runtime.kernel_cache.key import triton_key
+from tilework.runtime.workers.line_channel import Channel
+
+CREDENTIALS = struct.Struct("3i")  # process, user, group
+START = Path(__file__).with_name("start_server.py")
+FIXED = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH")  # what acts when a process starts
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # who forks should have no threads
+LONGEST_PATH = 100  # of a socket, in bytes; the system's limit is little more
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def socket_path() -> str | None:
+    """The path of the socket, whose folder exists; None where there can be no server."""
+    if not hasattr(socket, "SO_PEERCRED") or not sys.executable:
+        return None
+    import tempfile  # a few ms that most programs never need
+
+    base = knobs.getenv("XDG_RUNTIME_DIR")
+    folder = os.path.join(base, "tilework") if base else os.path.join(tempfile.gettempdir(), f"tilework-{os.getuid()}")
+    path = os.path.join(folder, server_name())
+    return path if len(os.fsencode(path)) <= LONGEST_PATH and is_own_folder(folder) else None
+
+
+def is_own_folder(folder: str) -> bool:
+    """Whether a folder, which is made if need be, is this user's and nobody else's."""
+    try:
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        found = os.lstat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+
+
+def server_name() -> str:
+    """What a server is called that can work for this process."""
+    environment = [knobs.getenv(key) for key in FIXED]
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    parts = [triton_key(), sys.executable, sys.prefix, str(environment), str(cores), file_system()]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+@cache
+def file_system() -> str:
+    """Which mounts this process sees: a container may share the folder of the socket and little else."""
+    try:
+        return os.readlink("/proc/self/ns/mnt")
+    except OSError:
+        return ""
+
+
+def connect(path: str) -> Channel | None:
+    """A connection to the server at a path, if one listens there and is this user's."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.setblocking(False)
+        connection.connect(path)
+        if is_own_peer(connection):
+            return Channel(connection)
+    except OSError:
+        pass
+    connection.close()
+    return None
+
+
+def is_own_peer(connection: socket.socket) -> bool:
+    """Whether the process at the other end belongs to this user, as the kernel says."""
+    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    return CREDENTIALS.unpack(data)[1] == os.getuid()
+
+
+def start(path: str, target: Sequence[Any]) -> "subprocess.Popen[bytes] | None":
+    """Start a server for a path: a new interpreter, never a fork of this process; what starts it ends at once."""
+    search = [os.path.abspath(folder) for folder in sys.path]
+    command = [sys.executable, str(START), json.dumps([path, search, triton_key(), target])]
+    nothing, environment = subprocess.DEVNULL, {**knobs.environment_without(()), **ONE_THREAD}
+    try:
+        return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, cwd="/", env=environment)
+    except OSError:
+        return None

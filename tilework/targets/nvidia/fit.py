@@ -1,0 +1,53 @@
+"""What cannot run on a GPU, known from TTGIR: before LLVM and the assembler, which take most of a compilation, see it.
+
+    check_fit(module, options, target, properties)        # DoesNotFit: shared memory, threads or registers
+
+Registers are counted only where there is no way out: the accumulators that a loop carries are all alive at its end, and what
+does not fit then is written to memory and read again in every round.
+"""
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Attribute
+
+from tilework.analysis.allocation import allocations
+from tilework.errors import DoesNotFit
+from tilework.ir.encodings import distributed_of, layout_of
+from tilework.ir.types import bit_width, element_type, is_float
+from tilework.layouts.encodings import NvidiaMma
+from tilework.target import Target
+from tilework.targets.options import CompileOptions
+
+MOST_THREADS = 1024
+MOST_REGISTERS = 255  # of a thread, 32 bits each
+
+
+def check_fit(module: ModuleOp, options: CompileOptions, target: Target, properties: Mapping[str, int]) -> None:
+    """Refuse a kernel that a GPU with these `properties` cannot run, or only from memory."""
+    threads = options.num_warps * target.warp_size
+    registers = min(
+        options.maxnreg or MOST_REGISTERS, properties.get("max_num_regs", 1 << 16) // threads, MOST_REGISTERS
+    )
+    shared = max((found.size for found in allocations(module, target)), default=0)
+    carried = max((accumulators(op) for op in module.walk() if isinstance(op, ForOp)), default=0)
+    for needed, limit, name in (
+        (threads, MOST_THREADS, "threads"),
+        (shared, properties.get("max_shared_mem", shared), "shared memory"),
+        (carried, registers, "registers"),
+    ):
+        if needed > limit:
+            raise DoesNotFit(needed, limit, name)
+
+
+def accumulators(loop: ForOp) -> int:
+    """The registers of a thread that hold the accumulators of a loop."""
+    return sum(registers_of(arg.type) for arg in loop.body.block.args[1:])
+
+
+def registers_of(type: Attribute) -> int:
+    """The registers of a value that tensor cores add to; none for other values, which may be computed again."""
+    if not isinstance(distributed_of(type), NvidiaMma) or not is_float(element_type(type)):
+        return 0
+    return layout_of(type).in_size("register") * bit_width(element_type(type)) // 32
