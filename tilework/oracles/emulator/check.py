@@ -23,7 +23,7 @@ from tilework.oracles.emulator.clocks import HANDED, Clocks, Stamp
 from tilework.oracles.emulator.definedness import Definedness, registers
 from tilework.oracles.emulator.findings import CheckFailed, Finding, Site
 from tilework.oracles.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped, is_aligned_barrier
-from tilework.oracles.emulator.ordering import Ordering
+from tilework.oracles.emulator.ordering import HOOKS, Ordering
 from tilework.oracles.emulator.pending import STATE, Access, Pending
 from tilework.oracles.emulator.shadow import ASYNC, COMBINED, PLAIN, STRONG, Accesses, Conflict, PagedShadow, Shadow
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction
@@ -288,8 +288,6 @@ class Checker:
 
     def ordering_of(self, ins: Instruction, t: Translator) -> tuple[Op, Op] | None:
         """What an instruction means for the order of others: (before it, after it)."""
-        from tilework.oracles.emulator.ordering import HOOKS  # lazily: only checked runs need it
-
         hook = HOOKS.get(ins.opcode)
         return hook(lambda: self.ordering, self.registers, ins, t) if hook is not None else None
 

@@ -11,7 +11,7 @@ made visible to copies and tensor cores, one for each of `PROXIES`: shared memor
 tensor maps in it (`fence.proxy.tensormap`). A fence counts wherever it stands between the two accesses, in another block too.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,9 +79,7 @@ class Clocks:
         self.foreign: list[Foreign] = [{}] * threads
         self.foreign_proxied: list[tuple[Foreign, ...]] = [({},) * len(PROXIES)] * threads
         self.columns: dict[Hashable, int] = {}
-        self.owners: dict[
-            int, tuple[int, int]
-        ] = {}  # first agent of a name: (how many, threads that each one works for)
+        self.owners: dict[int, tuple[int, int]] = {}  # first agent of a name: (how many, threads that each works for)
 
     def column(self, key: Hashable, count: int = 1) -> int:
         """The first of `count` agents that go by this name; they work for the threads of the block in turn, or for one mbarrier."""
@@ -156,22 +154,22 @@ class Clocks:
     def visible(self, proxy: str, threads: Array, blocks: Array, agents: Array, steps: Array) -> Array:
         """Whether a fence has made that step of that agent of that block visible to the copies that each thread starts."""
         place = PROXIES.index(proxy)
-        here = blocks == self.block
-        found = here & (self.proxied[place, threads, np.where(here, agents, 0)] >= steps)
-        for index in np.flatnonzero(~here).tolist():
-            known = self.foreign_proxied[int(threads[index])][place].get(int(blocks[index]))
-            agent = int(agents[index])
-            found[index] = known is not None and agent < len(known) and known[agent] >= steps[index]
-        return found
+        return self.reached(
+            self.proxied[place], lambda at: self.foreign_proxied[at][place], threads, blocks, agents, steps
+        )
 
     def ordered(self, threads: Array, blocks: Array, agents: Array, steps: Array) -> Array:
         """Whether each thread comes after that step of that agent of that block."""
+        return self.reached(self.known, self.foreign.__getitem__, threads, blocks, agents, steps)
+
+    def reached(
+        self, own: Array, foreign: Callable[[int], Foreign], threads: Array, blocks: Array, agents: Array, steps: Array
+    ) -> Array:
+        """Whether what a thread has in `own`, or of other blocks in `foreign`, is at least that step."""
         here = blocks == self.block
-        found = here & (self.known[threads, np.where(here, agents, 0)] >= steps)
-        if here.all():
-            return found
-        for index in np.flatnonzero(~here).tolist():
-            known = self.foreign[int(threads[index])].get(int(blocks[index]))
+        found = here & (own[threads, np.where(here, agents, 0)] >= steps)
+        for index in () if here.all() else np.flatnonzero(~here).tolist():
+            known = foreign(int(threads[index])).get(int(blocks[index]))
             agent = int(agents[index])
             found[index] = known is not None and agent < len(known) and known[agent] >= steps[index]
         return found

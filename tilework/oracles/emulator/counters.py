@@ -12,11 +12,12 @@ take turns. A warp takes one turn at best for up to 4 bytes per lane, 2 turns fo
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.rules.floating import FLOATS
 from tilework.oracles.emulator.syntax import Instruction
 from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator
 
@@ -31,14 +32,14 @@ KINDS = {
     "convert": "cvt", "move": "mov selp cvta prmt",
 }  # fmt: skip
 KIND_OF = {opcode: kind for kind, opcodes in KINDS.items() for opcode in opcodes.split()}
-FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64"}
+HEAD = ("line", "instructions", "threads", "sectors", "coalescing", "shared turns", "conflicts", "tensor ops", "kinds")
 
 
 def kind_of(ins: Instruction) -> str:
     """The kind of an instruction: "memory", "tensor", "float" and so on; by its type if it computes."""
     found = KIND_OF.get(ins.opcode)
     if found is None:
-        found = "float" if FLOATS.intersection(ins.modifiers) else "integer"
+        found = "float" if not set(FLOATS).isdisjoint(ins.modifiers) else "integer"
     return found
 
 
@@ -63,17 +64,8 @@ class Counts:
 
     def add(self, other: "Counts") -> None:
         self.instructions.update(other.instructions)
-        for name in (
-            "threads",
-            "requests",
-            "sectors",
-            "bytes",
-            "shared_requests",
-            "turns",
-            "conflicts",
-            "tensor_operations",
-        ):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for number in fields(self)[1:]:
+            setattr(self, number.name, getattr(self, number.name) + getattr(other, number.name))
 
 
 class Counters:
@@ -81,9 +73,8 @@ class Counters:
 
     def __init__(self) -> None:
         self.lines: dict[tuple[str, int], Counts] = {}
-        self.turns: list[
-            tuple[str, Array, int, Array]
-        ] = []  # accesses of an atomic instruction, whose threads take turns
+        # accesses of an atomic instruction, whose threads take turns
+        self.turns: list[tuple[str, Array, int, Array]] = []
 
     def begin_launch(self) -> None:
         self.lines.clear()
@@ -151,10 +142,7 @@ class Counters:
         for space in ("global", "shared"):
             mine = [turn for turn in self.turns if turn[0] == space]
             if mine:
-                addresses, threads = (
-                    np.concatenate([turn[1] for turn in mine]),
-                    np.concatenate([turn[3] for turn in mine]),
-                )
+                addresses, threads = (np.concatenate([turn[part] for turn in mine]) for part in (1, 3))
                 if space == "global":
                     self.count_global(counts, addresses, mine[0][2], threads)
                 else:
@@ -179,22 +167,11 @@ class Counters:
 
     def table(self) -> str:
         """One row per source line, and the sum."""
-        head = (
-            "line",
-            "instructions",
-            "threads",
-            "sectors",
-            "coalescing",
-            "shared turns",
-            "conflicts",
-            "tensor ops",
-            "kinds",
-        )
-        rows: list[tuple[str, ...]] = [head]
+        rows: list[tuple[str, ...]] = [HEAD]
         for (file, line), counts in sorted(self.lines.items()):
             rows.append(row(f"{file}:{line}", counts))
         rows.append(row("total", self.total))
-        widths = [max(len(cells[index]) for cells in rows) for index in range(len(head))]
+        widths = [max(len(cells[index]) for cells in rows) for index in range(len(HEAD))]
         lines = []
         for cells in rows:
             numbers = (cell.rjust(width) for cell, width in zip(cells[1:-1], widths[1:-1], strict=True))

@@ -6,7 +6,7 @@
 import struct
 
 from tilework.oracles.emulator.syntax import TYPE_BYTES, Imm, Symbol, Variable
-from tilework.oracles.emulator.tokens import Cursor, float_bits, number
+from tilework.oracles.emulator.tokens import Cursor, float_bits, negated, number
 
 
 class Declarations(Cursor):
@@ -15,11 +15,7 @@ class Declarations(Cursor):
     def variables(self, space: str) -> list[Variable]:
         """After the space: alignment, type, names with sizes and initial values, up to the semicolon."""
         align, type, lanes = self.type_of_variable()
-        found = []
-        while True:
-            found.append(self.variable(space, align, type, lanes))
-            if not self.accept(","):
-                break
+        found = self.listed(lambda: self.variable(space, align, type, lanes))
         self.expect(";")
         return found
 
@@ -36,9 +32,7 @@ class Declarations(Cursor):
             elif text in (".v2", ".v4", ".v8"):
                 lanes = int(text[2:])
             elif text == ".attribute":
-                self.expect("(")
-                while self.next().text != ")":
-                    pass
+                self.skip_to(")")
             elif text in (".ptr", ".global", ".const", ".shared", ".local", ".param", ".noalias", ".unified"):
                 continue
             elif text[1:] in TYPE_BYTES:
@@ -126,10 +120,4 @@ class Declarations(Cursor):
             raise self.error("an initial value is a number or the name of a variable")
         value = Imm(number(token.text)) if token.kind == "number" else float_bits(token.text)
         self.next()
-        if not negative:
-            return value
-        return (
-            Imm(-value.value)
-            if value.kind == "int"
-            else Imm(value.value ^ (1 << (31 if value.kind == "f32" else 63)), value.kind)
-        )
+        return negated(value) if negative else value

@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,9 @@ RELEASES = {"release", "acq_rel", "sc"}
 ACQUIRES = {"acquire", "acq_rel", "sc"}
 STRONG = {"relaxed", "volatile", "mmio"} | RELEASES | ACQUIRES
 
-Hook = Callable[[Callable[[], "Ordering"], Definedness, Instruction, Translator], tuple[Op, Op] | None]
+Now = Callable[[], "Ordering"]  # of the block that is running
+Orders = tuple[Op, Op] | None
+Hook = Callable[[Now, Definedness, Instruction, Translator], Orders]
 HOOKS: dict[str, Hook] = {}
 
 
@@ -83,12 +85,8 @@ class Ordering:
         if left is None:
             steps = self.count[kind][threads]
         else:
-            steps = np.array(
-                [
-                    ends[-left - 1] if len(ends) > left else 0
-                    for ends in (self.ends[kind][thread] for thread in threads.tolist())
-                ]
-            )
+            ends = [self.ends[kind][thread] for thread in threads.tolist()]
+            steps = np.array([one[-left - 1] if len(one) > left else 0 for one in ends])
         clocks = self.clocks
         if kind == "wgmma":
             clocks.learn(threads, clocks.column(kind, self.block.threads // WARP) + threads // WARP, steps)
@@ -126,10 +124,7 @@ class Ordering:
         known = np.zeros(max(len(done.known), barrier.agent + 1), np.int32)
         known[: len(done.known)] = done.known
         known[barrier.agent] = barrier.phase
-        barrier.done, barrier.gathering = (
-            Stamp(known, done.proxied, done.foreign, done.block, done.foreign_proxied),
-            None,
-        )
+        barrier.done, barrier.gathering = replace(done, known=known), None
 
     def empty(self) -> Stamp:
         return Stamp(np.zeros(0, np.int32), np.zeros((len(PROXIES), 0), np.int32), {}, self.clocks.block)
@@ -202,9 +197,7 @@ def nothing(mask: Mask) -> None:
 
 
 @hook("fence", "membar")
-def fence(
-    ordering: Callable[[], Ordering], known: Definedness, ins: Instruction, t: Translator
-) -> tuple[Op, Op] | None:
+def fence(ordering: Now, known: Definedness, ins: Instruction, t: Translator) -> Orders:
     if "proxy" in ins.modifiers:
         proxies = proxies_of(ins)
         return (nothing, lambda mask: ordering().clocks.fence_proxy(np.flatnonzero(mask), proxies)) if proxies else None
@@ -224,9 +217,7 @@ def proxies_of(ins: Instruction) -> tuple[str, ...]:
 
 
 @hook("cp", "wgmma")
-def groups(
-    ordering: Callable[[], Ordering], known: Definedness, ins: Instruction, t: Translator
-) -> tuple[Op, Op] | None:
+def groups(ordering: Now, known: Definedness, ins: Instruction, t: Translator) -> Orders:
     kind = "wgmma" if ins.opcode == "wgmma" else "bulk" if "bulk" in ins.modifiers else "cp.async"
     if "commit_group" in ins.modifiers:
         return nothing, lambda mask: ordering().commit(kind, np.flatnonzero(mask))
@@ -248,9 +239,7 @@ def groups(
 
 
 @hook("mbarrier")
-def mbarrier(
-    ordering: Callable[[], Ordering], known: Definedness, ins: Instruction, t: Translator
-) -> tuple[Op, Op] | None:
+def mbarrier(ordering: Now, known: Definedness, ins: Instruction, t: Translator) -> Orders:
     place = next((operand for operand in ins.operands if isinstance(operand, Address)), None)
     if place is None:
         return None
@@ -284,19 +273,12 @@ def mbarrier(
 
 
 @hook("ld", "st", "atom", "red")
-def strong(
-    ordering: Callable[[], Ordering], known: Definedness, ins: Instruction, t: Translator
-) -> tuple[Op, Op] | None:
+def strong(ordering: Now, known: Definedness, ins: Instruction, t: Translator) -> Orders:
     modifiers = set(ins.modifiers)
-    atomic = ins.opcode in ("atom", "red")
     place: Any = next((operand for operand in ins.operands if isinstance(operand, Address)), None)
     space = space_of(ins)
-    if (
-        not (atomic or modifiers & STRONG)
-        or "async" in modifiers
-        or place is None
-        or space in ("param", "local", "const")
-    ):
+    is_strong = ins.opcode in ("atom", "red") or modifiers & STRONG
+    if not is_strong or "async" in modifiers or place is None or space in ("param", "local", "const"):
         return None
     where = t.address(place)
     base = np.uint64(SHARED_BASE if space == "shared" else 0)

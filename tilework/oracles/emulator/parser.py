@@ -30,7 +30,7 @@ from tilework.oracles.emulator.syntax import (
     Symbol,
     Vector,
 )
-from tilework.oracles.emulator.tokens import SPACES, Token, files_of, float_bits, number, tokenize
+from tilework.oracles.emulator.tokens import SPACES, Token, files_of, float_bits, negated, number, tokenize
 
 SPECIAL = re.compile(
     r"%(?:(?:n?tid|n?ctaid|(?:is_explicit_)?cluster\w*|n?clusterid)(?:\.[xyzw])?|laneid|n?warpid|n?smid|gridid|lanemask_\w+"
@@ -93,9 +93,7 @@ class Parser(Declarations):
                 found.version = (int(version[1]), int(version[2]))
             case ".target":
                 self.next()
-                found.target = self.word()
-                while self.accept(","):
-                    self.word()
+                found.target = self.listed(self.word)[0]
             case ".address_size":
                 self.next()
                 if self.integer() != 64:
@@ -111,8 +109,7 @@ class Parser(Declarations):
                 if function.has_body or function.name not in found.functions:
                     found.functions[function.name] = function
             case ".pragma" | ".alias":
-                while self.next().text != ";":
-                    pass
+                self.skip_to(";")
             case text if text in SPACES:
                 for variable in self.variables(SPACES[self.next().text]):
                     found.variables[variable.name] = variable
@@ -124,24 +121,18 @@ class Parser(Declarations):
     def function(self, is_kernel: bool) -> Function:
         line = self.tokens[self.at].line
         while self.peek() == ".attribute":
-            self.next()
-            while self.next().text != ")":
-                pass
+            self.skip_to(")")
         returns = [] if is_kernel else self.parameters()
         name = self.word()
         found = Function(name, is_kernel, self.parameters(), returns, line=line)
         while self.peek() not in ("{", ";"):
             directive = self.word()
             if directive in LIMITS:
-                values = [self.integer()]
-                while self.accept(","):
-                    values.append(self.integer())
-                found.limits[directive[1:]] = tuple(values)
+                found.limits[directive[1:]] = tuple(self.listed(self.integer))
             elif directive in (".noreturn", ".explicitcluster", ".blocksareclusters"):
                 found.limits[directive[1:]] = ()
             elif directive == ".pragma":
-                while self.next().text != ";":
-                    pass
+                self.skip_to(";")
             else:
                 raise self.error(f"{directive!r} is not known of a function")
         if self.accept(";"):
@@ -194,8 +185,7 @@ class Parser(Declarations):
                 name = self.declare(variable.name)
                 function.variables[name] = replace(variable, name=name)
         elif text in (".pragma", ".callprototype"):
-            while self.next().text != ";":
-                pass
+            self.skip_to(";")
         elif self.peek(1) == ":":
             self.label(function)
         elif text == ".file":
@@ -220,14 +210,10 @@ class Parser(Declarations):
         self.expect(":")
         if self.peek() == ".branchtargets":
             self.next()
-            targets = [self.label_name()]
-            while self.accept(","):
-                targets.append(self.label_name())
+            function.targets[name] = tuple(self.listed(self.label_name))
             self.expect(";")
-            function.targets[name] = tuple(targets)
         elif self.peek() in (".callprototype", ".calltargets"):
-            while self.next().text != ";":
-                pass
+            self.skip_to(";")
         else:
             function.labels[name] = len(function.instructions)
 
@@ -266,19 +252,20 @@ class Parser(Declarations):
                 raise self.error(f"{text!r} is not the type of a register")
         if lanes != 1:
             raise self.error("registers that are vectors are not known")
-        while True:
+
+        def declare() -> None:
             name = self.word()
-            if self.accept("<"):
-                count = self.size_of_array()
-                if count > MOST_REGISTERS:
-                    raise self.error(f"{count} registers")
-                for index in range(count):
-                    function.registers[self.declare(f"{name}{index}")] = type
-                self.expect(">")
-            else:
+            if not self.accept("<"):
                 function.registers[self.declare(name)] = type
-            if not self.accept(","):
-                break
+                return
+            count = self.size_of_array()
+            if count > MOST_REGISTERS:
+                raise self.error(f"{count} registers")
+            for index in range(count):
+                function.registers[self.declare(f"{name}{index}")] = type
+            self.expect(">")
+
+        self.listed(declare)
         self.expect(";")
 
     # instructions
@@ -350,9 +337,7 @@ class Parser(Declarations):
                 value = self.single_operand()
                 if not isinstance(value, Imm):
                     raise self.error("only a number can be negated")
-                if value.kind != "int":
-                    return Imm(value.value ^ (1 << (31 if value.kind == "f32" else 63)), value.kind)
-                return Imm(-value.value)
+                return negated(value)
             case "sign", "!":
                 self.next()
                 value = self.single_operand()
@@ -400,9 +385,7 @@ class Parser(Declarations):
         while self.peek() in ("+", "-"):
             sign = -1 if self.next().text == "-" else 1
             offset += sign * self.integer()
-        parts = []
-        while self.accept(","):
-            parts.append(self.operand())
+        parts = self.listed(self.operand) if self.accept(",") else []
         self.expect("]")
         if isinstance(base, Symbol):
             base, offset = Symbol(base.name), offset + base.offset

@@ -79,12 +79,10 @@ class Operations:
         self.pending: list[Pending] = []
         self.committed = {kind: np.zeros(block.threads, np.int64) for kind in ("cp.async", "bulk", "wgmma")}
 
-    def issue(self, operation: Pending) -> None:
-        self.pending.append(operation)
-
-    def group(self, kind: str, threads: Array) -> Array:
-        """The number of the group that each thread is filling."""
-        return self.committed[kind][threads]
+    def issue(self, ins: Instruction, kind: str, threads: Array, *accesses: Any, **rest: Any) -> None:
+        """An operation starts, in the group that each thread is filling."""
+        groups = self.committed["cp.async" if kind == "signal" else kind][threads]
+        self.pending.append(Pending(ins, kind, threads, groups, *accesses, **rest))
 
     def commit(self, kind: str, threads: Array) -> None:
         self.committed[kind][threads] += 1

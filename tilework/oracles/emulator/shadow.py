@@ -14,12 +14,8 @@ import numpy as np
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.clocks import Clocks
 
-PLAIN, STRONG, ASYNC, COMBINED = (
-    0,
-    1,
-    2,
-    3,
-)  # STRONG: atomic, volatile, relaxed and so on; COMBINED: by copies that add or the like
+# STRONG: atomic, volatile, relaxed and so on; COMBINED: by copies that add or the like
+PLAIN, STRONG, ASYNC, COMBINED = range(4)
 NEVER_RACE = (STRONG, COMBINED)  # two of the same
 WARP = 32
 PAGE = 4096

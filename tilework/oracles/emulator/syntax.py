@@ -100,6 +100,21 @@ class Sink:
 Operand = Reg | Imm | Special | Symbol | Address | Vector | Pair | Not | Sink
 
 
+def items(operand: Operand) -> tuple[Operand, ...]:
+    """The parts of a vector or a pair; of anything else, itself."""
+    match operand:
+        case Vector():
+            return operand.items
+        case Pair():
+            return operand.first, operand.second
+    return (operand,)
+
+
+def pair(operand: Operand) -> tuple[Operand, Operand]:
+    """Two results, of which the second may be missing."""
+    return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, Sink())
+
+
 @dataclass(frozen=True, eq=False)
 class Instruction:
     """One instruction; `line` is its line in the PTX text and `source` the (file, line) of the last ``.loc`` before it; `callers` are the

@@ -39,6 +39,12 @@ SPANS = {"32B": 32, "64B": 64, "128B": 128}
 PIECE = 16  # bytes that stay together
 PROMOTIONS = ("none", "64B", "128B", "256B")
 FILLS = ("zero", "nan")
+CHOICES = {"type": TYPES, "interleave": INTERLEAVES, "swizzle": SWIZZLES, "promotion": PROMOTIONS, "fill": FILLS}
+# of tensormap.replace, and what it is called in LAYOUT
+FIELDS = {
+    "global_address": "address", "rank": "rank", "elemtype": "type", "interleave_layout": "interleave", "swizzle_mode": "swizzle",
+    "fill_mode": "fill", "global_dim": "sizes", "global_stride": "strides", "box_dim": "box", "element_stride": "steps",
+}  # fmt: skip
 NAN_HALF = 0x7FF7  # what the engine fills with, in every 16 bits
 
 LAYOUT = np.dtype(
@@ -172,18 +178,8 @@ def encode_tensor_map(
     ):
         refuse(value not in known, f"the {name} {value!r}; known are {', '.join(known)}")
     steps = tuple(element_strides or (1,) * len(sizes))
-    found = TensorMap(
-        type,
-        int(address),
-        tuple(map(int, sizes)),
-        tuple(map(int, strides)),
-        tuple(map(int, box)),
-        steps,
-        interleave,
-        swizzle,
-        l2_promotion,
-        oob_fill,
-    )
+    sizes, strides, box = (tuple(map(int, given)) for given in (sizes, strides, box))
+    found = TensorMap(type, int(address), sizes, strides, box, steps, interleave, swizzle, l2_promotion, oob_fill)
     found.check()
     return encode(found)
 
@@ -191,16 +187,11 @@ def encode_tensor_map(
 def encode(map: TensorMap) -> bytes:
     record = np.zeros((), LAYOUT)
     record["magic"], record["address"], record["rank"] = MAGIC, map.address, map.rank - 1
-    for name, values in (
-        ("strides", map.strides),
-        ("box", map.box),
-        ("steps", map.steps),
-        ("sizes", [size - 1 for size in map.sizes]),
-    ):
-        record[name][: len(values)] = values
-    record["type"], record["interleave"] = TYPES.index(map.type), INTERLEAVES.index(map.interleave)
-    record["swizzle"], record["promotion"] = SWIZZLES.index(map.swizzle), PROMOTIONS.index(map.promotion)
-    record["fill"] = FILLS.index(map.fill)
+    for name in ("strides", "box", "steps"):
+        record[name][: len(getattr(map, name))] = getattr(map, name)
+    record["sizes"][: map.rank] = [size - 1 for size in map.sizes]
+    for name, known in CHOICES.items():
+        record[name] = known.index(getattr(map, name))
     return record.tobytes().ljust(SIZE, b"\0")
 
 
@@ -212,15 +203,16 @@ def decode(bits: bytes) -> TensorMap:
         raise TensorMapError("these 128 bytes are no tensor map; the emulator's are made by encode_tensor_map")
     rank = int(record["rank"]) + 1
     numbers = {name: tuple(int(value) for value in record[name]) for name in ("strides", "box", "steps", "sizes")}
-    choices = {name: int(record[name]) for name in ("type", "interleave", "swizzle", "promotion", "fill")}
-    limits = {"type": TYPES, "interleave": INTERLEAVES, "swizzle": SWIZZLES, "promotion": PROMOTIONS, "fill": FILLS}
-    for name, value in choices.items():
-        refuse(value >= len(limits[name]), f"the {name} number {value}")
+    for name, known in CHOICES.items():
+        refuse(record[name] >= len(known), f"the {name} number {record[name]}")
     found = TensorMap(
-        TYPES[choices["type"]], int(record["address"]), tuple(size + 1 for size in numbers["sizes"][:rank]), numbers["strides"][: rank - 1],
-        numbers["box"][:rank], numbers["steps"][:rank], INTERLEAVES[choices["interleave"]], SWIZZLES[choices["swizzle"]],
-        PROMOTIONS[choices["promotion"]], FILLS[choices["fill"]],
-    )  # fmt: skip
+        address=int(record["address"]),
+        sizes=tuple(size + 1 for size in numbers["sizes"][:rank]),
+        strides=numbers["strides"][: rank - 1],
+        box=numbers["box"][:rank],
+        steps=numbers["steps"][:rank],
+        **{name: known[record[name]] for name, known in CHOICES.items()},
+    )
     found.check()
     return found
 
@@ -232,21 +224,13 @@ def replace_field(bits: bytes, field: str, value: int, ordinal: int = 0) -> byte
         record["magic"] = MAGIC
     if int(record["magic"][0]) != MAGIC:
         raise TensorMapError("tensormap.replace on 128 bytes that are no tensor map")
-    arrays = {"global_dim": "sizes", "global_stride": "strides", "box_dim": "box", "element_stride": "steps"}
-    if field in arrays:
-        name = arrays[field]
+    name = FIELDS[field]
+    if record[name].ndim > 1:
         refuse(ordinal >= record[name].shape[1], f"dimension {ordinal} of {field}")
         record[name][0, ordinal] = value - 1 if field == "global_dim" else value
     elif field == "elemtype":
         refuse(value >= len(REPLACE_TYPES), f"the element type number {value}")
-        record["type"] = TYPES.index(REPLACE_TYPES[value])
+        record[name] = TYPES.index(REPLACE_TYPES[value])
     else:
-        names = {
-            "global_address": "address",
-            "rank": "rank",
-            "interleave_layout": "interleave",
-            "swizzle_mode": "swizzle",
-            "fill_mode": "fill",
-        }
-        record[names[field]] = value
+        record[name] = value
     return record.tobytes() + bits[LAYOUT.itemsize :]

@@ -6,7 +6,9 @@
 
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tilework.oracles.emulator.syntax import Imm, PtxSyntaxError
 
@@ -20,6 +22,7 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 SPACES = {".global": "global", ".const": "const", ".shared": "shared", ".local": "local", ".param": "param"}
+Item = TypeVar("Item")
 GLUED = tuple(f"{directive}." for directive in (".reg", *SPACES))
 
 
@@ -77,6 +80,12 @@ def float_bits(text: str) -> Imm:
     return Imm(int.from_bytes(struct.pack("<d", float(text)), "little"), "f64")
 
 
+def negated(value: Imm) -> Imm:
+    return Imm(
+        -value.value if value.kind == "int" else value.value ^ 1 << (31 if value.kind == "f32" else 63), value.kind
+    )
+
+
 class Cursor:
     """A place among the tokens of a text; `at` is the next one."""
 
@@ -125,6 +134,17 @@ class Cursor:
         if self.tokens[self.at].kind == "number":
             found.append(self.integer())
         return tuple(found)
+
+    def listed(self, one: Callable[[], Item]) -> list[Item]:
+        """One or more, with commas between them."""
+        found = [one()]
+        while self.accept(","):
+            found.append(one())
+        return found
+
+    def skip_to(self, text: str) -> None:
+        while self.next().text != text:
+            pass
 
     def skip_braces(self) -> None:
         depth = 0

@@ -32,11 +32,11 @@ from tilework.oracles.emulator.syntax import (
     Instruction,
     Not,
     Operand,
-    Pair,
     Reg,
     Sink,
     Special,
     Symbol,
+    items,
 )
 
 WARP = 32
@@ -59,12 +59,8 @@ TYPES: dict[str, Any] = {
     **{f"u{n}": np.dtype(f"u{n // 8}") for n in (8, 16, 32, 64)},
     **{f"s{n}": np.dtype(f"i{n // 8}") for n in (8, 16, 32, 64)},
     **{"f16": np.dtype(np.float16), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "pred": np.dtype(bool)},
-    **{
-        "f16x2": np.dtype(np.uint32),
-        "bf16x2": np.dtype(np.uint32),
-        "bf16": np.dtype(np.uint16),
-        "tf32": np.dtype(np.uint32),
-    },
+    **dict.fromkeys(("f16x2", "bf16x2", "tf32"), np.dtype(np.uint32)),
+    "bf16": np.dtype(np.uint16),
 }
 
 
@@ -137,23 +133,14 @@ class Block:
         self.arena = arena
         self.shared = Port("shared", Bytes.zeros(shared_size), shared_size, watcher)
         self.local = LocalPort("local", Bytes.zeros(local_size * self.threads), local_size, watcher)
-        self.ports: dict[str, Any] = {
-            "global": arena,
-            "const": arena,
-            "param": arena,
-            "shared": self.shared,
-            "local": self.local,
-        }
+        self.ports: dict[str, Any] = {"shared": self.shared, "local": self.local}
+        self.ports |= dict.fromkeys(("global", "const", "param"), arena)
         self.ports["generic"] = GenericPort(arena, self.shared, self.local)
         self.specials = special_registers(shape, self.threads)
-        self.cluster: tuple[int, int, int] = (
-            1,
-            1,
-            1,
-        )  # blocks that know of each other; they run one after the other all the same
-        self.state: dict[
-            str, Any
-        ] = {}  # what families of rules keep per block: barriers, copy groups; cleared for each block
+        # blocks that know of each other; they run one after the other all the same
+        self.cluster: tuple[int, int, int] = (1, 1, 1)
+        # what families of rules keep per block: barriers, copy groups; cleared for each block
+        self.state: dict[str, Any] = {}
 
     def start(self, ctaid: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
         """Make this the block at `ctaid`."""
@@ -182,11 +169,8 @@ def special_registers(shape: tuple[int, int, int], threads: int) -> dict[str, Ar
     one = np.uint32(1)
     below = (one << lanes) - one
     tid = (numbers % shape[0], numbers // shape[0] % shape[1], numbers // (shape[0] * shape[1]))
-    found: dict[str, Array] = {
-        "%laneid": lanes,
-        "%warpid": numbers // WARP,
-        "%nwarpid": np.array(threads // WARP, np.uint32),
-    }
+    found: dict[str, Array] = {"%laneid": lanes, "%warpid": numbers // WARP}
+    found["%nwarpid"] = np.array(threads // WARP, np.uint32)
     found |= {"%lanemask_eq": one << lanes, "%lanemask_lt": below, "%lanemask_le": below | one << lanes}
     found |= {"%lanemask_gt": ~(below | one << lanes), "%lanemask_ge": ~below}
     for axis, name in enumerate("xyz"):
@@ -226,11 +210,8 @@ class Translator:
     def type_of(self, modifier: str, ins: Instruction | None = None) -> Any:
         """The NumPy type of a PTX type: ``s32``, ``f16``; bf16 and packed types are raw bits."""
         if modifier not in TYPES:
-            raise (
-                Unsupported(ins, f"the type .{modifier}")
-                if ins
-                else EmulatorError(f"the type .{modifier} is not known")
-            )
+            what = f"the type .{modifier}"
+            raise Unsupported(ins, what) if ins else EmulatorError(f"{what} is not known")
         return TYPES[modifier]
 
     def read(self, operand: Operand, dtype: Any) -> Array:
@@ -296,11 +277,9 @@ class Translator:
         same = wide == dtype
 
         def put(values: Array, mask: Mask) -> None:
-            np.copyto(
-                out,
-                values if same else (values if dtype.kind in "iu" else values.view(f"u{dtype.itemsize}")).astype(wide),
-                where=mask,
-            )
+            if not same:
+                values = (values if dtype.kind in "iu" else values.view(f"u{dtype.itemsize}")).astype(wide)
+            np.copyto(out, values, where=mask)
 
         return put
 
@@ -348,12 +327,7 @@ class Translator:
         assert isinstance(operand, Address)
         offset = np.uint64(operand.offset & 0xFFFF_FFFF_FFFF_FFFF)
         if not isinstance(operand.base, Reg):
-            value = (
-                operand.base.value
-                if isinstance(operand.base, Imm)
-                else self.symbol(operand.base.name) + operand.base.offset
-            )
-            constant = np.uint64((value + operand.offset) & 0xFFFF_FFFF_FFFF_FFFF)
+            constant = self.read(operand.base, np.uint64) + offset
             return lambda threads: np.full(len(threads), constant)
         register, everyone = self.registers[operand.base.name], self.block.everyone
         if register.dtype.itemsize == 4:
@@ -382,7 +356,7 @@ class Translator:
         if ins.predicate is None:
             return op
         register, negated, threads = self.registers[ins.predicate.name], ins.negated, self.threads
-        rewrites = any(ins.predicate in parts_of(operand) for operand in ins.operands)
+        rewrites = any(ins.predicate in items(operand) for operand in ins.operands)
 
         def predicated(mask: Mask) -> None:
             mine = ~register if negated else register.copy() if rewrites else register
@@ -392,10 +366,6 @@ class Translator:
                 op(True if count == threads else mine)
 
         return predicated
-
-
-def parts_of(operand: Operand) -> tuple[Operand, ...]:
-    return (operand.first, operand.second) if isinstance(operand, Pair) else (operand,)
 
 
 def registers_by_type(function: Function) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ import numpy as np
 from tilework.numerics.rounding import BF16
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.floats import Format
-from tilework.oracles.emulator.pending import Access, Pending, operations
+from tilework.oracles.emulator.pending import Access, operations
 from tilework.oracles.emulator.rules.atom import FUNCTIONS, float_max, float_min
 from tilework.oracles.emulator.rules.barriers import Barriers, each, per_thread, shared_address
 from tilework.oracles.emulator.rules.ld_st import space_of
@@ -90,9 +90,7 @@ def copy(ins: Instruction, t: Translator) -> Op:
             move(ins, t, places[which], sources[which], length, threads[which], size)
 
         reads, writes = (Access("global", sources, length),) if length else (), (Access("shared", places, size),)
-        operations(t).issue(
-            Pending(ins, "cp.async", threads, operations(t).group("cp.async", threads), reads, writes, store=store)
-        )
+        operations(t).issue(ins, "cp.async", threads, reads, writes, store=store)
 
     return op
 
@@ -126,16 +124,12 @@ def move(
 def arrive_after_copies(ins: Instruction, t: Translator) -> Op:
     """cp.async.mbarrier.arrive[.noinc]: an arrival when all copies that the thread issued before are done. Without .noinc the
     barrier expects one arrival more for it."""
-    where, barriers, counted = (
-        shared_address(t, ins.operands[0], space_of(ins)),
-        Barriers(t, ins),
-        "noinc" in ins.modifiers,
-    )
+    where, barriers = shared_address(t, ins.operands[0], space_of(ins)), Barriers(t, ins)
 
     def op(mask: Mask) -> None:
         threads = t.active(mask)
         addresses = where(threads)
-        if not counted:
+        if "noinc" not in ins.modifiers:
             for thread, address in each(threads, addresses):
                 barriers.expect_more(address, thread)
         for address in np.unique(addresses).tolist():
@@ -145,8 +139,7 @@ def arrive_after_copies(ins: Instruction, t: Translator) -> Op:
                 for thread in mine.tolist():
                     barriers.arrive(address, thread)
 
-            groups = operations(t).group("cp.async", mine)
-            operations(t).issue(Pending(ins, "signal", mine, groups, barrier=address, store=store))
+            operations(t).issue(ins, "signal", mine, barrier=address, store=store)
 
     return op
 
@@ -217,8 +210,7 @@ def bulk_copy(ins: Instruction, t: Translator) -> Op:
             signal.done(bell, thread, size)
 
         access = (Access(spaces[1], sources, BULK_UNIT),), (Access(spaces[0], places, BULK_UNIT),)
-        groups = operations(t).group("bulk", one)
-        operations(t).issue(Pending(ins, "bulk", one, groups, *access, bell, fetch=fetch, store=store))
+        operations(t).issue(ins, "bulk", one, *access, bell, fetch=fetch, store=store)
 
     return op
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from tilework.numerics.rounding import BF16
 from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.rules.ld_st import VECTORS, space_of
-from tilework.oracles.emulator.syntax import Instruction, Sink, Vector
+from tilework.oracles.emulator.rules.ld_st import space_of, width_of
+from tilework.oracles.emulator.syntax import Instruction, Sink, items
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
 # how the bits of an element are seen, and how many numbers it holds
@@ -58,14 +58,14 @@ def atom(ins: Instruction, t: Translator) -> Op:
         function = float_min if names[0] == "min" else float_max
     returns = ins.opcode == "atom"
     place, values = (ins.operands[1], ins.operands[2:]) if returns else (ins.operands[0], ins.operands[1:])
-    count = next((VECTORS[modifier] for modifier in ins.modifiers if modifier in VECTORS), 1)
+    count = width_of(ins)
     bits = np.dtype(f"u{dtype.itemsize * lanes}")
     sources = [
-        [np.broadcast_to(t.read(item, bits), (t.threads,)) for item in parts(value)]
+        [np.broadcast_to(t.read(item, bits), (t.threads,)) for item in items(value)]
         for value in values[: 2 if names[0] == "cas" else 1]
     ]
     puts = (
-        [t.scatter(item, bits) for item in parts(ins.operands[0])]
+        [t.scatter(item, bits) for item in items(ins.operands[0])]
         if returns and not isinstance(ins.operands[0], Sink)
         else []
     )
@@ -106,10 +106,6 @@ def atom(ins: Instruction, t: Translator) -> Op:
             put(np.ascontiguousarray(before[:, index]), threads)
 
     return op
-
-
-def parts(operand: Any) -> tuple[Any, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
 
 
 def element_type(ins: Instruction, t: Translator, type: str) -> tuple[Any, int]:

@@ -12,17 +12,17 @@ The object is kept in memory, as `Phase.pack` writes it; an object that was neve
 also serves as the state that an arrival returns. Fences order memory that this machine never reorders: they do nothing here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilework.oracles.emulator.arenas import SHARED_BASE, Array, MemoryFault
-from tilework.oracles.emulator.pending import Access, Pending, operations
+from tilework.oracles.emulator.pending import Access, operations
 from tilework.oracles.emulator.rules.atom import FUNCTIONS
-from tilework.oracles.emulator.rules.ld_st import VECTORS, space_of
-from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Operand, Sink, Vector
+from tilework.oracles.emulator.rules.ld_st import registers, space_of, width_of
+from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Operand, Sink
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
 LARGEST = (1 << 20) - 1  # of a count of arrivals or bytes
@@ -145,76 +145,57 @@ def each(threads: Array, addresses: Array) -> Iterator[tuple[int, int]]:
     return zip(threads.tolist(), addresses.tolist(), strict=True)
 
 
-MBARRIER: dict[str, Any] = {}
-
-
-@rule("mbarrier")
-def mbarrier(ins: Instruction, t: Translator) -> Op:
-    kind = ins.modifiers[0]
-    if kind not in MBARRIER:
-        raise Unsupported(ins)
-    return MBARRIER[kind](ins, t)
-
-
-def init(ins: Instruction, t: Translator) -> Op:
-    where, counts, barriers = (
-        shared_address(t, ins.operands[0], space_of(ins)),
-        per_thread(t, ins.operands[1]),
-        Barriers(t, ins),
-    )
-
-    def op(mask: Mask) -> None:
-        threads = t.active(mask)
-        for thread, address in each(threads, where(threads)):
-            count = int(counts[thread])
-            if not 0 < count <= LARGEST:
-                raise EmulatorError(f"an mbarrier for {count} arrivals; 1 to {LARGEST} are possible")
-            barriers.save(address, thread, Phase(count, count))
-
-    return op
-
-
-def inval(ins: Instruction, t: Translator) -> Op:
+def at_each(ins: Instruction, t: Translator, act: Callable[[Barriers, int, int], None]) -> Op:
+    """`act` on the mbarrier that each thread names, with its address and the thread."""
     where, barriers = shared_address(t, ins.operands[0], space_of(ins)), Barriers(t, ins)
 
     def op(mask: Mask) -> None:
         threads = t.active(mask)
         for thread, address in each(threads, where(threads)):
-            operations(t).complete(address)
-            barriers.load(address, thread)
-            barriers.save(address, thread, None)
+            act(barriers, address, thread)
 
     return op
 
 
+@rule("mbarrier.init")
+def init(ins: Instruction, t: Translator) -> Op:
+    counts = per_thread(t, ins.operands[1])
+
+    def act(barriers: Barriers, address: int, thread: int) -> None:
+        count = int(counts[thread])
+        if not 0 < count <= LARGEST:
+            raise EmulatorError(f"an mbarrier for {count} arrivals; 1 to {LARGEST} are possible")
+        barriers.save(address, thread, Phase(count, count))
+
+    return at_each(ins, t, act)
+
+
+@rule("mbarrier.inval")
+def inval(ins: Instruction, t: Translator) -> Op:
+    def act(barriers: Barriers, address: int, thread: int) -> None:
+        operations(t).complete(address)
+        barriers.load(address, thread)
+        barriers.save(address, thread, None)
+
+    return at_each(ins, t, act)
+
+
+@rule("mbarrier.expect_tx", "mbarrier.complete_tx")
 def transaction(ins: Instruction, t: Translator) -> Op:
-    """expect_tx and complete_tx."""
-    where, counts, barriers = (
-        shared_address(t, ins.operands[0], space_of(ins)),
-        per_thread(t, ins.operands[1]),
-        Barriers(t, ins),
+    counts, sign = per_thread(t, ins.operands[1]), 1 if ins.modifiers[0] == "expect_tx" else -1
+    return at_each(
+        ins, t, lambda barriers, address, thread: barriers.transfer(address, thread, sign * int(counts[thread]))
     )
-    sign = 1 if ins.modifiers[0] == "expect_tx" else -1
-
-    def op(mask: Mask) -> None:
-        threads = t.active(mask)
-        for thread, address in each(threads, where(threads)):
-            barriers.transfer(address, thread, sign * int(counts[thread]))
-
-    return op
 
 
+@rule("mbarrier.arrive", "mbarrier.arrive_drop")
 def arrive(ins: Instruction, t: Translator) -> Op:
     announces = "expect_tx" in ins.modifiers
     state, place, *rest = ins.operands
     where, barriers = shared_address(t, place, space_of(ins)), Barriers(t, ins)
     values = per_thread(t, rest[0] if rest else None, 1)
     put = t.scatter(state, np.uint64)
-    drop, may_end, wanted = (
-        ins.modifiers[0] == "arrive_drop",
-        "noComplete" not in ins.modifiers,
-        not isinstance(state, Sink),
-    )
+    drop, may_end = ins.modifiers[0] == "arrive_drop", "noComplete" not in ins.modifiers
 
     def op(mask: Mask) -> None:
         threads = t.active(mask)
@@ -223,12 +204,13 @@ def arrive(ins: Instruction, t: Translator) -> Op:
             value = int(values[thread])
             count, announced = (1, value) if announces else (value, 0)
             states.append(barriers.arrive(address, thread, count, announced, drop, may_end))
-        if wanted:
+        if not isinstance(state, Sink):
             put(np.array(states, np.uint64), threads)
 
     return op
 
 
+@rule("mbarrier.test_wait", "mbarrier.try_wait")
 def wait(ins: Instruction, t: Translator) -> Op:
     """test_wait and try_wait: whether a phase is over, told by its parity or by a state from an arrival in it. Both ask once."""
     done, place, which = ins.operands[:3]
@@ -252,44 +234,26 @@ def wait(ins: Instruction, t: Translator) -> Op:
     return op
 
 
+@rule("mbarrier.pending_count")
 def pending_count(ins: Instruction, t: Translator) -> Op:
     out, state = t.write(ins.operands[0], np.uint32), per_thread(t, ins.operands[1], dtype=np.uint64)
     return lambda mask: np.copyto(out, (state >> np.uint64(20) & np.uint64(LARGEST)).astype(np.uint32), where=mask)
 
 
-MBARRIER |= {
-    "init": init, "inval": inval, "expect_tx": transaction, "complete_tx": transaction, "arrive": arrive, "arrive_drop": arrive,
-    "test_wait": wait, "try_wait": wait, "pending_count": pending_count,
-}  # fmt: skip
-
-
 # stores and reductions that signal an mbarrier
 
 
-@rule("st.async")
-def store_async(ins: Instruction, t: Translator) -> Op:
-    """``st.async...mbarrier::complete_tx::bytes [a], b, [bar]``."""
-    return signalled(ins, t, None)
-
-
-@rule("atom.async", "red.async")
-def reduce_async(ins: Instruction, t: Translator) -> Op:
-    """``red.async...mbarrier::complete_tx::bytes.add.u32 [a], b, [bar]``."""
-    name = next((modifier for modifier in ins.modifiers if modifier in FUNCTIONS), None)
-    if name is None:
+@rule("st.async", "atom.async", "red.async")
+def signalled(ins: Instruction, t: Translator) -> Op:
+    """``st.async...mbarrier::complete_tx::bytes [a], b, [bar]``, ``red.async...mbarrier::complete_tx::bytes.add.u32 [a], b, [bar]``."""
+    function = next((FUNCTIONS[modifier] for modifier in ins.modifiers if modifier in FUNCTIONS), None)
+    if (function is None) != (ins.opcode == "st"):
         raise Unsupported(ins)
-    return signalled(ins, t, FUNCTIONS[name])
-
-
-def signalled(ins: Instruction, t: Translator, function: Any) -> Op:
     if "mbarrier::complete_tx::bytes" not in ins.modifiers:
         raise Unsupported(ins, "it completes by mbarrier::complete_tx::bytes only")
     dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
-    count = next((VECTORS[modifier] for modifier in ins.modifiers if modifier in VECTORS), 1)
-    items = ins.operands[1].items if isinstance(ins.operands[1], Vector) else (ins.operands[1],)
-    if len(items) != count:
-        raise Unsupported(ins, f"{count} elements and {len(items)} registers")
-    sources = [per_thread(t, item, dtype=dtype) for item in items]
+    count = width_of(ins)
+    sources = [per_thread(t, item, dtype=dtype) for item in registers(ins, ins.operands[1], count)]
     space = space_of(ins)
     where, signal = shared_address(t, ins.operands[0], space), shared_address(t, ins.operands[2], space)
     barriers, port = Barriers(t, ins), t.port("shared")
@@ -304,8 +268,7 @@ def signalled(ins: Instruction, t: Translator, function: Any) -> Op:
             here = slice(index, index + 1)
             store = single_store(addresses[here], values[here], threads[here], bell)
             write = (Access("shared", addresses[here], size),)
-            groups = operations(t).group("bulk", threads[here])
-            operations(t).issue(Pending(ins, "bulk", threads[here], groups, (), write, bell, store=store))
+            operations(t).issue(ins, "bulk", threads[here], (), write, bell, store=store)
 
     def single_store(addresses: Array, values: Array, threads: Array, bell: int) -> Any:
         def store(which: Array, fetched: Any) -> None:

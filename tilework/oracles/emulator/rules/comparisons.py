@@ -10,8 +10,8 @@ import numpy as np
 
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.rules.floating import FLOATS, float_comparison
-from tilework.oracles.emulator.syntax import Instruction, Pair, Sink
-from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
+from tilework.oracles.emulator.syntax import Instruction, Sink, pair
+from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule, unsigned
 
 COMPARE: dict[str, Any] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
@@ -29,7 +29,7 @@ def comparison(ins: Instruction, t: Translator, type: str, number: int) -> Calla
         raise Unsupported(ins)
     dtype = t.type_of(type, ins)
     if name in ("lo", "ls", "hi", "hs"):
-        dtype = np.dtype(f"u{np.dtype(dtype).itemsize}")
+        dtype = unsigned(dtype)
     a, b = (t.read(operand, dtype) for operand in ins.operands[number : number + 2])
     compare = COMPARE[name]
     return lambda: compare(a, b)
@@ -38,8 +38,7 @@ def comparison(ins: Instruction, t: Translator, type: str, number: int) -> Calla
 @rule("setp")
 def setp(ins: Instruction, t: Translator) -> Op:
     """``setp.lt.and.s32 %p1|%p2, %r1, %r2, !%p3``: %p1 is the comparison, %p2 its opposite, each combined with %p3."""
-    target = ins.operands[0]
-    firsts = (target.first, target.second) if isinstance(target, Pair) else (target, Sink())
+    firsts = pair(ins.operands[0])
     compare = comparison(ins, t, ins.modifiers[-1], 1)
     if ins.modifiers[-1] in ("f16x2", "bf16x2"):
         first, second = (t.write(operand, bool) for operand in firsts)
@@ -96,7 +95,7 @@ def set_number(ins: Instruction, t: Translator) -> Op:
 @rule("slct")
 def slct(ins: Instruction, t: Translator) -> Op:
     """a where c >= 0, else b."""
-    dtype = np.dtype(f"u{np.dtype(t.type_of(ins.modifiers[-2], ins)).itemsize}")
+    dtype = unsigned(t.type_of(ins.modifiers[-2], ins))
     out, a, b = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype), t.read(ins.operands[2], dtype)
     c = t.read(ins.operands[3], t.type_of(ins.modifiers[-1], ins))
     return lambda mask: np.copyto(out, np.where(c >= 0, a, b), where=mask)

@@ -17,13 +17,14 @@ import numpy as np
 
 from tilework.numerics.rounding import to_tf32
 from tilework.oracles.emulator.arenas import LOCAL_BASE, Array
-from tilework.oracles.emulator.pending import Access, Pending, operations
+from tilework.oracles.emulator.pending import Access, operations
 from tilework.oracles.emulator.rules.async_copy import Signal, check_multicast, combine
 from tilework.oracles.emulator.rules.atom import FUNCTIONS
 from tilework.oracles.emulator.rules.barriers import per_thread
 from tilework.oracles.emulator.rules.ld_st import space_of
 from tilework.oracles.emulator.syntax import Address, EmulatorError, Imm, Instruction, Operand, Vector
 from tilework.oracles.emulator.tensor_map import (
+    FIELDS,
     NAN_HALF,
     PIECE,
     SIZE,
@@ -167,9 +168,8 @@ def load(ins: Instruction, t: Translator, rank: int) -> Op:
             signal.done(bell, box.thread, box.map.copy_bytes)
 
         read, write = box.accesses()
-        groups = operations(t).group("bulk", one)
         fetch = lambda which: box.load()  # noqa: E731
-        operations(t).issue(Pending(ins, "bulk", one, groups, (read, *own), (write,), bell, fetch=fetch, store=store))
+        operations(t).issue(ins, "bulk", one, (read, *own), (write,), bell, fetch=fetch, store=store)
 
     return op
 
@@ -192,37 +192,14 @@ def store(ins: Instruction, t: Translator, rank: int) -> Op:
     def issue(box: Box, one: Array, own: tuple[Access, ...]) -> None:
         reduce = combine(name, number_type(box.map.type)) if name is not None else None
         write, read = box.accesses()
-        groups = operations(t).group("bulk", one)
         move = lambda which, rows: box.store(rows, reduce)  # noqa: E731
         fetch = lambda which: box.take()  # noqa: E731
-        operations(t).issue(Pending(ins, "bulk", one, groups, (read, *own), (write,), fetch=fetch, store=move))
+        operations(t).issue(ins, "bulk", one, (read, *own), (write,), fetch=fetch, store=move)
 
     return op
 
 
-@rule("tensormap")
-def tensormap(ins: Instruction, t: Translator) -> Op:
-    if ins.modifiers[:1] == ("replace",):
-        return replace(ins, t)
-    if ins.modifiers[:1] == ("cp_fenceproxy",):
-        return copy_map(ins, t)
-    raise Unsupported(ins)
-
-
-FIELDS = {
-    "global_address",
-    "rank",
-    "box_dim",
-    "global_dim",
-    "global_stride",
-    "element_stride",
-    "elemtype",
-    "interleave_layout",
-    "swizzle_mode",
-    "fill_mode",
-}
-
-
+@rule("tensormap.replace")
 def replace(ins: Instruction, t: Translator) -> Op:
     """``tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r1], 0, 64``."""
     field = next((modifier for modifier in ins.modifiers if modifier in FIELDS), None)
@@ -236,14 +213,14 @@ def replace(ins: Instruction, t: Translator) -> Op:
         for thread in t.active(mask).tolist():
             one = np.array([thread])
             old = port.read(where(one), np.uint64, SIZE // 8, one, ins, align=64).tobytes()
-            new = np.frombuffer(
-                replace_field(old, field, int(values[thread]) % (1 << 8 * values.dtype.itemsize), ordinal), np.uint64
-            )[None]
-            port.write(where(one), new, one, ins, align=64)
+            value = int(values[thread]) % (1 << 8 * values.dtype.itemsize)
+            new = np.frombuffer(replace_field(old, field, value, ordinal), np.uint64)
+            port.write(where(one), new[None], one, ins, align=64)
 
     return op
 
 
+@rule("tensormap.cp_fenceproxy")
 def copy_map(ins: Instruction, t: Translator) -> Op:
     """tensormap.cp_fenceproxy: a warp copies a tensor map from shared to global memory, where copies can use it."""
     to, source = t.address(ins.operands[0]), t.address(ins.operands[1])

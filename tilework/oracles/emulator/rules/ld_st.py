@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.syntax import Address, EmulatorError, Instruction, Operand, Symbol, Vector
+from tilework.oracles.emulator.syntax import Address, EmulatorError, Instruction, Operand, Symbol, Vector, items
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
 SPACES = ("global", "shared", "local", "const", "param")
@@ -21,9 +21,22 @@ def space_of(ins: Instruction) -> str:
     return "generic"
 
 
+def width_of(ins: Instruction) -> int:
+    """How many elements an access has."""
+    return next((VECTORS[modifier] for modifier in ins.modifiers if modifier in VECTORS), 1)
+
+
+def registers(ins: Instruction, operand: Operand, count: int) -> tuple[Operand, ...]:
+    """The registers of an access of `count` elements."""
+    found = items(operand)
+    if len(found) != count:
+        raise Unsupported(ins, f"{count} elements and {len(found)} registers")
+    return found
+
+
 def element(ins: Instruction, t: Translator) -> tuple[Any, int]:
     """(NumPy type, elements) of an access; ``b128`` is two 64-bit elements."""
-    count = next((VECTORS[modifier] for modifier in ins.modifiers if modifier in VECTORS), 1)
+    count = width_of(ins)
     if ins.modifiers[-1] == "b128":
         return np.dtype(np.uint64), 2 * count
     return np.dtype(t.type_of(ins.modifiers[-1], ins)), count
@@ -35,9 +48,7 @@ def ld(ins: Instruction, t: Translator) -> Op:
     space = space_at(ins, ins.operands[1], t)
     if ins.modifiers[-1] == "b128" and not isinstance(ins.operands[0], Vector):
         return load_wide(ins, t, space)
-    targets = ins.operands[0].items if isinstance(ins.operands[0], Vector) else (ins.operands[0],)
-    if len(targets) != count:
-        raise Unsupported(ins, f"{count} elements and {len(targets)} registers")
+    targets = registers(ins, ins.operands[0], count)
     place = ins.operands[1]
     if space == "param" and is_variable(place, t):
         return load_parameter(t, place, dtype, targets)
@@ -77,10 +88,7 @@ def st(ins: Instruction, t: Translator) -> Op:
         wide = t.registers[source.name].view(np.uint64).reshape(-1, 2)  # type: ignore[union-attr]
         read = lambda threads: wide[threads]  # noqa: E731
     else:
-        items = source.items if isinstance(source, Vector) else (source,)
-        if len(items) != count:
-            raise Unsupported(ins, f"{count} elements and {len(items)} registers")
-        values = [np.broadcast_to(t.read(item, dtype), (t.threads,)) for item in items]
+        values = [np.broadcast_to(t.read(item, dtype), (t.threads,)) for item in registers(ins, source, count)]
         if space == "param" and is_variable(place, t):
             return store_parameter(t, place, dtype, values)
         if count == 1:

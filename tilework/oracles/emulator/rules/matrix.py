@@ -18,7 +18,7 @@ from tilework.oracles.emulator import dots
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.fragments import accumulator, operand_a, operand_b
 from tilework.oracles.emulator.rules.ld_st import space_of
-from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Operand, Vector
+from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Operand, items
 from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator, Unsupported, rule
 
 NEWER = "this form needs sm_100 or newer"
@@ -53,10 +53,6 @@ def whole_warps(t: Translator, mask: Mask, ins: Instruction) -> Warps:
     return np.flatnonzero(some)
 
 
-def items(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
-
-
 def first_lanes(t: Translator, warps: Warps, count: int) -> Array:
     """The numbers of the first `count` threads of each warp."""
     return t.block.everyone.reshape(-1, WARP)[warps, :count].reshape(-1)
@@ -86,22 +82,22 @@ def writer(t: Translator, operand: Operand, dtype: type = np.uint32) -> Callable
     return put
 
 
-def tiles(ins: Instruction) -> int:
+def tiles(ins: Instruction, registers: Operand) -> int:
     """How many 8 x 8 matrices ldmatrix or stmatrix moves."""
     if "b16" not in ins.modifiers or "m8n8" not in ins.modifiers:
         raise Unsupported(ins, NEWER)
     count = next((int(modifier[1]) for modifier in ins.modifiers if modifier in ("x1", "x2", "x4")), 0)
     if not count:
         raise Unsupported(ins, "it moves 1, 2 or 4 matrices")
+    if len(items(registers)) != count:
+        raise Unsupported(ins, f"{count} matrices and {len(items(registers))} registers")
     return count
 
 
 @rule("ldmatrix", collective=True)
 def ldmatrix(ins: Instruction, t: Translator) -> Op:
     """Row r of matrix j is the 16 bytes at the address in lane 8j + r; a lane gets two neighbours of row lane/4, or of a column."""
-    count = tiles(ins)
-    if len(items(ins.operands[0])) != count:
-        raise Unsupported(ins, f"{count} matrices and {len(items(ins.operands[0]))} registers")
+    count = tiles(ins, ins.operands[0])
     put, where, port = writer(t, ins.operands[0]), t.address(ins.operands[1]), t.port(space_of(ins))
     transposed = "trans" in ins.modifiers
 
@@ -119,9 +115,7 @@ def ldmatrix(ins: Instruction, t: Translator) -> Op:
 
 @rule("stmatrix", collective=True)
 def stmatrix(ins: Instruction, t: Translator) -> Op:
-    count = tiles(ins)
-    if len(items(ins.operands[1])) != count:
-        raise Unsupported(ins, f"{count} matrices and {len(items(ins.operands[1]))} registers")
+    count = tiles(ins, ins.operands[1])
     get, where, port = reader(t, ins.operands[1]), t.address(ins.operands[0]), t.port(space_of(ins))
     transposed = "trans" in ins.modifiers
 
@@ -236,10 +230,8 @@ def product(
     if a == "f64":
         return plain, lambda left, right, added: dots.chained(left, right.swapaxes(1, 2), added)
     if a in dots.INTEGERS:
-        saturate, bitwise = (
-            "satfinite" in ins.modifiers,
-            next((name for name in ("xor", "and") if name in ins.modifiers), ""),
-        )
+        saturate = "satfinite" in ins.modifiers
+        bitwise = next((name for name in ("xor", "and") if name in ins.modifiers), "")
         return plain, lambda left, right, added: dots.integral(left, right.swapaxes(1, 2), added, saturate, bitwise)
     if a in ("e4m3", "e5m2"):
         return halves, lambda left, right, added: small_floats(left, right, added, d)

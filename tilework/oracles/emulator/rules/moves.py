@@ -5,8 +5,8 @@ import time
 import numpy as np
 
 from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE
-from tilework.oracles.emulator.syntax import Instruction, Special, Symbol, Vector
-from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
+from tilework.oracles.emulator.syntax import Instruction, Special, Vector
+from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, elementwise, rule, unsigned
 
 BASES = {"shared": SHARED_BASE, "local": LOCAL_BASE, "global": 0, "const": 0, "param": 0}
 
@@ -22,7 +22,7 @@ def mov(ins: Instruction, t: Translator) -> Op:
     if type == "b128":
         out, wide = t.registers[target.name], t.registers[source.name]  # type: ignore[union-attr]
         return lambda mask: np.copyto(out, wide, where=mask)
-    dtype = t.type_of("pred" if type == "pred" else f"u{8 * np.dtype(t.type_of(type, ins)).itemsize}")
+    dtype = unsigned(t.type_of(type, ins))
     out = t.write(target, dtype)
     if isinstance(source, Special) and (clock := clock_of(source.name)) is not None:
         return lambda mask: np.copyto(out, np.array(clock(), np.uint64).astype(dtype), where=mask)
@@ -113,29 +113,14 @@ def isspacep(ins: Instruction, t: Translator) -> Op:
     raise Unsupported(ins)
 
 
-@rule("mapa")
-def mapa(ins: Instruction, t: Translator) -> Op:
-    """The address of the same variable in another block of the cluster; there is only one."""
-    dtype = t.type_of(ins.modifiers[-1], ins)
-    source = ins.operands[1]
-    out = t.write(ins.operands[0], dtype)
-    value = (
-        t.read(source, dtype)
-        if not isinstance(source, Symbol)
-        else np.array(t.symbol(source.name) + source.offset, dtype)
-    )
-    return lambda mask: np.copyto(out, value, where=mask)
-
-
-@rule("getctarank")
-def getctarank(ins: Instruction, t: Translator) -> Op:
-    out = t.write(ins.operands[0], np.uint32)
-    return lambda mask: np.copyto(out, np.uint32(0), where=mask)
+# the address of the same variable in another block of the cluster, and the number of a block: there is only one
+elementwise("mapa", types=(None, np.uint32))(lambda ins, address, block: address)
+elementwise("getctarank", result=np.uint32, types=(np.uint64,))(lambda ins, address: np.zeros((), np.uint32))
 
 
 @rule("selp")
 def selp(ins: Instruction, t: Translator) -> Op:
-    dtype = np.dtype(f"u{np.dtype(t.type_of(ins.modifiers[-1], ins)).itemsize}")
+    dtype = unsigned(t.type_of(ins.modifiers[-1], ins))
     out, a, b = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype), t.read(ins.operands[2], dtype)
     chosen = t.predicate(ins.operands[3])
     return lambda mask: np.copyto(out, np.where(chosen(), a, b), where=mask)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Pair, Sink
+from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Pair, Sink, pair
 from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator, Unsupported, rule
 
 LANES = np.arange(WARP, dtype=np.int64)
@@ -30,13 +30,11 @@ def members(t: Translator, operand: object, ins: Instruction) -> Callable[[Array
         if whole and here.all():
             return here
         named = np.broadcast_to(value, (t.threads,)).reshape(-1, WARP)
-        some = here.any(axis=1)
+        some = np.asarray(here.any(axis=1))
         first = named[np.arange(len(named)), here.argmax(axis=1)]
         if (named != first[:, None])[here].any():
             raise EmulatorError(f"{ins.name}: the lanes of a warp give different member masks")
-        wanted = (first[:, None] >> np.arange(WARP, dtype=np.uint32) & np.uint32(1)).astype(bool) & np.asarray(some)[
-            :, None
-        ]
+        wanted = (first[:, None] >> np.arange(WARP, dtype=np.uint32) & np.uint32(1)).astype(bool) & some[:, None]
         gone = t.machine.finished.reshape(-1, WARP) if t.machine is not None else np.zeros_like(here)
         if (absent := wanted & ~here & ~gone).any():
             warp, lane = np.argwhere(absent)[0]
@@ -55,8 +53,7 @@ def shfl(ins: Instruction, t: Translator) -> Op:
     mode = next((modifier for modifier in ins.modifiers if modifier in ("up", "down", "bfly", "idx")), None)
     if mode is None or ins.modifiers[-1] != "b32":
         raise Unsupported(ins)
-    target = ins.operands[0]
-    target, valid = (target.first, target.second) if isinstance(target, Pair) else (target, Sink())
+    target, valid = pair(ins.operands[0])
     out, inside_out = t.write(target, np.uint32), t.write(valid, bool)
     a, b, c = (t.read(operand, np.uint32) for operand in ins.operands[1:4])
     check = members(t, ins.operands[4], ins) if len(ins.operands) > 4 else None
@@ -80,19 +77,14 @@ def shfl(ins: Instruction, t: Translator) -> Op:
         clamp = (bounds & np.uint32(31)).astype(np.int64)
         step = (offset & np.uint32(31)).astype(np.int64)
         last = (LANES & segment) | (clamp & ~segment)
-        first = LANES & segment
-        if mode == "up":
-            lane = LANES - step
-            inside = lane >= last
-        elif mode == "down":
-            lane = LANES + step
-            inside = lane <= last
-        elif mode == "bfly":
-            lane = LANES ^ step
-            inside = lane <= last
-        else:
-            lane = first | (step & ~segment)
-            inside = lane <= last
+        ways = {
+            "up": LANES - step,
+            "down": LANES + step,
+            "bfly": LANES ^ step,
+            "idx": LANES & segment | step & ~segment,
+        }
+        lane = ways[mode]
+        inside = lane >= last if mode == "up" else lane <= last
         return inside, np.where(inside, lane, LANES) & 31
 
     constant = None
@@ -138,8 +130,7 @@ def activemask(ins: Instruction, t: Translator) -> Op:
 def match(ins: Instruction, t: Translator) -> Op:
     """Which lanes have the same value (any), or whether all do (all, with a predicate)."""
     dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
-    target = ins.operands[0]
-    target, agreed = (target.first, target.second) if isinstance(target, Pair) else (target, Sink())
+    target, agreed = pair(ins.operands[0])
     out, agreed_out = t.write(target, np.uint32), t.write(agreed, bool)
     value = t.read(ins.operands[1], dtype)
     check = members(t, ins.operands[2], ins)
@@ -170,11 +161,8 @@ def redux(ins: Instruction, t: Translator) -> Op:
     out, value = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype)
     check = members(t, ins.operands[2], ins)
     floating = dtype.kind == "f"
-    neutral: dict[str, object] = {"add": 0, "or": 0, "xor": 0, "and": -1}
-    if floating:
-        neutral |= {"min": np.inf, "max": -np.inf}
-    else:
-        neutral |= {"min": np.iinfo(dtype).max, "max": np.iinfo(dtype).min}
+    least, most = (-np.inf, np.inf) if floating else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    neutral = {"add": 0, "or": 0, "xor": 0, "and": -1, "min": most, "max": least}
     functions = {"add": np.add, "or": np.bitwise_or, "xor": np.bitwise_xor, "and": np.bitwise_and}
     functions |= {"min": np.fmin if floating else np.minimum, "max": np.fmax if floating else np.maximum}
     keeps_nan, absolute = "NaN" in ins.modifiers, "abs" in ins.modifiers

@@ -20,9 +20,9 @@ import numpy as np
 from tilework.oracles.emulator import dots
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.fragments import accumulator, operand_a
-from tilework.oracles.emulator.pending import Access, Pending, operations
-from tilework.oracles.emulator.rules.matrix import items, reader, whole_warps, writer
-from tilework.oracles.emulator.syntax import EmulatorError, Imm, Instruction, Operand, Reg, Vector
+from tilework.oracles.emulator.pending import Access, operations
+from tilework.oracles.emulator.rules.matrix import reader, whole_warps, writer
+from tilework.oracles.emulator.syntax import EmulatorError, Imm, Instruction, Operand, Reg, Vector, items
 from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator, Unsupported, rule
 
 GROUP = 4  # warps
@@ -45,11 +45,12 @@ class Descriptor:
     offset: int  # of the pattern of the swizzle, in rows of 128 bytes
     mode: int
 
-    @classmethod
-    def unpack(cls, bits: int) -> "Descriptor":
+    @staticmethod
+    @cache
+    def unpack(bits: int) -> "Descriptor":
         if bits & RESERVED:
             raise EmulatorError(f"{bits:#018x} is no matrix descriptor: bits {bits & RESERVED:#x} must be zero")
-        return cls(
+        return Descriptor(
             (bits & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4, (bits >> 32 & 0x3FFF) << 4, bits >> 49 & 7, bits >> 62
         )
 
@@ -183,19 +184,15 @@ def multiply(ins: Instruction, t: Translator) -> Op:
             tiles = found.reshape(-1, 16, form.columns // 8, 8).transpose(0, 2, 1, 3).reshape(-1, 16, 8)
             new[mine] = layout.fragment(tiles).reshape(-1, form.columns // 8, WARP, 4).transpose(0, 2, 1, 3)
             threads = (warps[mine][:, None] * WARP + np.arange(WARP)).reshape(-1)
-            groups = operations(t).group("wgmma", threads)
-            operations(t).issue(Pending(ins, "wgmma", threads, groups, (*reads_a, *reads_b), registers=names))
+            operations(t).issue(ins, "wgmma", threads, (*reads_a, *reads_b), registers=names)
         put_d(np.ascontiguousarray(new.reshape(len(warps), WARP, -1)).view(np.uint32), warps)
 
     return op
 
 
 def register_names(operand: Operand) -> frozenset[str]:
-    return (
-        frozenset(item.name for item in items(operand) if isinstance(item, Reg))
-        if isinstance(operand, Vector)
-        else frozenset()
-    )
+    names = [item.name for item in items(operand) if isinstance(item, Reg)]
+    return frozenset(names if isinstance(operand, Vector) else ())
 
 
 def descriptors(t: Translator, operand: Operand) -> Callable[[Array], Descriptor]:
@@ -206,14 +203,9 @@ def descriptors(t: Translator, operand: Operand) -> Callable[[Array], Descriptor
         found = values[warps]
         if (found != found[0, 0]).any():
             raise EmulatorError("the threads of a warpgroup give different matrix descriptors")
-        return unpack(int(found[0, 0]))
+        return Descriptor.unpack(int(found[0, 0]))
 
     return get
-
-
-@cache
-def unpack(bits: int) -> Descriptor:
-    return Descriptor.unpack(bits)
 
 
 Loaded = tuple[Array, tuple[Access, ...]]
