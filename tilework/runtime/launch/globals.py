@@ -33,6 +33,13 @@ def collect_globals(fn: Any, found: Captured | None = None, seen: set[int] | Non
     return found
 
 
+def unless_same(old: Captured | None, new: Captured) -> Captured:
+    """`old` if `new` says the same, so that who watches it need not look again."""
+    if old is None or old.keys() != new.keys():
+        return new
+    return old if all(old[key][0] is value for key, (value, _) in new.items()) else new
+
+
 def globals_of_constants(constants: Iterable[Any]) -> Captured:
     """The globals that functions among the constants of a kernel read."""
     found: Captured = {}

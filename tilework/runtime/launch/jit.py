@@ -30,7 +30,7 @@ from tilework.runtime.kernel_cache.environment import cache_invalidating_env_var
 from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
-from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants
+from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants, unless_same
 from tilework.runtime.launch.specialization import Specialization, unwrapped
 from tilework.runtime.launch.specialize import mangle_type
 from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
@@ -237,7 +237,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             from tilework.runtime.failures.wrong_call import wrong_option  # lazily: only mistakes need it
 
             raise wrong_option(self, error, list(specialization.options)) from None
-        self._globals = collect_globals(self)
+        self._globals = unless_same(self._globals, collect_globals(self))
         if captured := globals_of_constants(map(unwrapped, specialization.constants.values())):
             self._argument_globals[specialization.key] = captured
         if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):

@@ -17,7 +17,7 @@ from tilework.runtime.launch.native_machine import address, fill_places
 from tilework.runtime.launch.tensor_places import tensor_facts
 from tilework.targets.cpu.run import launcher_layout as native
 
-MOST_ENTRIES = 8
+MOST_ENTRIES = 16
 MOST_DESCRIPTIONS = 200  # of one kernel: one that needs more is not launched alike
 
 INT_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
@@ -59,10 +59,16 @@ class Undescribable(Exception):
     """No guard can be written for a launch."""
 
 
-def replaces(entry: tuple[Any, ...], old: tuple[Any, ...]) -> bool:
-    """Whether an entry is for the same calls as an old one, which something watched has made useless."""
-    same = (native.KERNEL, native.KEYWORDS, native.TYPES)
-    return all(entry[index] is old[index] or entry[index] == old[index] for index in same)
+def is_useful(entry: tuple[Any, ...]) -> bool:
+    """Whether what an entry watches is as it was."""
+    watched = entry[native.KEPT][-1]
+    triples = zip(watched[::3], watched[1::3], watched[2::3], strict=True)
+    return all(holder.get(key, native.MISSING) is value for holder, key, value in triples)
+
+
+def with_entry(entries: list[tuple[Any, ...]], made: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Entries with a new one in front; those that nothing fits any more go, and the oldest."""
+    return [made, *filter(is_useful, entries)][:MOST_ENTRIES]
 
 
 def entry_of(
@@ -80,7 +86,8 @@ def entry_of(
 
     `watched` are dictionaries, keys and values, three by three.
     """
-    groups, kept = grouped((*watched, *device.watched))
+    watched = (*watched, *device.watched)
+    groups, kept = grouped(watched)
     ready = address(device.ready) if device.ready else 0
     settings = tuple(guard for guard, _, _ in guards.found)
     record = native.Record(

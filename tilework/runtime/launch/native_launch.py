@@ -24,12 +24,11 @@ from tilework.runtime.launch.globals import Captured
 from tilework.runtime.launch.native_entry import (
     CONSTANTS,
     MOST_DESCRIPTIONS,
-    MOST_ENTRIES,
     Guards,
     Undescribable,
     entry_of,
     is_describable,
-    replaces,
+    with_entry,
 )
 from tilework.runtime.launch.native_machine import machine, make_binder
 
@@ -77,8 +76,7 @@ def python_path(fn: Any, tuned: TunedOf, state: list[Any]) -> Callable[..., Any]
         facts = tuned(args, kwargs) if left else None
         if facts is not None and (entry := describe(fn, kernel, grid, args, kwargs, facts)) is not None:
             left -= 1
-            others = [old for old in state[1:MOST_ENTRIES] if not replaces(entry, old)]
-            state[1:] = [entry, *others]
+            state[1:] = with_entry(state[1:], entry)
         return kernel
 
     return launch

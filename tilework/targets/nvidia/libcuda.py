@@ -136,6 +136,13 @@ class Cuda:
         self.raw[name] = found
         return found
 
+    def address(self, name: str) -> int:
+        """Where a function is, for machine code that calls it."""
+        function = self.function(name)
+        if isinstance(self.loaded, ctypes.CDLL):
+            return ctypes.cast(function, c_void_p).value or 0  # pyright: ignore[reportArgumentType]
+        return self.loaded.address(name)
+
     def has(self, name: str) -> bool:
         """Whether this version of the driver has a function."""
         return name in self.raw or getattr(self.loaded, name, None) is not None
@@ -179,11 +186,15 @@ class Cuda:
         self.cuFuncGetAttribute(ctypes.byref(found), attribute, function)
         return found.value
 
-    def has_context(self) -> bool:
-        """Whether this thread can use a device."""
+    def context(self) -> int:
+        """The context of this thread, through which it uses a device; 0 if it has none."""
         context = c_void_p()
         self.cuCtxGetCurrent(ctypes.byref(context))
-        return context.value is not None
+        return context.value or 0
+
+    def has_context(self) -> bool:
+        """Whether this thread can use a device."""
+        return self.context() != 0
 
     def use_primary_context(self, device: int) -> None:
         """Let this thread use a device through its primary context, which torch and the CUDA runtime use too.

@@ -215,6 +215,16 @@ class CudaDriver(Driver):
             return cuda_device.current_stream()
         return self._raw_stream(self._device() if device is None else device)
 
+    def launches_natively(self) -> bool:
+        return type(self) is CudaDriver
+
+    def stream_call(self) -> tuple[Any, int] | None:
+        """What native launches call for the stream, and with which device; None if they must not."""
+        if not self.launches_natively():
+            return None
+        device = self.get_current_device()
+        return (self.get_current_stream if self._torch is None else self._raw_stream), device
+
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
         return cuda_device.get_device_capability(self.get_current_device() if device is None else device)
 

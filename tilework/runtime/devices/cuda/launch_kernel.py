@@ -9,19 +9,23 @@ parameters; the driver reads only those that are declared. Launches return befor
 """
 
 import ctypes
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tilework.runtime.devices.cuda.device import ensure_context
+from tilework.runtime.devices.cuda.device import DeviceArray, ensure_context
 from tilework.runtime.devices.cuda.parameters import Packer, Parameter, packer_for, packer_from, parameters_of_ptx
-from tilework.runtime.devices.launcher import HIDDEN, Extent, Launcher, Scratch
+from tilework.runtime.devices.cuda.tensor_map import map_of_descriptor
+from tilework.runtime.devices.launcher import HIDDEN, NO_SCRATCH, Extent, Launcher, Scratch
+from tilework.runtime.launch.native_entry import Memory, Native, tensor_memory
+from tilework.targets.cpu.run import launcher_layout as native
+from tilework.targets.cpu.run.launcher_layout import LARGEST_X, LARGEST_YZ
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.libcuda import LaunchAttribute, LaunchConfig, library
 
 PORTABLE_CLUSTER = 8
 SPREAD = 1  # over the multiprocessors
-LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535
 
 
 class Functions(Protocol):
@@ -38,10 +42,16 @@ class Frame:
         self.buffer = ctypes.create_string_buffer(max(1, layout.total))
         start = ctypes.addressof(self.buffer)
         self.addresses = (ctypes.c_void_p * len(layout.offsets))(*(start + offset for offset in layout.offsets))
-        self.config = LaunchConfig(block=(block, 1, 1), shared=shared, attribute_count=len(attributes))
-        self.config.attributes = ctypes.addressof(attributes) if len(attributes) else None
+        self.config = launch_config(attributes, block, shared)
         self.grid = self.config.grid
         self.pointers = (ctypes.byref(self.config), self.addresses)
+
+
+def launch_config(attributes: Any, block: int, shared: int) -> LaunchConfig:
+    """A configuration without grid and stream; it does not keep the attributes."""
+    config = LaunchConfig(block=(block, 1, 1), shared=shared, attribute_count=len(attributes))
+    config.attributes = ctypes.addressof(attributes) if len(attributes) else None
+    return config
 
 
 class CudaLauncher(Launcher):
@@ -82,6 +92,35 @@ class CudaLauncher(Launcher):
         frame.config.stream = stream
         if code := self.launch(frame.pointers[0], function, frame.pointers[1], None):
             self.explain(code, grid)
+
+    def memory_of(self, value: Any) -> Memory | None:
+        """Torch tensors on a GPU, arrays of our own, and what has ``__cuda_array_interface__``."""
+        if getattr(value, "is_cuda", False) is True:
+            is_own = type(value) is DeviceArray
+            return ("guard_tensor", 0, 0, (value.dtype, value.device)) if is_own else tensor_memory(value)
+        if any(hasattr(value, name) for name in ("data_ptr", "__array_interface__", "cache_key")):
+            return None
+        interface = getattr(value, "__cuda_array_interface__", None)
+        return None if type(interface) is not dict else ("guard_interface", 0, 0, interface["typestr"])
+
+    def native(self, driver: Any, function: int, args: Sequence[Any]) -> Native | None:
+        """See `targets/cpu/run/launcher_cuda.py`."""
+        plan = self.plans.get(len(args))
+        if type(self) is not CudaLauncher or plan is None or (stream := driver.stream_call()) is None:
+            return None
+        layout, cuda = plan[0].layout, library()
+        buffer = ctypes.create_string_buffer(layout.total)
+        plan[0].pack(buffer, args, NO_SCRATCH)
+        config = bytes(launch_config(self.attributes, self.block, self.shared))
+        places = [offset // native.SLOT for offset in layout.offsets]
+        calls = cuda.address("cuCtxGetCurrent"), cuda.context(), cuda.address("cuLaunchKernelEx")
+        words = native.CUDA.pack(*calls, function, self.num_ctas, len(places), config)
+        maps = [lambda descriptor, meta=meta: map_of_descriptor(descriptor, meta) for meta in self.maps if meta]
+        return Native(
+            plan[0].kinds, places, buffer.raw, "run_cuda", words + struct.pack(f"<{len(places)}q", *places),
+            lambda code, x, y, z: self.explain(code, (x, y, z)), stream, self.memory_of, "ready_cuda", maps=maps,
+            kept=(self, cuda),
+        )  # fmt: skip
 
     def make_packer(self, function: int, args: Sequence[Any]) -> Packer:
         """How the arguments are passed, found at the first launch; kernels that expect something else are refused."""

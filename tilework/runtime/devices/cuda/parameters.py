@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from tilework.runtime.devices.cuda.tensor_map import map_of_descriptor
 from tilework.runtime.devices.host import pack
+from tilework.targets.cpu.run.launcher_layout import SLOT
 
-SLOT = 8
 MAP_BYTES = 128
 WIDTHS = {"ptr": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1, "map": MAP_BYTES}
 WIDTHS |= {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
@@ -69,6 +69,7 @@ class Packer:
     """Writes the values of a launch into a buffer: `pack(buffer, args, scratch)`; `layout` says where."""
 
     layout: Layout
+    kinds: tuple[str, ...]  # without the hidden pointers
     pack: Callable[[Any, Sequence[Any], Sequence[Any]], None]
 
 
@@ -165,7 +166,7 @@ def finish(slots: CudaSlots) -> Packer:
         f"        buffer[: len(data)] = data\n"
     )
     exec(compile(source, f"<arguments of {slots.name}>", "exec"), scope)
-    return Packer(Layout(tuple(offsets), tuple(sizes), at), scope["packed"])
+    return Packer(Layout(tuple(offsets), tuple(sizes), at), tuple(slots.kinds[:-2]), scope["packed"])
 
 
 def device_address(arg: Any) -> int:

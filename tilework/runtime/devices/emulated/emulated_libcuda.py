@@ -101,6 +101,7 @@ class EmulatedCuda:
         self.retained: list[int] = []
         self.cleared = 0  # bytes that were set
         self.lock = threading.RLock()
+        self.callbacks: dict[str, Any] = {}
 
     # what the functions below share
 
@@ -140,6 +141,12 @@ class EmulatedCuda:
                     self.failure = ILLEGAL_ADDRESS if isinstance(error, MemoryFault) else LAUNCH_FAILED
                     self.fault = str(error)
         return self.failure
+
+    def address(self, name: str) -> int:
+        """Where machine code calls a function."""
+        if name not in self.callbacks:
+            self.callbacks[name] = CALLBACKS[name](self)
+        return ctypes.cast(self.callbacks[name], ctypes.c_void_p).value or 0
 
     # initialisation, devices, contexts
 
@@ -412,6 +419,33 @@ class EmulatedCuda:
             return INVALID_VALUE
         ctypes.memmove(target, bits, len(bits))
         return OK
+
+
+class Reference:
+    """What `ctypes.byref` gives, for an address."""
+
+    def __init__(self, type: Any, address: int) -> None:
+        self._obj = type.from_address(address)
+
+
+def launch_callback(cuda: EmulatedCuda) -> Any:
+    """`cuLaunchKernelEx` as a function of addresses."""
+
+    def launch(config: int, function: int, addresses: int, extra: None) -> int:
+        count = len(cuda.objects[function].function.function.params)
+        places = (ctypes.c_void_p * count).from_address(addresses)
+        return cuda.cuLaunchKernelEx(Reference(libcuda.LaunchConfig, config), function, places, None)
+
+    return ctypes.CFUNCTYPE(ctypes.c_int, *libcuda.FUNCTIONS["cuLaunchKernelEx"])(launch)
+
+
+def context_callback(cuda: EmulatedCuda) -> Any:
+    """`cuCtxGetCurrent` as a function of an address."""
+    ask = lambda place: cuda.cuCtxGetCurrent(Reference(ctypes.c_void_p, place))  # noqa: E731
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(ask)
+
+
+CALLBACKS = {"cuLaunchKernelEx": launch_callback, "cuCtxGetCurrent": context_callback}
 
 
 def attributes_of(config: libcuda.LaunchConfig) -> dict[int, Any]:

@@ -15,12 +15,11 @@ from typing import Any
 
 from tilework.runtime.launch.native_entry import (
     MOST_DESCRIPTIONS,
-    MOST_ENTRIES,
     Guards,
     Undescribable,
     entry_of,
     is_describable,
-    replaces,
+    with_entry,
 )
 from tilework.runtime.launch.native_machine import machine, make_binder
 
@@ -73,7 +72,7 @@ def python_path(launcher: Any, function: Any, state: list[Any]) -> Callable[...,
         launcher(*grid, 0, function, None, None, None, None, *args)
         if left and (entry := describe(launcher, function, args)) is not None:
             left -= 1
-            state[1:] = [entry, *(old for old in state[1:MOST_ENTRIES] if not replaces(entry, old))]
+            state[1:] = with_entry(state[1:], entry)
 
     return launch
 
