@@ -13,6 +13,7 @@ from tilework.targets.cpu.target import ARM
 from tilework.targets.llvm import folding
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.scalars import INTEGER_PREDICATES
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i32, i64, integer, vector, void
 from tilework.targets.llvm.values import Value, constant, float_bits, float_from_bits, round_float, scalar_text, signed
 
@@ -102,14 +103,14 @@ def test_fused_multiply_add(type: Type, x: float, y: float, z: float) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.sampled_from(sorted(folding.INT_COMPARE)), st.sampled_from(INTEGERS), whole, whole)
+@given(st.sampled_from(sorted(INTEGER_PREDICATES)), st.sampled_from(INTEGERS), whole, whole)
 def test_integer_comparison(predicate: str, type: Type, x: int, y: int) -> None:
     check(type, integer(1), lambda b, p, q: b.icmp(predicate, p, q), [x, y])
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from(sorted(set(folding.SWAPPED) - set(folding.INT_COMPARE) | {"ult", "uge"})),
+    st.sampled_from(sorted(set(folding.SWAPPED) - set(INTEGER_PREDICATES) | {"ult", "uge"})),
     st.sampled_from([f32, f64]),
     real,
     real,

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 COMMUTATIVE = frozenset({"add", "mul", "and", "or", "xor", "fadd", "fmul"})
 
 
-def integer_op(op: str) -> Callable[..., Value]:
-    """The method that builds the integer instruction `op`; `flags` are nsw, nuw, exact, disjoint."""
-    commutative = op in COMMUTATIVE
+def instruction(op: str) -> Callable[..., Value]:
+    """The method that builds the instruction `op`: of integers with `flags` (nsw, nuw, exact, disjoint), of floats with the
+    builder's fast-math flags."""
+    commutative, is_float, is_sum = op in COMMUTATIVE, op[0] == "f", op in ("add", "sub")
 
     def method(self: "Builder", a: Any, b: Any, flags: str = "") -> Value:
         if a.__class__ is not Value or b.__class__ is not Value:
@@ -42,42 +43,13 @@ def integer_op(op: str) -> Callable[..., Value]:
             if (folded := folding.identity(op, a, b)) is not None:
                 return folded
             known: Any = b.constant
-            if known.__class__ is int and op in ("add", "sub"):
+            if is_sum and known.__class__ is int:
                 return (
                     self.add_constant(a, b, flags) if op == "add" else self.add_constant(a, constant(type, -known), "")
                 )
             first, second = a.text, b.text
-        if flags:
-            return self.pure(f"{op} {flags} {type.text} {first}, {second}", type)
-        return self.pure(f"{op} {type.text} {first}, {second}", type)
-
-    method.__name__, method.__doc__ = op, f"LLVM's `{op}`."
-    return method
-
-
-def float_op(op: str) -> Callable[..., Value]:
-    """The method that builds the floating-point instruction `op` with the builder's fast-math flags."""
-    commutative = op in COMMUTATIVE
-
-    def method(self: "Builder", a: Any, b: Any) -> Value:
-        if a.__class__ is not Value or b.__class__ is not Value:
-            a, b = self.pair(a, b)
-        type, first, second = a.type, a.text, b.text
-        assert type is b.type, f"{op} of {a.typed} and {b.typed}"
-        if a.constant is None and b.constant is None:
-            if commutative and first > second:
-                first, second = second, first
-        else:
-            if a.constant is not None:
-                if b.constant is not None:
-                    if (folded := folding.fold_binary(op, a, b)) is not None:
-                        return folded
-                elif commutative:
-                    a, b = b, a
-            if (folded := folding.identity(op, a, b)) is not None:
-                return folded
-            first, second = a.text, b.text
-        return self.pure(f"{op} {self.flags}{type.text} {first}, {second}", type)
+        words = self.flags if is_float else f"{flags} " if flags else ""
+        return self.pure(f"{op} {words}{type.text} {first}, {second}", type)
 
     method.__name__, method.__doc__ = op, f"LLVM's `{op}`."
     return method
@@ -104,24 +76,24 @@ class Arithmetic:
         self.sums[made.text] = (a, b.constant)
         return made
 
-    add = integer_op("add")
-    sub = integer_op("sub")
-    mul = integer_op("mul")
-    udiv = integer_op("udiv")
-    sdiv = integer_op("sdiv")
-    urem = integer_op("urem")
-    srem = integer_op("srem")
-    and_ = integer_op("and")
-    or_ = integer_op("or")
-    xor = integer_op("xor")
-    shl = integer_op("shl")
-    lshr = integer_op("lshr")
-    ashr = integer_op("ashr")
-    fadd = float_op("fadd")
-    fsub = float_op("fsub")
-    fmul = float_op("fmul")
-    fdiv = float_op("fdiv")
-    frem = float_op("frem")
+    add = instruction("add")
+    sub = instruction("sub")
+    mul = instruction("mul")
+    udiv = instruction("udiv")
+    sdiv = instruction("sdiv")
+    urem = instruction("urem")
+    srem = instruction("srem")
+    and_ = instruction("and")
+    or_ = instruction("or")
+    xor = instruction("xor")
+    shl = instruction("shl")
+    lshr = instruction("lshr")
+    ashr = instruction("ashr")
+    fadd = instruction("fadd")
+    fsub = instruction("fsub")
+    fmul = instruction("fmul")
+    fdiv = instruction("fdiv")
+    frem = instruction("frem")
 
     def binary(self: "Builder", op: str, a: Any, b: Any, flags: str = "") -> Value:
         """A two-operand instruction by its LLVM name."""

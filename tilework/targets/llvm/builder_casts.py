@@ -142,6 +142,3 @@ class Casts:
     ptrtoint = cast_op(convert, "ptrtoint")
     inttoptr = cast_op(convert, "inttoptr")
     addrspacecast = cast_op(convert, "addrspacecast")
-
-    def freeze(self: "Builder", a: Value) -> Value:
-        return a if a.constant is not None else self.pure(f"freeze {a.typed}", a.type)

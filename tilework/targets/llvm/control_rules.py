@@ -13,15 +13,16 @@ from xdsl.ir import Operation, Region
 
 from tilework.ir import tt
 from tilework.ir.types import array_values
+from tilework.targets.llvm import elementary, scalars
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.control import Loop
 from tilework.targets.llvm.module import plain_symbol
-from tilework.targets.llvm.op_lowering import OpLowering
+from tilework.targets.llvm.op_lowering import Low
 from tilework.targets.llvm.rules import COMMON
 from tilework.targets.llvm.types import i64, ptr, result_of
 from tilework.targets.llvm.values import Value, signed
 
-Low = OpLowering[Any]
+RULE_FILES = (elementary, scalars)  # importing these fills the table of all targets
 lowers = COMMON.lowers
 
 

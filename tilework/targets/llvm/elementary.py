@@ -12,7 +12,8 @@ from tilework.ir import tt
 from tilework.ir.types import is_float
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.conversions import narrow, to_odd, widen
-from tilework.targets.llvm.rules import Emitting, result_type, scalar_rule
+from tilework.targets.llvm.op_lowering import Low
+from tilework.targets.llvm.rules import result_type, scalar_rule
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import widened
 from tilework.targets.llvm.types import f32, f64, i64
@@ -34,12 +35,12 @@ FUNCTION_OF: dict[type[Operation], str] = {
 
 
 @scalar_rule(*FUNCTION_OF)
-def lower_function(low: Emitting, op: Operation, *args: Value) -> Value:
+def lower_function(low: Low, op: Operation, *args: Value) -> Value:
     return narrow(low.builder, low.function(FUNCTION_OF[type(op)], *widened(low, op, args)), result_type(op))
 
 
 @scalar_rule(math.FmaOp)
-def lower_fma(low: Emitting, op: Operation, x: Value, y: Value, z: Value) -> Value:
+def lower_fma(low: Low, op: Operation, x: Value, y: Value, z: Value) -> Value:
     """One rounding. Narrow formats compute in f64, where the product is exact, and round the sum to odd."""
     b = low.builder
     if x.type.scalar is f32 or x.type.scalar is f64:
@@ -68,12 +69,12 @@ INTEGER_FUNCTIONS: dict[type[Operation], str] = {
 
 
 @scalar_rule(*INTEGER_FUNCTIONS)
-def lower_integer_function(low: Emitting, op: Operation, value: Value) -> Value:
+def lower_integer_function(low: Low, op: Operation, value: Value) -> Value:
     return getattr(low.builder, INTEGER_FUNCTIONS[type(op)])(value)
 
 
 @scalar_rule(tt.ExternElementwiseOp)
-def lower_extern(low: Emitting, op: Operation, *args: Value) -> Value:
+def lower_extern(low: Low, op: Operation, *args: Value) -> Value:
     name = op.properties["symbol"]
     assert isinstance(name, StringAttr)
     if name.data not in SYMBOLS:

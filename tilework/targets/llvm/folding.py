@@ -10,6 +10,7 @@ the quiet NaN.
 """
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -184,25 +185,8 @@ def same_operands(op: str, a: Value) -> Value | None:
     return a if SAME[op] is None else constant(a.type, SAME[op])
 
 
-INT_COMPARE: dict[str, Callable[[Type, int, int], bool]] = {
-    "eq": lambda t, a, b: a == b,
-    "ne": lambda t, a, b: a != b,
-    "ult": lambda t, a, b: a < b,
-    "ule": lambda t, a, b: a <= b,
-    "ugt": lambda t, a, b: a > b,
-    "uge": lambda t, a, b: a >= b,
-    "slt": lambda t, a, b: signed(t, a) < signed(t, b),
-    "sle": lambda t, a, b: signed(t, a) <= signed(t, b),
-    "sgt": lambda t, a, b: signed(t, a) > signed(t, b),
-    "sge": lambda t, a, b: signed(t, a) >= signed(t, b),
-}
-ORDER: dict[str, Callable[[float, float], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
+ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 }
 TRUE_IF_EQUAL = frozenset({"eq", "ule", "uge", "sle", "sge"})
 SYMMETRIC = ("eq", "ne", "oeq", "one", "ueq", "une", "ord", "uno", "true", "false")
@@ -215,7 +199,10 @@ def fold_compare(predicate: str, a: Value, b: Value) -> Value | None:
     """icmp of two integer constants or fcmp of two floating-point ones."""
     scalar, result = a.type.scalar, a.type.with_scalar(i1)
     if scalar.kind == "int":
-        return lanewise(result, lambda x, y: int(INT_COMPARE[predicate](scalar, x, y)), a, b)
+        compare = ORDERS[predicate if predicate in ORDERS else predicate[1:]]
+        if predicate[0] != "s":
+            return lanewise(result, lambda x, y: int(compare(x, y)), a, b)
+        return lanewise(result, lambda x, y: int(compare(signed(scalar, x), signed(scalar, y))), a, b)
     if scalar.kind != "float" or predicate in ("true", "false"):
         return None
 
@@ -223,7 +210,7 @@ def fold_compare(predicate: str, a: Value, b: Value) -> Value | None:
         unordered = x != x or y != y
         if predicate in ("ord", "uno"):
             return int(unordered == (predicate == "uno"))
-        return int(predicate[0] == "u") if unordered else int(ORDER[predicate[1:]](x, y))
+        return int(predicate[0] == "u") if unordered else int(ORDERS[predicate[1:]](x, y))
 
     return lanewise(result, rule, a, b)
 

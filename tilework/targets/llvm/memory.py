@@ -2,7 +2,7 @@
 
     p = b.gep(b.gep(base, 4), 8)             # one getelementptr, 12 bytes from base
     x = b.load(vector(f32, 4), p, align=4)
-    b.store(x, q, align=4, nontemporal=True)
+    b.store(x, q, align=4)
     b.atomic_rmw("add", p, one, ordering="monotonic", scope="agent")
 
 Loads, stores, calls and atomics are never shared or removed. A masked access with a constant mask of ones is a
@@ -60,20 +60,6 @@ class Memory:
         entry.lines.insert(0, f"  {made.text} = alloca {type.text}{amount}{ending}")
         return made
 
-    def access_ending(
-        self: "Builder", align: int, nontemporal: bool, invariant: bool, alias_scope: str, noalias: str
-    ) -> str:
-        parts = [f", align {align}"] if align else []
-        if nontemporal:
-            parts.append(f", !nontemporal {self.module.node('!{i32 1}')}")
-        if invariant:
-            parts.append(f", !invariant.load {self.module.node('!{}')}")
-        if alias_scope:
-            parts.append(f", !alias.scope {alias_scope}")
-        if noalias:
-            parts.append(f", !noalias {noalias}")
-        return "".join(parts)
-
     def load(
         self: "Builder",
         type: Type,
@@ -81,18 +67,12 @@ class Memory:
         *,
         align: int = 0,
         volatile: bool = False,
-        nontemporal: bool = False,
-        invariant: bool = False,
-        alias_scope: str = "",
-        noalias: str = "",
         ordering: str = "",
         scope: str = "",
     ) -> Value:
         """Read a `type`; an `ordering` (monotonic, acquire ...) makes it atomic and needs `align`."""
-        atomic = f" {sync_scope(scope)}{ordering}" if ordering else ""
-        words = f"load {'atomic ' if ordering else ''}{'volatile ' if volatile else ''}"
-        ending = self.access_ending(align, nontemporal, invariant, alias_scope, noalias)
-        return self.effect(f"{words}{type.text}, {address.typed}{atomic}{ending}", type)
+        words, ending = access_text("load", align, volatile, ordering, scope)
+        return self.effect(f"{words}{type.text}, {address.typed}{ending}", type)
 
     def store(
         self: "Builder",
@@ -101,16 +81,11 @@ class Memory:
         *,
         align: int = 0,
         volatile: bool = False,
-        nontemporal: bool = False,
-        alias_scope: str = "",
-        noalias: str = "",
         ordering: str = "",
         scope: str = "",
     ) -> None:
-        atomic = f" {sync_scope(scope)}{ordering}" if ordering else ""
-        words = f"store {'atomic ' if ordering else ''}{'volatile ' if volatile else ''}"
-        ending = self.access_ending(align, nontemporal, False, alias_scope, noalias)
-        self.line(f"{words}{value.typed}, {address.typed}{atomic}{ending}")
+        words, ending = access_text("store", align, volatile, ordering, scope)
+        self.line(f"{words}{value.typed}, {address.typed}{ending}")
 
     # Masked accesses
 
@@ -135,36 +110,9 @@ class Memory:
         self.module.declare(symbol, void, [value.type, address.type, mask.type])
         self.line(f"call void @{symbol}({value.typed}, {pointer_text(address, align)}, {mask.typed})")
 
-    def gather(
-        self: "Builder",
-        type: Type,
-        addresses: Value,
-        mask: Value | None = None,
-        other: Value | None = None,
-        align: int = 1,
-    ) -> Value:
-        """One element from the address in each lane."""
-        mask = mask if mask is not None else constant(vector(i1, type.count), 1)
-        other = other if other is not None else self.poison(type)
-        symbol = f"llvm.masked.gather.{type.suffix}.{addresses.type.suffix}"
-        self.module.declare(symbol, type, [addresses.type, mask.type, type])
-        return self.effect(
-            f"call {type.text} @{symbol}({pointer_text(addresses, align)}, {mask.typed}, {other.typed})", type
-        )
-
-    def scatter(self: "Builder", value: Value, addresses: Value, mask: Value | None = None, align: int = 1) -> None:
-        mask = mask if mask is not None else constant(vector(i1, value.type.count), 1)
-        symbol = f"llvm.masked.scatter.{value.type.suffix}.{addresses.type.suffix}"
-        self.module.declare(symbol, void, [value.type, addresses.type, mask.type])
-        self.line(f"call void @{symbol}({value.typed}, {pointer_text(addresses, align)}, {mask.typed})")
-
     def copy(self: "Builder", target: Value, source: Value, size: Any) -> None:
         """memcpy: the two ranges do not overlap."""
         self.range_intrinsic("memcpy", target, source, size)
-
-    def move(self: "Builder", target: Value, source: Value, size: Any) -> None:
-        """memmove: the ranges may overlap."""
-        self.range_intrinsic("memmove", target, source, size)
 
     def fill(self: "Builder", target: Value, byte: Any, size: Any) -> None:
         """memset."""
@@ -243,18 +191,13 @@ class Memory:
         attributes: str = "",
         is_pure: bool = False,
         convention: str = "",
-        variadic: bool = False,
     ) -> Value:
         """Call a function by name (declared if it is new) or by address; a void call gives a value nobody may use."""
         if isinstance(callee, str):
-            self.module.declare(
-                callee, result, [arg.type for arg in args][: 1 if variadic else None], variadic=variadic
-            )
+            self.module.declare(callee, result, [arg.type for arg in args])
             target = f"@{callee}"
         else:
             target = callee.text
-        if variadic:
-            target = f"({args[0].type.text}, ...) {target}"
         text = self.call_text(result, target, args, attributes, convention)
         if is_pure:
             return self.pure(text, result)
@@ -284,15 +227,16 @@ class Memory:
             return []
         return self.fields(self.pure(line, result) if shared and not sideeffect else self.effect(line, result))
 
-    def assume(self: "Builder", condition: Value) -> None:
-        """Tell LLVM that a condition holds."""
-        if condition.constant is None:
-            self.module.declare("llvm.assume", void, [i1])
-            self.line(f"call void @llvm.assume({condition.typed})")
-
     def trap(self: "Builder") -> None:
         self.module.declare("llvm.trap", void, [])
         self.line("call void @llvm.trap()")
+
+
+def access_text(verb: str, align: int, volatile: bool, ordering: str, scope: str) -> tuple[str, str]:
+    """What stands before the operands of a load or store, and behind them."""
+    words = f"{verb} {'atomic ' if ordering else ''}{'volatile ' if volatile else ''}"
+    atomic = f" {sync_scope(scope)}{ordering}" if ordering else ""
+    return words, f"{atomic}, align {align}" if align else atomic
 
 
 def sync_scope(scope: str) -> str:

@@ -113,13 +113,11 @@ class Module:
         made = self.functions[name] = Function(self, name, result, params, header)
         return made
 
-    def declare(
-        self, name: str, result: Type, params: Sequence[Type], attributes: str = "", variadic: bool = False
-    ) -> None:
+    def declare(self, name: str, result: Type, params: Sequence[Type], attributes: str = "") -> None:
         """Declare `@name` unless it is there already."""
         if name in self.declared or name in self.functions:
             return
-        listed = ", ".join([type.text for type in params] + (["..."] if variadic else []))
+        listed = ", ".join([type.text for type in params])
         group = f" {self.attribute_group(attributes)}" if attributes else ""
         self.declared[name] = f"declare {result.text} @{name}({listed}){group}"
 

@@ -8,7 +8,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir.locations import name_of, source_positions
-from tilework.targets.llvm import elementary, scalars
 from tilework.targets.llvm.branches import Branches
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.debug import LineTable
@@ -18,7 +17,6 @@ from tilework.targets.llvm.rules import Rules
 from tilework.targets.llvm.types import Type
 from tilework.targets.llvm.values import Value
 
-RULE_FILES = (elementary, scalars)  # importing these fills the table of all targets
 Held = TypeVar("Held")
 
 
@@ -120,3 +118,6 @@ class OpLowering(ABC, Generic[Held]):
         name, places = name_of(op.location), source_positions(op.location)
         if name is not None and places:
             self.lines.variable(self.builder, name, made, *places[0][:2])
+
+
+Low = OpLowering[Any]  # what rules of every target are given

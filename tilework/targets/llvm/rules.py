@@ -1,7 +1,7 @@
 """Tables of rules that turn ops into LLVM: one for what is the same on every target, and in front of it one for each target.
 
     @scalar_rule(arith.AddiOp)                                  # everywhere
-    def lower_addi(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+    def lower_addi(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
         return low.builder.add(lhs, rhs)
 
     NEUTRAL = Rules(COMMON)
@@ -16,13 +16,11 @@ vectors of one width. Other rules read `low[operand]`. A class has one rule in a
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir.types import element_type
-from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.values import Value
 
 Rule = Callable[..., Any]
 Table = dict[type[Operation], Rule]
@@ -77,31 +75,6 @@ class Rules:
                 found[1 - kind].pop(cls, None)
                 found[kind][cls] = rule
         return found
-
-
-class Emitting(Protocol):
-    """What these rules need of a target."""
-
-    @property
-    def device(self) -> str:
-        """Its name in messages: ``the CPU``."""
-        ...
-
-    def refuse(self, op: Operation, what: str) -> Exception:
-        """The error about something that this target cannot do, at the user's line."""
-        ...
-
-    @property
-    def builder(self) -> Builder: ...
-
-    @property
-    def fuses(self) -> bool:
-        """Whether a product and a sum may become one fused multiply-add."""
-        ...
-
-    def function(self, name: str, *args: Value) -> Value:
-        """An elementary function of f32 or f64: ``low.function("exp", x)``."""
-        ...
 
 
 COMMON = Rules()

@@ -15,18 +15,19 @@ from tilework.ir.enums import PropagateNan, RoundingMode
 from tilework.ir.types import PointerType, element_type
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import from_integer, is_float8, narrow, narrow_to_zero, to_integer, widen
-from tilework.targets.llvm.rules import Emitting, operand_type, result_type, scalar_rule
+from tilework.targets.llvm.op_lowering import Low
+from tilework.targets.llvm.rules import operand_type, result_type, scalar_rule
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant, signed
 
 
 @scalar_rule(arith.ConstantOp)
-def lower_constant(low: Emitting, op: Operation) -> Value:
+def lower_constant(low: Low, op: Operation) -> Value:
     return scalar_constant(low, op.properties["value"])
 
 
-def scalar_constant(low: Emitting, value: Attribute) -> Value:
+def scalar_constant(low: Low, value: Attribute) -> Value:
     """The LLVM constant of an IntegerAttr or FloatAttr."""
     if isinstance(value, IntegerAttr):
         return constant(register_type(value.type), value.value.data)
@@ -38,7 +39,7 @@ def scalar_constant(low: Emitting, value: Attribute) -> Value:
 
 
 @scalar_rule(ub.PoisonOp)
-def lower_poison(low: Emitting, op: Operation) -> Value:
+def lower_poison(low: Low, op: Operation) -> Value:
     """An undefined value is zero."""
     return constant(register_type(result_type(op)), 0)
 
@@ -60,11 +61,11 @@ WRAPPING = {
 
 
 @scalar_rule(*WRAPPING)
-def lower_wrapping(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+def lower_wrapping(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     return getattr(low.builder, WRAPPING[type(op)])(lhs, rhs)
 
 
-def safe_divisor(low: Emitting, rhs: Value, is_signed: bool) -> Value:
+def safe_divisor(low: Low, rhs: Value, is_signed: bool) -> Value:
     """`rhs`, but 1 where the division would be undefined."""
     b = low.builder
     if rhs.constant.__class__ is int:
@@ -76,7 +77,7 @@ def safe_divisor(low: Emitting, rhs: Value, is_signed: bool) -> Value:
     return b.select(is_bad, constant(rhs.type, 1), rhs)
 
 
-def divide(low: Emitting, lhs: Value, rhs: Value, is_signed: bool) -> Value:
+def divide(low: Low, lhs: Value, rhs: Value, is_signed: bool) -> Value:
     """Towards zero; by 0 it is 0, by -1 the negative, which wraps around."""
     b = low.builder
     divisor = safe_divisor(low, rhs, is_signed)
@@ -86,20 +87,20 @@ def divide(low: Emitting, lhs: Value, rhs: Value, is_signed: bool) -> Value:
     return b.select(b.icmp("eq", rhs, 0), constant(lhs.type, 0), quotient)
 
 
-def remainder(low: Emitting, lhs: Value, rhs: Value, is_signed: bool) -> Value:
+def remainder(low: Low, lhs: Value, rhs: Value, is_signed: bool) -> Value:
     """With the sign of `lhs`; by 0 and by -1 it is 0, which is what the safe divisor 1 gives."""
     divisor = safe_divisor(low, rhs, is_signed)
     return low.builder.srem(lhs, divisor) if is_signed else low.builder.urem(lhs, divisor)
 
 
 @scalar_rule(arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
-def lower_division(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+def lower_division(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     compute = divide if type(op) in (arith.DivSIOp, arith.DivUIOp) else remainder
     return compute(low, lhs, rhs, type(op) in (arith.DivSIOp, arith.RemSIOp))
 
 
 @scalar_rule(arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
-def lower_rounded_division(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+def lower_rounded_division(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     """The quotient, one lower (or higher) where there is a remainder and the exact quotient is negative (positive)."""
     b, is_signed = low.builder, type(op) is not arith.CeilDivUIOp
     quotient = divide(low, lhs, rhs, is_signed)
@@ -114,7 +115,7 @@ def lower_rounded_division(low: Emitting, op: Operation, lhs: Value, rhs: Value)
 
 
 @scalar_rule(arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp)
-def lower_shift(low: Emitting, op: Operation, value: Value, amount: Value) -> Value:
+def lower_shift(low: Low, op: Operation, value: Value, amount: Value) -> Value:
     b, width = low.builder, value.type.scalar.bits
     shift = {arith.ShLIOp: b.shl, arith.ShRUIOp: b.lshr, arith.ShRSIOp: b.ashr}[type(op)]
     if type(op) is arith.ShRSIOp:
@@ -126,7 +127,7 @@ def lower_shift(low: Emitting, op: Operation, value: Value, amount: Value) -> Va
 
 
 @scalar_rule(tt.MulhiUIOp)
-def lower_mulhiui(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+def lower_mulhiui(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     return low.builder.mul_high(lhs, rhs, False)
 
 
@@ -144,19 +145,19 @@ def predicate_of(op: Operation) -> int:
 
 
 @scalar_rule(arith.CmpiOp)
-def lower_cmpi(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+def lower_cmpi(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     return low.builder.icmp(INTEGER_PREDICATES[predicate_of(op)], lhs, rhs)
 
 
 @scalar_rule(SelectOp, arith.SelectOp)
-def lower_select(low: Emitting, op: Operation, condition: Value, lhs: Value, rhs: Value) -> Value:
+def lower_select(low: Low, op: Operation, condition: Value, lhs: Value, rhs: Value) -> Value:
     return low.builder.select(condition, lhs, rhs)
 
 
 # Floats
 
 
-def widened(low: Emitting, op: Operation, args: tuple[Value, ...]) -> list[Value]:
+def widened(low: Low, op: Operation, args: tuple[Value, ...]) -> list[Value]:
     return [widen(low.builder, arg, element_type(operand.type)) for arg, operand in zip(args, op.operands, strict=True)]
 
 
@@ -164,7 +165,7 @@ FUSED = {arith.AddfOp: "fadd", arith.SubfOp: "fsub", arith.MulfOp: "fmul"}
 
 
 @scalar_rule(*FUSED)
-def lower_fused(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+def lower_fused(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     """A product and a sum may become one instruction with one rounding, if the options say so."""
     b = low.builder
     if low.fuses and (lhs.type.scalar is f32 or lhs.type.scalar is f64):
@@ -187,12 +188,12 @@ FLOAT_RULES: dict[type[Operation], str] = {
 
 
 @scalar_rule(*FLOAT_RULES)
-def lower_float(low: Emitting, op: Operation, *args: Value) -> Value:
+def lower_float(low: Low, op: Operation, *args: Value) -> Value:
     return narrow(low.builder, getattr(low.builder, FLOAT_RULES[type(op)])(*widened(low, op, args)), result_type(op))
 
 
 @scalar_rule(arith.NegfOp)
-def lower_negf(low: Emitting, op: Operation, value: Value) -> Value:
+def lower_negf(low: Low, op: Operation, value: Value) -> Value:
     """The sign bit alone; -0 and NaN share a code in some 8-bit floats, and stay as they are."""
     b, type_ = low.builder, result_type(op)
     if not is_float8(type_):
@@ -201,7 +202,7 @@ def lower_negf(low: Emitting, op: Operation, value: Value) -> Value:
 
 
 @scalar_rule(tt.ClampFOp)
-def lower_clampf(low: Emitting, op: Operation, *args: Value) -> Value:
+def lower_clampf(low: Low, op: Operation, *args: Value) -> Value:
     return narrow(low.builder, limited(low.builder, op, *widened(low, op, args)), result_type(op))
 
 
@@ -214,7 +215,7 @@ def limited(b: Builder, op: Operation, x: Value, lowest: Value, highest: Value) 
 
 
 @scalar_rule(arith.CmpfOp)
-def lower_cmpf(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+def lower_cmpf(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     lhs, rhs = widened(low, op, (lhs, rhs))
     name = FLOAT_PREDICATES[predicate_of(op)]
     compared = low.builder.fcmp("ord" if name in ("true", "false") else name, lhs, rhs)
@@ -231,28 +232,28 @@ CASTS: dict[type[Operation], str] = {
 
 
 @scalar_rule(*CASTS)
-def lower_cast(low: Emitting, op: Operation, value: Value) -> Value:
+def lower_cast(low: Low, op: Operation, value: Value) -> Value:
     return getattr(low.builder, CASTS[type(op)])(value, value.type.with_scalar(register_type(result_type(op))))
 
 
 @scalar_rule(arith.SIToFPOp, arith.UIToFPOp)
-def lower_from_integer(low: Emitting, op: Operation, value: Value) -> Value:
+def lower_from_integer(low: Low, op: Operation, value: Value) -> Value:
     return from_integer(low.builder, value, result_type(op), type(op) is arith.SIToFPOp)
 
 
 @scalar_rule(arith.FPToSIOp, arith.FPToUIOp)
-def lower_to_integer(low: Emitting, op: Operation, value: Value) -> Value:
+def lower_to_integer(low: Low, op: Operation, value: Value) -> Value:
     wanted = register_type(result_type(op))
     return to_integer(low.builder, value, operand_type(op), wanted, type(op) is arith.FPToSIOp)
 
 
 @scalar_rule(arith.ExtFOp, arith.TruncFOp)
-def lower_float_cast(low: Emitting, op: Operation, value: Value) -> Value:
+def lower_float_cast(low: Low, op: Operation, value: Value) -> Value:
     return narrow(low.builder, widen(low.builder, value, operand_type(op)), result_type(op))
 
 
 @scalar_rule(tt.FpToFpOp)
-def lower_fp_to_fp(low: Emitting, op: Operation, value: Value) -> Value:
+def lower_fp_to_fp(low: Low, op: Operation, value: Value) -> Value:
     """8-bit floats saturate when rounding to nearest; towards zero never overflows."""
     b, source, target = low.builder, operand_type(op), result_type(op)
     mode = op.properties.get("rounding")
@@ -263,7 +264,7 @@ def lower_fp_to_fp(low: Emitting, op: Operation, value: Value) -> Value:
 
 
 @scalar_rule(tt.BitcastOp, arith.BitcastOp)
-def lower_bitcast(low: Emitting, op: Operation, value: Value) -> Value:
+def lower_bitcast(low: Low, op: Operation, value: Value) -> Value:
     b, wanted = low.builder, value.type.with_scalar(register_type(result_type(op)))
     if value.type.is_pointer and not wanted.is_pointer:
         return b.bitcast(b.ptrtoint(value, value.type.with_scalar(i64)), wanted)
@@ -279,12 +280,12 @@ def pointee_bytes(pointer: Attribute) -> int:
 
 
 @scalar_rule(tt.AddPtrOp)
-def lower_addptr(low: Emitting, op: Operation, pointer: Value, offset: Value) -> Value:
+def lower_addptr(low: Low, op: Operation, pointer: Value, offset: Value) -> Value:
     b = low.builder
     wide = b.cast(offset, offset.type.with_scalar(i64), is_signed=True)
     return b.gep(pointer, b.mul(wide, pointee_bytes(operand_type(op))))
 
 
 @scalar_rule(RemfOp)
-def lower_remf(low: Emitting, op: Operation, lhs: Value, rhs: Value) -> Value:
+def lower_remf(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     return narrow(low.builder, low.function("fmod", *widened(low, op, (lhs, rhs))), result_type(op))
