@@ -167,7 +167,9 @@ def unoptimised(
     """The module of a kernel before any pass, and the types of the parameters that it has left, in their order."""
     fixed = {name: value for name, value in args.items() if value is None or (type(value) is int and value == 1)}
     given = {name: signature_of(args[name]) for name in kernel.arg_names if name in args and name not in fixed}
-    options = FrontendOptions(backend_name=backend, arch=90, default_dot_input_precision="ieee")
+    options = FrontendOptions(
+        backend_name=backend, arch=90, features=frozenset({"tma"}), default_dot_input_precision="ieee"
+    )
     signature = {**given, **dict.fromkeys((*constants, *fixed), "constexpr")}
     try:
         return compile_to_ttir(kernel, signature, {**constants, **fixed}, {}, options), given

@@ -87,6 +87,25 @@ def test_literal_text(tmp_path: Path, row: str) -> None:
 
 # -- 1.1, 1.2, 1.4 -------------------------------------------------------------------------------------------------------
 
+
+@tilework.jit
+def largest_half(p):
+    d = tl.make_tensor_descriptor(p, [8, 8], [8, 1], [8, 8])
+    d.atomic_max([0, 0], tl.zeros((8, 8), tl.float16))
+
+
+@pytest.mark.parametrize(
+    ("arch", "settings", "works"), [(90, {}, True), (80, {}, False), (90, {"arch": "sm80"}, False)]
+)
+def test_what_needs_a_feature_asks_the_target_that_is_meant(arch: int, settings: dict, works: bool) -> None:
+    arguments = (largest_half, {"p": "*fp16"}, {}, None, frontend_options(GPUTarget("cuda", arch, 32), settings))
+    if works:
+        compile_to_ttir(*arguments)
+        return
+    with pytest.raises(CompilationError, match="needs a target with TMA"):
+        compile_to_ttir(*arguments)
+
+
 FP8 = {"fp8e5": 80, "fp8e4b15": 80, "fp8e4nv": 89, "fp8e4b8": 999, "fp8e5b16": 999}  # the least compute capability
 
 

@@ -27,6 +27,7 @@ class FrontendOptions:
 
     backend_name: str = "cuda"
     arch: int | None = None
+    features: frozenset[str] = frozenset()  # of the target, by name
     num_warps: int = 4
     num_ctas: int = 1
     num_stages: int = 3

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from tilework.plugins import find, plugins
-from tilework.target import GPUTarget
+from tilework.target import GPUTarget, Target
 from tilework.targets.observe import observer
 from tilework.targets.options import CompileOptions
 
@@ -39,6 +39,10 @@ class Backend(ABC):
     @abstractmethod
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         """Options from launch keywords; unknown ones are a KeyError."""
+
+    def target_for(self, options: CompileOptions) -> Target:
+        """What the code is for, if the options can ask for another architecture than the device's."""
+        return Target.of(self.target)
 
     @abstractmethod
     def stages(self, options: CompileOptions) -> dict[str, Stage]:

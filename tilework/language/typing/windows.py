@@ -29,7 +29,6 @@ ATOMIC_DTYPES = {
     **dict.fromkeys(("min", "max"), (*INTEGERS, "fp16", "bf16")),
     **dict.fromkeys(("and", "or", "xor"), INTEGERS),
 }
-FIRST_ARCH_WITH_TMA = 90  # min and max of 16-bit floats exist from there on
 
 
 class Windows(Access):
@@ -137,10 +136,9 @@ class Windows(Access):
         return self.nothing()
 
     def check_native_reduction(self, kind: str, name: str) -> None:
-        """Only hardware with TMA has these; the interpreter computes them itself."""
-        assert (self.options.arch or 0) >= FIRST_ARCH_WITH_TMA, (
-            f"atomic_{kind} of {name} through a descriptor needs sm_{FIRST_ARCH_WITH_TMA} or newer"
-        )
+        """Min and max of 16-bit floats are an instruction, or do not exist; the interpreter computes them itself."""
+        needs = f"atomic_{kind} of {name} through a descriptor needs a target with TMA (sm_90 or newer)"
+        assert "tma" in self.options.features, needs
 
     def descriptor_gather(self, desc: tensor_descriptor, x_offsets: tensor, y_offset: Any) -> tensor:
         """Row ``x_offsets[i]``, columns from `y_offset` on, as row i of the result."""

@@ -17,7 +17,7 @@ from tilework.frontend.options import FrontendOptions
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.specialize import python_number
-from tilework.target import GPUTarget, Target
+from tilework.target import GPUTarget
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
 from tilework.targets.options import CompileOptions
 
@@ -147,18 +147,16 @@ def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dic
 
 def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, Any]) -> FrontendOptions:
     """What the frontend must know: the compile options it shares, the target, and the knobs."""
+    backend = find_backend(target)
     if not isinstance(options, CompileOptions):
-        options = find_backend(target).parse_options(options)
+        options = backend.parse_options(options)
     shared = {option.name for option in fields(FrontendOptions)} & {option.name for option in fields(CompileOptions)}
     settings = {name: getattr(options, name) for name in shared}
-    number = target.arch if isinstance(target.arch, int) else None
-    if target.backend == "cuda" and options.arch:
-        from tilework.targets.nvidia.arch import number_of  # the vendor's: only who compiles for it needs it
-
-        number = number_of(options.arch)
+    meant = backend.target_for(options)
     settings |= {
-        "arch": number,
-        "min_dot_size": Target.of(target).min_dot_size,
+        "arch": meant.arch if isinstance(meant.arch, int) else None,
+        "features": meant.features,
+        "min_dot_size": meant.min_dot_size,
         "allow_non_constexpr_globals": knobs.compilation.allow_non_constexpr_globals,
         "front_end_debugging": knobs.compilation.front_end_debugging,
         "f32_default": knobs.language.fp32_default,

@@ -111,12 +111,15 @@ class CudaBackend(Backend):
             )
         return options
 
+    def target_for(self, options: CompileOptions) -> Target:
+        return target_of(options.arch) if options.arch else Target.of(self.target)
+
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
         """TTIR, TTGIR, LLVM text, PTX, cubin."""
         # lazily: the compiler loads when something is compiled
         from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
 
-        target = target_of(options.arch) if options.arch else Target.of(self.target)
+        target = self.target_for(options)
         stages = 1 if options.sanitize else options.num_stages
         ttgir = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas)
         ttir = (
@@ -149,7 +152,7 @@ class CudaBackend(Backend):
         if stage == "ttgir":
             from tilework.targets.nvidia.fit import check_fit  # lazily: the compiler loads when something is compiled
 
-            check_fit(product, options, target_of(options.arch) if options.arch else Target.of(self.target), properties)
+            check_fit(product, options, self.target_for(options), properties)
 
     def hash(self) -> str:
         """The architecture, and the releases of the assemblers; the option `arch` may ask for either."""
