@@ -138,4 +138,4 @@ def test_targets(arch: str, features: set[str], vector: int, registers: int, fma
 
 def test_this_machine() -> None:
     host = HostTarget.detect()
-    assert host is HostTarget.detect() and host.cores >= 1 and host.cpu in host.identity
+    assert host is HostTarget.detect() and host.cores >= 1

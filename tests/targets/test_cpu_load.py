@@ -29,6 +29,7 @@ HEAVY = (
     "tilework.ir.types",
     "tilework.frontend.generator",
     "tilework.targets.llvm.builder",
+    "llvmlite.binding",
     "importlib.metadata",
 )
 AT_IMPORT = f"HEAVY = {HEAVY!r}; assert not any(name in sys.modules for name in (*HEAVY, 'llvmlite'))"

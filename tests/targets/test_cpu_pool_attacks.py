@@ -394,14 +394,16 @@ print(len(failed))
     assert run(text) == "160\n"
 
 
-@pytest.mark.parametrize("place", ["llvm", "jit", "loading", "launcher", "hashing"])
+@pytest.mark.parametrize("place", ["llvm", "jit", "image", "loading", "launcher", "hashing"])
 def test_a_fork_while_another_thread_compiles(run: Run, place: str) -> None:
     """The child finds no lock taken by a thread that it does not have."""
     text = f"""
 place = {place!r}
 import llvmlite.binding as llvm
-from tilework.targets.llvm import compile
+from tilework.targets.llvm import compile, object_loader
 from tilework.runtime.launch import native_machine
+def to_llvm(*_):
+    raise object_loader.Unknown
 check()  # imports everything: Python itself cannot fork while another thread imports
 add = tilework.jit(add.fn)
 compile.host_jit.cache_clear()
@@ -420,7 +422,11 @@ if place == "llvm":
             wait()
 elif place == "jit":
     create = llvm.create_lljit_compiler
+    object_loader.mapped = to_llvm
     compile.llvm.create_lljit_compiler = lambda *a: (wait(), create(*a))[1]
+elif place == "image":
+    image = object_loader.Layout.image
+    object_loader.Layout.image = lambda *a: (wait(), image(*a))[1]
 elif place == "loading":
     knobs.runtime.kernel_load_start_hook.add(wait)
 elif place == "hashing":
@@ -444,13 +450,15 @@ check()
     assert run(FORKED + text) == "0\n"
 
 
-@pytest.mark.parametrize("place", ["jit", "launcher", "loading"])
+@pytest.mark.parametrize("place", ["jit", "image", "launcher", "loading"])
 def test_a_signal_handler_launches_while_the_first_launch_loads(run: Run, place: str) -> None:
     text = f"""
 place = {place!r}
 import llvmlite.binding as llvm
-from tilework.targets.llvm import compile
+from tilework.targets.llvm import compile, object_loader
 from tilework.runtime.launch import native_machine
+def to_llvm(*_):
+    raise object_loader.Unknown
 seen = []
 signal.signal(signal.SIGUSR1, lambda *_: (seen.append(1), check_sums(2), check_add(1 << 12), gc.collect()))
 def strike(*_):
@@ -458,7 +466,11 @@ def strike(*_):
         signal.raise_signal(signal.SIGUSR1)
 if place == "jit":
     create = llvm.create_lljit_compiler
+    object_loader.mapped = to_llvm
     compile.llvm.create_lljit_compiler = lambda *a: (strike(), create(*a))[1]
+elif place == "image":
+    image = object_loader.Layout.image
+    object_loader.Layout.image = lambda *a: (strike(), image(*a))[1]
 elif place == "loading":
     knobs.runtime.kernel_load_start_hook.add(strike)
 else:

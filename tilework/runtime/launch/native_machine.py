@@ -19,6 +19,7 @@ from tilework import knobs
 from tilework.runtime.devices.host.own_code import own_object
 from tilework.runtime.launch.tensor_places import tensor_places
 from tilework.targets.cpu.run import launcher_layout as native
+from tilework.targets.llvm.object_loader import load_object
 
 FASTCALL_KEYWORDS, ONE_ARGUMENT = 0x82, 0x08
 NAME = "tilework_launcher"  # in the cache
@@ -70,10 +71,7 @@ if hasattr(os, "register_at_fork"):
 def load_machine() -> Machine | None:
     if not knobs.runtime.native_launch or not is_plain_python() or not arrays_are_as_expected():
         return None
-    # lazily: loads LLVM, which a kernel from the cache does not need
-    from tilework.targets.llvm.compile import jit_load
-
-    library = jit_load(launcher_object(time.CLOCK_MONOTONIC), native.EXPORTS)
+    library = load_object(launcher_object(time.CLOCK_MONOTONIC), native.EXPORTS)
     launch = MethodDefinition(b"launch", library["launch"], FASTCALL_KEYWORDS, None)
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
     constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, native.MISSING)

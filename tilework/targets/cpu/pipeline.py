@@ -86,11 +86,11 @@ class CpuBackend(Backend):
 
 @cache
 def native_identity() -> str:
-    import llvmlite  # lazily: loads LLVM, which a kernel from the cache does not need
+    import llvmlite  # lazily: the package says its version, and loads LLVM only when that is asked for
 
-    from tilework.targets.cpu.target import HostTarget  # lazily: only launches on the host need it
+    from tilework.targets.cpu.target import machine_identity  # lazily: only launches on the host need it
 
-    return f"cpu-{platform.machine()}-llvmlite-{llvmlite.__version__}-{HostTarget.detect().identity}"
+    return f"cpu-{platform.machine()}-llvmlite-{llvmlite.__version__}-{machine_identity()}"
 
 
 def tile_loops(module: Any, sanitize: bool | str = False) -> Any:

@@ -12,7 +12,6 @@ import platform
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from tilework.target import Target
 
@@ -27,6 +26,11 @@ LINUX_NAMES = {
     "i8mm": "i8mm",
     "sve": "sve",
 }
+
+IDENTIFYING = (
+    *("vendor_id", "cpu family", "model", "stepping", "flags"),
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
+)
 
 
 def describe(arch: str) -> Target:
@@ -73,11 +77,6 @@ class HostTarget:
             return bool({"avx512f", "avx2"} & self.features)
         return size in (1, 2) and "avx512bw" in self.features
 
-    @property
-    def identity(self) -> str:
-        """What object code depends on, for cache keys: ``neoverse-n1;aes,crc,...``."""
-        return f"{self.cpu};{','.join(sorted(self.features))}"
-
     def lanes(self, bits: int) -> int:
         """Elements of `bits` bits in one vector register."""
         return max(1, self.vector_bytes * 8 // bits)
@@ -98,13 +97,26 @@ def detect() -> HostTarget:
 
 def linux_arm_features() -> set[str]:
     """Features that the kernel reports, by LLVM's names; none elsewhere than on Linux."""
-    path = Path("/proc/cpuinfo")
-    if not path.is_file():
-        return set()
-    for line in path.read_text().splitlines():
-        if line.startswith("Features"):
-            return {LINUX_NAMES[name] for name in line.split() if name in LINUX_NAMES}
-    return set()
+    names = processor_facts().get("Features", "").split()
+    return {LINUX_NAMES[name] for name in names if name in LINUX_NAMES}
+
+
+def machine_identity() -> str:
+    """What object code depends on, for cache keys; where Linux says it, LLVM is not asked, which is slow to load."""
+    facts = processor_facts()
+    known = ";".join(f"{name}={facts[name]}" for name in IDENTIFYING if name in facts)
+    return known or f"{detect().cpu};{','.join(sorted(detect().features))}"
+
+
+def processor_facts() -> dict[str, str]:
+    """What Linux says about the first processor: a line each; nothing on other systems."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            text = file.read(1 << 13)  # asking for all of them takes long where there are hundreds
+    except OSError:
+        return {}
+    lines = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in lines}
 
 
 def available_cores() -> int:

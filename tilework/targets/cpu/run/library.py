@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from tilework.targets.cpu.run.printing import PRINT_SYMBOL, print_address
+from tilework.targets.llvm.object_loader import load_object
 
 FORK_SYMBOL = "tilework.fork."  # how the functions of shared nests are called
 LONG, INT, POINTER = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
@@ -43,11 +44,8 @@ class NativeKernel:
 
 def load(data: bytes, name: str) -> NativeKernel:
     """Link the object file of the kernel `name` into this process."""
-    # lazily: loads LLVM, which a kernel from the cache does not need
-    from tilework.targets.llvm.compile import jit_load
-
     imports = {PRINT_SYMBOL: print_address()} if PRINT_SYMBOL.encode() in data else {}
-    library = jit_load(data, (f"{name}_range", f"{name}_work"), imports)
+    library = load_object(data, (f"{name}_range", f"{name}_work"), imports)
     has_forks = FORK_SYMBOL.encode() in data
     code, work = RANGE(library[f"{name}_range"]), WORK(library[f"{name}_work"])
     return NativeKernel(library, code, work, has_forks, name=ctypes.create_string_buffer(name.encode()))

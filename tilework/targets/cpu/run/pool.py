@@ -36,7 +36,8 @@ from tilework.targets.cpu.run.interface import (
 )
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH, LAUNCH_PLACES, WORKER
 from tilework.targets.cpu.run.library import NativeKernel
-from tilework.targets.cpu.target import HostTarget
+from tilework.targets.cpu.target import available_cores
+from tilework.targets.llvm.object_loader import load_object
 
 WAKE_NS = 30_000  # a grid that takes less is done before a helper would have started
 FORK_NS = 100_000  # nests of a program that takes less are not shared
@@ -150,10 +151,7 @@ class Pool:
 
     def load(self) -> None:
         """Put the machine code into memory."""
-        # lazily: loads LLVM, which a kernel from the cache does not need
-        from tilework.targets.llvm.compile import jit_load
-
-        library = jit_load(self.source(), EXPORTS)
+        library = load_object(self.source(), EXPORTS)
         self.reset = ctypes.CFUNCTYPE(None)(library["pool_reset"])
         self.main = ctypes.CFUNCTYPE(None, ctypes.c_int64)(library["pool_main"])
         self.serve = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library["pool_serve"])
@@ -208,7 +206,7 @@ if hasattr(os, "register_at_fork"):
 
 def default_threads() -> int:
     """One per core that this process may use."""
-    return HostTarget.detect().cores
+    return available_cores()
 
 
 def is_short(kernel: NativeKernel, total: int) -> bool:

@@ -1,0 +1,354 @@
+"""Machine code of an object file into the memory of this process, without LLVM.
+
+    library = load_object(data, ["add"])         # in this process or a later one
+    function = ctypes.CFUNCTYPE(...)(library["add"])
+
+Loading LLVM takes longer than all else that a process does for a kernel from the cache, and its linker is needed for nothing but
+the few kinds of relocations that LLVM writes for Linux on ARM and x86. What is not of these kinds, and what is for another
+system, is left to LLVM (`jit_load` of `compile.py`), and so is everything that cannot be found: it knows the words for that.
+
+The image is one piece of memory, so that its parts reach each other: code and constants first, with a stub for each function of
+other libraries and a table of addresses, then, on a new page, what can be written. Keep the object returned as long as its
+addresses are used; the memory of one that is gone is freed when the next one is loaded.
+
+ELF: the System V ABI; relocations: "ELF for the Arm 64-bit Architecture", 5.7, and the psABI of x86-64, 4.4.
+"""
+
+import ctypes
+import mmap
+import platform
+import struct
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+HEADER, SECTION = struct.Struct("<16xHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")
+SYMBOL, RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QIIq")
+RELOCATABLE = 1
+PROGBITS, SYMTAB, RELA, NOBITS = 1, 2, 4, 8
+WRITE, ALLOC, THREAD_LOCAL = 1, 2, 0x400
+UNDEFINED, ABSOLUTE = 0, 0xFFF1
+UNWINDING = ".eh_frame"  # for exceptions of C++, which no code here throws or lets through
+PAGE = mmap.PAGESIZE
+STUB, ENTRY = 16, 8  # bytes
+
+
+class Unknown(Exception):
+    """Something that only LLVM can load."""
+
+
+class Machine(NamedTuple):
+    """A kind of processor: its number, its relocations, and the stub that jumps to the address behind it."""
+
+    number: int
+    rules: "Mapping[int, Rule]"
+    stub: bytes
+    calls: frozenset[int]  # relocations that may go through a stub
+    entries: frozenset[int]  # relocations that mean the place of an address
+
+
+Rule = Callable[[bytearray, int, int, int], None]
+"""(image, offset, address of that place, value with addend): write the value into the instruction or word at the place."""
+
+
+def word(kind: str, is_relative: bool) -> Rule:
+    """A number in memory: the value, or its distance."""
+    form = struct.Struct(kind)
+
+    def rule(image: bytearray, at: int, place: int, value: int) -> None:
+        try:
+            form.pack_into(image, at, value - place if is_relative else value)
+        except struct.error:
+            raise Unknown("out of reach") from None
+
+    return rule
+
+
+def instruction(encode: Callable[[int, int], int]) -> Rule:
+    """Bits of an ARM instruction, from the value and the place."""
+
+    def rule(image: bytearray, at: int, place: int, value: int) -> None:
+        (bits,) = struct.unpack_from("<I", image, at)
+        struct.pack_into("<I", image, at, bits | encode(value, place))
+
+    return rule
+
+
+def branch(value: int, place: int) -> int:
+    """CALL26, JUMP26: a distance in instructions."""
+    distance = value - place
+    if not -(1 << 27) <= distance < 1 << 27 or distance & 3:
+        raise Unknown("out of reach")
+    return distance >> 2 & (1 << 26) - 1
+
+
+def page(value: int, place: int) -> int:
+    """ADRP: a distance in pages of 4 KiB, its last two bits apart."""
+    distance = (value >> 12) - (place >> 12)
+    if not -(1 << 20) <= distance < 1 << 20:
+        raise Unknown("out of reach")
+    return (distance & 3) << 29 | (distance >> 2 & (1 << 19) - 1) << 5
+
+
+def low_bits(shift: int) -> Rule:
+    """ADD and loads and stores: the place inside of the page, in units of what is accessed."""
+
+    def encode(value: int, place: int) -> int:
+        if value & (1 << shift) - 1:
+            raise Unknown("out of step")
+        return (value & 0xFFF) >> shift << 10
+
+    return instruction(encode)
+
+
+ARM = Machine(
+    183,
+    {
+        257: word("<Q", is_relative=False),
+        260: word("<q", is_relative=True),
+        261: word("<i", is_relative=True),
+        275: instruction(page),
+        277: low_bits(0),
+        278: low_bits(0),
+        282: instruction(branch),
+        283: instruction(branch),
+        284: low_bits(1),
+        285: low_bits(2),
+        286: low_bits(3),
+        299: low_bits(4),
+        311: instruction(page),
+        312: low_bits(3),
+    },
+    bytes.fromhex("5000005800021fd6"),  # ldr x16, .+8; br x16
+    frozenset({282, 283}),
+    frozenset({311, 312}),
+)
+X86 = Machine(
+    62,
+    {
+        1: word("<Q", is_relative=False),
+        24: word("<q", is_relative=True),
+        **dict.fromkeys((2, 4, 9, 41, 42), word("<i", is_relative=True)),
+    },
+    bytes.fromhex("ff25020000006690"),  # jmp *2(%rip); nop
+    frozenset({4}),
+    frozenset({9, 41, 42}),
+)
+MACHINES = {"aarch64": ARM, "arm64": ARM, "x86_64": X86, "amd64": X86}
+
+
+class Section(NamedTuple):
+    """A row of the table of sections."""
+
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry: int
+
+
+class Symbol(NamedTuple):
+    """A row of the table of symbols."""
+
+    name: str
+    section: int
+    value: int
+
+
+class Object:
+    """The parts of an object file that are loaded."""
+
+    def __init__(self, data: bytes, machine: Machine) -> None:
+        if data[:6] != b"\x7fELF\2\1":
+            raise Unknown("not of this system")
+        kind, number, _, _, _, table, _, _, _, _, _, count, names = HEADER.unpack_from(data)
+        if (kind, number) != (RELOCATABLE, machine.number):
+            raise Unknown("not for this machine")
+        self.data, self.machine = data, machine
+        self.sections = [Section(*row) for row in SECTION.iter_unpack(data[table : table + count * SECTION.size])]
+        self.loaded = [
+            index
+            for index, section in enumerate(self.sections)
+            if section.flags & ALLOC and section.size and self.text(names, section.name) != UNWINDING
+        ]
+        for section in (self.sections[index] for index in self.loaded):
+            if section.kind not in (PROGBITS, NOBITS) or section.flags & THREAD_LOCAL:
+                raise Unknown("a section that somebody must run or share out")
+        (symbols,) = [section for section in self.sections if section.kind == SYMTAB]
+        self.symbols = [
+            Symbol(self.text(symbols.link, name), section, value)
+            for name, _, _, section, value, _ in SYMBOL.iter_unpack(self.content(symbols))
+        ]
+
+    def content(self, section: Section) -> bytes:
+        return self.data[section.offset : section.offset + section.size]
+
+    def text(self, section: int, offset: int) -> str:
+        start = self.sections[section].offset + offset
+        return self.data[start : self.data.index(b"\0", start)].decode()
+
+    def relocations(self) -> "Iterable[tuple[int, int, int, Symbol, int]]":
+        """(section, offset in it, kind, symbol, addend) of everything to be written once addresses are known."""
+        for section in self.sections:
+            if section.kind == RELA and section.info in self.loaded:
+                for offset, kind, symbol, addend in RELOCATION.iter_unpack(self.content(section)):
+                    if kind not in self.machine.rules:
+                        raise Unknown(f"relocation {kind}")
+                    yield section.info, offset, kind, self.symbols[symbol], addend
+
+
+class Image(NamedTuple):
+    """What is to stand in memory at `base`, and where its parts are."""
+
+    content: bytearray
+    writable: int  # the offset of what can be written: a page
+    symbols: dict[str, int]  # addresses
+
+
+def aligned(offset: int, alignment: int) -> int:
+    return -(-offset // max(alignment, 1)) * max(alignment, 1)
+
+
+class Layout:
+    """Where each part of an object goes."""
+
+    def __init__(self, object: Object) -> None:
+        self.object = object
+        self.places: dict[int, int] = {}
+        end = self.put(0, lambda section: not section.flags & WRITE)
+        self.relocations = list(object.relocations())
+        machine = object.machine
+        foreign = (
+            symbol.name
+            for _, _, kind, symbol, _ in self.relocations
+            if kind in machine.calls and symbol.section == UNDEFINED
+        )
+        self.stubs = {name: aligned(end, STUB) + STUB * number for number, name in enumerate(dict.fromkeys(foreign))}
+        end = aligned(end, STUB) + STUB * len(self.stubs)
+        wanted = (symbol for _, _, kind, symbol, _ in self.relocations if kind in machine.entries)
+        self.entries = {symbol: end + ENTRY * number for number, symbol in enumerate(dict.fromkeys(wanted))}
+        self.writable = aligned(end + ENTRY * len(self.entries), PAGE)
+        self.size = max(aligned(self.put(self.writable, lambda section: bool(section.flags & WRITE)), PAGE), PAGE)
+
+    def put(self, end: int, belongs: Callable[[Section], bool]) -> int:
+        """Place the sections that belong here from `end` on; the new end."""
+        for index in self.object.loaded:
+            section = self.object.sections[index]
+            if belongs(section):
+                self.places[index] = aligned(end, section.alignment)
+                end = self.places[index] + section.size
+        return end
+
+    def image(self, base: int, find: Callable[[str], int]) -> Image:
+        """The content at `base`; `find` gives the address of a name that is not defined here."""
+        content, machine = bytearray(self.size), self.object.machine
+        for index, place in self.places.items():
+            section = self.object.sections[index]
+            if section.kind != NOBITS:
+                content[place : place + section.size] = self.object.content(section)
+
+        def address(symbol: Symbol) -> int:
+            if symbol.section in self.places:
+                return base + self.places[symbol.section] + symbol.value
+            if symbol.section == UNDEFINED:
+                return find(symbol.name)
+            if symbol.section == ABSOLUTE:
+                return symbol.value
+            raise Unknown("a symbol of a kind that is not known")
+
+        for name, place in self.stubs.items():
+            content[place : place + STUB] = machine.stub + struct.pack("<Q", find(name))
+        for symbol, place in self.entries.items():
+            struct.pack_into("<Q", content, place, address(symbol))
+        for section, offset, kind, symbol, addend in self.relocations:
+            at = self.places[section] + offset
+            if kind in machine.entries:
+                target = base + self.entries[symbol]
+            elif kind in machine.calls and symbol.section == UNDEFINED:
+                target = base + self.stubs[symbol.name]
+            else:
+                target = address(symbol)
+            machine.rules[kind](content, at, base + at, target + addend)
+        defined = {symbol.name: address(symbol) for symbol in self.object.symbols if symbol.section in self.places}
+        return Image(content, self.writable, defined)
+
+
+_UNUSED: list[Any] = []  # memory of libraries that are gone
+
+
+class LoadedCode:
+    """Machine code in memory; `code["name"]` is the address of a symbol."""
+
+    def __init__(self, memory: Any, addresses: Mapping[str, int]) -> None:
+        self.memory, self.addresses = memory, addresses
+
+    def __getitem__(self, symbol: str) -> int:
+        return self.addresses[symbol]
+
+    def __del__(self, unused: list[Any] = _UNUSED) -> None:  # in any thread, at any moment
+        unused.append(self.memory)
+
+
+def load_object(data: bytes, symbols: Iterable[str], imports: Mapping[str, int] | None = None) -> Any:
+    """Link an object file into this process. `imports` are addresses of functions it calls; libc and libm are found."""
+    symbols = list(symbols)
+    try:
+        return mapped(data, symbols, imports or {})
+    except (Unknown, OSError, ValueError, IndexError, struct.error):
+        from tilework.targets.llvm.compile import jit_load  # lazily: loads LLVM, which is needed for unusual files only
+
+        return jit_load(data, symbols, imports)
+
+
+def mapped(data: bytes, symbols: list[str], imports: Mapping[str, int]) -> LoadedCode:
+    """The same, or `Unknown`."""
+    machine = MACHINES.get(platform.machine().lower()) if sys.platform == "linux" else None
+    if machine is None:
+        raise Unknown("not of this system")
+    _UNUSED.clear()
+    layout, process = Layout(Object(data, machine)), libraries()
+
+    def find(name: str) -> int:
+        if name in imports:
+            return imports[name]
+        try:
+            return ctypes.cast(process.program[name], ctypes.c_void_p).value or 0
+        except AttributeError:
+            raise Unknown(f"{name} is not in this process") from None
+
+    memory = mmap.mmap(-1, layout.size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    image = layout.image(base, find)
+    if missing := [symbol for symbol in symbols if symbol not in image.symbols]:
+        raise Unknown(f"no {missing[0]}")
+    memory[:] = bytes(image.content)
+    if layout.writable and process.protect(base, layout.writable, mmap.PROT_READ | mmap.PROT_EXEC):
+        raise Unknown("no memory for code")
+    process.flush(base, base + layout.writable)
+    return LoadedCode(memory, {symbol: image.symbols[symbol] for symbol in symbols})
+
+
+class Libraries(NamedTuple):
+    """Functions of the C library and of the compiler's."""
+
+    program: Any
+    protect: Any
+    flush: Any
+
+
+@cache
+def libraries() -> Libraries:
+    program = ctypes.CDLL(None)
+    protect = program.mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    if MACHINES[platform.machine().lower()] is X86:  # its caches see what is written
+        return Libraries(program, protect, lambda start, end: None)
+    flush = ctypes.CDLL("libgcc_s.so.1")["__clear_cache"]
+    flush.argtypes, flush.restype = [ctypes.c_void_p, ctypes.c_void_p], None
+    return Libraries(program, protect, flush)
