@@ -1,0 +1,268 @@
+"""A tuning that is interrupted goes on; what one process measures others need not; what cannot win or fit ends early."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tuning_kernels import add_one
+
+from tests.runtime.test_autotuner import Clock, Recorder, blocks, floats, tuner
+from tests.runtime.test_autotuner_results import Timer, grid
+from tests.runtime.test_benchmark_timing import FakeDevice
+from tests.runtime.test_cache_managers import FakeRedis
+from tilework import knobs
+from tilework.errors import DoesNotFit
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache import remote
+from tilework.runtime.tuning.autotuner import Config, autotune
+from tilework.runtime.tuning.benchmark import do_bench, steps, time_to_beat
+from tilework.runtime.tuning.progress import Progress
+
+ROOT = Path(__file__).parent.parent.parent
+CONFIGS = blocks(16, 32, 64, 128)
+
+
+@pytest.fixture(autouse=True)
+def cache_dir(tmp_path: Path) -> Iterator[Path]:
+    with knobs.cache.scope(), knobs.autotuning.scope():
+        knobs.autotuning.workers = 0
+        knobs.cache.dir = str(tmp_path / "cache")
+        yield tmp_path / "cache"
+
+
+class Interrupted(Timer):
+    """A benchmarker during which Ctrl-C is pressed."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.after = after
+
+    def __call__(self, call: Any, quantiles: Any) -> list[float]:
+        if self.count == self.after:
+            self.after = -1
+            raise KeyboardInterrupt
+        return super().__call__(call, quantiles)
+
+
+def tune(bench: Any, **settings: Any) -> Any:
+    """As a new process would."""
+    tuned = autotune(CONFIGS, ["n"], do_bench=bench, **settings)(add_one)
+    tuned[grid](floats(64), floats(64), 64)
+    return tuned
+
+
+def test_the_next_call_goes_on() -> None:
+    bench = Interrupted(after=2)
+    tuned = autotune(CONFIGS, ["n"], do_bench=bench)(add_one)
+    with pytest.raises(KeyboardInterrupt):
+        tuned[grid](floats(64), floats(64), 64)
+    assert bench.count == 2 and not tuned.cache
+    tuned[grid](floats(64), floats(64), 64)
+    assert bench.count == 4 and list(tuned.configs_timings) == CONFIGS and not tuned.unfinished
+
+
+def test_the_next_process_goes_on(cache_dir: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        tune(Interrupted(after=3), cache_results=True)
+    assert len(list(cache_dir.rglob("*.timing.json"))) == 3
+    tune(bench := Timer(), cache_results=True)
+    assert bench.count == 1
+
+
+def test_what_another_process_measures_meanwhile_is_not_measured() -> None:
+    def bench(call: Any, quantiles: Any) -> list[float]:
+        measured.append(1)
+        if len(measured) == 1:
+            tune(other, cache_results=True)
+        return [1.0, 1.0, 1.0]
+
+    measured, other = [], Timer()
+    tune(bench, cache_results=True)
+    assert other.count == 4 and len(measured) == 1
+
+
+def test_a_fleet_shares_timings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake = FakeRedis()
+    monkeypatch.setitem(sys.modules, "redis", fake)
+    remote.connection.cache_clear()
+    knobs.cache.manager_class, knobs.cache.remote_manager_class = (
+        remote.RemoteCacheManager,
+        remote.RedisRemoteCacheBackend,
+    )
+    with pytest.raises(KeyboardInterrupt):
+        tune(Interrupted(after=3), cache_results=True)
+    knobs.cache.dir = str(tmp_path / "another machine")
+    tune(bench := Timer(), cache_results=True)
+    knobs.cache.dir = str(tmp_path / "a third one")
+    tune(last := Timer(), cache_results=True)
+    assert (bench.count, last.count) == (1, 0)
+    remote.connection.cache_clear()
+
+
+def test_saved_results_are_for_every_run() -> None:
+    tune(Timer(), cache_results=True)
+    tune(bench := Timer())
+    assert bench.count == 4, "who does not ask gets none"
+    with knobs.autotuning.scope():
+        knobs.autotuning.save = True
+        tune(Timer())
+    tune(bench := Timer())
+    assert bench.count == 0
+
+
+def test_parts_of_a_tuning_make_a_whole(cache_dir: Path) -> None:
+    counts = []
+    for part in ("0/3", "1/3", "2/3", "4/9"):
+        with knobs.autotuning.scope():
+            knobs.autotuning.part = part
+            tune(bench := Timer(), cache_results=True)
+            counts.append(bench.count)
+    assert counts == [2, 1, 1, 0] and not list(cache_dir.rglob("*.autotune.json"))
+    tune(bench := Timer(), cache_results=True)
+    assert bench.count == 0
+
+
+def test_ctrl_c_puts_arguments_back() -> None:
+    class Slow(Recorder):
+        def run(self, *args: Any, **kwargs: Any) -> Any:
+            super().run(*args, **kwargs)
+            raise KeyboardInterrupt
+
+    x = floats(3)
+    with pytest.raises(KeyboardInterrupt):
+        tuner(Slow(), CONFIGS, restore_value=["x"])[(1,)](x, floats(1), 1)
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_a_program_that_is_interrupted_ends_at_once(tmp_path: Path) -> None:
+    """A real one, while the server works for it; the next goes on where it was."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        textwrap.dedent("""
+        import os, signal, sys
+        import numpy as np
+        import tilework.language as tl
+        from tilework.runtime.launch.jit import jit
+        from tilework.runtime.tuning.autotuner import Config, autotune
+        from tilework.runtime.workers import compile_ahead
+
+        @autotune([Config({"BLOCK": 2**k}) for k in range(3, 9)], key=["n"], do_bench=lambda call, quantiles: call() or [1.0])
+        @jit
+        def scale(x, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(x + i, tl.load(x + i, mask=i < n) * 3, mask=i < n)
+
+        def collect(self):
+            print("interrupted", flush=True)
+            os.kill(os.getpid(), signal.SIGINT)
+            original(self)
+
+        compile_ahead.FORK_SECONDS = compile_ahead.START_SECONDS = -100
+        original = compile_ahead.CompileAhead.collect
+        here = compile_ahead.CompileAhead.compile_here
+        compile_ahead.CompileAhead.compile_here = lambda self, index: here(self, index) if self.server is None else None
+        if len(sys.argv) > 1:
+            compile_ahead.CompileAhead.collect = collect
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        scale[(4,)](np.ones(32, np.float32), 32)
+        print("done")
+        """)
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    environment |= {"TILEWORK_SERVER_IDLE": "3", "TRITON_CACHE_AUTOTUNING": "1", "TILEWORK_COMPILE_WORKERS": "2"}
+    run = lambda *args: subprocess.run(
+        [sys.executable, str(script), *args], env=environment, capture_output=True, text=True, timeout=120
+    )
+    first = run("interrupt")
+    assert (
+        first.stdout == "interrupted\n" and "KeyboardInterrupt" in first.stderr and first.returncode == -signal.SIGINT
+    )
+    second = run()
+    assert second.stdout == "done\n", second.stderr
+
+
+# ---- what ends early
+
+
+def test_a_configuration_that_cannot_win_is_not_measured_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = FakeDevice()
+    monkeypatch.setattr(driver, "_active", device)
+
+    def count(times: list[float], best: float) -> int:
+        """How many calls are measured if they take so long, in turn."""
+        calls: list[float] = []
+
+        def call() -> None:
+            calls.append(times[len(calls) % len(times)])
+            device.now += calls[-1]
+
+        token = time_to_beat.set(best)
+        measured = do_bench(call, warmup=10, rep=100, return_mode="all")
+        time_to_beat.reset(token)
+        return len(measured)
+
+    everything = count([1.0], math.inf)
+    assert everything > 20 and count([1.0], 1.0) == count([1.0], 0.9) == everything
+    assert count([1.0], 0.6) == 5, "half as slow again"
+    assert count([1.0], 0.8) == everything // 4, "a quarter shows that it is a fifth slower"
+    assert count([1.0, 9.0, 9.0, 9.0], 0.9) > 5, "noise: one of five is fast enough"
+
+
+def test_steps_add_up() -> None:
+    assert list(steps(100, 0.5)) == [(5, 1.5), (20, 1.2), (75, math.inf)]
+    for total in range(1, 60):
+        assert sum(count for count, _ in steps(total, 0.5)) == total and list(steps(total, math.inf)) == [
+            (total, math.inf)
+        ]
+
+
+def test_a_users_benchmarker_is_left_alone() -> None:
+    seen: list[float] = []
+    bench = lambda call, quantiles: seen.append(time_to_beat.get()) or [float(len(seen))]
+    tune(bench)
+    assert seen == [math.inf] * 4
+
+
+def test_what_cannot_fit_is_told(capsys: Any) -> None:
+    knobs.autotuning.print = True
+    tuned = tuner(Recorder({16: DoesNotFit(300, 200, "shared memory")}), blocks(16, 32))
+    tuned[(1,)](floats(1), floats(1), 1)
+    text = capsys.readouterr().out
+    assert "1 of 2 configurations pruned: they cannot fit," in text
+    assert "failed config: BLOCK: 16" in text and "Required: 300, Hardware limit: 200" in text
+
+
+def test_when_nothing_fits_into_registers_something_must_run() -> None:
+    class Large(Recorder):
+        def run(self, *args: Any, **kwargs: Any) -> Any:
+            if len(self.launches) < 2:
+                self.launches.append((args, kwargs))
+                raise DoesNotFit(300, 255, "registers")
+            return super().run(*args, **kwargs)
+
+    kernel = Large()
+    tuned = autotune(blocks(16, 32), ["n"], do_bench=Clock(kernel, {16: 2.0, 32: 1.0}))(kernel)
+    tuned[(1,)](floats(1), floats(1), 1)
+    assert tuned.best_config == Config({"BLOCK": 32}) and tuned.configs_timings[tuned.configs[0]] == 2.0
+
+
+def test_progress(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Progress("tuning", 3, 1) as progress:
+        progress.step()
+    assert capsys.readouterr().err == ""
+    knobs.autotuning.print = True
+    with Progress("tuning", 3, 1) as progress:
+        progress.step()
+        progress.step()
+    assert capsys.readouterr().err == "tuning: 2/3, 0 s left\ntuning: 3/3\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Progress("tuning", 3, 1):
+        pass
+    assert capsys.readouterr().err == "\r\x1b[Ktuning: 1/3\r\x1b[K"
