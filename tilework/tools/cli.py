@@ -17,6 +17,7 @@ SUBCOMMANDS = {
     "compile": "compile a kernel to one or more stages",
     "layout": "show which thread owns each element of a tensor, or draw it",
     "emulate": "run a kernel of a PTX file without a GPU, check it, count what it does",
+    "tune": "run a program, tune its kernels, keep the results for later runs",
     "cache": "list, verify, prune or clear the cache of compiled kernels",
 }
 

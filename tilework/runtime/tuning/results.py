@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
+from tilework.language.constant_text import constant_text
+from tilework.language.function import JITCallable
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.managers import file_stem, get_cache_manager, triton_key
@@ -33,6 +35,7 @@ from tilework.targets.base import find_backend
 Timing = Any  # what a benchmarker returned: a number, or a list of them
 FAILED = (math.inf, math.inf, math.inf)
 HASH_CHARS = 16
+CACHED, SAVED, TIMING = "autotune", "tuned", "timing"  # kinds of files
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class TuningResults:
             triton_key(),
             find_backend(target).hash(),
             str(target),
-            fn.cache_key,
+            text_key(fn, {}),
             str(sorted(cache_invalidating_env_vars().items())),
             str(tuning_key),
         ]
@@ -67,15 +70,15 @@ class TuningResults:
 
     def part(self, config: Config) -> str:
         """The file of one configuration."""
-        return self.file(f"{hashlib.sha256(config_text(config).encode()).hexdigest()[:HASH_CHARS]}.timing")
+        return self.file(f"{hashlib.sha256(config_text(config).encode()).hexdigest()[:HASH_CHARS]}.{TIMING}")
 
     def load(self, configs: Iterable[Config]) -> dict[Config, Timing]:
         """The timings of those configurations that were measured."""
         if self.folder is None:
             return {}
-        known = self.read(self.file("tuned"))
+        known = self.read(self.file(SAVED))
         if self.is_kept:
-            known |= self.read(self.file("autotune"))
+            known |= self.read(self.file(CACHED))
         found = {config: known.get(config_text(config)) or self.load_one(config) for config in configs}
         return {config: timing for config, timing in found.items() if timing is not None}
 
@@ -110,7 +113,7 @@ class TuningResults:
             for config, timing in timings.items()
             if is_storable(timing) and not isinstance(failures.get(config), CompilerDied)
         }
-        for kind in ("autotune", "tuned") if knobs.autotuning.save else ("autotune",):
+        for kind in (CACHED, SAVED) if knobs.autotuning.save else (CACHED,):
             known = self.read(self.file(kind))
             if any(known.get(text) != timing for text, timing in new.items()):
                 self.write(self.file(kind), {**known, **new})
@@ -121,6 +124,21 @@ class TuningResults:
         encoded = {text: encode_timing(value) for text, value in timings.items()}
         data = {"kernel": self.kernel, "key": self.tuning_key, "timings": encoded}
         get_cache_manager(self.folder).put(json.dumps(data, indent=1), file, binary=False)
+
+
+def text_key(fn: JITCallable, seen: dict[int, str]) -> str:
+    """A hash of what a kernel does: `cache_key` without the places of its lines, which differ between machines."""
+    if id(fn) not in seen:
+        seen[id(fn)] = fn.__name__  # for functions that call each other
+        found = fn.dependencies
+        functions = [
+            text_key(item, seen) if isinstance(item, JITCallable) else constant_text(item) for item in found.functions
+        ]
+        values = [f"{name}={constant_text(value)}" for (name, _), (value, _) in found.global_values.items()]
+        others = map(constant_text, (*found.plain_functions, *found.classes))
+        parts = [fn.src, str(getattr(fn, "noinline", False)), *functions, *others, *values]
+        seen[id(fn)] = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return seen[id(fn)]
 
 
 def part_of(configs: Sequence[Config]) -> Sequence[Config]:

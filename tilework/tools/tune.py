@@ -1,0 +1,146 @@
+"""Run a program, tune every kernel that it launches, and keep the results: later runs of it find them and tune nothing.
+
+    tilework tune train.py --epochs 1                    here, with the compile server
+    tilework tune --triton train.py                      a program that says `import triton`
+    tilework tune --workers ray://head:10001 train.py    on the GPUs of a Ray cluster (pip install tilework[ray])
+
+On a cluster the program runs once per GPU (`--parts` says otherwise), and each run measures its part of the configurations of
+every kernel. The folder of the program is sent along; whatever else it imports must be there, and the same tilework. Results
+belong to the kind of GPU, the kernel's source and the versions of the tools; a changed kernel is tuned again.
+"""
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tilework import knobs
+from tilework.runtime.kernel_cache.entry import EntryStore
+from tilework.runtime.kernel_cache.key import file_stem, triton_key
+from tilework.runtime.tuning.results import SAVED, TIMING, decode_timing, has_failed, order
+
+TAIL = 4000  # characters of what a failed program printed
+
+Files = dict[str, str]  # texts by their paths below the cache folder
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `tilework tune`."""
+    add = parser.add_argument
+    add("--triton", action="store_true", help="run the program with tilework as its Triton")
+    add("--workers", default=None, metavar="ADDRESS", help="a Ray cluster: ray://HOST:PORT, auto, or local")
+    add("--parts", type=int, default=None, metavar="N", help="with --workers: how many runs share the measuring")
+    add("program", metavar="SCRIPT", help="the Python program")
+    add("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what it is called with")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Execute the command; the exit code is that of the program."""
+    if not os.path.isfile(args.program):
+        print(f"tilework tune: error: there is no file {args.program}", file=sys.stderr)
+        return 2
+    store = EntryStore(knobs.cache.dir)
+    before = saved(store)
+    command = [*(["-m", "tilework.as_triton"] if args.triton else []), args.program, *args.arguments]
+    code = tune_on_cluster(args, store) if args.workers else run_program(command, {"TILEWORK_SAVE_TUNING": "1"})
+    print(report(store, before))
+    return code
+
+
+def run_program(command: Sequence[str], variables: Mapping[str, str], **settings: Any) -> int:
+    """Run Python on something, with more variables; its exit code."""
+    environment = {**knobs.environment_without(()), **variables}
+    return subprocess.run([sys.executable, *command], env=environment, check=False, **settings).returncode
+
+
+def saved(store: EntryStore) -> dict[Path, tuple[int, int]]:
+    """The files with results for every run, and what tells one from the file that replaces it."""
+    stats = {path: path.stat() for path in Path(store.root).glob(f"*/*.{SAVED}.json")}
+    return {path: (found.st_ino, found.st_mtime_ns) for path, found in stats.items()}
+
+
+def report(store: EntryStore, before: Mapping[Path, tuple[int, int]]) -> str:
+    """One line per kernel and tuning key whose results are new."""
+    lines = sorted(line_of(path) for path, found in saved(store).items() if before.get(path) != found)
+    return "\n".join(lines or ["nothing new was tuned"])
+
+
+def line_of(path: Path) -> str:
+    """``matmul (1024, 'fp16'): 0.041 ms with {'BLOCK': 128, ...}, of 12 configurations``"""
+    data = json.loads(path.read_text())
+    timings = {text: decode_timing(value) for text, value in data["timings"].items()}
+    best = min(timings, key=lambda text: order(timings[text]))
+    failed = sum(map(has_failed, timings.values()))
+    rest = f", {failed} of which cannot run" if failed else ""
+    return f"{data['kernel']} {data['key']}: {order(timings[best])[0]:.4g} ms with {best}, of {len(timings)} configurations{rest}"
+
+
+# ---- on a cluster
+
+
+def tune_on_cluster(args: argparse.Namespace, store: EntryStore) -> int:
+    """Measure in parts on the machines of a cluster, and save the whole here."""
+    try:
+        import ray  # an optional dependency, for clusters
+    except ImportError:
+        print("tilework tune: error: --workers needs Ray: pip install 'tilework[ray]'", file=sys.stderr)
+        return 2
+    script = Path(args.program).resolve()
+    settings = {"runtime_env": {"working_dir": str(script.parent)}, "log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        with ray.init(address=args.workers, **settings):
+            gpus = int(ray.cluster_resources().get("GPU", 0))
+            parts = args.parts or gpus or len(ray.nodes())
+            task = ray.remote(measure_part).options(num_gpus=min(1, gpus), num_cpus=1, scheduling_strategy="SPREAD")
+            given = (script.name, args.arguments, args.triton, triton_key())
+            done: list[tuple[int, str, Files]] = ray.get(
+                [task.remote(*given, f"{part}/{parts}") for part in range(parts)]
+            )
+    except ConnectionError as error:
+        print(f"tilework tune: error: no Ray cluster at {args.workers}: {error}", file=sys.stderr)
+        return 2
+    parts = len(done)
+    for part, (code, text, _) in enumerate(done):
+        if code:
+            print(f"tilework tune: part {part} of {parts} ended with {code}:\n{text}", file=sys.stderr)
+    save(store, {path: text for _, _, files in done for path, text in files.items()})
+    return max((code for code, _, _ in done), key=abs, default=0)
+
+
+def measure_part(
+    script: str, arguments: Sequence[str], as_triton: bool, package: str, part: str
+) -> tuple[int, str, Files]:
+    """On a machine of the cluster: (exit code, the end of what it printed, timings) of a run that measures one part."""
+    if triton_key() != package:
+        return 1, f"{socket.gethostname()} has another tilework: install the same on all machines", {}
+    with tempfile.TemporaryDirectory() as folder:
+        log, cache = Path(folder, "log"), Path(folder, "cache")
+        variables = {
+            "TILEWORK_TUNING_PART": part,
+            "TRITON_CACHE_AUTOTUNING": "1",
+            "TRITON_CACHE_DIR": str(cache),
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        }
+        command = [*(["-m", "tilework.as_triton"] if as_triton else []), script, *arguments]
+        with log.open("wb") as output:
+            code = run_program(command, variables, stdout=output, stderr=subprocess.STDOUT)
+        files = {str(path.relative_to(cache)): path.read_text() for path in cache.glob(f"*/*.{TIMING}.json")}
+        return code, log.read_text(errors="replace")[-TAIL:], files
+
+
+def save(store: EntryStore, files: Files) -> None:
+    """Put timings together and keep them for every later run."""
+    whole: dict[str, dict[str, Any]] = {}
+    for path, text in files.items():
+        data = json.loads(text)
+        folder = os.path.dirname(path)
+        kept = whole.setdefault(folder, {**data, "timings": {}})
+        kept["timings"] |= data["timings"]
+    for folder, data in whole.items():
+        store.put(folder, f"{file_stem(data['kernel'])}.{SAVED}.json", json.dumps(data, indent=1).encode())
