@@ -61,7 +61,7 @@ def time_of(call: Callable[[], Any], seconds: float = 0.1) -> float:
     """Median milliseconds of one call."""
     times: list[float] = []
     end = time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
+    while not times or (len(times) < 3 and sum(times) < seconds) or time.perf_counter() < end:
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)

@@ -18,14 +18,15 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("interpret", ["0", "1"])
-def test_the_example_runs(tmp_path: Path, warm_cache: Path, interpret: str) -> None:
+@pytest.mark.parametrize(("interpret", "device"), [("0", "native"), ("1", "native"), ("0", "emulator")])
+def test_the_example_runs(tmp_path: Path, warm_cache: Path, interpret: str, device: str) -> None:
     script = tmp_path / "example.py"
     script.write_text(first_example() + "\nassert np.allclose(out, x + y)\nprint('right')\n")
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "TRITON_INTERPRET": interpret,
+        "TILEWORK_DEVICE": device,
         "TRITON_CACHE_DIR": str(warm_cache),
     }
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)

@@ -258,6 +258,10 @@ class SanitizerWarning(UserWarning):
     """What a kernel compiled with `sanitize` did that may be a mistake: it went on."""
 
 
+class PerformanceWarning(UserWarning):
+    """What a kernel did in the emulator that makes it slow on a GPU."""
+
+
 class InterpreterError(TritonError):
     """A kernel that failed in the interpreter; `__cause__` is what it raised."""
 

@@ -18,11 +18,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.syntax import EmulatorError, Instruction
 
 LOCAL_BASE = 1 << 60
 SHARED_BASE = 2 << 60
@@ -36,12 +36,21 @@ NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" el
 Array = np.ndarray[Any, Any]
 
 
-class MemoryFault(EmulatorError):
-    """An access that is out of bounds or misaligned; `thread` is the first thread that made it, `address` where."""
+class Extent(NamedTuple):
+    """Bytes of this process, to the one after the last. Sectors are counted from `origin`."""
 
-    def __init__(self, what: str, thread: int, address: int) -> None:
+    start: int
+    end: int
+    origin: int = 0
+    is_writable: bool = True
+
+
+class MemoryFault(EmulatorError):
+    """An access that is out of bounds or misaligned; `thread` is the first thread that made it, `address` where, `ins` how."""
+
+    def __init__(self, what: str, thread: int, address: int, ins: Instruction | None = None) -> None:
         super().__init__(what)
-        self.what, self.thread, self.address = what, thread, address
+        self.what, self.thread, self.address, self.ins = what, thread, address, ins
 
 
 class Bytes:
@@ -59,7 +68,7 @@ class Bytes:
 @cache
 def everything() -> Bytes:
     """All addresses of this process from `FIRST` on; who reads or writes there knows that they are memory."""
-    return Bytes(np.frombuffer((ctypes.c_uint8 * (END - FIRST)).from_address(FIRST), np.uint8))
+    return Bytes(np.frombuffer(memoryview((ctypes.c_uint8 * (END - FIRST)).from_address(FIRST)), np.uint8))
 
 
 class Memory:
@@ -73,6 +82,8 @@ class Memory:
         self.capacity = capacity
         self.starts: list[int] = []  # of live allocations, sorted
         self.ends: list[int] = []
+        self.lent: dict[int, Extent] = {}  # by their starts
+        self.has_constants = False  # whether some of it must not be written
         self.top = self.bottom + ALIGNMENT
         self.holes: dict[int, list[int]] = {}  # freed allocations by their padded size
 
@@ -112,25 +123,43 @@ class Memory:
         return (self.starts[at], self.ends[at]) if at >= 0 else (FIRST, FIRST)
 
     @contextmanager
-    def lend(self, extents: Iterable[tuple[int, int]]) -> Iterator[None]:
-        """Let kernels reach memory of this process, from the first byte to after the last; extents may overlap."""
-        joined: list[list[int]] = []
-        for start, end in sorted(extents):
-            start = start & -4  # code for narrow atomics uses the whole word around its bytes
-            if joined and start <= joined[-1][1]:
-                joined[-1][1] = max(end, joined[-1][1])
-            else:
-                joined.append([start, end])
-        for start, end in joined:
-            at = bisect.bisect(self.starts, start)
-            self.starts.insert(at, start)
-            self.ends.insert(at, end)
+    def lend(self, extents: Iterable[Extent]) -> Iterator[None]:
+        """Let kernels reach memory of this process; extents may overlap."""
+        joined: list[Extent] = []
+        for given in sorted(extent for extent in extents if extent.start < extent.end):
+            extent = given._replace(
+                start=given.start & -4
+            )  # code for narrow atomics uses the whole word around its bytes
+            if joined and extent.start < joined[-1].end:
+                writable = joined[-1].is_writable or extent.is_writable
+                joined[-1] = joined[-1]._replace(end=max(extent.end, joined[-1].end), is_writable=writable)
+            elif self.index(extent.start) is None:  # else it was allocated here
+                joined.append(extent)
+        for extent in joined:
+            at = bisect.bisect(self.starts, extent.start)
+            self.starts.insert(at, extent.start)
+            self.ends.insert(at, extent.end)
+            self.lent[extent.start] = extent
+        self.has_constants = not all(extent.is_writable for extent in joined)
         try:
             yield
         finally:
-            for start, _ in joined:
-                at = bisect.bisect(self.starts, start) - 1
-                del self.starts[at], self.ends[at]
+            for extent in joined:
+                at = bisect.bisect(self.starts, extent.start) - 1
+                del self.starts[at], self.ends[at], self.lent[extent.start]
+            self.has_constants = False
+
+    def origin(self, address: int) -> int:
+        """What the memory around an address is aligned to; what is allocated here is aligned to everything."""
+        return self.lent[start].origin if (start := self.around(address)[0]) in self.lent else 0
+
+    def check_writable(self, addresses: Array, threads: Array) -> None:
+        """`MemoryFault` for a write to what was lent to be read."""
+        for extent in self.lent.values():
+            inside = (addresses >= extent.start) & (addresses < extent.end)
+            if not extent.is_writable and inside.any():
+                at = int(inside.argmax())
+                raise MemoryFault(f"{int(addresses[at]):#x} is read-only", int(threads[at]), int(addresses[at]))
 
     def span(self, address: int, size: int) -> slice:
         """The bytes of the arena at an address; `MemoryFault` if they are not all allocated together."""

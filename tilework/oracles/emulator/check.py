@@ -330,8 +330,12 @@ class CheckingMachine(Machine):
         except (Unsupported, Trapped):
             raise
         except EmulatorError as error:
-            kind = "bad access" if isinstance(error, MemoryFault) else "error"
-            self.checker.add(Finding(kind, str(error)))
+            if isinstance(error, MemoryFault) and error.ins is not None:
+                what = str(error).partition("\n")[0]
+                address = None if "shared" in what or "local" in what else error.address
+                self.checker.add(Finding("bad access", what, (Site.of(error.ins),), address, ctaid))
+            else:
+                self.checker.add(Finding("error", str(error)))
 
     def begin(self) -> None:
         if not self.kernel.runs:

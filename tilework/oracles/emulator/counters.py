@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.arenas import Array, Memory
 from tilework.oracles.emulator.rules.floating import FLOATS
 from tilework.oracles.emulator.syntax import Instruction
 from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator
@@ -51,6 +51,8 @@ class Counts:
     threads: int = 0
     requests: int = 0  # of warps to global memory
     sectors: int = 0
+    tile_sectors: int = 0  # different ones, of all that a warp accesses in one go
+    least_sectors: int = 0  # that the bytes of that would fit into
     bytes: int = 0  # different ones that threads asked for
     shared_requests: int = 0
     turns: int = 0  # of shared memory
@@ -68,10 +70,29 @@ class Counts:
             setattr(self, number.name, getattr(self, number.name) + getattr(other, number.name))
 
 
+@dataclass
+class Tile:
+    """What a warp accesses for one line before it comes to the same instruction again: mostly one load or store of a kernel. A sector
+    that several instructions use part of counts once, the cache has it."""
+
+    counts: Counts
+    accesses: dict[int, tuple[Array, Array]] = field(default_factory=dict)  # sectors and words by the line in the PTX
+
+    def close(self) -> None:
+        if self.accesses:
+            sectors, words = (np.unique(np.concatenate(part)) for part in zip(*self.accesses.values(), strict=True))
+            self.counts.tile_sectors += len(sectors)
+            by_warp = np.unique(words >> 48, return_counts=True)[1]
+            self.counts.least_sectors += int((-(-by_warp * BANK_BYTES // SECTOR)).sum())
+            self.accesses.clear()
+
+
 class Counters:
     """Of the last launch; `lines` by (file, line), or ("PTX", line) where the code has no .loc."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory | None = None) -> None:
+        self.memory = memory
+        self.tiles: dict[tuple[int, tuple[str, int]], Tile] = {}  # by the first thread of a warp and the line
         self.lines: dict[tuple[str, int], Counts] = {}
         # accesses of an atomic instruction, whose threads take turns
         self.turns: list[tuple[str, Array, int, Array]] = []
@@ -110,7 +131,7 @@ class Counters:
                 counts.tensor_operations += operations * int(mine.reshape(-1, WARP).any(axis=1).sum())
             op(mask)
             if self.turns:
-                self.settle(counts)
+                self.settle(ins, counts)
 
         return counted
 
@@ -118,6 +139,8 @@ class Counters:
         counts = self.line(end)
         counts.instructions[kind_of(end)] += int(mask.reshape(-1, WARP).any(axis=1).sum())
         counts.threads += int(mask.sum())
+        if end.opcode in ("ret", "exit"):
+            self.close_tiles()
 
     # memory
 
@@ -133,27 +156,40 @@ class Counters:
         if kind == "atomic":
             self.turns.append((space, addresses, size, threads))
         elif space == "global" and "const" not in ins.modifiers:
-            self.count_global(self.line(ins), addresses, size, threads)
+            self.count_global(ins, addresses, size, threads)
         elif space == "shared" and "bulk" not in ins.modifiers and ins.opcode != "wgmma":
             self.count_shared(self.line(ins), addresses, size, threads)
 
-    def settle(self, counts: Counts) -> None:
+    def settle(self, ins: Instruction, counts: Counts) -> None:
         """Count what an atomic instruction accessed, all its turns together."""
         for space in ("global", "shared"):
             mine = [turn for turn in self.turns if turn[0] == space]
             if mine:
                 addresses, threads = (np.concatenate([turn[part] for turn in mine]) for part in (1, 3))
                 if space == "global":
-                    self.count_global(counts, addresses, mine[0][2], threads)
+                    self.count_global(ins, addresses, mine[0][2], threads)
                 else:
                     self.count_shared(counts, addresses, mine[0][2], threads, one_by_one=True)
         self.turns.clear()
 
-    def count_global(self, counts: Counts, addresses: Array, size: int, threads: Array) -> None:
+    def count_global(self, ins: Instruction, addresses: Array, size: int, threads: Array) -> None:
+        if self.memory is not None and (origin := self.memory.origin(int(addresses[0]))) % SECTOR:
+            addresses = addresses - np.uint64(origin % SECTOR)
+        counts = self.line(ins)
         sectors, wanted, warps = sectors_of(addresses, size, threads)
         counts.sectors += sectors
         counts.bytes += wanted
         counts.requests += warps
+        tile = self.tiles.setdefault((int(threads[0]) // WARP, ins.source or ("PTX", ins.line)), Tile(counts))
+        if ins.line in tile.accesses:
+            tile.close()
+        tile.accesses[ins.line] = sectors_and_words(addresses, size, threads)
+
+    def close_tiles(self) -> None:
+        """What comes from here on is accessed in another go."""
+        for tile in self.tiles.values():
+            tile.close()
+        self.tiles.clear()
 
     def count_shared(
         self, counts: Counts, addresses: Array, size: int, threads: Array, one_by_one: bool = False
@@ -164,6 +200,9 @@ class Counters:
         counts.shared_requests += warps
 
     # text
+
+    def __str__(self) -> str:
+        return self.table()
 
     def table(self) -> str:
         """One row per source line, and the sum."""
@@ -210,6 +249,13 @@ def sectors_of(addresses: Array, size: int, threads: Array) -> tuple[int, int, i
     ends = np.minimum(start[1:], start[:-1] + size)
     wanted = int(np.where(warp[1:] == warp[:-1], ends - start[:-1], size).sum()) + size
     return len(np.union1d(sectors, crossing)), wanted, len(np.unique(warps))
+
+
+def sectors_and_words(addresses: Array, size: int, threads: Array) -> tuple[Array, Array]:
+    """The sectors and the words of 4 bytes that threads want, each with its warp above 48 bits."""
+    warps, first = threads.astype(np.int64) // WARP << 48, addresses.astype(np.int64) // BANK_BYTES
+    words = (warps + first)[:, None] + np.arange(max(1, size // BANK_BYTES))
+    return (words // (SECTOR // BANK_BYTES)).reshape(-1), words.reshape(-1)
 
 
 def turns_of(addresses: Array, size: int, threads: Array, one_by_one: bool = False) -> tuple[int, int, int]:

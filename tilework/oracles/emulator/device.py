@@ -123,7 +123,7 @@ class Device:
         self.output, self.max_instructions = output, max_instructions
         self.random = random.Random(seed)
         self.checker = Checker(self.memory, collect) if check else None
-        self.counters = Counters() if counters else None
+        self.counters = Counters(self.memory) if counters else None
         self.observers: list[Any] = [one for one in (self.checker, self.counters) if one is not None]
         self.watcher = (
             Watchers(self.observers) if len(self.observers) > 1 else self.observers[0] if self.observers else None

@@ -20,10 +20,11 @@ class Site:
     source: str
     line: int
     text: str
+    places: tuple[tuple[str, int], ...] = ()  # (file, line), then those that it is inlined at
 
     @classmethod
     def of(cls, ins: Instruction) -> "Site":
-        return cls(ins.place, ins.line, ins.text)
+        return cls(ins.place, ins.line, ins.text, (ins.source, *ins.callers) if ins.source else ())
 
     def __str__(self) -> str:
         return (f"{self.source}, " if self.source else "") + f"PTX line {self.line}: {self.text}"
@@ -36,6 +37,8 @@ class Finding:
     kind: str
     what: str
     sites: tuple[Site, ...] = ()
+    address: int | None = None  # of a bad access to global memory
+    block: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def key(self) -> tuple[str, tuple[Site, ...]]:

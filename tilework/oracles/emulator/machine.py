@@ -281,7 +281,7 @@ class Machine(Waiting):
     def explained(self, error: Exception, ins: Instruction) -> EmulatorError:
         """An error with the instruction, the block and the thread, unless it names them already."""
         if isinstance(error, MemoryFault):
-            return MemoryFault(self.located(error.what, ins, error.thread), error.thread, error.address)
+            return MemoryFault(self.located(error.what, ins, error.thread), error.thread, error.address, ins)
         if not isinstance(error, EmulatorError):
             return Unsupported(ins, f"{type(error).__name__}: {error}")
         if getattr(error, "located", False) or isinstance(error, Unsupported) or "PTX line" in str(error):

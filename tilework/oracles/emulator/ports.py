@@ -140,6 +140,11 @@ class ArenaPort(Port):
     def places(self, addresses: Array, threads: Array) -> Array:
         return addresses - np.uint64(FIRST)
 
+    def write(self, addresses: Array, values: Array, threads: Array, *args: Any, **kwargs: Any) -> None:
+        if self.memory.has_constants:
+            self.memory.check_writable(addresses, threads)
+        super().write(addresses, values, threads, *args, **kwargs)
+
     def checked_places(self, addresses: Array, size: int, align: int, threads: Array) -> Array:
         start, end = self.memory.around(int(addresses[0]))
         base = start & -ALIGNMENT  # an allocation starts at a multiple of 256, memory that is lent anywhere

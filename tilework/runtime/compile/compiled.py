@@ -196,6 +196,11 @@ class CompiledKernel:
             self._init_handles()
         return self._loaded.launch
 
+    @property
+    def counters(self) -> Any:
+        """What the last launch did, by line, if the device counts: see docs/emulator.md. `print` shows a table."""
+        return getattr(self.launcher, "counters", None)
+
     def launch_metadata(self, grid: Sequence[int], stream: int, *args: Any) -> LazyDict | None:
         """What launch hooks receive; None when nobody listens."""
         if not knobs.runtime.launch_enter_hook and not knobs.runtime.launch_exit_hook:

@@ -4,8 +4,8 @@
     GPUTarget(backend='cpu', arch='host', warp_size=1)
 
 The choice is made at first use, so importing tilework touches no device. TILEWORK_DEVICE decides it: ``cuda`` asks for an
-NVIDIA GPU and is an error where none can be used, ``native`` and ``evaluator`` for the host; without it kernels go to a GPU
-if one can be used. `set_active` overrides all that.
+NVIDIA GPU and is an error where none can be used, ``native`` and ``evaluator`` for the host, ``emulator`` for a GPU that is
+not there; without it kernels go to a GPU if one can be used. `set_active` overrides all that.
 """
 
 from collections.abc import Callable
@@ -17,18 +17,27 @@ if TYPE_CHECKING:
     from tilework.runtime.devices.driver import Driver
 
 GROUP = "tilework.drivers"
+EMULATOR = "emulator"
 
 
 def registered_drivers() -> "list[type[Driver]]":
-    """The driver classes of all packages, ours too; the host comes last."""
+    """The driver classes of all packages, ours too; the host comes last. The emulator is for those who ask for it."""
     from tilework.plugins import plugins  # lazily: who imports tilework may launch nothing
 
-    return sorted((plugin.load() for plugin in plugins(GROUP)), key=lambda cls: -cls.priority)
+    found = (plugin.load() for plugin in plugins(GROUP) if plugin.name != EMULATOR)
+    return sorted(found, key=lambda cls: -cls.priority)
 
 
 def default_driver() -> "Driver":
     """The one driver that is active; of several those of the highest priority count."""
-    drivers, asked = registered_drivers(), knobs.runtime.device
+    asked = knobs.runtime.device
+    if (asked or "").partition(":")[0] == EMULATOR:
+        from tilework.plugins import plugins  # lazily: who imports tilework may launch nothing
+
+        return next(plugin for plugin in plugins(GROUP) if plugin.name == EMULATOR).load()()
+    drivers = registered_drivers()
+    if asked is not None and asked not in (names := [name for cls in drivers for name in cls.asked_by]):
+        raise ValueError(f"TILEWORK_DEVICE is {', '.join(sorted(names))} or emulator[:sm_90], not {asked!r}")
     if wanted := [cls for cls in drivers if asked in cls.asked_by]:
         if not wanted[0].is_active():
             raise RuntimeError(f"TILEWORK_DEVICE={asked} asks for {wanted[0].why_inactive()}")

@@ -6,6 +6,8 @@ It is called at every launch of a kernel that needs scratch memory, with the byt
 functions live in context variables, so that each thread and each task can have its own.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -40,6 +42,18 @@ _profile_allocator: ContextVar[Allocator] = ContextVar("_profile_allocator", def
 def set_allocator(allocator: Allocator) -> None:
     """Take scratch memory from `allocator(size, alignment, stream)`; `NullAllocator()` undoes it."""
     _allocator.set(allocator)
+
+
+@contextmanager
+def otherwise(allocator: Allocator) -> Iterator[None]:
+    """Take memory from `allocator` in the block where the user has set none."""
+    unset = [variable for variable in (_allocator, _profile_allocator) if variable.get() is _NULL_ALLOCATOR]
+    tokens = [(variable, variable.set(allocator)) for variable in unset]
+    try:
+        yield
+    finally:
+        for variable, token in tokens:
+            variable.reset(token)
 
 
 def set_profile_allocator(allocator: Allocator | None) -> None:

@@ -39,7 +39,9 @@ class CubinSettings:
 
 
 def assembler(capability: int) -> Any:
-    """The ptxas for a GPU, or None."""
+    """The ptxas for a GPU, or None; the emulator executes PTX."""
+    if (knobs.runtime.device or "").startswith("emulator"):
+        return None
     return knobs.nvidia.find_tool("ptxas_blackwell" if capability >= BLACKWELL else "ptxas")
 
 

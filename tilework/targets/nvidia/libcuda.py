@@ -222,6 +222,14 @@ def library() -> Cuda:
     return _library
 
 
+def use(loaded: Any) -> None:
+    """Take another library, which has the same functions, from now on."""
+    global _library
+    with _lock:
+        _library = Cuda(loaded)
+        _library.cuInit(0)
+
+
 def load() -> ctypes.CDLL:
     """The library that the knob or the system names."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"

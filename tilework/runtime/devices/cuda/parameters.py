@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tilework.runtime.devices.cuda.tensor_map import map_of_descriptor
+from tilework.runtime.devices.cuda.tensor_map import device_address, map_of_descriptor
 from tilework.runtime.devices.host import pack
 from tilework.targets.cpu.run.launcher_layout import SLOT
 
@@ -167,12 +167,6 @@ def finish(slots: CudaSlots) -> Packer:
     )
     exec(compile(source, f"<arguments of {slots.name}>", "exec"), scope)
     return Packer(Layout(tuple(offsets), tuple(sizes), at), tuple(slots.kinds[:-2]), scope["packed"])
-
-
-def device_address(arg: Any) -> int:
-    """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer."""
-    interface = None if hasattr(arg, "data_ptr") else getattr(arg, "__cuda_array_interface__", None)
-    return pack.address(arg) if interface is None else interface["data"][0]
 
 
 def raw(arg: Any, size: int) -> bytes:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from tilework.runtime.devices.host import pack
 from tilework.targets.nvidia.libcuda import Cuda, library
 
 SIZE, ALIGNMENT = 128, 64
@@ -66,9 +67,15 @@ def fill_tma_descriptor(
     return made
 
 
+def device_address(arg: Any) -> int:
+    """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer."""
+    interface = None if hasattr(arg, "data_ptr") else getattr(arg, "__cuda_array_interface__", None)
+    return pack.address(arg) if interface is None else interface["data"][0]
+
+
 def map_of_descriptor(descriptor: Any, meta: Mapping[str, Any]) -> bytes:
     """The map of a host `TensorDescriptor`; `meta` is what the compiler chose: swizzle, elem_size, elem_type, block_size."""
-    base = descriptor.base.data_ptr()
+    base = device_address(descriptor.base)
     padding = int(getattr(descriptor, "padding", "zero") == "nan")
     if meta.get("fp4_padded"):
         raise ValueError("tensor maps that spread out 4-bit elements are for GPUs of compute capability 10.0 and up")

@@ -5,54 +5,64 @@
     cuda.loaded.launches[0].stream
 
 Work is queued and runs when its stream, an event or the device is synchronised, so that what should be asynchronous is seen to
-be. The clock of events moves by one millisecond per kernel. A cubin is an ELF magic number and the PTX behind it.
+be. The clock of events moves by one millisecond per kernel, or, where launches are
+counted, by one for each instruction of a warp, sector of global memory and turn of shared memory. A cubin is an ELF magic number and the PTX behind it.
 """
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tilework.oracles.emulator import tensor_map
-from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.arenas import Extent, MemoryFault
+from tilework.oracles.emulator.counters import Counts
 from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction
 from tilework.oracles.emulator.layout import frame_layout
 from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.runtime.devices.emulated.callbacks import CALLBACKS
+from tilework.runtime.devices.emulated.results import (
+    CAPTURE_UNSUPPORTED,
+    ILLEGAL_ADDRESS,
+    INVALID_CONTEXT,
+    INVALID_DEVICE,
+    INVALID_HANDLE,
+    INVALID_PTX,
+    INVALID_VALUE,
+    LAUNCH_FAILED,
+    NOT_FOUND,
+    NOT_INITIALIZED,
+    NOT_READY,
+    OK,
+    OUT_OF_MEMORY,
+    TEXTS,
+)
 from tilework.targets.nvidia import libcuda
+from tilework.targets.nvidia.arch import describe
 
 ELF = b"\x7fELF"
-OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED = 0, 1, 2, 3
-INVALID_DEVICE, INVALID_CONTEXT, INVALID_PTX, INVALID_HANDLE, NOT_FOUND, NOT_READY = 101, 201, 218, 400, 500, 600
-ILLEGAL_ADDRESS, LAUNCH_FAILED, CAPTURE_UNSUPPORTED = 700, 719, 900
-TEXTS = {
-    INVALID_VALUE: "invalid argument",
-    OUT_OF_MEMORY: "out of memory",
-    NOT_INITIALIZED: "initialization error",
-    INVALID_DEVICE: "invalid device ordinal",
-    INVALID_CONTEXT: "invalid device context",
-    INVALID_PTX: "a PTX JIT compilation failed",
-    INVALID_HANDLE: "invalid resource handle",
-    NOT_FOUND: "named symbol not found",
-    NOT_READY: "device not ready",
-    ILLEGAL_ADDRESS: "an illegal memory access was encountered",
-    LAUNCH_FAILED: "unspecified launch failure",
-    CAPTURE_UNSUPPORTED: "operation not permitted when stream is capturing",
-}
 PLAIN_SHARED = 48 << 10
-H200 = {
+H200 = {  # a smaller GPU has less shared memory, and another number
     libcuda.WARP_SIZE: 32,
     libcuda.MAX_REGISTERS: 65536,
     libcuda.CLOCK_RATE: 1_980_000,
     libcuda.MULTIPROCESSORS: 132,
     libcuda.MEMORY_CLOCK_RATE: 3_201_000,
     libcuda.MEMORY_BUS_WIDTH: 6144,
-    libcuda.MAJOR: 9,
-    libcuda.MINOR: 0,
-    libcuda.MAX_SHARED_OPTIN: LARGEST_SHARED,
 }
+
+
+class Observer(Protocol):
+    """What surrounds a launch on memory of this process: `extents` are lent to it, `done` and `failed` may raise."""
+
+    extents: list[Extent]
+
+    def done(self, device: Device) -> None: ...
+    def failed(self, error: EmulatorError) -> None: ...
 
 
 @dataclass
@@ -86,10 +96,18 @@ class Happening:
 
 
 class EmulatedCuda:
-    """The functions of the library; everything else is for tests to look at."""
+    """The functions of the library; everything else is for tests to look at. With `checks` launches are checked and counted."""
 
-    def __init__(self, devices: int = 1, capacity: int = 1 << 30) -> None:
-        self.devices = [Device(capacity) for _ in range(devices)]
+    def __init__(self, devices: int = 1, capacity: int = 1 << 30, arch: int = 90, checks: bool = False) -> None:
+        self.devices = [Device(capacity, check=checks, collect=checks, counters=checks) for _ in range(devices)]
+        target = describe(str(arch))
+        assert target is not None
+        facts = {
+            libcuda.MAJOR: arch // 10,
+            libcuda.MINOR: arch % 10,
+            libcuda.MAX_SHARED_OPTIN: target.limits.shared_bytes,
+        }
+        self.facts = H200 | facts
         self.objects: dict[int, Any] = {}
         self.queue: list[tuple[int, Callable[[], Any]]] = []
         self.captures: dict[int, list[Callable[[], Any]]] = {}
@@ -132,14 +150,17 @@ class EmulatedCuda:
     def run(self, is_due: Callable[[int], bool]) -> int:
         """Do the work of some streams, in order."""
         with self.lock:
-            due = [work for stream, work in self.queue if is_due(stream)]
+            before, due = self.queue, [work for stream, work in self.queue if is_due(stream)]
             self.queue = [(stream, work) for stream, work in self.queue if not is_due(stream)]
-            for work in due:
+            while due:
                 try:
-                    work()
+                    due.pop(0)()
                 except EmulatorError as error:
                     self.failure = ILLEGAL_ADDRESS if isinstance(error, MemoryFault) else LAUNCH_FAILED
                     self.fault = str(error)
+                except BaseException:  # of an observer: what comes after it waits for the next time
+                    self.queue = [*((stream, work) for stream, work in before if work in due), *self.queue]
+                    raise
         return self.failure
 
     def address(self, name: str) -> int:
@@ -173,7 +194,7 @@ class EmulatedCuda:
     def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> int:
         if device >= len(self.devices):
             return INVALID_DEVICE
-        value._obj.value = H200[attribute]
+        value._obj.value = self.facts[attribute]
         return OK
 
     def cuDevicePrimaryCtxRetain(self, context: Any, device: int) -> int:
@@ -282,13 +303,30 @@ class EmulatedCuda:
         except EmulatorError:
             return INVALID_VALUE
         self.launches.append(launched)
-        shared = given.shared
+        shared, observer = given.shared, getattr(self.thread, "observer", None)
 
         def work() -> None:
-            self.clock += 1.0
-            device.launch(kernel.function, grid, block, values, shared)
+            if observer is None:
+                self.clock += 1.0
+                return device.launch(kernel.function, grid, block, values, shared)
+            with device.memory.lend(observer.extents):
+                try:
+                    device.launch(kernel.function, grid, block, values, shared)
+                except EmulatorError as error:
+                    observer.failed(error)
+            self.clock += steps_of(device)
+            return observer.done(device)
 
         return self.enqueue(given.stream, work)
+
+    @contextmanager
+    def observed(self, observer: Observer) -> Iterator[None]:
+        """What this thread launches in the block is surrounded by an observer, whenever it runs."""
+        self.thread.observer = observer
+        try:
+            yield
+        finally:
+            self.thread.observer = None
 
     # memory
 
@@ -421,31 +459,10 @@ class EmulatedCuda:
         return OK
 
 
-class Reference:
-    """What `ctypes.byref` gives, for an address."""
-
-    def __init__(self, type: Any, address: int) -> None:
-        self._obj = type.from_address(address)
-
-
-def launch_callback(cuda: EmulatedCuda) -> Any:
-    """`cuLaunchKernelEx` as a function of addresses."""
-
-    def launch(config: int, function: int, addresses: int, extra: None) -> int:
-        count = len(cuda.objects[function].function.function.params)
-        places = (ctypes.c_void_p * count).from_address(addresses)
-        return cuda.cuLaunchKernelEx(Reference(libcuda.LaunchConfig, config), function, places, None)
-
-    return ctypes.CFUNCTYPE(ctypes.c_int, *libcuda.FUNCTIONS["cuLaunchKernelEx"])(launch)
-
-
-def context_callback(cuda: EmulatedCuda) -> Any:
-    """`cuCtxGetCurrent` as a function of an address."""
-    ask = lambda place: cuda.cuCtxGetCurrent(Reference(ctypes.c_void_p, place))  # noqa: E731
-    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(ask)
-
-
-CALLBACKS = {"cuLaunchKernelEx": launch_callback, "cuCtxGetCurrent": context_callback}
+def steps_of(device: Device) -> int:
+    """What the warps of the last launch did: instructions, sectors of global memory, turns of shared memory."""
+    total = device.counters.total if device.counters is not None else Counts()
+    return sum(total.instructions.values()) + total.sectors + total.turns
 
 
 def attributes_of(config: libcuda.LaunchConfig) -> dict[int, Any]:

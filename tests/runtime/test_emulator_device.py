@@ -1,0 +1,240 @@
+"""``TILEWORK_DEVICE=emulator``: programs as they are on an emulated GPU, with ordinary arrays; what it finds and counts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tests.runtime.emulator_fixture import emulator
+from tilework import knobs
+from tilework.errors import PerformanceWarning, SanitizerError
+from tilework.runtime.devices.active_driver import default_driver
+from tilework.tools.tensor_descriptor import TensorDescriptor
+
+
+def line_of(text: str) -> int:
+    """The line of this file that ends in a mark."""
+    return next(number for number, line in enumerate(Path(__file__).read_text().splitlines(), 1) if line.endswith(text))
+
+
+@pytest.fixture(autouse=True)
+def device(tmp_path: Path) -> Iterator[None]:
+    with emulator(cache=str(tmp_path)):
+        yield
+    for value in list(globals().values()):
+        if hasattr(value, "device_caches"):
+            value.device_caches.clear()
+
+
+@tilework.jit
+def copy(x_ptr, out_ptr, n, step, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x_ptr + i * step, mask=i < n)  # the load
+    tl.store(out_ptr + i, v, mask=i < n)
+
+
+@tilework.jit
+def racing(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x_ptr + i) + tl.program_id(0)
+    tl.store(out_ptr + i, v)  # the racing store
+
+
+@tilework.jit
+def conflicting(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.gather(tl.load(x_ptr + i), (i * 32 + i // 32) % BLOCK, 0)  # the conflict
+    tl.store(out_ptr + i, v * 2)
+
+
+@tilework.jit
+def misaligned(x_ptr, out_ptr):
+    tl.store(out_ptr, tl.load((x_ptr.to(tl.int64) + 2).to(tl.pointer_type(tl.float32))))  # the odd address
+
+
+def numbers(count: int = 1024) -> Any:
+    return np.arange(count, dtype=np.float32)
+
+
+def test_the_real_stages_and_counters() -> None:
+    x, out = numbers(1000), np.zeros(1000, np.float32)
+    kernel = copy[(4,)](x, out, 1000, 1, BLOCK=256)
+    assert (out == x).all() and list(kernel.asm) == ["source", "ttir", "ttgir", "llir", "ptx"]
+    total = kernel.counters.total
+    assert total.bytes == 2 * 4000 and total.instructions["memory"] > 0 and total.conflicts == 0
+    assert str(kernel.counters).splitlines()[-1].startswith("total")
+    assert kernel.counters.lines[__file__, line_of("# the load")].bytes == 4000
+
+
+def test_a_race_is_told_at_its_line() -> None:
+    with pytest.raises(SanitizerError) as caught:
+        racing[(2,)](numbers(), numbers(), BLOCK=128)
+    told = str(caught.value)
+    assert f"{Path(__file__).name}:{line_of('# the racing store')}:5: error: race: " in told
+    assert (
+        "of argument 'out_ptr', which thread" in told and "of block (0, 0, 0) wrote, and nothing orders the two" in told
+    )
+    racing[(1,)](numbers(), out := numbers(), BLOCK=128)  # the device goes on
+    assert (out == numbers()).all()
+
+
+def test_an_access_out_of_bounds_is_told_at_its_line() -> None:
+    x, out = numbers(1000), np.zeros(1024, np.float32)
+    with pytest.raises(
+        IndexError, match=r"block \(3, 0, 0\) reads element 1000 of argument 'x_ptr', which has 1000"
+    ) as caught:
+        copy[(4,)](x, out, 1001, 1, BLOCK=256)
+    assert f"{Path(__file__).name}:{line_of('# the load')}:5: error" in str(caught.value)
+
+
+def test_a_bank_conflict_is_told_at_its_line() -> None:
+    out = np.zeros(1024, np.float32)
+    with pytest.warns(
+        PerformanceWarning, match=r"conflicting: \d+ of \d+ turns of shared memory are bank conflicts"
+    ) as told:
+        kernel = conflicting[(1,)](numbers(), out, BLOCK=1024)
+    assert (out == 2 * numbers().reshape(32, 32).T.reshape(-1)).all()
+    assert [(one.filename, one.lineno) for one in told] == [(__file__, line_of("# the conflict"))]
+    assert kernel.counters.total.conflicts > 200
+
+
+def test_accesses_that_are_not_coalesced_are_told_at_their_line() -> None:
+    with pytest.warns(
+        PerformanceWarning, match=r"copy: accesses are not coalesced: \d+ sectors .* \d+ would hold"
+    ) as told:
+        copy[(1,)](numbers(), np.zeros(64, np.float32), 64, 16, BLOCK=64)
+    assert [(one.filename, one.lineno) for one in told] == [(__file__, line_of("# the load"))]
+
+
+def test_a_misaligned_access_is_told_at_its_line() -> None:
+    with pytest.raises(SanitizerError, match=r"argument 'x_ptr'.*is not a multiple of 4") as caught:
+        misaligned[(1,)](numbers(), np.zeros(1, np.float32))
+    assert f":{line_of('# the odd address')}:" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float32, np.int64])
+def test_views_with_strides_and_odd_addresses(dtype: type) -> None:
+    """What is beside a view stays as it is."""
+    data = np.arange(100).astype(dtype)
+    room = np.full(300, 77, dtype)
+    copy[(1,)](data[1::3], room[7:40], 33, 3, BLOCK=64)
+    expected = np.full(300, 77, dtype)
+    expected[7:40] = data[1::3]
+    np.testing.assert_array_equal(room, expected)
+    copy[(1,)](data[::-1], room[:100], 100, -1, BLOCK=128)
+    np.testing.assert_array_equal(room[:100], data[::-1])
+
+
+def test_arguments_that_share_memory() -> None:
+    x = numbers(256)
+    copy[(1,)](x[:128], x[128:], 128, 1, BLOCK=128)
+    assert (x[128:] == x[:128]).all()
+    with pytest.raises(SanitizerError, match="race"):  # one block writes what another one reads
+        copy[(2,)](x[:-1], x[1:], 255, 1, BLOCK=128)
+
+
+def test_read_only_arrays() -> None:
+    x = numbers(64)
+    x.flags.writeable = False
+    copy[(1,)](x, out := np.zeros(64, np.float32), 64, 1, BLOCK=64)
+    assert (out == x).all()
+    with pytest.raises(SanitizerError, match=r"writes element \d+ of argument 'out_ptr'.*is read-only"):
+        copy[(1,)](out, x, 64, 1, BLOCK=64)
+
+
+@tilework.jit
+def through_table(table_ptr, out_ptr, BLOCK: tl.constexpr):
+    row = tl.load(table_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + tl.program_id(0) * BLOCK + i, tl.load(row + i))
+
+
+def test_arrays_that_are_pointed_to_and_arrays_that_were_freed() -> None:
+    out = np.zeros((3, 32), np.float32)
+
+    def launched() -> Any:
+        rows = [numbers(1 << 20) + row for row in range(3)]  # large ones: their pages are given back
+        table = np.array([row.ctypes.data for row in rows])
+        through_table[(3,)](table, out, BLOCK=32)
+        return table
+
+    table = launched()
+    assert (out == numbers(32) + np.arange(3)[:, None]).all()
+    with pytest.raises(IndexError, match="which is in no array the kernel was given"):
+        through_table[(3,)](table, out, BLOCK=32)
+
+
+@tilework.jit
+def counting(x_ptr, hist_ptr, limit, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x_ptr + i)
+    tl.device_assert(v < limit, "a large number")
+    tl.atomic_add(hist_ptr + v, 1)
+    if tl.program_id(0) == 1:
+        tl.device_print("first", tl.sum(v))
+
+
+def test_atomics_prints_and_asserts(capsys: pytest.CaptureFixture[str]) -> None:
+    x, hist = np.arange(256, dtype=np.int32) % 5, np.zeros(5, np.int32)
+    counting[(2,)](x, hist, 5, BLOCK=128, debug=True)
+    assert (hist == np.bincount(x)).all() and "pid (1, 0, 0) idx () first: 257" in capsys.readouterr().out
+    with pytest.raises(RuntimeError, match=r"device-side assert triggered: .*a large number"):
+        counting[(2,)](x, hist, 4, BLOCK=128, debug=True)
+
+
+@tilework.jit
+def product(a_desc, b_desc, c_ptr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, K: tl.constexpr):
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(a_desc.load([0, k]), b_desc.load([k, 0]), acc)
+    tl.store(c_ptr + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :], acc)
+
+
+def test_descriptors_copy_engines_and_tensor_cores() -> None:
+    draw = np.random.default_rng(0).standard_normal
+    a, b = draw((64, 64)).astype(np.float16), draw((64, 64)).astype(np.float16)
+    c = np.zeros((64, 64), np.float32)
+    maps = TensorDescriptor.from_tensor(a, [64, 32]), TensorDescriptor.from_tensor(b, [32, 64])
+    kernel = product[(1,)](*maps, c, BM=64, BN=64, BK=32, K=64)
+    np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), atol=1e-3)
+    assert "wgmma" in kernel.asm["ptx"] and "cp.async.bulk.tensor" in kernel.asm["ptx"]
+    assert kernel.counters.total.tensor_operations == 2 * 64**3
+
+
+def test_tuning_finds_the_fewest_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock counts what warps do: a block of 32 needs eight times as many instructions as one of 256."""
+    configs = [tilework.Config({"BLOCK": block}, num_warps=1) for block in (32, 256)]
+    tuned = tilework.autotune(configs, key=["n"])(tilework.jit(copy.fn))
+    monkeypatch.setattr(knobs.autotuning, "workers", 0)
+    tuned[lambda meta: (tilework.cdiv(256, meta["BLOCK"]),)](numbers(256), out := numbers(256), 256, 1)
+    assert tuned.best_config.kwargs["BLOCK"] == 256 and (out == numbers(256)).all()
+
+
+def test_kernels_that_check_themselves_too() -> None:
+    x, out = numbers(1000), np.zeros(1024, np.float32)
+    with pytest.raises(IndexError, match=r"program \(3, 0, 0\) reads element 1000 of argument 'x_ptr'"):
+        copy[(4,)](x, out, 1001, 1, BLOCK=256, sanitize=True)
+
+
+def test_older_architectures_and_unknown_ones() -> None:
+    with emulator("sm_80"):
+        copy.device_caches.clear()
+        kernel = copy[(1,)](numbers(64), out := numbers(64), 64, 1, BLOCK=64)
+        assert kernel.metadata.target.arch == 80 and (out == numbers(64)).all()
+        knobs.runtime.device = "emulator:sm_70"
+        with pytest.raises(ValueError, match=r"emulator:sm_70: the emulator is one of sm_80, .*sm_90, not 'sm_70'"):
+            default_driver()
+        knobs.runtime.device = "gpu"
+        with pytest.raises(ValueError, match=r"TILEWORK_DEVICE is .*emulator\[:sm_90\], not 'gpu'"):
+            default_driver()
+
+
+def test_torch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    x, out = torch.arange(100.0)[10:].view(9, 10).t(), torch.zeros(90)
+    copy[(1,)](x, out, 90, 1, BLOCK=128)
+    assert (out == torch.arange(10.0, 100.0)).all()

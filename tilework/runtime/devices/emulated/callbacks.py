@@ -1,0 +1,33 @@
+"""Functions of the emulated library that machine code calls, as it calls those of the real one: with addresses."""
+
+import ctypes
+from typing import Any
+
+from tilework.targets.nvidia import libcuda
+
+
+class Reference:
+    """What `ctypes.byref` gives, for an address."""
+
+    def __init__(self, type: Any, address: int) -> None:
+        self._obj = type.from_address(address)
+
+
+def launch_callback(cuda: Any) -> Any:
+    """`cuLaunchKernelEx` as a function of addresses."""
+
+    def launch(config: int, function: int, addresses: int, extra: None) -> int:
+        count = len(cuda.objects[function].function.function.params)
+        places = (ctypes.c_void_p * count).from_address(addresses)
+        return cuda.cuLaunchKernelEx(Reference(libcuda.LaunchConfig, config), function, places, None)
+
+    return ctypes.CFUNCTYPE(ctypes.c_int, *libcuda.FUNCTIONS["cuLaunchKernelEx"])(launch)
+
+
+def context_callback(cuda: Any) -> Any:
+    """`cuCtxGetCurrent` as a function of an address."""
+    ask = lambda place: cuda.cuCtxGetCurrent(Reference(ctypes.c_void_p, place))  # noqa: E731
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(ask)
+
+
+CALLBACKS = {"cuLaunchKernelEx": launch_callback, "cuCtxGetCurrent": context_callback}

@@ -1,0 +1,120 @@
+"""A launch in the emulator: the memory of its arguments is lent to it, and what was found is told at the user's line."""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import Extent as Lent
+from tilework.oracles.emulator.counters import Counters
+from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.oracles.interpreter.allowed_memory import REGISTERED, Region
+from tilework.oracles.interpreter.arguments import region_of
+from tilework.runtime.devices import allocators
+from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher, Functions
+from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.devices.emulated.found import error_of, failure_of, warn_of_slow_lines
+from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
+from tilework.runtime.devices.launcher import Extent, Scratch
+from tilework.runtime.sanitize.cuda_checked_launch import SanitizedCudaLauncher
+from tilework.targets.nvidia.libcuda import library
+
+
+class EmulatedLauncher(CudaLauncher):
+    """Runs one kernel; `counters` is what its last launch did, line by line."""
+
+    def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
+        super().__init__(functions, source, metadata)
+        self.names = list(source.signature) if hasattr(source, "signature") else []
+        self.counters: Counters | None = None
+
+    def allocate(self, grid: Extent, stream: int) -> Scratch:
+        """Scratch memory; a program that sets no allocator gets it too."""
+        with allocators.otherwise(HostScratch):
+            return super().allocate(grid, stream)
+
+    def start(self, grid: Extent, stream: int, function: int, args: Sequence[Any], scratch: Scratch) -> None:
+        """Run every program of the grid; inside of a graph, when the graph is replayed."""
+        emulated: EmulatedCuda = library().loaded
+        launch = ObservedLaunch(self, grid, args, scratch)
+        with emulated.observed(launch):
+            super().start(grid, stream, function, args, scratch)
+        if stream not in emulated.captures:
+            library().cuStreamSynchronize(stream)
+
+
+class SanitizedEmulatedLauncher(SanitizedCudaLauncher, EmulatedLauncher):
+    """Runs one kernel that checks itself."""
+
+
+class HostScratch:
+    """Scratch memory of this process."""
+
+    def __init__(self, size: int, alignment: int, stream: int | None) -> None:
+        self.memory = np.zeros(size + alignment, np.uint8)
+        self.alignment = alignment
+
+    def data_ptr(self) -> int:
+        start = self.memory.ctypes.data
+        return start + -start % self.alignment
+
+
+class ObservedLaunch:
+    """What surrounds one launch; it keeps the arguments alive."""
+
+    def __init__(self, launcher: EmulatedLauncher, grid: Extent, args: Sequence[Any], scratch: Scratch) -> None:
+        self.launcher = launcher
+        names = launcher.names or [str(position) for position in range(len(args))]
+        given = [pair for name, arg in zip(names, args, strict=False) for pair in arrays_in(name, arg)]
+        known = [(array, region_of(f"argument {name!r}", array)[0]) for name, array in given]
+        known += [(array, region) for reference, region in REGISTERED if (array := reference()) is not None]
+        bare = [arg for type, arg in zip(launcher.signature or (), args, strict=False) if is_pointer(type, arg)]
+        self.arrays = [*known, *pointed_arrays([array for _, array in given], bare)]
+        self.extents = [lent(array, region) for array, region in self.arrays]
+        programs = prod(grid) * launcher.num_ctas
+        for buffer, size in zip(scratch, (launcher.scratch_size, launcher.profile_size), strict=True):
+            if buffer is not None:
+                self.extents.append(Lent(buffer.data_ptr(), buffer.data_ptr() + programs * size))
+
+    def failed(self, error: EmulatorError) -> None:
+        """The kernel could not go on."""
+        raise failure_of(error) from None
+
+    def done(self, device: Device) -> None:
+        """All programs have run."""
+        assert device.counters is not None and device.checker is not None
+        self.launcher.counters = counters = Counters()
+        counters.lines = dict(device.counters.lines)
+        if device.checker.findings:
+            raise error_of(device.checker.findings, [region for _, region in self.arrays])
+        warn_of_slow_lines(self.launcher.name, counters)
+
+
+def is_pointer(type: Any, arg: Any) -> bool:
+    """Whether an argument is a bare address."""
+    return isinstance(arg, int) and arg != 0 and str(type).startswith("*")
+
+
+def arrays_in(name: str, arg: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays of an argument, and how the user calls them."""
+    if isinstance(arg, tuple):
+        for position, item in enumerate(arg):
+            yield from arrays_in(f"{name}[{position}]", item)
+    elif hasattr(arg, "block_shape") and hasattr(arg, "base"):
+        yield name, arg.base
+    elif hasattr(arg, "dtype") and (hasattr(arg, "data_ptr") or getattr(arg, "shape", ()) != ()):
+        yield name, arg
+
+
+def lent(array: Any, region: Region) -> Lent:
+    """The extent of an array. On a GPU the memory that a view is part of would be aligned."""
+    origin, root = region.start, array
+    while isinstance(getattr(root, "base", None), np.ndarray):
+        root = root.base
+    if hasattr(array, "untyped_storage"):
+        origin = array.untyped_storage().data_ptr()
+    elif isinstance(root, np.ndarray):
+        origin = root.ctypes.data
+    return Lent(region.start, region.end, 0 if origin % 16 else origin, region.is_writable)

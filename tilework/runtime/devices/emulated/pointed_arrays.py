@@ -1,0 +1,96 @@
+"""The arrays whose addresses an argument holds, as those of a grouped matrix product do: a kernel may load and use them.
+
+    table = np.array([row.ctypes.data for row in rows])
+    gather[grid](table, out)                                  # the kernel reaches the rows through the table
+
+On a GPU an address is enough. Here every access is checked against the arrays of a launch, so those that are pointed to are
+looked for among all that are alive. The address of something that has been freed is then an address in no array.
+"""
+
+import gc
+import sys
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import END
+from tilework.oracles.interpreter.allowed_memory import Region
+from tilework.oracles.interpreter.arguments import region_of
+from tilework.runtime.devices.host.arrays import as_array
+
+LOWEST = 1 << 32  # smaller numbers are sizes and indices
+LARGEST = 1 << 44
+BATCH = 1000
+ARRAY, CONTAINER = 1, 2  # a container may hold arrays without the collector knowing it
+Found = tuple[Any, Region]
+RECENT: list[tuple[Any, Region]] = []  # what was found last, by weak references
+
+
+def pointed_arrays(arrays: Iterable[Any], addresses: Iterable[int]) -> list[Found]:
+    """The live arrays that `addresses` and 64-bit integers in `arrays` point into."""
+    wanted = np.array(sorted({*addresses, *(number for array in arrays for number in addresses_in(array))}), np.int64)
+    if not len(wanted):
+        return []
+    found = [(array, region) for reference, region in RECENT if (array := reference()) is not None]
+    if not all(any(region.start <= address < region.end for _, region in found) for address in wanted):
+        found = [pair for pair in live_arrays() if is_pointed(pair[1], wanted)]
+        RECENT[:] = [(weakref.ref(array), region) for array, region in found]
+    return [pair for pair in found if is_pointed(pair[1], wanted)]
+
+
+def addresses_in(array: Any) -> list[int]:
+    """The elements that can be addresses."""
+    if str(getattr(array, "dtype", "")).removeprefix("torch.") not in ("int64", "uint64"):
+        return []
+    memory = as_array(array)
+    size = memory.size // 8 * 8 if memory.dtype == np.uint8 else None
+    numbers = memory.reshape(-1)[:size].view(np.int64) if size is not None else memory.reshape(-1).view(np.int64)
+    return np.unique(numbers[(numbers >= LOWEST) & (numbers < END)]).tolist()
+
+
+def is_pointed(region: Region, wanted: Any) -> bool:
+    """Whether one of the sorted addresses is inside of an extent."""
+    if region.end - region.start > LARGEST:  # what the emulator sees all memory through
+        return False
+    at = int(np.searchsorted(wanted, region.start))
+    return at < len(wanted) and int(wanted[at]) < region.end
+
+
+def live_arrays() -> Iterator[Found]:
+    """Every NumPy array and tensor that somebody holds, and its extent."""
+    seen: set[int] = set()
+    waiting: list[Any] = gc.get_objects()
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            waiting.append(frame)  # `f_locals` would keep what it shows alive
+            frame = frame.f_back
+    kinds = Kinds()
+    items = [*(item for item in waiting if kinds[type(item)] == ARRAY)]
+    while waiting:
+        batch = waiting[-BATCH:]
+        del waiting[-BATCH:]
+        for item in gc.get_referents(*batch):
+            kind = kinds[type(item)]
+            if kind and id(item) not in seen:
+                seen.add(id(item))
+                if kind == ARRAY:
+                    items.append(item)
+                elif not gc.is_tracked(item):
+                    waiting.append(item)
+        batch.clear()  # our own frame is among them, and would keep them alive
+    for item in items:
+        try:
+            yield item, region_of("memory that an argument points to", item)[0]
+        except (TypeError, ValueError, RuntimeError):  # of objects, on a GPU, without memory
+            continue
+
+
+class Kinds(dict[type, int]):
+    """What an object of a type may be."""
+
+    def __missing__(self, kind: type) -> int:
+        is_array = issubclass(kind, np.ndarray) or hasattr(kind, "untyped_storage")
+        self[kind] = ARRAY if is_array else CONTAINER if kind in (tuple, dict) else 0
+        return self[kind]
