@@ -36,8 +36,7 @@ ALLOWED: dict[str, list[str]] = {
     "compiler": ["runtime", "targets", "errors"],
     "testing": ["*"],
     "triton": ["*"],
-    "as_triton": ["*"],
-    "import_path": ["as_triton"],
+    "as_triton": ["triton"],
     "__main__": ["tools"],
     "__init__": ["language", "runtime", "errors", "knobs", "version"],
 }

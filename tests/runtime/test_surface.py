@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import tilework
-from tilework.as_triton import exists, has_source, place_of
 from tilework.compiler import CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 from tilework.errors import AutotunerError, InterpreterError, OutOfResources, PTXASError
 from tilework.triton.backends.compiler import GPUTarget, Language
 from tilework.triton.experimental.gluon.language._layouts import NVMMASharedLayout
 from tilework.triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+from tilework.triton.serving.finder import exists, has_source, place_of
 
 NAMES = {
     "triton": """__version__ jit autotune heuristics Config JITFunction KernelInterface MockTensor TensorWrapper
@@ -179,5 +179,5 @@ def test_gluon_descriptors_carry_a_layout() -> None:
 
 def test_a_folder_that_an_older_tilework_left_is_no_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "backends" / "__pycache__").mkdir(parents=True)
-    monkeypatch.setattr("tilework.as_triton.PACKAGE", str(tmp_path))
+    monkeypatch.setattr("tilework.triton.serving.finder.PACKAGE", str(tmp_path))
     assert not has_source(".backends")

@@ -4,8 +4,8 @@ from importlib import import_module
 from typing import Any
 
 from tilework import runtime
-from tilework.as_triton import exists, place_of
 from tilework.runtime import driver
+from tilework.triton.serving.finder import exists, place_of
 
 __all__ = ["driver"]
 

@@ -9,7 +9,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 if "tilework" not in sys.modules:
-    folder = Path(__file__).resolve().parents[2]
+    folder = Path(__file__).resolve().parents[4]
     spec = spec_from_file_location("tilework", folder / "__init__.py", submodule_search_locations=[str(folder)])
     assert spec is not None and spec.loader is not None
     sys.modules["tilework"] = package = module_from_spec(spec)

@@ -1,0 +1,280 @@
+"""What `import triton` means once `as_triton` was called: finds modules called triton, and adds the names of the mirror to ours.
+
+Most of Triton's modules have the same name here. `PLACES` lists those that live elsewhere. What only Triton calls so is in
+`tilework/triton`, a folder with Triton's own tree: its modules stand for Triton's where tilework has none of that name, and else
+add the names in their `__all__` to tilework's module, each when it is first asked for.
+"""
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+from tilework import plugins
+
+ROOT, OURS, MIRROR = "triton", "tilework", "tilework.triton"
+PLACES = {
+    "triton._filecheck": "tilework.tools.filecheck",
+    "triton.compiler.code_generator": "tilework.frontend.generator",
+    "triton.compiler.compiler": "tilework.compiler",
+    "triton.compiler.errors": "tilework.errors",
+    "triton.experimental.gluon.language.extra": "tilework.language.extra",
+    "triton.language.extra.cuda.utils": "tilework.language.extra.cuda",
+    "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
+    "triton.runtime": "tilework.triton.runtime",
+    "triton.runtime._allocation": "tilework.runtime.devices.allocators",
+    "triton.runtime._async_compile": "tilework.runtime.workers.async_compile",
+    "triton.runtime.autotuner": "tilework.runtime.tuning.autotuner",
+    "triton.runtime.cache": "tilework.runtime.kernel_cache.managers",
+    "triton.runtime.driver": "tilework.runtime.devices.active_driver",
+    "triton.runtime.jit": "tilework.runtime.launch.jit",
+    "triton.tools.compile": "tilework.triton.tools.compile",
+}
+GLUON = "triton.experimental.gluon"
+TRITON_VERSION = "3.6.0"  # programs choose their code paths by it
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.dirname(os.path.dirname(HERE))
+IMPORT_PATH = os.path.join(HERE, "import_path")  # where other processes find `triton`
+
+
+def place_of(name: str) -> str:
+    """The module that stands for one of Triton's: ``triton.knobs`` -> ``tilework.knobs``."""
+    if name in PLACES:
+        return PLACES[name]
+    inner = name.removeprefix(ROOT)
+    return OURS + inner if has_source(inner) or not has_source(f".triton{inner}") else MIRROR + inner
+
+
+def has_source(inner: str) -> bool:
+    """Whether this package has a file for a module: ``.runtime.jit``. A folder without one is a left-over of an older tilework."""
+    path = os.path.join(PACKAGE, *inner.split("."))
+    return os.path.isfile(f"{path}.py") or os.path.isfile(os.path.join(path, "__init__.py"))
+
+
+@cache
+def additions() -> dict[str, list[str]]:
+    """Modules of ours that get more names as Triton's, with the modules of the mirror that have them."""
+    found: dict[str, list[str]] = {}
+    for name in mirrored():
+        place = place_of(ROOT + name)
+        if not place.startswith(MIRROR):
+            found.setdefault(place, []).append(MIRROR + name)
+    return found
+
+
+def mirrored() -> Iterator[str]:
+    """Every module of the mirror: ``.backends``, ``.runtime.jit``."""
+    root = os.path.join(PACKAGE, "triton")
+    for folder, folders, files in os.walk(root):
+        if folder == root:
+            folders.remove("serving")
+        inside = os.path.relpath(folder, root).split(os.sep) if folder != root else []
+        for file in sorted(files):
+            if file.endswith(".py"):
+                parts = [*inside, file.removesuffix(".py")]
+                name = "".join(f".{part}" for part in parts if part != "__init__")
+                if name:
+                    yield name
+
+
+def exists(name: str) -> bool:
+    """Whether there is such a module of ours."""
+    parent = name.rpartition(".")[0]
+    if parent and (not exists(parent) or not hasattr(importlib.import_module(parent), "__path__")):
+        return False
+    return importlib.util.find_spec(name) is not None
+
+
+def is_gluon_name(name: str) -> bool:
+    """Whether a module of Gluon's is here by name only."""
+    return name.startswith(f"{GLUON}.") and name in importlib.import_module(place_of(GLUON)).MODULES
+
+
+def root_module() -> ModuleType:
+    """`triton` itself: tilework under Triton's name, and with the version of Triton whose language it speaks.
+
+    It is a plain module, and so are those that `extend` changes: torch takes nothing else for one.
+    """
+    module, ours = ModuleType(ROOT, sys.modules[OURS].__doc__), sys.modules[OURS]
+
+    def find(name: str) -> Any:
+        value = getattr(ours, name, module)
+        is_module = isinstance(value, ModuleType) and has_source(f".{name}")
+        if is_module or (value is module and has_source(f".triton.{name}")):
+            return importlib.import_module(f"{ROOT}.{name}")
+        return getattr(ours, name) if value is module else value
+
+    vars(module).update(__path__=[], __version__=TRITON_VERSION, __getattr__=find, __tilework__=True)
+    vars(module)["__dir__"] = lambda: sorted({*dir(ours), *ours.__all__})
+    return module
+
+
+def extend(module: ModuleType) -> None:
+    """Let a module of ours have what the mirror adds to it."""
+    names, own = vars(module), vars(module).get("__getattr__")
+
+    def find(name: str) -> Any:
+        for mirror in additions()[module.__name__] if not name.startswith("__") else ():
+            added = addition(mirror)
+            if name in added.__all__:
+                return names.setdefault(name, getattr(added, name))
+        if own is not None:
+            return own(name)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    def listed() -> list[str]:
+        added = (addition(mirror).__all__ for mirror in additions()[module.__name__])
+        return sorted({*names, *(name for found in added for name in found)})
+
+    if getattr(own, "__module__", None) != __name__:
+        names.update(__getattr__=find, __dir__=listed)
+
+
+def addition(mirror: str) -> ModuleType:
+    """A module of the mirror; it is no attribute of its package, which stands for Triton's and means the module that is extended."""
+    added = importlib.import_module(mirror)
+    parent, _, leaf = mirror.rpartition(".")
+    if vars(sys.modules[parent]).get(leaf) is added:
+        delattr(sys.modules[parent], leaf)
+    return added
+
+
+class AliasLoader(Loader):
+    """Answers an import with a module that has another name."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        if is_gluon_name(spec.name):
+            return importlib.import_module(place_of(GLUON)).GluonModule(spec.name)
+        module = importlib.import_module(place_of(spec.name))
+        if spec.name == ROOT:
+            adopt_children(spec.name, module)
+            return root_module()
+        self.own_spec = module.__spec__
+        adopt_children(spec.name, module)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        if hasattr(self, "own_spec"):
+            module.__spec__ = self.own_spec  # the import machinery has just overwritten it
+
+    def get_code(self, fullname: str) -> Any:
+        """The code of a module that is run as a program: ``python -m triton.tools.compile``."""
+        place = place_of(fullname)
+        spec = importlib.util.find_spec(place)
+        return None if spec is None or spec.loader is None else spec.loader.get_code(place)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class TritonFinder(MetaPathFinder):
+    """Stands in front of all other finders, and knows every module called triton; modules of ours get what is added to them."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        root = fullname.partition(".")[0]
+        if root == OURS and fullname in additions():
+            return extending(PathFinder.find_spec(fullname, path, target))
+        if root == ROOT and (is_gluon_name(fullname) or exists(place_of(fullname))):
+            file = os.path.join(PACKAGE, *place_of(fullname).split(".")[1:]) + ".py"
+            return ModuleSpec(fullname, AliasLoader(), origin=file, is_package=has_inside(fullname))
+        return None
+
+
+def has_inside(name: str) -> bool:
+    """Whether Triton's module has others inside; one that has none can be run as a program."""
+    place = place_of(name)
+    is_folder = os.path.isdir(os.path.join(PACKAGE, *place.split(".")[1:]))
+    return is_folder or is_gluon_name(name) or any(f"{ROOT}{inner}".startswith(f"{name}.") for inner in mirrored())
+
+
+def extending(spec: ModuleSpec | None) -> ModuleSpec | None:
+    """The module of a spec will have what the mirror adds to it."""
+    if spec is not None and (loader := spec.loader) is not None:
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            extend(module)
+
+        loader.exec_module = exec_module
+    return spec
+
+
+def adopt_children(name: str, module: ModuleType) -> None:
+    """Name what is inside a module too, where an import could not find it or would replace what the attribute means.
+
+    `tilework.compiler` is no package, so ``import triton.compiler.errors`` would stop at it.
+    """
+    for inner in sys.modules.copy():
+        if inner.startswith(f"{module.__name__}.") and place_of(alias := name + inner[len(module.__name__) :]) == inner:
+            if alias not in sys.modules:
+                sys.modules[alias] = sys.modules[inner]
+                adopt_inside(alias, sys.modules[inner])
+    adopt_inside(name, module)
+
+
+def adopt_inside(name: str, module: ModuleType) -> None:
+    """Name what Triton has inside a module that is no package here."""
+    for alias, place in PLACES.items():  # `triton.runtime.driver`: the module must not replace the driver
+        outer, _, leaf = alias.rpartition(".")
+        if outer == name and not isinstance(vars(module).get(leaf, module), ModuleType):
+            sys.modules.setdefault(alias, importlib.import_module(place))
+    if hasattr(module, "__path__"):
+        return
+    inside = [f"{ROOT}{inner}" for inner in mirrored()]
+    for inner in dict.fromkeys([*PLACES, *inside]):
+        if inner.rpartition(".")[0] == name:
+            child = importlib.import_module(place_of(inner))
+            sys.modules.setdefault(inner, child)
+            if not hasattr(module, leaf := inner.rpartition(".")[2]):
+                setattr(module, leaf, child)
+
+
+def is_active() -> bool:
+    """Whether `import triton` means tilework in this process."""
+    return any(isinstance(finder, TritonFinder) for finder in sys.meta_path)
+
+
+def as_triton() -> ModuleType:
+    """Make `import triton` mean tilework from now on; returns what it gives. Calling it again does nothing."""
+    importlib.import_module(OURS)
+    present = sys.modules.get(ROOT)
+    if present is not None and not hasattr(present, "__tilework__"):
+        where = getattr(present, "__file__", None) or "an unknown place"
+        raise RuntimeError(
+            f"Triton is already imported, from {where}. Call tilework.as_triton() before the first `import triton`"
+            " (also before modules that import it, such as parts of torch), or run the program with"
+            " `python -m tilework.as_triton`."
+        )
+    if not is_active():
+        sys.meta_path.insert(0, TritonFinder())
+        for target, backend in importlib.import_module(MIRROR).BACKENDS.items():
+            plugins.prefer("tilework.backends", target, backend)
+        for name in additions():
+            if name in sys.modules:
+                extend(sys.modules[name])
+        reach_children()
+    return importlib.import_module(ROOT)
+
+
+def reach_children() -> None:
+    """Let processes that this one starts find `import_path/triton`.
+
+    Some get this process's search path (multiprocessing, pytest-xdist, torch's compile workers), all others its environment.
+    The first place stays what it is: programs know it as the folder of the script.
+    """
+    if IMPORT_PATH not in sys.path:
+        sys.path.insert(1, IMPORT_PATH)
+    knobs = importlib.import_module(f"{OURS}.knobs")
+    inherited = knobs.getenv("PYTHONPATH")
+    if IMPORT_PATH not in (inherited or "").split(os.pathsep):
+        knobs.setenv("PYTHONPATH", os.pathsep.join([IMPORT_PATH, inherited] if inherited else [IMPORT_PATH]))
+
+
+def replace_stand_in(name: str) -> None:
+    """For a package called `triton` that consists of this call: from here on its name means tilework."""
+    del sys.modules[name]  # the import that is under way answers with what stands there at its end
+    as_triton()
