@@ -28,8 +28,7 @@ from tilework.oracles.interpreter.arguments import region_of
 from tilework.runtime.devices.host.native_launcher import NativeLauncher
 from tilework.runtime.devices.host.pack import Slots
 from tilework.runtime.devices.launcher import Extent, Scratch
-from tilework.targets.cpu.lower.table import ENTRIES
-from tilework.targets.cpu.run.interface import Interface
+from tilework.targets.cpu.run.interface import ENTRIES, Interface
 from tilework.targets.cpu.run.run_grid import fault_error
 
 HELPS = {  # by words of a report

@@ -21,6 +21,7 @@ from tilework.analysis.global_scratch import global_scratch, public_functions
 from tilework.analysis.membar import barriers, ordered_by_mbarrier
 from tilework.errors import PassError
 from tilework.ir import tt
+from tilework.ir.functions import has_body, is_private, symbol_of
 from tilework.ir.module_facts import SANITIZER_FACTS, num_ctas, num_warps
 from tilework.ir.types import TensorDescType
 from tilework.target import Feature
@@ -85,7 +86,7 @@ class Emitter:
 
     def text(self) -> str:
         for op in self.source.body.block.ops:
-            if isinstance(op, tt.FuncOp) and op.regions[0].blocks:
+            if isinstance(op, tt.FuncOp) and has_body(op):
                 self.function(op)
         told: dict[str, Any] = {"fp_contract": "explicit", "shared": self.shared_bytes()}
         if self.program.size:
@@ -101,12 +102,10 @@ class Emitter:
         return max((allocation.size for allocation in self.allocation.values()), default=0)
 
     def function(self, op: tt.FuncOp) -> None:
-        name, visibility = op.properties["sym_name"], op.properties.get("sym_visibility")
-        type = op.properties["function_type"]
-        assert isinstance(name, StringAttr) and isinstance(type, FunctionType)
-        is_kernel = not (isinstance(visibility, StringAttr) and visibility.data == "private")
-        low = self.kernel(name.data, op) if is_kernel else self.internal(name.data, op, type)
-        low.allocation, low.barriers, low.axis = self.allocation[name.data], self.barriers, self.axis
+        name, type = symbol_of(op), op.properties["function_type"]
+        assert isinstance(type, FunctionType)
+        low = self.internal(name, op, type) if is_private(op) else self.kernel(name, op)
+        low.allocation, low.barriers, low.axis = self.allocation[name], self.barriers, self.axis
         low.around, low.scratch_offsets = self.around, self.scratch.offsets
         if self.lines is not None:
             low.describe(self.lines, op)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.allocation import Allocation
@@ -26,6 +25,7 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
 from tilework.targets.llvm.rules import COMMON, Rules
+from tilework.targets.llvm.rules import number_of as number_of
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, i32, i64, integer, pointer, ptr
 from tilework.targets.llvm.values import Value, constant
@@ -56,12 +56,6 @@ class Facts:
     num_warps: int
     num_ctas: int = 1
     fuses: bool = True
-
-
-def number_of(op: Operation, name: str, default: int = 0) -> int:
-    """An integer property of an op."""
-    found = op.properties.get(name)
-    return found.value.data if isinstance(found, IntegerAttr) else default
 
 
 def register_count(type: Attribute) -> int:

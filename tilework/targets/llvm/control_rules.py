@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation, Region
 
 from tilework.ir import tt
+from tilework.ir.functions import callee_of
 from tilework.ir.types import array_values
 from tilework.targets.llvm import elementary, scalars
 from tilework.targets.llvm.builder import Builder
@@ -68,10 +68,8 @@ def passed(low: Low, op: Operation, values: Sequence[Any]) -> list[Value]:
 
 def call(low: Low, op: Operation, frame: Sequence[Value], attributes: str = "") -> list[Any]:
     """The results of a `tt.call`; the function gets `frame` behind its arguments."""
-    callee = op.properties["callee"]
-    assert isinstance(callee, SymbolRefAttr)
     b, types = low.builder, [result.type for result in op.results]
-    target = Value(ptr, f"@{plain_symbol(callee.root_reference.data)}")  # defined in this module, maybe further down
+    target = Value(ptr, f"@{plain_symbol(callee_of(op))}")  # defined in this module, maybe further down
     args = [*passed(low, op, op.operands), *frame]
     result = result_of([part for type in types for part in low.types_of(type)])
     made = b.fields(b.call(target, result, args, attributes=attributes))

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir.types import element_type
@@ -94,3 +95,9 @@ def result_type(op: Operation) -> Attribute:
 def operand_type(op: Operation) -> Attribute:
     """The type of one element of the first operand."""
     return element_type(op.operands[0].type)
+
+
+def number_of(op: Operation, name: str, default: int = 0) -> int:
+    """An integer property of an op."""
+    found = op.properties.get(name)
+    return found.value.data if isinstance(found, IntegerAttr) else default

@@ -16,7 +16,7 @@ from tilework.ir.types import PointerType, element_type
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import from_integer, is_float8, narrow, narrow_to_zero, to_integer, widen
 from tilework.targets.llvm.op_lowering import Low
-from tilework.targets.llvm.rules import operand_type, result_type, scalar_rule
+from tilework.targets.llvm.rules import number_of, operand_type, result_type, scalar_rule
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant, signed
@@ -139,9 +139,7 @@ FLOAT_PREDICATES = (
 
 
 def predicate_of(op: Operation) -> int:
-    attribute = op.properties["predicate"]
-    assert isinstance(attribute, IntegerAttr)
-    return attribute.value.data
+    return number_of(op, "predicate")
 
 
 @scalar_rule(arith.CmpiOp)
@@ -208,8 +206,7 @@ def lower_clampf(low: Low, op: Operation, *args: Value) -> Value:
 
 def limited(b: Builder, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
     """`min(max(x, lowest), highest)`; a NaN in `x` stays with propagateNan = all, and becomes `lowest` otherwise."""
-    mode = op.properties["propagateNan"]
-    if isinstance(mode, IntegerAttr) and mode.value.data == PropagateNan.ALL:
+    if number_of(op, "propagateNan") == PropagateNan.ALL:
         return b.minimum(b.maximum(x, lowest), highest)
     return b.minnum(b.maxnum(x, lowest), highest)
 
@@ -256,9 +253,8 @@ def lower_float_cast(low: Low, op: Operation, value: Value) -> Value:
 def lower_fp_to_fp(low: Low, op: Operation, value: Value) -> Value:
     """8-bit floats saturate when rounding to nearest; towards zero never overflows."""
     b, source, target = low.builder, operand_type(op), result_type(op)
-    mode = op.properties.get("rounding")
     wide = widen(b, value, source)
-    if isinstance(mode, IntegerAttr) and mode.value.data == RoundingMode.RTZ:
+    if number_of(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ:
         return narrow_to_zero(b, wide, target)
     return narrow(b, wide, target, saturate=is_float8(target))
 

@@ -107,16 +107,9 @@ def float_loop(low: Lowering, address: Value, value: Value, type: Attribute, nam
     combine: Callable[[Value, Value], Value] = getattr(b, name)
     seen = b.load(word, address, align=size, ordering="monotonic")
     addend = widen(b, value, type)
-    origin, again, done = b.block, b.function.block("again"), b.function.block("changed")
-    b.br(again)
-    with b.scope():
-        b.resume(again)
-        old, close = b.open_phi(word, seen, origin)
+
+    def exchange(old: Value) -> tuple[Value, Value]:
         new = narrow(b, combine(widen(b, from_word(low, old, type), type), addend), type)
-        found, is_done = b.compare_exchange(
-            address, old, to_word(low, new, type), ordering=ordering, failure="monotonic", weak=True, align=size
-        )
-        close(found, b.block)
-        b.cond_br(is_done, done, again)
-    b.resume(done)
-    return from_word(low, old, type)
+        return b.compare_exchange(address, old, to_word(low, new, type), ordering=ordering, weak=True, align=size)
+
+    return from_word(low, b.until(seen, exchange), type)

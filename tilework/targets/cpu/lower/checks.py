@@ -31,8 +31,9 @@ from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.nest_access import mask_bits, pointer_vector
 from tilework.targets.cpu.lower.open_nest import OpenNest
-from tilework.targets.cpu.lower.table import ENTRIES, TABLE, WORDS
+from tilework.targets.cpu.run.interface import ENTRIES, TABLE, WORDS
 from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.scalar_types import element_bytes
 from tilework.targets.llvm.types import i1, i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
@@ -102,7 +103,9 @@ def check(
         b.store(found, held, align=64)
         which = sum(1 << slot for slot in slots) if slots and max(slots) < MOST_BITS else ANYWHERE
         numbers = [*(constant(i64, number) for number in (size, strict, which)), constant(i32, code_of(low, op))]
-        failed = b.call(Value(ptr, f"@{SYMBOL}"), i1, [table, held, bits(), *numbers, *low.program])
+        if SYMBOL not in low.module.functions:
+            define(low.module)
+        failed = b.call(SYMBOL, i1, [table, held, bits(), *numbers, *low.program])
         with b.if_(failed, weights=RARE):
             stop(low, code_of(low, op))
 
@@ -176,102 +179,42 @@ def leave_if_stopped(b: Builder, table: Value) -> None:
         b.ret(constant(i32, 0))
 
 
-FUNCTION = f"""
-define internal i1 @{SYMBOL}(ptr %table, ptr %places, i64 %bits, i64 %size, i64 %strict, i64 %which, i32 %code, i32 %x, i32 %y, i32 %z) cold noinline nounwind {{
-entry:
-  %count.at = getelementptr i64, ptr %table, i64 {ENTRIES - 1}
-  %count = load i64, ptr %count.at, align 8
-  %entries = getelementptr i64, ptr %table, i64 {ENTRIES}
-  br label %widen
-widen:
-  %w = phi i64 [ 0, %entry ], [ %w.next, %widen.more ]
-  %wide = phi i64 [ %which, %entry ], [ %wide.next, %widen.more ]
-  %w.done = icmp uge i64 %w, %count
-  br i1 %w.done, label %lanes, label %widen.more
-widen.more:
-  %w.word = mul i64 %w, {WORDS}
-  %w.entry = getelementptr i64, ptr %entries, i64 %w.word
-  %w.at = getelementptr i64, ptr %w.entry, i64 2
-  %w.flag = load i64, ptr %w.at, align 8
-  %w.many = icmp ugt i64 %w, 63
-  %w.small = select i1 %w.many, i64 63, i64 %w
-  %w.bit = lshr i64 %which, %w.small
-  %w.both = and i64 %w.bit, %w.flag
-  %w.any = icmp ne i64 %w.both, 0
-  %wide.next = select i1 %w.any, i64 {ANYWHERE}, i64 %wide
-  %w.next = add i64 %w, 1
-  br label %widen
-lanes:
-  %left = phi i64 [ %bits, %widen ], [ %left.next, %good ]
-  %number = phi i64 [ 0, %widen ], [ %number.next, %good ]
-  %none = icmp eq i64 %left, 0
-  br i1 %none, label %fine, label %lane.on
-lane.on:
-  %on = trunc i64 %left to i1
-  br i1 %on, label %lane, label %good
-lane:
-  %place = getelementptr i64, ptr %places, i64 %number
-  %address = load i64, ptr %place, align 8
-  %low = sub i64 %size, 1
-  %odd = and i64 %address, %strict
-  %aligned = icmp eq i64 %odd, 0
-  br i1 %aligned, label %search, label %bad
-search:
-  %e = phi i64 [ 0, %lane ], [ %e.next, %other ]
-  %e.done = icmp uge i64 %e, %count
-  br i1 %e.done, label %bad, label %look
-look:
-  %e.word = mul i64 %e, {WORDS}
-  %start.at = getelementptr i64, ptr %entries, i64 %e.word
-  %end.at = getelementptr i64, ptr %start.at, i64 1
-  %start = load i64, ptr %start.at, align 8
-  %end = load i64, ptr %end.at, align 8
-  %e.many = icmp ugt i64 %e, 63
-  %e.small = select i1 %e.many, i64 63, i64 %e
-  %e.bit = lshr i64 %wide, %e.small
-  %allowed = trunc i64 %e.bit to i1
-  %after = icmp uge i64 %address, %start
-  %before = icmp ult i64 %address, %end
-  %space = sub i64 %end, %address
-  %fits = icmp uge i64 %space, %size
-  %offset = sub i64 %address, %start
-  %rest = and i64 %offset, %low
-  %multiple = icmp eq i64 %rest, 0
-  %in.1 = and i1 %allowed, %after
-  %in.2 = and i1 %before, %fits
-  %in.3 = and i1 %in.1, %multiple
-  %in = and i1 %in.2, %in.3
-  br i1 %in, label %good, label %other
-other:
-  %e.next = add i64 %e, 1
-  br label %search
-good:
-  %left.next = lshr i64 %left, 1
-  %number.next = add i64 %number, 1
-  br label %lanes
-fine:
-  ret i1 false
-bad:
-  %claim = cmpxchg ptr %table, i64 0, i64 1 monotonic monotonic, align 8
-  %won = extractvalue {{ i64, i1 }} %claim, 1
-  br i1 %won, label %record, label %failed
-record:
-  %address.at = getelementptr i64, ptr %table, i64 1
-  store i64 %address, ptr %address.at, align 8
-  %code.wide = zext i32 %code to i64
-  %code.at = getelementptr i64, ptr %table, i64 2
-  store i64 %code.wide, ptr %code.at, align 8
-  %x.wide = zext i32 %x to i64
-  %x.at = getelementptr i64, ptr %table, i64 3
-  store i64 %x.wide, ptr %x.at, align 8
-  %y.wide = zext i32 %y to i64
-  %y.at = getelementptr i64, ptr %table, i64 4
-  store i64 %y.wide, ptr %y.at, align 8
-  %z.wide = zext i32 %z to i64
-  %z.at = getelementptr i64, ptr %table, i64 5
-  store i64 %z.wide, ptr %z.at, align 8
-  br label %failed
-failed:
-  ret i1 true
-}}
-"""
+def define(module: Module) -> None:
+    """``i1 @tilework.check(table, places, bits, size, strict, which, code, x, y, z)``: whether some lane is bad, looked at one by
+    one; the first of all failures is recorded. Who may come from an entry of unknown extent may come from anywhere."""
+    params = [(ptr, "table"), (ptr, "places"), *((i64, name) for name in ("bits", "size", "strict", "which"))]
+    params += [(i32, name) for name in ("code", "x", "y", "z")]
+    function = module.function(SYMBOL, i1, params, linkage="internal", attributes=("cold", "noinline", "nounwind"))
+    b = Builder(function)
+    table, places, bits, size, strict, which, *told = function.args
+    count, entries = b.load(i64, b.gep(table, 8 * (ENTRIES - 1)), align=8), b.gep(table, 8 * ENTRIES)
+
+    def words_of(index: Value) -> list[Value]:
+        entry = b.gep(entries, b.mul(index, 8 * WORDS))
+        return [b.load(i64, b.gep(entry, 8 * word), align=8) for word in range(WORDS)]
+
+    def has_bit(numbers: Value, index: Value) -> Value:
+        return b.trunc(b.lshr(numbers, b.umin(index, constant(i64, MOST_BITS))), i1)
+
+    with b.loop_carrying(constant(i64, 0), count, 1, [which]) as widened:
+        unknown = b.icmp("ne", words_of(widened.index)[2], 0)
+        wide = b.and_(has_bit(which, widened.index), unknown)
+        widened.next([b.select(wide, constant(i64, ANYWHERE), widened.carried[0])])
+    with b.loop(constant(i64, 0), b.sub(constant(i64, 64), b.ctlz(bits))) as lane, b.if_(has_bit(bits, lane)):
+        good = function.block("good")
+        address = b.load(i64, b.gep(places, lane, i64), align=8)
+        aligned = b.icmp("eq", b.and_(address, strict), 0)
+        with b.loop(constant(i64, 0), b.select(aligned, count, constant(i64, 0))) as index:
+            start, end, _ = words_of(index)
+            inside = b.and_(b.icmp("uge", address, start), b.icmp("ult", address, end))
+            fits = b.icmp("uge", b.sub(end, address), size)
+            multiple = b.icmp("eq", b.and_(b.sub(address, start), b.sub(size, 1)), 0)
+            with b.if_(reduce(b.and_, [has_bit(widened.results[0], index), inside, fits, multiple])):
+                b.br(good)
+        first = b.compare_exchange(table, constant(i64, 0), constant(i64, 1), align=8)[1]
+        with b.if_(first):
+            for place, value in enumerate((address, *told), 1):
+                b.store(b.zext(value, i64), b.gep(table, 8 * place), align=8)
+        b.ret(constant(i1, 1))
+        b.enter(good)
+    b.ret(constant(i1, 0))

@@ -12,10 +12,11 @@ the arena; each has a part of the arena for itself.
 `emit_module` leaves the size of the arena on the module, as the attribute ``ttc.arena_bytes``; `arena_size` reads it.
 """
 
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
 from tilework.ir import tt
+from tilework.ir.functions import is_private, symbol_of
 from tilework.ir.ttc import SANITIZED
 from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr
@@ -33,11 +34,12 @@ from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine
 from tilework.targets.llvm.control_rules import call, lower_body
+from tilework.targets.llvm.conversions import narrow_bfloat
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.parameters import check_parameters
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.types import i32, i64, ptr, result_of, void
+from tilework.targets.llvm.types import bf16, f32, i32, i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, constant
 
 # Importing these fills the table of rules
@@ -45,23 +47,7 @@ RULE_FILES = (atomics, checks, control, debug, dot, fork, gather, histogram, pro
 
 CONTEXT = [(i32, "pid0"), (i32, "pid1"), (i32, "pid2"), (i32, "np0"), (i32, "np1"), (i32, "np2"), (ptr, "arena")]
 ARENA_BYTES = "ttc.arena_bytes"
-# where paths join, LLVM carries a bfloat as a float on x86 and rounds it back with this function of the C run-time
-ROUND_TO_BFLOAT = """
-define hidden bfloat @__truncsfbf2(float %x) nounwind {
-  %bits = bitcast float %x to i32
-  %above = lshr i32 %bits, 16
-  %odd = and i32 %above, 1
-  %half = add i32 %odd, 32767
-  %up = add i32 %bits, %half
-  %quiet = or i32 %bits, 4194304
-  %nan = fcmp uno float %x, %x
-  %chosen = select i1 %nan, i32 %quiet, i32 %up
-  %high = lshr i32 %chosen, 16
-  %short = trunc i32 %high to i16
-  %y = bitcast i16 %short to bfloat
-  ret bfloat %y
-}
-"""
+ROUND_TO_BFLOAT = "__truncsfbf2"  # of the C run-time
 
 
 def emit_module(module: ModuleOp, target: HostTarget, *, fuses: bool = True, lines: bool = False) -> str:
@@ -75,8 +61,16 @@ def emit_module(module: ModuleOp, target: HostTarget, *, fuses: bool = True, lin
     for name, slots, cost in [kernel for op in functions for kernel in emitter.function(op)]:
         emitter.range(name, slots, cost)
     module.attributes[ARENA_BYTES] = int_attr(emitter.arena_bytes, i64_type)
-    text = emitter.module.text() + (checks.FUNCTION if emitter.uses_checks else "")
-    return text + (ROUND_TO_BFLOAT if target.arch == "x86_64" and " bfloat" in text else "")
+    text = emitter.module.text()
+    return text + (bfloat_rounding() if target.arch == "x86_64" and " bfloat" in text else "")
+
+
+def bfloat_rounding() -> str:
+    """Where paths join, LLVM carries a bfloat as a float on x86, and rounds it back with this function."""
+    function = Module().function(ROUND_TO_BFLOAT, bf16, [(f32, "x")], linkage="hidden", attributes=())
+    b = Builder(function)
+    b.ret(narrow_bfloat(b, function.args[0]))
+    return function.text() + "\n"
 
 
 def arena_size(module: ModuleOp) -> int:
@@ -99,11 +93,9 @@ class Emitter:
 
     def function(self, op: tt.FuncOp) -> list[tuple[str, int, float]]:
         """One function; its name, the number of its parameters and what it may take, if it is a kernel."""
-        name, type_ = op.properties["sym_name"], op.properties["function_type"]
-        visibility = op.properties.get("sym_visibility")
-        assert isinstance(name, StringAttr) and isinstance(type_, FunctionType)
-        is_kernel = not (isinstance(visibility, StringAttr) and visibility.data == "private")
-        low = self.kernel(name.data, op) if is_kernel else self.internal(name.data, op, type_)
+        name, type_, is_kernel = symbol_of(op), op.properties["function_type"], not is_private(op)
+        assert isinstance(type_, FunctionType)
+        low = self.kernel(name, op) if is_kernel else self.internal(name, op, type_)
         low.is_kernel, low.fuses, low.sanitizes = is_kernel, self.fuses, self.sanitizes
         if self.lines is not None:
             low.describe(self.lines, op)
@@ -114,7 +106,7 @@ class Emitter:
         self.uses_faults |= low.uses_faults
         self.uses_checks |= low.uses_checks
         cost = sum(cost_of(block.ops) for block in op.regions[0].blocks)
-        return [(name.data, len(type_.inputs), cost)] if is_kernel else []
+        return [(name, len(type_.inputs), cost)] if is_kernel else []
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
         """The head of a kernel: parameters are read from their slots."""

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from tilework.ir import tt, ttc
 from tilework.targets.cpu.lower.interface_of import may_wait
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.nest_access import is_volatile
+from tilework.targets.cpu.lower.nest_access import is_volatile, scaled_indices
 from tilework.targets.cpu.lower.poll import SHORT, Counted, burn, cost_of, rounds_at_once, trip_count
 from tilework.targets.llvm.control_rules import for_loop, may_wrap
 from tilework.targets.llvm.control_rules import lower_while as while_loop
@@ -92,13 +92,10 @@ def lower_write(low: Lowering, op: Operation) -> None:
 
 def element_address(low: Lowering, op: Operation, position: int) -> Value:
     """The address of an element of the buffer that is operand `position`; its indices follow."""
-    b, type_ = low.builder, op.operands[position].type
-    assert isinstance(type_, ttc.BufferType)
-    index, scale = constant(i64, 0), element_bytes(type_.element)
-    for operand, size in zip(reversed(op.operands[position + 1 :]), reversed(type_.shape), strict=True):
-        index = b.add(index, b.mul(b.sext(low[operand], i64), scale))
-        scale *= size
-    return b.gep(low[op.operands[position]], index)
+    b, offset = low.builder, constant(i64, 0)
+    for index, scale in scaled_indices(op, position):
+        offset = b.add(offset, b.mul(b.sext(low[index], i64), scale))
+    return b.gep(low[op.operands[position]], offset)
 
 
 @lowers(tt.LoadOp)

@@ -21,7 +21,7 @@ from tilework.ir import ttc
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.interface_of import fault_codes
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.table import TABLE
+from tilework.targets.cpu.run.interface import TABLE
 from tilework.targets.cpu.run.printing import PRINT_SYMBOL, describe, element_name
 from tilework.targets.llvm.scalar_types import memory_type
 from tilework.targets.llvm.types import i8, i64, ptr, vector, void

@@ -6,10 +6,11 @@ the rest, lane by lane: it gets the mask as the bits of an integer and touches n
 that are off read as `other`, or as 0 without it.
 """
 
+import operator
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttc
@@ -18,6 +19,7 @@ from tilework.ir.types import PointerType
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
 from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.rules import number_of
 from tilework.targets.llvm.scalar_types import element_bytes, memory_type, register_type
 from tilework.targets.llvm.types import Type, i32, i64, integer, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant, signed
@@ -32,10 +34,8 @@ def access_stride(op: Operation, strides: dict[SSAValue, Strides], dim: int) -> 
     if type(op) is ttc.ReadOp or type(op) is ttc.WriteOp:
         position = int(type(op) is ttc.WriteOp)
         total: Stride = 0
-        element = 1
         for index, scale in scaled_indices(op, position):
             total = plus(total, times(strides[index][dim] if index in strides else 0, scale))
-            element = min(element, scale) if element != 1 else scale
         buffer = op.operands[position].type
         assert isinstance(buffer, ttc.BufferType)
         return total, element_bytes(buffer.element)
@@ -43,18 +43,16 @@ def access_stride(op: Operation, strides: dict[SSAValue, Strides], dim: int) -> 
 
 
 def scaled_indices(op: Operation, position: int) -> list[tuple[SSAValue, int]]:
-    """(index, bytes that one step of it moves) of the buffer that is operand `position`."""
+    """(index, bytes that one step of it moves) of the buffer that is operand `position`; its indices follow."""
     type_ = op.operands[position].type
     assert isinstance(type_, ttc.BufferType)
-    count = len(type_.shape)
-    scale = element_bytes(type_.element)
-    found: list[tuple[SSAValue, int]] = []
-    for index, size in zip(
-        reversed(op.operands[position + 1 : position + 1 + count]), reversed(type_.shape), strict=True
-    ):
-        found.append((index, scale))
-        scale *= size
-    return found
+    return scaled(type_, op.operands[position + 1 : position + 1 + len(type_.shape)])
+
+
+def scaled(type: ttc.BufferType, indices: Sequence[SSAValue]) -> list[tuple[SSAValue, int]]:
+    """(index, bytes that one step of it moves), the last index first."""
+    scales = accumulate(reversed(type.shape), operator.mul, initial=element_bytes(type.element))
+    return list(zip(reversed(indices), scales, strict=False))
 
 
 def buffer_address(nest: OpenNest, op: Operation, position: int) -> Kind:
@@ -115,9 +113,7 @@ def emit_store(nest: OpenNest, op: Operation) -> None:
 
 
 def is_volatile(op: Operation) -> bool:
-    flag, cache = op.properties.get("isVolatile"), op.properties.get("cache")
-    is_set = isinstance(flag, IntegerAttr) and bool(flag.value.data)
-    return is_set or (isinstance(cache, IntegerAttr) and cache.value.data == CacheModifier.CV)
+    return bool(number_of(op, "isVolatile")) or number_of(op, "cache") == CacheModifier.CV
 
 
 def load(
@@ -146,9 +142,9 @@ def load(
     default = other if other.type.is_vector else b.splat(other, lanes)
 
     def part() -> Value:
-        return some_lanes(nest, element, address, mask, default)
+        return some_lanes(nest, element, address, mask, default, True)
 
-    return chosen(nest, mask, lambda: all_lanes(nest, element, address, volatile), part, default)
+    return chosen(nest, mask, lambda: all_lanes(nest, element, address, None, volatile), part, default)
 
 
 def chosen(
@@ -245,50 +241,57 @@ def step_of(address: Kind) -> int | None:
     return None
 
 
-def all_lanes(nest: OpenNest, element: Attribute, address: Kind, volatile: bool) -> Value:
-    """Every lane is on."""
+def all_lanes(nest: OpenNest, element: Attribute, address: Kind, value: Value | None, volatile: bool = False) -> Value:
+    """Every lane is on: what they read, or write if there is a `value`."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     size, step = element_bytes(element), step_of(address)
-    if step == size:
+    if step == size or step == -size:
         assert isinstance(address, Linear)
-        return low.read(element, nest.base(address), lanes, volatile=volatile)
-    if step == -size:
-        assert isinstance(address, Linear)
-        loaded = low.read(element, b.gep(nest.base(address), -size * (lanes - 1)), lanes, volatile=volatile)
-        return b.shuffle(loaded, None, range(lanes - 1, -1, -1))
-    held = memory_type(element)
-    found = [b.load(held, place, align=size, volatile=volatile) for place in lane_addresses(nest, address)]
-    return low.from_memory(element, b.build_vector(found))
+        order = range(lanes) if step == size else range(lanes - 1, -1, -1)
+        given = None if value is None else b.shuffle(value, None, order)
+        place = b.gep(nest.base(address), 0 if step == size else -size * (lanes - 1))
+        if given is None:
+            return b.shuffle(low.read(element, place, lanes, volatile=volatile), None, order)
+        low.write(element, given, place)
+        return NOTHING
+    if value is None:
+        held = memory_type(element)
+        found = [b.load(held, place, align=size, volatile=volatile) for place in lane_addresses(nest, address)]
+        return low.from_memory(element, b.build_vector(found))
+    for place, lane in zip(lane_addresses(nest, address), b.lanes(low.to_memory(element, value)), strict=True):
+        b.store(lane, place, align=size)
+    return NOTHING
 
 
-def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, other: Value) -> Value:
+def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, value: Value, is_load: bool) -> Value:
     """The lanes that are on: with a mask if the machine has such loads and they lie side by side, or one copy of bytes there,
-    else a function of the module."""
+    else a function of the module. Of a load `value` is what the others are."""
     low, b = nest.low, nest.b
-    default = low.to_memory(element, other)
+    held = low.to_memory(element, value)
     size = element_bytes(element)
     is_contiguous = step_of(address) == size
-    if is_contiguous and (held := masked_type(nest, default.type, size)) is not None:
-        base = nest.base(address)  # type: ignore[arg-type]
-        loaded = b.masked_load(held, base, lane_mask(nest, mask), b.bitcast(default, held), align=size)
-        return low.from_memory(element, b.bitcast(loaded, default.type))
-    if is_contiguous and isinstance(mask, Interval):
-        slot = b.alloca(default.type, align=64)
-        b.store(default, slot, align=64)
-        offset, count = copied_bytes(nest, mask, size)
-        b.copy(b.gep(slot, offset), b.gep(nest.base(address), offset), count)  # type: ignore[arg-type]
-        return low.from_memory(element, b.load(default.type, slot, align=64))
     place = nest.base(address) if is_contiguous else pointer_vector(nest, address)  # type: ignore[arg-type]
-    kind = "contiguous" if is_contiguous else "scattered"
-    name = f"tilework.load.{kind}.{default.type.suffix}"
-    if name not in low.module.functions:
-        define_partial(low.module, name, place.type, default.type, size, is_load=True)
-    return low.from_memory(element, b.call(name, default.type, [place, mask_bits(nest, mask), default]))
-
-
-def copied_bytes(nest: OpenNest, mask: Interval, size: int) -> tuple[Value, Value]:
-    first, count = interval_lanes(nest, mask)
-    return nest.b.mul(first, size), nest.b.mul(count, size)
+    made = NOTHING
+    if is_contiguous and (type_ := masked_type(nest, held.type, size)) is not None:
+        on = lane_mask(nest, mask)
+        if is_load:
+            made = b.bitcast(b.masked_load(type_, place, on, b.bitcast(held, type_), align=size), held.type)
+        else:
+            b.masked_store(b.bitcast(held, type_), place, on, align=size)
+    elif is_contiguous and isinstance(mask, Interval):
+        slot = b.alloca(held.type, align=64)
+        b.store(held, slot, align=64)
+        offset, count = (b.mul(number, size) for number in interval_lanes(nest, mask))
+        here, there = b.gep(slot, offset), b.gep(place, offset)
+        b.copy(here if is_load else there, there if is_load else here, count)
+        made = b.load(held.type, slot, align=64) if is_load else NOTHING
+    else:
+        kind = f"{'load' if is_load else 'store'}.{'contiguous' if is_contiguous else 'scattered'}"
+        name = f"tilework.{kind}.{held.type.suffix}"
+        if name not in low.module.functions:
+            define_partial(low.module, name, place.type, held.type, size, is_load)
+        made = b.call(name, held.type if is_load else void, [place, mask_bits(nest, mask), held])
+    return low.from_memory(element, made) if is_load else NOTHING
 
 
 def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask: Any) -> None:
@@ -306,52 +309,10 @@ def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask:
         return
     full = value if value.type.is_vector or lanes == 1 else b.splat(value, lanes)
 
-    def whole() -> Value:
-        write_all(nest, element, address, full)
-        return NOTHING
-
     def part() -> Value:
-        write_some(nest, element, address, full, mask)
-        return NOTHING
+        return some_lanes(nest, element, address, mask, full, False)
 
-    chosen(nest, mask, whole, part, None)
-
-
-def write_all(nest: OpenNest, element: Attribute, address: Kind, value: Value) -> None:
-    low, b, lanes = nest.low, nest.b, nest.lanes
-    size, step = element_bytes(element), step_of(address)
-    if step == size:
-        assert isinstance(address, Linear)
-        low.write(element, value, nest.base(address))
-    elif step == -size:
-        assert isinstance(address, Linear)
-        reversed_ = b.shuffle(value, None, range(lanes - 1, -1, -1))
-        low.write(element, reversed_, b.gep(nest.base(address), -size * (lanes - 1)))
-    else:
-        for place, lane in zip(lane_addresses(nest, address), b.lanes(low.to_memory(element, value)), strict=True):
-            b.store(lane, place, align=size)
-
-
-def write_some(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask: Any) -> None:
-    low, b = nest.low, nest.b
-    held = low.to_memory(element, value)
-    size = element_bytes(element)
-    is_contiguous = step_of(address) == size
-    if is_contiguous and (bits := masked_type(nest, held.type, size)) is not None:
-        b.masked_store(b.bitcast(held, bits), nest.base(address), lane_mask(nest, mask), align=size)  # type: ignore[arg-type]
-        return
-    if is_contiguous and isinstance(mask, Interval):
-        slot = b.alloca(held.type, align=64)
-        b.store(held, slot, align=64)
-        offset, count = copied_bytes(nest, mask, size)
-        b.copy(b.gep(nest.base(address), offset), b.gep(slot, offset), count)  # type: ignore[arg-type]
-        return
-    place = nest.base(address) if is_contiguous else pointer_vector(nest, address)  # type: ignore[arg-type]
-    kind = "contiguous" if is_contiguous else "scattered"
-    name = f"tilework.store.{kind}.{held.type.suffix}"
-    if name not in low.module.functions:
-        define_partial(low.module, name, place.type, held.type, size, is_load=False)
-    b.call(name, void, [place, mask_bits(nest, mask), held])
+    chosen(nest, mask, lambda: all_lanes(nest, element, address, full), part, None)
 
 
 def define_partial(module: Any, name: str, place: Type, lanes: Type, size: int, is_load: bool) -> None:
@@ -366,20 +327,19 @@ def define_partial(module: Any, name: str, place: Type, lanes: Type, size: int, 
     b.store(values, slot, align=64)
     if places is not None:
         b.store(address, places, align=64)
-    origin, body, done = b.block, function.block("lane"), function.block("done")
-    b.cond_br(b.icmp("eq", bits, 0), done, body)
-    b.resume(body)
-    left, close = b.open_phi(i64, bits, origin)
-    lane = b.cttz(left)
-    item = b.gep(slot, lane, lanes.scalar)
-    if places is None:
-        target = b.gep(address, lane, lanes.scalar)
-    else:
-        target = b.load(ptr, b.gep(places, lane, ptr), align=8)
-    source, goal = (target, item) if is_load else (item, target)
-    b.store(b.load(lanes.scalar, source, align=size), goal, align=size)
-    rest = b.and_(left, b.add(left, -1))
-    close(rest, body)
-    b.cond_br(b.icmp("eq", rest, 0), done, body)
-    b.resume(done)
+
+    def move_one(left: Value) -> tuple[Value, Value]:
+        lane = b.cttz(left)
+        item = b.gep(slot, lane, lanes.scalar)
+        if places is None:
+            target = b.gep(address, lane, lanes.scalar)
+        else:
+            target = b.load(ptr, b.gep(places, lane, ptr), align=8)
+        source, goal = (target, item) if is_load else (item, target)
+        b.store(b.load(lanes.scalar, source, align=size), goal, align=size)
+        rest = b.and_(left, b.add(left, -1))
+        return rest, b.icmp("eq", rest, 0)
+
+    with b.if_(b.icmp("ne", bits, 0)):
+        b.until(bits, move_one)
     b.ret(b.load(lanes, slot, align=64) if is_load else None)

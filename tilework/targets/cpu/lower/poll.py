@@ -16,12 +16,12 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.debug import stop
+from tilework.targets.cpu.lower.lanes import constant_of
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.run.interface import FUEL, FULL, POLL
 from tilework.targets.llvm.builder import Builder
@@ -83,18 +83,10 @@ SLOW = (arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp
 
 def trip_count(loop: Operation) -> int | None:
     """How often an `scf.for` runs, if that is known."""
-    bounds = [constant_of(operand) for operand in loop.operands[:3]]
-    low, high, step = bounds
+    low, high, step = (constant_of(operand) for operand in loop.operands[:3])
     if low is None or high is None or step is None or step < 1:
         return None
     return max(0, -(-(high - low) // step))
-
-
-def constant_of(value: SSAValue) -> int | None:
-    if not isinstance(value, OpResult) or type(value.op) is not arith.ConstantOp:
-        return None
-    number = value.op.properties["value"]
-    return number.value.data if isinstance(number, IntegerAttr) else None
 
 
 def rounds_at_once(cost: float) -> int:

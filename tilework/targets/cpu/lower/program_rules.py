@@ -1,11 +1,11 @@
 """The program that runs: its ids, the grid, and ops that mean nothing to one thread."""
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
+from tilework.ir.types import axis_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.llvm.values import Value
 
@@ -18,12 +18,6 @@ def lower_program_id(low: Lowering, op: Operation) -> Value:
 @lowers(tt.GetNumProgramsOp, elementwise=True)
 def lower_num_programs(low: Lowering, op: Operation) -> Value:
     return low.grid[axis_of(op)]
-
-
-def axis_of(op: Operation) -> int:
-    axis = op.properties["axis"]
-    assert isinstance(axis, IntegerAttr)
-    return axis.value.data
 
 
 @lowers(GpuBarrierOp)

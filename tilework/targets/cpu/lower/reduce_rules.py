@@ -26,7 +26,7 @@ from tilework.ir import ttc
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.lanes import Kind
 from tilework.targets.cpu.lower.lowering import Lowering
-from tilework.targets.cpu.lower.nest_access import address_of, load, store
+from tilework.targets.cpu.lower.nest_access import address_of, load, scaled, store
 from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
@@ -177,14 +177,8 @@ class Fold:
 
     def address(self, buffer: SSAValue) -> Kind:
         """Where this chunk's part of an accumulator lies."""
-        type_ = buffer.type
-        assert isinstance(type_, ttc.BufferType)
-        scale = element_bytes(type_.element)
-        scaled: list[tuple[SSAValue, int]] = []
-        for index, size in zip(reversed(self.indices), reversed(type_.shape), strict=True):
-            scaled.append((index, scale))
-            scale *= size
-        return address_of(self.nest, self.nest.low[buffer], scaled)
+        assert isinstance(buffer.type, ttc.BufferType)
+        return address_of(self.nest, self.nest.low[buffer], scaled(buffer.type, self.indices))
 
     def update_buffers(self, new: list[Value]) -> None:
         """Accumulators in memory; the first index along the axis overwrites what is there."""

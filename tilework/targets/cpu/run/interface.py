@@ -32,6 +32,7 @@ CONTROL_FIELDS = {
     **{"fork": "Q", "sharers": "q", "poll": "Q", "launched": "Q"},
 }
 FAULT, FUEL, PROGRAM, COUNT, TABLE, FORK, SHARERS, POLL, LAUNCHED = 0, 4, 8, 16, 24, 32, 40, 48, 56
+ENTRIES, WORDS = 7, 3  # in the table of a sanitized launch: where entries begin, and of how many words one is
 FULL = 200_000  # fuel that a program starts with and gets after a look at its launch: estimated nanoseconds
 NO_MEMORY, INTERRUPTED, STARVED = -1, -2, -3  # fault codes: no arena, a signal handler raised, programs wait in vain
 

@@ -5,7 +5,7 @@
 
 from collections.abc import Sequence
 
-from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
+from tilework.ir.enums import RMWOp
 from tilework.target import Feature
 from tilework.targets.gpu.device import Atomic, Emission, Gpu
 from tilework.targets.gpu.words import pack, unpack
@@ -13,8 +13,6 @@ from tilework.targets.llvm.types import Type, bf16, f16, i16, integer
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower.inline_ptx import guarded, listed, ptx
 
-SCOPES = {scope: scope.keyword for scope in MemSyncScope}
-ORDERINGS = {sem: sem.keyword for sem in MemSemantic}
 INSTRUCTIONS = {  # name, and the letter of the type that it works on
     RMWOp.AND: ("and", "b"),
     RMWOp.OR: ("or", "b"),
@@ -41,7 +39,7 @@ def operation(kind: RMWOp, held: Type, width: int) -> str:
 
 def ordering(at: Atomic) -> str:
     """``acq_rel.gpu``."""
-    return f"{ORDERINGS[at.sem]}.{SCOPES[at.scope]}"
+    return f"{at.sem.keyword}.{at.scope.keyword}"
 
 
 class AtomicInstructions(Gpu):
@@ -62,7 +60,7 @@ class AtomicInstructions(Gpu):
         held = values[0].type
         if kind is RMWOp.FADD and held is bf16 and not self.has(Feature.BF16_ATOMICS):
             return [add_by_exchange(low, at, values[0])]
-        text = f"atom.global.{SCOPES[at.scope]}.{ORDERINGS[at.sem]}.{operation(kind, held, len(values))}"
+        text = f"atom.global.{at.scope.keyword}.{at.sem.keyword}.{operation(kind, held, len(values))}"
         return access(low, at, text, held, [values], len(values))
 
     def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
@@ -98,18 +96,14 @@ def add_by_exchange(low: Emission, at: Atomic, value: Value) -> Value:
     b = low.builder
 
     def change() -> list[Value]:
-        (seen,) = ptx(b, f"ld.relaxed.{SCOPES[at.scope]}.global.b16 $0, [$1];", [i16], [at.address], effect="write")
-        origin, again, done = b.block, b.function.block("again"), b.function.block("changed")
-        b.br(again)
-        with b.scope():
-            b.resume(again)
-            old, close = b.open_phi(i16, seen, origin)
+        (seen,) = ptx(b, f"ld.relaxed.{at.scope.keyword}.global.b16 $0, [$1];", [i16], [at.address], effect="write")
+
+        def exchange(old: Value) -> tuple[Value, Value]:
             new = b.bitcast(b.fadd(b.bitcast(old, bf16), value), i16)
             line = f"atom.{ordering(at)}.global.cas.b16 $0, [$1], $2, $3;"
             (found,) = ptx(b, line, [i16], [at.address, old, new], effect="write")
-            close(found, b.block)
-            b.cond_br(b.icmp("eq", found, old), done, again)
-        b.resume(done)
-        return [b.bitcast(old, bf16)]
+            return found, b.icmp("eq", found, old)
+
+        return [b.bitcast(b.until(seen, exchange), bf16)]
 
     return change()[0] if at.may is None else b.if_else(at.may, change, lambda: [constant(bf16, 0.0)])[0]

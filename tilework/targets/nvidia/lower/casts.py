@@ -11,7 +11,6 @@ What has no instruction goes the way of all targets (`targets/llvm/conversions.p
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import tt
@@ -21,7 +20,7 @@ from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.words import pack_words
 from tilework.targets.llvm.conversions import widen
-from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
+from tilework.targets.llvm.rules import SCALARS, number_of, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i16, i32, vector
 from tilework.targets.llvm.values import Value, constant
@@ -32,8 +31,7 @@ TINY = {f8E4M3FN: "e4m3", f8E5M2: "e5m2"}
 
 
 def rounds_to_zero(op: Operation) -> bool:
-    mode = op.properties.get("rounding")
-    return isinstance(mode, IntegerAttr) and mode.value.data == RoundingMode.RTZ
+    return number_of(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
 
 
 @lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, overrides=True)
