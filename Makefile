@@ -52,6 +52,7 @@ bench-cpu: $(STAMP)       ## CPU kernels beside NumPy's and, where it is install
 
 bench-launch: $(STAMP)    ## cost of a launch above the kernel's own work
 	$(BIN)/python -m benchmarks.launch_overhead
+	$(BIN)/python -m benchmarks.cuda_launch
 	$(BIN)/python -m benchmarks.cpu_load
 	$(BIN)/python -m benchmarks.cold_start
 

@@ -22,6 +22,7 @@ import numpy as np
 from tilework.errors import ArgumentError, OptionError, did_you_mean
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
+from tilework.language.bound_launch import BoundLaunch
 from tilework.language.dtypes import DOT_PRECISIONS, FP8_TYPES
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.grid import grid_extent
@@ -159,6 +160,10 @@ class InterpretedFunction(JITFunction):
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         return partial(self.run, grid=grid, warmup=False)
 
+    def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
+        """A launch that is called with only what changes."""
+        return BoundLaunch(self, self.arg_names, args, grid, kwargs)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Inside a kernel, a call like any other."""
         active = ACTIVE.get()
@@ -172,7 +177,7 @@ class InterpretedFunction(JITFunction):
         """Run the kernel for every program of `grid`."""
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
-        bound, options = self.bind(args, kwargs)
+        bound, options = self.bound_values(args, kwargs)
         if warmup:
             return
         shape = grid_extent(grid(dict(bound)) if callable(grid) else grid)
@@ -201,7 +206,7 @@ class InterpretedFunction(JITFunction):
             interpreter.semantic.enter_program(program)
             kernel(*map(passed, values.values()))
 
-    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
+    def bound_values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
         """The value of every parameter, and the options among the keywords."""
         for name in REFUSED:
             assert name not in kwargs, f"{name} option is deprecated; current {name} will be used"

@@ -14,6 +14,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import OptionError
+from tilework.language.bound_launch import BoundLaunch
 from tilework.language.dtypes import type_canonicalisation_dict
 from tilework.language.function import (
     SOURCES,
@@ -71,6 +72,10 @@ class KernelInterface:
 
         return launch
 
+    def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
+        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `bound_launch.py`."""
+        return BoundLaunch(self, getattr(self, "arg_names", ()), args, grid, kwargs)
+
     def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
         """Compile for these arguments without launching."""
         return self.run(*(MockTensor.wrap_dtype(arg) for arg in args), grid=grid, warmup=True, **kwargs)
@@ -105,6 +110,12 @@ class JITFunction(KernelInterface, LanguageFunction):
         """`kernel[grid]`, in machine code where that is possible: see `native_launch.py`."""
         bind = self.__dict__.get("_bind_grid") or native_binder(self)
         return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
+
+    def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
+        """As `KernelInterface.bind`: what is wrong with the call is said now, and the kernel is compiled."""
+        bound = BoundLaunch(self, self.arg_names, args, grid, kwargs)
+        self.run(*args, grid=grid, warmup=True, **kwargs)
+        return native_bound(self, bound)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         LanguageFunction.__setstate__(self, state)
@@ -305,6 +316,16 @@ def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None
     from tilework.runtime.launch.native_launch import binder_of  # lazily: only launches on the host need it
 
     return binder_of(fn) if type(fn) is JITFunction else None
+
+
+def native_bound(kernel: Any, bound: BoundLaunch) -> Callable[..., Any]:
+    """A bound launch in machine code, where that is possible."""
+    bind = getattr(kernel[bound.grid], "__self__", None)
+    if type(bind) is not tuple:
+        return bound
+    from tilework.runtime.launch.native_machine import make_bound  # lazily: only native launches need it
+
+    return make_bound(bind[0], bound)
 
 
 def jit(

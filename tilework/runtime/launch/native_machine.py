@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tilework import knobs
+from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.host.own_code import own_object
 from tilework.runtime.launch.tensor_places import tensor_places
 from tilework.targets.cpu.run import launcher_layout as native
@@ -41,6 +42,7 @@ class Machine(NamedTuple):
     library: Any
     bind: MethodDefinition
     launch: MethodDefinition
+    bound: MethodDefinition
     constants: tuple[Any, ...]  # what the context points to
 
 
@@ -73,12 +75,13 @@ def load_machine() -> Machine | None:
         return None
     library = load_object(launcher_object(time.CLOCK_MONOTONIC), native.EXPORTS)
     launch = MethodDefinition(b"launch", library["launch"], FASTCALL_KEYWORDS, None)
+    bound = MethodDefinition(b"launch", library["launch_bound"], FASTCALL_KEYWORDS, None)
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
     constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, native.MISSING)
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
     numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions())]
     context[: len(numbers)] = numbers
-    return Machine(library, bind, launch, constants)
+    return Machine(library, bind, launch, bound, constants)
 
 
 def dictionaries_have_versions() -> bool:
@@ -165,12 +168,26 @@ def array_is_as_expected(array: Any) -> bool:
     )
 
 
+def make_function(definition: MethodDefinition, self: Any) -> Callable[..., Any]:
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return make(ctypes.addressof(definition), self, None)
+
+
 def make_binder(state: list[Any]) -> Callable[[Any], Callable[..., Any]]:
     """The function that makes a launch of a grid: `state` is what to call where nothing fits, and the entries."""
-    loaded, make = machine(), ctypes.pythonapi.PyCFunction_NewEx
+    loaded = machine()
     assert loaded is not None, "who asks has seen that there is a launcher"
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return make(ctypes.addressof(loaded.bind), state, None)
+    return make_function(loaded.bind, state)
+
+
+def make_bound(state: list[Any], bound: BoundLaunch) -> Callable[..., Any]:
+    """A bound launch in machine code, which calls `bound` for what it does not understand."""
+    loaded, keywords = machine(), bound.names[bound.positional :]
+    if loaded is None or len(bound.values) >= native.MOST_OBJECTS:
+        return bound
+    names, values = (*bound.names, "grid"), (*bound.values, bound.grid)
+    return make_function(loaded.bound, (state, bound, names, values, keywords or None))
 
 
 @cache

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import AutotunerError, CompileTimeAssertionFailure, DoesNotFit, OutOfResources, PTXASError
+from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.jit import JITFunction, KernelInterface
+from tilework.runtime.launch.jit import JITFunction, KernelInterface, native_bound
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, time_to_beat
 from tilework.runtime.tuning.config import Config
@@ -150,6 +151,10 @@ class Autotuner(KernelInterface):
 
             bind = binder_of(self, self.describe)
         return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
+
+    def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
+        """As `KernelInterface.bind`; the first call tunes."""
+        return native_bound(self, BoundLaunch(self, self.arg_names, args, grid, kwargs))
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy gets: its launches are its own."""

@@ -37,6 +37,7 @@ from tilework.targets.cpu.run.launcher_layout import (
     KEYWORD_COUNT,
     KEYWORDS,
     META,
+    MOST_OBJECTS,
     NAMES,
     OBJECTS,
     POSITIONAL,
@@ -63,8 +64,8 @@ def launcher_text(monotonic_clock: int) -> str:
     for write in (*writers, write_ready, write_cuda):
         write(module)
     write_host(module, monotonic_clock)
-    write_launch(module)
-    write_bind(module)
+    for write in (write_launch_with, write_launch, write_bound, write_bind):
+        write(module)
     return module.text()
 
 
@@ -201,9 +202,59 @@ def write_launch(module: Module) -> None:
     params = [(ptr, "self"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames")]
     function = module.function("launch", ptr, params)
     b = Writer(function)
+    self, *call = function.args
+    b.finish(b.call("launch_with", ptr, [b.item(self, 0), b.item(self, 1), *call]))
+
+
+def write_bound(module: Module) -> None:
+    """`launch_bound`: ``kernel.bind(...)``, a call with what changes; `self` is ``(state, Python, names, values, keywords)``.
+
+    The grid is the last of the values. Python is called with all that is not simply a value for a name.
+    """
+    params = [(ptr, "self"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames")]
+    function = module.function("launch_bound", ptr, params)
+    b = Writer(function)
     self, args, nargs, kwnames = function.args
+    names, values, keywords = b.item(self, 2), b.item(self, 3), b.item(self, 4)
+    (named,) = b.if_else(
+        is_class(b, keywords, "tuple"), lambda: [b.api("PyTuple_Size", keywords, result=i64)], lambda: [num(0)]
+    )
+    last = b.sub(b.api("PyTuple_Size", names, result=i64), 1)
+    positional = b.sub(last, named)
+    merged, other = b.alloca(ptr, MOST_OBJECTS), b.new_block("other")
+    found = b.alloca(i64)
+
+    def need(condition: Value) -> None:
+        go = b.new_block("go")
+        b.cond_br(condition, go, other)
+        b.resume(go)
+
+    need(b.icmp("sle", nargs, positional))
+    with b.loop(nargs, b.add(last, 1)) as index:
+        b.store(b.item(values, index), b.gep(merged, index, ptr))
+    b.copy(merged, args, b.mul(nargs, 8))
+    (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)])
+    with b.loop(0, given) as index:
+        name = b.item(kwnames, index)
+        b.store(num(-1), found)
+        with b.loop(nargs, b.add(last, 1)) as place, b.if_(b.icmp("eq", b.item(names, place), name)):
+            b.store(place, found)
+        need(b.icmp("sge", b.load(i64, found), 0))
+        b.store(b.load(ptr, b.gep(args, b.add(nargs, index), ptr)), b.gep(merged, b.load(i64, found), ptr))
+    grid = b.load(ptr, b.gep(merged, last, ptr))
+    shape = b.select(b.icmp("eq", named, 0), NULL, keywords)
+    b.ret(b.call("launch_with", ptr, [b.item(self, 0), grid, merged, positional, shape]))
+    b.enter(other)
+    b.finish(b.api("PyObject_Vectorcall", b.item(self, 1), args, nargs, kwnames))
+
+
+def write_launch_with(module: Module) -> None:
+    """`launch_with(state, grid, args, nargs, kwnames)`: run the first entry that fits, or the Python path."""
+    params = [(ptr, "state"), (ptr, "grid"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames")]
+    function = module.function("launch_with", ptr, params, linkage="internal")
+    b = Writer(function)
+    state, grid, args, nargs, kwnames = function.args
     slots, sizes, chosen = b.alloca(i64, FRAME, align=64), b.alloca(i64, 3), b.alloca(ptr)
-    state, grid = b.item(self, 0), b.item(self, 1)
     plain = b.icmp("ne", b.call("extent", i32, [grid, sizes]), 0)
     missed, matched, ready = b.new_block("missed"), b.new_block("matched"), b.new_block("ready")
     usable = b.if_else(plain, lambda: [constant(i32, 1)], lambda: [b.api("PyCallable_Check", grid, result=i32)])[0]
@@ -233,7 +284,7 @@ def write_launch(module: Module) -> None:
     ask = b.new_block("ask")
     b.cond_br(plain, ready, ask)
     b.resume(ask)
-    write_ask(b, entry, self, args, nargs, kwnames, slots, sizes, ready)
+    write_ask(b, entry, slots, sizes, ready)
 
     b.enter(ready)
     record = b.api("PyByteArray_AsString", b.item(entry, RECORD))
@@ -251,23 +302,13 @@ def write_launch(module: Module) -> None:
     b.finish(kernel)
 
 
-def write_ask(
-    b: Writer,
-    entry: Value,
-    self: Value,
-    args: Value,
-    nargs: Value,
-    kwnames: Value,
-    slots: Value,
-    sizes: Value,
-    ready: Block,
-) -> None:
+def write_ask(b: Writer, entry: Value, slots: Value, sizes: Value, ready: Block) -> None:
     """Call a callable grid, and compare once more: it may have changed anything.
 
     The Python path gets what it gave instead of the grid, so that it is called once; but a callable must not be called in
     turn, so for one the Python path starts from the grid and finds the mistake.
     """
-    state, grid = b.item(self, 0), b.item(self, 1)
+    state, grid, args, nargs, kwnames = b.function.args
     result = b.call("meta", ptr, [entry, grid, args])
     with b.if_(b.is_null(result)):
         b.drop(entry)

@@ -39,7 +39,7 @@ CONTEXT = (
 OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
 SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared if they are not the same object
 
-EXPORTS = ("launch", "bind", "launch.context", *GUARDS, *ROUTINES)
+EXPORTS = ("launch", "launch_bound", "bind", "launch.context", *GUARDS, *ROUTINES)
 
 # entry: positions in the tuple
 KERNEL, KEYWORDS, WATCHED, CONTENTS, TYPES, EXPECTED, RECORD, FAULT_CALL, DEVICE_CALL, NAMES, META, KEPT = range(12)

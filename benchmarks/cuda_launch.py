@@ -1,0 +1,158 @@
+"""What a launch on an NVIDIA GPU costs its caller, beside the driver's own call and Triton in the same run (`make bench-launch`).
+
+    python -m benchmarks.cuda_launch
+
+The kernels do nothing. `driver` is `cuLaunchKernelEx` called in a loop of machine code with parameters that stay as they are, so that
+nothing can be faster. Every figure is the least of many rounds, in which the rows take turns; a round is short enough for the
+stream to take it without waiting, and the GPU is idle when it begins. Needs torch.
+"""
+
+import ctypes
+import importlib
+import importlib.util
+import time
+from collections.abc import Callable
+from typing import Any
+
+import tilework
+from tilework.runtime.devices.cuda.launch_kernel import Frame
+from tilework.targets.nvidia.libcuda import library
+from tilework.tools.tensor_descriptor import TensorDescriptor
+
+ROUNDS, CALLS = 60, 200
+BUDGET_US, BOUND_BUDGET_US = 1.0, 0.4  # above the driver
+
+LOOP = """
+define void @repeat(ptr %call, ptr %config, ptr %function, ptr %parameters, i64 %count) {
+entry:
+  br label %again
+again:
+  %done = phi i64 [ 0, %entry ], [ %next, %again ]
+  %code = call i32 %call(ptr %config, ptr %function, ptr %parameters, ptr null)
+  %next = add i64 %done, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %again, label %end
+end:
+  ret void
+}
+"""
+
+
+def three(a, b, n):
+    pass
+
+
+def six(a, b, c, d, e, n):
+    pass
+
+
+def twelve(a, b, c, d, e, f, g, h, i, j, k, n):
+    pass
+
+
+def two_descriptors(a, b, c, n):
+    pass
+
+
+def cases(torch: Any, descriptor: Any) -> dict[str, tuple[Callable[..., Any], list[Any]]]:
+    """What is launched with which arguments."""
+    tensors = [torch.zeros(1024, device="cuda") for _ in range(12)]
+    square = [torch.zeros(128, 128, device="cuda", dtype=torch.float16) for _ in range(2)]
+    described = [descriptor.from_tensor(tensor, [64, 64]) for tensor in square]
+    return {
+        "3 arguments": (three, [*tensors[:2], 1000]),
+        "6 arguments": (six, [*tensors[:5], 1000]),
+        "12 arguments": (twelve, [*tensors[:11], 1000]),
+        "2 descriptors, 2 more": (two_descriptors, [*described, tensors[0], 1000]),
+    }
+
+
+def loop_of(count: int, form: str) -> Callable[..., None]:
+    """A Python loop around a call with so many arguments, written out as programs write it."""
+    names = ", ".join(f"x{index}" for index in range(count))
+    scope: dict[str, Any] = {}
+    source = f"def loop(launch, calls, {names}):\n    for _ in range(calls):\n        {form.format(names)}\n"
+    exec(compile(source, "<loop>", "exec"), scope)
+    return scope["loop"]
+
+
+def driver_loop(kernel: Any, args: list[Any]) -> Callable[[], None]:
+    """The driver's call with what our launcher would pass."""
+    from tilework.targets.llvm.compile import jit_load, to_object  # loads LLVM
+
+    launcher = kernel.launcher
+    packer, _ = launcher.plans[len(args)]
+    frame = Frame(packer, launcher.attributes, launcher.block, launcher.shared)
+    packer.pack(frame.buffer, args, (None, None))
+    frame.grid[:] = (1, 1, 1)
+    frame.config.stream = 0
+    code = jit_load(to_object(LOOP), ["repeat"])
+    repeat = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_int64)(code["repeat"])
+    given = (library().address("cuLaunchKernelEx"), ctypes.addressof(frame.config), kernel.function)
+
+    def run(keep: Any = (frame, code)) -> None:
+        repeat(*given, ctypes.addressof(frame.addresses), CALLS)
+
+    return run
+
+
+def measured(torch: Any, rows: dict[str, Callable[[], None]]) -> dict[str, float]:
+    """The least microseconds of a call of each row."""
+    best = dict.fromkeys(rows, float("inf"))
+    for _ in range(ROUNDS):
+        for name, run in rows.items():
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            run()
+            best[name] = min(best[name], (time.perf_counter() - start) / CALLS * 1e6)
+    torch.cuda.synchronize()
+    return best
+
+
+def rows_of(torch: Any, function: Callable[..., Any], args: list[Any]) -> dict[str, Callable[[], None]]:
+    """The driver, and our launches."""
+    kernel = tilework.jit(function)
+    compiled = kernel[(1,)](*args)
+    launch = kernel[(1,)]
+    plain, indexed = loop_of(len(args), "launch({})"), loop_of(len(args), "launch[(1,)]({})")
+    bound, nothing = kernel.bind(*args, grid=(1,)), loop_of(len(args), "launch()")
+    changed, first = loop_of(len(args), "launch(x0, x1)"), next(iter(kernel.arg_names))
+    named = loop_of(len(args), f"launch({first}=x0, n=x{len(args) - 1})")
+    return {
+        "driver": driver_loop(compiled, args),
+        "kernel[grid](...)": lambda: indexed(kernel, CALLS, *args),
+        "launch(...)": lambda: plain(launch, CALLS, *args),
+        "bound()": lambda: nothing(bound, CALLS, *args),
+        "bound(x, y)": lambda: changed(bound, CALLS, *args),
+        "bound(a=x, n=n)": lambda: named(bound, CALLS, *args),
+    }
+
+
+def main() -> None:
+    if importlib.util.find_spec("torch") is None or not (torch := importlib.import_module("torch")).cuda.is_available():
+        print("the cost of a launch on a GPU is measured with torch on a GPU, which is not here")
+        return
+    triton = importlib.import_module("triton") if importlib.util.find_spec("triton") is not None else None
+    theirs: dict[str, Any] = {}
+    if triton is not None:
+        theirs = cases(torch, importlib.import_module("triton.tools.tensor_descriptor").TensorDescriptor)
+    print(f"{torch.cuda.get_device_name()}, microseconds of one launch; in brackets above the driver")
+    for name, (function, args) in cases(torch, TensorDescriptor).items():
+        rows = rows_of(torch, function, args)
+        if triton is not None:
+            kernel, given = triton.jit(function), theirs[name][1]
+            kernel[(1,)](*given)
+            loop = loop_of(len(given), "launch[(1,)]({})")
+            rows["Triton"] = lambda kernel=kernel, given=given, loop=loop: loop(kernel, CALLS, *given)
+        found = measured(torch, rows)
+        for row, microseconds in found.items():
+            above = microseconds - found["driver"]
+            budget = BOUND_BUDGET_US if row.startswith("bound") else BUDGET_US
+            verdict = (
+                "" if row in ("driver", "Triton") else " ok" if above <= budget else f" over the budget of {budget}"
+            )
+            print(f"{name:24}{row:20}{microseconds:8.2f}  [{above:+.2f}]{verdict}")
+
+
+if __name__ == "__main__":
+    main()
