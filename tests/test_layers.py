@@ -18,6 +18,7 @@ ALLOWED: dict[str, list[str]] = {
     "target": ["plugins", "errors"],
     "cuda_tools": [],
     "hooks": [],
+    "quick_definitions": [],
     "knobs": ["cuda_tools", "hooks"],
     "numerics": ["errors"],
     "layouts": ["errors"],
@@ -38,7 +39,7 @@ ALLOWED: dict[str, list[str]] = {
     "triton": ["*"],
     "as_triton": ["triton"],
     "__main__": ["tools"],
-    "__init__": ["language", "runtime", "errors", "knobs", "version"],
+    "__init__": ["language", "runtime", "errors", "knobs", "quick_definitions", "version"],
 }
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 

@@ -16,22 +16,25 @@ Importing this loads neither xDSL nor LLVM nor a GPU driver; they load at the fi
 from importlib import import_module
 from typing import Any
 
-from tilework import errors, knobs, language
-from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
-from tilework.language.core import must_use_result
-from tilework.language.host import cdiv, next_power_of_2
-from tilework.runtime.failures.uncaught import show_diagnostics
-from tilework.runtime.launch.jit import (
-    JITFunction,
-    KernelInterface,
-    MockTensor,
-    TensorWrapper,
-    constexpr_function,
-    jit,
-    reinterpret,
-)
-from tilework.runtime.workers.async_compile import AsyncCompileMode, FutureKernel
-from tilework.version import __version__ as __version__
+from tilework.quick_definitions import quick_definitions
+
+with quick_definitions():
+    from tilework import errors, knobs, language
+    from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
+    from tilework.language.core import must_use_result
+    from tilework.language.host import cdiv, next_power_of_2
+    from tilework.runtime.failures.uncaught import show_diagnostics
+    from tilework.runtime.launch.jit import (
+        JITFunction,
+        KernelInterface,
+        MockTensor,
+        TensorWrapper,
+        constexpr_function,
+        jit,
+        reinterpret,
+    )
+    from tilework.runtime.workers.async_compile import AsyncCompileMode, FutureKernel
+    from tilework.version import __version__ as __version__
 
 LAZY = {
     "ASTSource": "tilework.compiler",

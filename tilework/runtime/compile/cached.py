@@ -8,7 +8,7 @@ from typing import Any
 from tilework import knobs
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage
 from tilework.runtime.compile.sources import ASTSource, IRSource
-from tilework.runtime.compile.stages import Timer, build, microseconds
+from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
@@ -39,6 +39,8 @@ def compile(
     timer = Timer(microseconds(start))
     hit = files is not None
     if files is None:
+        from tilework.runtime.compile.stages import build  # lazily: what the cache has needs no stages
+
         given = {name for name, value in (options or {}).items() if value is not None}
         files = build(source, chosen, backend, parsed, given, environment, key, timer)
     if hit:

@@ -10,16 +10,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.frontend.options import FrontendOptions
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.specialize import python_number
 from tilework.target import GPUTarget
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
 from tilework.targets.options import CompileOptions
+
+if TYPE_CHECKING:
+    from tilework.frontend.options import FrontendOptions
 
 
 class ASTSource:
@@ -74,7 +76,7 @@ class ASTSource:
         text = f"{self.fn.cache_key}-{self.attrs}-{sorted(self.signature.items(), key=str)}-{constants}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def product(self, options: FrontendOptions) -> Any:
+    def product(self, options: "FrontendOptions") -> Any:
         """What the first stage starts from: the module before any pass."""
         return self.module(options)
 
@@ -86,7 +88,7 @@ class ASTSource:
         """Compile options that the source itself implies."""
         return {}
 
-    def module(self, options: FrontendOptions) -> Any:
+    def module(self, options: "FrontendOptions") -> Any:
         """The module before any pass."""
         from tilework.frontend.generator import compile_to_ttir  # lazily: the compiler loads when something is compiled
 
@@ -110,7 +112,7 @@ class IRSource:
         where = str(self.path) if knobs.compilation.use_ir_loc else ""
         return hashlib.sha256((self.text + where).encode()).hexdigest()
 
-    def product(self, options: FrontendOptions) -> Any:
+    def product(self, options: "FrontendOptions") -> Any:
         """The product of the stage that the file names."""
         return self.module(options) if self.ext in IR_STAGES else self.text
 
@@ -124,7 +126,7 @@ class IRSource:
         found = re.search(r'"ttg\.num-warps" = (\d+) : i32', self.text)
         return {} if found is None else {"num_warps": int(found[1])}
 
-    def module(self, options: FrontendOptions) -> Any:
+    def module(self, options: "FrontendOptions") -> Any:
         """The module as it stands in the file; ops without a location, and all with USE_IR_LOC, are located there."""
         from tilework.ir.snapshot import parse_with_places  # lazily: the compiler loads when something is compiled
 
@@ -145,9 +147,11 @@ def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dic
     return {**dict(zip(names, types, strict=True)), **dict.fromkeys(sorted(fixed), "constexpr")}
 
 
-def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, Any]) -> FrontendOptions:
+def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, Any]) -> "FrontendOptions":
     """What the frontend must know: the compile options it shares, the target, and the knobs."""
     backend = find_backend(target)
+    from tilework.frontend.options import FrontendOptions  # lazily: the compiler loads when something is compiled
+
     if not isinstance(options, CompileOptions):
         options = backend.parse_options(options)
     shared = {option.name for option in fields(FrontendOptions)} & {option.name for option in fields(CompileOptions)}

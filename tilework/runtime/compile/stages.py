@@ -8,14 +8,16 @@ import time
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tilework import knobs
 from tilework.errors import StageError
-from tilework.ir.quick_definitions import quick_definitions
+from tilework.ir.deferred_formats import deferred_formats
+from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
+from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
 from tilework.targets.options import CompileOptions
@@ -26,6 +28,7 @@ device_limits: ContextVar[Mapping[str, int] | None] = ContextVar("device_limits"
 
 
 @quick_definitions()
+@deferred_formats()
 def lower(
     source: ASTSource | IRSource, target: GPUTarget, stages: Sequence[str] = ("ttir",), **settings: Any
 ) -> dict[str, Any]:
@@ -95,25 +98,8 @@ def read_product(stage: str, data: bytes, path: str) -> Any:
     return data.decode() if stage in TEXT_STAGES else data
 
 
-@dataclass
-class Timer:
-    """Microseconds of the parts of one compilation."""
-
-    ir_initialization: int
-    lowering_stages: list[tuple[str, int]] = field(default_factory=list)
-    store_results: int = 0
-
-    def times(self) -> knobs.CompileTimes:
-        """What the compilation listener receives."""
-        return knobs.CompileTimes(self.ir_initialization, self.lowering_stages, self.store_results)
-
-
-def microseconds(start: float) -> int:
-    """Whole microseconds since `start`, at least one."""
-    return max(1, int((time.perf_counter() - start) * 1e6))
-
-
 @quick_definitions()
+@deferred_formats()
 def build(
     source: ASTSource | IRSource,
     target: GPUTarget,

@@ -18,7 +18,6 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -403,6 +402,8 @@ def remove_tree(path: str) -> None:
     """Delete a file or folder that may be gone already."""
     with suppress(OSError):
         if stat.S_ISDIR(os.lstat(path).st_mode):
+            import shutil  # lazily: slow to load, and most processes delete nothing
+
             shutil.rmtree(path, ignore_errors=True)
         else:
             os.unlink(path)
@@ -421,6 +422,8 @@ def carry_over(old: str, new: str, group: str) -> None:
             try:
                 os.link(entry.path, target)
             except OSError:  # no hard links on this file system
+                import shutil  # lazily, as above
+
                 shutil.copyfile(entry.path, target)
 
 

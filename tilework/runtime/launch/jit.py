@@ -25,6 +25,7 @@ from tilework.language.function import (
 from tilework.language.function import JITFunction as LanguageFunction
 from tilework.language.grid import grid_extent
 from tilework.language.parameters import KernelParam
+from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
@@ -122,6 +123,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         self.device_caches = defaultdict(self.create_binder)
         self._globals, self._argument_globals, self._compiled_as = None, {}, {}
 
+    @quick_definitions()
     def create_binder(self) -> tuple[dict[str, Any], dict[Any, str], Any, Any, Any]:
         """(kernels by key, keys by specialisation, target, backend, binder) of the current device."""
         from tilework.targets.base import find_backend  # lazily: importing tilework loads no target
@@ -236,6 +238,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             found = kernels.get(specialization.key)
             return found if found is not None else self.compile_new(specialization, target, backend, kernels, warmup)
 
+    @quick_definitions()
     def compile_new(
         self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
     ) -> Any:
@@ -311,6 +314,7 @@ class JITFunction(KernelInterface, LanguageFunction):
     __hash__ = LanguageFunction.__hash__
 
 
+@quick_definitions()
 def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None:
     """What makes `fn[grid]` without Python code, or None."""
     from tilework.runtime.launch.native_launch import binder_of  # lazily: only launches on the host need it

@@ -8,7 +8,6 @@ import ctypes
 import os
 import struct
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Callable
@@ -132,7 +131,7 @@ def launcher_object(clock: int) -> bytes:
 
 def is_plain_python() -> bool:
     """CPython with a GIL, of 64 bits, in its main interpreter, with objects whose class stands where we read it."""
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if sys.implementation.name != "cpython" or "t" in sys.abiflags:
         return False
     if struct.calcsize("P") != 8 or sys.byteorder != "little" or not hasattr(time, "CLOCK_MONOTONIC"):
         return False

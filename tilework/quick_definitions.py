@@ -1,12 +1,11 @@
-"""Load the compiler in half of the time: what its classes may never need is made when it is first used.
+"""Import in half of the time: methods that classes may never need are made when they are first called.
 
     with quick_definitions():
         from tilework.frontend.generator import compile_to_ttir
 
-xDSL and tilework define some 300 dataclasses, and Python compiles five methods for each from text, 80 us apiece: two thirds of
-the time that loading them takes. Here the methods of their classes (nobody else's) are compiled when they are first called, and
-so are the textual formats of xDSL's ops, of which tilework reads and writes few. The garbage collector, which would look
-through all those classes again and again and find nothing, runs less often meanwhile.
+xDSL and tilework define some 300 dataclasses, and Python compiles five methods for each from text, 80 us apiece: half of the
+time that loading them takes. Here the methods of their classes (nobody else's) are compiled when they are first called. The
+garbage collector, which would look through all those classes again and again and find nothing, runs less often meanwhile.
 """
 
 import dataclasses
@@ -33,8 +32,7 @@ def quick_definitions() -> Iterator[None]:
         gc.set_threshold(max(OBJECTS, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
         if plain is not None:  # Python 3.13 compiles the methods of a class at once
             dataclasses._create_fn = deferring(plain)  # pyright: ignore[reportAttributeAccessIssue]
-        with deferred_formats():
-            yield
+        yield
     finally:
         if plain is not None:
             dataclasses._create_fn = plain  # pyright: ignore[reportAttributeAccessIssue]
@@ -64,25 +62,3 @@ def deferring(create: Callable[..., Any]) -> Callable[..., Any]:
         return method
 
     return create_later
-
-
-@contextmanager
-def deferred_formats() -> Iterator[None]:
-    """Read the textual format of an op when the first such op is read or written."""
-    from xdsl.irdl.declarative_assembly_format import FormatProgram  # lazily: see above
-
-    read = FormatProgram.from_str
-
-    class Later:
-        def __init__(self, text: str, definition: Any) -> None:
-            self.source = (text, definition)
-
-        def __getattr__(self, name: str) -> Any:
-            self.__dict__.update(vars(program := read(*self.source)))
-            return getattr(program, name)
-
-    FormatProgram.from_str = staticmethod(Later)  # pyright: ignore[reportAttributeAccessIssue]
-    try:
-        yield
-    finally:
-        FormatProgram.from_str = staticmethod(read)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tilework.ir.quick_definitions import quick_definitions
+from tilework.quick_definitions import quick_definitions
 
 CLASS = """
 from dataclasses import dataclass, field
@@ -67,8 +67,8 @@ def test_classes_of_others_and_the_collector_are_as_before() -> None:
 
 def test_a_format_that_was_put_off_reads_and_writes() -> None:
     program = """
-from tilework.ir.quick_definitions import quick_definitions
-with quick_definitions():
+from tilework.ir.deferred_formats import deferred_formats
+with deferred_formats():
     from xdsl.dialects.arith import Arith
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
