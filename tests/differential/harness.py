@@ -16,233 +16,27 @@ room there.
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
 
 import tilework.language as tl
-from tilework.errors import CompilationError, InterpreterError, PassError
-from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import FrontendOptions
-from tilework.ir.printer import print_module
+from tests.differential.devices import (
+    CE,
+    CODE,
+    DEVICES,
+    HOSTS,
+    NUMPY,
+    ROOM,
+    Array,
+    Device,
+    HostDescriptor,
+    Refused,
+    run_interpreter,
+)
 from tilework.language.function import JITFunction, jit
-from tilework.oracles.emulator.device import Device as GpuDevice
-from tilework.oracles.evaluator import evaluate
-from tilework.oracles.interpreter import InterpretedFunction
-from tilework.runtime.devices.host.pack import Packer, packer
-from tilework.target import Target
-from tilework.targets.cpu.pipeline import llvm_text, object_code, tile_loops
-from tilework.targets.cpu.run import run_grid as driver
-from tilework.targets.cpu.run.interface import Interface
-from tilework.targets.cpu.run.library import NativeKernel, load
-from tilework.targets.nvidia import ptx_text
-from tilework.targets.nvidia.lower.emit import emit_module
-from tilework.targets.nvidia.pipeline import ttgir_pipeline
-from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
-
-Array = np.ndarray[Any, Any]
-
-NUMPY: dict[str, Any] = {
-    **{"u1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8},
-    **{"u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "fp16": np.float16, "bf16": ml_dtypes.bfloat16},
-    **{"fp32": np.float32, "fp64": np.float64, "fp8e5": ml_dtypes.float8_e5m2, "fp8e4nv": ml_dtypes.float8_e4m3fn},
-}
-CODE = {np.dtype(numpy): code for code, numpy in NUMPY.items()}
-CE = tl.constexpr
-INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
-FLOATS = ("fp16", "bf16", "fp32", "fp64")
-FP8 = ("fp8e5", "fp8e4nv")
-
-
-@dataclass
-class HostDescriptor:
-    """A tensor descriptor made by the host, as the launch interface takes it."""
-
-    base: Array
-    block_shape: Sequence[int]
-    padding: str = "zero"
-
-    @property
-    def shape(self) -> Sequence[int]:
-        return self.base.shape
-
-    @property
-    def strides(self) -> Sequence[int]:
-        return [stride // self.base.itemsize for stride in self.base.strides]
-
-
-class Refused(Exception):
-    """A device does not accept the program; the message is the device's own."""
-
-
-Device = Callable[[JITFunction, Mapping[str, Any], Mapping[str, Any], Sequence[int]], None]
-
-
-@cache
-def interpreted(kernel: JITFunction) -> InterpretedFunction:
-    return InterpretedFunction(kernel.fn)
-
-
-def run_interpreter(
-    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
-) -> None:
-    try:
-        interpreted(kernel)[tuple(grid)](**args, **constants)
-    except InterpreterError as error:
-        raise Refused(str(error)) from error
-
-
-def run_evaluator(
-    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
-) -> None:
-    """The compiled kernel after the pipeline of TTIR, by the evaluator."""
-    READY.clear()
-    module, signature = unoptimised(kernel, args, constants)
-    has_descriptors = any(op.name == "tt.make_tensor_descriptor" for op in module.walk())
-    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cuda:90")))))
-    if not has_descriptors and not any(isinstance(value, HostDescriptor) for value in args.values()):
-        READY[:] = [(kernel, signature, told(args, constants), module)]
-    evaluate(module, None, [evaluator_argument(args[name]) for name in signature], grid)
-
-
-def run_cpu(kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]) -> None:
-    """The kernel as machine code of this host, from the module that the evaluator has just run if it would be the same."""
-    ready = READY.pop() if READY else None
-    if ready is not None and ready[0] is kernel and same_values(ready[2], told(args, constants)):
-        signature, module, is_optimised = ready[1], ready[3], True
-    else:
-        (module, signature), is_optimised = unoptimised(kernel, args, constants), False
-    native, interface, pack = machine_code(module, tuple(signature.values()), is_optimised=is_optimised)
-    x, y, z = (*grid, 1, 1)[:3]
-    driver.run(native, interface, pack([args[name] for name in signature]), (x, y, z))
-
-
-# The last kernel that the evaluator ran, its parameters, what it was compiled for, and its module behind the passes. Those
-# for the CPU are the same ones where there are no descriptors (`test_the_cpu_shares_the_passes_of_ttir`).
-READY: list[tuple[JITFunction, dict[str, str], dict[str, Any], ModuleOp]] = []
-
-
-def told(args: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
-    """All that a module depends on, besides its kernel."""
-    return {**args, **constants, **{name: signature_of(x) for name, x in args.items() if isinstance(x, np.ndarray)}}
-
-
-def same_values(left: dict[str, Any], right: dict[str, Any]) -> bool:
-    return left.keys() == right.keys() and all(
-        value is right[name] or (isinstance(value, str) and value == right[name]) for name, value in left.items()
-    )
-
-
-NATIVE: dict[Any, tuple[NativeKernel, Interface, Packer]] = {}  # examples often differ in their values only
-
-
-def machine_code(
-    module: ModuleOp, signature: tuple[str, ...], fuses: bool = True, is_optimised: bool = False
-) -> tuple[NativeKernel, Interface, Packer]:
-    """A module before any pass, or behind those of TTIR, to what a launch on the host needs."""
-    key = (print_module(module), signature, fuses, is_optimised)
-    if key not in NATIVE:
-        try:
-            if not is_optimised:
-                run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cpu")))))
-        except PassError as error:
-            raise Refused(str(error)) from error
-        text = llvm_text(tile_loops(module), fuses)
-        interface = Interface.read(text)
-        pack = packer(interface.parameters, signature, interface.stored, interface.name, interface.alignments)
-        NATIVE[key] = load(object_code(text), interface.name), interface, pack
-    return NATIVE[key]
-
-
-def unoptimised(
-    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], backend: str = "cpu"
-) -> tuple[ModuleOp, dict[str, str]]:
-    """The module of a kernel before any pass, and the types of the parameters that it has left, in their order."""
-    fixed = {name: value for name, value in args.items() if value is None or (type(value) is int and value == 1)}
-    given = {name: signature_of(args[name]) for name in kernel.arg_names if name in args and name not in fixed}
-    options = FrontendOptions(
-        backend_name=backend, arch=90, features=frozenset({"tma"}), default_dot_input_precision="ieee"
-    )
-    signature = {**given, **dict.fromkeys((*constants, *fixed), "constexpr")}
-    try:
-        return compile_to_ttir(kernel, signature, {**constants, **fixed}, {}, options), given
-    except CompilationError as error:
-        raise Refused(innermost(error)) from error
-
-
-def evaluator_argument(value: Any) -> Any:
-    if isinstance(value, HostDescriptor):
-        return (value.base, value.shape, value.strides, *(["nan"] if value.padding == "nan" else []))
-    return value
-
-
-def run_emulator(
-    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
-) -> None:
-    """The kernel as PTX for an H200."""
-    module, signature = unoptimised(kernel, args, constants, "cuda")
-    text = gpu_code(module)
-    device = GpuDevice(check=True)
-    addresses = {name: device.upload(array) for name, array in args.items() if isinstance(array, np.ndarray)}
-    facts = ptx_text.told(text)
-    programs = int(np.prod(grid))
-    scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * programs))
-    values = [addresses[name] if name in addresses else args[name] for name in signature]
-    function = device.load(text).function(kernel.__name__)
-    device.launch(function, tuple(grid), 32 * WARPS, [*values, scratch, 0], facts.get("shared", 0))
-    for name, address in addresses.items():
-        args[name][...] = device.download(address, args[name])
-
-
-WARPS = 4
-GPU: dict[str, str] = {}
-
-
-def gpu_code(module: ModuleOp) -> str:
-    """PTX of a module before any pass."""
-    key = print_module(module)
-    if key not in GPU:
-        try:
-            run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cuda:90")))))
-            run_pipeline(
-                module, [one for item in ttgir_pipeline(Target.parse("cuda:90"), WARPS) for one in parse_pipeline(item)]
-            )
-            GPU[key] = to_ptx(emit_module(module, 90), PtxSettings("sm_90a", 88))
-        except PassError as error:
-            raise Refused(str(error)) from error
-    return GPU[key]
-
-
-HOSTS: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": run_cpu}
-DEVICES = HOSTS | {"emulator": run_emulator}
-ORACLES = {name: HOSTS[name] for name in ("interpreter", "evaluator")}
-ROOM = 16  # ulps between a GPU's floats and others', at least
-
-
-def innermost(error: BaseException) -> str:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return str(error)
-
-
-def signature_of(value: Any) -> Any:
-    """The signature code of an argument."""
-    if isinstance(value, np.ndarray):
-        return f"*{CODE[value.dtype]}"
-    if isinstance(value, HostDescriptor):
-        return f"tensordesc<{CODE[value.base.dtype]}{list(value.block_shape)}>"
-    if isinstance(value, bool):
-        return "u1"
-    if isinstance(value, int):
-        return "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
-    return "fp32"
 
 
 def launch(
@@ -276,66 +70,65 @@ def copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-@jit
-def load_input(pointer, SHAPE: tl.constexpr, NUMEL: tl.constexpr):
-    if len(SHAPE) == 0:
-        return tl.load(pointer)
-    else:
-        return tl.reshape(tl.load(pointer + tl.arange(0, NUMEL)), SHAPE)
+# Loads and stores around what is tested are built by Python code: visiting them as statements takes longer than all else.
+
+
+@tl.core.builtin
+def load_input(pointer: Any, shape: Any, _semantic: Any = None) -> Any:
+    lengths = [int(length) for length in shape]
+    if not lengths:
+        return tl.load(pointer, _semantic=_semantic)
+    offsets = tl.arange(0, int(np.prod(lengths)), _semantic=_semantic)
+    values = tl.load(pointer.__add__(offsets, _semantic=_semantic), _semantic=_semantic)
+    return values if len(lengths) == 1 else tl.reshape(values, lengths, _semantic=_semantic)
+
+
+@tl.core.builtin
+def store_all(out: Any, result: Any, slot: Any, note: Any, first: Any = 0, _semantic: Any = None) -> None:
+    """Results are numbered from `first` on; `note` hears of their types."""
+    for index, value in enumerate(result if isinstance(result, tl.tuple) else [result], int(first)):
+        note(value, index, _semantic=_semantic)
+        place = out.__add__(index * int(slot), _semantic=_semantic)
+        pointer = place.to(tl.pointer_type(value.dtype), _semantic=_semantic)
+        if value.type.is_block():
+            pointer = pointer.__add__(tl.arange(0, value.numel, _semantic=_semantic), _semantic=_semantic)
+            value = tl.reshape(value, [value.numel], _semantic=_semantic) if len(value.shape) > 1 else value
+        tl.store(pointer, value, _semantic=_semantic)
 
 
 @jit
-def store_result(out, value, INDEX: tl.constexpr, NOTE: tl.constexpr):
-    NOTE(value, INDEX)
-    pointer = out.to(tl.pointer_type(value.dtype))
-    if len(value.shape) == 0:
-        tl.store(pointer, value)
-    else:
-        tl.store(pointer + tl.arange(0, value.numel), tl.reshape(value, [value.numel]))
+def apply1(a, out, FN: CE, SHAPES: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
+    store_all(out, FN(load_input(a, SHAPES[0]), *PARAMS), SLOT, NOTE)
 
 
 @jit
-def store_all(out, result, SLOT: tl.constexpr, NOTE: tl.constexpr):
-    if isinstance(result, tl.tuple):
-        for index in tl.static_range(len(result)):
-            store_result(out + index * SLOT, result[index], index, NOTE)
-    else:
-        store_result(out, result, 0, NOTE)
+def apply2(a, b, out, FN: CE, SHAPES: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
+    x = load_input(a, SHAPES[0])
+    store_all(out, FN(x, load_input(b, SHAPES[1]), *PARAMS), SLOT, NOTE)
 
 
 @jit
-def apply1(a, out, FN: CE, SHAPES: CE, NUMELS: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
-    store_all(out, FN(load_input(a, SHAPES[0], NUMELS[0]), *PARAMS), SLOT, NOTE)
+def apply3(a, b, c, out, FN: CE, SHAPES: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
+    x = load_input(a, SHAPES[0])
+    y = load_input(b, SHAPES[1])
+    store_all(out, FN(x, y, load_input(c, SHAPES[2]), *PARAMS), SLOT, NOTE)
 
 
 @jit
-def apply2(a, b, out, FN: CE, SHAPES: CE, NUMELS: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
-    x = load_input(a, SHAPES[0], NUMELS[0])
-    store_all(out, FN(x, load_input(b, SHAPES[1], NUMELS[1]), *PARAMS), SLOT, NOTE)
+def apply4(a, b, c, d, out, FN: CE, SHAPES: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
+    x = load_input(a, SHAPES[0])
+    y = load_input(b, SHAPES[1])
+    z = load_input(c, SHAPES[2])
+    store_all(out, FN(x, y, z, load_input(d, SHAPES[3]), *PARAMS), SLOT, NOTE)
 
 
 @jit
-def apply3(a, b, c, out, FN: CE, SHAPES: CE, NUMELS: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
-    x = load_input(a, SHAPES[0], NUMELS[0])
-    y = load_input(b, SHAPES[1], NUMELS[1])
-    store_all(out, FN(x, y, load_input(c, SHAPES[2], NUMELS[2]), *PARAMS), SLOT, NOTE)
-
-
-@jit
-def apply4(a, b, c, d, out, FN: CE, SHAPES: CE, NUMELS: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
-    x = load_input(a, SHAPES[0], NUMELS[0])
-    y = load_input(b, SHAPES[1], NUMELS[1])
-    z = load_input(c, SHAPES[2], NUMELS[2])
-    store_all(out, FN(x, y, z, load_input(d, SHAPES[3], NUMELS[3]), *PARAMS), SLOT, NOTE)
-
-
-@jit
-def apply5(a, b, c, d, e, out, FN: CE, SHAPES: CE, NUMELS: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
-    x = load_input(a, SHAPES[0], NUMELS[0])
-    y = load_input(b, SHAPES[1], NUMELS[1])
-    z = load_input(c, SHAPES[2], NUMELS[2])
-    w = load_input(d, SHAPES[3], NUMELS[3])
-    store_all(out, FN(x, y, z, w, load_input(e, SHAPES[4], NUMELS[4]), *PARAMS), SLOT, NOTE)
+def apply5(a, b, c, d, e, out, FN: CE, SHAPES: CE, PARAMS: CE, SLOT: CE, NOTE: CE):
+    x = load_input(a, SHAPES[0])
+    y = load_input(b, SHAPES[1])
+    z = load_input(c, SHAPES[2])
+    w = load_input(d, SHAPES[3])
+    store_all(out, FN(x, y, z, w, load_input(e, SHAPES[4]), *PARAMS), SLOT, NOTE)
 
 
 KERNELS = {1: apply1, 2: apply2, 3: apply3, 4: apply4, 5: apply5}
@@ -368,17 +161,104 @@ def agree(
         if isinstance(wanted, Refused) or isinstance(got, Refused):
             assert isinstance(wanted, Refused) and isinstance(got, Refused), f"{pair} disagree: {wanted!r}, {got!r}"
             continue
-        assert wanted[0] == got[0], f"{pair} give results of types {wanted[0]} and {got[0]}"
-        for index, (left, right) in enumerate(zip(wanted[1], got[1], strict=True)):
-            what = f"result {index} of {pair}"
-            if other == "emulator":
-                room = ROOM if ulps or rtol or atol else 0  # what is exact elsewhere is exact on a GPU
-                compare(left, right, what, max(ulps, room), max(rtol, gpu[0]), max(atol, gpu[1]))
-            else:
-                compare(left, right, what, ulps, rtol, atol)
+        room = ROOM if ulps or rtol or atol else 0  # what is exact elsewhere is exact on a GPU
+        on_gpu = (max(ulps, room), max(rtol, gpu[0]), max(atol, gpu[1]))
+        compare_results(wanted, got, pair, on_gpu if other == "emulator" else (ulps, rtol, atol))
     if isinstance(wanted, Refused):
         raise wanted
     return wanted[1]
+
+
+def compare_results(wanted: Any, got: Any, pair: str, tolerances: tuple[int, float, float]) -> None:
+    assert wanted[0] == got[0], f"{pair} give results of types {wanted[0]} and {got[0]}"
+    for index, (left, right) in enumerate(zip(wanted[1], got[1], strict=True)):
+        compare(left, right, f"result {index} of {pair}", *tolerances)
+
+
+@dataclass
+class Cell:
+    """One of many calls that are made in one kernel."""
+
+    fn: JITFunction
+    inputs: Sequence[Array]
+    params: Sequence[Any] = ()
+    gpu: tuple[float, float] = (0.0, 0.0)
+
+    def __str__(self) -> str:
+        types = ", ".join(CODE[array.dtype] for array in self.inputs)
+        return f"{self.fn.__name__}({types}){[getattr(param, '__name__', param) for param in self.params]}"
+
+
+@tl.core.builtin
+def load_at(memory: Any, place: Any, _semantic: Any = None) -> Any:
+    pointer = memory.__add__(int(place[0]), _semantic=_semantic).to(tl.pointer_type(place[1]), _semantic=_semantic)
+    return load_input(pointer, place[2], _semantic=_semantic)
+
+
+@jit
+def apply_all(memory, out, CELLS: CE, SLOT: CE, NOTE: CE):
+    for number in tl.static_range(len(CELLS)):
+        inputs = [load_at(memory, PLACE) for PLACE in CELLS[number][1]]
+        store_all(out, CELLS[number][0](*inputs, *CELLS[number][2]), SLOT, NOTE, number * CELL_RESULTS)
+
+
+CELL_RESULTS = tl.constexpr(8)
+
+
+def agree_in_one(cells: Sequence[Cell], *, devices: Mapping[str, Device] = DEVICES, **tolerances: Any) -> None:
+    """`agree` for all `cells`, in one kernel. If that is refused, `agree` for each alone, and all that work in one kernel."""
+    try:
+        return agree_in_kernel(cells, devices, **tolerances)
+    except Refused:
+        pass
+    good: list[Cell] = []
+    for cell in cells:
+        if not isinstance(outcome(run_interpreter, cell.fn, cell.inputs, cell.params), Refused):
+            good.append(cell)
+            continue
+        try:
+            agree(cell.fn, *cell.inputs, params=cell.params, devices=devices)
+        except Refused:
+            continue
+    assert len(good) < len(cells), f"together they are refused, alone they are not: {[str(cell) for cell in cells]}"
+    if good:
+        agree_in_kernel(good, devices, **tolerances)
+
+
+def agree_in_kernel(
+    cells: Sequence[Cell], devices: Mapping[str, Device], ulps: int = 0, rtol: float = 0.0, atol: float = 0.0
+) -> None:
+    start, told_cells, memory = 0, [], []
+    for cell in cells:
+        places = []
+        for array in cell.inputs:
+            data = np.ascontiguousarray(array).tobytes()
+            places.append((start, tl.str_to_ty(CODE[array.dtype]), array.shape))
+            memory.append(data.ljust(-(-len(data) // 16) * 16, b"\0"))
+            start += len(memory[-1])
+        told_cells.append((cell.fn, tuple(places), tuple(cell.params)))
+    noted, per_cell = Noted(), CELL_RESULTS.value
+    slot = max((array.size for cell in cells for array in cell.inputs), default=0)
+    noted.constants = {"CELLS": tuple(told_cells), "SLOT": slot, "NOTE": noted.note}
+    wanted: dict[int, Any] = {}
+    for name, device in devices.items():
+        inputs = np.frombuffer(b"".join(memory), np.uint8).copy()
+        out = np.zeros(slot * per_cell * len(cells), np.uint64)
+        before, noted.types = noted.types, {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            device(apply_all, {"memory": inputs, "out": out}, noted.constants, (1,))
+        noted.types = noted.types or before
+        results = results_of(noted.types, out, slot)
+        for number, cell in enumerate(cells):
+            own = [result for index, result in results.items() if index // per_cell == number]
+            got = [type for type, _ in own], [array for _, array in own]
+            room = ROOM if ulps or rtol or atol else 0
+            on_gpu = (max(ulps, room), max(rtol, cell.gpu[0]), max(atol, cell.gpu[1]))
+            pair = f"{cell}: {next(iter(devices))} and {name}"
+            compare_results(
+                wanted.setdefault(number, got), got, pair, on_gpu if name == "emulator" else (ulps, rtol, atol)
+            )
 
 
 class Noted:
@@ -404,7 +284,7 @@ def outcome(
     flat = [np.ascontiguousarray(array).reshape(-1) for array in inputs]
     out = np.zeros(SLOT * RESULTS, np.uint64)
     noted.constants = noted.constants or {
-        **{"FN": fn, "SHAPES": tuple(array.shape for array in inputs), "NUMELS": tuple(a.size for a in inputs)},
+        **{"FN": fn, "SHAPES": tuple(array.shape for array in inputs)},
         **{"PARAMS": tuple(params), "SLOT": SLOT, "NOTE": noted.note},
     }
     names = "abcde"[: len(flat)]
@@ -415,14 +295,20 @@ def outcome(
         except Refused as refused:
             return refused
     noted.types = noted.types or before  # nothing was compiled: the module is that of the device before
-    types = noted.types
-    arrays = []
+    results = results_of(noted.types, out, SLOT)
+    return [type for type, _ in results.values()], [array for _, array in results.values()]
+
+
+def results_of(types: Mapping[int, Any], out: Array, slot: int) -> dict[int, tuple[str, Array]]:
+    """The types and values of results, by their number."""
+    results = {}
     for index, type in types.items():
         numpy = np.dtype(NUMPY[type.scalar.mangle()])
         shape = tuple(type.shape.values) if type.is_block() else ()
         size = int(np.prod(shape, dtype=int))
-        arrays.append(out[index * SLOT : (index + 1) * SLOT].view(numpy)[:size].reshape(shape).copy())
-    return [str(type) for type in types.values()], arrays
+        array = out[index * slot : (index + 1) * slot].view(numpy)[:size].reshape(shape).copy()
+        results[index] = (str(type), array)
+    return results
 
 
 def compare(left: Array, right: Array, what: str, ulps: int = 0, rtol: float = 0.0, atol: float = 0.0) -> None:
@@ -431,7 +317,8 @@ def compare(left: Array, right: Array, what: str, ulps: int = 0, rtol: float = 0
     a, b = bits(left), bits(right)
     good = a == b
     if left.dtype.kind not in "biu":
-        wide, other = left.astype(np.float64), right.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            wide, other = left.astype(np.float64), right.astype(np.float64)
         good |= np.isnan(wide) & np.isnan(other)
         if ulps:
             good |= np.abs(ordered(left) - ordered(right)) <= ulps

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilework.language as tl
-from tests.differential.harness import INTS, agree, launch, sample
+from tests.differential.devices import INTS
+from tests.differential.harness import agree, launch, sample
 from tests.differential.settings import drawn, seeds
 from tilework.language.core import _aggregate as aggregate
 from tilework.language.function import constexpr_function, jit

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import tilework.language as tl
-from tilework.language.function import JITCallable
+from tests.differential.devices import run_interpreter
+from tests.differential.harness import CELL_RESULTS, Cell, agree_in_one, sample
+from tilework.language.function import JITCallable, jit
 
 FUNCTIONS = {
     "4.1": "program_id num_programs debug_barrier target_info.current_target target_info.is_cuda target_info.is_hip"
@@ -72,8 +74,13 @@ def listed() -> list[str]:
     return [name for names in FUNCTIONS.values() for name in names.split()]
 
 
-@pytest.mark.parametrize("name", listed())
-def test_function_is_compared(name: str) -> None:
+@pytest.mark.parametrize("section", FUNCTIONS)
+def test_functions_are_compared(section: str) -> None:
+    for name in FUNCTIONS[section].split():
+        check_function(name)
+
+
+def check_function(name: str) -> None:
     value: Any = tl
     for part in name.split("."):
         value = getattr(value, part)
@@ -92,10 +99,10 @@ def test_function_is_compared(name: str) -> None:
     assert not missing, f"no differential test gives tl.{name} its {missing}"
 
 
-@pytest.mark.parametrize("name", [f"{owner}.{name}" for owner, names in METHODS.items() for name in names.split()])
-def test_method_is_compared(name: str) -> None:
-    owner, _, method = name.partition(".")
-    assert callable(getattr(getattr(tl, owner), method)) and method in calls()
+@pytest.mark.parametrize("owner", METHODS)
+def test_methods_are_compared(owner: str) -> None:
+    for method in METHODS[owner].split():
+        assert callable(getattr(getattr(tl, owner), method)) and method in calls(), method
 
 
 def test_the_list_is_complete() -> None:
@@ -107,3 +114,22 @@ def test_the_list_is_complete() -> None:
                 if tl.core.is_builtin(value) or isinstance(value, JITCallable):
                     public = not name.startswith("_") or name in REMOVED
                     assert not public or name in known | REMOVED, f"tl.{name} is in no section of the list"
+
+
+def test_a_device_that_differs_is_named() -> None:
+    def wrong(kernel: Any, args: Any, constants: Any, grid: Any) -> None:
+        run_interpreter(kernel, args, constants, grid)
+        args["out"][4 * CELL_RESULTS.value] ^= 1  # the first result of the second cell, of four elements
+
+    cells = [Cell(difference, [sample(code, (4,), 1), sample("i8", (4,), 2)]) for code in ("i32", "i64")]
+    with pytest.raises(
+        AssertionError, match=r"^result 0 of difference\(i64, i8\)\[\]: interpreter and wrong differ at 1 of 4"
+    ):
+        agree_in_one(cells, devices={"interpreter": run_interpreter, "wrong": wrong})
+
+
+@jit
+def difference(a, b):
+    both = a - b, b - a
+    tl.static_assert(isinstance(both, tl.tuple))
+    return both

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilework.language as tl
-from tests.differential.harness import FP8, Refused, agree, sample
+from tests.differential.devices import FP8, Refused
+from tests.differential.harness import agree, sample
 from tests.differential.settings import drawn, seeds
 from tilework.language.function import jit
 

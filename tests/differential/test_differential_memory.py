@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilework.language as tl
-from tests.differential.harness import DEVICES, FLOATS, FP8, INTS, NUMPY, HostDescriptor, Refused, launch, sample
+from tests.differential.devices import DEVICES, FLOATS, FP8, INTS, NUMPY, HostDescriptor, Refused
+from tests.differential.harness import launch, sample
 from tests.differential.settings import drawn, seeds
 from tilework.language.function import jit
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilework.language as tl
-from tests.differential.harness import DEVICES, FLOATS, INTS, Refused, agree, launch, sample
+from tests.differential.devices import DEVICES, FLOATS, INTS, Refused
+from tests.differential.harness import agree, launch, sample
 from tests.differential.settings import drawn, seeds, shapes
 from tilework.language.extra import cuda
 from tilework.language.function import jit
@@ -303,7 +304,7 @@ def assembled(x):
 @pytest.mark.parametrize("name", ["interpreter", "evaluator", "cpu"])
 def test_inline_assembly_is_for_gpus(name: str) -> None:
     """No device here has PTX; each of them says so."""
-    from tests.differential import harness
+    from tests.differential import devices, harness
 
     try:
         result = harness.outcome(harness.DEVICES[name], assembled, [np.zeros(4, np.int32)], ())
@@ -311,7 +312,7 @@ def test_inline_assembly_is_for_gpus(name: str) -> None:
         result = error
     assert isinstance(result, Exception)
     assert (
-        "assembly" in f"{result} {harness.innermost(result)}" or "inline_asm" in f"{result} {harness.innermost(result)}"
+        "assembly" in f"{result} {devices.innermost(result)}" or "inline_asm" in f"{result} {devices.innermost(result)}"
     )
 
 
@@ -325,14 +326,14 @@ def registers(x):
 @pytest.mark.parametrize("name", ["interpreter", "evaluator", "cpu"])
 def test_registers_of_gpus(name: str) -> None:
     """The interpreter invents them; the others have no such registers and say so."""
-    from tests.differential import harness
+    from tests.differential import devices, harness
 
     try:
         result = harness.outcome(harness.DEVICES[name], registers, [np.zeros(4, np.int64)], ())
     except Exception as error:
         result = error
     if isinstance(result, Exception):
-        text = f"{result} {harness.innermost(result)}"
+        text = f"{result} {devices.innermost(result)}"
         assert "globaltimer" in text or "smid" in text or "griddepcontrol" in text or "assembly" in text, text
     else:
         assert result[1][0].dtype == np.int64

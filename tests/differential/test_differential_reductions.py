@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilework.language as tl
-from tests.differential.harness import FLOATS, INTS, NUMPY, Refused, agree, sample
+from tests.differential.devices import FLOATS, INTS, NUMPY, Refused
+from tests.differential.harness import agree, sample
 from tests.differential.settings import drawn, seeds, shapes
 from tilework.language.function import jit
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.differential.harness import NATIVE, machine_code
+from tests.differential.devices import NATIVE, machine_code
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
 from tests.drawn.kernels import CPU, Kernel, draw_kernel
 from tests.drawn.rounding import RoundingError

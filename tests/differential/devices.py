@@ -1,0 +1,229 @@
+"""The devices that kernels are compared on: interpreter, evaluator, machine code of the host, emulated GPU."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+import tilework.language as tl
+from tilework.errors import CompilationError, InterpreterError, PassError
+from tilework.frontend.generator import compile_to_ttir
+from tilework.frontend.options import FrontendOptions
+from tilework.ir.printer import print_module
+from tilework.language.function import JITFunction
+from tilework.oracles.emulator.device import Device as GpuDevice
+from tilework.oracles.evaluator import evaluate
+from tilework.oracles.interpreter import InterpretedFunction
+from tilework.runtime.devices.host.pack import Packer, packer
+from tilework.target import Target
+from tilework.targets.cpu.pipeline import llvm_text, object_code, tile_loops
+from tilework.targets.cpu.run import run_grid as driver
+from tilework.targets.cpu.run.interface import Interface
+from tilework.targets.cpu.run.library import NativeKernel, load
+from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.lower.emit import emit_module
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
+from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
+from tilework.transforms.pipelines import ttir_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline
+
+Array = np.ndarray[Any, Any]
+
+NUMPY: dict[str, Any] = {
+    **{"u1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8},
+    **{"u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "fp16": np.float16, "bf16": ml_dtypes.bfloat16},
+    **{"fp32": np.float32, "fp64": np.float64, "fp8e5": ml_dtypes.float8_e5m2, "fp8e4nv": ml_dtypes.float8_e4m3fn},
+}
+CODE = {np.dtype(numpy): code for code, numpy in NUMPY.items()}
+CE = tl.constexpr
+INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+FLOATS = ("fp16", "bf16", "fp32", "fp64")
+FP8 = ("fp8e5", "fp8e4nv")
+
+
+@dataclass
+class HostDescriptor:
+    """A tensor descriptor made by the host, as the launch interface takes it."""
+
+    base: Array
+    block_shape: Sequence[int]
+    padding: str = "zero"
+
+    @property
+    def shape(self) -> Sequence[int]:
+        return self.base.shape
+
+    @property
+    def strides(self) -> Sequence[int]:
+        return [stride // self.base.itemsize for stride in self.base.strides]
+
+
+class Refused(Exception):
+    """A device does not accept the program; the message is the device's own."""
+
+
+Device = Callable[[JITFunction, Mapping[str, Any], Mapping[str, Any], Sequence[int]], None]
+
+
+@cache
+def interpreted(kernel: JITFunction) -> InterpretedFunction:
+    return InterpretedFunction(kernel.fn)
+
+
+def run_interpreter(
+    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
+) -> None:
+    try:
+        interpreted(kernel)[tuple(grid)](**args, **constants)
+    except InterpreterError as error:
+        raise Refused(str(error)) from error
+
+
+def run_evaluator(
+    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
+) -> None:
+    """The compiled kernel after the pipeline of TTIR, by the evaluator."""
+    READY.clear()
+    module, signature = unoptimised(kernel, args, constants)
+    has_descriptors = any(op.name == "tt.make_tensor_descriptor" for op in module.walk())
+    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cuda:90")))))
+    if not has_descriptors and not any(isinstance(value, HostDescriptor) for value in args.values()):
+        READY[:] = [(kernel, signature, told(args, constants), module)]
+    evaluate(module, None, [evaluator_argument(args[name]) for name in signature], grid)
+
+
+def run_cpu(kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]) -> None:
+    """The kernel as machine code of this host, from the module that the evaluator has just run if it would be the same."""
+    ready = READY.pop() if READY else None
+    if ready is not None and ready[0] is kernel and same_values(ready[2], told(args, constants)):
+        signature, module, is_optimised = ready[1], ready[3], True
+    else:
+        (module, signature), is_optimised = unoptimised(kernel, args, constants), False
+    native, interface, pack = machine_code(module, tuple(signature.values()), is_optimised=is_optimised)
+    x, y, z = (*grid, 1, 1)[:3]
+    driver.run(native, interface, pack([args[name] for name in signature]), (x, y, z))
+
+
+# The last kernel that the evaluator ran, its parameters, what it was compiled for, and its module behind the passes. Those
+# for the CPU are the same ones where there are no descriptors (`test_the_cpu_shares_the_passes_of_ttir`).
+READY: list[tuple[JITFunction, dict[str, str], dict[str, Any], ModuleOp]] = []
+
+
+def told(args: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
+    """All that a module depends on, besides its kernel."""
+    return {**args, **constants, **{name: signature_of(x) for name, x in args.items() if isinstance(x, np.ndarray)}}
+
+
+def same_values(left: dict[str, Any], right: dict[str, Any]) -> bool:
+    return left.keys() == right.keys() and all(
+        value is right[name] or (isinstance(value, str) and value == right[name]) for name, value in left.items()
+    )
+
+
+NATIVE: dict[Any, tuple[NativeKernel, Interface, Packer]] = {}  # examples often differ in their values only
+
+
+def machine_code(
+    module: ModuleOp, signature: tuple[str, ...], fuses: bool = True, is_optimised: bool = False
+) -> tuple[NativeKernel, Interface, Packer]:
+    """A module before any pass, or behind those of TTIR, to what a launch on the host needs."""
+    key = (print_module(module), signature, fuses, is_optimised)
+    if key not in NATIVE:
+        try:
+            if not is_optimised:
+                run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cpu")))))
+        except PassError as error:
+            raise Refused(str(error)) from error
+        text = llvm_text(tile_loops(module), fuses)
+        interface = Interface.read(text)
+        pack = packer(interface.parameters, signature, interface.stored, interface.name, interface.alignments)
+        NATIVE[key] = load(object_code(text), interface.name), interface, pack
+    return NATIVE[key]
+
+
+def unoptimised(
+    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], backend: str = "cpu"
+) -> tuple[ModuleOp, dict[str, str]]:
+    """The module of a kernel before any pass, and the types of the parameters that it has left, in their order."""
+    fixed = {name: value for name, value in args.items() if value is None or (type(value) is int and value == 1)}
+    given = {name: signature_of(args[name]) for name in kernel.arg_names if name in args and name not in fixed}
+    options = FrontendOptions(
+        backend_name=backend, arch=90, features=frozenset({"tma"}), default_dot_input_precision="ieee"
+    )
+    signature = {**given, **dict.fromkeys((*constants, *fixed), "constexpr")}
+    try:
+        return compile_to_ttir(kernel, signature, {**constants, **fixed}, {}, options), given
+    except CompilationError as error:
+        raise Refused(innermost(error)) from error
+
+
+def evaluator_argument(value: Any) -> Any:
+    if isinstance(value, HostDescriptor):
+        return (value.base, value.shape, value.strides, *(["nan"] if value.padding == "nan" else []))
+    return value
+
+
+def run_emulator(
+    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
+) -> None:
+    """The kernel as PTX for an H200."""
+    module, signature = unoptimised(kernel, args, constants, "cuda")
+    text = gpu_code(module)
+    device = GpuDevice(check=True)
+    addresses = {name: device.upload(array) for name, array in args.items() if isinstance(array, np.ndarray)}
+    facts = ptx_text.told(text)
+    programs = int(np.prod(grid))
+    scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * programs))
+    values = [addresses[name] if name in addresses else args[name] for name in signature]
+    function = device.load(text).function(kernel.__name__)
+    device.launch(function, tuple(grid), 32 * WARPS, [*values, scratch, 0], facts.get("shared", 0))
+    for name, address in addresses.items():
+        args[name][...] = device.download(address, args[name])
+
+
+WARPS = 4
+GPU: dict[str, str] = {}
+
+
+def gpu_code(module: ModuleOp) -> str:
+    """PTX of a module before any pass."""
+    key = print_module(module)
+    if key not in GPU:
+        try:
+            run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cuda:90")))))
+            run_pipeline(
+                module, [one for item in ttgir_pipeline(Target.parse("cuda:90"), WARPS) for one in parse_pipeline(item)]
+            )
+            GPU[key] = to_ptx(emit_module(module, 90), PtxSettings("sm_90a", 88))
+        except PassError as error:
+            raise Refused(str(error)) from error
+    return GPU[key]
+
+
+HOSTS: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": run_cpu}
+DEVICES = HOSTS | {"emulator": run_emulator}
+ORACLES = {name: HOSTS[name] for name in ("interpreter", "evaluator")}
+ROOM = 16  # ulps between a GPU's floats and others', at least
+
+
+def innermost(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error)
+
+
+def signature_of(value: Any) -> Any:
+    """The signature code of an argument."""
+    if isinstance(value, np.ndarray):
+        return f"*{CODE[value.dtype]}"
+    if isinstance(value, HostDescriptor):
+        return f"tensordesc<{CODE[value.base.dtype]}{list(value.block_shape)}>"
+    if isinstance(value, bool):
+        return "u1"
+    if isinstance(value, int):
+        return "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
+    return "fp32"
