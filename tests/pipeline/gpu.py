@@ -128,22 +128,26 @@ def difference(before: Outcome, after: Outcome) -> str | None:
     return None
 
 
-def check(config: Config, memory: bool = True) -> str | None:
-    """The first pass that breaks the module or changes what it computes, in words."""
+def check(config: Config, memory: bool = True, every: int = 1) -> str | None:
+    """The first pass that breaks the module or changes what it computes, in words.
+
+    With `every` above one the module is looked at behind each so many passes and at the end, and a problem is looked for again.
+    """
     module, case = ttir(config.name, config.arch).clone(), CASES[config.name]
     before, last, has = wanted(config.name, config.arch), "", set[str]()
-    for item in config.passes + (config.memory_passes if memory else []):
+    items = config.passes + (config.memory_passes if memory else [])
+    for number, item in enumerate(items, 1):
         (one,) = parse_pipeline(item)
         try:
             run_pipeline(module, [one])
             has |= PROMISES.get(one.name, set())
-            if (text := f"{print_module(module)}{has}") == last:
+            if (number % every and number < len(items)) or (text := f"{print_module(module)}{has}") == last:
                 continue
             verify(module)
             found = difference(before, run(case, module, "barriers" in has, "fences" in has))
         except (VerifyException, EvaluationError) as error:
             found, text = f"{type(error).__name__}: {str(error)[:400]}", ""
         if found is not None:
-            return f"{config}: after {item}: {found}"
+            return (check(config, memory) if every > 1 else None) or f"{config}: after {item}: {found}"
         last = text
     return None

@@ -12,8 +12,11 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
 
 from tilework.ir.locations import unknown
 from tilework.ir.parser import parse_module
@@ -52,9 +55,8 @@ def steps(file: Path, name: str | None = None) -> Iterator[Step]:
             yield Step(f"{file.parent.name}/{file.stem}", passed, before, after, index)
 
 
-def normal(text: str) -> str:
-    """`text` as we print it, without locations and names: values are numbered."""
-    module = parse_module(text)
+def normal(module: ModuleOp) -> str:
+    """`module` as we print it, without locations and names: values are numbered."""
     for op in module.walk():
         op.location = unknown
         for result in op.results:
@@ -66,16 +68,18 @@ def normal(text: str) -> str:
     return print_module(module)
 
 
-def ours(before: str, name: str, options: str = "") -> str:
-    """What our pass `name` makes of `before`, normalised."""
-    module = parse_module(before)
-    run_pipeline(module, [make_pass(name, options)])
-    return normal(print_module(module))
+@lru_cache(2)
+def parsed(text: str) -> tuple[ModuleOp, str]:
+    """What is behind one pass is before the next: it is read once."""
+    module = parse_module(text)
+    return module, normal(module)
 
 
 def differences(step: Step, options: str = "") -> list[str]:
     """The lines in which our pass and Triton's differ."""
-    mine, theirs = ours(step.before, step.name, options).splitlines(), normal(step.after).splitlines()
+    module = parsed(step.before)[0].clone()
+    run_pipeline(module, [make_pass(step.name, options)])
+    mine, theirs = normal(module).splitlines(), parsed(step.after)[1].splitlines()
     return list(difflib.unified_diff(theirs, mine, "triton", "tilework", lineterm="", n=1))
 
 
