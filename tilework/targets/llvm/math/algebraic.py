@@ -1,6 +1,8 @@
 """Roots, norms, remainders, roundings and the bit-level functions of floats."""
 
 import math
+import operator
+from functools import reduce
 
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.math import coefficients as c
@@ -70,9 +72,7 @@ def reciprocal_norm(*args: Lanes) -> Lanes:
 def scaled_norm(*args: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """(length * factor, factor, 1 / factor), squares with their errors; the power of two keeps all of them in range."""
     sizes = [abs(arg) for arg in args]
-    big = sizes[0]
-    for size in sizes[1:]:
-        big = where(size > big, size, big)
+    big = reduce(lambda big, size: where(size > big, size, big), sizes)
     factor = where(big > 2.0**500, 2.0**-600, where(big < 2.0**-400, 2.0**600, big.const(1.0)))
     back = where(big > 2.0**500, 2.0**600, where(big < 2.0**-400, 2.0**-600, big.const(1.0)))
     total, low = big.const(0.0), big.const(0.0)
@@ -86,12 +86,8 @@ def scaled_norm(*args: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     root = sqrt(total)
     rest = (fma(-root, root, total) + low) / (root + root)
     result = where((root > 0.0) & (root < math.inf), root + rest, root)
-    infinite = sizes[0].equal(math.inf)
-    for size in sizes[1:]:
-        infinite = infinite | size.equal(math.inf)
-    nan = args[0].is_nan()
-    for arg in args[1:]:
-        nan = nan | arg.is_nan()
+    infinite = reduce(operator.or_, [size.equal(math.inf) for size in sizes])
+    nan = reduce(operator.or_, [arg.is_nan() for arg in args])
     return where(infinite, math.inf, where(nan, math.nan, result)), factor, back
 
 

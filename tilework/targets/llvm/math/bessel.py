@@ -28,16 +28,11 @@ from tilework.targets.llvm.math.lanes import (
     constant_pair,
     copysign,
     elementwise_calls,
+    exact,
     fast_two_sum,
     fma,
     larger,
     less_parts,
-    pair_negative,
-    pair_plus,
-    pair_quotient,
-    pair_root,
-    pair_scaled,
-    pair_times,
     pair_where,
     polynomial,
     rint,
@@ -90,17 +85,13 @@ def values(pair: Pair) -> list[Value]:
     return [pair.hi.v, pair.lo.v]
 
 
-def exact(x: Lanes) -> Pair:
-    return Pair(x, x.const(0.0))
-
-
 def nested(z: Pair, count: Value, divisor: Callable[[Lanes], Lanes]) -> Pair:
     """1 + z/d(1) (1 + z/d(2) (1 + ...)), from the inside."""
     b = z.hi.b
     with b.loop_carrying(constant(i64, 0), count, 1, values(exact(z.hi.const(1.0))), unroll=1) as loop:
         total = Pair(*(Lanes(b, value) for value in loop.carried))
         k = to_float(Lanes(b, b.sub(count, loop.index)))
-        grown = pair_quotient(pair_times(total, z), exact(divisor(k)))
+        grown = total * z / exact(divisor(k))
         first, error = two_sum(grown.hi, 1.0)
         loop.next(values(fast_two_sum(first, error + grown.lo)))
     return Pair(*(Lanes(b, value) for value in loop.results))
@@ -115,8 +106,8 @@ def power_series(z: Pair, order: Lanes) -> Pair:
 def first_origin(order: Lanes, x: Lanes) -> Pair:
     """J0, J1 of 0 <= x <= 3."""
     half = x * 0.5
-    total = power_series(pair_negative(Pair(*two_product(half, half))), to_float(order))
-    return pair_where(order.differs(0), pair_scaled(total, half), total)
+    total = power_series(-two_product(half, half), to_float(order))
+    return pair_where(order.differs(0), total * half, total)
 
 
 def second_origin(order: Lanes, x: Lanes) -> list[Value]:
@@ -126,17 +117,13 @@ def second_origin(order: Lanes, x: Lanes) -> list[Value]:
         where(is_one, one, x.const(nought)) for nought, one in zip(zeros.Y_ZEROS[:5], zeros.Y_ZEROS[5:])
     )
     zero, away = Pair(place[0], place[1]), less_parts(x, place)
-    ratio = pair_where(
-        x < place[0] * 0.5,
-        pair_plus(log_pair(x), Pair(-logarithm, -logarithm_low)),
-        log1p_pair(*pair_quotient(away, zero)),
-    )
-    singular = pair_times(pair_times(first_origin(order, x), ratio), constant_pair(x, zeros.TWO_OVER_PI))
-    squares = pair_times(away, pair_plus(zero, exact(x)))
-    u = pair_quotient(Pair(*two_product(x, x)), exact(x.const(9.0)))
-    rest = pair_times(squares, tabulated(order + 4, u))
-    rest = pair_where(is_one, pair_quotient(rest, exact(x)), rest)
-    high, low = pair_plus(singular, rest)
+    ratio = pair_where(x < place[0] * 0.5, log_pair(x) + Pair(-logarithm, -logarithm_low), log1p_pair(*away / zero))
+    singular = first_origin(order, x) * ratio * constant_pair(x, zeros.TWO_OVER_PI)
+    squares = away * (zero + exact(x))
+    u = two_product(x, x) / exact(x.const(9.0))
+    rest = squares * tabulated(order + 4, u)
+    rest = pair_where(is_one, rest / exact(x), rest)
+    high, low = singular + rest
     # -2/(pi x), which may be infinite
     top, top_low = zeros.TWO_OVER_PI
     pole = -top / x
@@ -154,7 +141,7 @@ def tabulated(row: Lanes, u: Pair) -> Pair:
     with b.loop_carrying(1, DEGREE + 1, 1, values(loaded_pair(b, last)), unroll=1) as loop:
         total = Pair(*(Lanes(b, value) for value in loop.carried))
         coefficient = loaded_pair(b, b.gep(last, b.mul(loop.index, -16)))
-        loop.next(values(pair_plus(coefficient, pair_times(total, u))))
+        loop.next(values(coefficient + total * u))
     return Pair(*(Lanes(b, value) for value in loop.results))
 
 
@@ -187,9 +174,9 @@ def node(kind: Lanes, x: Lanes) -> list[Value]:
     *place, lead, lead_low = (Lanes(b, b.load(f64, b.gep(row, 8 * field), align=8)) for field in range(ROW))
     inverses = b.module.table("tilework.inverse_factorials", f64, factorials(), align=8)
     t = less_parts(x, place)
-    s = pair_quotient(t, Pair(place[0], place[1]))
-    t_square, s_square = pair_times(t, t), pair_times(s, s)
-    third, fourth = pair_times(s, t_square), pair_times(s_square, t_square)
+    s = t / Pair(place[0], place[1])
+    t_square, s_square = t * t, s * s
+    third, fourth = s * t_square, s_square * t_square
     is_zero = ((index ^ order) & 1).equal(0)
     zero, first, square = exact(x.const(0.0)), Pair(lead, lead_low), to_float(order)
     start = [zero, zero, pair_where(is_zero, zero, first), pair_where(is_zero, first, zero), zero]
@@ -198,15 +185,15 @@ def node(kind: Lanes, x: Lanes) -> list[Value]:
     with b.loop_carrying(constant(i64, 0), count.v, 1, [part for d in start for part in values(d)], unroll=1) as loop:
         d0, d1, d2, d3, total = pairs(b, loop.carried)
         k = to_float(Lanes(b, loop.index))
-        low = pair_times(pair_scaled(fourth, k * (k - 1.0)), d0)
-        low = pair_plus(pair_times(pair_scaled(third, k + k), d1), low)
-        low = pair_plus(pair_times(pair_plus(pair_scaled(s_square, k * k - square), t_square), d2), low)
-        d4 = pair_negative(pair_plus(pair_times(pair_scaled(s, k + k + 1.0), d3), low))
+        low = fourth * (k * (k - 1.0)) * d0
+        low = third * (k + k) * d1 + low
+        low = (s_square * (k * k - square) + t_square) * d2 + low
+        d4 = -(s * (k + k + 1.0) * d3 + low)
         inverse = loaded_pair(b, b.gep(inverses, b.add(b.shl(loop.index, 4), 32)))
-        total = pair_plus(total, pair_times(d4, inverse))
+        total = total + d4 * inverse
         loop.next([part for d in (d1, d2, d3, d4, total) for part in values(d)])
-    total = pair_plus(first, pairs(b, loop.results)[4])
-    return values(pair_where(is_zero, pair_times(total, t), total))
+    total = first + pairs(b, loop.results)[4]
+    return values(pair_where(is_zero, total * t, total))
 
 
 def pairs(b: Builder, parts: tuple[Value, ...] | list[Value]) -> list[Pair]:
@@ -219,30 +206,25 @@ def far(kind: Lanes, x: Lanes) -> list[Value]:
     b, order = x.b, kind & 1
     reduced = b.outline("tilework.reduce_huge.eighth", REDUCED, [x.v], huge_body(1))
     turns, angle, tail = (Lanes(b, b.extract_value(reduced, field)) for field in range(3))
-    inverse = pair_quotient(exact(x.const(NEAR)), exact(x))
-    u = pair_times(inverse, inverse)
-    angle = pair_plus(Pair(angle, tail), pair_times(tabulated(order * 2, u), inverse))
+    inverse = exact(x.const(NEAR)) / exact(x)
+    u = inverse * inverse
+    angle = Pair(angle, tail) + tabulated(order * 2, u) * inverse
     turns = turns - order + where(kind >= Y0, 0, kind.const(1))  # the cosine is a sine a quarter turn on
     is_odd, is_minus = (turns & 1).differs(0), (turns & 2).differs(0)
     side = where(is_odd, -1.0, x.const(1.0))
-    wave = nested(pair_negative(pair_times(angle, angle)), constant(i64, 15), lambda k: (k + k) * (k + k + side))
-    wave = pair_where(is_odd, wave, pair_times(wave, angle))
-    wave = pair_where(is_minus, pair_negative(wave), wave)
-    root = pair_root(pair_scaled(constant_pair(x, zeros.EIGHTH_PI), x))
-    size = pair_quotient(pair_scaled(tabulated(order * 2 + 1, u), 0.5), root)
-    return values(pair_times(size, wave))
-
-
-def rounded(pair: Pair) -> Lanes:
-    """hi + lo."""
-    return pair.hi + pair.lo
+    wave = nested(-(angle * angle), constant(i64, 15), lambda k: (k + k) * (k + k + side))
+    wave = pair_where(is_odd, wave, wave * angle)
+    wave = pair_where(is_minus, -wave, wave)
+    root = (constant_pair(x, zeros.EIGHTH_PI) * x).root()
+    size = tabulated(order * 2 + 1, u) * 0.5 / root
+    return values(size * wave)
 
 
 def of_kind(name: str, kind: int) -> Callable[[Lanes], Lanes]:
     """j0, j1, y0, y1 of lanes of any sign."""
 
     def body(b: Builder, args: tuple[Value, ...]) -> Value:
-        return rounded(cylinder(b, kind, args[0])).v
+        return cylinder(b, kind, args[0]).rounded().v
 
     def function(x: Lanes) -> Lanes:
         value = Lanes(x.b, elementwise_calls(x.b, f"tilework.{name}", f64, [abs(x).v], body))
@@ -263,15 +245,15 @@ j0, j1, y0, y1 = of_kind("j0", J0), of_kind("j1", J1), of_kind("y0", Y0), of_kin
 
 def upwards(b: Builder, is_second: bool, n: Value, x: Lanes, zeroth: Pair, first: Pair) -> Lanes:
     """F_n by F_{k+1} = 2k/x F_k - F_{k-1}."""
-    inverse = pair_quotient(exact(x.const(2.0)), exact(x))
+    inverse = exact(x.const(2.0)) / exact(x)
     with b.loop_carrying(constant(i64, 1), n, 1, [*values(zeroth), *values(first)], unroll=1) as loop:
         before, here = pairs(b, loop.carried)
         k = to_float(Lanes(b, loop.index))
-        above = pair_plus(pair_times(pair_scaled(inverse, k), here), pair_negative(before))
+        above = inverse * k * here - before
         loop.next([*values(here), *values(above)])
     before, here = pairs(b, loop.results)
     order = Lanes(b, n)
-    result = rounded(pair_where(order.equal(0), zeroth, here))
+    result = pair_where(order.equal(0), zeroth, here).rounded()
     # F_n' = F_{n-1} at a zero, so F_{n-1} is as large as the oscillation there
     is_close = abs(here.hi) < abs(before.hi) * smaller(to_float(order) * CLOSE, 0.25)
     again = b.if_else(
@@ -319,7 +301,7 @@ def jn_body(b: Builder, args: tuple[Value, ...]) -> Value:
 def downwards(b: Builder, n: Value, x: Lanes, zeroth: Pair, first: Pair) -> Lanes:
     """J_n for n > x: the recurrence from far above n, scaled when it grows, matched with the larger of J_0 and J_1."""
     start = b.add(b.add(n, 40), b.fptosi_sat(b.sqrt(b.fmul(b.sitofp(n, f64), 40.0)), i64))
-    inverse = pair_quotient(exact(x.const(2.0)), exact(x))
+    inverse = exact(x.const(2.0)) / exact(x)
     zero, one = exact(x.const(0.0)), exact(x.const(1.0))
     initial = [part for pair in (zero, one, one) for part in values(pair)]
     with b.loop_carrying(constant(i64, 0), start, 1, [*initial, constant(i64, 0)], unroll=1) as loop:
@@ -327,7 +309,7 @@ def downwards(b: Builder, n: Value, x: Lanes, zeroth: Pair, first: Pair) -> Lane
         place = Lanes(b, b.sub(start, loop.index))
         is_wanted = Lanes(b, b.icmp("eq", place.v, n))
         wanted = pair_where(is_wanted, here, wanted)
-        below = pair_plus(pair_times(pair_scaled(inverse, to_float(place)), here), pair_negative(above))
+        below = inverse * to_float(place) * here - above
         is_large = abs(below.hi) > 2.0**400
         factor = where(is_large, 2.0**-600, x.const(1.0))
         shifts = where(is_wanted, 0, Lanes(b, loop.carried[6])) + where(is_large, 1, place.const(0))
@@ -335,8 +317,8 @@ def downwards(b: Builder, n: Value, x: Lanes, zeroth: Pair, first: Pair) -> Lane
         loop.next([*(part.v for part in (*scaled, *wanted)), shifts.v])
     one, nought, wanted = pairs(b, loop.results[:6])
     by_zero = abs(nought.hi) > abs(one.hi)
-    size = pair_quotient(pair_where(by_zero, zeroth, first), pair_where(by_zero, nought, one))
-    return scale(rounded(pair_times(wanted, size)), Lanes(b, loop.results[6]) * -600)
+    size = pair_where(by_zero, zeroth, first) / pair_where(by_zero, nought, one)
+    return scale((wanted * size).rounded(), Lanes(b, loop.results[6]) * -600)
 
 
 def of_order(name: str, body: Callable[..., Value], is_second: bool) -> Callable[[Lanes, Lanes], Lanes]:
@@ -364,7 +346,7 @@ def modified_body(order: int) -> Callable[[Builder, tuple[Value, ...]], Value]:
         x = Lanes(b, args[0])
 
         def series() -> list[Value]:
-            total = power_series(Pair(*two_product(x * 0.5, x * 0.5)), x.const(float(order)))
+            total = power_series(two_product(x * 0.5, x * 0.5), x.const(float(order)))
             return [((total.hi + total.lo) * (0.5 * x) if order else total.hi + total.lo).v]
 
         def asymptotic() -> list[Value]:
@@ -374,11 +356,11 @@ def modified_body(order: int) -> Callable[[Builder, tuple[Value, ...]], Value]:
                 value *= -(4 * order * order - (2 * k + 1) ** 2) / ((k + 1) * 8)
             bounded = smaller(x, 720.0)  # infinite from 714 on
             high, low, n = exp_parts(bounded)
-            around = pair_scaled(constant_pair(x, c.PI), bounded + bounded)
+            around = constant_pair(x, c.PI) * (bounded + bounded)
             inverse = 1.0 / bounded
             lead, lead_low = fast_two_sum(x.const(1.0), inverse * polynomial(inverse, factors[1:]))
-            rest = pair_quotient(Pair(lead, lead_low), pair_root(around))
-            value = pair_times(Pair(high, low), rest)
+            rest = Pair(lead, lead_low) / around.root()
+            value = Pair(high, low) * rest
             return [(scale(value.hi + value.lo, n - 10) * 2.0**10).v]
 
         return b.if_else((x < 25.0).v, series, asymptotic)[0]

@@ -36,10 +36,6 @@ from tilework.targets.llvm.math.lanes import (
     bits,
     constant_pair,
     from_bits,
-    pair_quotient,
-    pair_root,
-    pair_scaled,
-    pair_times,
     pair_where,
     where,
 )
@@ -69,10 +65,10 @@ def close_body(b: Builder, args: tuple[Value, ...]) -> Value:
         above = times(scaled(step, Lanes(b, loop.index)), here) - before
         loop.next([here.v, above.v])
     value, scale = to_pair(Lanes(b, loop.results[1]))
-    root = pair_root(pair_scaled(constant_pair(x, zeros.EIGHTH_PI), x))
+    root = (constant_pair(x, zeros.EIGHTH_PI) * x).root()
     one = Pair(x.const(1.0), x.const(0.0))
-    size = pair_where(near, one, pair_quotient(pair_scaled(one, 0.5), root))
-    high, low = pair_times(value, size)
+    size = pair_where(near, one, one * 0.5 / root)
+    high, low = value * size
     return ((high + low) * scale).v
 
 

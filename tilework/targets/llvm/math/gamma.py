@@ -22,14 +22,12 @@ from tilework.targets.llvm.math.lanes import (
     clamp,
     constant_pair,
     elementwise_calls,
+    exact,
     fast_two_sum,
     floor,
     fma,
     less_parts,
-    pair_negative,
-    pair_plus,
-    pair_quotient,
-    pair_times,
+    pair_where,
     polynomial,
     polynomial_led,
     repeat,
@@ -56,8 +54,8 @@ def stirling(y: Pair) -> Pair:
     logarithm = Pair(logarithm.hi, logarithm.lo + y.lo * inverse)
     less = two_sum(y.hi, -0.5)
     less = Pair(less.hi, less.lo + y.lo)
-    total = pair_plus(pair_times(less, logarithm), Pair(-y.hi, -y.lo))
-    total = pair_plus(total, constant_pair(y.hi, c.HALF_LOG_2PI))
+    total = less * logarithm - y
+    total = total + constant_pair(y.hi, c.HALF_LOG_2PI)
     tail = inverse * polynomial(inverse * inverse, STIRLING)
     return fast_two_sum(total.hi, total.lo + tail)
 
@@ -70,25 +68,26 @@ def shifted(x: Pair) -> tuple[Pair, Pair]:
         low = y < float(SHIFTS)
         factor = Pair(where(low, y, one), where(low, y_low, zero))
         high, error = two_sum(y, where(low, one, zero))
-        return [high, error + y_low, *pair_times(Pair(product, product_low), factor)]
+        return [high, error + y_low, *Pair(product, product_low) * factor]
 
     y, y_low, product, product_low = repeat(SHIFTS, [x.hi, x.lo, one, zero], shift)
     return Pair(y, y_low), Pair(product, product_low)
 
 
+def reflected(x: Lanes, most: float) -> Pair:
+    """x, or 1 - x below 1/2; at most `most`."""
+    argument = pair_where(x < 0.5, two_sum(x.const(1.0), -x), exact(x))
+    return pair_where(argument.hi < most, argument, exact(x.const(most)))
+
+
 def tgamma(x: Lanes) -> Lanes:
     reflect = x < 0.5
-    high, low = two_sum(x.const(1.0), -x)
-    zero = x.const(0.0)
-    argument = Pair(where(reflect, high, x), where(reflect, low, zero))
-    bounded = argument.hi < 185.0
-    argument = Pair(where(bounded, argument.hi, 185.0), where(bounded, argument.lo, zero))
-    y, product = shifted(argument)
+    y, product = shifted(reflected(x, 185.0))
     total = stirling(y)
     big, big_low, n = exp_parts(total.hi, total.lo)
-    value = pair_quotient(Pair(big, big_low), product)
+    value = Pair(big, big_low) / product
     right = scale(value.hi + value.lo, n)
-    mirrored = pair_quotient(constant_pair(x, c.PI), pair_times(sine_of_pi(x), value))
+    mirrored = constant_pair(x, c.PI) / (sine_of_pi(x) * value)
     left = scale(mirrored.hi + mirrored.lo, -n)
     result = where(reflect, left, right)
     whole = floor(x).equal(x)
@@ -107,21 +106,15 @@ def even_floor(x: Lanes) -> Lanes:
 def sine_of_pi(x: Lanes) -> Pair:
     r, tail, n = reduce_half_turns(x)
     odd, minus = (n & 1).differs(0), (n & 2).differs(0)
-    sine, cosine = sine_pair(r, tail), cosine_pair(r, tail)
-    high, low = where(odd, cosine.hi, sine.hi), where(odd, cosine.lo, sine.lo)
-    return Pair(where(minus, -high, high), where(minus, -low, low))
+    found = pair_where(odd, cosine_pair(r, tail), sine_pair(r, tail))
+    return pair_where(minus, -found, found)
 
 
 def lgamma(x: Lanes) -> Lanes:
     """log |gamma(x)|."""
     reflect = x < 0.5
-    high, low = two_sum(x.const(1.0), -x)
-    zero = x.const(0.0)
-    argument = Pair(where(reflect, high, x), where(reflect, low, zero))
-    finite = argument.hi < 1e306
-    argument = Pair(where(finite, argument.hi, 1e306), where(finite, argument.lo, zero))
-    y, product = shifted(argument)
-    value = pair_plus(stirling(y), pair_negative(log_of(product)))
+    y, product = shifted(reflected(x, 1e306))
+    value = stirling(y) - log_of(product)
     near_one, near_two = (x >= 0.7) & (x < 1.35), (x >= 1.35) & (x < 2.6)
     one, two = x - 1.0, x - 2.0
     right = where(
@@ -132,7 +125,7 @@ def lgamma(x: Lanes) -> Lanes:
     sine_pair = sine_of_pi(x)
     size = absolute(sine_pair)
     log_pi = log_of(constant_pair(x, c.PI))
-    mirrored = pair_plus(pair_plus(log_pi, pair_negative(log_of(size))), pair_negative(value))
+    mirrored = log_pi - log_of(size) - value
     small = abs(x) < 2.0**-60
     tiny = log_pair(where(small & x.differs(0.0), abs(x), 1.0))
     left = where(small, -(tiny.hi + tiny.lo), mirrored.hi + mirrored.lo)
@@ -174,14 +167,14 @@ def zero_body(b: Builder, args: tuple[Value, ...]) -> Value:
     start = where(is_long, place * LONG, place * SHORT + 3 * (LONG - SHORT))
     row = b.gep(table, start.v, f64)
     *z, lead, lead_low = (Lanes(b, b.load(f64, b.gep(row, 8 * field), align=8)) for field in range(5))
-    s = pair_quotient(less_parts(x, z), two_sum(z[0] - pole, z[1]))
+    s = less_parts(x, z) / two_sum(z[0] - pole, z[1])
     count = where(is_long, LONG - 6, place.const(SHORT - 6))
     last = b.gep(row, (count + 5).v, f64)
     with b.loop_carrying(constant(i64, 0), count.v, 1, [b.load(f64, last, align=8)], unroll=1) as loop:
         address = b.gep(last, b.sub(constant(i64, -1), loop.index), f64)
         loop.next([fma(Lanes(b, loop.carried[0]), s.hi, Lanes(b, b.load(f64, address, align=8))).v])
-    smooth = pair_plus(Pair(lead, lead_low), Pair(*two_product(s.hi, Lanes(b, loop.results[0]))))
-    high, low = pair_plus(pair_times(smooth, s), pair_negative(log1p_pair(*s)))
+    smooth = Pair(lead, lead_low) + two_product(s.hi, Lanes(b, loop.results[0]))
+    high, low = smooth * s - log1p_pair(*s)
     is_near = where(x > -3.0, (x > -2.9) & (x < -2.3), abs(s.hi) <= 0.5)
     return where(is_near, high + low, otherwise).v
 
@@ -199,5 +192,4 @@ def log_of(a: Pair) -> Pair:
 
 
 def absolute(a: Pair) -> Pair:
-    minus = a.hi < 0.0
-    return Pair(where(minus, -a.hi, a.hi), where(minus, -a.lo, a.lo))
+    return pair_where(a.hi < 0.0, -a, a)

@@ -12,10 +12,10 @@ from tilework.targets.llvm.math.lanes import (
     Pair,
     bits,
     copysign,
+    exact,
     fast_two_sum,
     fma,
-    pair_quotient,
-    pair_root,
+    pair_where,
     polynomial,
     two_sum,
     where,
@@ -31,9 +31,7 @@ def atan_quotient(above: Lanes, below: Lanes) -> Pair:
     diagonal = small > big * TAN_EIGHTH
     zero = small.const(0.0)
     minus, plus = two_sum(small, -big), two_sum(big, small)
-    top = Pair(where(diagonal, minus.hi, small), where(diagonal, minus.lo, zero))
-    bottom = Pair(where(diagonal, plus.hi, big), where(diagonal, plus.lo, zero))
-    t, low = pair_quotient(top, bottom)
+    t, low = pair_where(diagonal, minus, exact(small)) / pair_where(diagonal, plus, exact(big))
     z = t * t
     rest = fma(t * z, polynomial(z, c.ATAN), low - low * z)
     base, base_low = where(diagonal, c.PI[0] / 4, zero), where(diagonal, c.PI[1] / 4, zero)
@@ -79,7 +77,7 @@ def asin_parts(x: Lanes) -> tuple[Lanes, Pair, Lanes]:
     a = abs(x)
     near = a > 0.5
     half = fma(a, -0.5, 0.5)  # exact above 1/2
-    root = pair_root(Pair(half, half.const(0.0)))
+    root = exact(half).root()
     z = where(near, half, a * a)
     s, s_low = where(near, root.hi, a), where(near, root.lo, 0.0)
     return near, Pair(s, s_low), s * z * polynomial(z, c.ASIN)

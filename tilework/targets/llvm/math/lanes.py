@@ -7,8 +7,8 @@
 serves all shapes. A `Pair` is an unevaluated sum hi + lo with lo below half a unit of hi: about 106 bits for f64.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Union
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Union
 
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import Type, f32, f64, i32, i64
@@ -94,11 +94,47 @@ class Lanes:
         return Lanes(self.b, self.b.fcmp("uno", self.v, self.v))
 
 
-class Pair(NamedTuple):
-    """hi + lo."""
+class Pair:
+    """hi + lo, with operators."""
 
-    hi: Lanes
-    lo: Lanes
+    __slots__ = ("hi", "lo")
+
+    def __init__(self, hi: Lanes, lo: Lanes) -> None:
+        self.hi, self.lo = hi, lo
+
+    def __iter__(self) -> Iterator[Lanes]:
+        return iter((self.hi, self.lo))
+
+    def __neg__(self) -> "Pair":
+        return Pair(-self.hi, -self.lo)
+
+    def __add__(self, other: "Pair") -> "Pair":
+        high, low = two_sum(self.hi, other.hi)
+        return fast_two_sum(high, low + (self.lo + other.lo))
+
+    def __sub__(self, other: "Pair") -> "Pair":
+        return self + -other
+
+    def __mul__(self, other: "Pair | Number") -> "Pair":
+        if not isinstance(other, Pair):
+            high, low = two_product(self.hi, other)
+            return fast_two_sum(high, fma(self.lo, other, low))
+        high, low = two_product(self.hi, other.hi)
+        return fast_two_sum(high, fma(self.hi, other.lo, fma(self.lo, other.hi, low)))
+
+    def __truediv__(self, other: "Pair") -> "Pair":
+        quotient = self.hi / other.hi
+        rest = fma(-quotient, other.hi, self.hi) + (self.lo - quotient * other.lo)
+        return fast_two_sum(quotient, rest / other.hi)
+
+    def root(self) -> "Pair":
+        """The square root; 0 stays 0."""
+        root = sqrt(self.hi)
+        rest = (fma(-root, root, self.hi) + self.lo) / (root + root)
+        return Pair(root, where(root.equal(0.0), 0.0, rest))
+
+    def rounded(self) -> Lanes:
+        return self.hi + self.lo
 
 
 def fma(a: Lanes, b: Number, c: Number) -> Lanes:
@@ -224,26 +260,6 @@ def two_product(a: Lanes, b: Number) -> Pair:
     return Pair(product, fma(a, b, -product))
 
 
-def pair_times(a: Pair, b: Pair) -> Pair:
-    high, low = two_product(a.hi, b.hi)
-    return fast_two_sum(high, fma(a.hi, b.lo, fma(a.lo, b.hi, low)))
-
-
-def pair_plus(a: Pair, b: Pair) -> Pair:
-    high, low = two_sum(a.hi, b.hi)
-    return fast_two_sum(high, low + (a.lo + b.lo))
-
-
-def pair_negative(a: Pair) -> Pair:
-    return Pair(-a.hi, -a.lo)
-
-
-def pair_scaled(a: Pair, number: Number) -> Pair:
-    """A pair times a float."""
-    high, low = two_product(a.hi, number)
-    return fast_two_sum(high, fma(a.lo, number, low))
-
-
 def pair_where(condition: Lanes, a: Pair, b: Pair) -> Pair:
     return Pair(where(condition, a.hi, b.hi), where(condition, a.lo, b.lo))
 
@@ -265,17 +281,8 @@ def less_parts(x: Lanes, parts: Sequence[Number]) -> Pair:
     return fast_two_sum(high, low + (error - parts[2]))
 
 
-def pair_quotient(a: Pair, b: Pair) -> Pair:
-    quotient = a.hi / b.hi
-    rest = fma(-quotient, b.hi, a.hi) + (a.lo - quotient * b.lo)
-    return fast_two_sum(quotient, rest / b.hi)
-
-
-def pair_root(a: Pair) -> Pair:
-    """The square root; 0 stays 0."""
-    root = sqrt(a.hi)
-    rest = (fma(-root, root, a.hi) + a.lo) / (root + root)
-    return Pair(root, where(root.equal(0.0), 0.0, rest))
+def exact(x: Lanes) -> Pair:
+    return Pair(x, x.const(0.0))
 
 
 def constant_pair(like: Lanes, parts: Sequence[float]) -> Pair:

@@ -16,14 +16,11 @@ from tilework.targets.llvm.math.lanes import (
     bits,
     clamp,
     copysign,
+    exact,
     fast_two_sum,
     fma,
     from_bits,
     narrow,
-    pair_plus,
-    pair_quotient,
-    pair_root,
-    pair_times,
     polynomial,
     polynomial_paired,
     power_of_two,
@@ -76,13 +73,13 @@ def log2(x: Lanes) -> Lanes:
         rest = f * fma(f, polynomial_paired(f, c.LOG2F), c.LOG2E_F[1])
         return edges(x, k + fma(f, c.LOG2E_F[0], rest))
     m, whole = decompose(x)
-    scaled = pair_times(log_reduced(m - 1.0, x.const(0.0)), Pair(x.const(c.LOG2E[0]), x.const(c.LOG2E[1])))
+    scaled = log_reduced(m - 1.0, x.const(0.0)) * Pair(x.const(c.LOG2E[0]), x.const(c.LOG2E[1]))
     high, low = fast_two_sum(to_float(whole), scaled.hi)
     return edges(x, high + (low + scaled.lo))
 
 
 def log10(x: Lanes) -> Lanes:
-    high, low = pair_times(log_pair(x), Pair(x.const(c.LOG10E[0]), x.const(c.LOG10E[1])))
+    high, low = log_pair(x) * Pair(x.const(c.LOG10E[0]), x.const(c.LOG10E[1]))
     return edges(x, high + low)
 
 
@@ -138,10 +135,10 @@ def asinh(x: Lanes) -> Lanes:
     a = abs(x)
     huge = a > BIG
     y = where(huge, 1.0, a)
-    square = Pair(*two_product(y, y))
-    root = pair_root(Pair(*fast_two_sum_any(square, 1.0)))
-    below = pair_plus(root, Pair(y.const(1.0), y.const(0.0)))
-    t = pair_plus(pair_quotient(square, below), Pair(y, y.const(0.0)))
+    square = two_product(y, y)
+    root = fast_two_sum_any(square, 1.0).root()
+    below = root + Pair(y.const(1.0), y.const(0.0))
+    t = square / below + exact(y)
     return where((a < math.inf) & x.differs(0.0), copysign(grown_log(huge, a, t, 0.25), x), x)
 
 
@@ -163,8 +160,8 @@ def acosh(x: Lanes) -> Lanes:
     huge = x > BIG
     y = where(huge, 2.0, x)
     d = y - 1.0
-    root = pair_root(pair_plus(Pair(*two_product(d, d)), Pair(d + d, d.const(0.0))))
-    t = pair_plus(root, Pair(d, d.const(0.0)))
+    root = (two_product(d, d) + Pair(d + d, d.const(0.0))).root()
+    t = root + exact(d)
     result = where(x.equal(1.0), 0.0, grown_log(huge, x, t, -0.25))
     return where((x >= 1.0) & (x < math.inf), result, where(x < 1.0, math.nan, x))
 
@@ -173,7 +170,7 @@ def atanh(x: Lanes) -> Lanes:
     a = abs(x)
     y = where(a < 1.0, a, 0.5)
     below = fast_two_sum(y.const(1.0), -y)
-    t = pair_quotient(Pair(y + y, y.const(0.0)), below)
+    t = Pair(y + y, y.const(0.0)) / below
     high, low = log1p_pair(*t)
     result = copysign(0.5 * (high + low), x)
     edge = where(a.equal(1.0), copysign(x.const(math.inf), x), math.nan)

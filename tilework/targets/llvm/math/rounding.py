@@ -6,12 +6,15 @@ products are exact. For f64 the error is exact unless it underflows (results bel
 """
 
 import math
+import operator
 from collections.abc import Callable
+from functools import reduce
 
 from tilework.targets.llvm.math.lanes import (
     Lanes,
     Pair,
     bits,
+    exact,
     fma,
     from_bits,
     narrow,
@@ -64,9 +67,7 @@ def narrow_sign(error: Lanes) -> Lanes:
 
 def overflowed(result: Lanes, error: Lanes, *args: Lanes) -> Lanes:
     """The error of a result that became infinite though all operands are finite points back to finite numbers."""
-    finite = abs(args[0]) < math.inf
-    for arg in args[1:]:
-        finite = finite & (abs(arg) < math.inf)
+    finite = reduce(operator.and_, [abs(arg) < math.inf for arg in args])
     return where(abs(result).equal(math.inf) & finite, where(result > 0.0, -1.0, result.const(1.0)), error)
 
 
@@ -137,8 +138,8 @@ def from_whole(mode: str, target: Type, is_signed: bool) -> Callable[[Lanes], La
         b, double = x.b, x.v.type.with_scalar(f64)
         convert = b.sitofp if is_signed else b.uitofp
         if x.scalar is i32:
-            exact = Lanes(b, convert(x.v, double))
-            pair = Pair(exact, exact.const(0.0))
+            whole = Lanes(b, convert(x.v, double))
+            pair = exact(whole)
         else:
             high = b.ashr(x.v, x.of(32)) if is_signed else b.lshr(x.v, x.of(32))
             low = Lanes(b, b.uitofp(b.and_(x.v, x.of(0xFFFFFFFF)), double))
@@ -149,7 +150,7 @@ def from_whole(mode: str, target: Type, is_signed: bool) -> Callable[[Lanes], La
 
 
 def double2float(mode: str) -> Callable[[Lanes], Lanes]:
-    return lambda x: narrow_directed(Pair(x, x.const(0.0)), mode)
+    return lambda x: narrow_directed(exact(x), mode)
 
 
 def conversions() -> dict[str, Callable[[Lanes], Lanes]]:

@@ -15,8 +15,6 @@ from tilework.targets.llvm.math.lanes import (
     copysign,
     fast_two_sum,
     fma,
-    pair_quotient,
-    pair_times,
     polynomial,
     polynomial_paired,
     repeat,
@@ -33,12 +31,12 @@ from tilework.targets.llvm.types import f32
 
 def scaled_erfc(x: Lanes) -> Pair:
     """exp(x^2) erfc(x) for x >= 0."""
-    u, u_low = pair_quotient(Pair(x + x, x.const(0.0)), two_sum(x, 4.0))
+    u, u_low = Pair(x + x, x.const(0.0)) / two_sum(x, 4.0)
     slope = polynomial(u - 1.0, c.ERFCX)
     product, product_low = two_product(slope, u)
     high, low = fast_two_sum(x.const(1.0), product)
     flat = Pair(high, low + fma(slope, u_low, product_low))
-    return pair_quotient(flat, two_sum(x + x, 1.0))
+    return flat / two_sum(x + x, 1.0)
 
 
 def erfc_positive(x: Lanes, tail: Lanes | None = None) -> tuple[Pair, Lanes]:
@@ -49,7 +47,7 @@ def erfc_positive(x: Lanes, tail: Lanes | None = None) -> tuple[Pair, Lanes]:
     scaled = scaled_erfc(x)
     if tail is not None:  # g' = 2 x g - 2 / sqrt(pi)
         scaled = Pair(scaled.hi, scaled.lo + tail * fma(x + x, scaled.hi, -c.TWO_OVER_SQRT_PI[0]))
-    return pair_times(Pair(big, big_low), scaled), n
+    return Pair(big, big_low) * scaled, n
 
 
 def erfc(x: Lanes) -> Lanes:

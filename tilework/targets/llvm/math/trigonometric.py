@@ -19,7 +19,7 @@ from tilework.targets.llvm.math.lanes import (
     fma,
     from_bits,
     narrow,
-    pair_quotient,
+    pair_where,
     polynomial,
     rint,
     two_product,
@@ -186,9 +186,7 @@ def tan(x: Lanes) -> Lanes:
     r, tail, n = reduce(x)
     sine, cosine = sine_pair(r, tail), cosine_pair(r, tail)
     odd = (n & 1).differs(0)
-    top = Pair(where(odd, -cosine.hi, sine.hi), where(odd, -cosine.lo, sine.lo))
-    bottom = Pair(where(odd, sine.hi, cosine.hi), where(odd, sine.lo, cosine.lo))
-    high, low = pair_quotient(top, bottom)
+    high, low = pair_where(odd, -cosine, sine) / pair_where(odd, sine, cosine)
     return where(x.equal(0.0), x, where(abs(x) < 2.0**-300, x, high + low))
 
 
