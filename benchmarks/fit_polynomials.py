@@ -11,7 +11,8 @@ dependency of tilework: the result is checked in.
 
 import struct
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import mpmath as mp
@@ -186,6 +187,13 @@ def split(name: str, value: Any, parts: int, bits: int = 64, first_bits: int | N
     return f"{name} = ({', '.join(map(repr, listed))})"
 
 
+def show(name: str, numbers: Iterable[str]) -> None:
+    """A tuple, as many numbers on a line as it has room for."""
+    text = ", ".join(numbers) + ","
+    filled = textwrap.fill(text, 120, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+    print(f"{name} = (\n{filled}\n)  # fmt: skip")
+
+
 def main() -> None:
     print('"""Polynomials and split constants; made by benchmarks/fit_polynomials.py, not by hand.')
     print("\nA polynomial lists its constant term first. A split constant is the sum of its parts.\n" + '"""\n')
@@ -198,10 +206,7 @@ def main() -> None:
         coefficients = [rounded(value, bits) for value in exact]
         error = max(weight(x) * abs(horner(coefficients, x) - function(x)) for x in nodes(low, high, 301))
         print(f"# {formula} on [{float(low):.4g}, {float(high):.4g}], error {float(error):.1e}")
-        print(f"{name} = (")
-        for value in coefficients:
-            print(f"    {value!r},")
-        print(")")
+        show(name, map(repr, coefficients))
         if name in LED:
             print(f"{name}_LEAD = (")
             for value in exact[: LED[name]]:
@@ -231,7 +236,7 @@ def main() -> None:
     whole = int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280))
     words = [0] + [(whole >> (1280 - 64 * (i + 1))) & (2**64 - 1) for i in range(20)]
     print("# the bits of 2/pi after the binary point, in words of 64, with one word of zeros in front")
-    print("TWO_OVER_PI_BITS = (\n" + "".join(f"    0x{word:016X},\n" for word in words) + ")")
+    show("TWO_OVER_PI_BITS", (f"0x{word:016X}" for word in words))
 
 
 if __name__ == "__main__":
