@@ -32,6 +32,7 @@ UNDEFINED, ABSOLUTE = 0, 0xFFF1
 UNWINDING = ".eh_frame"  # for exceptions of C++, which no code here throws or lets through
 PAGE = mmap.PAGESIZE
 STUB, ENTRY = 16, 8  # bytes
+MAP_FAILED = (1 << 64) - 1
 
 
 class Unknown(Exception):
@@ -279,19 +280,22 @@ class Layout:
         return Image(content, self.writable, defined)
 
 
-_UNUSED: list[Any] = []  # memory of libraries that are gone
+_UNUSED: list[tuple[int, int]] = []  # addresses and sizes of libraries that are gone
 
 
 class LoadedCode:
-    """Machine code in memory; `code["name"]` is the address of a symbol."""
+    """Machine code in memory; `code["name"]` is the address of a symbol.
 
-    def __init__(self, memory: Any, addresses: Mapping[str, int]) -> None:
-        self.memory, self.addresses = memory, addresses
+    The end of the process frees nothing: threads of the pool are still in it when Python takes its objects down.
+    """
+
+    def __init__(self, base: int, size: int, addresses: Mapping[str, int]) -> None:
+        self.memory, self.addresses = (base, size), addresses
 
     def __getitem__(self, symbol: str) -> int:
         return self.addresses[symbol]
 
-    def __del__(self, unused: list[Any] = _UNUSED) -> None:  # in any thread, at any moment
+    def __del__(self, unused: list[tuple[int, int]] = _UNUSED) -> None:  # in any thread, at any moment
         unused.append(self.memory)
 
 
@@ -311,7 +315,6 @@ def mapped(data: bytes, symbols: list[str], imports: Mapping[str, int]) -> Loade
     machine = MACHINES.get(platform.machine().lower()) if sys.platform == "linux" else None
     if machine is None:
         raise Unknown("not of this system")
-    _UNUSED.clear()
     layout, process = Layout(Object(data, machine)), libraries()
 
     def find(name: str) -> int:
@@ -322,22 +325,30 @@ def mapped(data: bytes, symbols: list[str], imports: Mapping[str, int]) -> Loade
         except AttributeError:
             raise Unknown(f"{name} is not in this process") from None
 
-    memory = mmap.mmap(-1, layout.size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    while _UNUSED:
+        process.unmap(*_UNUSED.pop())
+    kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    base = process.map(None, layout.size, mmap.PROT_READ | mmap.PROT_WRITE, kind, -1, 0)
+    if base == MAP_FAILED:
+        raise Unknown("no memory")
+    code = LoadedCode(base, layout.size, {})
     image = layout.image(base, find)
     if missing := [symbol for symbol in symbols if symbol not in image.symbols]:
         raise Unknown(f"no {missing[0]}")
-    memory[:] = bytes(image.content)
+    ctypes.memmove(base, bytes(image.content), layout.size)
     if layout.writable and process.protect(base, layout.writable, mmap.PROT_READ | mmap.PROT_EXEC):
         raise Unknown("no memory for code")
     process.flush(base, base + layout.writable)
-    return LoadedCode(memory, {symbol: image.symbols[symbol] for symbol in symbols})
+    code.addresses = {symbol: image.symbols[symbol] for symbol in symbols}
+    return code
 
 
 class Libraries(NamedTuple):
     """Functions of the C library and of the compiler's."""
 
     program: Any
+    map: Any
+    unmap: Any
     protect: Any
     flush: Any
 
@@ -345,10 +356,11 @@ class Libraries(NamedTuple):
 @cache
 def libraries() -> Libraries:
     program = ctypes.CDLL(None)
-    protect = program.mprotect
-    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    place, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    map = ctypes.CFUNCTYPE(place, place, size, number, number, number, ctypes.c_long)(("mmap", program))
+    unmap = ctypes.CFUNCTYPE(number, place, size)(("munmap", program))
+    protect = ctypes.CFUNCTYPE(number, place, size, number)(("mprotect", program))
     if MACHINES[platform.machine().lower()] is X86:  # its caches see what is written
-        return Libraries(program, protect, lambda start, end: None)
-    flush = ctypes.CDLL("libgcc_s.so.1")["__clear_cache"]
-    flush.argtypes, flush.restype = [ctypes.c_void_p, ctypes.c_void_p], None
-    return Libraries(program, protect, flush)
+        return Libraries(program, map, unmap, protect, lambda start, end: None)
+    flush = ctypes.CFUNCTYPE(None, place, place)(("__clear_cache", ctypes.CDLL("libgcc_s.so.1")))
+    return Libraries(program, map, unmap, protect, flush)
