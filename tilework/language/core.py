@@ -7,24 +7,21 @@ builtin outside a kernel gets an error instead:
     def double(x, _semantic=None):
         return _semantic.add(x, x, True)
 
-The functions themselves are defined by family in the modules imported below; here they become builtins, and methods
-of `tensor` where the language has them as methods. The wrapper that runs at a call is in this file, because a
-traceback through a builtin must show a file of this name.
+The functions themselves are defined by family in the modules imported below: each that has `_semantic` becomes a builtin here,
+and a method of `tensor` where the language has it as one (`METHODS`). The wrapper that runs at a call is in this file,
+because a traceback through a builtin must show a file of this name.
 """
 
-# ruff: noqa: F401
+# ruff: noqa: F401, F403, F405
 
 import builtins
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from tilework.language import assembly, dots, reductions, shapes
-from tilework.language import elementwise_builtins as elementwise
-from tilework.language import memory_builtins as memory
-from tilework.language import program_builtins as program
 from tilework.language.active import ACTIVE, RunTimeOnly
 from tilework.language.aggregate import _aggregate, _aggregate_type
+from tilework.language.assembly import *
 from tilework.language.compile_time import (
     _unwrap_if_constexpr,
     _unwrap_iterable,
@@ -38,6 +35,7 @@ from tilework.language.compile_time import (
     tuple,
     tuple_type,
 )
+from tilework.language.dots import *
 from tilework.language.dtypes import (
     TRITON_MAX_TENSOR_NUMEL,
     bfloat16,
@@ -71,12 +69,27 @@ from tilework.language.dtypes import (
     validate_block_shape,
     void,
 )
-from tilework.language.elementwise_builtins import PropagateNan
+from tilework.language.elementwise_builtins import *
 from tilework.language.loops import condition, range, static_range
+from tilework.language.memory_builtins import *
+from tilework.language.memory_builtins import _experimental_descriptor_load, _experimental_descriptor_store
+from tilework.language.program_builtins import *
+from tilework.language.reductions import *
+from tilework.language.shapes import *
 from tilework.language.shapes import _wrap_axis
 from tilework.language.values import tensor, tensor_descriptor
 
 TRITON_BUILTIN = "__triton_builtin__"
+METHODS = (
+    "abs advance associative_scan atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor broadcast_to"
+    " cast ceil cos erf exp exp2 expand_dims floor gather histogram log log2 permute reduce reshape rsqrt sin split sqrt sqrt_rn store"
+    " trans view"
+).split()
+TYPES = (
+    "PropagateNan TRITON_MAX_TENSOR_NUMEL block_type builtin condition const const_pointer_type constexpr constexpr_type dtype"
+    " function_type pointer_type range slice static_range str_to_ty tensor tensor_descriptor tensor_descriptor_type tuple tuple_type"
+).split()
+FOR_LIBRARIES = ("extern_elementwise", "to_tensor")  # they are here, and not in `tl`
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -144,132 +157,23 @@ def _method_of_jit_function(fn: Any) -> Any:
     return builtin(method)
 
 
-assume = builtin(program.assume)
-debug_barrier = builtin(program.debug_barrier)
-device_assert = builtin(program.device_assert)
-device_print = builtin(program.device_print)
-max_constancy = builtin(program.max_constancy)
-max_contiguous = builtin(program.max_contiguous)
-multiple_of = builtin(program.multiple_of)
-num_programs = builtin(program.num_programs)
-program_id = builtin(program.program_id)
-static_assert = builtin(program.static_assert)
-static_print = builtin(program.static_print)
+def _takes_semantic(value: Any) -> bool:
+    return "_semantic" in getattr(getattr(value, "__code__", None), "co_varnames", ())
 
-arange = builtin(shapes.arange)
-broadcast = builtin(shapes.broadcast)
-broadcast_to = builtin(shapes.broadcast_to)
-cat = builtin(shapes.cat)
-expand_dims = builtin(shapes.expand_dims)
-full = builtin(shapes.full)
-gather = builtin(shapes.gather)
-histogram = builtin(shapes.histogram)
-join = builtin(shapes.join)
-permute = builtin(shapes.permute)
-reshape = builtin(shapes.reshape)
-split = builtin(shapes.split)
-trans = builtin(shapes.trans)
-view = builtin(shapes.view)
 
-_experimental_descriptor_load = builtin(memory._experimental_descriptor_load)
-_experimental_descriptor_store = builtin(memory._experimental_descriptor_store)
-atomic_add = builtin(memory.atomic_add)
-atomic_and = builtin(memory.atomic_and)
-atomic_cas = builtin(memory.atomic_cas)
-atomic_max = builtin(memory.atomic_max)
-atomic_min = builtin(memory.atomic_min)
-atomic_or = builtin(memory.atomic_or)
-atomic_xchg = builtin(memory.atomic_xchg)
-atomic_xor = builtin(memory.atomic_xor)
-load = builtin(memory.load)
-load_tensor_descriptor = builtin(memory.load_tensor_descriptor)
-make_block_ptr = builtin(memory.make_block_ptr)
-make_tensor_descriptor = builtin(memory.make_tensor_descriptor)
-store = builtin(memory.store)
-store_tensor_descriptor = builtin(memory.store_tensor_descriptor)
-advance = must_use_result(
-    builtin(memory.advance), "tl.advance leaves its argument as it is: assign the result, p = tl.advance(p, ...)."
-)
-
-abs = builtin(elementwise.abs)
-add = builtin(elementwise.add)
-cast = builtin(elementwise.cast)
-ceil = builtin(elementwise.ceil)
-clamp = builtin(elementwise.clamp)
-cos = builtin(elementwise.cos)
-div_rn = builtin(elementwise.div_rn)
-erf = builtin(elementwise.erf)
-exp = builtin(elementwise.exp)
-exp2 = builtin(elementwise.exp2)
-fdiv = builtin(elementwise.fdiv)
-floor = builtin(elementwise.floor)
-fma = builtin(elementwise.fma)
-log = builtin(elementwise.log)
-log2 = builtin(elementwise.log2)
-maximum = builtin(elementwise.maximum)
-minimum = builtin(elementwise.minimum)
-mul = builtin(elementwise.mul)
-rsqrt = builtin(elementwise.rsqrt)
-sin = builtin(elementwise.sin)
-sqrt = builtin(elementwise.sqrt)
-sqrt_rn = builtin(elementwise.sqrt_rn)
-sub = builtin(elementwise.sub)
-to_tensor = builtin(elementwise.to_tensor)
-umulhi = builtin(elementwise.umulhi)
-where = builtin(elementwise.where)
-
-dot = builtin(dots.dot)
-dot_scaled = builtin(dots.dot_scaled)
-
-associative_scan = builtin(reductions.associative_scan)
-map_elementwise = builtin(reductions.map_elementwise)
-reduce = builtin(reductions.reduce)
-
-extern_elementwise = builtin(assembly.extern_elementwise)
-inline_asm_elementwise = builtin(assembly.inline_asm_elementwise)
-
-for _function in (
-    abs,
-    advance,
-    associative_scan,
-    atomic_add,
-    atomic_and,
-    atomic_cas,
-    atomic_max,
-    atomic_min,
-    atomic_or,
-    atomic_xchg,
-    atomic_xor,
-    broadcast_to,
-    cast,
-    ceil,
-    cos,
-    erf,
-    exp,
-    exp2,
-    expand_dims,
-    floor,
-    gather,
-    histogram,
-    log,
-    log2,
-    permute,
-    reduce,
-    reshape,
-    rsqrt,
-    sin,
-    split,
-    sqrt,
-    sqrt_rn,
-    store,
-    trans,
-    view,
-):
-    tensor_method(_function)
+for _name, _member in list(globals().items()):
+    if _takes_semantic(_member):
+        globals()[_name] = builtin(_member)
+for _name in METHODS:
+    tensor_method(globals()[_name])
+must_use_result(advance, "tl.advance leaves its argument as it is: assign the result, p = tl.advance(p, ...).")
 
 # The operators and methods that the classes define themselves: each is a builtin under the name it has in its class.
 for _class in (tensor, tensor_descriptor):
     for _name, _member in list(vars(_class).items()):
-        if "_semantic" in getattr(getattr(_member, "__code__", None), "co_varnames", ()) and not is_builtin(_member):
+        if _takes_semantic(_member) and not is_builtin(_member):
             _member.__name__ = _name
             setattr(_class, _name, builtin(_member))
+
+_builtins = [name for name, value in globals().items() if is_builtin(value) or isinstance(value, dtype)]
+__all__ = [*TYPES, *(name for name in _builtins if name not in (*FOR_LIBRARIES, "_member"))]
