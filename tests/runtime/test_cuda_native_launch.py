@@ -274,7 +274,7 @@ def test_errors_of_the_driver(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatc
     assert k.slow == 1
     cuda.failure = 700  # a kernel has crashed: the context is dead
     ((kind, text),) = errors(x, 60)
-    assert kind is libcuda.CudaError and "illegal memory access" in text
+    assert kind is libcuda.CudaError and "illegal memory access" in text and "an earlier kernel crashed" in text
     cuda.failure = 0
     k(x, 60)
     cuda.thread.context = None  # as in a thread that has not used a device

@@ -245,8 +245,6 @@ class Guards:
             raise Undescribable
         base, shape, strides, block, padding = range(self.inside(5), self.objects)
         self.add("guard_members", value, MEMBERS, source, slot=native.OBJECTS + base)
-        stored = 0 if is_map else self.device.stored.get(first, 0)
-        self.memory(value.base, native.MULTIPLE | native.OTHER, places[-1] - 1, base, stored)
         for place in places:
             low, high = INT_RANGES["i32" if again else "i64"]
             self.add("guard_sizes", value.shape, None, shape, low=low, high=high, mode=rank, slot=place)
@@ -254,6 +252,9 @@ class Guards:
             self.add("guard_sizes", value.strides, None, strides, low=low, high=high, mode=rank, slot=place + rank)
         self.add("guard_equal", value.block_shape, type(value.block_shape)(value.block_shape), block)
         self.constant(value.padding, padding)
+        # last: it may run Python code, after which the other members may be gone
+        stored = 0 if is_map else self.device.stored.get(first, 0)
+        self.memory(value.base, native.MULTIPLE | native.OTHER, places[-1] - 1, base, stored)
         if is_map:
             self.map(value, source, self.device.places[first], 1 + 2 * rank)
 

@@ -92,23 +92,25 @@ def dictionaries_have_versions() -> bool:
         def __init__(self) -> None:
             self.name: Any = None
 
-    holder = Holder()
-    plain: dict[Any, Any] = {"name": None}
-    changes: list[Callable[[Any], Any]] = [
-        lambda value: plain.__setitem__("name", value),
-        lambda value: setattr(holder, "name", value),
-        lambda value: holder.__dict__.update(name=value),
-        lambda value: plain.pop("name"),
-    ]
-    for change in changes:
-        of = plain if change in (changes[0], changes[3]) else vars(holder)
+    holder, plain = Holder(), dict[Any, Any](name=None)
+
+    def assign(value: Any) -> None:
+        holder.name = value
+
+    changes: tuple[tuple[dict[Any, Any], Callable[[Any], Any]], ...] = (
+        (plain, lambda value: plain.update(name=value)),
+        (vars(holder), assign),
+        (vars(holder), lambda value: vars(holder).update(name=value)),
+        (plain, lambda value: plain.pop("name")),
+    )
+    for holder_of, change in changes:
         for _ in range(40):  # Python replaces what runs often by something faster
             plain.setdefault("name", None)
-            seen = version_of(of)
-            if version_of(of) != seen or not of:
+            seen = version_of(holder_of)
+            if version_of(holder_of) != seen:
                 return False
             change(object())
-            if version_of(of) == seen:
+            if version_of(holder_of) == seen:
                 return False
     return True
 

@@ -26,6 +26,9 @@ from tilework.targets.nvidia.libcuda import LaunchAttribute, LaunchConfig, libra
 
 PORTABLE_CLUSTER = 8
 SPREAD = 1  # over the multiprocessors
+DEAD = (
+    ": an earlier kernel crashed, and this process cannot use the GPU any more (CUDA_LAUNCH_BLOCKING=1 shows which one)"
+)
 
 
 class Functions(Protocol):
@@ -162,7 +165,8 @@ class CudaLauncher(Launcher):
         cluster = f" in clusters of {self.num_ctas}" if self.num_ctas > 1 else ""
         blocks = " x ".join(map(str, sizes))
         block = f"{self.block} threads, {self.shared} bytes shared"
-        library().check(code, f" [launch of {self.name}: {blocks} blocks{limit}{cluster}, {block}]")
+        dead = DEAD if code in libcuda.STICKY else ""
+        library().check(code, f" [launch of {self.name}: {blocks} blocks{limit}{cluster}, {block}]{dead}")
 
 
 def launch_attributes(metadata: Any) -> Any:
