@@ -29,6 +29,7 @@ from tilework.analysis.axis_lattice import AxisInfo, join, unknown
 from tilework.analysis.axis_transfer import TRANSFER, pointee_bytes
 from tilework.ir import tt, ttg
 from tilework.ir.functions import callee_of, functions_by_name, modules, symbol_of
+from tilework.ir.nesting import end_of
 from tilework.ir.types import is_tensor
 
 HINTS = (("tt.contiguity", "contiguity"), ("tt.divisibility", "divisibility"), ("tt.constancy", "constancy"))
@@ -155,8 +156,7 @@ def run_region(facts: AxisFacts, region: Region) -> None:
 
 def branches(block: Block) -> Iterator[tuple[Block, Sequence[SSAValue]]]:
     """The blocks that may come after `block`, with the values it hands over."""
-    terminator = block.last_op
-    assert terminator is not None, "a block ends with a terminator"
+    terminator = end_of(block)
     if isinstance(terminator, cf.BranchOp):
         yield terminator.successors[0], tuple(terminator.operands)
     elif isinstance(terminator, cf.ConditionalBranchOp):
@@ -205,8 +205,7 @@ def run_for(facts: AxisFacts, op: Operation) -> None:
     start(facts, carried, initial)
     while True:
         run_block(facts, body)
-        assert body.last_op is not None
-        if not meet(facts, carried, tuple(body.last_op.operands)):
+        if not meet(facts, carried, tuple(end_of(body).operands)):
             break
     start(facts, op.results, carried)
 
@@ -217,12 +216,11 @@ def run_while(facts: AxisFacts, op: Operation) -> None:
     start(facts, before.args, tuple(op.operands))
     while True:
         run_block(facts, before)
-        assert before.last_op is not None and after.last_op is not None
-        start(facts, after.args, before.last_op.operands[1:])
+        start(facts, after.args, end_of(before).operands[1:])
         run_block(facts, after)
-        if not meet(facts, before.args, tuple(after.last_op.operands)):
+        if not meet(facts, before.args, tuple(end_of(after).operands)):
             break
-    start(facts, op.results, before.last_op.operands[1:])
+    start(facts, op.results, end_of(before).operands[1:])
 
 
 def run_if(facts: AxisFacts, op: Operation) -> None:
@@ -244,8 +242,7 @@ def run_mask(facts: AxisFacts, op: Operation) -> None:
     """A predicated body: its results are what it returns, where it ran."""
     (body,) = op.regions[0].blocks
     run_block(facts, body)
-    assert body.last_op is not None
-    start(facts, op.results, tuple(body.last_op.operands))
+    start(facts, op.results, tuple(end_of(body).operands))
 
 
 def run_warp_specialize(facts: AxisFacts, op: Operation) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.alias import Aliases
+from tilework.ir.nesting import end_of
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,8 @@ def spanning(home: Block, start: int, last_uses: dict[Block, int], numbers: Numb
     live_in = live_in_blocks(home, last_uses)
     low, high = start, max(last_uses.get(home, start), start)
     for block in live_in | {home}:
-        assert block.last_op is not None
-        if any(successor in live_in for successor in block.last_op.successors):
-            high = max(high, numbers[block.last_op])
+        if any(successor in live_in for successor in end_of(block).successors):
+            high = max(high, numbers[end_of(block)])
         if block is not home:
             low = min(low, first_number(block, numbers))
             high = max(high, last_uses.get(block, high))

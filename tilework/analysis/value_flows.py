@@ -8,7 +8,9 @@
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import cf, scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilework.ir.nesting import body_of, end_of, owner_of
 
 Pair = tuple[SSAValue, SSAValue]
 
@@ -17,6 +19,21 @@ def control_flows(op: Operation) -> list[Pair] | None:
     """(source, target) for each value that `op` hands on as it is; None for an op that is no control flow."""
     rule = RULES.get(type(op))
     return None if rule is None else rule(op)
+
+
+def sources_of(value: SSAValue) -> tuple[list[SSAValue], list[SSAValue]]:
+    """What `value` may be where a loop or branch hands it on: values from in front of that op, and values made in it."""
+    op, index = owner_of(value), value.index  # pyright: ignore[reportAttributeAccessIssue]
+    if type(op) is scf.ForOp and (place := index if isinstance(value, OpResult) else index - 1) >= 0:
+        return [op.operands[3 + place]], [end_of(body_of(op)).operands[place]]
+    if type(op) is scf.WhileOp:
+        before, after = (region.blocks[0] for region in op.regions)
+        if value.owner is before:
+            return [op.operands[index]], [end_of(after).operands[index]]
+        return [], [end_of(before).operands[1 + index]]
+    if type(op) is scf.IfOp:
+        return [], [end_of(region.blocks[0]).operands[index] for region in op.regions]
+    return [], []
 
 
 def pairs(sources: Sequence[SSAValue], *targets: Sequence[SSAValue]) -> list[Pair]:

@@ -34,6 +34,22 @@ def enclosing_op(op: Operation, block: Block) -> Operation | None:
     return current
 
 
+def body_of(loop: Operation) -> Block:
+    """The block of an `scf.for`, or the first one of another op with regions."""
+    return loop.regions[0].blocks[0]
+
+
+def end_of(block: Block | None) -> Operation:
+    """The terminator of a block."""
+    assert block is not None and block.last_op is not None, "a block ends with a terminator"
+    return block.last_op
+
+
+def owner_of(value: SSAValue) -> Operation | None:
+    """The op that computes `value`, or that has it as an argument of a region."""
+    return value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+
+
 def location_of(value: SSAValue) -> LocationAttr:
     """Where `value` was written in the source."""
     if isinstance(value, OpResult):

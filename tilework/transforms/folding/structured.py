@@ -17,18 +17,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.nesting import enclosing_op
+from tilework.ir.nesting import enclosing_op, end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import i1
 from tilework.transforms.folding.arith import constant_int, divide_up, producer
 from tilework.transforms.folding.worklist import Driver, Rewrite
-
-
-def terminator(block: Block) -> Operation:
-    last = block.last_op
-    assert last is not None, "a block ends with a terminator"
-    return last
 
 
 def only_block(region: Region) -> Block:
@@ -41,7 +35,7 @@ def inline_body(op: Operation, block: Block, arguments: Sequence[SSAValue], driv
     """Replace `op` by the ops of `block`, run once with `arguments`. Returns True."""
     for old, new in zip(block.args, arguments, strict=True):
         driver.replace_value(old, new)
-    end = terminator(block)
+    end = end_of(block)
     target = op.parent
     assert target is not None, "an op in the worklist is in a block"
     moved = [inner for inner in block.ops if inner is not end]
@@ -92,7 +86,7 @@ def rewrite_for(op: Operation, driver: Driver) -> bool:
 def drop_invariant_arguments(op: Operation, driver: Driver) -> bool:
     """A carried value that is yielded as it came, or that nobody reads, is its initial value; one of two alike goes."""
     block = only_block(op.regions[0])
-    initial, carried, end = op._operands[3:], block.args[1:], terminator(block)
+    initial, carried, end = op._operands[3:], block.args[1:], end_of(block)
     first: dict[tuple[SSAValue, SSAValue], int] = {}  # those that are kept, by where they start and what is yielded
     for i, (start, argument, yielded) in enumerate(zip(initial, carried, end._operands, strict=True)):
         is_unused = argument.first_use is None and op.results[i].first_use is None
@@ -132,7 +126,7 @@ def run_known_trip_count(op: Operation, driver: Driver) -> bool:
     block = only_block(op.regions[0])
     if divide_up(high - low, by) == 1:
         return inline_body(op, block, (lower, *initial), driver)
-    end = terminator(block)
+    end = end_of(block)
     if block.first_op is end and not any(is_inside(value, op) for value in end._operands):
         driver.replace(op, end._operands)
         return True
@@ -168,7 +162,7 @@ def take_branch(op: Operation, known: bool, driver: Driver) -> bool:
 def keep_results(op: Operation, keep: Sequence[int], driver: Driver) -> Operation:
     for region in op.regions:
         if (block := region.first_block) is not None:
-            keep_operands(terminator(block), keep, driver)
+            keep_operands(end_of(block), keep, driver)
     return with_results(op, keep, op._operands, driver)
 
 
@@ -184,7 +178,7 @@ def values_to_selects(op: Operation, driver: Driver) -> bool:
     """A result whose two values come from outside needs no branch."""
     if not op.results:
         return False
-    yielded = [terminator(only_block(region))._operands for region in op.regions]
+    yielded = [end_of(only_block(region))._operands for region in op.regions]
     keep: list[int] = []
     for i, (if_true, if_false) in enumerate(zip(*yielded, strict=True)):
         if if_true is if_false and not is_inside(if_true, op):
@@ -221,7 +215,7 @@ def swap_branches(op: Operation, driver: Driver) -> bool:
 
 def drop_empty_else(op: Operation, driver: Driver) -> bool:
     block = op.regions[1].first_block
-    if block is None or op.results or block.first_op is not terminator(block):
+    if block is None or op.results or block.first_op is not end_of(block):
         return False
     region = op.regions[1]
     region.detach_block(block)
@@ -243,12 +237,12 @@ def combine_with_previous(op: Operation, driver: Driver) -> bool:
         if first is None:
             previous.regions[side].add_block(Block((scf.YieldOp.create(location=op.location),)))
             first = only_block(previous.regions[side])
-        end = terminator(first)
+        end = end_of(first)
         for i in range(count):  # uses of the first op's results inside the second are what that branch yields
             for use in tuple(previous.results[i].uses):
                 if enclosing_op(use.operation, second) is not None:
                     use.operation.operands[use.index] = end._operands[i]
-        moved_end = terminator(second)
+        moved_end = end_of(second)
         for inner in tuple(second.ops):
             inner.detach()
             if inner is not moved_end:
@@ -273,14 +267,14 @@ def combine_nested(op: Operation, driver: Driver) -> bool:
     if op.results or op.regions[1].first_block is not None or outer is None:
         return False
     inner = outer.first_op
-    if type(inner) is not scf.IfOp or inner.next_op is not terminator(outer):
+    if type(inner) is not scf.IfOp or inner.next_op is not end_of(outer):
         return False
     if inner.results or inner.regions[1].first_block is not None or inner._operands[0].owner is outer:
         return False
     both = arith.AndIOp.create(operands=(op._operands[0], inner._operands[0]), result_types=(i1,), location=op.location)
     driver.insert(op, both)
     block = only_block(inner.regions[0])
-    inner_end = terminator(block)
+    inner_end = end_of(block)
     for moved in tuple(block.ops):
         if moved is not inner_end:
             moved.detach()
@@ -323,7 +317,7 @@ def rewrite_while(op: Operation, driver: Driver) -> bool:
 
 def drop_invariant_inputs(op: Operation, before: Block, after: Block, driver: Driver) -> bool:
     """An input that comes back unchanged from the second region is its initial value."""
-    condition, end = terminator(before), terminator(after)
+    condition, end = end_of(before), end_of(after)
     keep: list[int] = []
     for i, (initial, yielded) in enumerate(zip(op._operands, end._operands, strict=True)):
         returns = yielded.owner is after and condition._operands[1 + yielded.index] is before.args[i]  # pyright: ignore
@@ -336,7 +330,7 @@ def drop_invariant_inputs(op: Operation, before: Block, after: Block, driver: Dr
 
 def drop_unused_inputs(op: Operation, before: Block, after: Block, driver: Driver) -> bool:
     keep = [i for i, argument in enumerate(before.args) if argument.first_use is not None]
-    return len(keep) < len(before.args) and keep_inputs(op, keep, before, terminator(after), driver)
+    return len(keep) < len(before.args) and keep_inputs(op, keep, before, end_of(after), driver)
 
 
 def keep_inputs(op: Operation, keep: Sequence[int], before: Block, end: Operation, driver: Driver) -> bool:
@@ -350,7 +344,7 @@ def keep_inputs(op: Operation, keep: Sequence[int], before: Block, end: Operatio
 
 def drop_unneeded_outputs(op: Operation, before: Block, after: Block, driver: Driver) -> bool:
     """Values passed on that come from outside, are passed twice, or are read by nobody."""
-    condition = terminator(before)
+    condition = end_of(before)
     passed = condition._operands[1:]
     keep: list[int] = []
     for i, value in enumerate(passed):
@@ -375,7 +369,7 @@ def drop_unneeded_outputs(op: Operation, before: Block, after: Block, driver: Dr
 
 def know_condition(before: Block, after: Block, driver: Driver) -> bool:
     """The second region runs only if the condition held."""
-    condition, *passed = terminator(before)._operands
+    condition, *passed = end_of(before)._operands
     for argument, value in zip(after.args, passed, strict=True):
         if value is condition and argument.first_use is not None:
             assert after.first_op is not None, "a block ends with a terminator"

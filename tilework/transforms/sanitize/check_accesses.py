@@ -15,14 +15,16 @@ Stage: TTCIR to TTCIR. Cost: one walk, and the addresses of each access.
 
 from collections.abc import Callable
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnitAttr
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.origins import UNKNOWN, Origins, module_origins
+from tilework.analysis.value_flows import sources_of
 from tilework.ir import tt, ttc
 from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
 from tilework.ir.create import create_op
+from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import constant, insert_before
 from tilework.ir.types import bit_width, i1, i64, is_integer, string_attr
 from tilework.transforms.passes import Pass
@@ -101,12 +103,12 @@ class Cone:
         if key in self.seen or is_bounded(value):
             return
         self.seen.add(key)
-        passed = passed_values(value)
-        if passed:
-            for source, owner in passed:
-                if owner is None or not sides:
-                    self.visit(source, signed, sides, owner or inside)
-        elif isinstance(value, OpResult):
+        entering, inner = sources_of(value)
+        for source in entering:
+            self.visit(source, signed, sides, inside)
+        for source in () if sides else inner:
+            self.visit(source, signed, sides, owner_of(value))
+        if not inner and isinstance(value, OpResult):
             self.visit_op(value.op, signed, sides, inside)
 
     def visit_op(self, op: Operation, signed: bool, sides: tuple[Side, ...], inside: Operation | None) -> None:
@@ -135,33 +137,6 @@ class Cone:
             self.carried.append((op, signed))
         else:
             self.found.append((op, signed, sides))
-
-
-def passed_values(value: SSAValue) -> list[tuple[SSAValue, Operation | None]]:
-    """The values that a loop or branch passes on as `value`, each with the op in which it is computed, if in one."""
-    if isinstance(value, OpResult):
-        op, index = value.op, value.index
-        if type(op) is scf.ForOp:
-            return [(op.operands[3 + index], None), (end_of(op, 0).operands[index], op)]
-        if type(op) is scf.WhileOp:
-            return [(end_of(op, 0).operands[1 + index], op)]
-        return [(end_of(op, side).operands[index], op) for side in (0, 1)] if type(op) is scf.IfOp else []
-    assert isinstance(value, BlockArgument)
-    loop, index = value.block.parent_op(), value.index
-    if type(loop) is scf.ForOp and index > 0:
-        return [(loop.operands[2 + index], None), (end_of(loop, 0).operands[index - 1], loop)]
-    if type(loop) is scf.WhileOp and value.block is loop.regions[1].blocks[0]:
-        return [(end_of(loop, 0).operands[1 + index], loop)]
-    if type(loop) is scf.WhileOp:
-        return [(loop.operands[index], None), (end_of(loop, 1).operands[index], loop)]
-    return []
-
-
-def end_of(op: Operation, region: int) -> Operation:
-    """The terminator of a region."""
-    last = op.regions[region].blocks[0].last_op
-    assert last is not None, "a region ends in a terminator"
-    return last
 
 
 def is_bounded(value: SSAValue) -> bool:

@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.carried import also_yield
+from tilework.ir.create import add_result
+from tilework.ir.nesting import end_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.sanitize.undefined_shadows import Shadow, Shadows, Sources, sources_below
 
@@ -20,21 +22,10 @@ def carried_shadows(
     return made
 
 
-def rebuild(
-    shadows: Shadows, op: Operation, operands: Sequence[SSAValue], carried: Sequence[int], sources: Sources
-) -> None:
-    """`op` with the shadows of the results `carried` as further results."""
-    types = [*(result.type for result in op.results), *(shadows.type_of(op.results[n]) for n in carried)]
-    new = recreate(op, operands=operands, result_types=types, regions=tuple(op.regions))
-    insert_before(op, new)
-    for number, old in enumerate(op.results):
-        for group in (shadows.partial, shadows.varied):
-            if old in group:
-                group.add(new.results[number])
-        replace_all_uses(old, new.results[number])
-    for position, number in enumerate(carried):
-        shadows.known[new.results[number]] = Shadow(sources, value=new.results[len(op.results) + position])
-    erase_op(op)
+def add_results(shadows: Shadows, op: Operation, carried: Sequence[int], sources: Sources) -> None:
+    """The shadows of the results `carried` as further results of `op`."""
+    for result in [op.results[number] for number in carried]:
+        shadows.known[result] = Shadow(sources, value=add_result(op, shadows.type_of(result)))
 
 
 def add_arguments(shadows: Shadows, block: Block, numbers: Sequence[int], sources: Sources) -> None:
@@ -53,11 +44,10 @@ def carried_sources(shadows: Shadows, op: Operation) -> Sources:
 
 def extend_end(shadows: Shadows, block: Block, likes: Sequence[tuple[int, SSAValue]], offset: int) -> None:
     """The terminator of a block also gives the shadows of what it gives."""
-    end = block.last_op
-    assert end is not None, "a region ends in a terminator"
     if likes:
+        end = end_of(block)
         values = [end.operands[offset + n] for n, _ in likes]
-        end.operands = (*end.operands, *carried_shadows(shadows, values, [like for _, like in likes], end))
+        also_yield(block, carried_shadows(shadows, values, [like for _, like in likes], end))
 
 
 def carry_for(shadows: Shadows, op: Operation) -> None:
@@ -69,8 +59,8 @@ def carry_for(shadows: Shadows, op: Operation) -> None:
     add_arguments(shadows, block, [n + 1 for n in carried], sources)
     shadows.visit_block(block)
     extend_end(shadows, block, likes, 0)
-    if carried:
-        rebuild(shadows, op, (*op.operands, *initial), carried, sources)
+    op.operands = (*op.operands, *initial)
+    add_results(shadows, op, carried, sources)
 
 
 def carry_while(shadows: Shadows, op: Operation) -> None:
@@ -87,8 +77,8 @@ def carry_while(shadows: Shadows, op: Operation) -> None:
     add_arguments(shadows, after, leaving, sources)
     shadows.visit_block(after)
     extend_end(shadows, after, inward, 0)
-    if entering or leaving:
-        rebuild(shadows, op, (*op.operands, *initial), leaving, sources)
+    op.operands = (*op.operands, *initial)
+    add_results(shadows, op, leaving, sources)
 
 
 def carry_if(shadows: Shadows, op: Operation) -> None:
@@ -99,8 +89,7 @@ def carry_if(shadows: Shadows, op: Operation) -> None:
         for block in region.blocks:
             shadows.visit_block(block)
             extend_end(shadows, block, likes, 0)
-    if carried:
-        rebuild(shadows, op, tuple(op.operands), carried, sources)
+    add_results(shadows, op, carried, sources)
 
 
 CONTROL: dict[type[Operation], Callable[[Shadows, Operation], None]] = {

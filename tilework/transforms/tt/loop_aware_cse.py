@@ -19,6 +19,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilework.ir.effects import is_pure
+from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.transforms.common.cse import NO_FLAGS, eliminate_common_subexpressions
 from tilework.transforms.folding.interning import identity
@@ -47,8 +48,7 @@ def loops_within(op: Operation) -> list[Operation]:
 def equal_classes(loop: Operation) -> list[int]:
     """For each carried value, the first one that is always equal to it."""
     (body,) = loop.regions[0].blocks
-    assert body.last_op is not None
-    yields = tuple(body.last_op.operands)
+    yields = tuple(end_of(body).operands)
     classes = firsts(list(loop.operands[3:]))
     while True:
         numbers = Numbering(body, classes)
@@ -102,8 +102,7 @@ def sorted_options(options: Mapping[str, Attribute]) -> tuple[tuple[str, Attribu
 def merge_equal(loop: Operation, classes: Sequence[int]) -> None:
     """Use the first of each class; the others become values that the loop only passes on."""
     (body,) = loop.regions[0].blocks
-    terminator = body.last_op
-    assert terminator is not None
+    terminator = end_of(body)
     for position, first in enumerate(classes):
         if position != first:
             body.args[1 + position].replace_all_uses_with(body.args[1 + first])
@@ -114,8 +113,7 @@ def merge_equal(loop: Operation, classes: Sequence[int]) -> None:
 def drop_forwarded(loop: Operation) -> None:
     """Drop the carried values that every iteration passes on as they came: they are the initial ones."""
     (body,) = loop.regions[0].blocks
-    terminator = body.last_op
-    assert terminator is not None
+    terminator = end_of(body)
     carried, initial, yields = body.args[1:], loop.operands[3:], tuple(terminator.operands)
     kept = [
         value is not argument and value is not start

@@ -15,6 +15,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value, erase_op, insert_after, insert_before
 from tilework.ir.types import i32, int_attr
 from tilework.transforms.building.emitter import Emitter
@@ -101,8 +102,7 @@ def add_epilogue(loop: Operation, middle: SSAValue) -> Operation:
 def repeat_body(loop: Operation, factor: int) -> None:
     """Append `factor` - 1 copies of the body, each on the values that the one before it yields."""
     (body,) = loop.regions[0].blocks
-    terminator = body.last_op
-    assert terminator is not None
+    terminator = end_of(body)
     ops = [op for op in body.ops if op is not terminator]
     counter, *carried = body.args
     counter_is_used = counter.first_use is not None
@@ -135,8 +135,7 @@ def advanced_counter(loop: Operation, body: Block, terminator: Operation, copy: 
 def inline_body(loop: Operation) -> None:
     """Replace a loop of one iteration by its body."""
     (body,) = loop.regions[0].blocks
-    terminator = body.last_op
-    assert terminator is not None
+    terminator = end_of(body)
     for argument, value in zip(body.args, (loop.operands[0], *loop.operands[3:]), strict=True):
         argument.replace_all_uses_with(value)
     yielded = tuple(terminator.operands)

@@ -13,19 +13,22 @@ left as they are. A call in a loop that gives a descriptor is inlined, so that t
 Stage: TTIR to TTIR, targets with TMA. Cost: one walk where no descriptor is carried.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import scf, ub
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
+from tilework.analysis.value_flows import sources_of
 from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.carried import also_yield
+from tilework.ir.create import add_result
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import callee_of, functions_by_name, modules
-from tilework.ir.nesting import LOOPS, loop_around
-from tilework.ir.rewrite import erase_op, insert_after, insert_before, recreate, replace_all_uses
+from tilework.ir.nesting import LOOPS, end_of, loop_around, owner_of
+from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.types import TensorDescType, i32, i64, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice
@@ -58,17 +61,6 @@ def carries_descriptors(loop: Operation) -> bool:
     return any(is_descriptor(operand.type) for operand in loop.operands)
 
 
-def owner_of(value: SSAValue) -> Operation | None:
-    """The op that computes `value`, or that has it as an argument of a region."""
-    return (
-        value.op
-        if isinstance(value, OpResult)
-        else value.block.parent_op()
-        if isinstance(value, BlockArgument)
-        else None
-    )
-
-
 class Rewrite:
     """The functions of a module; `parts` of the descriptors that are carried in parts."""
 
@@ -85,15 +77,9 @@ class Rewrite:
         for call in calls:
             if self.is_of_one_block(call):
                 self.inline(call)
-        bodies = [loop.regions[0].blocks[0] for loop in loops]  # loops are replaced, their blocks stay
-        for body in bodies:
-            loop = body.parent_op()
-            assert loop is not None
-            if not self.is_done(body) and any(self.is_stale(place, loop) for place in range(len(loop.operands))):
-                self.convert(loop)
-
-    def is_done(self, body: Block) -> bool:
-        return any(argument in self.parts for argument in body.args)
+        for loop in loops:
+            if loop not in self.in_parts and any(self.is_stale(place, loop) for place in range(len(loop.operands))):
+                CONVERSIONS[type(loop)](self, loop)
 
     def is_stale(self, place: int, loop: Operation) -> bool:
         """Whether the loop reads, as carried value number `place`, a descriptor that it made in an iteration before."""
@@ -101,8 +87,7 @@ class Rewrite:
             return False
         first = 3 if type(loop) is scf.ForOp else 0
         argument = loop.regions[0].blocks[0].args[place - first + (first > 0)]
-        end = loop.regions[-1].blocks[0].last_op
-        assert end is not None
+        end = end_of(loop.regions[-1].blocks[0])
         following = end.operands[place - first]
         used = any(use.operation is not end or use.index != argument.index - (first > 0) for use in argument.uses)
         return used and self.is_made_in(following, loop, set())
@@ -113,10 +98,8 @@ class Rewrite:
         if value in seen or owner is None or not loop.is_ancestor(owner):
             return False
         seen.add(value)
-        if isinstance(value, BlockArgument):
-            return any(self.is_made_in(source, loop, seen) for source in sources_of_argument(value))
-        if type(owner) in LOOPS or type(owner) is scf.IfOp:
-            return any(self.is_made_in(source, loop, seen) for source in sources_of_result(value))  # pyright: ignore
+        if isinstance(value, BlockArgument) or type(owner) in (*LOOPS, scf.IfOp):
+            return any(self.is_made_in(source, loop, seen) for sources in sources_of(value) for source in sources)
         if type(owner) is SelectOp:
             return any(self.is_made_in(operand, loop, seen) for operand in owner.operands[1:])
         return True
@@ -135,10 +118,9 @@ class Rewrite:
             self.parts[value] = parts
             return parts
         assert isinstance(value, OpResult)
-        if type(owner) in LOOPS:
-            return self.parts[self.convert(owner).results[value.index]]
-        if type(owner) is scf.IfOp:
-            return self.parts[self.convert_branches(owner).results[value.index]]
+        if (convert := CONVERSIONS.get(type(owner))) is not None:
+            convert(self, owner)
+            return self.parts[value]
         if type(owner) is SelectOp:
             return self.convert_select(owner)
         if type(owner) is tt.CallOp:
@@ -162,47 +144,36 @@ class Rewrite:
 
     # ops that pass descriptors on
 
-    def convert(self, loop: Operation) -> Operation:
-        """Carry every descriptor of `loop` in parts; the loop that takes its place."""
-        return self.convert_for(loop) if type(loop) is scf.ForOp else self.convert_while(loop)
-
-    def convert_for(self, loop: Operation) -> Operation:
+    def convert_for(self, loop: Operation) -> None:
+        """Carry every descriptor of `loop` in parts."""
         body = loop.regions[0].blocks[0]
         places = [place for place, result in enumerate(loop.results) if is_descriptor(result.type)]
-        given = [self.parts_of(loop.operands[3 + place])[1:] for place in places]
-        new = replaced(loop, given)
-        self.in_parts.add(new)
+        given = [part for place in places for part in self.parts_of(loop.operands[3 + place])[1:]]
+        loop.operands = (*loop.operands, *given)
         arguments = self.take(body, [body.args[1 + place] for place in places])
-        results = self.give(new, places, loop)
+        results = self.give(loop, places)
         self.yield_parts(body, places)
-        for argument in arguments:
-            self.remake(argument, body.first_op)
-        for result in results:
-            self.remake(result, new.next_op)
-        return new
+        self.remake_all(loop, arguments, results)
 
-    def convert_while(self, loop: Operation) -> Operation:
+    def convert_while(self, loop: Operation) -> None:
         before, after = (region.blocks[0] for region in loop.regions)
         places = [place for place, argument in enumerate(before.args) if is_descriptor(argument.type)]
         passed = [place for place, argument in enumerate(after.args) if is_descriptor(argument.type)]
-        given = [self.parts_of(loop.operands[place])[1:] for place in places]
+        given = [part for place in places for part in self.parts_of(loop.operands[place])[1:]]
+        loop.operands = (*loop.operands, *given)
         arguments = self.take(before, [before.args[place] for place in places])
-        condition = before.last_op
-        assert condition is not None
-        tested = [self.parts_of(condition.operands[1 + place]) for place in passed]
-        for place, parts in zip(passed, tested, strict=True):
-            condition.operands[1 + place] = parts[0]
-        condition.operands = (*condition.operands, *(part for parts in tested for part in parts[1:]))
+        self.yield_parts(before, [1 + place for place in passed])
         arguments += self.take(after, [after.args[place] for place in passed])
-        new = replaced(loop, given, [part.type for parts in tested for part in parts[1:]])
-        self.in_parts |= {new, condition}
-        results = self.give(new, passed, loop)
+        results = self.give(loop, passed)
         self.yield_parts(after, places)
+        self.remake_all(loop, arguments, results)
+
+    def remake_all(self, loop: Operation, arguments: Sequence[BlockArgument], results: Sequence[SSAValue]) -> None:
+        self.in_parts.add(loop)
         for argument in arguments:
             self.remake(argument, argument.block.first_op)
         for result in results:
-            self.remake(result, new.next_op)
-        return new
+            self.remake(result, loop.next_op)
 
     def take(self, block: Block, arguments: Sequence[BlockArgument]) -> list[BlockArgument]:
         """Arguments for the parts of those descriptors that are arguments of `block`, behind all others."""
@@ -212,38 +183,26 @@ class Rewrite:
             self.parts[argument] = (argument, *made)
         return list(arguments)
 
-    def give(self, new: Operation, places: Sequence[int], old: Operation) -> list[SSAValue]:
-        """Take the results of `new` for those of `old`; those that are descriptors."""
-        first = len(old.results)
-        for was, result in zip(old.results, new.results, strict=False):
-            replace_all_uses(was, result)
-        for place in places:
-            result = new.results[place]
-            count = len(part_types(result.type))
-            self.parts[result] = (result, *new.results[first : first + count])
-            first += count
-        erase_op(old)
-        return [new.results[place] for place in places]
+    def give(self, op: Operation, places: Sequence[int]) -> list[SSAValue]:
+        """The parts of those results that are descriptors, as further results; the descriptors."""
+        results: list[SSAValue] = [op.results[place] for place in places]
+        for result in results:
+            self.parts[result] = (result, *(add_result(op, type) for type in part_types(result.type)))
+        return results
 
     def yield_parts(self, block: Block, places: Sequence[int]) -> None:
-        end = block.last_op
-        assert end is not None
+        end = end_of(block)
         following = [self.parts_of(end.operands[place]) for place in places]
         self.in_parts.add(end)
         for place, parts in zip(places, following, strict=True):
             end.operands[place] = parts[0]
-        end.operands = (*end.operands, *(part for parts in following for part in parts[1:]))
+        also_yield(block, [part for parts in following for part in parts[1:]])
 
-    def convert_branches(self, branch: Operation) -> Operation:
+    def convert_branches(self, branch: Operation) -> None:
         places = [place for place, result in enumerate(branch.results) if is_descriptor(result.type)]
         for region in branch.regions:
             self.yield_parts(region.blocks[0], places)
-        types = [type for place in places for type in part_types(branch.results[place].type)]
-        regions = [branch.detach_region(0) for _ in range(2)]
-        new = recreate(branch, result_types=[*(result.type for result in branch.results), *types], regions=regions)
-        insert_before(branch, new)
-        self.give(new, places, branch)
-        return new
+        self.give(branch, places)
 
     def convert_select(self, select: Operation) -> Parts:
         condition, *sides = select.operands
@@ -321,50 +280,8 @@ def part_types(type: Attribute) -> tuple[Attribute, ...]:
     return (i32, base, *(i32,) * rank, *(i64,) * rank)
 
 
-def replaced(loop: Operation, given: Sequence[Parts], passed: Sequence[Attribute] | None = None) -> Operation:
-    """A new loop around the regions of `loop`, with more operands and results; the old one still has its users."""
-    parts = [part for one in given for part in one]
-    types = [
-        *(result.type for result in loop.results),
-        *(passed if passed is not None else [part.type for part in parts]),
-    ]
-    regions = [loop.detach_region(0) for _ in range(len(loop.regions))]
-    new = recreate(loop, operands=(*loop.operands, *parts), result_types=types, regions=regions)
-    insert_before(loop, new)
-    return new
-
-
-def sources_of_argument(argument: BlockArgument) -> Iterator[SSAValue]:
-    """The values that an argument of a loop may have."""
-    loop = argument.block.parent_op()
-    if loop is None or type(loop) not in LOOPS:
-        return
-    end = loop.regions[-1].blocks[0].last_op
-    assert end is not None
-    if type(loop) is scf.ForOp:
-        if argument.index:
-            yield loop.operands[2 + argument.index]
-            yield end.operands[argument.index - 1]
-    elif argument.block is loop.regions[0].blocks[0]:
-        yield loop.operands[argument.index]
-        yield end.operands[argument.index]
-    else:
-        condition = loop.regions[0].blocks[0].last_op
-        assert condition is not None
-        yield condition.operands[1 + argument.index]
-
-
-def sources_of_result(result: OpResult) -> Iterator[SSAValue]:
-    """The values that a result of a loop or a branch may have."""
-    op = result.op
-    if type(op) is scf.WhileOp:
-        condition = op.regions[0].blocks[0].last_op
-        assert condition is not None
-        yield condition.operands[1 + result.index]
-        return
-    if type(op) is scf.ForOp:
-        yield op.operands[3 + result.index]
-    for region in op.regions:
-        end = region.blocks[0].last_op
-        assert end is not None
-        yield end.operands[result.index]
+CONVERSIONS: dict[type[Operation], Callable[[Rewrite, Operation], None]] = {
+    scf.ForOp: Rewrite.convert_for,
+    scf.WhileOp: Rewrite.convert_while,
+    scf.IfOp: Rewrite.convert_branches,
+}

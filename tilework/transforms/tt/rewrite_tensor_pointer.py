@@ -24,6 +24,7 @@ from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import PaddingOption
+from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value, erase_op, insert_before, recreate, replace_op
 from tilework.ir.types import Shape, element_type, i64, is_block_pointer, is_float, shape_of
 from tilework.transforms.building.block_access import BlockAccess
@@ -196,8 +197,7 @@ def rewrite_for(rewrite: Rewrite, op: Operation) -> None:
 
 
 def check_loop_invariant(rewrite: Rewrite, body: Block, plan: Plan) -> None:
-    terminator = body.last_op
-    assert terminator is not None
+    terminator = end_of(body)
     for value, part in zip(terminator.operands, plan, strict=True):
         if part is not None and not all(map(same, rewrite.known(value, terminator).array, part[0].array)):
             raise PassError(
@@ -235,8 +235,7 @@ def merged(a: BlockPointer, b: BlockPointer) -> tuple[BlockPointer, tuple[int, .
 
 
 def flatten_yield(rewrite: Rewrite, block: Block, plan: Plan) -> None:
-    terminator = block.last_op
-    assert terminator is not None
+    terminator = end_of(block)
     terminator.operands = flattened(rewrite, terminator.operands, plan)
 
 

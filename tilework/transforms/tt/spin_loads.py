@@ -19,6 +19,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from tilework.analysis.value_flows import sources_of
 from tilework.ir import tt
 from tilework.ir.functions import callee_of, functions_by_name, modules
 from tilework.ir.nesting import LOOPS
@@ -105,9 +106,7 @@ def incoming(argument: BlockArgument) -> list[SSAValue]:
     """What an argument of a block of a loop may be."""
     parent = argument.block.parent_op()
     if type(parent) is scf.WhileOp:
-        other = parent.regions[argument.block.parent is parent.regions[0]].block.last_op
-        assert other is not None, "a region ends with a terminator"
-        return [other.operands[argument.index + (type(other) is scf.ConditionOp)]]
+        return [value for sources in sources_of(argument) for value in sources]
     return list(inputs(parent)) if parent is not None else []
 
 

@@ -28,6 +28,7 @@ from tilework.ir.create import create_op
 from tilework.ir.effects import DECLARED, is_pure, reads, writes
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
+from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
 from tilework.ir.types import element_type, i32, int_attr, is_tensor, shape_of
@@ -89,8 +90,7 @@ class Converter:
         for block in tuple(self.region.blocks):
             self.schedule.scope = Scope(outer, outer)
             self.convert_block(block)
-            terminator = block.last_op
-            assert terminator is not None, "a block ends with a terminator"
+            terminator = end_of(block)
             TERMINATORS.get(type(terminator), carried.end_block)(self, terminator)
         self.clean_up()
 

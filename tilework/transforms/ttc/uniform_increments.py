@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary, convert
+from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant, constant_value, erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i64, is_integer, is_pointer, is_tensor, with_element
 from tilework.transforms.passes import Pass
@@ -46,8 +47,7 @@ def uniform_steps(loop: Operation, number: int) -> list[SSAValue] | None:
     """The scalars by which carried tile `number` grows in one iteration, or None if it changes in another way."""
     block = loop.regions[0].block
     argument = block.args[number + 1]
-    assert block.last_op is not None
-    value = block.last_op.operands[number]
+    value = end_of(block).operands[number]
     is_moving = is_pointer(element_type(value.type)) or is_integer(element_type(value.type))
     steps: list[SSAValue] = []
     while value is not argument and is_moving:

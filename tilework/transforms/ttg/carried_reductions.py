@@ -27,8 +27,10 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import binary
+from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.encodings import encoding_of, layout_of, with_encoding
-from tilework.ir.rewrite import constant, insert_after, recreate, replace_all_uses, replace_op
+from tilework.ir.nesting import body_of, end_of
+from tilework.ir.rewrite import constant, insert_after, replace_all_uses
 from tilework.ir.types import element_type, shape_of, tensor_type
 from tilework.layouts.encodings import Blocked, Slice
 from tilework.layouts.linear import LinearLayout
@@ -166,7 +168,8 @@ def split_reduction(found: Carried) -> None:
 
     neutral = constant(NEUTRAL[type(update)], part_type, found.initial.op.location)
     insert_after(found.initial.op, neutral)
-    loop, part = with_carried(found.loop, neutral.results[0])
+    loop = found.loop
+    (part,) = also_carry(loop, neutral.results)
 
     view = tt.ReshapeOp.make(source, viewed, location, allow_reorder=True, efficient_layout=True)
     inner = tt.ReduceOp.make((view.results[0],), axis + 1, reduce.regions[0].clone(), location)
@@ -182,21 +185,8 @@ def split_reduction(found: Carried) -> None:
     insert_after(loop, outer, convert, final)
 
 
-def with_carried(loop: Operation, initial: SSAValue) -> tuple[Operation, SSAValue]:
-    """`loop` with one more carried value, and that value in its body."""
-    body = loop.regions[0].blocks[0]
-    part = body.insert_arg(initial.type, len(body.args))
-    types = [*(result.type for result in loop.results), initial.type]
-    new = recreate(loop, operands=(*loop.operands, initial), result_types=types, regions=tuple(loop.regions))
-    replace_op(loop, new, results=new.results[:-1])
-    return new, part
-
-
 def carry(loop: Operation, position: int, value: SSAValue) -> None:
     """Hand `value` on as the last carried value; the one at `position` stays what it was."""
-    body = loop.regions[0].blocks[0]
-    last = body.last_op
-    assert last is not None, "a loop ends with a yield"
-    operands = list(last.operands)
-    operands[position] = body.args[1 + position]
-    last.operands = [*operands, value]
+    body = body_of(loop)
+    end_of(body).operands[position] = body.args[1 + position]
+    also_yield(body, [value])

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
+from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import PointerType, Tensor, bit_width, shape_of
 from tilework.layouts.construct import default_blocked
@@ -150,11 +151,8 @@ def connected(ops: Sequence[Operation]):
 
 def source_op(value: SSAValue) -> Operation | None:
     """The op that makes `value`, or the loop whose argument it is."""
-    if isinstance(value, OpResult):
-        return value.op
-    assert isinstance(value, BlockArgument)
-    above = value.block.parent_op()
-    return None if above is None or type(above) is tt.FuncOp else above
+    owner = owner_of(value)
+    return None if type(owner) is tt.FuncOp else owner
 
 
 def accessing(access: Access, order: tuple[int, ...], own: int, together: int) -> Blocked:

@@ -20,9 +20,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.create import append_op
+from tilework.ir.create import add_result, append_op
 from tilework.ir.nesting import enclosing_op
-from tilework.ir.rewrite import block_of, erase_op, recreate, replace_all_uses, replace_op
+from tilework.ir.rewrite import block_of, erase_op, replace_op
 from tilework.ir.scf_ext import make_yield
 from tilework.ir.types import is_tensor
 from tilework.transforms.passes import Pass
@@ -87,13 +87,8 @@ def give_results(branch: Operation, selects: list[Operation]) -> None:
         else_region.add_block(Block())
     for region, index in ((then_region, 1), (else_region, 2)):
         append_to_yield(region, [select.operands[index] for select in selects], branch)
-    types = [result.type for result in (*branch.results, *(select.results[0] for select in selects))]
-    new = recreate(branch, result_types=types, regions=(then_region, else_region))
-    count = len(branch.results)
-    replace_op(branch, new, results=new.results[:count])
-    for select, result in zip(selects, new.results[count:], strict=True):
-        replace_all_uses(select.results[0], result)
-        erase_op(select)
+    for select in selects:
+        replace_op(select, results=(add_result(branch, select.results[0].type),))
 
 
 def append_to_yield(region: Region, values: list[SSAValue], branch: Operation) -> None:

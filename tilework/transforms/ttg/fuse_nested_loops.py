@@ -31,7 +31,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.effects import is_speculatable
-from tilework.ir.nesting import enclosing_op, loop_around
+from tilework.ir.nesting import body_of, enclosing_op, end_of, loop_around
 from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import element_type, is_float, is_integer, is_tensor
@@ -52,10 +52,6 @@ class FuseNestedLoopsPass(Pass):
                 fuse_tree(outer)
             elif FLATTEN in outer.attributes and is_pair(outer):
                 flatten(outer)
-
-
-def body_of(loop: Operation) -> Block:
-    return loop.regions[0].blocks[0]
 
 
 def children(loop: Operation) -> list[Operation]:
@@ -406,8 +402,7 @@ class Fusion:
         body = body_of(child.loop)
         for argument, value in zip(body.args, current, strict=True):
             replace_all_uses(argument, value)
-        end = body.last_op
-        assert end is not None
+        end = end_of(body)
         yielded = tuple(end.operands)
         erase_op(end)
         step = Emitter(child.loop.location)
@@ -430,8 +425,7 @@ class Fusion:
 
     def finish(self, is_last: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """The epilogue, and what the outer loop carries into its next iteration."""
-        end = body_of(self.outer).last_op
-        assert end is not None
+        end = end_of(body_of(self.outer))
         following = list(end.operands)
         computed = [i for i, value in enumerate(following) if defining_op(value) in self.epilogue]
         results = list(carried)

@@ -13,11 +13,12 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.expand import copy_op
-from tilework.transforms.ttg.pipeline.loops import body_of, body_ops, is_inside, loops_in, yield_of
+from tilework.transforms.ttg.pipeline.loops import body_ops, is_inside, loops_in, yield_of
 
 MARK = "__test_peel_epilogue"
 

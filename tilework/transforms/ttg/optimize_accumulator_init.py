@@ -22,8 +22,9 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.create import add_result
+from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.functions import functions
+from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, insert_after, insert_before, is_dead
 from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_tensor, shape_of
 from tilework.transforms.folding.tiles import is_zero
@@ -79,7 +80,7 @@ def reset_of(value: SSAValue, body: Block) -> Reset | None:
     if isinstance(op, SelectOp) and not is_tensor(op.operands[0].type):
         sides = op.operands[1:3]
     elif isinstance(op, scf.IfOp) and all(len(region.blocks) == 1 for region in op.regions):
-        sides = [yield_of(region.blocks[0]).operands[value.index] for region in op.regions]  # pyright: ignore
+        sides = [end_of(region.blocks[0]).operands[value.index] for region in op.regions]  # pyright: ignore
     else:
         return None
     zero = [is_zero(side) for side in sides]
@@ -90,12 +91,6 @@ def reset_of(value: SSAValue, body: Block) -> Reset | None:
     if inside is not None and inside.parent_op() is op:
         return None
     return Reset(op, op.operands[0], zero[0], other, value.index)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def yield_of(block: Block) -> Operation:
-    """The terminator of a block of a loop or branch."""
-    assert block.last_op is not None, "a block ends with a terminator"
-    return block.last_op
 
 
 def optimize(dot: Operation, loop: scf.ForOp) -> bool:
@@ -112,7 +107,7 @@ def optimize(dot: Operation, loop: scf.ForOp) -> bool:
     if not isinstance(carried, BlockArgument) or carried.owner is not body or carried.index == 0:
         return False
     place = carried.index - 1
-    after = reset_of(yield_of(body).operands[place], body) if before is None else None
+    after = reset_of(end_of(body).operands[place], body) if before is None else None
     if after is not None and not is_only_used_by(carried, dot):
         after = None
     starts_at_zero = before is None and is_zero(loop.operands[3 + place])
@@ -135,23 +130,22 @@ def carry_flag(
     false, true = constant(0, i1, loop.location), constant(1, i1, loop.location)
     insert_before(loop, true, false)
     no, yes = false.results[0], true.results[0]
-    loop.operands = (*loop.operands, no if starts_at_zero else yes)
-    flag: SSAValue = body.insert_arg(i1, len(body.args))
+    flag: SSAValue
+    (flag,) = also_carry(loop, [no if starts_at_zero else yes])
     following = yes
     if before is not None:
         flag = choose(before, no, flag)
         dot.operands[2] = before.other
         drop(before)
-    end = yield_of(body)
+    end = end_of(body)
     if after is not None:
         following = choose(after, no, yes)
         end.operands[place] = after.other
         drop(after)
     use_flag(dot, flag)
-    end.operands = (*end.operands, following)
-    last = add_result(loop, i1)
+    also_yield(body, [following])
     if after is not None:
-        reset_result(loop, place, last)
+        reset_result(loop, place, loop.results[-1])
 
 
 def choose(reset: Reset, no: SSAValue, otherwise: SSAValue) -> SSAValue:
@@ -168,7 +162,7 @@ def drop(reset: Reset) -> None:
         erase_op(reset.op)
     elif reset.result.first_use is None and isinstance(reset.op, scf.IfOp):
         for region in reset.op.regions:
-            yield_of(region.blocks[0]).operands[reset.index] = reset.other
+            end_of(region.blocks[0]).operands[reset.index] = reset.other
 
 
 def use_flag(dot: Operation, flag: SSAValue) -> None:

@@ -23,9 +23,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import gpu, tt, ttg, ttng
+from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.effects import is_elementwise, is_pure
 from tilework.ir.encodings import dot_operand_of
-from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses, replace_op
+from tilework.ir.nesting import end_of
+from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import Shape, is_tensor, shape_of, tensor_type
 from tilework.layouts.encodings import DotOperand, NvidiaMma
 from tilework.transforms.passes import Pass
@@ -82,19 +84,17 @@ def prefetch(loop: Operation) -> None:
     if width is None or width > depth:
         return
     inits = [slice_of(loop, operand, loop.operands[3 + operand.carried], 0, width) for operand in (a, b)]
-    firsts = carry(loop, inits)
+    firsts = also_carry(loop, inits)
     last = multiply(dot, (a, b), firsts, body, width, depth)
-    terminator = body.last_op
-    assert terminator is not None
+    terminator = end_of(body)
     following = [slice_of(terminator, operand, terminator.operands[operand.carried], 0, width) for operand in (a, b)]
     replace_all_uses(dot.results[0], last.results[0])
     erase_op(dot)
     for op in (*reversed(a.chain), *reversed(b.chain)):
         if all(result.first_use is None for result in op.results):
             erase_op(op)
-    terminator.operands = (*terminator.operands, *following)
+    also_yield(body, following)
     sink(last)
-    renew(loop, inits)
 
 
 def trace(value: SSAValue, body: Block) -> Operand | None:
@@ -163,12 +163,6 @@ def slice_of(place: Operation, operand: Operand, memory: SSAValue, start: int, w
     return value
 
 
-def carry(loop: Operation, inits: Sequence[SSAValue]) -> list[SSAValue]:
-    """New arguments of the body for `inits`; the loop itself gets its operands in `renew`."""
-    body = loop.regions[0].blocks[0]
-    return [body.insert_arg(value.type, len(body.args)) for value in inits]
-
-
 def multiply(
     dot: Operation, operands: tuple[Operand, Operand], firsts: Sequence[SSAValue], body: Block, width: int, depth: int
 ) -> Operation:
@@ -193,10 +187,3 @@ def sink(dot: Operation) -> None:
     if following is not None and following.prev_op is not dot:
         dot.detach()
         insert_before(following, dot)
-
-
-def renew(loop: Operation, inits: Sequence[SSAValue]) -> None:
-    """Give the loop the operands and results that belong to the new arguments of its body."""
-    types = [*(result.type for result in loop.results), *(value.type for value in inits)]
-    new = recreate(loop, operands=(*loop.operands, *inits), result_types=types, regions=tuple(loop.regions))
-    replace_op(loop, new, results=new.results[: len(loop.results)])

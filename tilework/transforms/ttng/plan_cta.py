@@ -32,6 +32,7 @@ from tilework.ir.encodings import (
 )
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
+from tilework.ir.nesting import end_of
 from tilework.ir.types import axis_of, shape_of
 from tilework.layouts.construct import cga_from, clamp, default_blocked
 from tilework.layouts.encodings import Bases, Blocked, Distributed
@@ -253,8 +254,7 @@ def own_tiling(store: Operation, ctas: int) -> Bases | None:
 
 def carried_by_for(op: Operation) -> Iterator[Sequence[SSAValue]]:
     body = op.regions[0].blocks[0]
-    assert body.last_op is not None, "a loop ends with a yield"
-    yield from zip(op.operands[3:], body.args[1:], body.last_op.operands, op.results, strict=True)
+    yield from zip(op.operands[3:], body.args[1:], end_of(body).operands, op.results, strict=True)
 
 
 def carried_by_if(op: Operation) -> Iterator[Sequence[SSAValue]]:
@@ -264,9 +264,8 @@ def carried_by_if(op: Operation) -> Iterator[Sequence[SSAValue]]:
 
 def carried_by_while(op: Operation) -> Iterator[Sequence[SSAValue]]:
     before, after = (region.blocks[0] for region in op.regions)
-    assert before.last_op is not None and after.last_op is not None, "a loop ends with a yield"
-    yield from zip(op.operands, before.args, after.last_op.operands, strict=True)
-    yield from zip(before.last_op.operands[1:], after.args, op.results, strict=True)
+    yield from zip(op.operands, before.args, end_of(after).operands, strict=True)
+    yield from zip(end_of(before).operands[1:], after.args, op.results, strict=True)
 
 
 CARRIED: dict[type[Operation], Callable[[Operation], Iterator[Sequence[SSAValue]]]] = {

@@ -22,7 +22,7 @@ from tilework.ir import tt, ttc
 from tilework.ir.create import create_op
 from tilework.ir.effects import ELEMENTWISE
 from tilework.ir.forms import SEGMENTS
-from tilework.ir.nesting import location_of
+from tilework.ir.nesting import end_of, location_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import array_values, element_type, i32_array, is_tensor, shape_of
 from tilework.transforms.ttc.loops.cost import is_lazy_value, lazy_operands
@@ -165,8 +165,7 @@ def convert_for(converter: "Converter", op: Operation) -> None:
     keep_for_loop(schedule, op)
     pairs = [(arg, carried_buffer(schedule, initial)) for arg, initial in carried_pairs(op)]
     schedule.flush(op)
-    yielded = block.last_op
-    assert yielded is not None
+    yielded = end_of(block)
     with converter.inside(pairs):
         converter.loops.append((op, dict(pairs)))
         converter.convert_block(block)
@@ -206,10 +205,9 @@ def convert_if(converter: "Converter", op: Operation) -> None:
         with converter.inside(()):
             block = region.block
             converter.convert_block(block)
-            assert block.last_op is not None
-            for value, (_, buffer) in zip(tiles(block.last_op.operands), results, strict=True):
+            for value, (_, buffer) in zip(tiles(end_of(block).operands), results, strict=True):
                 schedule.write(value, buffer)
-            end_block(converter, block.last_op)
+            end_block(converter, end_of(block))
     for result, buffer in results:
         buffer.writer = None
         converter.outer_scope.stored[result] = buffer
@@ -227,8 +225,7 @@ def convert_while(converter: "Converter", op: Operation) -> None:
     passed: list[Buffer] = []
     with converter.inside(pairs):
         converter.convert_block(before)
-        condition = before.last_op
-        assert condition is not None
+        condition = end_of(before)
         for value in tiles(condition.operands):
             buffer = schedule.scope.buffer(value)
             if buffer is None or buffer not in own:
@@ -240,8 +237,7 @@ def convert_while(converter: "Converter", op: Operation) -> None:
         buffer.writer = None
     with converter.inside(list(zip(tiles(after.args), passed, strict=True))):
         converter.convert_block(after)
-        yielded = after.last_op
-        assert yielded is not None
+        yielded = end_of(after)
         update(schedule, list(zip(tiles(yielded.operands), [buffer for _, buffer in pairs], strict=True)))
         end_block(converter, yielded)
     for result, buffer in zip(tiles(op.results), passed, strict=True):

@@ -19,6 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import MemSemantic, RMWOp
+from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.types import is_tensor, shape_of
 from tilework.transforms.ttc.loops.index_maps import Bits, is_lazy, sources, tile_bits, whole
@@ -78,8 +79,7 @@ class Bases:
         if type(owner) is tt.FuncOp:
             return pointer if is_entry(pointer.block) and not is_tensor(pointer.type) else None
         if type(owner) is scf.ForOp and pointer.index > 0:
-            yielded = pointer.block.last_op
-            assert yielded is not None, "a loop body ends with a yield"
+            yielded = end_of(pointer.block)
             origin = self.of(owner.operands[2 + pointer.index])
             moved = self.of(yielded.operands[pointer.index - 1])
             return origin if moved is origin or moved is pointer else None

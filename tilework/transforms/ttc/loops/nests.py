@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from tilework.ir import tt, ttc
 from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
 from tilework.ir.create import append_op, create_op
+from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import attr_value, insert_before, splat_attr
 from tilework.ir.types import Shape, axis_of, bit_width, element_type, i32, is_tensor, shape_of
 from tilework.transforms.ttc.loops.hazards import Access
@@ -336,8 +337,7 @@ def inline(nest: Nest, block: Block, arguments: Sequence[SSAValue]) -> list[SSAV
         if op is block.last_op:
             break
         nest.insert(op.clone(value_mapper=mapping))
-    assert block.last_op is not None
-    return [mapping.get(value, value) for value in block.last_op.operands]
+    return [mapping.get(value, value) for value in end_of(block).operands]
 
 
 def gathered_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:

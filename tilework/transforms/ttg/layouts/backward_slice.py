@@ -19,6 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.dominance import dominator_children
 from tilework.ir import tt, ttg
+from tilework.ir.nesting import end_of
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Distributed
 from tilework.transforms.ttg.layouts.layout_rules import (
@@ -116,7 +117,7 @@ def expand(
             found.stopped.append(value)
         else:
             for region in op.regions:
-                end = terminator(region.first_block)
+                end = end_of(region.first_block)
                 push(end._operands[value.index], end, layout)
         return True
     for other in op.results:
@@ -145,16 +146,10 @@ def expand_argument(
     loop = value.block.parent_op()
     if not isinstance(loop, scf.ForOp) or value.index == 0:
         return False
-    end = terminator(value.block)
+    end = end_of(value.block)
     push(loop._operands[value.index + 2], loop, layout)
     push(end._operands[value.index - 1], end, layout)
     return True
-
-
-def terminator(block: Block | None) -> Operation:
-    """The last op of `block`."""
-    assert block is not None and block.last_op is not None, "a block ends with a terminator"
-    return block.last_op
 
 
 # Dominance

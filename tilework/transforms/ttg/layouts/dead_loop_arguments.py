@@ -14,10 +14,12 @@ the loop needs it. Dead arguments yield themselves here; `canonicalize` and its 
 from collections.abc import Sequence
 
 from xdsl.dialects import scf
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilework.analysis.value_flows import sources_of
 from tilework.ir.effects import TERMINATORS, is_pure, writes
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import body_of, end_of, owner_of
 
 FOLLOWED = (scf.ForOp, scf.IfOp)  # what these yield is only as live as their results
 TERMINATOR_NAMES = frozenset(kind.name for kind in TERMINATORS)
@@ -32,9 +34,8 @@ def cut_dead_loop_arguments(function: Operation) -> bool:
     live = live_values(ops)
     changed = False
     for loop in loops:
-        block = loop.regions[0].first_block
-        assert block is not None and block.last_op is not None, "a loop has a body"
-        end = block.last_op
+        block = body_of(loop)
+        end = end_of(block)
         kept = [
             yielded if argument in live or result in live else argument
             for argument, result, yielded in zip(block.args[1:], loop.results, end._operands, strict=True)
@@ -69,20 +70,7 @@ def live_values(ops: Sequence[Operation]) -> set[SSAValue]:
 
 def needed_for(value: SSAValue) -> Sequence[SSAValue]:
     """What `value` is computed from."""
-    if isinstance(value, BlockArgument):
-        loop = value.block.parent_op()
-        return carried(loop, value.index - 1) if isinstance(loop, scf.ForOp) and value.index else ()
-    assert isinstance(value, OpResult)
-    op = value.op
-    if isinstance(op, scf.ForOp):
-        return carried(op, value.index)
-    if isinstance(op, scf.IfOp):
-        return [end._operands[value.index] for region in op.regions if (end := region.blocks[0].last_op) is not None]
-    return op._operands
-
-
-def carried(loop: scf.ForOp, index: int) -> Sequence[SSAValue]:
-    """A carried value is the initial one, or the yielded one, which may need the one before."""
-    block = loop.regions[0].first_block
-    assert block is not None and block.last_op is not None, "a loop has a body"
-    return loop._operands[index + 3], block.last_op._operands[index], block.args[index + 1]
+    op = owner_of(value)
+    if isinstance(op, FOLLOWED):
+        return [source for sources in sources_of(value) for source in sources]
+    return op._operands if isinstance(value, OpResult) and op is not None else ()

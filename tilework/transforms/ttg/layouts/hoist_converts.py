@@ -17,10 +17,11 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import with_encoding
+from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import insert_after, insert_before, recreate
 from tilework.ir.types import bit_width
 from tilework.layouts.encodings import Distributed
-from tilework.transforms.ttg.layouts.backward_slice import Slice, backward_slice, terminator
+from tilework.transforms.ttg.layouts.backward_slice import Slice, backward_slice
 from tilework.transforms.ttg.layouts.layout_rules import DOTS, backward, encoding, moves_no_data
 from tilework.transforms.ttg.layouts.rematerialize import Rematerializer, Yields, conversions, target_layout
 
@@ -114,7 +115,7 @@ def hoist_into_branches(convert: Operation, remat: Rematerializer) -> bool:
         seeds[value] = after.results[0]
     yields: Yields = {}
     for value, side in inside:
-        end = terminator(value.op.regions[side].first_block)
+        end = end_of(value.op.regions[side].first_block)
         before = converted(end._operands[value.index], found.layouts[value], convert)
         insert_before(end, before)
         yields[value, side] = before.results[0]
@@ -130,7 +131,7 @@ def slice_branches(value: OpResult, found: Slice, remat: Rematerializer) -> list
     """Add to `found` what the branches compute again for `value`; the branches that cannot."""
     sides: list[Slice | None] = []
     for region in value.op.regions:
-        end = terminator(region.first_block)
+        end = end_of(region.first_block)
         side = remat.slice_of(end._operands[value.index], end, found.layouts[value])
         sides.append(side if side is not None and found.agrees(side) else None)
     first, second = sides

@@ -17,12 +17,13 @@ from collections import deque
 from collections.abc import Sequence
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.encodings import with_encoding
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Blocked, Distributed, NvidiaMma
@@ -104,18 +105,18 @@ def add_layouts(
 
 
 def from_for(op: Operation, index: int) -> Sequence[SSAValue]:
-    return (body(op.regions[0]).args[index - 2], op.results[index - 3]) if index >= 3 else ()
+    return (body_of(op).args[index - 2], op.results[index - 3]) if index >= 3 else ()
 
 
 def from_while(op: Operation, index: int) -> Sequence[SSAValue]:
-    return (body(op.regions[0]).args[index],)
+    return (body_of(op).args[index],)
 
 
 def from_condition(op: Operation, index: int) -> Sequence[SSAValue]:
     loop = op.parent_op()
     if index == 0 or loop is None:
         return ()
-    return body(loop.regions[1]).args[index - 1], loop.results[index - 1]
+    return loop.regions[1].blocks[0].args[index - 1], loop.results[index - 1]
 
 
 def from_yield(op: Operation, index: int) -> Sequence[SSAValue]:
@@ -124,11 +125,11 @@ def from_yield(op: Operation, index: int) -> Sequence[SSAValue]:
     if isinstance(parent, scf.IfOp):
         return (parent.results[index],)
     if isinstance(parent, scf.ForOp):
-        return parent.results[index], body(parent.regions[0]).args[index + 1]
+        return parent.results[index], body_of(parent).args[index + 1]
     if isinstance(parent, scf.WhileOp):
-        argument = body(parent.regions[0]).args[index]
+        argument = body_of(parent).args[index]
         if index < len(parent.results) and parent.results[index].type == argument.type:
-            return parent.results[index], body(parent.regions[1]).args[index], argument
+            return parent.results[index], parent.regions[1].blocks[0].args[index], argument
         return (argument,)
     return ()
 
@@ -139,12 +140,6 @@ FLOW = {
     scf.ConditionOp.name: from_condition,
     scf.YieldOp.name: from_yield,
 }
-
-
-def body(region: Region) -> Block:
-    block = region.first_block
-    assert block is not None, "a structured region has one block"
-    return block
 
 
 def choose(found: dict[SSAValue, Layouts]) -> dict[SSAValue, Distributed]:
@@ -244,13 +239,13 @@ class Rewriter:
     # Control flow
 
     def visit_for(self, op: Operation) -> None:
-        arguments = body(op.regions[0]).args[1:]
+        arguments = body_of(op).args[1:]
         self.set_layouts(op.results)
         self.set_layouts(arguments)
         self.fetch_operands(op, [None, None, None, *map(encoding, arguments)])
 
     def visit_while(self, op: Operation) -> None:
-        before, after = (body(region) for region in op.regions)
+        before, after = (region.blocks[0] for region in op.regions)
         self.set_layouts(op.results)
         self.set_layouts(before.args)
         self.set_layouts(after.args)
@@ -262,7 +257,7 @@ class Rewriter:
     def visit_yield(self, op: Operation) -> None:
         parent = op.parent_op()
         assert parent is not None, "a yield is in a structured op"
-        targets = body(parent.regions[0]).args if isinstance(parent, scf.WhileOp) else parent.results
+        targets = body_of(parent).args if isinstance(parent, scf.WhileOp) else parent.results
         self.fetch_operands(op, [encoding(target) for target in targets])
 
     def visit_condition(self, op: Operation) -> None:

@@ -15,9 +15,11 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg
+from tilework.ir.carried import also_yield
 from tilework.ir.create import add_result
 from tilework.ir.encodings import with_encoding
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Distributed
@@ -27,7 +29,6 @@ from tilework.transforms.ttg.layouts.backward_slice import (
     Stop,
     backward_slice,
     properly_dominates,
-    terminator,
 )
 from tilework.transforms.ttg.layouts.layout_rules import absorbs, backward, encoding, is_renaming, laid_out_operands
 from tilework.transforms.ttg.layouts.rematerialize_cost import pays
@@ -139,9 +140,9 @@ class Rebuild:
                     pending.append((current, True))
                     pending += [(source, False) for source in self.sources(current)]
         for block, arguments in self.carried.items():
-            end = terminator(block)
+            end = end_of(block)
             more = [self.value(end._operands[old.index - 1], self.layouts[old]) for old in arguments]
-            end.operands = (*end._operands, *more)
+            also_yield(block, more)
 
     def value(self, value: SSAValue, layout: Distributed) -> SSAValue:
         """`value` in `layout`."""
@@ -166,7 +167,7 @@ class Rebuild:
                 for result in self.results(op)
                 for side, region in enumerate(op.regions)
                 if (result, side) not in self.yields
-                and (source := terminator(region.first_block)._operands[result.index]) in self.layouts
+                and (source := end_of(region.first_block)._operands[result.index]) in self.layouts
             ]
         return [op._operands[i] for i, _ in self.operands(op, layout)]
 
@@ -251,9 +252,9 @@ class Rebuild:
         for old in self.results(op):
             layout = self.layouts[old]
             for side, region in enumerate(op.regions):
-                end = terminator(region.first_block)
+                end = end_of(region.first_block)
                 value = self.yields.get((old, side))
-                end.operands = (*end._operands, value or self.value(end._operands[old.index], layout))
+                also_yield(region.blocks[0], [value or self.value(end._operands[old.index], layout)])
             self.record(old, add_result(op, with_encoding(old.type, layout)))
 
 

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from xdsl.ir import Operation
 
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import body_of
 from tilework.transforms.ttg.pipeline.loops import (
     CLUSTER,
     MAX_STAGE,
     STAGE,
-    body_of,
     body_ops,
     carried_producer,
     integer_attribute,

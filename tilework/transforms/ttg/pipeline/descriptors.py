@@ -15,11 +15,14 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.carried import also_carry, also_yield
+from tilework.ir.create import add_result
+from tilework.ir.nesting import body_of
+from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.types import TensorDescType, i32
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.ttg.pipeline.loops import LOOPS, body_of, enclosing_op
-from tilework.transforms.ttg.pipeline.lowering import also_yield, next_in_turn, with_carried
+from tilework.transforms.ttg.pipeline.loops import LOOPS, enclosing_op
+from tilework.transforms.ttg.pipeline.lowering import next_in_turn
 from tilework.transforms.ttng.tensormap import TENSORMAP_BYTES, write_tensormap
 
 Replaced = Callable[[Operation, list[Operation]], None]
@@ -53,14 +56,14 @@ def is_descriptor(value: SSAValue) -> bool:
     return isinstance(value.type, TensorDescType)
 
 
-def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> Operation:
-    """Give each descriptor that `loop` makes `slots` places; the loop, which may be a new one.
+def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> None:
+    """Give each descriptor that `loop` makes `slots` places.
 
     `replaced` is told which ops of the body took the place of which.
     """
     makes = list(descriptors_made_in(body_of(loop)))
     if not makes:
-        return loop
+        return
     code = Emitter(loop.location)
     scratch = [
         code.append(ttg.GlobalScratchAllocOp.make(slots * TENSORMAP_BYTES, TENSORMAP_BYTES, make.location))
@@ -68,10 +71,8 @@ def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> Opera
     ]
     zero, one = code.constant(0, i32), code.constant(1, i32)
     code.insert_before(loop)
-    count = len(loop.results)
-    loop = with_carried(loop, [zero] * len(makes))
-    body = body_of(loop)
-    for make, memory, counter in zip(makes, scratch, tuple(body.args[1 + count :]), strict=True):
+    body, counters = body_of(loop), also_carry(loop, [zero] * len(makes))
+    for make, memory, counter in zip(makes, scratch, counters, strict=True):
         code = Emitter(make.location)
         offset = code.binary(arith.MuliOp, code.constant(TENSORMAP_BYTES, i32), counter)
         slot = code.append(tt.AddPtrOp.make(memory, offset, code.loc))
@@ -82,15 +83,12 @@ def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> Opera
         replace_all_uses(make.results[0], descriptor)
         if make.parent is body:
             replaced(make, new)
-        following = leave_branches(following, counter, make.parent, body, replaced)
+        following = leave_branches(following, counter, make.parent, body)
         erase_op(make)
-        also_yield(loop, [following])
-    return loop
+        also_yield(body, [following])
 
 
-def leave_branches(
-    value: SSAValue, otherwise: SSAValue, block: Block | None, body: Block, replaced: Replaced
-) -> SSAValue:
+def leave_branches(value: SSAValue, otherwise: SSAValue, block: Block | None, body: Block) -> SSAValue:
     """`value`, computed in `block`, as a value of `body`; `otherwise` where the branch is not taken."""
     while block is not None and block is not body:
         branch = block.parent_op()
@@ -98,17 +96,6 @@ def leave_branches(
         for region in branch.regions:
             if not region.blocks:
                 region.add_block(Block([scf.YieldOp.create(location=branch.location)]))
-            terminator = region.blocks[0].last_op
-            assert terminator is not None
-            terminator.operands = (*terminator.operands, value if region.blocks[0] is block else otherwise)
-        types = [*(result.type for result in branch.results), value.type]
-        regions = [branch.detach_region(0) for _ in range(2)]
-        new = recreate(branch, result_types=types, regions=regions)
-        insert_before(branch, new)
-        for old, result in zip(branch.results, new.results, strict=False):
-            replace_all_uses(old, result)
-        if branch.parent is body:
-            replaced(branch, [new])
-        block, value = branch.parent, new.results[-1]
-        erase_op(branch)
+            also_yield(region.blocks[0], [value if region.blocks[0] is block else otherwise])
+        block, value = branch.parent, add_result(branch, value.type)
     return value

@@ -21,6 +21,7 @@ from xdsl.ir import Block, Operation, OpResult
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.ir.nesting import body_of
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.descriptors import called_for
@@ -30,7 +31,6 @@ from tilework.transforms.ttg.pipeline.loops import (
     LATENCY,
     LOADS,
     NUM_STAGES,
-    body_of,
     body_ops,
     loops_in,
     num_stages,

@@ -16,6 +16,7 @@ from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import find_num_warps
+from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bit_width, is_pointer, is_tensor, shape_of
 from tilework.layouts.encodings import Shared, SwizzledShared
@@ -29,7 +30,7 @@ from tilework.transforms.ttg.pipeline.load_buffers import (
     copy_width,
     shared_encoding,
 )
-from tilework.transforms.ttg.pipeline.loops import LOADS, body_of, body_ops, enclosing_op, yield_of
+from tilework.transforms.ttg.pipeline.loops import LOADS, body_ops, enclosing_op, yield_of
 from tilework.transforms.ttg.pipeline.wgmma import may_run_on
 
 VIEWS: frozenset[type[Operation]] = frozenset(

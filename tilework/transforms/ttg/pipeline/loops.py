@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.functions import ops_in_order
 from tilework.ir.gpu import GpuBarrierOp
-from tilework.ir.nesting import LOOPS, enclosing_op, is_inside
+from tilework.ir.nesting import LOOPS, body_of, enclosing_op, end_of, is_inside
 from tilework.ir.types import i32, int_attr
 
 LATENCY = "tt.latency"
@@ -40,11 +40,6 @@ def loops_in(root: Operation) -> list[Operation]:
     return [*ordered, *reversed(around)]
 
 
-def body_of(loop: Operation) -> Block:
-    """The body of an `scf.for`."""
-    return loop.regions[0].blocks[0]
-
-
 def body_ops(loop: Operation) -> list[Operation]:
     """The ops of the body, without the yield."""
     return list(body_of(loop).ops)[:-1]
@@ -52,9 +47,7 @@ def body_ops(loop: Operation) -> list[Operation]:
 
 def yield_of(loop: Operation) -> Operation:
     """The terminator of the body."""
-    terminator = body_of(loop).last_op
-    assert terminator is not None, "a loop body ends with scf.yield"
-    return terminator
+    return end_of(body_of(loop))
 
 
 def integer_attribute(op: Operation, name: str) -> int | None:

@@ -20,28 +20,28 @@ from xdsl.ir import Operation
 
 from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import ttg, ttng
+from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after
 from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import element_type, shape_of
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule
 from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, descriptors_made_in
 from tilework.transforms.ttg.pipeline.load_plans import Kind, LoadPlan, plan_loads
-from tilework.transforms.ttg.pipeline.loops import body_of, body_ops, enclosing_op
+from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op
 from tilework.transforms.ttg.pipeline.lower_copies import lower_copy
 from tilework.transforms.ttg.pipeline.lower_tma import groups_of, lower_group
 from tilework.transforms.ttg.pipeline.lowering import Lowering, carry_counters
 
 
-def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> Operation:
-    """Lower the loads of `loop` that run ahead of their uses; the loop, which may be a new one."""
+def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> None:
+    """Lower the loads of `loop` that run ahead of their uses."""
     low = Lowering(loop, schedule)
     if plans := plan_loads(loop, schedule, facts):
         lower_plans(low, plans)
-    has_group_dot = any(type(op) is ttng.WarpGroupDotOp for op in body_ops(low.loop))
+    has_group_dot = any(type(op) is ttng.WarpGroupDotOp for op in body_ops(loop))
     slots = max(2, schedule.last_stage + int(has_group_dot), iterations_of_maps(low, plans))
-    low.loop = buffer_descriptors(low.loop, slots, low.replaced)
-    schedule.place_all_dependencies(low.loop)
-    return low.loop
+    buffer_descriptors(loop, slots, low.replaced)
+    schedule.place_all_dependencies(loop)
 
 
 def iterations_of_maps(low: Lowering, plans: list[LoadPlan]) -> int:

@@ -12,13 +12,14 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
+from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant, erase_op, insert_after, insert_before, replace_all_uses
 from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import bit_width, i1, i32, i64, shape_of
 from tilework.layouts.encodings import SwizzledShared
 from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.ttg.pipeline.load_plans import LoadPlan
-from tilework.transforms.ttg.pipeline.loops import body_of, used_values
+from tilework.transforms.ttg.pipeline.loops import used_values
 from tilework.transforms.ttg.pipeline.lower_copies import replace_allocs
 from tilework.transforms.ttg.pipeline.lowering import Lowering
 

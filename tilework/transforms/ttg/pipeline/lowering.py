@@ -11,17 +11,18 @@ scf.for ... iter_args(..., %insert = -1, %extract = -1, %phase = 0) {
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import ttg
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.rewrite import erase_op, insert_after, insert_before, replace_all_uses
+from tilework.ir.carried import also_carry, also_yield
+from tilework.ir.nesting import body_of
+from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.types import i32
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule
 from tilework.transforms.ttg.pipeline.load_plans import Kind, LoadPlan
-from tilework.transforms.ttg.pipeline.loops import body_of, yield_of
 
 Place = tuple[int, Cluster]
 
@@ -68,32 +69,6 @@ class Lowering:
         return memory.results[0]
 
 
-def with_carried(loop: Operation, values: Sequence[SSAValue]) -> Operation:
-    """`loop` with more carried values: a new op around the same body. What they become is yielded later."""
-    body = body_of(loop)
-    for value in values:
-        body.insert_arg(value.type, len(body.args))
-    new = scf.ForOp.create(
-        operands=(*loop.operands, *values),
-        result_types=[*(result.type for result in loop.results), *(value.type for value in values)],
-        regions=(loop.detach_region(0),),
-        attributes=dict(loop.attributes),
-        properties=dict(loop.properties),
-        location=loop.location,
-    )
-    insert_before(loop, new)
-    for old, result in zip(loop.results, new.results, strict=False):
-        replace_all_uses(old, result)
-    erase_op(loop)
-    return new
-
-
-def also_yield(loop: Operation, values: Sequence[SSAValue]) -> None:
-    """Yield `values` behind what is yielded already."""
-    terminator = yield_of(loop)
-    terminator.operands = (*terminator.operands, *values)
-
-
 def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:
     """Give the loop counters for each number of buffers, and step them at the start of its body."""
     with_phase: dict[int, bool] = {}
@@ -103,10 +78,7 @@ def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:
     minus_one, zero, one = (code.constant(value, i32) for value in (-1, 0, 1))
     code.insert_before(low.loop)
     initial = [value for has_phase in with_phase.values() for value in (minus_one, minus_one, zero)[: 2 + has_phase]]
-    old_count = len(low.loop.results)
-    low.loop = with_carried(low.loop, initial)
-    body = body_of(low.loop)
-    arguments = iter(body.args[1 + old_count :])
+    arguments, body = iter(also_carry(low.loop, initial)), body_of(low.loop)
     stepped: list[SSAValue] = []
     for count, has_phase in with_phase.items():
         assert body.first_op is not None
@@ -121,7 +93,7 @@ def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:
         low.counters[count] = Counters(insert, extract, phase)
         stepped += [insert, extract] if phase is None else [insert, extract, phase]
         code.insert_before(body.first_op)
-    also_yield(low.loop, stepped)
+    also_yield(body, stepped)
 
 
 def next_in_turn(

@@ -20,13 +20,13 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import body_of
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, drop_attributes
 from tilework.transforms.ttg.pipeline.loops import (
     LATENCY,
     SELF_LATENCY,
-    body_of,
     body_ops,
     carried_producer,
     integer_attribute,

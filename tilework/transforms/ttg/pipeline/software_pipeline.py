@@ -67,7 +67,8 @@ def lower_loops(module: ModuleOp) -> list[tuple[Operation, Schedule]]:
             complete(loop, schedule, schedule.clusters[0])
         if is_feasible(loop, schedule.in_order(loop)):
             facts = facts or axis_info(module)
-            lowered.append((lower_loads(loop, schedule, facts), schedule))
+            lower_loads(loop, schedule, facts)
+            lowered.append((loop, schedule))
     return lowered
 
 

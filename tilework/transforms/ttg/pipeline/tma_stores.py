@@ -17,12 +17,13 @@ from tilework.ir.create import create_op
 from tilework.ir.encodings import (
     shared_of,
 )
+from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after, insert_before, replace_op
 from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.ttg.memdesc_types import MemDescType, memdesc_type
 from tilework.ir.types import element_type, shape_of
 from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, called_for, descriptors_made_in
-from tilework.transforms.ttg.pipeline.loops import LOOPS, body_of, loops_in, num_stages
+from tilework.transforms.ttg.pipeline.loops import LOOPS, loops_in, num_stages
 
 STORES: frozenset[type[Operation]] = frozenset({tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp})
 DESCRIPTOR_SLOTS = 2  # the store of the iteration before may still read its descriptor

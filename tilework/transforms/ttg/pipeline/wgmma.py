@@ -25,10 +25,11 @@ from tilework.ir.encodings import (
     is_accumulator,
     layout_of,
 )
+from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import element_type, f32, i1, int_attr, is_tensor
-from tilework.transforms.ttg.pipeline.loops import body_of, body_ops, enclosing_op, loops_in, num_stages, yield_of
+from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, loops_in, num_stages, yield_of
 from tilework.transforms.ttg.pipeline.wgmma_split import split_along_k
 
 Dot = ttng.WarpGroupDotOp
