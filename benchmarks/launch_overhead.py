@@ -1,4 +1,4 @@
-"""`make bench-launch`: what `kernel[grid](six arguments)` costs above the kernel's own work, warm.
+"""`make bench-launch`: what `kernel[grid](six arguments)` costs above the kernel's own work on the CPU, warm.
 
 On the Python path the launcher is replaced by one that does nothing, so that only binding, specialising, looking up and
 calling are left. Where kernels run as machine code there are rows for the native launcher, with a kernel that does nothing.
@@ -19,7 +19,7 @@ import tilework.language as tl
 from tilework.targets.cpu.pipeline import device
 
 ROUNDS, CALLS = 15, 2000
-BUDGET_US, NATIVE_BUDGET_US = 15.0, 3.0
+BUDGET_US, NATIVE_BUDGET_US = 15.0, 1.2
 
 
 @tilework.jit
@@ -78,6 +78,11 @@ def native_rows() -> list[tuple[str, float, float | None]]:
     numbers = per_call(lambda: launch(*arrays[:3], 1024, 17, 0.5, BLOCK=64))
     rows.append(("native: three arrays, three numbers", numbers, NATIVE_BUDGET_US))
     rows.append(("native: the same with kernel[grid]", per_call(lambda: native_empty[(1,)](*arrays, BLOCK=64)), None))
+    bound, first = native_empty.bind(*arrays, BLOCK=64, grid=(1,)), arrays[0]
+    bound()
+    rows.append(("native: bound, nothing changes", per_call(bound), NATIVE_BUDGET_US))
+    rows.append(("native: bound, two arguments change", per_call(lambda: bound(first, first)), NATIVE_BUDGET_US))
+    rows.append(("native: bound, two change by name", per_call(lambda: bound(x=first, c=first)), NATIVE_BUDGET_US))
     rows.append(("an empty native call, len(())", per_call(lambda: len(())), None))
     return rows
 

@@ -18,20 +18,16 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from tilework.targets.cpu.run.interface import (
     CONTROL,
-    COUNT,
     FAULT,
-    FORK,
     FUEL,
     FULL,
     INTERRUPTED,
     NO_MEMORY,
-    POLL,
     PROGRAM,
 )
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH, LAUNCH_PLACES, WORKER
@@ -43,6 +39,8 @@ WAKE_NS = 30_000  # a grid that takes less is done before a helper would have st
 FORK_NS = 100_000  # nests of a program that takes less are not shared
 CHUNKS = 16  # per thread, where there are enough programs: how finely the work is divided
 PAGE = mmap.PAGESIZE
+FRESH = struct.pack(f"<{FUEL - FAULT}xi{CONTROL - FUEL - 4}x", FULL)  # a control block
+BYTES_AT = bytes.__basicsize__ - 1  # where the content of a bytes object begins: what follows is one byte that ends it
 
 Grid = tuple[int, int, int]
 
@@ -75,22 +73,22 @@ class Arena:
         self.memory = private_memory(size)
         self.size = size
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self.fault = ctypes.c_int32.from_address(self.address + FAULT)
+        self.control = memoryview(self.memory)[:CONTROL]
         self.program = ctypes.c_int64.from_address(self.address + PROGRAM)
-        self.count = ctypes.c_int64.from_address(self.address + COUNT)
-        self.fork = ctypes.c_void_p.from_address(self.address + FORK)
-        self.poll = ctypes.c_void_p.from_address(self.address + POLL)
-        self.fuel = ctypes.c_int32.from_address(self.address + FUEL)
         WORKER.pack_into(self.worker, 0, self.address, self.size, 0)
 
     def at_least(self, size: int) -> int:
         """The address of `size` bytes, whose content is undefined but for the control block: no fault, and nobody to ask."""
         if size > self.size:
             self.grow(size)
-        self.fault.value = 0
-        self.fork.value = self.poll.value = None
-        self.fuel.value = FULL
+        self.control[:] = FRESH
         return self.address
+
+    def __enter__(self) -> "Arena":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        ARENAS.free.append(self)
 
 
 class Arenas(threading.local):
@@ -102,15 +100,11 @@ class Arenas(threading.local):
     def __init__(self) -> None:
         self.free: list[Arena] = []
 
-    @contextmanager
-    def at_least(self, size: int) -> Iterator[Arena]:
-        """An arena for one launch; see `Arena.at_least`."""
+    def at_least(self, size: int) -> Arena:
+        """An arena for one launch, to be entered; see `Arena.at_least`."""
         arena = self.free.pop() if self.free else Arena()
         arena.at_least(size)
-        try:
-            yield arena
-        finally:
-            self.free.append(arena)
+        return arena
 
 
 ARENAS = Arenas()
@@ -250,7 +244,7 @@ def run_launch(
 ) -> tuple[int, int] | None:
     """The same, in the pool's machine code. What a program takes stays as it was known if its nests were shared, so that the
     next launch decides the same."""
-    place = ctypes.cast(ctypes.c_char_p(slots), ctypes.c_void_p).value
+    place = id(slots) + BYTES_AT
     assert POOL.launch is not None, "the pool has been started"
     with ARENAS.at_least(arena) as memory:
         launch = memory.launch
