@@ -15,10 +15,7 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.allocation import aligned
 from tilework.ir import ttg
-from tilework.ir.encodings import (
-    layout_of,
-    shared_of,
-)
+from tilework.ir.encodings import layout_of, shared_of
 from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import array_values, bit_width, element_type
 from tilework.layouts.banks import offsets_of, vector_bits
@@ -27,16 +24,7 @@ from tilework.layouts.queries import shape_per_cta
 from tilework.targets.gpu.device import Access, MatrixForm
 from tilework.targets.gpu.indices import combined, offsets
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, lowers
-from tilework.targets.gpu.words import (
-    WORD,
-    from_memory,
-    held_type,
-    pack,
-    pack_words,
-    to_memory,
-    unpack_word,
-    words,
-)
+from tilework.targets.gpu.words import WORD, from_memory, held_type, pack, pack_words, to_memory, unpack_word, words
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import i32, vector
 from tilework.targets.llvm.values import Value

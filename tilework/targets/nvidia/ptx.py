@@ -135,11 +135,7 @@ def survives(text: str, settings: PtxSettings) -> None:
         return
     command = [sys.executable, "-c", TRY, json.dumps(sys.path), json.dumps(asdict(settings))]
     done = subprocess.run(
-        command,
-        input=text.encode(),
-        capture_output=True,
-        check=False,
-        env=knobs.environment_without(switches.WATCHED),
+        command, input=text.encode(), capture_output=True, check=False, env=knobs.environment_without(switches.WATCHED)
     )
     if done.returncode not in (UNHARMED, REFUSED):
         said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]

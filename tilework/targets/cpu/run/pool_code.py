@@ -24,17 +24,7 @@ from tilework.targets.cpu.run.cores import CORES
 from tilework.targets.cpu.run.crash_code import SAVED
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH_FIELDS, WORKER_FIELDS
-from tilework.targets.cpu.run.machine_code import (
-    NULL,
-    Code,
-    Platform,
-    Record,
-    code,
-    memory,
-    num,
-    word,
-    write_functions,
-)
+from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, memory, num, word, write_functions
 from tilework.targets.cpu.run.system_code import system
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import array, i8, i32, i64, ptr, void

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Callable
 from functools import reduce
 
 from tilework.targets.llvm.builder import Builder
@@ -11,10 +12,13 @@ from tilework.targets.llvm.math.lanes import (
     FRACTION,
     Lanes,
     bits,
+    ceil,
     copysign,
     elementwise_calls,
+    floor,
     fma,
     from_bits,
+    function,
     polynomial,
     power_of_two,
     rint,
@@ -26,10 +30,6 @@ from tilework.targets.llvm.math.lanes import (
 from tilework.targets.llvm.math.logarithm import SMALLEST, pow
 from tilework.targets.llvm.types import Type, f64, i32, i64
 from tilework.targets.llvm.values import Value, constant
-
-
-def rsqrt(x: Lanes) -> Lanes:
-    return 1.0 / sqrt(x)
 
 
 def cbrt(x: Lanes) -> Lanes:
@@ -51,10 +51,6 @@ def cbrt(x: Lanes) -> Lanes:
     y = y - rest / (3.0 * square)
     result = copysign(y * power_of_two(third - 400), x)
     return where((a > 0.0) & (a < math.inf), result, x)
-
-
-def rcbrt(x: Lanes) -> Lanes:
-    return 1.0 / cbrt(x)
 
 
 def norm(*args: Lanes) -> Lanes:
@@ -161,10 +157,6 @@ def remainder(x: Lanes, y: Lanes) -> Lanes:
     return where((a < math.inf) & y.differs(0.0) & ~y.is_nan(), result, where(x.is_nan() | y.is_nan(), x + y, math.nan))
 
 
-def fdim(x: Lanes, y: Lanes) -> Lanes:
-    return where(x.is_nan() | y.is_nan(), x + y, where(x > y, x - y, 0.0))
-
-
 def nextafter(x: Lanes, y: Lanes) -> Lanes:
     """The next float from x towards y."""
     pattern = bits(x)
@@ -215,40 +207,46 @@ def ldexp(x: Lanes, n: Lanes) -> Lanes:
     return ((x * power_of_two(step)) * power_of_two(second)) * power_of_two(third)
 
 
-def round_half_away(x: Lanes) -> Lanes:
-    return Lanes(x.b, x.b.round_half_away(x.v))
+def to_long(x: Lanes) -> Lanes:
+    """A float that is an integer, as i64."""
+    return Lanes(x.b, x.b.fptosi_sat(x.v, x.v.type.with_scalar(i64)))
 
 
-def saturate(x: Lanes) -> Lanes:
-    """Into [0, 1]; NaN is 0."""
-    return where(x > 0.0, where(x < 1.0, x, 1.0), 0.0)
-
-
-def llrint(x: Lanes) -> Lanes:
-    return Lanes(x.b, x.b.fptosi_sat(rint(x).v, x.v.type.with_scalar(i64)))
-
-
-def llround(x: Lanes) -> Lanes:
-    return Lanes(x.b, x.b.fptosi_sat(round_half_away(x).v, x.v.type.with_scalar(i64)))
-
-
-def is_nan(x: Lanes) -> Lanes:
-    return x.is_nan()
-
-
-def is_inf(x: Lanes) -> Lanes:
-    return abs(x).equal(math.inf)
-
-
-def is_finite(x: Lanes) -> Lanes:
-    return abs(x) < math.inf
-
-
-def signbit(x: Lanes) -> Lanes:
-    """1 for a set sign bit, as i32."""
-    return Lanes(x.b, x.b.zext((bits(x) < 0).v, x.v.type.with_scalar(i32)))
-
-
-def powi(x: Lanes, n: Lanes) -> Lanes:
-    """x to an integer power by `pow`, for f64."""
-    return pow(x, Lanes(x.b, x.b.sitofp(n.v, x.v.type)))
+round_half_away = function("round_half_away")
+DIRECT: dict[str, Callable[..., Lanes]] = {
+    "rsqrt": lambda x: 1.0 / sqrt(x),
+    "nextafter": nextafter,
+    "fdim": lambda x, y: where(x.is_nan() | y.is_nan(), x + y, where(x > y, x - y, 0.0)),
+    "logb": logb,
+    "ilogb": ilogb,
+    "ldexp": ldexp,
+    "scalbn": ldexp,
+    "saturate": lambda x: where(x > 0.0, where(x < 1.0, x, 1.0), 0.0),  # NaN is 0
+    "round": round_half_away,
+    "llrint": lambda x: to_long(rint(x)),
+    "llround": lambda x: to_long(round_half_away(x)),
+    "isnan": Lanes.is_nan,
+    "isinf": lambda x: abs(x).equal(math.inf),
+    "isfinite": lambda x: abs(x) < math.inf,
+    "signbit": lambda x: Lanes(x.b, x.b.zext((bits(x) < 0).v, x.v.type.with_scalar(i32))),
+    "fdivide": lambda x, y: x / y,
+    "abs": lambda x: abs(x),
+    "sqrt": sqrt,
+    "floor": floor,
+    "ceil": ceil,
+    "trunc": trunc,
+    "rint": rint,
+    "nearbyint": rint,
+    "fma": fma,
+    "copysign": copysign,
+}
+THROUGH_F64: dict[str, Callable[..., Lanes]] = {
+    "cbrt": cbrt,
+    "rcbrt": lambda x: 1.0 / cbrt(x),
+    "rsqrt_rn": lambda x: 1.0 / sqrt(x),
+    "fmod": fmod,
+    "remainder": remainder,
+    "powi": lambda x, n: pow(x, Lanes(x.b, x.b.sitofp(n.v, x.v.type))),
+    **dict.fromkeys(("hypot", "norm3d", "norm4d"), norm),
+    **dict.fromkeys(("rhypot", "rnorm3d", "rnorm4d"), reciprocal_norm),
+}

@@ -89,12 +89,12 @@ def nested(z: Pair, count: Value, divisor: Callable[[Lanes], Lanes]) -> Pair:
     """1 + z/d(1) (1 + z/d(2) (1 + ...)), from the inside."""
     b = z.hi.b
     with b.loop_carrying(constant(i64, 0), count, 1, values(exact(z.hi.const(1.0))), unroll=1) as loop:
-        total = Pair(*(Lanes(b, value) for value in loop.carried))
+        total = pairs(b, loop.carried)[0]
         k = to_float(Lanes(b, b.sub(count, loop.index)))
         grown = total * z / exact(divisor(k))
         first, error = two_sum(grown.hi, 1.0)
         loop.next(values(fast_two_sum(first, error + grown.lo)))
-    return Pair(*(Lanes(b, value) for value in loop.results))
+    return pairs(b, loop.results)[0]
 
 
 def power_series(z: Pair, order: Lanes) -> Pair:
@@ -139,10 +139,10 @@ def tabulated(row: Lanes, u: Pair) -> Pair:
     table = b.module.table("tilework.bessel_polynomials", f64, zeros.BESSEL_POLYNOMIALS, align=8)
     last = b.gep(table, (row * (2 * DEGREE + 2) + 2 * DEGREE).v, f64)
     with b.loop_carrying(1, DEGREE + 1, 1, values(loaded_pair(b, last)), unroll=1) as loop:
-        total = Pair(*(Lanes(b, value) for value in loop.carried))
+        total = pairs(b, loop.carried)[0]
         coefficient = loaded_pair(b, b.gep(last, b.mul(loop.index, -16)))
         loop.next(values(coefficient + total * u))
-    return Pair(*(Lanes(b, value) for value in loop.results))
+    return pairs(b, loop.results)[0]
 
 
 def loaded_pair(b: Builder, address: Value) -> Pair:
@@ -240,9 +240,6 @@ def signed_like(value: Lanes, x: Lanes) -> Lanes:
     return where(copysign(x.const(1.0), x) < 0.0, -value, value)
 
 
-j0, j1, y0, y1 = of_kind("j0", J0), of_kind("j1", J1), of_kind("y0", Y0), of_kind("y1", Y1)
-
-
 def upwards(b: Builder, is_second: bool, n: Value, x: Lanes, zeroth: Pair, first: Pair) -> Lanes:
     """F_n by F_{k+1} = 2k/x F_k - F_{k-1}."""
     inverse = exact(x.const(2.0)) / exact(x)
@@ -257,10 +254,7 @@ def upwards(b: Builder, is_second: bool, n: Value, x: Lanes, zeroth: Pair, first
     # F_n' = F_{n-1} at a zero, so F_{n-1} is as large as the oscillation there
     is_close = abs(here.hi) < abs(before.hi) * smaller(to_float(order) * CLOSE, 0.25)
     again = b.if_else(
-        (is_close & (order > 1)).v,
-        lambda: [close_to_zero(b, is_second, n, x).v],
-        lambda: [result.v],
-        weights=(1, 1000),
+        (is_close & (order > 1)).v, lambda: [close_to_zero(b, is_second, n, x).v], lambda: [result.v], weights=(1, 1000)
     )
     return Lanes(b, again[0])
 
@@ -336,9 +330,6 @@ def of_order(name: str, body: Callable[..., Value], is_second: bool) -> Callable
     return function
 
 
-jn, yn = of_order("jn", jn_body, False), of_order("yn", yn_body, True)
-
-
 def modified_body(order: int) -> Callable[[Builder, tuple[Value, ...]], Value]:
     """I_0 or I_1 of one x >= 0: the power series, all of whose terms are positive, or the asymptotic one."""
 
@@ -368,9 +359,14 @@ def modified_body(order: int) -> Callable[[Builder, tuple[Value, ...]], Value]:
     return body
 
 
-def cyl_bessel_i0(x: Lanes) -> Lanes:
-    return Lanes(x.b, elementwise_calls(x.b, "tilework.i0", f64, [abs(x).v], modified_body(0)))
+def modified(x: Lanes, order: int) -> Lanes:
+    return Lanes(x.b, elementwise_calls(x.b, f"tilework.i{order}", f64, [abs(x).v], modified_body(order)))
 
 
-def cyl_bessel_i1(x: Lanes) -> Lanes:
-    return copysign(Lanes(x.b, elementwise_calls(x.b, "tilework.i1", f64, [abs(x).v], modified_body(1))), x)
+FUNCTIONS: dict[str, Callable[..., Lanes]] = {
+    **{name: of_kind(name, kind) for kind, name in enumerate(("j0", "j1", "y0", "y1"))},
+    "jn": of_order("jn", jn_body, False),
+    "yn": of_order("yn", yn_body, True),
+    "cyl_bessel_i0": lambda x: modified(x, 0),
+    "cyl_bessel_i1": lambda x: copysign(modified(x, 1), x),
+}

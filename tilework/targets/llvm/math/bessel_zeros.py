@@ -30,15 +30,7 @@ from tilework.targets.llvm.math.fixed import (
     times,
     to_pair,
 )
-from tilework.targets.llvm.math.lanes import (
-    Lanes,
-    Pair,
-    bits,
-    constant_pair,
-    from_bits,
-    pair_where,
-    where,
-)
+from tilework.targets.llvm.math.lanes import Lanes, Pair, bits, constant_pair, from_bits, pair_where, where
 from tilework.targets.llvm.types import f64, i64, struct
 from tilework.targets.llvm.values import Value, constant
 

@@ -1,29 +1,17 @@
 """The integer functions of libdevice."""
 
-from tilework.targets.llvm.math.lanes import Lanes, where
+from collections.abc import Callable
+
+from tilework.targets.llvm.math.lanes import Lanes, from_bits, function, where
 from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import constant
 
-
-def as_i32(x: Lanes, value: Lanes) -> Lanes:
-    return Lanes(x.b, x.b.trunc(value.v, x.v.type.with_scalar(i32)))
+ctlz, cttz, ctpop, smin, smax, umin, umax = map(function, ("ctlz", "cttz", "ctpop", "smin", "smax", "umin", "umax"))
 
 
-def clz(x: Lanes) -> Lanes:
-    return as_i32(x, Lanes(x.b, x.b.ctlz(x.v)))
-
-
-def popc(x: Lanes) -> Lanes:
-    return as_i32(x, Lanes(x.b, x.b.ctpop(x.v)))
-
-
-def ffs(x: Lanes) -> Lanes:
-    """1 + the place of the lowest bit; 0 for 0."""
-    return as_i32(x, where(x.equal(0), 0, Lanes(x.b, x.b.cttz(x.v)) + 1))
-
-
-def brev(x: Lanes) -> Lanes:
-    return Lanes(x.b, x.b.bitreverse(x.v))
+def as_i32(x: Lanes) -> Lanes:
+    """The low 32 bits."""
+    return Lanes(x.b, x.b.trunc(x.v, x.v.type.with_scalar(i32)))
 
 
 def byte_perm(x: Lanes, y: Lanes, selector: Lanes) -> Lanes:
@@ -41,48 +29,27 @@ def byte_perm(x: Lanes, y: Lanes, selector: Lanes) -> Lanes:
     return Lanes(b, b.trunc(total.v, x.v.type))
 
 
-def mulhi(x: Lanes, y: Lanes) -> Lanes:
-    return Lanes(x.b, x.b.mul_high(x.v, y.v, True))
-
-
-def umulhi(x: Lanes, y: Lanes) -> Lanes:
-    return Lanes(x.b, x.b.mul_high(x.v, y.v, False))
-
-
-def mul24(x: Lanes, y: Lanes) -> Lanes:
-    return ((x << 8) >> 8) * ((y << 8) >> 8)
-
-
-def umul24(x: Lanes, y: Lanes) -> Lanes:
-    return (x & 0xFFFFFF) * (y & 0xFFFFFF)
-
-
-def hadd(x: Lanes, y: Lanes) -> Lanes:
-    """(x + y) >> 1 without overflow."""
-    return (x & y) + ((x ^ y) >> 1)
-
-
-def uhadd(x: Lanes, y: Lanes) -> Lanes:
-    return (x & y) + (x ^ y).logical_shift(1)
-
-
-def rhadd(x: Lanes, y: Lanes) -> Lanes:
-    """(x + y + 1) >> 1 without overflow."""
-    return (x | y) - ((x ^ y) >> 1)
-
-
-def urhadd(x: Lanes, y: Lanes) -> Lanes:
-    return (x | y) - (x ^ y).logical_shift(1)
-
-
-def sad(x: Lanes, y: Lanes, z: Lanes) -> Lanes:
-    return Lanes(x.b, x.b.sub(x.b.smax(x.v, y.v), x.b.smin(x.v, y.v))) + z
-
-
-def usad(x: Lanes, y: Lanes, z: Lanes) -> Lanes:
-    return Lanes(x.b, x.b.sub(x.b.umax(x.v, y.v), x.b.umin(x.v, y.v))) + z
-
-
 def hiloint2double(high: Lanes, low: Lanes) -> Lanes:
     from_high, from_low = (high.b.zext(part.v, part.v.type.with_scalar(i64)) for part in (high, low))
-    return Lanes(high.b, high.b.or_(high.b.shl(from_high, 32), from_low))
+    return from_bits(Lanes(high.b, high.b.or_(high.b.shl(from_high, 32), from_low)))
+
+
+FUNCTIONS: dict[str, Callable[..., Lanes]] = {
+    "clz": lambda x: as_i32(ctlz(x)),
+    "popc": lambda x: as_i32(ctpop(x)),
+    "ffs": lambda x: as_i32(where(x.equal(0), 0, cttz(x) + 1)),  # 1 + the place of the lowest bit
+    "brev": function("bitreverse"),
+    "byte_perm": byte_perm,
+    "hiloint2double": hiloint2double,
+    "mulhi": lambda x, y: Lanes(x.b, x.b.mul_high(x.v, y.v, True)),
+    "umulhi": lambda x, y: Lanes(x.b, x.b.mul_high(x.v, y.v, False)),
+    "mul24": lambda x, y: ((x << 8) >> 8) * ((y << 8) >> 8),
+    "umul24": lambda x, y: (x & 0xFFFFFF) * (y & 0xFFFFFF),
+    # half the sum (and 1), without overflow
+    "hadd": lambda x, y: (x & y) + ((x ^ y) >> 1),
+    "uhadd": lambda x, y: (x & y) + (x ^ y).logical_shift(1),
+    "rhadd": lambda x, y: (x | y) - ((x ^ y) >> 1),
+    "urhadd": lambda x, y: (x | y) - (x ^ y).logical_shift(1),
+    "sad": lambda x, y, z: smax(x, y) - smin(x, y) + z,
+    "usad": lambda x, y, z: umax(x, y) - umin(x, y) + z,
+}

@@ -137,8 +137,23 @@ class Pair:
         return self.hi + self.lo
 
 
+def function(name: str) -> Callable[..., Lanes]:
+    """A method of the builder as a function of lanes, of which all but the first may be numbers."""
+
+    def call(a: Lanes, *others: Number) -> Lanes:
+        return Lanes(a.b, getattr(a.b, name)(a.v, *map(a.of, others)))
+
+    call.__name__ = name
+    return call
+
+
 def fma(a: Lanes, b: Number, c: Number) -> Lanes:
     return Lanes(a.b, a.b.fma(a.v, a.of(b), a.of(c)))
+
+
+copysign = function("copysign")
+smaller, larger = function("minimum"), function("maximum")  # NaN if one is
+sqrt, rint, floor, ceil, trunc = map(function, ("sqrt", "rint", "floor", "ceil", "trunc_float"))
 
 
 def where(condition: Lanes, a: Number, b: Number) -> Lanes:
@@ -148,38 +163,9 @@ def where(condition: Lanes, a: Number, b: Number) -> Lanes:
     return Lanes(like.b, like.b.select(condition.v, like.of(a), like.of(b)))
 
 
-def smaller(a: Lanes, b: Number) -> Lanes:
-    """NaN if `a` is."""
-    return Lanes(a.b, a.b.minimum(a.v, a.of(b)))
-
-
-def larger(a: Lanes, b: Number) -> Lanes:
-    return Lanes(a.b, a.b.maximum(a.v, a.of(b)))
-
-
 def clamp(a: Lanes, low: float, high: float) -> Lanes:
     """Between two numbers; NaN stays NaN."""
     return smaller(larger(a, low), high)
-
-
-def sqrt(a: Lanes) -> Lanes:
-    return Lanes(a.b, a.b.sqrt(a.v))
-
-
-def rint(a: Lanes) -> Lanes:
-    return Lanes(a.b, a.b.rint(a.v))
-
-
-def floor(a: Lanes) -> Lanes:
-    return Lanes(a.b, a.b.floor(a.v))
-
-
-def trunc(a: Lanes) -> Lanes:
-    return Lanes(a.b, a.b.trunc_float(a.v))
-
-
-def copysign(a: Lanes, b: Lanes) -> Lanes:
-    return Lanes(a.b, a.b.copysign(a.v, a.of(b)))
 
 
 def integer_like(a: Lanes) -> Type:

@@ -22,19 +22,7 @@ from tilework.targets.llvm.math import (
     special,
     trigonometric,
 )
-from tilework.targets.llvm.math.lanes import (
-    Lanes,
-    bits,
-    copysign,
-    floor,
-    fma,
-    from_bits,
-    narrow,
-    rint,
-    sqrt,
-    trunc,
-    widen,
-)
+from tilework.targets.llvm.math.lanes import Lanes, bits, from_bits, narrow, widen
 from tilework.targets.llvm.types import f32, vector
 from tilework.targets.llvm.values import Value
 
@@ -49,23 +37,10 @@ def named(*formulas: Formula) -> dict[str, Formula]:
 DIRECT: dict[str, Formula] = {
     **named(exponential.exp, exponential.exp2, exponential.exp10, exponential.tanh, special.erf),
     **named(logarithm.log, logarithm.log2, logarithm.pow, trigonometric.sin, trigonometric.cos),
-    **named(sqrt, algebraic.rsqrt, floor, trunc, rint, fma, copysign, algebraic.nextafter, algebraic.fdim),
-    **named(algebraic.logb, algebraic.ilogb, algebraic.ldexp, algebraic.saturate, algebraic.llrint, algebraic.llround),
-    **named(algebraic.signbit, integers.clz, integers.popc, integers.ffs, integers.brev, integers.byte_perm),
-    **named(integers.mulhi, integers.umulhi, integers.mul24, integers.umul24, integers.hadd, integers.uhadd),
-    **named(integers.rhadd, integers.urhadd, integers.sad, integers.usad),
-    "ceil": lambda x: Lanes(x.b, x.b.ceil(x.v)),
-    "nearbyint": rint,
-    "round": algebraic.round_half_away,
-    "abs": lambda x: abs(x),
-    "scalbn": algebraic.ldexp,
-    "isnan": algebraic.is_nan,
-    "isinf": algebraic.is_inf,
-    "isfinite": algebraic.is_finite,
-    "fdivide": lambda x, y: x / y,
-    "hiloint2double": lambda high, low: from_bits(integers.hiloint2double(high, low)),
-    "double2loint": lambda x: integers.as_i32(x, bits(x)),
-    "double2hiint": lambda x: integers.as_i32(x, bits(x).logical_shift(32)),
+    **algebraic.DIRECT,
+    **integers.FUNCTIONS,
+    "double2loint": lambda x: integers.as_i32(bits(x)),
+    "double2hiint": lambda x: integers.as_i32(bits(x).logical_shift(32)),
     "as_int": bits,
     "as_float": from_bits,
     "rcp64h": lambda x: from_bits(bits(1.0 / from_bits(bits(x) & -(1 << 32))) & -(1 << 32)),
@@ -77,18 +52,9 @@ THROUGH_F64: dict[str, Formula] = {
     **named(exponential.expm1, exponential.sinh, exponential.cosh, logarithm.log10, logarithm.log1p, logarithm.asinh),
     **named(logarithm.acosh, logarithm.atanh, trigonometric.tan, trigonometric.sinpi, trigonometric.cospi),
     **named(inverse.asin, inverse.acos, inverse.atan, inverse.atan2, special.erfc, special.erfcx, special.erfinv),
-    **named(special.erfcinv, special.normcdf, special.normcdfinv, algebraic.powi, algebraic.cbrt, algebraic.rcbrt),
-    **named(algebraic.fmod, algebraic.remainder, gamma.lgamma, gamma.tgamma),
-    **named(bessel.cyl_bessel_i0, bessel.cyl_bessel_i1),
-    **dict.fromkeys(("hypot", "norm3d", "norm4d"), algebraic.norm),
-    **dict.fromkeys(("rhypot", "rnorm3d", "rnorm4d"), algebraic.reciprocal_norm),
-    "rsqrt_rn": lambda x: 1.0 / sqrt(x),
-    "j0": bessel.j0,
-    "j1": bessel.j1,
-    "jn": bessel.jn,
-    "y0": bessel.y0,
-    "y1": bessel.y1,
-    "yn": bessel.yn,
+    **named(special.erfcinv, special.normcdf, special.normcdfinv, gamma.lgamma, gamma.tgamma),
+    **algebraic.THROUGH_F64,
+    **bessel.FUNCTIONS,
 }
 
 OUTLINED = frozenset(
