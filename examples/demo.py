@@ -119,8 +119,6 @@ def main() -> int:
     failures = 0
     with knobs.cache.scope(), knobs.runtime.scope(), tempfile.TemporaryDirectory() as folder:
         knobs.cache.dir = folder
-        if knobs.runtime.device is None:
-            knobs.runtime.device = "native"  # the arguments are NumPy arrays, also where there is a GPU
         launch_case(all_cases()[0])  # the first compile loads xDSL and LLVM; the table shows what comes after
         knobs.compilation.always_compile = True
         print(f"{'kernel':24}{'compile':>11}{'run':>11}{'NumPy':>11}{'torch':>11}{'max error':>12}   result")

@@ -162,7 +162,7 @@ class CompiledKernel:
                 raise
 
     def _load(self) -> None:
-        active = driver.active
+        active = driver.for_target(self.metadata.target)
         device = active.get_current_device()
         limit = active.utils.get_device_properties(device)["max_shared_mem"]
         if self.metadata.shared > limit:
@@ -219,7 +219,7 @@ class CompiledKernel:
         self._init_handles()
 
         def runner(*args: Any, stream: int | None = None) -> None:
-            active = driver.active
+            active = driver.for_target(self.metadata.target)
             chosen = active.get_current_stream(active.get_current_device()) if stream is None else stream
             active.check_arguments(args)
             launch_kernel(self, grid, chosen, args)

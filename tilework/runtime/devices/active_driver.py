@@ -5,19 +5,28 @@
 
 The choice is made at first use, so importing tilework touches no device. TILEWORK_DEVICE decides it: ``cuda`` asks for an
 NVIDIA GPU and is an error where none can be used, ``native`` and ``evaluator`` for the host, ``emulator`` for a GPU that is
-not there; without it kernels go to a GPU if one can be used. `set_active` overrides all that.
+not there. Without it, or with ``auto``, a GPU is active if one can be used, and the arguments of a launch choose: arrays and
+tensors of the host go to the CPU, all else to the GPU. Programs that say `import triton` have that choice with ``auto`` only.
+`set_active` overrides all that.
 """
 
+import threading
 from collections.abc import Callable
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
+from tilework.runtime.devices.memory_places import DEVICE, HOST, place_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
     from tilework.runtime.devices.driver import Driver
 
 GROUP = "tilework.drivers"
 EMULATOR = "emulator"
+AUTO = "auto"
 
 
 def registered_drivers() -> "list[type[Driver]]":
@@ -30,14 +39,14 @@ def registered_drivers() -> "list[type[Driver]]":
 
 def default_driver() -> "Driver":
     """The one driver that is active; of several those of the highest priority count."""
-    asked = knobs.runtime.device
+    asked = knobs.runtime.device if knobs.runtime.device != AUTO else None
     if (asked or "").partition(":")[0] == EMULATOR:
         from tilework.plugins import plugins  # lazily: who imports tilework may launch nothing
 
         return next(plugin for plugin in plugins(GROUP) if plugin.name == EMULATOR).load()()
     drivers = registered_drivers()
     if asked is not None and asked not in (names := [name for cls in drivers for name in cls.asked_by]):
-        raise ValueError(f"TILEWORK_DEVICE is {', '.join(sorted(names))} or emulator[:sm_90], not {asked!r}")
+        raise ValueError(f"TILEWORK_DEVICE is auto, {', '.join(sorted(names))} or emulator[:sm_90], not {asked!r}")
     if wanted := [cls for cls in drivers if asked in cls.asked_by]:
         if not wanted[0].is_active():
             raise RuntimeError(f"TILEWORK_DEVICE={asked} asks for {wanted[0].why_inactive()}")
@@ -56,6 +65,9 @@ class DriverConfig:
         self._make = make
         self._default: Driver | None = None
         self._active: Driver | None = None
+        self._host: Driver | None = None  # where launches on memory of the host go, if that is not `_active`
+        self._follows = True
+        self._thread = threading.local()
 
     @property
     def default(self) -> "Driver":
@@ -66,18 +78,100 @@ class DriverConfig:
 
     @property
     def active(self) -> "Driver":
-        """The driver that launches use."""
+        """The driver that launches use; inside of a launch the one that its arguments chose."""
+        if self._host is not None and (chosen := getattr(self._thread, "driver", None)) is not None:
+            return chosen
         if self._active is None:
-            self._active = self.default
-        return self._active
+            self.reset_active()
+        return self._active  # pyright: ignore[reportReturnType]
 
     def set_active(self, driver: Any) -> None:
-        """Use `driver` from now on."""
-        self._active = driver
+        """Use `driver` from now on, for everything."""
+        self._active, self._host = driver, None
 
     def reset_active(self) -> None:
         """Go back to the driver that was found."""
         self._active = self.default
+        self._host = self.host_beside(self._active)
+
+    # arguments choose
+
+    def only_active(self) -> None:
+        """Arguments have no choice, as in Triton; unless TILEWORK_DEVICE=auto gives it to them."""
+        self._follows = False
+        if self._active is not None and self._active is self._default:
+            self.reset_active()
+
+    def host_beside(self, found: "Driver") -> "Driver | None":
+        """The driver of the host, where arguments choose between it and a GPU."""
+        asked = knobs.runtime.device
+        if found.priority == 0 or not (asked == AUTO or (asked is None and self._follows)):
+            return None
+        return next((cls() for cls in registered_drivers() if cls.priority == 0), None)
+
+    def elsewhere(
+        self, fn: Any, args: "Sequence[Any]", kwargs: "Mapping[str, Any]"
+    ) -> "AbstractContextManager[Any] | None":
+        """What a launch has to be in, to run where its arguments are; None: nothing, or it is."""
+        if self._active is None:
+            self.reset_active()
+        if self._host is None or getattr(self._thread, "driver", None) is not None:
+            return None
+        places = 0
+        for arg in args:
+            places |= place_of(arg)
+        for arg in kwargs.values():
+            places |= place_of(arg)
+        if places == HOST:
+            return self.using(self._host)
+        if places == HOST | DEVICE:
+            self.refuse_mix(fn, args, kwargs)
+        return self.active.on_device_of((*args, *kwargs.values())) if places else None
+
+    def refuse_mix(self, fn: Any, args: "Sequence[Any]", kwargs: "Mapping[str, Any]") -> None:
+        """An error about arguments of a launch that are on two devices, unless the GPU can reach them all (pinned memory)."""
+        named = {**dict(zip(fn.arg_names, args, strict=False)), **kwargs}
+        far = [name for name, arg in named.items() if place_of(arg) & HOST and not self.is_reachable(arg)]
+        if far:
+            near = [f"{name} ({device_of(arg)})" for name, arg in named.items() if place_of(arg) == DEVICE]
+            raise ValueError(
+                f"{fn.__name__} cannot run on two devices: {', '.join(near)} on a GPU, {', '.join(far)} in the memory of the host,"
+                " which cannot be accessed from Triton there (cpu tensor?). Copy them to one device, or pin those of the host"
+            )
+
+    def is_reachable(self, arg: Any) -> bool:
+        try:
+            self.active.check_arguments((arg,))
+        except ValueError:
+            return False
+        return True
+
+    @contextmanager
+    def using(self, chosen: "Driver") -> "Iterator[None]":
+        """Inside of the block the driver is `chosen`, in this thread."""
+        self._thread.driver = chosen
+        try:
+            yield
+        finally:
+            self._thread.driver = None
+
+    def for_target(self, target: Any) -> "Driver":
+        """The driver that runs code for a target: the host's, where that is asked for and a GPU is active."""
+        active, host = self.active, self._host
+        if host is None or target.backend != host.get_current_target().backend:
+            return active
+        return host
+
+    def cache_key(self, active: "Driver") -> Any:
+        """What kernels for the current device of a driver are kept under: its number, if the driver is the usual one."""
+        device = active.get_current_device()
+        return device if active is not self._host else (active.get_current_target().backend, device)
+
+
+def device_of(arg: Any) -> str:
+    """How an array calls its device: ``cuda:0``."""
+    found = getattr(getattr(arg, "base", arg), "device", None)
+    return f"cuda:{found}" if isinstance(found, int) else str(found or "GPU")
 
 
 driver = DriverConfig()

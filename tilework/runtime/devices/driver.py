@@ -66,6 +66,9 @@ class Driver(ABC):
     def check_arguments(self, args: Sequence[Any]) -> None:  # noqa: B027  a device may reach everything
         """Refuse memory that the device cannot reach, before anything runs."""
 
+    def on_device_of(self, args: Sequence[Any]) -> Any:  # noqa: B027  most drivers have one device
+        """The context in which the device of the arguments is the current one; None if it is, or there is no such device."""
+
     def launches_natively(self) -> bool:
         """Whether launchers of this driver know how to launch without Python code (`Launcher.native`)."""
         return False

@@ -138,11 +138,15 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         """Launch over `grid`, or only compile; returns the compiled kernel."""
+        active = driver.active
+        if driver._host is not None and (elsewhere := driver.elsewhere(self, args, kwargs)) is not None:
+            with elsewhere:
+                return self.run(*args, grid=grid, warmup=warmup, **kwargs)
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
-        active = driver.active
         device = active.get_current_device()
-        kernels, keys, target, backend, bind = self.device_caches[device]
+        place = device if active is not driver._host else driver.cache_key(active)
+        kernels, keys, target, backend, bind = self.device_caches[place]
         try:
             values, specs, kinds, options = bind(*args, **kwargs)
         except TypeError as error:
@@ -301,7 +305,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         if data["name"] not in (name, self.fn.__name__, self.fn.__qualname__):
             raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {name}")
         specialization = Specialization.from_data(self, data)
-        kernels, keys, target, backend, _ = self.device_caches[driver.active.get_current_device()]
+        kernels, keys, target, backend, _ = self.device_caches[driver.cache_key(driver.active)]
         self.forget_old_source(kernels, keys)
         found = kernels.get(specialization.key)
         return found if found is not None else self.compile_for(specialization, target, backend, kernels, True)

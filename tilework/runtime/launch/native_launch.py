@@ -72,6 +72,9 @@ def python_path(fn: Any, tuned: TunedOf, state: list[Any]) -> Callable[..., Any]
 
     def launch(grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         nonlocal left
+        if driver._host is not None and (elsewhere := driver.elsewhere(fn, args, kwargs)) is not None:
+            with elsewhere:
+                return launch(grid, *args, **kwargs)
         kernel = fn.run(*args, grid=grid, warmup=False, **kwargs)
         facts = tuned(args, kwargs) if left else None
         if facts is not None and (entry := describe(fn, kernel, grid, args, kwargs, facts)) is not None:
@@ -88,9 +91,9 @@ def describe(
     """The entry for launches like one that has just been done; None if it is not of a kind that can be described."""
     if tuned is not PLAIN:
         fn = fn.fn
-    active = driver._active
+    active = driver.active
     run = kernel._loaded.launch if isinstance(kernel, CompiledKernel) else None
-    if active is None or not isinstance(run, Launcher) or not (callable(grid) or type(grid) is tuple):
+    if not isinstance(run, Launcher) or not (callable(grid) or type(grid) is tuple):
         return None
     if run.needs_scratch:  # the allocator is asked at every launch
         return None
@@ -101,7 +104,7 @@ def describe(
     if not all(is_describable(value, run.memory_of) for value in (*args, *kwargs.values())):
         return None
     try:
-        device = active.get_current_device()
+        device = driver.cache_key(active)
         kernels, keys, _, _, bind = fn.device_caches[device]
         values, specs, kinds, options = bind(*args, **kwargs, **tuned.settings)
         marker = (specs, kinds, tuple(options.items()) if options else (), *fn.switches())
@@ -126,7 +129,7 @@ def describe(
     except (Undescribable, TypeError, ValueError, OverflowError, KeyError):  # or something changed since the launch
         return None
     DESCRIBED.add(fn)
-    watched, hooks = watches(fn, kernel, run, active, device, kernels, key)
+    watched, hooks = watches(fn, kernel, run, device, kernels, key)
     if (
         any(hooks)
         or (captured := captured_globals({**(fn._globals or {}), **fn._argument_globals.get(key, {})})) is None
@@ -152,12 +155,13 @@ ON_CHANGE.append(forget_sources)
 
 
 def watches(
-    fn: Any, kernel: Any, run: Any, active: Any, device: int, kernels: dict[str, Any], key: str
+    fn: Any, kernel: Any, run: Any, device: Any, kernels: dict[str, Any], key: str
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """(dict, key, value three by three, empty lists): the Python path does the same as long as these do not change."""
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
     members = [
-        (driver, "_active", active),
+        (driver, "_active", driver._active),
+        (driver, "_host", driver._host),
         (knobs, "runtime", knobs.runtime),
         (knobs.runtime, "debug", knobs.runtime.debug),
         (knobs.runtime, "sanitize", knobs.runtime.sanitize),

@@ -189,6 +189,9 @@ class Autotuner(KernelInterface):
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration for these arguments, which is found first if need be."""
+        if (elsewhere := driver.elsewhere(self, args, kwargs)) is not None:
+            with elsewhere:
+                return self.run(*args, **kwargs)
         if kwargs.get("warmup"):
             return self.warmup(*args, **{name: value for name, value in kwargs.items() if name != "warmup"})
         named = dict(zip(self.arg_names, args, strict=False))
@@ -234,6 +237,8 @@ class Autotuner(KernelInterface):
         for name in self.arg_names:
             if (dtype := getattr(given.get(name), "dtype", None)) is not None:
                 key.append(DTYPE_TEXTS.get(dtype) or dtype_text(dtype))
+        if driver._host is not None and driver.active is driver._host:
+            key.append("host")  # its best configuration is another one than a GPU's
         return tuple(key)
 
     def settings_of(self, config: Config, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -256,6 +256,7 @@ def as_triton() -> ModuleType:
         for name in additions():
             if name in sys.modules:
                 extend(sys.modules[name])
+        importlib.import_module(f"{OURS}.runtime.devices.active_driver").driver.only_active()
         reach_children()
     return importlib.import_module(ROOT)
 

@@ -12,7 +12,8 @@ A machine with a GPU that can be used runs kernels there; TILEWORK_DEVICE=native
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tilework import knobs
@@ -20,6 +21,7 @@ from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.parameters import Parameter, parameters_of_ptx
 from tilework.runtime.devices.driver import C_TYPES, Driver
 from tilework.runtime.devices.launcher import refuse_negated
+from tilework.runtime.devices.memory_places import DEVICE, place_of
 from tilework.runtime.launch.specialize import is_array
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import libcuda
@@ -148,6 +150,18 @@ def declared_parameters(function: int, name: str, data: bytes) -> tuple[Paramete
     return tuple(sizes)
 
 
+def device_numbers(arg: Any) -> Iterator[int]:
+    """The GPUs that an argument is on, by their numbers."""
+    if isinstance(arg, tuple):
+        for item in arg:
+            yield from device_numbers(item)
+    elif place_of(arg) == DEVICE:
+        device = getattr(getattr(arg, "base", None) if hasattr(arg, "block_shape") else arg, "device", None)
+        number = device if isinstance(device, int) else getattr(device, "index", getattr(device, "id", None))
+        if isinstance(number, int):
+            yield number
+
+
 class CudaDriver(Driver):
     """Runs kernels on NVIDIA GPUs."""
 
@@ -159,6 +173,7 @@ class CudaDriver(Driver):
         self._device: Any = None
         self._raw_stream: Any = None
         self._plain: set[type] = set()  # classes whose instances have no memory
+        self._count: int | None = None  # of devices
 
     @classmethod
     def is_active(cls) -> bool:
@@ -166,7 +181,7 @@ class CudaDriver(Driver):
 
         A process forked from one that used CUDA cannot use it, but compiles for the GPU, as torch's compile workers do.
         """
-        if knobs.runtime.device not in (None, "cuda") or not libcuda.is_installed():
+        if knobs.runtime.device not in (None, "auto", "cuda") or not libcuda.is_installed():
             return False
         return libcuda.why_unusable() is None or is_fork_of_cuda_user()
 
@@ -214,6 +229,25 @@ class CudaDriver(Driver):
         if self._initialized_torch() is None:
             return cuda_device.current_stream()
         return self._raw_stream(self._device() if device is None else device)
+
+    def on_device_of(self, args: Sequence[Any]) -> Any:
+        if self._count is None:
+            self._count = cuda_device.device_count()
+        if self._count == 1:
+            return None
+        numbers = {number for arg in args for number in device_numbers(arg)}
+        current = self.get_current_device()
+        return self._on_device(*numbers, before=current) if len(numbers) == 1 and current not in numbers else None
+
+    @contextmanager
+    def _on_device(self, device: int, before: int) -> Iterator[None]:
+        stream = getattr(cuda_device._thread, "stream", None)
+        self.set_current_device(device)
+        try:
+            yield
+        finally:
+            self.set_current_device(before)
+            cuda_device._thread.stream = stream
 
     def launches_natively(self) -> bool:
         return type(self) is CudaDriver

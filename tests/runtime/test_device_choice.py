@@ -1,0 +1,184 @@
+"""The device follows the arguments: the emulated CUDA library is the GPU, NumPy arrays are the host's."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tests.runtime.hidden_gpu import no_gpu_for_torch
+from tilework import cuda_tools, knobs
+from tilework.runtime.devices.active_driver import DriverConfig, default_driver
+from tilework.runtime.devices.active_driver import driver as drivers
+from tilework.runtime.devices.cuda.device import DeviceArray
+from tilework.runtime.devices.cuda.driver import CudaDriver
+from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.devices.host.driver import CpuDriver
+from tilework.targets.nvidia import libcuda
+from tilework.tools.tensor_descriptor import TensorDescriptor
+
+
+@pytest.fixture
+def cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedCuda]:
+    """A machine with two GPUs, on which nobody has said anything about devices."""
+    monkeypatch.setattr(cuda_tools, "find_tool", lambda *args: None)  # no ptxas: the driver gets PTX
+    monkeypatch.delenv("TILEWORK_DEVICE", raising=False)
+    library = EmulatedCuda(2)
+    monkeypatch.setattr(libcuda, "_library", None)
+    libcuda.use(library)
+    names = ("_default", "_active", "_host", "_follows")
+    before = {name: getattr(drivers, name) for name in names}
+    with knobs.cache.scope(), knobs.runtime.scope(), no_gpu_for_torch():
+        knobs.cache.dir = str(tmp_path)
+        del knobs.runtime.device
+        vars(drivers).update(dict.fromkeys(names), _follows=True)
+        yield library
+    vars(drivers).update(before)
+    for kernel in (double, scalar_only):
+        kernel.device_caches.clear()
+        kernel.__dict__.pop("_bind_grid", None)
+
+
+@tilework.jit
+def double(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
+
+
+@tilework.jit
+def scalar_only(n):
+    tl.device_assert(n > 0)
+
+
+def numbers() -> Any:
+    return np.arange(100, dtype=np.float32)
+
+
+def launched(x: Any, out: Any) -> str:
+    return double[(2,)](x, out, 100, BLOCK=64).metadata.target.backend
+
+
+def test_one_kernel_on_both_devices(cuda: EmulatedCuda) -> None:
+    """Also again, in machine code, and from another thread; the active driver stays the GPU's."""
+    for _ in range(3):
+        x, out = numbers(), np.zeros(100, np.float32)
+        assert launched(x, out) == "cpu" and (out == 2 * x).all()
+        on_gpu, there = DeviceArray.of(x), DeviceArray(100, np.float32)
+        assert launched(on_gpu, there) == "cuda" and (there.numpy() == 2 * x).all()
+        assert type(drivers.active) is CudaDriver
+    assert len(cuda.launches) == 3
+    assert len(double.device_caches) == 2 and set(double.device_caches) == {0, ("cpu", 0)}
+    found: list[str] = []
+    worker = threading.Thread(target=lambda: found.append(launched(numbers(), numbers())))
+    worker.start()
+    worker.join()
+    assert found == ["cpu"]
+
+
+def test_a_mix_is_an_error_that_names_the_arguments(cuda: EmulatedCuda) -> None:
+    with pytest.raises(
+        ValueError, match=r"double cannot run on two devices: x_ptr \(cuda:0\) on a GPU, out_ptr in the memory"
+    ):
+        launched(DeviceArray.of(numbers()), numbers())
+    assert not cuda.launches and type(drivers.active) is CudaDriver
+
+
+def test_kernels_without_memory_and_warmups_are_for_the_gpu(cuda: EmulatedCuda) -> None:
+    assert scalar_only[(1,)](3).metadata.target.backend == "cuda"
+    kernel = double.warmup(tilework.MockTensor(tl.float32), tilework.MockTensor(tl.float32), 100, BLOCK=64, grid=(1,))
+    assert kernel.metadata.target.backend == "cuda"
+    assert double.warmup(numbers(), numbers(), 100, BLOCK=64, grid=(1,)).metadata.target.backend == "cpu"
+
+
+def test_compiled_kernels_run_on_what_they_are_for(cuda: EmulatedCuda) -> None:
+    out = numbers()
+    kernel = double.warmup(out, out, 100, BLOCK=64, grid=(1,))
+    kernel[(2, 1, 1)](numbers(), out, 100, 64)
+    assert (out == 2 * numbers()).all() and not cuda.launches
+
+
+def test_tuning_measures_each_device_by_itself(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knobs.autotuning, "workers", 0)
+    seen: list[str] = []
+
+    def bench(call: Any, quantiles: Any) -> list[float]:
+        seen.append(drivers.active.get_current_target().backend)
+        call()
+        return [1.0, 1.0, 1.0]
+
+    configs = [tilework.Config({"BLOCK": block}) for block in (32, 64)]
+    tuned = tilework.autotune(configs, key=["n"], do_bench=bench)(tilework.jit(double.fn))
+    grid = lambda meta: (tilework.cdiv(100, meta["BLOCK"]),)
+    for _ in range(2):
+        tuned[grid](numbers(), out := numbers(), 100)
+        tuned[grid](x := DeviceArray.of(numbers()), there := DeviceArray(100, np.float32), 100)
+        assert (out == 2 * numbers()).all() and (there.numpy() == out).all() and x
+    assert seen == ["cpu", "cpu", "cuda", "cuda"]
+
+
+def test_tuples_and_descriptors_are_where_their_memory_is(cuda: EmulatedCuda) -> None:
+    @tilework.jit
+    def scaled(pair, desc, BLOCK: tl.constexpr):
+        tl.store(pair[1] + tl.arange(0, BLOCK), tl.load(pair[0] + tl.arange(0, BLOCK)) + tl.sum(desc.load([0])))
+
+    x = np.arange(16, dtype=np.float32)
+    kernel = scaled[(1,)]((x, out := np.zeros_like(x)), TensorDescriptor.from_tensor(x, [16]), BLOCK=16)
+    assert kernel.metadata.target.backend == "cpu" and (out == x + x.sum()).all()
+    with pytest.raises(
+        ValueError, match=r"cannot run on two devices: desc .* on a GPU, pair in the memory of the host"
+    ):
+        scaled[(1,)]((x, out), TensorDescriptor.from_tensor(DeviceArray.of(x), [16]), BLOCK=16)
+
+
+def test_a_tensor_of_another_gpu_is_used_there(cuda: EmulatedCuda) -> None:
+    device = drivers.active
+    device.set_current_device(1)
+    x, out = DeviceArray.of(numbers()), DeviceArray(100, np.float32)
+    device.set_current_device(0)
+    assert launched(x, out) == "cuda" and device.get_current_device() == 0
+    device.set_current_device(1)
+    assert (out.numpy() == 2 * numbers()).all() and 1 in double.device_caches
+    device.set_current_device(0)
+
+
+def test_who_decides(cuda: EmulatedCuda) -> None:
+    """TILEWORK_DEVICE for everything; a driver that was set, too; Triton's programs have no choice, but with ``auto``."""
+    x = numbers()
+    for asked, said in (("cuda", r"at 0. cannot be accessed from Triton \(cpu tensor\?\)"), ("native", None)):
+        knobs.runtime.device = asked
+        vars(drivers).update(_default=None, _active=None, _host=None)
+        double.device_caches.clear()
+        if said is None:
+            assert launched(x, numbers()) == "cpu"
+        else:
+            with pytest.raises(ValueError, match=said):
+                launched(x, numbers())
+    del knobs.runtime.device
+    os.environ.pop("TILEWORK_DEVICE", None)  # knobs write it
+    drivers._default = None
+    drivers.set_active(CudaDriver())
+    double.device_caches.clear()
+    with pytest.raises(ValueError, match="cannot be accessed from Triton"):
+        launched(x, numbers())
+    drivers.reset_active()
+    assert launched(x, numbers()) == "cpu"
+    strict = DriverConfig(default_driver)
+    strict.only_active()
+    assert type(strict.active) is CudaDriver and strict._host is None
+    knobs.runtime.device = "auto"
+    chosen = DriverConfig(default_driver)
+    chosen.only_active()
+    assert type(chosen.active) is CudaDriver and type(chosen._host) is CpuDriver
+
+
+def test_programs_that_import_triton_have_no_choice(warm_cache: Path) -> None:
+    text = "import tilework; tilework.as_triton()\nimport triton\nprint(triton.runtime.driver._follows)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
