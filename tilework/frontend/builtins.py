@@ -2,7 +2,7 @@
 
 import ast
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilework.errors import CompilationError, CompileTimeAssertionFailure
@@ -22,18 +22,11 @@ def python_range(*args: Any) -> Any:
 
 python_range.__name__ = "range"
 
+SAME = (len, list, float, int, isinstance, getattr, hasattr, min, max)
 BUILTINS: dict[str, Any] = {
+    **{function.__name__: function for function in SAME},
     "range": python_range,
-    "len": len,
-    "list": list,
-    "float": float,
-    "int": int,
-    "isinstance": isinstance,
-    "getattr": getattr,
-    "hasattr": hasattr,
     "print": tl.device_print,
-    "min": min,
-    "max": max,
 }
 
 COMPILE_TIME = frozenset({list})
@@ -41,21 +34,9 @@ COMPILE_TIME = frozenset({list})
 Special = Callable[["FunctionGenerator", ast.Call, list[Any], dict[str, Any]], Any]
 
 
-def call_range(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """``range`` in a kernel is a loop of `tl.range`."""
-    return python_range(*args)
-
-
-def call_len(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """``len`` of a tuple, a shape or a compile-time sequence."""
-    return tl.constexpr(length(args[0]))
-
-
-def call_number(
-    convert: type, gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]
-) -> Any:
-    """``int`` and ``float`` of compile-time values."""
-    return tl.constexpr(converted(convert, args))
+def call_unwrapped(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a Python function with the values inside of constexprs."""
+    return function(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()})
 
 
 def call_isinstance(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -66,11 +47,6 @@ def call_isinstance(gen: "FunctionGenerator", node: ast.Call, args: list[Any], k
     if isinstance(value, tl.constexpr) and wanted is tl.constexpr:
         return tl.constexpr(True)
     return tl.constexpr(isinstance(unwrap(value), wanted))
-
-
-def call_hasattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """``hasattr`` at compile time."""
-    return tl.constexpr(hasattr(unwrap(args[0]), attribute_name("hasattr", args[1])))
 
 
 def call_getattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -85,11 +61,6 @@ def call_extremum(name: str, gen: "FunctionGenerator", node: ast.Call, args: lis
     """Python's min and max on compile-time values, `tl.minimum` and `tl.maximum` on run-time ones."""
     result = extremum(gen.semantic, name, args, kwargs)
     return result if isinstance(result, tl.tensor) else tl.constexpr(result)
-
-
-def call_static_print(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Print at compile time."""
-    print(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()})
 
 
 def call_static_assert(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -123,15 +94,15 @@ def call_static_assert(gen: "FunctionGenerator", node: ast.Call, args: list[Any]
 
 
 STATEMENT_BUILTINS: dict[Any, Special] = {
-    python_range: call_range,
-    len: call_len,
-    int: functools.partial(call_number, int),
-    float: functools.partial(call_number, float),
+    python_range: lambda gen, node, args, kwargs: python_range(*args),
+    len: lambda gen, node, args, kwargs: tl.constexpr(length(args[0])),
+    int: lambda gen, node, args, kwargs: tl.constexpr(converted(int, args)),
+    float: lambda gen, node, args, kwargs: tl.constexpr(converted(float, args)),
     isinstance: call_isinstance,
-    hasattr: call_hasattr,
+    hasattr: lambda gen, node, args, kwargs: tl.constexpr(hasattr(unwrap(args[0]), attribute_name("hasattr", args[1]))),
     getattr: call_getattr,
     min: functools.partial(call_extremum, "min"),
     max: functools.partial(call_extremum, "max"),
-    tl.static_print: call_static_print,
+    tl.static_print: lambda gen, node, args, kwargs: call_unwrapped(print, args, kwargs),
     tl.static_assert: call_static_assert,
 }

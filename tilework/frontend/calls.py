@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import tilework.language as language
 from tilework.errors import CompilationError
-from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS
+from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, call_unwrapped
 from tilework.frontend.expressions import visit_elements
 from tilework.frontend.known_values import as_constexpr, describe, describe_type, is_storable, make_tuple, unwrap
 from tilework.frontend.misuse import wrong_argument
@@ -127,8 +127,7 @@ def call_value(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: d
     if (library := array_library(callee)) is not None:
         raise TypeError(foreign_call(library, callee))
     if callee in COMPILE_TIME if is_hashable(callee) else False:
-        plain = [unwrap(arg) for arg in args]
-        return as_constexpr(callee(*plain, **{key: unwrap(value) for key, value in kwargs.items()}))
+        return as_constexpr(call_unwrapped(callee, args, kwargs))
     if compile_time_function(callee) is not None:
         return call_compile_time(callee, args, kwargs)
     if is_named_tuple_class(callee):
@@ -139,17 +138,13 @@ def call_value(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: d
     if is_language_object(callee):
         return call_language_class(gen, callee, args, kwargs)
     if is_language_function(callee):
-        return as_constexpr(
-            callee(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()})
-        )
+        return as_constexpr(call_unwrapped(callee, args, kwargs))
     if inspect.ismethod(callee) and is_storable(callee.__self__):
         return call_python_method(gen, callee, args, kwargs)
     if inspect.isfunction(callee) and (takes_hidden(callee) or getattr(callee, "_aggregate_method", False)):
         return call_builtin(gen, callee, args, kwargs)
     if is_python_function_of_value(callee):
-        return as_constexpr(
-            callee(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()})
-        )
+        return as_constexpr(call_unwrapped(callee, args, kwargs))
     name = getattr(callee, "__name__", None) or describe(callee) or repr(callee)
     raise TypeError(f"{name} is not something a kernel can call\nhelp: {call_advice(callee, name)}")
 

@@ -40,6 +40,8 @@ from tilework.language.typing.python_names import loop_index_type
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
 
+HINTS = "num_stages loop_unroll_factor disallow_acc_multi_buffer flatten warp_specialize disable_licm".split()
+
 # -- if ------------------------------------------------------------------------------------------------------------
 
 
@@ -379,17 +381,8 @@ def loop_bounds(gen: "FunctionGenerator", bounds: Sequence[Any]) -> tuple[list[A
 
 def range_hints(iterator: Any) -> dict[str, Any]:
     """The options of a `tl.range` that were given."""
-    names = (
-        "num_stages",
-        "loop_unroll_factor",
-        "disallow_acc_multi_buffer",
-        "flatten",
-        "warp_specialize",
-        "disable_licm",
-    )
-    return {
-        name: value for name in names if (value := unwrap(getattr(iterator, name))) is not None and value is not False
-    }
+    values = {name: unwrap(getattr(iterator, name)) for name in HINTS}
+    return {name: value for name, value in values.items() if value is not None and value is not False}
 
 
 @visits(ast.While)

@@ -46,7 +46,12 @@ NOT_FOR_TENSORS = {
     "matmul": "`@` is not an operator of the tile language\nhelp: use tl.dot(a, b)",
 }
 
-UNARY_TEXT: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
+UNARY: dict[type[ast.unaryop], tuple[str, str, Callable[[Any], Any]]] = {
+    ast.USub: ("-", "minus", operator.neg),
+    ast.UAdd: ("+", "plus", operator.pos),
+    ast.Invert: ("~", "invert", operator.invert),
+    ast.Not: ("not", "not_", operator.not_),
+}
 
 COMPARE: dict[type[ast.cmpop], Binary] = {
     ast.Eq: ("equal", operator.eq),
@@ -57,14 +62,7 @@ COMPARE: dict[type[ast.cmpop], Binary] = {
     ast.GtE: ("greater_equal", operator.ge),
 }
 
-DUNDER = {
-    "equal": "eq",
-    "not_equal": "ne",
-    "less_than": "lt",
-    "less_equal": "le",
-    "greater_than": "gt",
-    "greater_equal": "ge",
-}
+DUNDER = {name: python.__name__ for name, python in COMPARE.values()}  # "equal": "eq"
 
 
 @visits(ast.Constant)
@@ -151,18 +149,11 @@ def apply_method(gen: "FunctionGenerator", name: str, left: Any, right: Any) -> 
 @visits(ast.UnaryOp)
 def visit_unary(gen: "FunctionGenerator", node: ast.UnaryOp) -> Any:
     """``-x``, ``~x``, ``not x``, ``+x``."""
-    value = gen.visit(node.operand)
+    value, (text, method, python) = gen.visit(node.operand), UNARY[type(node.op)]
     if isinstance(value, tl.tensor):
-        method = {ast.USub: "minus", ast.Invert: "invert", ast.Not: "not_", ast.UAdd: "plus"}[type(node.op)]
         return getattr(gen.semantic, method)(value)
     if not isinstance(value, tl.constexpr):
-        raise TypeError(f"`{UNARY_TEXT[type(node.op)]}` does not work on {describe(value) or type(value).__name__}")
-    python: Callable[[Any], Any] = {
-        ast.USub: operator.neg,
-        ast.Invert: operator.invert,
-        ast.Not: operator.not_,
-        ast.UAdd: operator.pos,
-    }[type(node.op)]
+        raise TypeError(f"`{text}` does not work on {describe(value) or type(value).__name__}")
     return tl.constexpr(python(value.value))
 
 
@@ -195,11 +186,7 @@ def is_member(item: Any, container: Any) -> bool:
     container = unwrap(container)
     if isinstance(container, tl.tuple):
         container = container.values
-    if (
-        isinstance(item, tl.tensor)
-        or isinstance(container, tl.tensor)
-        or any(isinstance(x, tl.tensor) for x in container)
-    ):
+    if isinstance(container, tl.tensor) or any(isinstance(x, tl.tensor) for x in (item, *container)):
         raise TypeError("`in` needs compile-time operands")
     return any(bool(unwrap(entry) == unwrap(item)) for entry in container)
 

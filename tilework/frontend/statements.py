@@ -21,7 +21,7 @@ from tilework.frontend.known_values import (
 from tilework.frontend.visitors import visits
 from tilework.ir import tt
 from tilework.language import core as tl
-from tilework.language.typing.python_names import check_assigned
+from tilework.language.typing.python_names import check_assigned, names_constexpr
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -133,22 +133,13 @@ def visit_annotated_assign(gen: "FunctionGenerator", node: ast.AnnAssign) -> Non
         raise gen.unsupported(node, f"assignment to {ast.unparse(node.target)} is not supported")
     name = node.target.id
     value = visit_named(gen, node.target, node.value) if node.value is not None else tl.constexpr(None)
-    if not names_constexpr(gen, node.annotation):
+    if not names_constexpr(node.annotation, gen.scope.captured):
         if node.value is not None:
             gen.scope.locals[name] = decay(gen, value)
         return
     if name in gen.scope.locals:
         raise ValueError(f"{name} is already defined. constexpr cannot be reassigned.")
     gen.scope.locals[name] = value if isinstance(value, tl.constexpr) or is_storable(value) else tl.constexpr(value)
-
-
-def names_constexpr(gen: "FunctionGenerator", annotation: ast.expr) -> bool:
-    """Whether an annotation is `tl.constexpr`, in any spelling, without evaluating anything else."""
-    if isinstance(annotation, ast.Constant):
-        return isinstance(annotation.value, str) and annotation.value.rpartition(".")[2] == "constexpr"
-    if isinstance(annotation, ast.Attribute):
-        return annotation.attr == "constexpr"
-    return isinstance(annotation, ast.Name) and gen.scope.captured.get(annotation.id) is tl.constexpr
 
 
 @visits(ast.Return)

@@ -7,7 +7,7 @@ and give them their types, and one method here builds the ops:
     pid = semantic.program_id(0)                       tt.get_program_id x : i32
     offsets = semantic.add(semantic.mul(pid, 64), semantic.arange(0, 64))
 
-`Semantic` has one mixin per family of operations, each in the file of that name. What is refused raises `ValueError`,
+`Semantic` has one mixin per family of operations, each in the file of that name; `self` is the whole of it. What is refused raises `ValueError`,
 `TypeError` or `AssertionError` with the values in the text; the frontend adds the position in the user's source.
 """
 

@@ -6,8 +6,6 @@ tl.minimum(a, b)     arith.minsi, arith.minui, arith.minnumf (a number wins over
 tl.exp(x)            math.exp, for fp32 and fp64 only
 """
 
-# pyright: reportGeneralTypeIssues=false
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -111,7 +109,6 @@ class ArithMixin:
         return result
 
     def compared(self: "Semantic", operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
-        """`arith.cmpi` or `arith.cmpf`."""
         signed, unsigned, floating = PREDICATES[operator]
         element, loc = a.dtype, self.builder.loc
         if element.is_floating():
@@ -137,11 +134,9 @@ class ArithMixin:
         return self._emit(tt.AddPtrOp.make(pointer.handle, offset.handle, self.builder.loc), pointer.type)
 
     def select(self: "Semantic", mask: tl.tensor, x: tl.tensor, y: tl.tensor) -> tl.tensor:
-        """`arith.select`."""
         return self._emit(SelectOp.make(mask.handle, x.handle, y.handle, self.builder.loc), x.type)
 
     def clamped(self: "Semantic", x: tl.tensor, low: tl.tensor, high: tl.tensor, keeps_nan: bool) -> tl.tensor:
-        """`tt.clampf`."""
         rule = PropagateNan.ALL if keeps_nan else PropagateNan.NONE
         return self._emit(tt.ClampFOp.make(x.handle, low.handle, high.handle, rule, self.builder.loc), x.type)
 
@@ -160,15 +155,12 @@ class ArithMixin:
         )
 
     def fused(self: "Semantic", x: tl.tensor, y: tl.tensor, z: tl.tensor) -> tl.tensor:
-        """`math.fma`."""
         return self._emit(ternary(math.FmaOp, x.handle, y.handle, z.handle, self.builder.loc), z.type)
 
     def high_product(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:
-        """`tt.mulhiui`."""
         return self._emit(tt.MulhiUIOp.make(x.handle, y.handle, self.builder.loc), x.type)
 
     def precise_quotient(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:
-        """`tt.precise_divf`."""
         return self._emit(tt.PreciseDivFOp.make(x.handle, y.handle, self.builder.loc), x.type)
 
     def assembly(
@@ -180,7 +172,6 @@ class ArithMixin:
         is_pure: bool,
         pack: int,
     ) -> list[tl.tensor]:
-        """`tt.elementwise_inline_asm`."""
         handles, results = [value.handle for value in args], [ir_type(type) for type in types]
         op = tt.ElementwiseInlineAsmOp.make(handles, results, asm, constraints, is_pure, pack, self.builder.loc)
         return [tl.tensor(handle, type) for handle, type in zip(self.builder.insert(op).results, types, strict=True)]
@@ -194,7 +185,6 @@ class ArithMixin:
         type: dtype,
         is_pure: bool,
     ) -> tl.tensor:
-        """`tt.extern_elementwise`."""
         handles = [value.handle for value in args]
         op = tt.ExternElementwiseOp.make(handles, ir_type(type), lib_name, lib_path, symbol, is_pure, self.builder.loc)
         return self._emit(op, type)

@@ -15,8 +15,6 @@ s the sign and m the other seven bits of a byte, the value is the fp16 whose pat
 Back from fp16, the magnitude is clamped to 0x3F00, doubled, and rounded half up into the high byte.
 """
 
-# pyright: reportGeneralTypeIssues=false
-
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith

@@ -3,8 +3,6 @@
 offsets < 8     %cst = arith.constant dense<8> : tensor<64xi32>        no i32 constant, no cast, no tt.splat
 """
 
-# pyright: reportGeneralTypeIssues=false
-
 from functools import cache
 from math import copysign, isfinite, trunc
 from typing import TYPE_CHECKING, Any

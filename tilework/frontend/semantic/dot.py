@@ -5,9 +5,6 @@
 `tt.dot` has at most one batch dimension: further leading ones are merged into it and restored afterwards.
 """
 
-# A method of a mixin sees the whole `Semantic`, which pyright does not accept as the type of `self`.
-# pyright: reportGeneralTypeIssues=false
-
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -38,7 +35,6 @@ class DotMixin:
         precision: str,
         imprecise_limit: int,
     ) -> tl.tensor:
-        """`tt.dot`."""
         shape = sizes(type)
         flat = shape if len(shape) < 4 else (prod(shape[:-2]), *shape[-2:])
         if flat != shape:
@@ -59,7 +55,6 @@ class DotMixin:
     def scaled_product(
         self: "Semantic", lhs: Scaled, rhs: Scaled, acc: tl.tensor | None, type: dtype, fast_math: bool
     ) -> tl.tensor:
-        """`tt.dot_scaled`."""
         left, left_scale, left_format, left_packed = lhs
         right, right_scale, right_format, right_packed = rhs
         op = tt.DotScaledOp.make(

@@ -13,9 +13,6 @@ of floats is two masked integer atomics, of which the sign bit of v picks one:
 The sign *bit* decides, so -0.0 counts as negative and is ordered below +0.0.
 """
 
-# A method of a mixin sees the whole `Semantic`, which pyright does not accept as the type of `self`.
-# pyright: reportGeneralTypeIssues=false
-
 from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
@@ -134,7 +131,6 @@ class MemoryMixin:
     def compare_and_swap(
         self: "Semantic", ptr: tl.tensor, expected: tl.tensor, desired: tl.tensor, sem: str, scope: str
     ) -> tl.tensor:
-        """`tt.atomic_cas`."""
         order = MemSemantic[sem.upper()], MemSyncScope[scope.upper()]
         op = tt.AtomicCASOp.make(ptr.handle, expected.handle, desired.handle, *order, self.builder.loc)
         return self._emit(op, block(pointee(ptr), shape_of(ptr)))

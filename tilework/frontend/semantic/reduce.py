@@ -10,9 +10,6 @@ The language supplies the body as a function from scalars to scalars. It is call
 new block. For n inputs the block takes 2n scalars, the left group and then the right group, and returns n.
 """
 
-# A method of a mixin sees the whole `Semantic`, which pyright does not accept as the type of `self`.
-# pyright: reportGeneralTypeIssues=false
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +35,6 @@ class ReduceMixin:
     """What `reduce`, `scan` and `map_elementwise` build."""
 
     def reduced(self: "Semantic", inputs: Sequence[tl.tensor], axis: int, body: Body) -> Results:
-        """`tt.reduce`."""
         region = self._combine_region(inputs, body, tt.ReduceReturnOp, "reduce")
         op = tt.ReduceOp.make([value.handle for value in inputs], axis, region, self.builder.loc)
         self.builder.insert(op)
@@ -47,7 +43,6 @@ class ReduceMixin:
         return tuple(with_shape(value, result, rest) for value, result in zip(inputs, op.results, strict=True))
 
     def scanned(self: "Semantic", inputs: Sequence[tl.tensor], axis: int, body: Body, reverse: bool) -> Results:
-        """`tt.scan`."""
         region = self._combine_region(inputs, body, tt.ScanReturnOp, "scan")
         op = tt.ScanOp.make([value.handle for value in inputs], axis, reverse, region, self.builder.loc)
         self.builder.insert(op)
@@ -78,7 +73,6 @@ class ReduceMixin:
         return region, results
 
     def mapped(self: "Semantic", blocks: Sequence[tl.tensor], pack: int, body: Body) -> Results:
-        """`tt.map_elementwise`."""
         shape = shape_of(blocks[0])
         arguments = [value.dtype for value in blocks for _ in range(pack)]
         region, results = self._region(arguments, body, tt.MapElementwiseReturnOp, self.builder.loc)

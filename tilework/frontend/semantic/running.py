@@ -10,9 +10,6 @@ second argument of the loop body. The loop is built after its body; until then t
 `loop_hints` hands it over. Where there is no place for a hint it is dropped, which is always correct.
 """
 
-# A method of a mixin sees the whole `Semantic`, which pyright does not accept as the type of `self`.
-# pyright: reportGeneralTypeIssues=false
-
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -37,11 +34,9 @@ class ProgramMixin:
     argument_hints: dict[SSAValue, dict[str, Attribute]]
 
     def own_index(self: "Semantic", axis: int) -> tl.tensor:
-        """`tt.get_program_id`."""
         return self._emit(tt.GetProgramIdOp.make(axis, self.builder.loc), int32)
 
     def grid_size(self: "Semantic", axis: int) -> tl.tensor:
-        """`tt.get_num_programs`."""
         return self._emit(tt.GetNumProgramsOp.make(axis, self.builder.loc), int32)
 
     def debug_barrier(self: "Semantic") -> tl.tensor:
@@ -50,7 +45,6 @@ class ProgramMixin:
         return self.nothing()
 
     def assumed(self: "Semantic", condition: tl.tensor) -> None:
-        """`llvm.intr.assume`."""
         self.builder.insert(AssumeOp.make(condition.handle, self.builder.loc))
 
     def note(self: "Semantic", x: tl.tensor, fact: str, numbers: tuple[int, ...]) -> None:
@@ -88,7 +82,6 @@ class ProgramMixin:
         return bool(self.options.debug)
 
     def asserted(self: "Semantic", condition: tl.tensor, message: str) -> None:
-        """`tt.assert`."""
         self.builder.insert(tt.AssertOp.make(condition.handle, message, self.builder.loc))
 
 

@@ -6,9 +6,6 @@
 A constant scalar becomes a dense constant instead of a `tt.splat`.
 """
 
-# A method of a mixin sees the whole `Semantic`, which pyright does not accept as the type of `self`.
-# pyright: reportGeneralTypeIssues=false
-
 from math import isnan
 from typing import TYPE_CHECKING
 
@@ -39,7 +36,6 @@ class ShapeMixin:
         return with_shape(value, self.builder.insert(op).results[0], shape)
 
     def counting(self: "Semantic", start: int, end: int) -> tl.tensor:
-        """`tt.make_range`."""
         op = self.builder.insert(tt.MakeRangeOp.make(start, end, self.builder.loc))
         return tl.tensor(op.results[0], block(int32, (end - start,)))
 
@@ -62,7 +58,6 @@ class ShapeMixin:
         return self.builder.insert(tt.SplatOp.make(scalar, type, self.builder.loc)).results[0]
 
     def only_element(self: "Semantic", x: tl.tensor) -> tl.tensor:
-        """`tt.unsplat`."""
         return self._view(tt.UnsplatOp.make(x.handle, self.builder.loc), x, ())
 
     def with_axis(self: "Semantic", x: tl.tensor, axis: int) -> tl.tensor:
@@ -86,12 +81,10 @@ class ShapeMixin:
         return self._view(tt.ReshapeOp.make(x.handle, type, self.builder.loc, allow_reorder=can_reorder), x, shape)
 
     def permuted(self: "Semantic", x: tl.tensor, order: Shape) -> tl.tensor:
-        """`tt.trans`."""
         shape = shape_of(x)
         return self._view(tt.TransOp.make(x.handle, order, self.builder.loc), x, tuple(shape[axis] for axis in order))
 
     def concatenated(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:
-        """`tt.cat`."""
         shape = (2 * shape_of(x)[0],)
         type = tensor_type(shape, element_type(x.handle.type))
         return self._view(tt.CatOp.make(x.handle, y.handle, type, self.builder.loc), x, shape)
@@ -112,7 +105,6 @@ class ShapeMixin:
         return (self.only_element(left), self.only_element(right)) if to_scalars else (left, right)
 
     def gathered(self: "Semantic", src: tl.tensor, index: tl.tensor, axis: int) -> tl.tensor:
-        """`tt.gather`."""
         op = tt.GatherOp.make(src.handle, index.handle, axis, self.builder.loc)
         return self._view(op, src, shape_of(index))
 

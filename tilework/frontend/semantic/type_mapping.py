@@ -20,16 +20,10 @@ from tilework.ir import types as ir
 from tilework.language import core as tl
 from tilework.language.dtypes import block_type, dtype, pointer_type, tensor_descriptor_type
 
+INTEGERS = {"int8": ir.i8, "int16": ir.i16, "int32": ir.i32, "int64": ir.i64}
 SCALARS: dict[str, Attribute] = {
     "int1": ir.i1,
-    "int8": ir.i8,
-    "uint8": ir.i8,
-    "int16": ir.i16,
-    "uint16": ir.i16,
-    "int32": ir.i32,
-    "uint32": ir.i32,
-    "int64": ir.i64,
-    "uint64": ir.i64,
+    **{f"{sign}{type}": bits for type, bits in INTEGERS.items() for sign in ("", "u")},
     "fp8e4nv": ir.f8E4M3FN,
     "fp8e4b8": ir.f8E4M3FNUZ,
     "fp8e4b15": ir.i8,

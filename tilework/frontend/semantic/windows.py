@@ -8,9 +8,6 @@
 Inside a descriptor type (only there) integers keep their sign, since reductions need it.
 """
 
-# A method of a mixin sees the whole `Semantic`, which pyright does not accept as the type of `self`.
-# pyright: reportGeneralTypeIssues=false
-
 from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
@@ -36,20 +33,17 @@ class WindowMixin:
     def block_pointer(
         self: "Semantic", base: tl.tensor, shape: Handles, strides: Handles, offsets: Handles, order: Shape, type: dtype
     ) -> tl.tensor:
-        """`tt.make_tensor_ptr`."""
         result = tl.tensor(None, type)
         _, sizes = block_pointed_to(result)
         op = tt.MakeTensorPtrOp.make(base.handle, shape, strides, offsets, sizes, order, self.builder.loc)
         return self._emit(op, type)
 
     def advanced(self: "Semantic", base: tl.tensor, offsets: Handles) -> tl.tensor:
-        """`tt.advance`."""
         return self._emit(tt.AdvanceOp.make(base.handle, offsets, self.builder.loc), base.type)
 
     def descriptor(
         self: "Semantic", base: tl.tensor, shape: Handles, strides: Handles, type: dtype, padding: str
     ) -> tl.tensor_descriptor:
-        """`tt.make_tensor_descriptor`."""
         extents = tl.tuple([tl.tensor(handle, int32) for handle in shape])
         distances = tl.tuple([tl.tensor(handle, int64) for handle in strides])
         block = ir_type(tensor_descriptor_type(type, extents.type, distances.type)).block  # pyright: ignore
@@ -59,18 +53,15 @@ class WindowMixin:
     def read_window(
         self: "Semantic", desc: tl.tensor_descriptor, offsets: Handles, cache: str, evict: str
     ) -> tl.tensor:
-        """`tt.descriptor_load`."""
         op = tt.DescriptorLoadOp.make(desc.handle, offsets, self.builder.loc, cache=CACHE[cache], evict=EVICTION[evict])
         return self._emit(op, desc.block_type)
 
     def write_window(self: "Semantic", desc: tl.tensor_descriptor, value: tl.tensor, offsets: Handles) -> None:
-        """`tt.descriptor_store`."""
         self.builder.insert(tt.DescriptorStoreOp.make(desc.handle, value.handle, offsets, self.builder.loc))
 
     def update_window(
         self: "Semantic", kind: str, desc: tl.tensor_descriptor, value: tl.tensor, offsets: Handles
     ) -> None:
-        """`tt.descriptor_reduce`."""
         reduce_kind = DescriptorReduceKind[kind.upper()]
         op = tt.DescriptorReduceOp.make(reduce_kind, desc.handle, value.handle, offsets, self.builder.loc)
         self.builder.insert(op)
@@ -78,13 +69,11 @@ class WindowMixin:
     def gather_rows(
         self: "Semantic", desc: tl.tensor_descriptor, rows: tl.tensor, column: SSAValue, type: dtype
     ) -> tl.tensor:
-        """`tt.descriptor_gather`."""
         op = tt.DescriptorGatherOp.make(desc.handle, rows.handle, column, ir_type(type), self.builder.loc)
         return self._emit(op, type)
 
     def scatter_rows(
         self: "Semantic", desc: tl.tensor_descriptor, value: tl.tensor, rows: tl.tensor, column: SSAValue
     ) -> None:
-        """`tt.descriptor_scatter`."""
         op = tt.DescriptorScatterOp.make(desc.handle, rows.handle, column, value.handle, self.builder.loc)
         self.builder.insert(op)

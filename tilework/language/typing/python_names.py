@@ -3,6 +3,7 @@
 Both the compiler and the interpreter ask here, each with values as it has them: numbers in a `constexpr`, or plain.
 """
 
+import ast
 import functools
 import math
 import warnings
@@ -25,6 +26,15 @@ ARITY: dict[str, Any] = {  # how many arguments, at least and at most, by positi
     "getattr": (2, 3),
 }
 TUPLE_INDEX = "a tuple can only be indexed by a compile-time integer\nhelp: iterate with tl.static_range"
+
+
+def names_constexpr(annotation: ast.expr, scope: Mapping[str, Any]) -> bool:
+    """Whether an annotation is `tl.constexpr`, in any spelling, without evaluating anything else."""
+    if isinstance(annotation, ast.Constant):
+        return isinstance(annotation.value, str) and annotation.value.rpartition(".")[2] == "constexpr"
+    if isinstance(annotation, ast.Attribute):
+        return annotation.attr == "constexpr"
+    return isinstance(annotation, ast.Name) and scope.get(annotation.id) is constexpr
 
 
 def check_arity(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:

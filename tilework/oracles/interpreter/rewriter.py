@@ -20,6 +20,7 @@ from typing import Any
 
 from tilework.language import core as tl
 from tilework.language.function import JITCallable
+from tilework.language.typing.python_names import names_constexpr
 
 HELPERS = "__tw__"
 SPECIAL = frozenset({"range", "len", "int", "float", "isinstance", "getattr", "hasattr", "min", "max", "print", "list"})
@@ -164,18 +165,11 @@ class Rewriter(ast.NodeTransformer):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.check_target(node.target)
         value = self.visit(node.value) if node.value is not None else self.nothing(node)
-        if node.value is None and not self.names_constexpr(node.annotation):
+        is_constant = names_constexpr(node.annotation, self.scope)
+        if node.value is None and not is_constant:
             return ast.copy_location(ast.Pass(), node)
-        helper = "constant" if self.names_constexpr(node.annotation) else "assign"
+        helper = "constant" if is_constant else "assign"
         return ast.copy_location(ast.Assign([node.target], self.helper(helper, node, value)), node)
-
-    def names_constexpr(self, annotation: ast.expr) -> bool:
-        """Whether an annotation is `tl.constexpr`, without evaluating anything else."""
-        if isinstance(annotation, ast.Constant):
-            return isinstance(annotation.value, str) and annotation.value.rpartition(".")[2] == "constexpr"
-        if isinstance(annotation, ast.Attribute):
-            return annotation.attr == "constexpr"
-        return isinstance(annotation, ast.Name) and self.scope.get(annotation.id) is tl.constexpr
 
     def check_target(self, target: ast.expr) -> None:
         """Values of a kernel cannot be changed in place."""
@@ -190,15 +184,12 @@ class Rewriter(ast.NodeTransformer):
             node.value = self.helper("returned", node.value, self.visit(node.value))
         return node
 
-    def visit_If(self, node: ast.If) -> ast.AST:
+    def visit_If(self, node: ast.If | ast.While) -> ast.AST:
         node.test = self.helper("truth", node.test, self.visit(node.test))
         node.body, node.orelse = list(map(self.visit, node.body)), list(map(self.visit, node.orelse))
         return node
 
-    def visit_While(self, node: ast.While) -> ast.AST:
-        node.test = self.helper("truth", node.test, self.visit(node.test))
-        node.body, node.orelse = list(map(self.visit, node.body)), list(map(self.visit, node.orelse))
-        return node
+    visit_While = visit_If
 
     def visit_For(self, node: ast.For) -> ast.AST:
         node.iter = self.helper("iterate", node.iter, self.visit(node.iter))
