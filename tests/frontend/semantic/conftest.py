@@ -35,6 +35,7 @@ OPTIONS: dict[str, Any] = {
     "sanitize": False,
     "sanitize_overflow": True,
     "arch": 90,
+    "features": {"tma"},
     "backend_name": "cuda",
     "supported_fp8_dtypes": ("fp8e4b15", "fp8e4nv", "fp8e5"),
     "deprecated_fp8_dot_operand_dtypes": ("fp8e4b15",),

@@ -88,11 +88,16 @@ def test_atomics(kernel, kind) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind, dtype, arch",
-    [("add", tl.int64, 90), ("and", tl.float32, 90), ("max", tl.float32, 90), ("max", tl.float16, 80)],
+    "kind, dtype, features",
+    [
+        ("add", tl.int64, {"tma"}),
+        ("and", tl.float32, {"tma"}),
+        ("max", tl.float32, {"tma"}),
+        ("max", tl.float16, set()),
+    ],
 )
-def test_unsupported_atomics(kernel, kind, dtype, arch) -> None:
-    k = kernel({"arch": arch}, p=tl.pointer_type(dtype))
+def test_unsupported_atomics(kernel, kind, dtype, features) -> None:
+    k = kernel({"features": features}, p=tl.pointer_type(dtype))
     with pytest.raises(AssertionError, match=f"atomic_{kind}"):
         k.sem.descriptor_atomic(kind, descriptor(k), [0, 0], k.block(dtype, 16, 32))
 
