@@ -421,3 +421,17 @@ def test_the_record_is_what_the_machine_code_reads() -> None:
     assert layout.HEADER.unpack_from(data) == (1, 0, 1, end + 80, 1, end, 1, end + 48, 11, 22)
     assert layout.GUARD.unpack_from(data, end) == (33, -1, 1, 2, 0, 1, 0, 5, 6) and data[80:end] == words
     assert layout.GROUP.unpack_from(data, end + 48) == (77, 0, 0, 2) and data[end + 80 :] == b"12345678"
+
+
+def test_a_launch_may_outlive_the_modules_of_its_process() -> None:
+    """Python reads the definition of a function in machine code whenever it looks at it, also in its last collection."""
+    program = """
+import weakref
+from tilework.runtime.launch import native_machine
+made = native_machine.machine()
+definitions = [weakref.ref(part) for part in made or () if isinstance(part, native_machine.MethodDefinition)]
+native_machine.MADE.clear()
+del made
+assert all(definition() for definition in definitions)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

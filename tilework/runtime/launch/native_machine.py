@@ -80,7 +80,9 @@ def load_machine() -> Machine | None:
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
     numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions())]
     context[: len(numbers)] = numbers
-    return Machine(library, bind, launch, bound, constants)
+    made = Machine(library, bind, launch, bound, constants)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))  # launches may outlive this module when a process ends
+    return made
 
 
 def dictionaries_have_versions() -> bool:
