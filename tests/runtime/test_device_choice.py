@@ -148,6 +148,21 @@ def test_a_tensor_of_another_gpu_is_used_there(cuda: EmulatedCuda) -> None:
     device.set_current_device(0)
 
 
+def test_a_dead_context_leaves_the_host(cuda: EmulatedCuda, tmp_path: Path) -> None:
+    """An error at the next call, and at every one after it, says what to do; kernels that were compiled are kept."""
+    x, out = DeviceArray.of(numbers()), DeviceArray(10, np.float32)
+    launched(x, out)  # writes 90 elements too many
+    for call in (out.numpy, lambda: launched(x, out), drivers.active.synchronize):
+        with pytest.raises(
+            RuntimeError, match=r"illegal memory access.*\nA kernel that was launched before .*TRITON_SANITIZE"
+        ):
+            call()
+    assert launched(numbers(), result := numbers()) == "cpu" and (result == 2 * numbers()).all()
+    assert {path.suffix for path in tmp_path.rglob("double.*")} >= {".ptx", ".obj"}
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        DeviceArray.of(numbers())
+
+
 def test_who_decides(cuda: EmulatedCuda) -> None:
     """TILEWORK_DEVICE for everything; a driver that was set, too; Triton's programs have no choice, but with ``auto``."""
     x = numbers()

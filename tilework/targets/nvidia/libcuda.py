@@ -110,11 +110,19 @@ class LaunchConfig(ctypes.Structure):
     )
 
 
+# what a kernel did, after which every call fails: illegal address, timeout, assert, stack, instruction, alignment, space, pc, other
+STICKY = (700, 702, 710, 714, 715, 716, 717, 718, 719)
+DEAD = (
+    "\nA kernel that was launched before did this. The GPU cannot be used again in this process, arrays of the host can."
+    " With TRITON_SANITIZE=1 the program is told the line"
+)
+
+
 class CudaError(RuntimeError):
     """A function of the driver failed; `code` is its CUresult."""
 
     def __init__(self, code: int, text: str, detail: str = "") -> None:
-        super().__init__(f"Triton Error [CUDA]: {text}{detail}")
+        super().__init__(f"Triton Error [CUDA]: {text}{detail}{DEAD if code in STICKY else ''}")
         self.code = code
 
 
