@@ -8,7 +8,7 @@ JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || ec
 # tests start hundreds of processes: each of them would compile every source again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-launch bench-emulator format clean
+.PHONY: demo test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-launch bench-tune bench-emulator format clean
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -55,6 +55,9 @@ bench-launch: $(STAMP)    ## cost of a launch above the kernel's own work
 	$(BIN)/python -m benchmarks.cuda_launch
 	$(BIN)/python -m benchmarks.cpu_load
 	$(BIN)/python -m benchmarks.cold_start
+
+bench-tune: $(STAMP)      ## how long tuning takes, beside Triton's where that can run
+	$(BIN)/python -m benchmarks.tune
 
 bench-emulator: $(STAMP)  ## the PTX emulator: instructions and tensor-core tiles per second
 	$(BIN)/python -m benchmarks.emulator

@@ -1,13 +1,11 @@
 """Candidates compiled by the server: what is sent, what comes back, who survives."""
 
-import ast
 import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +27,6 @@ from tilework.runtime.workers import compile_ahead, server_place
 from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied
 from tilework.runtime.workers.compile_requests import find_kernel, request_for, settings
 from tilework.runtime.workers.line_channel import Channel
-from tilework.runtime.workers.module_slice import slice_for
 from tilework.targets.base import GPUTarget
 
 ROOT = Path(__file__).parent.parent.parent
@@ -70,12 +67,13 @@ def launches(*sizes: int) -> list[Any]:
 
 
 class Elsewhere(CompileAhead):
-    """Leaves everything to the server."""
+    """Leaves everything to the server, as long as there is one."""
 
     def compile_here(self, index: int) -> None:
-        self.compiling, self.loading = 1.0, 0.0
-        if self.server is not None:
-            time.sleep(0.01)
+        if not self.attempts and self.server is None:
+            super().compile_here(index)
+        self.times.append(1.0)
+        time.sleep(0.01)
 
 
 def sent(fn: Any, given: list[Any], step: Callable[[CompileAhead], None] = lambda ahead: None) -> CompileAhead:
@@ -98,6 +96,11 @@ def server_process() -> int:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         return server_place.CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
+def kill(process: int) -> None:
+    os.kill(process, signal.SIGKILL)
+    assert all_gone([process], within=20)
 
 
 def end_servers(folder: Path) -> None:
@@ -156,18 +159,30 @@ def test_few_and_quick_compilations_start_nothing(monkeypatch: pytest.MonkeyPatc
     assert not ahead.left and ahead.elsewhere == 0
 
 
-def test_many_and_slow_ones_do() -> None:
-    """Two are compiled here, whose times say what the rest would take."""
-    ahead = CompileAhead(add_one, launches(16, 32, 64, 128))
-    ahead.limit, ahead.loading = 4, None
-    ahead.compile_here(0)
-    ahead.consider()
-    assert ahead.server is None, "one time says nothing: it may be that of loading the compiler"
-    ahead.compile_here(1)
-    ahead.consider()
-    assert ahead.server is not None and list(ahead.left) == [2, 3]
-    assert ahead.ready(2) is None and ahead.ready(3) is None and not ahead.left
-    assert all(is_compiled(add_one, launch) for launch in launches(16, 32, 64, 128))
+@pytest.mark.parametrize(
+    "times, is_loaded, count, limit, starts",
+    [
+        ([3.0], False, 3, 16, True),  # even without loading the compiler, it took long
+        ([1.2], False, 3, 16, False),  # that was loading the compiler
+        ([1.2, 0.1], False, 10, 16, False),
+        ([1.2, 0.1], False, 20, 16, True),
+        ([0.1], True, 10, 16, False),
+        ([0.5], True, 10, 16, True),
+        ([5.0], True, 10, 1, False),  # one worker is no faster than this process
+    ],
+)
+def test_a_server_is_started_when_it_pays(
+    times: list[float], is_loaded: bool, count: int, limit: int, starts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compile_ahead, "FORK_SECONDS", 0.1)
+    monkeypatch.setattr(compile_ahead, "START_SECONDS", 0.3)
+    monkeypatch.setattr(server_place, "connect", lambda path: None)
+    monkeypatch.setattr(server_place, "start", lambda *place: None)
+    with CompileAhead(add_one, launches(*(2**k for k in range(3, 3 + count)))) as ahead:
+        assert len(ahead.left) == count
+        ahead.limit, ahead.times, ahead.is_loaded = limit, times, is_loaded
+        ahead.consider()
+        assert (ahead.server is not None) == starts
 
 
 def test_a_crash_takes_only_its_candidate() -> None:
@@ -176,7 +191,7 @@ def test_a_crash_takes_only_its_candidate() -> None:
     y = x()
     knobs.autotuning.workers = 2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CompileAhead, "compile_here", Elsewhere.compile_here)
+        patch.setattr("tilework.runtime.tuning.autotuner.CompileAhead", Elsewhere)
         with pytest.warns(
             UserWarning, match=r"fragile: the compiler crashed on the configuration \(BLOCK: 32, num_warps: 4"
         ):
@@ -193,23 +208,17 @@ def test_a_crash_takes_only_its_candidate() -> None:
 def test_a_killed_server_is_replaced() -> None:
     """At any moment: before it is asked, while it works, and while it starts."""
     sent(add_one, launches(8))
-    os.kill(server_process(), signal.SIGKILL)
+    kill(server_process())
     assert sent(add_one, launches(16, 32)).elsewhere == 2
-    killed = []
-
-    def kill(ahead: CompileAhead) -> None:
-        if ahead.server is not None and ahead.server.greeted and not killed:
-            killed.append(os.kill(server_process(), signal.SIGKILL))
-
     with Elsewhere(add_one, given := launches(64, 128, 256, 512)) as ahead:
         ahead.compile_here(0)
         ahead.consider()
         assert ahead.server is not None
         while not ahead.server.is_ready():
             time.sleep(0.01)
-        kill(ahead)
+        kill(server_process())
         ahead.ready(0)
-    assert killed and not ahead.left and all(is_compiled(add_one, launch) for launch in given)
+    assert ahead.elsewhere and not ahead.left and all(is_compiled(add_one, launch) for launch in given)
 
 
 def test_without_a_server_everything_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +242,7 @@ def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch)
     with CompileAhead(add_one, given := launches(16, 32, 64, 128)) as ahead:
         ahead.ready(3)
         ahead.ready(0)
-    assert len(pairs) == compile_ahead.ATTEMPTS
+    assert 1 < len(pairs) <= compile_ahead.ATTEMPTS
     assert is_compiled(add_one, given[3]) and is_compiled(add_one, given[0])
 
 
@@ -260,11 +269,14 @@ def test_left_over_sockets_idle_servers_and_foreign_folders(tmp_path: Path, monk
         monkeypatch.setenv("TILEWORK_SERVER_IDLE", "1")
         assert sent(add_one, launches(16)).elsewhere == 1
         assert all_gone([server_process()], within=20) and not os.path.exists(path), "nobody asked for a second"
-        os.chmod(os.path.dirname(path), 0o750)
-        assert server_place.socket_path() is None, "others may look into it"
-        os.chmod(os.path.dirname(path), 0o700)
+        folder = os.path.dirname(path)
+        os.chmod(folder, 0o750)
+        assert not server_place.is_own_folder(folder), "others may look into it"
+        os.chmod(folder, 0o700)
         monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
-        assert server_place.socket_path() is None, "it is somebody else's"
+        assert not server_place.is_own_folder(folder), "it is somebody else's"
+        monkeypatch.setattr(tempfile, "gettempdir", lambda: "/absent")
+        assert server_place.socket_path() is None, "there is no place for it"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("long" * 30)))
     assert server_place.socket_path() is None, "a socket cannot have such a name"
 
@@ -364,6 +376,23 @@ def test_settings_are_those_of_the_knobs() -> None:
     assert found["TRITON_INTERPRET"] is None and found["TRITON_DEBUG"] == "0"
 
 
+def test_workers_load_no_more_than_the_kernel_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what its module imports besides, nor what it is tuned with."""
+    heavy = (
+        "import os\nassert os.environ.get('TILEWORK_COMPILE_WORKERS') != '0', 'loaded in a worker'\nSIZES = [1, 2]\n"
+    )
+    (tmp_path / "heavy_module.py").write_text(heavy)
+    (tmp_path / "light_kernels.py").write_text(
+        "import heavy_module\nimport tilework\nimport tilework.language as tl\n\n"
+        "@tilework.autotune([tilework.Config({'BLOCK': size}) for size in heavy_module.SIZES], key=[])\n"
+        "@tilework.jit\ndef fill(x, BLOCK: tl.constexpr):\n    tl.store(x + tl.arange(0, BLOCK), 1.0)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    fill = importlib.import_module("light_kernels").fill.fn
+    ahead = sent(fill, [((x(),), {"BLOCK": 16})])
+    assert ahead.elsewhere == 1, ahead.notes
+
+
 def test_a_request_finds_the_kernel_it_was_made_of() -> None:
     request = request_for(add_one, *launches(16)[0])
     assert request is not None and find_kernel(request).cache_key == add_one.cache_key
@@ -438,54 +467,3 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
-
-
-# ---- slices
-
-
-def kept(text: str, wanted: str) -> list[str]:
-    return ast.unparse(slice_for(ast.parse(textwrap.dedent(text)), wanted)).splitlines()
-
-
-def test_a_slice_has_what_the_kernel_needs_and_no_more() -> None:
-    text = """
-    from __future__ import annotations
-    import lib
-    import other
-    A = lib.make(B := 2)
-    x = lib.expensive()
-    def helper(v): return v + A
-    @lib.jit
-    def kernel(p, x: lib.constexpr, n=DEFAULT):
-        y = helper(x)
-        for i in range(y):
-            z = i
-        return z
-    DEFAULT = 3
-    other.run(kernel, x)
-    if __name__ == "__main__":
-        kernel = None
-    """
-    assert kept(text, "kernel") == [
-        "from __future__ import annotations", "import lib", "A = lib.make((B := 2))", "", "def helper(v):",
-        "    return v + A",
-        "", "@lib.jit", "def kernel(p, x: lib.constexpr, n=DEFAULT):", "    y = helper(x)", "    for i in range(y):",
-        "        z = i", "    return z", "DEFAULT = 3",
-    ]  # fmt: skip
-
-
-def test_names_bound_in_branches_and_globals_are_found() -> None:
-    text = """
-    try:
-        import fast as impl
-    except ImportError:
-        impl = None
-    COUNT = 0
-    UNUSED = 1
-    def kernel():
-        global COUNT
-        COUNT = impl
-        return (lambda UNUSED: UNUSED)(0)
-    """
-    assert "UNUSED = 1" not in kept(text, "kernel")
-    assert {"try:", "COUNT = 0"} <= set(kept(text, "kernel"))

@@ -21,6 +21,7 @@ from tilework import knobs
 from tilework.errors import DoesNotFit
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import remote
+from tilework.runtime.tuning import autotuner
 from tilework.runtime.tuning.autotuner import Config, autotune
 from tilework.runtime.tuning.benchmark import do_bench, steps, time_to_beat
 from tilework.runtime.tuning.progress import Progress
@@ -86,6 +87,28 @@ def test_what_another_process_measures_meanwhile_is_not_measured() -> None:
     measured, other = [], Timer()
     tune(bench, cache_results=True)
     assert other.count == 4 and len(measured) == 1
+
+
+def test_processes_divide_the_measuring(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another one is measuring comes last, and is taken from it; one that is killed leaves nothing."""
+    monkeypatch.setattr(autotuner, "MOST_WAIT", 0.05)
+    order: list[int] = []
+    tuned = autotune(CONFIGS, ["n"], do_bench=lambda call, quantiles: [1.0], cache_results=True)(add_one)
+    monkeypatch.setattr(tuned, "_bench", lambda *args, config, **meta: order.append(config.kwargs["BLOCK"]) or [1.0])
+    results = tuned.results_of(tuned.tuning_key({"x": floats(64), "y": floats(64), "n": 64}, {}), CONFIGS)
+    first, second = (results.lock_path(config) for config in CONFIGS[:2])
+    assert first and second
+    code = "import fcntl, sys\nf = [open(p, 'w') for p in sys.argv[1:]]\n[fcntl.flock(x, 2) for x in f]\nprint(flush=True)\ninput()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, first, second], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        results.store(CONFIGS[0], [0.5], None)
+        tuned[grid](floats(64), floats(64), 64)
+        other.kill()
+    assert order == [64, 128, 32] and tuned.configs_timings[CONFIGS[0]] == [0.5]
+    assert {Path(first), Path(second)} >= set(cache_dir.rglob(".*.json"))
 
 
 def test_a_fleet_shares_timings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
@@ -59,6 +60,7 @@ QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MS, REP_MS = 25, 100
 SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError, CompilerDied)
 DTYPE_TEXTS: dict[Any, str] = {}  # the text of a NumPy dtype takes longer than the rest of a launch
+MOST_WAIT = 30.0  # seconds for another process to measure something
 CONTROL = ("grid", "warmup")  # keyword arguments of `run` that are not for the kernel
 
 
@@ -267,10 +269,16 @@ class Autotuner(KernelInterface):
         self.failures = {config: error for config, error in self.failures.items() if config in timings}
         progress = Progress(f"autotuning {self.__name__}", len(configs), len(configs) - len(missing))
         with progress, self.refusing_misfits(), self.compile_ahead(missing, args, kwargs) as ahead:
-            for index, config in enumerate(missing):
-                timing = results.load_one(config) or self.measure(config, timings, ahead.ready(index), args, kwargs)
-                timings[config] = timing
-                results.store(config, timing, self.failures.get(config))
+            later: list[int] = []  # what another process is measuring
+            for index in chain(range(len(missing)), later):
+                config = missing[index]
+                with results.claim(config, MOST_WAIT if index in later else 0) as is_ours:
+                    if not is_ours and index not in later:
+                        later.append(index)
+                        continue
+                    known = results.load_one(config)
+                    timings[config] = known or self.measure(config, timings, ahead.ready(index), args, kwargs)
+                    results.store(config, timings[config], self.failures.get(config))
                 progress.step()
         for config in configs if all(has_failed(timings[config]) for config in configs) else ():
             if getattr(self.failures.get(config), "name", None) == "registers":  # it runs, from memory

@@ -17,7 +17,9 @@ to ``matmul.tuned.json``, which is read by every run; the other files by those t
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,15 +28,18 @@ from tilework import knobs
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITCallable
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
-from tilework.runtime.kernel_cache.managers import file_stem, get_cache_manager, triton_key
+from tilework.runtime.kernel_cache.managers import file_stem, folder_of, get_cache_manager, triton_key
 from tilework.runtime.tuning.config import Config
+from tilework.runtime.tuning.process_lock import Lock
 from tilework.runtime.workers.compile_ahead import CompilerDied
 from tilework.targets.base import find_backend
 
 Timing = Any  # what a benchmarker returned: a number, or a list of them
 FAILED = (math.inf, math.inf, math.inf)
 HASH_CHARS = 16
+CLAIMED: set[str] = set()  # what this process measures
 CACHED, SAVED, TIMING = "autotune", "tuned", "timing"  # kinds of files
 
 
@@ -98,6 +103,35 @@ class TuningResults:
             return {str(text): decode_timing(value) for text, value in found.items()}
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return {}
+
+    @contextmanager
+    def claim(self, config: Config, patience: float) -> Iterator[bool]:
+        """Whether to measure a configuration now: not while another process does, for which this one waits some seconds.
+
+        A claim is a lock on a file, and ends with its process. What this process has claimed it may claim again.
+        """
+        path = self.lock_path(config)
+        lock = None if path is None or path in CLAIMED else Lock.open(path)
+        if path is None or lock is None:
+            yield True
+            return
+        CLAIMED.add(path)
+        try:
+            yield lock.take(patience)
+        finally:
+            CLAIMED.discard(path)
+            lock.close()
+
+    def lock_path(self, config: Config) -> str | None:
+        """The file to lock, whose folder exists; None where nothing is shared."""
+        if not self.is_kept or self.folder is None:
+            return None
+        store, folder = EntryStore(knobs.cache.dir), folder_of(self.folder)
+        try:
+            store.make_entry(folder)
+        except OSError:
+            return None
+        return os.path.join(store.path(folder), f".{self.part(config)}")
 
     def store(self, config: Config, timing: Timing, failure: Exception | None = None) -> None:
         """Keep one timing, unless the compiler crashed, which it may not do again."""

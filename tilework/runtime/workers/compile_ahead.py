@@ -5,8 +5,8 @@
             error = ahead.ready(index)              # compiled, if it can be; the error if it is known that it cannot run
             ...
 
-The first launches are compiled in this process. Once two times are known, one with loading the compiler and one without, they
-say what the rest would take and what starting a server takes; while that starts, this process goes on compiling. Kernels for
+The first launches are compiled in this process. Their times say what the rest would take, and the first, which contains loading
+the compiler, what starting a server takes; while that starts, this process goes on compiling. Kernels for
 the host are all compiled when `ready` returns: what is measured on these cores shall have them. Those for a GPU are measured
 while others are compiled.
 
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -30,10 +31,10 @@ from tilework.runtime.workers import async_compile, server_place
 from tilework.runtime.workers.compile_requests import Request, context_of_process, request_for
 from tilework.runtime.workers.line_channel import Channel, Message
 
-ATTEMPTS = 2  # to find a server that answers
+ATTEMPTS = 3  # to find a server that answers
 FORK_SECONDS = 0.1  # what a worker takes to begin, when a server is there
 START_SECONDS = 0.3  # what a server takes above loading the compiler
-LOAD_SECONDS = 0.5  # what loading the compiler takes, if this process had it loaded before
+LOAD_SECONDS = 1.0  # what loading the compiler takes, as long as this process does not know
 PATIENCE = 60.0  # seconds without any answer, after which a server counts as dead
 
 Launch = tuple[Sequence[Any], Mapping[str, Any]]
@@ -64,8 +65,8 @@ class CompileAhead:
         self.errors: dict[int, Exception] = {}
         self.notes: list[str] = []
         self.elsewhere = 0
-        self.loading: float | None = None  # seconds that loading the compiler takes, as far as they are known
-        self.compiling: float | None = None  # and one compilation
+        self.is_loaded = False  # the compiler, before the first compilation
+        self.times: list[float] = []  # seconds of each compilation here
         self.server: Server | None = None
         self.attempts = ATTEMPTS
         self.limit = worker_limit() if self.kernel is not None and may_send(self.kernel) else 0
@@ -73,7 +74,7 @@ class CompileAhead:
         for extend in rules:
             self.launches = [(args, extend(args, kwargs)) for args, kwargs in self.launches]
         if self.kernel is not None and self.launches:
-            self.loading = LOAD_SECONDS if "tilework.frontend.generator" in sys.modules else None
+            self.is_loaded = "tilework.frontend.generator" in sys.modules
             found = {index: request_for(self.kernel, *launch) for index, launch in enumerate(self.launches)}
             self.left = {index: request for index, request in found.items() if request is not None}
 
@@ -105,24 +106,30 @@ class CompileAhead:
             self.errors[index] = error
         except Exception:
             return  # the launch meets it again, where the user can see which one it is
-        seconds = time.perf_counter() - start
-        if self.loading is None and self.compiling is not None:
-            self.loading = max(self.compiling - seconds, 0)
-        self.compiling = seconds
+        self.times.append(time.perf_counter() - start)
 
     def consider(self) -> None:
         """Ask for a server if it would finish the rest before this process does."""
-        if self.server is not None or not self.left or not self.attempts or self.loading is None or not self.compiling:
+        if self.server is not None or not self.left or not self.attempts or not self.times:
             return
-        gain = self.compiling * (len(self.left) - len(self.left) / min(len(self.left), self.limit))
+        one, loading = self.costs()
+        gain = one * (len(self.left) - len(self.left) / min(len(self.left), self.limit))
         path = server_place.socket_path() if gain > FORK_SECONDS else None
         if path is None:
             return
         channel = server_place.connect(path)
-        if channel is None and gain < self.loading + START_SECONDS:
+        if channel is None and gain < loading + START_SECONDS:
             return
         self.attempts -= 1
         self.server = Server(path, channel, self.left, self.limit)
+
+    def costs(self) -> tuple[float, float]:
+        """The seconds of one compilation, and of loading the compiler, which the first time may contain."""
+        if self.is_loaded:
+            return self.times[-1], LOAD_SECONDS
+        if len(self.times) > 1:
+            return self.times[-1], max(self.times[0] - self.times[-1], 0)
+        return max(self.times[0] - LOAD_SECONDS, 0), LOAD_SECONDS
 
     def collect(self) -> None:
         """Wait for some answers; without a server, what it has not answered is this process's again."""
@@ -211,7 +218,8 @@ class Server:
         if self.channel is not None:
             self.channel.close()
         if self.starter is not None:
-            self.starter.wait()  # it forked the server and ended
+            with suppress(subprocess.TimeoutExpired):
+                self.starter.wait(1.0)  # it forked the server and ended
 
 
 def unwrapped(fn: Any) -> tuple[JITFunction | None, list[Callable[..., Any]]]:

@@ -42,10 +42,12 @@ def socket_path() -> str | None:
         return None
     import tempfile  # a few ms that most programs never need
 
-    base = knobs.getenv("XDG_RUNTIME_DIR")
-    folder = os.path.join(base, "tilework") if base else os.path.join(tempfile.gettempdir(), f"tilework-{os.getuid()}")
-    path = os.path.join(folder, server_name())
-    return path if len(os.fsencode(path)) <= LONGEST_PATH and is_own_folder(folder) else None
+    base, temporary = knobs.getenv("XDG_RUNTIME_DIR"), os.path.join(tempfile.gettempdir(), f"tilework-{os.getuid()}")
+    for folder in (*([os.path.join(base, "tilework")] if base else []), temporary):
+        path = os.path.join(folder, server_name())
+        if len(os.fsencode(path)) <= LONGEST_PATH and is_own_folder(folder):
+            return path
+    return None
 
 
 def is_own_folder(folder: str) -> bool:

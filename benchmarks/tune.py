@@ -1,0 +1,216 @@
+"""How long tuning takes: beside its own compilations and measurements, beside Triton, many programs at once, and with kills.
+
+    python -m benchmarks.tune [--quick]
+
+Every row is a new process (or several) with an empty cache. `one by one` compiles and measures each configuration in the
+process, without any of what the autotuner does to be faster. Triton's rows are there where it is installed and has a GPU.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+CORES = len(os.sched_getaffinity(0))
+CROWD = 15
+GRIDS: dict[str, Callable[[dict[str, Any]], tuple[int, ...]]] = {
+    "add": lambda meta: (-(-meta["n"] // meta["BLOCK"]),),
+    "matmul": lambda meta: (meta["n"] // meta["M"], meta["n"] // meta["N"]),
+}
+
+
+# ---- in the processes that are measured
+
+
+def program(how: str, kernel: str, count: int, seed: int, at: float) -> dict[str, Any]:
+    """Tune one kernel: seconds of the first launch, and what was chosen."""
+    if how != "triton":
+        import tilework
+
+        tilework.as_triton()
+    import triton
+
+    from benchmarks import tune_kernels
+
+    fn, configs = (
+        getattr(tune_kernels, kernel),
+        {"add": tune_kernels.ADDS, "matmul": tune_kernels.MATMULS}[kernel][:count],
+    )
+    args = arguments(kernel)
+    once = {"do_bench": lambda call, quantiles: call() or [1.0] * 3} if at else {}
+    tuned = triton.autotune(configs, key=["n"], **once)(fn)
+    time.sleep(max(0.0, at - time.time()))
+    start = time.perf_counter()
+    if how == "one by one":
+        bench = triton.runtime.driver.active.get_benchmarker()
+        compiling, best = 0.0, (float("inf"), None)
+        for config in configs:
+            begin = time.perf_counter()
+            fn.warmup(*args, seed, grid=(1,), **config.all_kwargs())
+            compiling += time.perf_counter() - begin
+            if not at:
+                call = lambda config=config: fn[GRIDS[kernel]](*args, seed, **config.all_kwargs())
+                best = min(best, (bench(call, quantiles=(0.5, 0.2, 0.8))[0], str(config)))
+        return {"seconds": time.perf_counter() - start, "compiling": compiling, "best": best[1]}
+    tuned[GRIDS[kernel]](*args, seed)
+    return {"seconds": time.perf_counter() - start, "best": str(tuned.best_config), "end": time.time()}
+
+
+def arguments(kernel: str) -> tuple[Any, ...]:
+    """The inputs and the size, on the GPU if there is one."""
+    if has_gpu():
+        import torch
+
+        n = 1 << 22 if kernel == "add" else 2048
+        shape = (n,) if kernel == "add" else (n, n)
+        return (*(torch.rand(shape, device="cuda", dtype=torch.float16) for _ in range(3)), n)
+    import numpy as np
+
+    n = 1 << 20 if kernel == "add" else 256
+    shape = (n,) if kernel == "add" else (n, n)
+    return (*(np.ones(shape, np.float16) for _ in range(3)), n)
+
+
+def has_gpu() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+# ---- who measures
+
+
+def start(folder: str, how: str, kernel: str, count: int, seed: int = 0, at: float = 0.0) -> "subprocess.Popen[str]":
+    """A process that prints what `program` returns."""
+    command = [sys.executable, "-m", "benchmarks.tune", "--program", json.dumps([how, kernel, count, seed, at])]
+    environment = {**os.environ, "TRITON_CACHE_DIR": folder, "XDG_RUNTIME_DIR": "", "TMPDIR": folder}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def result(process: "subprocess.Popen[str]") -> dict[str, Any] | None:
+    """What it printed last; None if it did not finish."""
+    text = process.communicate(timeout=500)[0]
+    return json.loads(text.splitlines()[-1]) if process.returncode == 0 else None
+
+
+def alone(how: str, kernel: str, count: int, at: float = 0.0, before: bool = False) -> dict[str, Any]:
+    """One process with an empty cache; with `before`, another has tuned before it, and its server is there."""
+    with tempfile.TemporaryDirectory(prefix="tune") as folder:
+        if before:
+            result(start(folder, how, kernel, count, seed=7))
+        found = result(start(folder, how, kernel, count, at=at))
+        assert found is not None, f"{how} {kernel} failed"
+        return found
+
+
+def row(title: str, seconds: float, note: str = "") -> None:
+    print(f"{title:<46} {seconds:8.2f} s   {note}", flush=True)
+
+
+def beside(kernel: str, count: int, is_triton_here: bool) -> None:
+    """Tuning one kernel, three ways."""
+    single = alone("one by one", kernel, count)
+    row(
+        f"{kernel}, {count} configurations, one by one",
+        single["seconds"],
+        f"{single['compiling']:.2f} s of it compiling",
+    )
+    for title, before in (("autotune", False), ("autotune, a server is there", True)):
+        ours = alone("tilework", kernel, count, before=before)
+        row(
+            f"{kernel}, {count} configurations, {title}",
+            ours["seconds"],
+            f"{ours['seconds'] / single['seconds']:.2f} x one by one",
+        )
+        if is_triton_here and not before:
+            theirs = alone("triton", kernel, count)
+            row(
+                f"{kernel}, {count} configurations, Triton",
+                theirs["seconds"],
+                f"{theirs['seconds'] / ours['seconds']:.2f} x ours",
+            )
+
+
+def crowd(kernel: str, count: int, processes: int) -> None:
+    """Many programs that tune at the same time, each something else; measuring is one call, so that compiling counts."""
+    single = alone("one by one", kernel, count, at=time.time())
+    needed = single["compiling"] * processes / CORES
+    with tempfile.TemporaryDirectory(prefix="tune") as folder:
+        begin = time.time() + 5 + processes / CORES
+        running = [start(folder, "tilework", kernel, count, seed, begin) for seed in range(processes)]
+        found = [result(process) for process in running]
+    assert all(found), "some did not finish"
+    seconds = max(one["end"] for one in found if one is not None) - begin
+    row(
+        f"{processes} processes, {count} {kernel} each, at once",
+        seconds,
+        f"{seconds / needed:.2f} x their compilations on {CORES} cores",
+    )
+
+
+def kills(kernel: str, count: int, processes: int) -> None:
+    """Servers and clients killed at random moments: whoever lives finishes, and the next process finds what was done."""
+    draw = random.Random(0)
+    with tempfile.TemporaryDirectory(prefix="tune") as folder:
+        begin = time.time()
+        running = [start(folder, "tilework", kernel, count, seed, begin) for seed in range(processes)]
+        victims, servers = running[: processes // 3], 0
+        while any(process.poll() is None for process in running):
+            time.sleep(draw.uniform(0.1, 0.6))
+            for path in Path(folder).glob("tilework-*/*"):
+                servers += kill_server(path)
+            if victims and draw.random() < 0.3:
+                victims.pop().kill()
+        found = [result(process) for process in running]
+        survivors = len(running) - processes // 3
+        assert sum(one is not None for one in found) >= survivors, "a process that was not killed did not finish"
+    row(
+        f"{processes} processes, {count} {kernel} each, kill -9",
+        time.time() - begin,
+        f"{servers} servers and {processes // 3} clients killed",
+    )
+
+
+def kill_server(path: Path) -> int:
+    from tilework.runtime.workers.server_place import CREDENTIALS
+
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            connection.connect(str(path))
+            data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+            os.kill(CREDENTIALS.unpack(data)[0], signal.SIGKILL)
+        except OSError:
+            return 0
+    return 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer configurations and processes")
+    parser.add_argument("--program", type=json.loads, default=None, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.program is not None:
+        print(json.dumps(program(*options.program)))
+        return
+    is_triton_here = has_gpu() and find_spec("triton") is not None
+    print(f"{CORES} cores, {'a GPU' if has_gpu() else 'the CPU'}")
+    beside("add", 4, is_triton_here)
+    beside("matmul", 8 if options.quick else 40, is_triton_here)
+    crowd("matmul", 4 if options.quick else 8, 4 if options.quick else CROWD)
+    kills("matmul", 24, 3 if options.quick else 6)
+
+
+if __name__ == "__main__":
+    main()
