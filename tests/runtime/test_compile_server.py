@@ -1,5 +1,6 @@
 """Candidates compiled by the server: what is sent, what comes back, who survives."""
 
+import importlib
 import os
 import signal
 import socket
