@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, Region
 
-from tilework.targets.gpu.lowering import REGION_ENDS, Lowering
+from tilework.targets.gpu.lowering import Lowering
+from tilework.targets.llvm.op_lowering import REGION_ENDS
 from tilework.targets.llvm.values import Value
 
 SYMMETRIC = frozenset({

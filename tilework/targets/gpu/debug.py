@@ -11,7 +11,9 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
+from tilework.ir.functions import symbol_of
 from tilework.ir.locations import source_positions
+from tilework.ir.nesting import ops_around
 from tilework.ir.types import array_values, element_type, is_float, is_tensor, shape_of
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.indices import coordinates
@@ -86,18 +88,8 @@ def lower_assert(low: Lowering, op: Operation) -> None:
         holds = b.and_(holds, value)
     if holds.constant != 1:
         file, line, _ = next(iter(source_positions(op.location)), ("unknown", 0, 0))
-        text = message.data
+        function = next((symbol_of(outer) for outer in ops_around(op) if type(outer) is tt.FuncOp), "unknown")
         with b.if_(b.not_(holds), weights=(1, 1 << 20)):
-            low.gpu.fail(b, text, file, line, function_name(op))
+            low.gpu.fail(b, message.data, file, line, function)
     if is_tensor(condition.type):
         low.barrier()
-
-
-def function_name(op: Operation) -> str:
-    """The function that an op is in."""
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, tt.FuncOp):
-        parent = parent.parent_op()
-    name = parent.properties["sym_name"] if parent is not None else StringAttr("unknown")
-    assert isinstance(name, StringAttr)
-    return name.data

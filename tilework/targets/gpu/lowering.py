@@ -24,7 +24,7 @@ from tilework.targets.gpu.device import Around, Gpu
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
-from tilework.targets.llvm.rules import COMMON, Rules
+from tilework.targets.llvm.rules import COMMON, Rule, Rules
 from tilework.targets.llvm.rules import number_of as number_of
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, i32, i64, integer, pointer, ptr
@@ -36,9 +36,6 @@ lowers = NEUTRAL.lowers
 
 SHARED_SPACE = 3
 SMEM = "global_smem"
-REGION_ENDS = frozenset(
-    {"scf.yield", "scf.condition", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"}
-)
 
 
 @dataclass(frozen=True)
@@ -138,43 +135,23 @@ class Lowering(OpLowering[Any]):
 
     # Ops and regions
 
-    def lower(self, op: Operation) -> None:
-        """One op with the barriers around it; its results become known."""
-        self.locate(op)
+    def emit(self, op: Operation) -> None:
+        """One op with the barriers around it."""
         if op in self.barriers.before:
             self.barrier()
         if self.around is not None:
             self.around.before(self.builder, op)
-        cls, values = type(op), self.values
-        if (rule := self.elementwise.get(cls)) is not None:
-            sides = [values[operand] for operand in op.operands]
-            if sides and len(sides[0]) < len(sides[-1]):  # one condition that selects whole tensors
-                sides[0] = sides[0] * len(sides[-1])
-            made = (
-                tuple([rule(self, op, *column) for column in zip(*sides, strict=True)]) if sides else (rule(self, op),)
-            )
-            values[op.results[0]] = made
-        elif (rule := self.rules.get(cls)) is not None:
-            self.keep(op, rule(self, op))
-        elif op.name not in REGION_ENDS:
-            raise self.refuse(op, f"the op {op.name}")
-        if self.lines is not None and self.lines.has_variables and op.results:
-            made = values.get(op.results[0])
-            if made.__class__ is tuple and made and isinstance(made[0], Value):
-                self.name_result(op, made[0])
+        super().emit(op)
         if op in self.barriers.after:
             self.barrier()
         if self.around is not None:
             self.around.after(self.builder, op)
 
-    def keep(self, op: Operation, made: Any) -> None:
-        """Note what a rule returned."""
-        if made.__class__ is list:
-            for result, value in zip(op.results, made, strict=True):
-                self.values[result] = value
-        elif op.results:
-            assert made is not None and len(op.results) == 1, op.name
-            self.values[op.results[0]] = made
+    def each(self, rule: Rule, op: Operation) -> Registers:
+        sides = [self.values[operand] for operand in op.operands]
+        if sides and len(sides[0]) < len(sides[-1]):  # one condition that selects whole tensors
+            sides[0] = sides[0] * len(sides[-1])
+        return tuple([rule(self, op, *column) for column in zip(*sides, strict=True)]) if sides else (rule(self, op),)
 
     def region(self, block: Block, args: Sequence[Any] | Mapping[SSAValue, Any]) -> list[Any]:
         """Emit the ops of a block on the given arguments (registers each), and give the operands of its terminator."""

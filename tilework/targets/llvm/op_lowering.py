@@ -13,11 +13,14 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.math.table import FUNCTIONS
 from tilework.targets.llvm.module import Module
-from tilework.targets.llvm.rules import Rules
+from tilework.targets.llvm.rules import Rule, Rules
 from tilework.targets.llvm.types import Type
 from tilework.targets.llvm.values import Value
 
 Held = TypeVar("Held")
+REGION_ENDS = frozenset({  # terminators that the op around them reads
+    "scf.yield", "scf.condition", "ttc.yield", "ttc.end", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return",
+})  # fmt: skip
 
 
 class OpLowering(ABC, Generic[Held]):
@@ -48,9 +51,30 @@ class OpLowering(ABC, Generic[Held]):
         for op in block.ops:
             self.lower(op)
 
-    @abstractmethod
     def lower(self, op: Operation) -> None:
         """One op; its results become known."""
+        self.locate(op)
+        self.emit(op)
+        if self.lines is not None and op.results:
+            self.name_result(op, self.values[op.results[0]])
+
+    def emit(self, op: Operation) -> None:
+        """What the rule of an op makes; a list has a value for each result."""
+        if (rule := self.elementwise.get(type(op))) is not None:
+            self.values[op.results[0]] = self.each(rule, op)
+        elif (rule := self.rules.get(type(op))) is not None:
+            made = rule(self, op)
+            if made.__class__ is list:
+                self.values.update(zip(op.results, made, strict=True))
+            elif op.results:
+                assert made is not None and len(op.results) == 1, op.name
+                self.values[op.results[0]] = made
+        elif op.name not in REGION_ENDS:
+            raise self.refuse(op, f"the op {op.name}")
+
+    @abstractmethod
+    def each(self, rule: Rule, op: Operation) -> Held:
+        """What an elementwise rule makes of the operands of its op."""
 
     @abstractmethod
     def region(self, block: Block, args: Sequence[Held] | Mapping[SSAValue, Held]) -> list[Held]:
@@ -111,13 +135,14 @@ class OpLowering(ABC, Generic[Held]):
         if self.lines is not None and (places := source_positions(op.location)):
             self.builder.location = self.lines.location(self.builder.function, *places[0])
 
-    def name_result(self, op: Operation, made: Value) -> None:
+    def name_result(self, op: Operation, made: Any) -> None:
         """Tell debuggers, if they are told, that `made` is the variable to which the user assigned the result of `op`."""
         if self.lines is None or not self.lines.has_variables:
             return
         name, places = name_of(op.location), source_positions(op.location)
-        if name is not None and places:
-            self.lines.variable(self.builder, name, made, *places[0][:2])
+        value = made[0] if made.__class__ is tuple and made else made
+        if name is not None and places and isinstance(value, Value):
+            self.lines.variable(self.builder, name, value, *places[0][:2])
 
 
 Low = OpLowering[Any]  # what rules of every target are given

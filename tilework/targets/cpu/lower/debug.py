@@ -11,13 +11,13 @@ which then returns zeros to the program. A warning of the sanitizer's is recorde
 """
 
 from math import prod
-from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 from tilework.errors import SANITIZER_WARNING
 from tilework.ir import ttc
+from tilework.ir.nesting import ops_around
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.interface_of import fault_codes
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
@@ -89,7 +89,8 @@ def stop(low: Lowering, code: Value | int) -> None:
 def code_of(low: Lowering, op: Operation) -> int:
     """The code of an op that can fail."""
     if op not in low.codes:
-        low.codes.update(fault_codes(module_of(op)))
+        module = next(outer for outer in ops_around(op) if isinstance(outer, ModuleOp))
+        low.codes.update(fault_codes(module))
     return low.codes[op]
 
 
@@ -105,12 +106,3 @@ def all_true(low: Lowering, address: Value, count: int) -> Value:
         rest = b.load(vector(i8, count - whole), b.gep(address, whole), align=1)
         least = b.umin(least, b.reduce("umin", rest))
     return b.icmp("ne", least, 0)
-
-
-def module_of(op: Operation) -> ModuleOp:
-    """The module around an op."""
-    parent: Any = op
-    while not isinstance(parent, ModuleOp):
-        parent = parent.parent_op()
-        assert parent is not None, f"{op.name} stands in a module"
-    return parent

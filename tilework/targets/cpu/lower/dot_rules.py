@@ -78,14 +78,13 @@ class Plan:
 
 
 @lowers(ttc.DotOp)
-def lower_dot(low: Lowering, op: Operation) -> tuple[()]:
+def lower_dot(low: Lowering, op: Operation) -> None:
     product = product_of(op)
     plan = plan_of(low.target, product)
     scratch = low.scratch(plan.scratch_bytes) if plan.scratch_bytes else constant(ptr, 0)
     if product.name not in low.builder.module.functions:
         emit_product(low.builder.module, low.target, product, plan)
     low.builder.call(product.name, void, [*(low[operand] for operand in op.operands), scratch])
-    return ()
 
 
 def scratch_bytes(op: Operation, target: HostTarget) -> int:

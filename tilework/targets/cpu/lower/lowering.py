@@ -11,7 +11,7 @@
 
 An *elementwise* rule is given the operands of its op and returns the result. All operands have the same shape, either
 scalars or vectors of one width, so one rule serves scalar code, vectorised nests and combine regions. Every other rule
-reads `low[value]` and returns nothing, one value, or a tuple with one value per result.
+reads `low[value]` and returns nothing, one value, or a list with one value per result.
 
 How IR types look in LLVM: integers and f16, bf16, f32, f64 as themselves, pointers as `ptr`, 8-bit floats as their bits
 in `i8`, a buffer as the `ptr` to its first element. In memory an `i1` (and any integer below a byte) takes one byte.
@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
-from tilework.targets.llvm.rules import COMMON, Rules
+from tilework.targets.llvm.rules import COMMON, Rule, Rules
 from tilework.targets.llvm.scalar_types import memory_type, register_type
 from tilework.targets.llvm.types import Type, i1, integer, ptr, vector
 from tilework.targets.llvm.values import Value, constant
@@ -61,31 +61,8 @@ class Lowering(OpLowering[Value]):
         self.scratch_offset = 0  # where memory that one op needs for itself begins
         self.scratch_bytes = 0
 
-    def lower(self, op: Operation) -> None:
-        """One op; its results become known."""
-        cls = type(op)
-        values = self.values
-        if self.lines is not None:
-            self.locate(op)
-        if (rule := self.elementwise.get(cls)) is not None:
-            values[op.results[0]] = rule(self, op, *[values[operand] for operand in op.operands])
-            self.name_result(op, values[op.results[0]])
-            return
-        rule = self.rules.get(cls)
-        if rule is None:
-            if not op.results and op.next_op is None and op.parent_op() is not None and is_region_end(op):
-                return
-            raise self.refuse(op, f"the op {op.name}")
-        made = rule(self, op)
-        if made is None:
-            return
-        if made.__class__ is Value:
-            values[op.results[0]] = made
-        else:
-            for result, value in zip(op.results, made, strict=True):
-                values[result] = value
-        if op.results:
-            self.name_result(op, values[op.results[0]])
+    def each(self, rule: Rule, op: Operation) -> Value:
+        return rule(self, op, *[self.values[operand] for operand in op.operands])
 
     def region(self, block: Block, args: Sequence[Value] | Mapping[SSAValue, Value]) -> list[Value]:
         """Emit the ops of a block on the given arguments, and give the operands of its terminator.
@@ -185,11 +162,3 @@ def spread(b: Builder, values: Sequence[Value]) -> list[Value]:
     """Operands of one shape: scalars beside vectors are repeated in every lane."""
     lanes = max((value.type.count for value in values if value.type.is_vector), default=1)
     return [b.splat(v, lanes) if lanes > 1 and not v.type.is_vector else v for v in values]
-
-
-REGION_ENDS = frozenset({"scf.yield", "scf.condition", "ttc.yield", "ttc.end", "tt.reduce.return", "tt.scan.return"})
-
-
-def is_region_end(op: Operation) -> bool:
-    """A terminator that its parent op reads."""
-    return op.name in REGION_ENDS

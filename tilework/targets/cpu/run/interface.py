@@ -19,7 +19,7 @@ facts off a module.
 """
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tilework.errors import TritonError
@@ -49,7 +49,7 @@ class Interface:
     parameters: tuple[str, ...]
     stored: tuple[int, ...] = ()
     arena: int = CONTROL
-    faults: tuple[tuple[str, str], ...] = field(default=())
+    faults: tuple[tuple[str, str], ...] = ()
     alignments: tuple[int, ...] = ()
     checks: tuple[tuple[int, str, int, tuple[int, ...]], ...] = ()
     waits: bool = False
@@ -71,12 +71,11 @@ class Interface:
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> "Interface":
         """From a dictionary, in which JSON has made lists of tuples."""
-        faults = tuple((message, place) for message, place in facts["faults"])
-        alignments = tuple(facts.get("alignments", ()))
-        checks = tuple((code, verb, size, tuple(slots)) for code, verb, size, slots in facts.get("checks", ()))
-        names, stored = tuple(facts["parameters"]), tuple(facts["stored"])
-        waits = facts.get("waits", False)
-        return cls(facts["name"], names, stored, facts["arena"], faults, alignments, checks, waits)
+        return cls(**{field.name: tuples(facts[field.name]) for field in fields(cls) if field.name in facts})
+
+
+def tuples(value: Any) -> Any:
+    return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def work_function(name: str) -> str:
