@@ -1,5 +1,10 @@
 """Every scalar op, on vectors and on single scalars, against the evaluator."""
 
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -10,55 +15,68 @@ from tilework.oracles.evaluator import evaluate
 SIZE = 64
 
 
-def both(op: str, inputs: list[str], output: str, arrays: list[np.ndarray], *, lanes: bool = True, **options) -> tuple:
-    """(what the CPU computes, what the evaluator does) for one op: `$T0` in its text is the type of operand 0."""
-    params = ", ".join([f"%p{k}: !tt.ptr<{t}>" for k, t in enumerate(inputs)] + [f"%out: !tt.ptr<{output}>"])
+@dataclass
+class Case:
+    """An op and its operands: `$T0` in its text is the type of operand 0, and of the result behind the last operand."""
 
-    def body(spell, index: str, prefix: str) -> str:
-        lines = []
-        for k, t in enumerate(inputs):
-            lines.append(f"{spell.splat(f'%p{k}', f'!tt.ptr<{t}>', f'%s{k}')}")
-            lines.append(
-                f"%q{k} = tt.addptr {spell.name(f'%s{k}', f'%p{k}')}, {index} : {spell.type(f'!tt.ptr<{t}>')}, {spell.type('i32')}"
-            )
-            lines.append(f"%x{k} = tt.load %q{k} : {spell.type(f'!tt.ptr<{t}>')}")
-        text = op
-        for k, t in enumerate([*inputs, output]):
+    op: str
+    inputs: list[str]
+    output: str
+    arrays: list[np.ndarray]
+
+    def parameters(self, number: int) -> list[str]:
+        types = [(f"%p{number}_{k}", t) for k, t in enumerate(self.inputs)] + [(f"%out{number}", self.output)]
+        return [f"{name}: !tt.ptr<{type}>" for name, type in types]
+
+    def body(self, spell, number: int) -> str:
+        lines, text = [], re.sub(r"%x(\d)", rf"%x{number}_\1", self.op)
+        for k, t in enumerate(self.inputs):
+            lines += place(spell, f"%p{number}_{k}", t, f"%q{number}_{k}")
+            lines.append(f"%x{number}_{k} = tt.load %q{number}_{k} : {spell.type(f'!tt.ptr<{t}>')}")
+        for k, t in enumerate([*self.inputs, self.output]):
             text = text.replace(f"$T{k}", spell.type(t)).replace(f"$S{k}", t)
-        lines.append(f"%y = {text.replace('$B', spell.type('i1'))}")
-        lines.append(spell.splat("%out", f"!tt.ptr<{output}>", "%so"))
-        lines.append(
-            f"%qo = tt.addptr {spell.name('%so', '%out')}, {index} : {spell.type(f'!tt.ptr<{output}>')}, {spell.type('i32')}"
-        )
-        lines.append(f"tt.store %qo, %y : {spell.type(f'!tt.ptr<{output}>')}")
+        lines.append(f"%y{number} = {text.replace('$B', spell.type('i1'))}")
+        lines += place(spell, f"%out{number}", self.output, f"%qo{number}")
+        lines.append(f"tt.store %qo{number}, %y{number} : {spell.type(f'!tt.ptr<{self.output}>')}")
         return "\n".join(lines)
 
-    count = len(arrays[0])
-    tiles = f"tt.func public @k({params}) {{\n%i = tt.make_range {{start = 0 : i32, end = {count} : i32}} : tensor<{count}xi32>\n"
-    tiles += body(Tiles(count), "%i", "") + "\ntt.return\n}"
-    shape = f"[{count}]" if lanes else f"[{count}, 1]"
-    args = "%i: i32" if lanes else "%i: i32, %j: i32"
-    nest = (
-        f"ttc.nest {shape} {{\n^bb0({args}):\n{body(Scalars(), '%i', '')}\nttc.end\n}}"
-        if lanes
-        else scalar_loop(count, body)
-    )
+
+def place(spell, pointer: str, type: str, name: str) -> list[str]:
+    """`name` is where element %i of an array is."""
+    splat = f"%s{pointer[1:]}"
+    return [
+        spell.splat(pointer, f"!tt.ptr<{type}>", splat),
+        f"{name} = tt.addptr {spell.name(splat, pointer)}, %i : {spell.type(f'!tt.ptr<{type}>')}, {spell.type('i32')}",
+    ]
+
+
+def row(cases: Sequence[Case], *, lanes: bool = True, **options) -> Iterator[tuple[Case, np.ndarray, np.ndarray]]:
+    """Each case, what the CPU computes for it and what the evaluator does; all of them are one kernel."""
+    params = ", ".join(parameter for number, case in enumerate(cases) for parameter in case.parameters(number))
+    body = lambda spell: "\n".join(case.body(spell, number) for number, case in enumerate(cases))
+    (count,) = {len(case.arrays[0]) for case in cases}
+    index = f"%i = tt.make_range {{start = 0 : i32, end = {count} : i32}} : tensor<{count}xi32>"
+    tiles = f"tt.func public @k({params}) {{\n{index}\n{body(Tiles(count))}\ntt.return\n}}"
+    scalars = body(Scalars())
+    nest = f"ttc.nest [{count}] {{\n^bb0(%i: i32):\n{scalars}\nttc.end\n}}" if lanes else scalar_loop(count, scalars)
     native = f"tt.func public @k({params}) {{\n{nest}\ntt.return\n}}"
     results = []
-    for run in (
-        lambda o: compile_text(native, **options)(*arrays, o),
-        lambda o: evaluate(parse_module(tiles), "k", [*arrays, o]),
-    ):
-        out = np.zeros(count, NUMPY[output])
-        run(out)
-        results.append(out)
-    return tuple(results)
+    for run in (compile_text(native, **options), lambda *args: evaluate(parse_module(tiles), "k", list(args))):
+        outs = [np.zeros(count, NUMPY[case.output]) for case in cases]
+        run(*(array for case, out in zip(cases, outs, strict=True) for array in (*case.arrays, out)))
+        results.append(outs)
+    return zip(cases, *results, strict=True)
 
 
-def scalar_loop(count: int, body) -> str:
+def assert_row(cases: Sequence[Case], **options) -> None:
+    for case, ours, theirs in row(cases, **options):
+        assert_same(ours, theirs, f"{case.op} of {case.inputs} to {case.output}")
+
+
+def scalar_loop(count: int, body: str) -> str:
     return (
         f"%zero = arith.constant 0 : i32\n%one = arith.constant 1 : i32\n%count = arith.constant {count} : i32\n"
-        f"scf.for %i = %zero to %count step %one : i32 {{\n{body(Scalars(), '%i', '')}\n}}"
+        f"scf.for %i = %zero to %count step %one : i32 {{\n{body}\n}}"
     )
 
 
@@ -107,15 +125,16 @@ def samples(type: str, seed: int, count: int = SIZE) -> np.ndarray:
     return drawn
 
 
-def assert_same(ours: np.ndarray, theirs: np.ndarray) -> None:
+@np.errstate(invalid="ignore")  # signalling NaNs
+def assert_same(ours: np.ndarray, theirs: np.ndarray, what: str) -> None:
     """Equal bits, except that all NaN are equal and the sign of a zero may differ only with its bits."""
     if ours.dtype.kind in "ib":
-        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(ours, theirs, what)
         return
     a, b = ours.astype(np.float64), theirs.astype(np.float64)
-    np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(a, b, what)
     zero = (a == 0) & ~np.isnan(a)
-    np.testing.assert_array_equal(np.signbit(a)[~zero & ~np.isnan(a)], np.signbit(b)[~zero & ~np.isnan(b)])
+    np.testing.assert_array_equal(np.signbit(a)[~zero & ~np.isnan(a)], np.signbit(b)[~zero & ~np.isnan(b)], what)
 
 
 INTEGERS = ["i1", "i8", "i16", "i32", "i64"]
@@ -125,181 +144,161 @@ INTEGER_OPS = "addi subi muli divsi divui remsi remui floordivsi ceildivsi andi 
 
 
 @pytest.mark.parametrize(("type", "lanes"), [*((type, True) for type in INTEGERS[1:]), ("i32", False)])
-@pytest.mark.parametrize("name", INTEGER_OPS)
-def test_integer_ops(name: str, type: str, lanes: bool) -> None:
+def test_integer_ops(type: str, lanes: bool) -> None:
     """Wrap-around, C division with defined results, shifts by any amount."""
-    pair = [samples(type, 1), samples(type, 2)]
-    if name == "ceildivsi":
-        pair[1][pair[1] == 0] = 3
-    assert_same(*both(f"arith.{name} %x0, %x1 : $T0", [type, type], type, pair, lanes=lanes))
+    x, y = samples(type, 1), samples(type, 2)
+    divisors = {"ceildivsi": np.where(y == 0, y.dtype.type(3), y)}
+    ops = {name: f"arith.{name} %x0, %x1 : $T0" for name in INTEGER_OPS}
+    assert_row([Case(op, [type] * 2, type, [x, divisors.get(name, y)]) for name, op in ops.items()], lanes=lanes)
 
 
-@pytest.mark.parametrize("name", ["addi", "muli", "andi", "ori", "xori", "maxsi", "minui"])
-def test_integer_ops_on_booleans(name: str) -> None:
+def test_integer_ops_on_booleans() -> None:
     pair = [samples("i1", 1), samples("i1", 2)]
-    assert_same(*both(f"arith.{name} %x0, %x1 : $T0", ["i1", "i1"], "i1", pair))
+    names = ["addi", "muli", "andi", "ori", "xori", "maxsi", "minui"]
+    assert_row([Case(f"arith.{name} %x0, %x1 : $T0", ["i1", "i1"], "i1", pair) for name in names])
 
 
 @pytest.mark.parametrize("type", ["i8", "i32", "i64"])
-@pytest.mark.parametrize("predicate", "eq ne slt sle sgt sge ult ule ugt uge".split())
-def test_integer_comparisons(predicate: str, type: str) -> None:
+def test_integer_comparisons(type: str) -> None:
     pair = [samples(type, 1), samples(type, 2)]
-    assert_same(*both(f"arith.cmpi {predicate}, %x0, %x1 : $T0", [type, type], "i1", pair))
+    predicates = "eq ne slt sle sgt sge ult ule ugt uge".split()
+    assert_row([Case(f"arith.cmpi {one}, %x0, %x1 : $T0", [type, type], "i1", pair) for one in predicates])
 
 
 @pytest.mark.parametrize("type", ["f16", "f32", "f64", "bf16", "f8E5M2"])
-@pytest.mark.parametrize("predicate", "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno".split())
-def test_float_comparisons(predicate: str, type: str) -> None:
+def test_float_comparisons(type: str) -> None:
     pair = [samples(type, 1), samples(type, 2)]
-    assert_same(*both(f"arith.cmpf {predicate}, %x0, %x1 : $T0", [type, type], "i1", pair))
+    predicates = "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno".split()
+    assert_row([Case(f"arith.cmpf {one}, %x0, %x1 : $T0", [type, type], "i1", pair) for one in predicates])
 
 
-@pytest.mark.parametrize("name", "addf subf mulf divf maximumf minimumf maxnumf minnumf".split())
 @pytest.mark.parametrize(
     ("type", "lanes"), [*((t, True) for t in FLOATS + SMALL_FLOATS), ("f32", False), ("bf16", False)]
 )
-def test_float_ops(name: str, type: str, lanes: bool) -> None:
+def test_float_ops(type: str, lanes: bool) -> None:
     """One rounding per operation, in every format."""
     pair = [samples(type, 1), samples(type, 2)]
-    assert_same(*both(f"arith.{name} %x0, %x1 : $T0", [type, type], type, pair, lanes=lanes))
+    names = "addf subf mulf divf maximumf minimumf maxnumf minnumf".split()
+    assert_row([Case(f"arith.{name} %x0, %x1 : $T0", [type, type], type, pair) for name in names], lanes=lanes)
 
 
-@pytest.mark.parametrize("type", FLOATS)
-def test_fma_rounds_once(type: str) -> None:
-    triple = [samples(type, seed) for seed in (1, 2, 3)]
-    assert_same(*both("math.fma %x0, %x1, %x2 : $T0", [type] * 3, type, triple))
+def test_fma_rounds_once() -> None:
+    assert_row([Case("math.fma %x0, %x1, %x2 : $T0", [t] * 3, t, [samples(t, n) for n in (1, 2, 3)]) for t in FLOATS])
 
 
-@pytest.mark.parametrize("type", FLOATS + SMALL_FLOATS)
-def test_negation_and_magnitude(type: str) -> None:
-    assert_same(*both("arith.negf %x0 : $T0", [type], type, [samples(type, 1)]))
-    assert_same(*both("math.absf %x0 : $T0", [type], type, [samples(type, 1)]))
+def test_negation_and_magnitude() -> None:
+    ops = ("arith.negf %x0 : $T0", "math.absf %x0 : $T0")
+    assert_row([Case(op, [type], type, [samples(type, 1)]) for type in FLOATS + SMALL_FLOATS for op in ops])
 
 
-@pytest.mark.parametrize("mode", ["none", "all"])
-@pytest.mark.parametrize("type", ["f16", "f32"])
-def test_clampf(mode: str, type: str) -> None:
-    low, high = np.minimum(samples(type, 2), samples(type, 3)), np.maximum(samples(type, 2), samples(type, 3))
-    low, high = np.nan_to_num(low), np.nan_to_num(high)
-    op = f"tt.clampf %x0, %x1, %x2, propagateNan = {mode} : $T0"
-    assert_same(*both(op, [type] * 3, type, [samples(type, 1), low, high]))
+def test_clampf() -> None:
+    cases = []
+    for type, mode in product(("f16", "f32"), ("none", "all")):
+        low, high = (np.nan_to_num(of(samples(type, 2), samples(type, 3))) for of in (np.minimum, np.maximum))
+        op = f"tt.clampf %x0, %x1, %x2, propagateNan = {mode} : $T0"
+        cases.append(Case(op, [type] * 3, type, [samples(type, 1), low, high]))
+    assert_row(cases)
 
 
-@pytest.mark.parametrize("type", ["i16", "i32", "i64"])
-def test_mulhiui(type: str) -> None:
-    pair = [samples(type, 1), samples(type, 2)]
-    assert_same(*both("tt.mulhiui %x0, %x1 : $T0", [type, type], type, pair))
+def test_mulhiui() -> None:
+    op, types = "tt.mulhiui %x0, %x1 : $T0", ("i16", "i32", "i64")
+    assert_row([Case(op, [type, type], type, [samples(type, 1), samples(type, 2)]) for type in types])
 
 
-@pytest.mark.parametrize("type", ["i8", "i32", "f32", "bf16", "f8E4M3FN"])
-def test_select(type: str) -> None:
-    arrays = [samples("i1", 1), samples(type, 2), samples(type, 3)]
-    assert_same(*both("arith.select %x0, %x1, %x2 : $T0, $T1", ["i1", type, type], type, arrays))
+def test_select() -> None:
+    op, types = "arith.select %x0, %x1, %x2 : $T0, $T1", ("i8", "i32", "f32", "bf16", "f8E4M3FN")
+    arrays = {type: [samples("i1", 1), samples(type, 2), samples(type, 3)] for type in types}
+    assert_row([Case(op, ["i1", type, type], type, arrays[type]) for type in types])
 
 
 @pytest.mark.parametrize("source", INTEGERS)
-@pytest.mark.parametrize("target", FLOATS + SMALL_FLOATS[:2])
-def test_integers_become_floats(source: str, target: str) -> None:
-    for op in ("sitofp", "uitofp"):
-        assert_same(*both(f"arith.{op} %x0 : $T0 to $T1", [source], target, [samples(source, 1)]))
+def test_integers_become_floats(source: str) -> None:
+    every = product(("sitofp", "uitofp"), FLOATS + SMALL_FLOATS[:2])
+    assert_row([Case(f"arith.{op} %x0 : $T0 to $T1", [source], target, [samples(source, 1)]) for op, target in every])
 
 
 @pytest.mark.parametrize("source", FLOATS + SMALL_FLOATS[:2])
-@pytest.mark.parametrize("target", INTEGERS[1:])
-def test_floats_become_integers(source: str, target: str) -> None:
+def test_floats_become_integers(source: str) -> None:
     """Saturating; NaN is 0."""
-    for op in ("fptosi", "fptoui"):
-        assert_same(*both(f"arith.{op} %x0 : $T0 to $T1", [source], target, [samples(source, 1)]))
+    every = product(("fptosi", "fptoui"), INTEGERS[1:])
+    assert_row([Case(f"arith.{op} %x0 : $T0 to $T1", [source], target, [samples(source, 1)]) for op, target in every])
 
 
 @pytest.mark.parametrize("source", ["f64", "f32", "f16", "bf16"])
-@pytest.mark.parametrize("target", FLOATS + SMALL_FLOATS)
-def test_fp_to_fp(source: str, target: str) -> None:
+def test_fp_to_fp(source: str) -> None:
     """Nearest even and towards zero; 8-bit formats saturate."""
-    if NUMPY[source] is NUMPY[target]:
-        return
-    arrays = [samples(source, 1, 256)]
-    if np.dtype(NUMPY[source]).itemsize > np.dtype(NUMPY[target]).itemsize:
-        for rounding in ("rtne", "rtz"):
-            assert_same(*both(f"tt.fp_to_fp %x0, rounding = {rounding} : $T0 -> $T1", [source], target, arrays))
-        assert_same(*both("arith.truncf %x0 : $T0 to $T1", [source], target, arrays))
-    elif np.dtype(NUMPY[source]).itemsize < np.dtype(NUMPY[target]).itemsize:
-        assert_same(*both("arith.extf %x0 : $T0 to $T1", [source], target, arrays))
+    cases, arrays = [], [samples(source, 1, 256)]
+    for target in FLOATS + SMALL_FLOATS:
+        wider = np.dtype(NUMPY[source]).itemsize - np.dtype(NUMPY[target]).itemsize
+        narrowing = [f"tt.fp_to_fp %x0, rounding = {mode} : $T0 -> $T1" for mode in ("rtne", "rtz")]
+        ops = [*narrowing, "arith.truncf %x0 : $T0 to $T1"] if wider > 0 else ["arith.extf %x0 : $T0 to $T1"]
+        cases += [Case(op, [source], target, arrays) for op in ops if wider]
+    assert_row(cases)
 
 
 @pytest.mark.parametrize("source", SMALL_FLOATS)
 def test_every_8_bit_float_widens_exactly(source: str) -> None:
     every = np.arange(256, dtype=np.uint8).view(NUMPY[source])
-    for target in ("f16", "bf16", "f32", "f64"):
-        assert_same(*both("tt.fp_to_fp %x0 : $T0 -> $T1", [source], target, [every]))
+    assert_row([Case("tt.fp_to_fp %x0 : $T0 -> $T1", [source], target, [every]) for target in FLOATS])
 
 
 @pytest.mark.parametrize("target", SMALL_FLOATS)
 def test_every_f16_narrows(target: str) -> None:
     every = np.arange(65536, dtype=np.uint16).view(np.float16)
-    assert_same(*both("tt.fp_to_fp %x0, rounding = rtne : $T0 -> $T1", ["f16"], target, [every]))
-    assert_same(*both("arith.truncf %x0 : $T0 to $T1", ["f16"], target, [every]))
+    ops = ("tt.fp_to_fp %x0, rounding = rtne : $T0 -> $T1", "arith.truncf %x0 : $T0 to $T1")
+    assert_row([Case(op, ["f16"], target, [every]) for op in ops])
 
 
 def test_double_to_half_rounds_once() -> None:
     """1 + 2^-11 + 2^-40 is above the tie, which a detour through f32 would not see."""
     value = np.array([1 + 2**-11 + 2**-40, 1 + 2**-11, 1 + 2**-11 - 2**-40, 65519.999, 65520.0] * 8)
-    assert_same(*both("arith.truncf %x0 : $T0 to $T1", ["f64"], "f16", [value]))
+    assert_row([Case("arith.truncf %x0 : $T0 to $T1", ["f64"], "f16", [value])])
 
 
-@pytest.mark.parametrize(
-    ("op", "source", "target"),
-    [
-        ("extsi", "i8", "i32"),
-        ("extui", "i8", "i64"),
-        ("trunci", "i64", "i16"),
-        ("trunci", "i32", "i1"),
-        ("extui", "i1", "i32"),
-    ],
-)
-def test_integer_widths(op: str, source: str, target: str) -> None:
-    assert_same(*both(f"arith.{op} %x0 : $T0 to $T1", [source], target, [samples(source, 1)]))
+WIDTHS = (
+    ("extsi", "i8", "i32"), ("extui", "i8", "i64"), ("trunci", "i64", "i16"), ("trunci", "i32", "i1"), ("extui", "i1", "i32")
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "target"), [("f32", "i32"), ("i16", "bf16"), ("f8E5M2", "i8"), ("i64", "f64")])
-def test_bitcast(source: str, target: str) -> None:
-    ours, theirs = both("tt.bitcast %x0 : $T0 -> $T1", [source], target, [samples(source, 1)])
-    assert ours.tobytes() == theirs.tobytes()
+def test_integer_widths() -> None:
+    assert_row([Case(f"arith.{op} %x0 : $T0 to $T1", [a], b, [samples(a, 1)]) for op, a, b in WIDTHS])
+
+
+def test_bitcast() -> None:
+    pairs = [("f32", "i32"), ("i16", "bf16"), ("f8E5M2", "i8"), ("i64", "f64")]
+    for case, ours, theirs in row([Case("tt.bitcast %x0 : $T0 -> $T1", [a], b, [samples(a, 1)]) for a, b in pairs]):
+        assert ours.tobytes() == theirs.tobytes(), case
 
 
 FUNCTIONS = "exp exp2 log log2 sin cos sqrt rsqrt floor ceil erf tanh".split()
 
 
 @pytest.mark.parametrize("type", FLOATS)
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_elementary_functions(name: str, type: str) -> None:
+def test_elementary_functions(type: str) -> None:
     """Within 2 units of the last place (1 for the narrow formats)."""
     values = samples(type, 1)
     values = np.where(np.abs(values.astype(np.float64)) > 1e4, values.dtype.type(3.5), values)
-    ours, theirs = both(f"math.{name} %x0 : $T0", [type], type, [values])
-    exact = theirs.astype(np.float64)
-    unit = np.spacing(np.abs(theirs)).astype(np.float64) if type != "bf16" else np.abs(exact) * 2.0**-7
-    finite = np.isfinite(exact)
-    np.testing.assert_array_equal(ours.astype(np.float64)[~finite], exact[~finite])
-    assert (np.abs(ours.astype(np.float64) - exact)[finite] <= 2 * unit[finite]).all()
+    for case, ours, theirs in row([Case(f"math.{name} %x0 : $T0", [type], type, [values]) for name in FUNCTIONS]):
+        exact = theirs.astype(np.float64)
+        finite = np.isfinite(exact)
+        np.testing.assert_array_equal(ours.astype(np.float64)[~finite], exact[~finite], case.op)
+        near, exact = np.abs(theirs[finite]), exact[finite]
+        unit = np.spacing(near).astype(np.float64) if type != "bf16" else np.abs(exact) * 2.0**-7
+        assert (np.abs(ours.astype(np.float64)[finite] - exact) <= 2 * unit).all(), case.op
 
 
 def test_library_functions() -> None:
-    op = 'tt.extern_elementwise %x0 {libname = "", libpath = "", pure = true, symbol = "__nv_tanf"} : ($T0) -> $T1'
-    ours, theirs = both(op, ["f32"], "f32", [np.linspace(-1.5, 1.5, SIZE).astype(np.float32)])
-    np.testing.assert_allclose(ours, theirs, rtol=3e-7)
-    op = 'tt.extern_elementwise %x0 {libname = "", libpath = "", pure = true, symbol = "__nv_isnanf"} : ($T0) -> $T1'
-    ours, _ = both(op, ["f32"], "i32", [samples("f32", 1)])
-    np.testing.assert_array_equal(ours != 0, np.isnan(samples("f32", 1)))
+    op = 'tt.extern_elementwise %x0 {libname = "", libpath = "", pure = true, symbol = "__nv_NAME"} : ($T0) -> $T1'
+    angles = Case(op.replace("NAME", "tanf"), ["f32"], "f32", [np.linspace(-1.5, 1.5, SIZE).astype(np.float32)])
+    mixed = Case(op.replace("NAME", "isnanf"), ["f32"], "i32", [samples("f32", 1)])
+    (_, tangents, wanted), (_, is_nan, _) = row([angles, mixed])
+    np.testing.assert_allclose(tangents, wanted, rtol=3e-7)
+    np.testing.assert_array_equal(is_nan != 0, np.isnan(samples("f32", 1)))
 
 
-@pytest.mark.parametrize("name", ["ctlz", "cttz", "ctpop"])
-def test_bit_counts(name: str) -> None:
-    assert_same(*both(f"math.{name} %x0 : $T0", ["i32"], "i32", [samples("i32", 1)]))
-
-
-def test_absi() -> None:
-    assert_same(*both("math.absi %x0 : $T0", ["i32"], "i32", [samples("i32", 1)]))
+def test_bits() -> None:
+    ops = (f"math.{name} %x0 : $T0" for name in ("ctlz", "cttz", "ctpop", "absi"))
+    assert_row([Case(op, ["i32"], "i32", [samples("i32", 1)]) for op in ops])
 
 
 def test_products_and_sums_fuse_only_if_asked() -> None:
