@@ -1,10 +1,11 @@
 """Every operator as a jit function, one kernel that applies it to arrays, and the same operators in NumPy.
 
-    z = apply(OPERATORS["+"], x, y, result="fp16")     # compiled, then evaluated op by op; the result type is asserted
+    z = apply(OPERATORS["+"], {0: "fp16", 1: "fp16"}, "fp16", x, y)     # compiled, then evaluated; the type is asserted
 
 The NumPy side (`expected`) follows the words of the language's rules and shares nothing with the compiler.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -144,12 +145,28 @@ def call_ternary(w, x, y, z, f: tl.constexpr, LANES: tl.constexpr):
     tl.store(z + i, value)
 
 
+@tl.core.builtin
+def operand(memory: Any, place: Any, _semantic: Any = None) -> Any:
+    """The array at a place in `memory` (an offset, a type, a size); a number is what it is."""
+    if not isinstance(place, tl.tuple):
+        return place
+    start = memory.__add__(int(place[0]), _semantic=_semantic).to(tl.pointer_type(place[1]), _semantic=_semantic)
+    offsets = tl.arange(0, int(place[2]), _semantic=_semantic)
+    return tl.load(start.__add__(offsets, _semantic=_semantic), _semantic=_semantic)
+
+
+@tl.core.builtin
+def put(memory: Any, place: Any, value: Any, _semantic: Any = None) -> None:
+    assert value.dtype == place[1], f"the type is {value.dtype}, not {place[1]}"
+    start = memory.__add__(int(place[0]), _semantic=_semantic).to(tl.pointer_type(place[1]), _semantic=_semantic)
+    offsets = tl.arange(0, int(place[2]), _semantic=_semantic)
+    tl.store(start.__add__(offsets, _semantic=_semantic), value, _semantic=_semantic)
+
+
 @tilework.jit
-def call_with_number(x, z, f: tl.constexpr, NUMBER: tl.constexpr, FIRST: tl.constexpr, LANES: tl.constexpr):
-    i = tl.arange(0, LANES)
-    value = f(NUMBER, tl.load(x + i)) if FIRST else f(tl.load(x + i), NUMBER)
-    tl.static_assert(value.dtype == z.dtype.element_ty)
-    tl.store(z + i, value)
+def call_all(memory, f: tl.constexpr, CELLS: tl.constexpr):
+    for n in tl.static_range(len(CELLS)):
+        put(memory, CELLS[n][2], f(operand(memory, CELLS[n][0]), operand(memory, CELLS[n][1])))
 
 
 CALLS = {1: call_unary, 2: call_binary, 3: call_ternary}
@@ -177,12 +194,28 @@ def apply(f: Any, operands: dict[int, str], result: str, *arrays: np.ndarray) ->
     return out
 
 
-def apply_with_number(f: Any, name: str, result: str, x: np.ndarray, number: Any, first: bool) -> np.ndarray:
-    """``f(x, number)``, or ``f(number, x)``."""
-    out = np.zeros(x.size, NUMPY[result])
-    constants = {"f": f, "NUMBER": number, "FIRST": first, "LANES": x.size}
-    launch(call_with_number, [name, result], [x, out], **constants)
-    return out
+Cell = tuple[list[Any], str]  # two operands, (array, type) or a number, and the type of the result
+
+
+def apply_row(f: Any, cells: Sequence[Cell]) -> list[np.ndarray]:
+    """`f` on the operands of every cell, in one kernel, which asserts the types of the results."""
+    memory, places = bytearray(), []
+
+    def placed(array: np.ndarray, name: str) -> tuple[int, Any, int]:
+        place = len(memory), dtype(name), array.size
+        memory.extend(array.tobytes())
+        memory.extend(bytes(-len(memory) % 16))
+        return place
+
+    for operands, result in cells:
+        size = next(one[0].size for one in operands if isinstance(one, tuple))
+        given = [placed(*one) if isinstance(one, tuple) else one for one in operands]
+        places.append((*given, placed(np.zeros(size, NUMPY[result]), result)))
+    data = np.frombuffer(memory, np.uint8).copy()
+    launch(call_all, ["uint8"], [data], f=f, CELLS=tuple(places))
+    kinds = [NUMPY[result] for _, result in cells]
+    ends = [(start, start + size * kind.itemsize) for (*_, (start, _, size)), kind in zip(places, kinds, strict=True)]
+    return [data[start:end].view(kind) for (start, end), kind in zip(ends, kinds, strict=True)]
 
 
 def values(name: str) -> np.ndarray:
