@@ -8,6 +8,7 @@ import pytest
 
 from tests.emulator.ptx import run
 from tests.emulator.test_floating import DTYPES, MODES, bits, numbers, rounded
+from tests.rows import row
 
 INTEGERS = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
 WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -38,7 +39,7 @@ def register(array: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("source", INTEGERS)
-@pytest.mark.parametrize("result", INTEGERS)
+@row("result", INTEGERS)
 def test_between_integers(result: str, source: str) -> None:
     a = integers(source)
     wide = dtype_of(result)
@@ -53,7 +54,7 @@ def test_between_integers(result: str, source: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("result", ("f16", "f32", "f64"))
-@pytest.mark.parametrize("source", INTEGERS)
+@row("source", INTEGERS)
 def test_integers_to_floats(result: str, source: str, mode: str) -> None:
     a = integers(source)
     got = run(f"cvt.{mode}.{result}.{source} d, a;", register(a), out=f"u{DTYPES[result].itemsize}").view(
@@ -64,7 +65,7 @@ def test_integers_to_floats(result: str, source: str, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", WHOLE)
 @pytest.mark.parametrize("source", ("f16", "f32", "f64"))
-@pytest.mark.parametrize("result", INTEGERS)
+@row("result", INTEGERS)
 def test_floats_to_integers(result: str, source: str, mode: str) -> None:
     a = numbers(source, 2)
     a = np.concatenate([a, np.array([0.5, 1.5, 2.5, -0.5, -1.5, 127.5, 1e4, -1e4, np.inf, -np.inf], a.dtype)])

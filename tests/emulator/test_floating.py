@@ -22,7 +22,8 @@ def numbers(type: str, seed: int, count: int = 60) -> np.ndarray:
     plain = rng.normal(size=count) * 2.0 ** rng.integers(-12, 12, count)
     edges = [0.0, -0.0, 1.0, -1.0, 1.5, math.pi, 3.0, float(np.finfo(np.float32).tiny) if type != "f16" else 6.1e-5]
     raw = rng.integers(0, 2 ** (8 * dtype.itemsize - 1), 20, dtype=np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
-    finite = raw[np.isfinite(raw.astype(np.float64))]
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        finite = raw[np.isfinite(raw.astype(np.float64))]
     return np.concatenate([np.array(edges).astype(dtype), plain.astype(dtype), finite])
 
 

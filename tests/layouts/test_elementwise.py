@@ -11,6 +11,7 @@ from math import prod
 
 import pytest
 
+from tests.rows import row as table_row
 from tilework.layouts.encodings import (
     Blocked,
     Distributed,
@@ -173,7 +174,7 @@ def test_wgmma_accumulator(warps: tuple[int, int], n: int, shape: Shape) -> None
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (32, 32), (64, 128), (128, 64)])
-@pytest.mark.parametrize("parent", [NvidiaMma(2, 0, (2, 2), (16, 8)), NvidiaMma(3, 0, (4, 1), (16, 64, 16))])
+@table_row("parent", [NvidiaMma(2, 0, (2, 2), (16, 8)), NvidiaMma(3, 0, (4, 1), (16, 64, 16))])
 @pytest.mark.parametrize(("width", "fragment"), [(1, a_k8_tf32), (2, a_k16_f16), (4, a_k32_s8)])
 def test_operand_a(width: int, fragment: Fragment, parent: NvidiaMma, shape: Shape) -> None:
     encoding = DotOperand(0, parent, width)
@@ -237,7 +238,7 @@ def test_a_slice_holds_what_its_parent_has_an_element_of(parent: Distributed, di
 
 
 @pytest.mark.parametrize("shape", [(4, 8), (16, 16), (32, 64), (64, 32), (8, 128)])
-@pytest.mark.parametrize("parameters", list(product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8))))
+@table_row("parameters", list(product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8))))
 def test_swizzled_shared(parameters: tuple[int, int, int], shape: Shape) -> None:
     vec, per_phase, max_phase = parameters
     for order in ((1, 0), (0, 1)):
@@ -261,7 +262,7 @@ def test_the_swizzle_in_pieces_of_vec_elements() -> None:
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize(("swizzle", "bits"), list(product((32, 64, 128), (8, 16, 32))))
+@table_row(("swizzle", "bits"), list(product((32, 64, 128), (8, 16, 32))))
 def test_nvmma_shared(swizzle: int, bits: int, transposed: bool) -> None:
     """TMA: bits 4, 5, 6 of an address in a panel are xored with bits 7, 8, 9, as many as the swizzle has."""
     width = 8 * swizzle // bits

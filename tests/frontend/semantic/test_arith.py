@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from arith_kernel import NUMPY, Kernel
 
+from tests.rows import row
 from tilework.language import core as tl
 from tilework.language.dtypes import (
     block_type,
@@ -56,7 +57,7 @@ ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
 
 @pytest.mark.parametrize("method", ARITHMETIC)
-@pytest.mark.parametrize("name", INTS + FLOATS)
+@row("name", INTS + FLOATS)
 def test_arithmetic(method: str, name: str) -> None:
     k = build(method, dtype(name), dtype(name))
     assert k.ops == [f"arith.{method}{'i' if name in INTS else 'f'}"]
@@ -66,7 +67,7 @@ def test_arithmetic(method: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("left", [*INTS, "int1", *FLOATS])
-@pytest.mark.parametrize("right", [*INTS, "int1", *FLOATS])
+@row("right", [*INTS, "int1", *FLOATS])
 def test_mixed_types_are_computed_in_the_promoted_type(left: str, right: str) -> None:
     k = build("add", dtype(left), dtype(right))
     common = NUMPY[k.results[0].dtype.name]
@@ -141,7 +142,7 @@ def test_division_errors() -> None:
     ("method", "op", "compute"),
     [("and_", "andi", operator.and_), ("or_", "ori", operator.or_), ("xor_", "xori", operator.xor)],
 )
-@pytest.mark.parametrize("name", [*INTS, "int1"])
+@row("name", [*INTS, "int1"])
 def test_bits(method: str, op: str, compute: Any, name: str) -> None:
     k = build(method, dtype(name), dtype(name))
     assert k.ops == [f"arith.{op}"]
@@ -150,7 +151,7 @@ def test_bits(method: str, op: str, compute: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("operands", [(float32, float32), (int32, 1.5), (1.5, int32), (float16, int32), (float32, 1)])
-@pytest.mark.parametrize("method", ["and_", "or_", "xor_", "shl", "shr", "lshr", "ashr"])
+@row("method", ["and_", "or_", "xor_", "shl", "shr", "lshr", "ashr"])
 def test_bits_of_floats(method: str, operands: tuple[Any, Any]) -> None:
     with pytest.raises(TypeError, match="invalid operands of type"):
         build(method, *operands)

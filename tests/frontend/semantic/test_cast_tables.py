@@ -14,6 +14,7 @@ from operator_kernels import launch, same
 
 import tilework
 import tilework.language as tl
+from tests.rows import row
 from tilework.errors import CompilationError
 from tilework.language.dtypes import dtype
 
@@ -110,7 +111,7 @@ def is_unsupported(source: str, target: str) -> bool:
     return (a.is_fp8() and b.is_int()) or (b.is_fp8() and (a.is_int() or source == "fp64"))
 
 
-@pytest.mark.parametrize("target", NAMES)
+@row("target", NAMES)
 @pytest.mark.parametrize("source", NAMES)
 def test_every_pair(source: str, target: str) -> None:
     x = samples(source)
@@ -131,7 +132,7 @@ def test_towards_zero(source: str, target: str) -> None:
     assert same(run(x, source, target, "rtne"), reference(x, source, target))
 
 
-@pytest.mark.parametrize("target", NAMES)
+@row("target", NAMES)
 @pytest.mark.parametrize("source", NAMES)
 def test_bitcasts(source: str, target: str) -> None:
     """Every pattern of bits survives; types of another width are refused with both widths named."""

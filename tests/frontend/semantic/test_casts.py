@@ -5,6 +5,7 @@ import pytest
 from arith_kernel import NUMPY, Kernel
 from test_arith import FLOATS, INTS, build, samples
 
+from tests.rows import row
 from tilework.language.dtypes import (
     block_type,
     dtype,
@@ -65,7 +66,7 @@ class Target:
         self.scalar = target
 
 
-@pytest.mark.parametrize(("source", "target", "ops"), OPS)
+@row(("source", "target", "ops"), OPS)
 def test_ops(source: str, target: str, ops: list[str]) -> None:
     k = cast(dtype(source), dtype(target))
     assert k.ops == ops
@@ -73,7 +74,7 @@ def test_ops(source: str, target: str, ops: list[str]) -> None:
 
 
 @pytest.mark.parametrize("source", STANDARD)
-@pytest.mark.parametrize("target", STANDARD)
+@row("target", STANDARD)
 def test_values(source: str, target: str) -> None:
     x = samples(source)
     if source in FLOATS and target in INTS:

@@ -56,13 +56,18 @@ def evaluated(name: str, types: tuple[tl.dtype, ...], arrays: list[np.ndarray]) 
     return out
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("first", range(8))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_kernels_call_the_function(name: str) -> None:
+def test_kernels_call_the_function(first: int) -> None:
+    for name in list(TABLE)[first::8]:
+        check_function(name)
+
+
+def check_function(name: str) -> None:
     for types, (symbol, result) in TABLE[name].items():
         arrays = inputs(name, types)
         got, wanted = evaluated(name, types, arrays), libdevice_in_numpy.call(symbol, arrays, NUMPY[result.name])
         assert wanted is not None and got.dtype == wanted.dtype
-        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(got, wanted, name)
         if got.dtype.kind == "f":
             assert (np.signbit(got) == np.signbit(wanted))[~np.isnan(got)].all()

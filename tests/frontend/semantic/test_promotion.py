@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from promotion_table import ENTRIES, SHORT
 
+from tests.rows import row
 from tilework.frontend.semantic.constants import converted_number
 from tilework.language.dtypes import dtype, float16, float32, int8, int32, uint8, uint32
 from tilework.language.typing.promotion import (
@@ -25,7 +26,7 @@ def test_the_table_is_complete() -> None:
     assert len(ENTRIES) == 15 * 15
 
 
-@pytest.mark.parametrize(("left", "right", "expected"), ENTRIES)
+@row(("left", "right", "expected"), ENTRIES)
 def test_two_tensors(left: str, right: str, expected: str) -> None:
     if expected == "E":
         with pytest.raises(TypeError, match="fp8e"):
@@ -35,7 +36,7 @@ def test_two_tensors(left: str, right: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("operator", sorted(DIVISIONS))
-@pytest.mark.parametrize(("left", "right", "expected"), ENTRIES)
+@row(("left", "right", "expected"), ENTRIES)
 def test_two_tensors_divided(left: str, right: str, expected: str, operator: str) -> None:
     """16-bit results become fp32; integers of different signs are refused."""
     a, b = dtype(SHORT[left]), dtype(SHORT[right])
@@ -78,7 +79,7 @@ WEAK = [  # weak number, tensor type, result, result of a division
 ]
 
 
-@pytest.mark.parametrize(("number", "tensor", "expected", "divided"), WEAK)
+@row(("number", "tensor", "expected", "divided"), WEAK)
 def test_a_number_beside_a_tensor(number: int | float, tensor: str, expected: str, divided: str | None) -> None:
     own = number_dtype(number).name
     assert promote(own, tensor, LEFT_WEAK, "*").name == expected
@@ -90,7 +91,7 @@ def test_a_number_beside_a_tensor(number: int | float, tensor: str, expected: st
         assert promote(tensor, own, RIGHT_WEAK, "%").name == (divided or expected)
 
 
-@pytest.mark.parametrize(
+@row(
     ("value", "name"),
     [
         (True, "int1"),
