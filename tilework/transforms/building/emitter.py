@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
-from tilework.ir.arith_ext import binary, cmpi, convert
+from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
 from tilework.ir.rewrite import constant, insert_before
 from tilework.ir.types import Shape, element_type, i64, shape_of, tensor_type, with_element
 
@@ -46,6 +46,12 @@ class Emitter:
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """``arith.cmpi``."""
         return self.append(cmpi(predicate, lhs, rhs, self.loc))
+
+    def select(self, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
+        return self.append(SelectOp.make(condition, yes, no, self.loc))
+
+    def negated(self, condition: SSAValue) -> SSAValue:
+        return self.binary(arith.XOrIOp, condition, self.constant(1, condition.type))
 
     def sign_extended(self, value: SSAValue) -> SSAValue:
         """`value` as i64 (itself if it is one already)."""

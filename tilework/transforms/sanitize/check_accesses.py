@@ -16,26 +16,21 @@ Stage: TTCIR to TTCIR. Cost: one walk, and the addresses of each access.
 from collections.abc import Callable
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.origins import UNKNOWN, Origins, module_origins
 from tilework.analysis.value_flows import sources_of
 from tilework.ir import tt, ttc
-from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
+from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.create import create_op
 from tilework.ir.nesting import owner_of
-from tilework.ir.rewrite import constant, insert_before
-from tilework.ir.types import bit_width, i1, i64, is_integer, string_attr
+from tilework.ir.rewrite import insert_before
+from tilework.ir.types import bit_width, i64, is_integer
+from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
+from tilework.transforms.sanitize.accesses import VERBS, mask_of
 
-VERBS: dict[type[Operation], str] = {
-    tt.LoadOp: "reads",
-    tt.StoreOp: "writes",
-    tt.AtomicRMWOp: "updates",
-    tt.AtomicCASOp: "updates",
-}
-MASKS: dict[type[Operation], int] = {tt.LoadOp: 1, tt.StoreOp: 2, tt.AtomicRMWOp: 2}
 OVERFLOW = "sanitizer: int{width} overflow detected for operation {name}, in the address of {what}"
 NAMES: dict[type[Operation], str] = {arith.AddiOp: "add", arith.SubiOp: "sub", arith.MuliOp: "mul"}
 EXTENSIONS = (arith.ExtSIOp, arith.ExtUIOp)
@@ -58,26 +53,20 @@ def guard(access: Operation, origins: Origins, done: set[object]) -> None:
     pointer, mask = access.operands[0], mask_of(access)
     found = origins.get(pointer, frozenset({UNKNOWN}))
     arguments = () if UNKNOWN in found else sorted(found)
-    writer = Writer(access, mask, f"argument #{arguments[0]}" if len(arguments) == 1 else "memory")
+    what = f"argument #{arguments[0]}" if len(arguments) == 1 else "memory"
     cone = Cone()
     cone.visit(pointer, True, ())
     for item in cone.found:
         if (key := (access.parent, mask, item)) not in done:
             done.add(key)
-            writer.refuse_overflow(*item)
+            refuse_overflow(access, mask, what, *item)
     for op, signed in cone.carried:
         if (op, signed) not in done and op.next_op is not None:
             done.add((op, signed))
-            Writer(op.next_op, None, writer.what).refuse_overflow(op, signed, ())
+            refuse_overflow(op.next_op, None, what, op, signed, ())
     check = ttc.CheckOp.make(pointer, mask, arguments, VERBS[type(access)], access.location)
     insert_before(access, check)
     access.operands[0] = check.results[0]
-
-
-def mask_of(access: Operation) -> SSAValue | None:
-    """The condition under which an access happens."""
-    position = MASKS.get(type(access))
-    return access.operands[position] if position is not None and len(access.operands) > position else None
 
 
 Side = tuple[SSAValue, bool]  # a condition, and whether it must hold or not
@@ -154,84 +143,67 @@ def is_wide(offset: SSAValue) -> bool:
     return bit_width(offset.type) == 64 and not extended and not is_bounded(offset)
 
 
-class Writer:
-    """Writes conditions in front of an access."""
-
-    def __init__(self, access: Operation, mask: SSAValue | None, what: str) -> None:
-        self.access, self.mask, self.what = access, mask, what
-        self.location: LocationAttr = access.location
-
-    def put(self, op: Operation) -> SSAValue:
-        insert_before(self.access, op)
-        return op.results[0]
-
-    def number(self, value: int, like: SSAValue) -> SSAValue:
-        return self.put(constant(value, like.type, self.location))
-
-    def op(self, cls: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.put(binary(cls, a, b, self.location))
-
-    def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.put(cmpi(predicate, a, b, self.location))
-
-    def negated(self, condition: SSAValue) -> SSAValue:
-        return self.op(arith.XOrIOp, condition, self.put(constant(1, i1, self.location)))
-
-    def refuse_overflow(self, op: Operation, signed: bool, sides: tuple[Side, ...]) -> None:
-        """Stop where the result of `op` is not the exact one, in lanes that count."""
-        self.location = op.location
-        left, right = op.operands
-        holds = FITS[type(op), signed](self, left, right, op.results[0])
-        for condition, wanted in [*sides, *([(self.mask, True)] if self.mask is not None else [])]:
-            off = self.negated(condition) if wanted else condition
-            holds = self.op(arith.OrIOp, holds, off)
-        text = OVERFLOW.format(width=bit_width(op.operands[1].type), name=NAMES.get(type(op), "addptr"), what=self.what)
-        insert_before(self.access, create_op(ttc.AssertOp, (holds,), (), op.location, {"message": string_attr(text)}))
+def refuse_overflow(
+    before: Operation, mask: SSAValue | None, what: str, op: Operation, signed: bool, sides: tuple[Side, ...]
+) -> None:
+    """Stop in front of an access where the result of `op` is not the exact one, in lanes that count."""
+    code = Emitter(op.location)
+    left, right = op.operands
+    holds = FITS[type(op), signed](code, left, right, op.results[0])
+    for condition, wanted in [*sides, *([(mask, True)] if mask is not None else [])]:
+        holds = code.binary(arith.OrIOp, holds, code.negated(condition) if wanted else condition)
+    text = OVERFLOW.format(width=bit_width(op.operands[1].type), name=NAMES.get(type(op), "addptr"), what=what)
+    code.ops.append(ttc.AssertOp.make(holds, text, op.location))
+    code.insert_before(before)
 
 
-def signed_sum(w: Writer, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+def signed_sum(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
     """The sign of a sum is that of one of its terms: ``(a ^ r) & (b ^ r)`` is not negative."""
-    both = w.op(arith.AndIOp, w.op(arith.XOrIOp, a, result), w.op(arith.XOrIOp, b, result))
-    return w.compare("sge", both, w.number(0, both))
+    both = code.binary(arith.AndIOp, code.binary(arith.XOrIOp, a, result), code.binary(arith.XOrIOp, b, result))
+    return code.compare("sge", both, code.constant(0, both.type))
 
 
-def signed_difference(w: Writer, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
-    both = w.op(arith.AndIOp, w.op(arith.XOrIOp, a, b), w.op(arith.XOrIOp, a, result))
-    return w.compare("sge", both, w.number(0, both))
+def signed_difference(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    both = code.binary(arith.AndIOp, code.binary(arith.XOrIOp, a, b), code.binary(arith.XOrIOp, a, result))
+    return code.compare("sge", both, code.constant(0, both.type))
 
 
-def signed_product(w: Writer, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+def signed_product(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
     """Up to 32 bits: the same product in 64 bits. Of 64 bits: the upper half repeats the sign of the lower."""
     if bit_width(result.type) <= 32:
-        wide = [w.put(convert(arith.ExtSIOp, value, i64, w.location)) for value in (a, b, result)]
-        return w.compare("eq", w.op(arith.MuliOp, wide[0], wide[1]), wide[2])
-    shift = w.number(63, a)
-    upper = w.put(create_op(tt.MulhiUIOp, (a, b), (result.type,), w.location))
+        wide = [code.append(convert(arith.ExtSIOp, value, i64, code.loc)) for value in (a, b, result)]
+        return code.compare("eq", code.binary(arith.MuliOp, wide[0], wide[1]), wide[2])
+    shift = code.constant(63, a.type)
+    upper = code.append(create_op(tt.MulhiUIOp, (a, b), (result.type,), code.loc))
     for one, other in ((a, b), (b, a)):
-        negative = w.op(arith.ShRSIOp, one, shift)
-        upper = w.op(arith.SubiOp, upper, w.op(arith.AndIOp, negative, other))
-    return w.compare("eq", upper, w.op(arith.ShRSIOp, result, shift))
+        negative = code.binary(arith.ShRSIOp, one, shift)
+        upper = code.binary(arith.SubiOp, upper, code.binary(arith.AndIOp, negative, other))
+    return code.compare("eq", upper, code.binary(arith.ShRSIOp, result, shift))
 
 
-def unsigned_product(w: Writer, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+def unsigned_product(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
     if bit_width(result.type) <= 32:
-        wide = [w.put(convert(arith.ExtUIOp, value, i64, w.location)) for value in (a, b, result)]
-        return w.compare("eq", w.op(arith.MuliOp, wide[0], wide[1]), wide[2])
-    upper = w.put(create_op(tt.MulhiUIOp, (a, b), (result.type,), w.location))
-    return w.compare("eq", upper, w.number(0, upper))
+        wide = [code.append(convert(arith.ExtUIOp, value, i64, code.loc)) for value in (a, b, result)]
+        return code.compare("eq", code.binary(arith.MuliOp, wide[0], wide[1]), wide[2])
+    upper = code.append(create_op(tt.MulhiUIOp, (a, b), (result.type,), code.loc))
+    return code.compare("eq", upper, code.constant(0, upper.type))
 
 
-def reaching(w: Writer, pointer: SSAValue, offset: SSAValue, result: SSAValue) -> SSAValue:
+def reaching(code: Emitter, pointer: SSAValue, offset: SSAValue, result: SSAValue) -> SSAValue:
     """An offset whose bytes do not wrap around."""
-    return w.compare("ult", w.op(arith.AddiOp, offset, w.number(REACH, offset)), w.number(2 * REACH, offset))
+    return code.compare(
+        "ult",
+        code.binary(arith.AddiOp, offset, code.constant(REACH, offset.type)),
+        code.constant(2 * REACH, offset.type),
+    )
 
 
-Fits = Callable[[Writer, SSAValue, SSAValue, SSAValue], SSAValue]
+Fits = Callable[[Emitter, SSAValue, SSAValue, SSAValue], SSAValue]
 FITS: dict[tuple[type[Operation], bool], Fits] = {
     (arith.AddiOp, True): signed_sum,
-    (arith.AddiOp, False): lambda w, a, b, result: w.compare("uge", result, a),
+    (arith.AddiOp, False): lambda code, a, b, result: code.compare("uge", result, a),
     (arith.SubiOp, True): signed_difference,
-    (arith.SubiOp, False): lambda w, a, b, result: w.compare("uge", a, b),
+    (arith.SubiOp, False): lambda code, a, b, result: code.compare("uge", a, b),
     (arith.MuliOp, True): signed_product,
     (arith.MuliOp, False): unsigned_product,
     (tt.AddPtrOp, True): reaching,

@@ -31,20 +31,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.origins import UNKNOWN, module_origins
 from tilework.errors import SANITIZER, SANITIZER_WARNING
 from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp, convert
+from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import functions, has_body, is_private
 from tilework.ir.locations import location_text
 from tilework.ir.module_facts import SANITIZER_FACTS
 from tilework.ir.rewrite import erase_op, replace_op
+from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import (
     PointerType,
     bit_width,
@@ -60,18 +61,12 @@ from tilework.ir.types import (
 )
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
-from tilework.transforms.sanitize.undefined_shadows import create_if, folded_bits, folded_tile
+from tilework.transforms.sanitize.accesses import MASKS, VERBS, mask_of
+from tilework.transforms.sanitize.undefined_shadows import folded_bits, folded_tile
 
 FIRST = 2
 CODES = FIRST + 3
 MARK = -(1 << 63)  # what is recorded about an address is not 0
-VERBS: dict[type[Operation], str] = {
-    tt.LoadOp: "reads",
-    tt.StoreOp: "writes",
-    tt.AtomicRMWOp: "updates",
-    tt.AtomicCASOp: "updates",
-}
-MASKS: dict[type[Operation], int] = {tt.LoadOp: 1, tt.StoreOp: 2, tt.AtomicRMWOp: 2}
 MOST_ARGUMENTS = 4  # a pointer that may come from more is looked for among all
 
 
@@ -240,9 +235,6 @@ class Lanes:
     def inverted(self, bits: SSAValue) -> SSAValue:
         return self.code.binary(arith.XOrIOp, bits, self.number(-1, bits))
 
-    def negated(self, condition: SSAValue) -> SSAValue:
-        return self.code.binary(arith.XOrIOp, condition, self.number(1, condition))
-
 
 def guard(access: Operation, table: Table, code: int, check: tuple[str, int, list[int]]) -> None:
     """Let an access touch only what it may."""
@@ -261,16 +253,15 @@ def guard(access: Operation, table: Table, code: int, check: tuple[str, int, lis
     if size > 1:
         rest = emit.binary(arith.AndIOp, address, lanes.number(size - 1, address))
         good = lanes.both(good, emit.compare("eq", rest, lanes.number(0, rest)))
-    position = MASKS.get(type(access))
-    mask = access.operands[position] if position is not None and len(access.operands) > position else None
-    bad = lanes.both(lanes.negated(good), mask)
+    position, mask = MASKS.get(type(access)), mask_of(access)
+    bad = lanes.both(emit.negated(good), mask)
     marked = emit.binary(arith.OrIOp, lanes.inverted(address), lanes.number(MARK, address))
-    key = folded_tile(emit, emit.append(SelectOp.make(bad, marked, lanes.number(0, address), loc)))
+    key = folded_tile(emit, emit.select(bad, marked, lanes.number(0, address)))
     record(emit, table, emit.compare("ne", key, emit.constant(0, i64)), key, code)
     allowed = lanes.both(good, mask)
     if position is None:
         nowhere = emit.append(convert(tt.BitcastOp, table.place(1), element_type(pointer.type), loc))
-        new = [emit.append(SelectOp.make(good, pointer, lanes.spread(nowhere), loc)), *access.operands[1:]]
+        new = [emit.select(good, pointer, lanes.spread(nowhere)), *access.operands[1:]]
     else:
         new = [*access.operands[:position], allowed, *access.operands[position + 1 :]]
     emit.insert_before(access)
@@ -306,12 +297,10 @@ def is_anywhere(lanes: Lanes, address: SSAValue, table: Table, size: int) -> SSA
         place = inner.append(tt.AddPtrOp.make(table.place(table.entries + part), at, loc))
         ends.append(inner.append(tt.LoadOp.make(place, None, None, loc)))
     here = is_inside(Lanes(inner, address.type), address, ends[0], room_between(inner, ends[0], ends[1], size))
-    inner.ops.append(create_op(scf.YieldOp, (inner.binary(arith.OrIOp, found, here),), (), loc))
+    inner.ops.append(make_yield((inner.binary(arith.OrIOp, found, here),), loc))
     body.add_ops(inner.ops)
     none = code.constant(0, with_element(address.type, i1))
-    loop = create_op(scf.ForOp, (code.constant(0, i64), count, code.constant(1, i64), none), (none.type,), loc)
-    loop.add_region(Region(body))
-    return code.append(loop)
+    return code.append(make_for(code.constant(0, i64), count, code.constant(1, i64), [none], Region(body), loc))
 
 
 def record(emit: Emitter, table: Table, bad: SSAValue, address: SSAValue | None, code: int) -> None:
@@ -326,14 +315,15 @@ def record(emit: Emitter, table: Table, bad: SSAValue, address: SSAValue | None,
     values = (address if address is not None else inner.constant(0, i64), inner.constant(code, i64), table.program())
     for word, value in enumerate(values, FIRST):
         inner.ops.append(tt.StoreOp.make(table.place(word), value, first, loc))
-    inner.ops.append(create_op(scf.YieldOp, (), (), loc))
-    emit.ops.append(create_if(bad, inner.ops, loc))
+    inner.ops.append(make_yield((), loc))
+    emit.ops.append(make_if(bad, (), Region(Block(inner.ops)), None, loc))
 
 
 def tell(check: Operation, table: Table, code: int) -> None:
     """A record, or a warning, in place of an assert."""
     lanes = Lanes(Emitter(check.location), check.operands[0].type)
-    emit, bad = lanes.code, lanes.negated(check.operands[0])
+    emit = lanes.code
+    bad = emit.negated(check.operands[0])
     if is_tensor(bad.type):
         bad = emit.compare("ne", folded_bits(emit, bad), emit.constant(0, i8))
     if message_of(check).startswith(SANITIZER_WARNING):

@@ -35,12 +35,14 @@ from tilework.ir.functions import functions, has_body
 from tilework.ir.types import bit_width, element_type, i8, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
+from tilework.transforms.sanitize.accesses import mask_of
 from tilework.transforms.sanitize.undefined_control import CONTROL
 from tilework.transforms.sanitize.undefined_rules import RULES, follow_elements, follow_view
-from tilework.transforms.sanitize.undefined_shadows import Shadows, folded_bits, negated
+from tilework.transforms.sanitize.undefined_shadows import Shadows, folded_bits
 from tilework.transforms.sanitize.undefined_sources import CLEANING, find_sources, is_partial_load
 from tilework.transforms.sanitize.undefined_values import VIEWS, flow_of, partial_values, stored_numbers, varied_values
 
+DECIDES = "decides a branch"
 BINS = "tl.histogram counts a number that is outside of its {count} bins"
 
 
@@ -97,24 +99,23 @@ class Visitor(Shadows):
 # Uses.
 
 
-def use_load(shadows: Shadows, op: Operation) -> None:
-    mask = op.operands[1] if len(op.operands) > 1 else None
+def use_access(shadows: Shadows, op: Operation) -> None:
+    mask = mask_of(op)
     if mask is not None:
         shadows.refuse(op, mask, None, "is part of a mask")
     shadows.refuse(op, op.operands[0], mask, "is part of an address")
+    if type(op) is not tt.LoadOp:
+        shadows.refuse(op, op.operands[1], mask, "is stored", overflow=True)
 
 
-def use_store(shadows: Shadows, op: Operation) -> None:
-    mask = op.operands[2] if len(op.operands) > 2 else None
-    if mask is not None:
-        shadows.refuse(op, mask, None, "is part of a mask")
-    shadows.refuse(op, op.operands[0], mask, "is part of an address")
-    shadows.refuse(op, op.operands[1], mask, "is stored", overflow=True)
+def use_as(*uses: str) -> Callable[[Shadows, Operation], None]:
+    """The first operands are used like this, in all lanes."""
 
+    def use(shadows: Shadows, op: Operation) -> None:
+        for value, what in zip(op.operands, uses, strict=False):
+            shadows.refuse(op, value, None, what)
 
-def use_exchange(shadows: Shadows, op: Operation) -> None:
-    for value, what in zip(op.operands, ("is part of an address", "is compared", "is stored"), strict=True):
-        shadows.refuse(op, value, None, what)
+    return use
 
 
 def use_histogram(shadows: Shadows, op: Operation) -> None:
@@ -128,32 +129,23 @@ def use_histogram(shadows: Shadows, op: Operation) -> None:
     limit = code.constant(count - (1 << bits) if count >> (bits - 1) else count, numbers.type)
     good = code.compare("ult", numbers, limit)
     if mask is not None:
-        good = code.binary(arith.OrIOp, good, negated(code, mask))
+        good = code.binary(arith.OrIOp, good, code.negated(mask))
     if shadows.of(numbers) is not None:
         undefined = shadows.tile(code, numbers)
         good = code.binary(arith.OrIOp, good, code.compare("ne", undefined, shadows.number(code, 0, undefined.type)))
-    good = code.compare("eq", folded_bits(code, negated(code, good)), code.constant(0, i8))
+    good = code.compare("eq", folded_bits(code, code.negated(good)), code.constant(0, i8))
     code.ops.append(tt.AssertOp.make(good, SANITIZER + BINS.format(count=count), op.location))
     code.insert_before(op)
 
 
-def use_condition(shadows: Shadows, op: Operation) -> None:
-    shadows.refuse(op, op.operands[0], None, "decides a branch")
-
-
-def use_bounds(shadows: Shadows, op: Operation) -> None:
-    for bound in op.operands[:3]:
-        shadows.refuse(op, bound, None, "bounds a loop")
-
-
 SINKS: dict[type[Operation], Callable[[Shadows, Operation], None]] = {
-    cf.ConditionalBranchOp: use_condition,
-    scf.ConditionOp: use_condition,
-    scf.ForOp: use_bounds,
-    scf.IfOp: use_condition,
-    tt.AtomicCASOp: use_exchange,
-    tt.AtomicRMWOp: use_store,
+    cf.ConditionalBranchOp: use_as(DECIDES),
+    scf.ConditionOp: use_as(DECIDES),
+    scf.ForOp: use_as(*("bounds a loop",) * 3),
+    scf.IfOp: use_as(DECIDES),
+    tt.AtomicCASOp: use_as("is part of an address", "is compared", "is stored"),
+    tt.AtomicRMWOp: use_access,
     tt.HistogramOp: use_histogram,
-    tt.LoadOp: use_load,
-    tt.StoreOp: use_store,
+    tt.LoadOp: use_access,
+    tt.StoreOp: use_access,
 }

@@ -19,7 +19,6 @@ from tilework.transforms.sanitize.undefined_shadows import (
     highest_region,
     implies_all,
     joined_sources,
-    negated,
     sources_below,
 )
 from tilework.transforms.sanitize.undefined_sources import is_partial_load
@@ -68,7 +67,7 @@ def follow_load(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None
     shadow = shadows.of(other)
     if shadow is None:
         return None
-    value = shadows.chosen(code, mask, shadows.number(code, 0, other.type), shadows.tile(code, other))
+    value = code.select(mask, shadows.number(code, 0, other.type), shadows.tile(code, other))
     return Shadow(shadow.sources, value=value)
 
 
@@ -83,7 +82,7 @@ def follow_select(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | No
     sources = joined_sources(one for one in (taken, shadows.of(no), shadows.of(condition)) if one is not None)
     second = shadows.carried(code, no, op.results[0])
     first = shadows.carried(code, yes, op.results[0]) if taken is not None else shadows.number(code, 0, second.type)
-    sides = shadows.chosen(code, condition, first, second)
+    sides = code.select(condition, first, second)
     whole = shadows.joined(code, (condition,), op.results[0].type)
     if whole is not None:
         shadows.known[op.results[0]] = whole
@@ -111,11 +110,11 @@ def follow_absorbing(shadows: Shadows, code: Emitter, op: Operation) -> Shadow |
         absorbs = known != 0 if type(op) is arith.OrIOp else known == 0
         return None if absorbs else shadow
     if type(op) is arith.OrIOp:
-        matters = negated(code, decides)
+        matters = code.negated(decides)
     else:
         matters = decides if is_bool else code.compare("ne", decides, code.constant(0, decides.type))
     value = shadow.value if scalar is not None and shadow.value is not None else shadows.tile(code, undefined)
-    return Shadow(shadow.sources, value=shadows.chosen(code, matters, value, shadows.number(code, 0, value.type)))
+    return Shadow(shadow.sources, value=code.select(matters, value, shadows.number(code, 0, value.type)))
 
 
 def follow_fold(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:

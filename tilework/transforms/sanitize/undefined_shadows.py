@@ -7,17 +7,19 @@ has none at all until somebody asks: most loads are stored under their own mask.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from tilework.analysis.origins import Origins
 from tilework.errors import SANITIZER, SANITIZER_WARNING
 from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp, convert
+from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
 from tilework.ir.locations import location_text
+from tilework.ir.scf_ext import make_if, make_yield
 from tilework.ir.types import bit_width, element_type, i8, i16, is_tensor, shape_of, tensor_type, with_element
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.sanitize.undefined_sources import CONDITIONS, SAFE, Source
@@ -68,9 +70,6 @@ class Shadows(ABC):
         bits = bit_width(self.element)
         return code.constant(number - (1 << bits) if number >> (bits - 1) else number, with_element(like, self.element))
 
-    def chosen(self, code: Emitter, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
-        return code.append(SelectOp.make(condition, yes, no, code.loc))
-
     def tile(self, code: Emitter, value: SSAValue) -> SSAValue:
         """The shadow of `value` in its own shape."""
         shadow = self.of(value)
@@ -78,9 +77,7 @@ class Shadows(ABC):
             return self.number(code, 0, value.type)
         if shadow.value is None:
             zero = self.number(code, 0, value.type)
-            parts = [
-                self.chosen(code, mask, zero, self.number(code, one.number, value.type)) for mask, one in shadow.masks
-            ]
+            parts = [code.select(mask, zero, self.number(code, one.number, value.type)) for mask, one in shadow.masks]
             return highest(code, parts)
         if is_tensor(value.type) and not is_tensor(shadow.value.type):
             return code.splat(shadow.value, shape_of(value.type))
@@ -122,7 +119,7 @@ class Shadows(ABC):
             return None
         type = shadow.value.type
         over = code.compare("ugt", shadow.value, self.number(code, self.last_overflow, type))
-        return Shadow(sources, value=self.chosen(code, over, shadow.value, self.number(code, 0, type)))
+        return Shadow(sources, value=code.select(over, shadow.value, self.number(code, 0, type)))
 
     def with_own(self, code: Emitter, op: Operation, operands: Shadow | None) -> Shadow:
         """What an op adds to what its operands leave undefined: only defined operands are its own mistake.
@@ -137,16 +134,16 @@ class Shadows(ABC):
         if safe is not None:
             operand = op.operands[1]
             for condition in conditions:
-                operand = self.chosen(before, condition, before.constant(safe, operand.type), operand)
+                operand = before.select(condition, before.constant(safe, operand.type), operand)
             before.insert_before(op)
             op.operands[1] = operand
         for condition, source in zip(conditions, mine, strict=True):
-            value = self.chosen(code, condition, self.number(code, source.number, result.type), value)
+            value = code.select(condition, self.number(code, source.number, result.type), value)
         if operands is None:
             return Shadow(tuple(mine), value=value)
         self.known[result] = operands
         given = self.tile(code, result)
-        value = self.chosen(code, code.compare("eq", given, zero), value, given)
+        value = code.select(code.compare("eq", given, zero), value, given)
         return Shadow((*operands.sources, *mine), value=value)
 
     # Uses that must not see anything undefined.
@@ -168,9 +165,9 @@ class Shadows(ABC):
         elif whole is not None:
             inner = Emitter(op.location)
             self.assert_not(inner, self.among(inner, whole, active), sources, use, op)
-            inner.ops.append(create_op(scf.YieldOp, (), (), op.location))
+            inner.ops.append(make_yield((), op.location))
             some = code.compare("ne", whole, self.number(code, 0, whole.type))
-            code.ops.append(create_if(some, inner.ops, op.location))
+            code.ops.append(make_if(some, (), Region(Block(inner.ops)), None, op.location))
         else:
             self.assert_not(code, self.among(code, self.tile(code, value), active), sources, use, op)
         code.insert_before(op)
@@ -182,7 +179,7 @@ class Shadows(ABC):
             active, bad = (
                 code.splat(one, shape) if shape and not is_tensor(one.type) else one for one in (active, bad)
             )
-            bad = self.chosen(code, active, bad, self.number(code, 0, bad.type))
+            bad = code.select(active, bad, self.number(code, 0, bad.type))
         return folded_tile(code, bad)
 
     def assert_not(self, code: Emitter, bad: SSAValue, sources: Sequence[Source], use: str, op: Operation) -> None:
@@ -207,20 +204,6 @@ def joined_sources(shadows: Iterable[Shadow]) -> Sources:
 def sources_below(shadows: Shadows, op: Operation) -> Sources:
     """The sources that the operands of an op may come from."""
     return joined_sources(shadow for operand in op.operands if (shadow := shadows.of(operand)) is not None)
-
-
-def create_if(condition: SSAValue, ops: Sequence[Operation], loc: LocationAttr) -> Operation:
-    """``scf.if`` without results; `ops` end in a yield."""
-    block = Block()
-    block.add_ops(ops)
-    made = create_op(scf.IfOp, (condition,), (), loc)
-    made.add_region(Region(block))
-    made.add_region(Region())
-    return made
-
-
-def negated(code: Emitter, condition: SSAValue) -> SSAValue:
-    return code.binary(arith.XOrIOp, condition, code.constant(1, condition.type))
 
 
 def highest(code: Emitter, parts: Sequence[SSAValue]) -> SSAValue:
@@ -253,10 +236,7 @@ def folded_tile(code: Emitter, bad: SSAValue) -> SSAValue:
     """The highest number of a tile, as a scalar."""
     if not is_tensor(bad.type):
         return bad
-    count = 1
-    for size in shape_of(bad.type):
-        count *= size
-    flat = tensor_type((count,), element_type(bad.type))
+    flat = tensor_type((prod(shape_of(bad.type)),), element_type(bad.type))
     return folded(code, code.append(tt.ReshapeOp.make(bad, flat, code.loc, allow_reorder=True)), 0)
 
 
