@@ -45,6 +45,21 @@ def end_of(block: Block | None) -> Operation:
     return block.last_op
 
 
+def blocks_within(op: Operation) -> Iterator[Block]:
+    """The blocks of `op` and of the ops in them."""
+    for region in op.regions:
+        for block in region.blocks:
+            yield block
+            for inner in block.ops:
+                if inner.regions:
+                    yield from blocks_within(inner)
+
+
+def home_of(value: SSAValue) -> Block | None:
+    """The block that `value` is defined in."""
+    return value.owner.parent if isinstance(value.owner, Operation) else value.owner
+
+
 def owner_of(value: SSAValue) -> Operation | None:
     """The op that computes `value`, or that has it as an argument of a region."""
     return value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()

@@ -21,7 +21,7 @@ from tilework.transforms.folding import structured as folding_scf
 from tilework.transforms.folding import tiles as folding_tt
 from tilework.transforms.folding import warp_specialize as warp_specialize_canonicalize
 from tilework.transforms.folding.blocks import simplify_blocks
-from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, rule_table
+from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
 from tilework.transforms.passes import FunctionPass
 
 
@@ -30,12 +30,7 @@ def first_of(one: Rewrite | None, other: Rewrite) -> Rewrite:
     return other if one is None else lambda op, driver: one(op, driver) or other(op, driver)
 
 
-FOLDS: dict[type[Operation], Fold] = {
-    **folding_arith.FOLDS,
-    **folding_casts.FOLDS,
-    **folding_tt.FOLDS,
-    **convert_canonicalize.FOLDS,
-}
+FOLDS = convert_canonicalize.CLEAN_FOLDS
 REWRITES: dict[type[Operation], Rewrite] = {
     **folding_arith.REWRITES,
     **folding_casts.REWRITES,

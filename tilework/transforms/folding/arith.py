@@ -96,6 +96,9 @@ def signed(value: int, width: int) -> int:
 
 # Identities: one operand decides
 
+DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
+SHIFTS = (arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp)
+
 
 def identity_addi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
     if b == 0:
@@ -119,22 +122,6 @@ def identity_subi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, wi
         if first is rhs:
             return second
     return None
-
-
-def identity_muli(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
-    return rhs if b == 0 else lhs if b == 1 else None
-
-
-def identity_div(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
-    return lhs if b == 1 else None
-
-
-def identity_rem(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
-    return 0 if b == 1 else None
-
-
-def identity_shift(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
-    return lhs if b == 0 else None
 
 
 def is_not_of(value: SSAValue, other: SSAValue) -> bool:
@@ -201,24 +188,13 @@ def identity_extreme(
 IDENTITY: dict[type[Operation], Identity] = {
     arith.AddiOp: identity_addi,
     arith.SubiOp: identity_subi,
-    arith.MuliOp: identity_muli,
-    arith.DivSIOp: identity_div,
-    arith.DivUIOp: identity_div,
-    arith.FloorDivSIOp: identity_div,
-    arith.CeilDivSIOp: identity_div,
-    arith.CeilDivUIOp: identity_div,
-    arith.RemSIOp: identity_rem,
-    arith.RemUIOp: identity_rem,
-    arith.AndIOp: identity_and_or,
-    arith.OrIOp: identity_and_or,
+    arith.MuliOp: lambda op, lhs, rhs, b, width: rhs if b == 0 else lhs if b == 1 else None,
+    **dict.fromkeys(DIVISIONS, lambda op, lhs, rhs, b, width: lhs if b == 1 else None),
+    **dict.fromkeys((arith.RemSIOp, arith.RemUIOp), lambda op, lhs, rhs, b, width: 0 if b == 1 else None),
+    **dict.fromkeys(SHIFTS, lambda op, lhs, rhs, b, width: lhs if b == 0 else None),
+    **dict.fromkeys((arith.AndIOp, arith.OrIOp), identity_and_or),
     arith.XOrIOp: identity_xori,
-    arith.ShLIOp: identity_shift,
-    arith.ShRUIOp: identity_shift,
-    arith.ShRSIOp: identity_shift,
-    arith.MaxSIOp: identity_extreme,
-    arith.MaxUIOp: identity_extreme,
-    arith.MinSIOp: identity_extreme,
-    arith.MinUIOp: identity_extreme,
+    **dict.fromkeys((arith.MaxSIOp, arith.MaxUIOp, arith.MinSIOp, arith.MinUIOp), identity_extreme),
 }
 
 

@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.functions import ops_in_order
-from tilework.ir.types import i32_array
+from tilework.ir.scf_ext import make_br, make_cond_br
 from tilework.transforms.folding.arith import constant_int
 from tilework.transforms.folding.worklist import Driver
 
@@ -91,23 +91,7 @@ def has_one_predecessor(block: Block) -> bool:
 
 def replace_end(end: Operation, new: Operation, driver: Driver) -> bool:
     driver.insert(end, new)
-    driver.erase(end)
-    return True
-
-
-def branch(target: Edge, end: Operation) -> Operation:
-    """``cf.br`` along `target`, at the location of `end`."""
-    return cf.BranchOp.create(successors=(target[0],), operands=target[1], location=end.location)
-
-
-def conditional_branch(condition: SSAValue, taken: Edge, other: Edge, end: Operation) -> Operation:
-    """``cf.cond_br`` along `taken` or `other`, at the location of `end`."""
-    return cf.ConditionalBranchOp.create(
-        operands=(condition, *taken[1], *other[1]),
-        successors=(taken[0], other[0]),
-        properties={"operandSegmentSizes": i32_array(1, len(taken[1]), len(other[1]))},
-        location=end.location,
-    )
+    return driver.erase(end)
 
 
 def pass_through(edge: Edge) -> Edge | None:
@@ -131,7 +115,7 @@ def simplify_br(end: Operation, driver: Driver) -> bool:
         merge_into(block, end, target, driver)
         return True
     if (further := pass_through(target)) is not None:
-        return replace_end(end, branch(further, end), driver)
+        return replace_end(end, make_br(*further, end.location), driver)
     return False
 
 
@@ -156,10 +140,10 @@ def simplify_cond_br(end: Operation, driver: Driver) -> bool:
     if known is None:
         known = condition_from_predecessor(end, condition)
     if known is not None:
-        return replace_end(end, branch(taken if known else other, end), driver)
+        return replace_end(end, make_br(*(taken if known else other), end.location), driver)
     further_taken, further_other = pass_through(taken), pass_through(other)
     if further_taken is not None or further_other is not None:
-        new = conditional_branch(condition, further_taken or taken, further_other or other, end)
+        new = make_cond_br(condition, *(further_taken or taken), *(further_other or other), end.location)
         return replace_end(end, new, driver)
     if taken[0] is other[0]:
         return join_edges(end, condition, taken, other, driver)
@@ -190,7 +174,7 @@ def join_edges(end: Operation, condition: SSAValue, taken: Edge, other: Edge, dr
         else:
             select = driver.insert(end, SelectOp.make(condition, if_true, if_false, end.location))
             values.append(select.results[0])
-    return replace_end(end, branch((taken[0], tuple(values)), end), driver)
+    return replace_end(end, make_br(taken[0], values, end.location), driver)
 
 
 def propagate_condition(end: Operation, condition: SSAValue, targets: Sequence[Block], driver: Driver) -> bool:
@@ -222,9 +206,9 @@ def drop_unused_arguments(region: Region, driver: Driver) -> bool:
                 (target, tuple(passed[i] for i in keep) if target is block else passed) for target, passed in edges(end)
             ]
             if len(kept) == 1:
-                replace_end(end, branch(kept[0], end), driver)
+                replace_end(end, make_br(*kept[0], end.location), driver)
             else:
-                replace_end(end, conditional_branch(end.operands[0], kept[0], kept[1], end), driver)
+                replace_end(end, make_cond_br(end.operands[0], *kept[0], *kept[1], end.location), driver)
         for argument in reversed(block.args):
             if argument.first_use is None:
                 block.erase_arg(argument)

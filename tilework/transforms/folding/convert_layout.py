@@ -107,8 +107,7 @@ def of_constant(op: Operation, inner: Operation, driver: Driver) -> bool:
     (source,) = op._operands
     if (number := known_number(source)) is None:
         return False
-    driver.replace(op, (driver.constant(op, number, op.results[0]),))
-    return True
+    return driver.replace(op, (driver.constant(op, number, op.results[0]),))
 
 
 def of_convert(op: Operation, inner: Operation, driver: Driver) -> bool:
@@ -124,8 +123,7 @@ def of_local_load(op: Operation, inner: Operation, driver: Driver) -> bool:
     """Read where it was read before: later the memory may hold something else."""
     again = recreate(inner, result_types=(op.results[0].type,))
     driver.insert(inner, again)
-    driver.replace(op, again.results)
-    return True
+    return driver.replace(op, again.results)
 
 
 def of_reshape(op: Operation, inner: Operation, driver: Driver) -> bool:

@@ -42,8 +42,7 @@ def inline_body(op: Operation, block: Block, arguments: Sequence[SSAValue], driv
     for inner in moved:
         inner.detach()
         target.insert_op_before(inner, op)
-    driver.replace(op, end._operands)
-    return True
+    return driver.replace(op, end._operands)
 
 
 def is_inside(value: SSAValue, op: Operation) -> bool:
@@ -58,22 +57,28 @@ def is_inside(value: SSAValue, op: Operation) -> bool:
     return False
 
 
-def with_results(op: Operation, keep: Sequence[int], operands: Sequence[SSAValue], driver: Driver) -> Operation:
-    """Rebuild `op` around its regions with only the results `keep`; the others are unused."""
+def with_results(op: Operation, keep: Sequence[int], operands: Sequence[SSAValue], driver: Driver) -> bool:
+    """Rebuild `op` around its regions with only the results `keep`; the others are unused. Returns True."""
     regions = [op.detach_region(region) for region in tuple(op.regions)]
     new = recreate(op, operands=operands, result_types=[op.results[i].type for i in keep], regions=regions)
     driver.insert(op, new)
     for position, index in enumerate(keep):
         new.results[position].name_hint = op.results[index].name_hint
         driver.replace_value(op.results[index], new.results[position])
-    driver.erase(op)
-    return new
+    return driver.erase(op)
 
 
 def keep_operands(op: Operation, keep: Sequence[int], driver: Driver, first: int = 0) -> None:
     """Keep the operands before `first` and, of those after it, the ones in `keep`."""
     operands = op._operands
     driver.set_operands(op, (*operands[:first], *(operands[first + i] for i in keep)))
+
+
+def keep_arguments(block: Block, keep: Sequence[int], first: int = 0) -> None:
+    """The same for the arguments of a block; the others are unused."""
+    for index in reversed(range(first, len(block.args))):
+        if index - first not in keep:
+            block.erase_arg(block.args[index])
 
 
 # Loops
@@ -102,25 +107,20 @@ def drop_invariant_arguments(op: Operation, driver: Driver) -> bool:
             driver.replace_value(carried[i], initial[i] if same is None else carried[same])
             driver.replace_value(op.results[i], initial[i] if same is None else op.results[same])
     keep_operands(end, keep, driver)
-    for i in reversed(range(len(carried))):
-        if i not in keep:
-            block.erase_arg(carried[i])
-    with_results(op, keep, (*op._operands[:3], *(initial[i] for i in keep)), driver)
-    return True
+    keep_arguments(block, keep, first=1)
+    return with_results(op, keep, (*op._operands[:3], *(initial[i] for i in keep)), driver)
 
 
 def run_known_trip_count(op: Operation, driver: Driver) -> bool:
     """No iteration: the initial values. One: the body. Several of an empty body: the yielded values."""
     lower, upper, step, *initial = op._operands
     if lower is upper:
-        driver.replace(op, initial)
-        return True
+        return driver.replace(op, initial)
     low, high, by = (constant_int(value) for value in (lower, upper, step))
     if low is None or high is None:
         return False
     if low >= high:
-        driver.replace(op, initial)
-        return True
+        return driver.replace(op, initial)
     if by is None or by <= 0:
         return False
     block = only_block(op.regions[0])
@@ -128,8 +128,7 @@ def run_known_trip_count(op: Operation, driver: Driver) -> bool:
         return inline_body(op, block, (lower, *initial), driver)
     end = end_of(block)
     if block.first_op is end and not any(is_inside(value, op) for value in end._operands):
-        driver.replace(op, end._operands)
-        return True
+        return driver.replace(op, end._operands)
     return False
 
 
@@ -154,12 +153,11 @@ def rewrite_if(op: Operation, driver: Driver) -> bool:
 def take_branch(op: Operation, known: bool, driver: Driver) -> bool:
     block = op.regions[0 if known else 1].first_block
     if block is None:
-        driver.erase(op)
-        return True
+        return driver.erase(op)
     return inline_body(op, block, (), driver)
 
 
-def keep_results(op: Operation, keep: Sequence[int], driver: Driver) -> Operation:
+def keep_results(op: Operation, keep: Sequence[int], driver: Driver) -> bool:
     for region in op.regions:
         if (block := region.first_block) is not None:
             keep_operands(end_of(block), keep, driver)
@@ -170,8 +168,7 @@ def drop_unused_results(op: Operation, driver: Driver) -> bool:
     keep = [i for i, result in enumerate(op.results) if result.first_use is not None]
     if len(keep) == len(op.results):
         return False
-    keep_results(op, keep, driver)
-    return True
+    return keep_results(op, keep, driver)
 
 
 def values_to_selects(op: Operation, driver: Driver) -> bool:
@@ -190,8 +187,7 @@ def values_to_selects(op: Operation, driver: Driver) -> bool:
             driver.replace_value(op.results[i], select.results[0])
     if len(keep) == len(op.results):
         return False
-    keep_results(op, keep, driver)
-    return True
+    return keep_results(op, keep, driver)
 
 
 def is_running(value: SSAValue) -> bool:
@@ -257,8 +253,7 @@ def combine_with_previous(op: Operation, driver: Driver) -> bool:
     for old, new in zip((*previous.results, *op.results), merged.results, strict=True):
         driver.replace_value(old, new)
     driver.erase(op)
-    driver.erase(previous)
-    return True
+    return driver.erase(previous)
 
 
 def combine_nested(op: Operation, driver: Driver) -> bool:
@@ -335,11 +330,8 @@ def drop_unused_inputs(op: Operation, before: Block, after: Block, driver: Drive
 
 def keep_inputs(op: Operation, keep: Sequence[int], before: Block, end: Operation, driver: Driver) -> bool:
     keep_operands(end, keep, driver)
-    for i in reversed(range(len(before.args))):
-        if i not in keep:
-            before.erase_arg(before.args[i])
-    with_results(op, range(len(op.results)), [op._operands[i] for i in keep], driver)
-    return True
+    keep_arguments(before, keep)
+    return with_results(op, range(len(op.results)), [op._operands[i] for i in keep], driver)
 
 
 def drop_unneeded_outputs(op: Operation, before: Block, after: Block, driver: Driver) -> bool:
@@ -360,11 +352,8 @@ def drop_unneeded_outputs(op: Operation, before: Block, after: Block, driver: Dr
     if len(keep) == len(passed):
         return False
     keep_operands(condition, keep, driver, first=1)
-    for i in reversed(range(len(passed))):
-        if i not in keep:
-            after.erase_arg(after.args[i])
-    with_results(op, keep, op._operands, driver)
-    return True
+    keep_arguments(after, keep)
+    return with_results(op, keep, op._operands, driver)
 
 
 def know_condition(before: Block, after: Block, driver: Driver) -> bool:

@@ -182,8 +182,7 @@ def rewrite_store(op: Operation, driver: Driver) -> bool:
     if len(op._operands) < 3 or (mask := constant_int(op._operands[2])) is None:
         return False
     if not mask:
-        driver.erase(op)
-        return True
+        return driver.erase(op)
     if SEGMENTS in op.properties:
         op.properties[SEGMENTS] = i32_array(1, 1, 0)
     return driver.set_operands(op, op._operands[:2])

@@ -13,6 +13,7 @@ from xdsl.ir import Operation, Region
 
 from tilework.ir import ttg
 from tilework.ir.rewrite import recreate, replace_all_uses
+from tilework.transforms.folding.structured import keep_arguments
 from tilework.transforms.folding.worklist import Driver, Rewrite
 
 
@@ -26,10 +27,7 @@ def rewrite_warp_specialize(op: Operation, driver: Driver) -> bool:
     if len(kept) == len(op.operands) and len(wanted) == len(op.results):
         return merged
     for region in partitions:
-        entry = region.blocks[0]
-        for index in reversed(range(len(entry.args))):
-            if index not in kept:
-                entry.erase_arg(entry.args[index])
+        keep_arguments(region.blocks[0], kept)
     for block in op.regions[0].blocks:
         if (last := block.last_op) is not None and type(last) is ttg.WarpYieldOp and len(wanted) < len(op.results):
             driver.set_operands(last, [last.operands[index] for index in wanted])
@@ -39,8 +37,7 @@ def rewrite_warp_specialize(op: Operation, driver: Driver) -> bool:
     driver.insert(op, new)
     for index, result in zip(wanted, new.results, strict=True):
         driver.replace_value(op.results[index], result)
-    driver.erase(op)
-    return True
+    return driver.erase(op)
 
 
 def merge_captures(op: Operation, partitions: Sequence[Region]) -> bool:

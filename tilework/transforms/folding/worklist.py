@@ -243,20 +243,19 @@ class Driver:
         replace_all_uses(old, new)
         self.changed = True
 
-    def replace(self, op: Operation, values: Sequence[SSAValue]) -> None:
-        """Replace the results of `op` and erase it."""
+    def replace(self, op: Operation, values: Sequence[SSAValue]) -> bool:
+        """Replace the results of `op` and erase it. Returns True."""
         for old, new in zip(op.results, values, strict=True):
             if old.first_use is not None:
                 self.push_users(old)
                 replace_all_uses(old, new)
-        self.erase(op)
+        return self.erase(op)
 
     def replace_with(self, op: Operation, *new: Operation) -> bool:
         """Insert `new` in front of `op`, replace its results by those of the last one. Returns True."""
         for other in new:
             self.insert(op, other)
-        self.replace(op, new[-1].results)
-        return True
+        return self.replace(op, new[-1].results)
 
     def set_operands(self, op: Operation, operands: Sequence[SSAValue]) -> bool:
         """Give `op` other operands, in place. Returns True."""
@@ -270,13 +269,14 @@ class Driver:
         self.changed = True
         return True
 
-    def erase(self, op: Operation) -> None:
-        """Erase `op`, whose results are unused, and visit what it used."""
+    def erase(self, op: Operation) -> bool:
+        """Erase `op`, whose results are unused, and visit what it used. Returns True."""
         self.changed = True
         for inner in (op, *ops_in_order(*op.regions)) if op.regions else (op,):
             for value in inner._operands:
                 self.push_owner(value)
         erase_op(op)
+        return True
 
 
 def ops_in_postorder(region: Region) -> list[Operation]:

@@ -13,16 +13,14 @@ can leave several. A loop marked `disable_licm` (``llvm.loop_annotation``) is le
 Stage: TTIR or TTGIR to itself. Cost: one walk per nesting level.
 """
 
-from collections.abc import Iterator
-
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation
 
 from tilework.ir import tt
 from tilework.ir.effects import is_speculatable, writes
 from tilework.ir.llvm import LICM_DISABLED
-from tilework.ir.nesting import LOOPS
+from tilework.ir.nesting import LOOPS, blocks_within, home_of
 from tilework.ir.rewrite import insert_before
 from tilework.ir.types import i1, i32_array, is_block_pointer, shape_of, with_element
 from tilework.transforms.building.emitter import Emitter
@@ -58,33 +56,19 @@ def hoist_invariants(loop: Operation) -> None:
                     hoist_load(op, loop)
 
 
-def blocks_within(op: Operation) -> Iterator[Block]:
-    for region in op.regions:
-        for block in region.blocks:
-            yield block
-            for inner in block.ops:
-                if inner.regions:
-                    yield from blocks_within(inner)
-
-
 def is_invariant(op: Operation, inside: set[Block]) -> bool:
     """Every value that `op` (with its regions) uses comes from outside of the loop, or from `op` itself."""
-    if any(block_of(value) in inside for value in op.operands):
+    if any(home_of(value) in inside for value in op.operands):
         return False
     if not op.regions:
         return True
     own = set(blocks_within(op))
     return all(
-        (block := block_of(value)) in own or block not in inside
+        (block := home_of(value)) in own or block not in inside
         for inner_block in own
         for inner in inner_block.ops
         for value in inner.operands
     )
-
-
-def block_of(value: SSAValue) -> Block | None:
-    """The block that defines `value`."""
-    return value.op.parent if isinstance(value, OpResult) else value.owner  # pyright: ignore
 
 
 def hoist_load(load: Operation, loop: Operation) -> None:

@@ -68,8 +68,7 @@ def move_splat_after(op: Operation, operands: Sequence[SSAValue], driver: Driver
         driver.insert(op, tt.SplatOp.make(small, cast(Tensor, result.type), op.location)).results[0]
         for small, result in zip(scalar.results, op.results, strict=True)
     ]
-    driver.replace(op, splats)
-    return True
+    return driver.replace(op, splats)
 
 
 def scalar_constant(value: SSAValue, op: Operation, driver: Driver) -> SSAValue:
@@ -97,8 +96,7 @@ def move_broadcast_after(op: Operation, operands: Sequence[SSAValue], driver: Dr
         driver.insert(op, tt.BroadcastOp.make(value, cast(Tensor, result.type), op.location)).results[0]
         for value, result in zip(computed.results, op.results, strict=True)
     ]
-    driver.replace(op, wide)
-    return True
+    return driver.replace(op, wide)
 
 
 def reshaped(type_: Tensor, shape: Shape) -> Tensor:

@@ -22,7 +22,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilework.analysis.value_flows import sources_of
 from tilework.ir import tt
 from tilework.ir.functions import callee_of, functions_by_name, modules
-from tilework.ir.nesting import LOOPS
+from tilework.ir.nesting import LOOPS, blocks_within, home_of
 from tilework.ir.types import i1, int_attr
 from tilework.transforms.passes import Pass
 
@@ -41,13 +41,13 @@ def mark_spins(functions: Mapping[str, Operation]) -> None:
     """The loads of one module that loops wait for, in the loops and in the functions that they call."""
     called: set[str] = set()
     for loop in [op for function in functions.values() for op in function.walk() if type(op) is scf.WhileOp]:
-        inside = set(blocks_of(loop))
+        inside = set(blocks_within(loop))
         called |= make_volatile(deciding_ops(loop, inside), inside)
     waiting = list(called)
     while waiting:
         if (function := functions.get(waiting.pop())) is None:
             continue
-        loops = set[Block]().union(*(blocks_of(inner) for inner in function.walk() if type(inner) in LOOPS))
+        loops = set[Block]().union(*(blocks_within(inner) for inner in function.walk() if type(inner) in LOOPS))
         further = make_volatile(function.walk(), loops) - called
         called |= further
         waiting += further
@@ -64,15 +64,6 @@ def make_volatile(ops: Iterable[Operation], inside: set[Block]) -> set[str]:
     return called
 
 
-def blocks_of(op: Operation) -> Iterator[Block]:
-    """The blocks of `op` and of the ops in them."""
-    for region in op.regions:
-        for block in region.blocks:
-            yield block
-            for inner in block.ops:
-                yield from blocks_of(inner)
-
-
 def deciding_ops(loop: Operation, inside: set[Block]) -> list[Operation]:
     """The loads and calls in `loop` that its condition depends on, through any number of rounds."""
     condition = loop.regions[0].block.last_op
@@ -81,8 +72,7 @@ def deciding_ops(loop: Operation, inside: set[Block]) -> list[Operation]:
     waiting, seen = [condition.operands[0]], set[SSAValue]()
     while waiting:
         value = waiting.pop()
-        block = value.op.parent if isinstance(value, OpResult) else value.owner
-        if value in seen or block not in inside:
+        if value in seen or home_of(value) not in inside:
             continue
         seen.add(value)
         if isinstance(value, OpResult):
@@ -97,7 +87,7 @@ def deciding_ops(loop: Operation, inside: set[Block]) -> list[Operation]:
 def inputs(op: Operation) -> Iterator[SSAValue]:
     """What the results of `op` depend on: its operands, and those of the ops in it."""
     yield from op.operands
-    for block in blocks_of(op):
+    for block in blocks_within(op):
         for inner in block.ops:
             yield from inner.operands
 
@@ -115,8 +105,7 @@ def is_same_every_round(value: SSAValue, inside: set[Block]) -> bool:
     waiting, seen = [value], set[SSAValue]()
     while waiting:
         value = waiting.pop()
-        block = value.op.parent if isinstance(value, OpResult) else value.owner
-        if value in seen or block not in inside:
+        if value in seen or home_of(value) not in inside:
             continue
         if not isinstance(value, OpResult) or value.op.regions or type(value.op) in CHANGING:
             return False

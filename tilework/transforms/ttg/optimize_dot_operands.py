@@ -83,8 +83,7 @@ def load_transposed(op: Operation, driver: Driver) -> bool:
     load = ttg.LocalLoadOp.make(view.results[0], result.type, op.location)
     for new in (alloc, view, load):
         driver.insert(trans, new)
-    driver.replace(op, load.results)
-    return True
+    return driver.replace(op, load.results)
 
 
 def copy_operand(op: Operation, driver: Driver) -> bool:

@@ -80,28 +80,8 @@ def forward(op: Operation, layout: Distributed) -> Distributed | None:
     return rule(op, layout) if rule is not None else None
 
 
-def keep(op: Operation, layout: Distributed) -> Distributed | None:
-    return layout
-
-
-def keep_blocked(op: Operation, layout: Distributed) -> Distributed | None:
-    return layout if isinstance(layout, Blocked) else None
-
-
-def add_slice(op: Operation, layout: Distributed) -> Distributed | None:
-    return Slice(axis_of(op), layout)
-
-
-def drop_slice(op: Operation, layout: Distributed) -> Distributed | None:
-    return layout.before_slice(axis_of(op))
-
-
-def forward_reshape(op: Operation, layout: Distributed) -> Distributed | None:
-    return reshaped(op, layout, op.operands[0], op.results[0])
-
-
-def backward_reshape(op: Operation, layout: Distributed) -> Distributed | None:
-    return reshaped(op, layout, op.results[0], op.operands[0])
+def order_of(op: Operation) -> tuple[int, ...]:
+    return array_values(op.properties["order"])
 
 
 def reshaped(op: Operation, layout: Distributed, source: SSAValue, target: SSAValue) -> Distributed | None:
@@ -109,30 +89,6 @@ def reshaped(op: Operation, layout: Distributed, source: SSAValue, target: SSAVa
     if "allow_reorder" in op.properties:
         return None
     return infer_reshape(shape_of(source.type), layout, shape_of(target.type))
-
-
-def forward_trans(op: Operation, layout: Distributed) -> Distributed | None:
-    return infer_trans(layout, array_values(op.properties["order"]), shape_of(op.operands[0].type))
-
-
-def backward_trans(op: Operation, layout: Distributed) -> Distributed | None:
-    return infer_trans(layout, inverse(array_values(op.properties["order"])), shape_of(op.results[0].type))
-
-
-def forward_join(op: Operation, layout: Distributed) -> Distributed | None:
-    return infer_join(layout, shape_of(op.operands[0].type))
-
-
-def backward_join(op: Operation, layout: Distributed) -> Distributed | None:
-    return split(layout, op.results[0])
-
-
-def forward_split(op: Operation, layout: Distributed) -> Distributed | None:
-    return split(layout, op.operands[0])
-
-
-def backward_split(op: Operation, layout: Distributed) -> Distributed | None:
-    return infer_join(layout, shape_of(op.results[0].type))
 
 
 def split(layout: Distributed, whole: SSAValue) -> Distributed | None:
@@ -157,14 +113,14 @@ def backward_fp4(op: Operation, layout: Distributed) -> Distributed | None:
 
 
 FORWARD: dict[str, Rule] = {
-    tt.ReduceOp.name: add_slice,
-    tt.ExpandDimsOp.name: drop_slice,
-    tt.ReshapeOp.name: forward_reshape,
-    tt.TransOp.name: forward_trans,
-    tt.JoinOp.name: forward_join,
-    tt.SplitOp.name: forward_split,
-    tt.ScanOp.name: keep_blocked,
-    ttng.WarpGroupDotWaitOp.name: keep,
+    tt.ReduceOp.name: lambda op, layout: Slice(axis_of(op), layout),
+    tt.ExpandDimsOp.name: lambda op, layout: layout.before_slice(axis_of(op)),
+    tt.ReshapeOp.name: lambda op, layout: reshaped(op, layout, op.operands[0], op.results[0]),
+    tt.TransOp.name: lambda op, layout: infer_trans(layout, order_of(op), shape_of(op.operands[0].type)),
+    tt.JoinOp.name: lambda op, layout: infer_join(layout, shape_of(op.operands[0].type)),
+    tt.SplitOp.name: lambda op, layout: split(layout, op.operands[0]),
+    tt.ScanOp.name: lambda op, layout: layout if isinstance(layout, Blocked) else None,
+    ttng.WarpGroupDotWaitOp.name: lambda op, layout: layout,
 }
 
 
@@ -181,17 +137,17 @@ def backward(op: Operation, layout: Distributed) -> Distributed | None:
 
 
 BACKWARD: dict[str, Rule] = {
-    tt.LoadOp.name: keep,
-    tt.GatherOp.name: keep,
-    tt.ReduceOp.name: drop_slice,
-    tt.ExpandDimsOp.name: add_slice,
-    tt.ReshapeOp.name: backward_reshape,
-    tt.TransOp.name: backward_trans,
-    tt.JoinOp.name: backward_join,
-    tt.SplitOp.name: backward_split,
-    tt.ScanOp.name: keep_blocked,
+    tt.LoadOp.name: lambda op, layout: layout,
+    tt.GatherOp.name: lambda op, layout: layout,
+    tt.ReduceOp.name: lambda op, layout: layout.before_slice(axis_of(op)),
+    tt.ExpandDimsOp.name: lambda op, layout: Slice(axis_of(op), layout),
+    tt.ReshapeOp.name: lambda op, layout: reshaped(op, layout, op.results[0], op.operands[0]),
+    tt.TransOp.name: lambda op, layout: infer_trans(layout, inverse(order_of(op)), shape_of(op.results[0].type)),
+    tt.JoinOp.name: lambda op, layout: split(layout, op.results[0]),
+    tt.SplitOp.name: lambda op, layout: infer_join(layout, shape_of(op.results[0].type)),
+    tt.ScanOp.name: lambda op, layout: layout if isinstance(layout, Blocked) else None,
     ttg.Fp4ToFpOp.name: backward_fp4,
-    ub.PoisonOp.name: keep,
+    ub.PoisonOp.name: lambda op, layout: layout,
 }
 
 
@@ -260,10 +216,6 @@ def absorbs(op: Operation, layout: Distributed) -> bool:
     return rule is not None and rule(op, layout)
 
 
-def any_layout(op: Operation, layout: Distributed) -> bool:
-    return True
-
-
 def convert_absorbs(op: Operation, layout: Distributed) -> bool:
     """Accumulators come from dots: converting something else to that layout is not free."""
     return not layout.is_accumulator or encoding(op._operands[0]) == layout
@@ -287,11 +239,11 @@ def reshape_absorbs(op: Operation, layout: Distributed) -> bool:
 
 
 ABSORBS: dict[str, Callable[[Operation, Distributed], bool]] = {
-    arith.ConstantOp.name: any_layout,
-    tt.SplatOp.name: any_layout,
-    tt.MakeRangeOp.name: any_layout,
-    tt.HistogramOp.name: any_layout,
-    ttg.LocalLoadOp.name: any_layout,
+    arith.ConstantOp.name: lambda op, layout: True,
+    tt.SplatOp.name: lambda op, layout: True,
+    tt.MakeRangeOp.name: lambda op, layout: True,
+    tt.HistogramOp.name: lambda op, layout: True,
+    ttg.LocalLoadOp.name: lambda op, layout: True,
     ttg.ConvertLayoutOp.name: convert_absorbs,
     tt.CatOp.name: cat_absorbs,
     tt.ReshapeOp.name: reshape_absorbs,

@@ -8,7 +8,7 @@ A copy that was started with the descriptor of an earlier iteration may still re
 branches its descriptor is made in: ``%c' = scf.if ... { ... yield %counter' } else { yield %counter }``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
@@ -21,22 +21,11 @@ from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.types import TensorDescType, i32
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.ttg.pipeline.loops import LOOPS, enclosing_op
+from tilework.transforms.ttg.pipeline.loops import enclosing_op, ops_outside_loops
 from tilework.transforms.ttg.pipeline.lowering import next_in_turn
 from tilework.transforms.ttng.tensormap import TENSORMAP_BYTES, write_tensormap
 
 Replaced = Callable[[Operation, list[Operation]], None]
-
-
-def descriptors_made_in(block: Block) -> Iterator[Operation]:
-    """The ops under `block`, but not in loops inside of it, that make descriptors."""
-    for op in block.ops:
-        if type(op) is tt.MakeTensorDescOp:
-            yield op
-        elif type(op) not in LOOPS:
-            for region in op.regions:
-                for inner in region.blocks:
-                    yield from descriptors_made_in(inner)
 
 
 def called_for(value: SSAValue, body: Block) -> bool:
@@ -61,7 +50,7 @@ def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> None:
 
     `replaced` is told which ops of the body took the place of which.
     """
-    makes = list(descriptors_made_in(body_of(loop)))
+    makes = list(ops_outside_loops(body_of(loop), tt.MakeTensorDescOp))
     if not makes:
         return
     code = Emitter(loop.location)

@@ -112,3 +112,14 @@ def carried_producer(argument: SSAValue, loop: Operation) -> Operation | None:
         return None
     value = yield_of(loop).operands[argument.index - 1]
     return value.op if isinstance(value, OpResult) and value.op.parent is body else None
+
+
+def ops_outside_loops(block: Block, *kinds: type[Operation]) -> Iterator[Operation]:
+    """The ops of `kinds` under `block`, but not in loops inside of it."""
+    for op in block.ops:
+        if type(op) in kinds:
+            yield op
+        elif type(op) not in LOOPS:
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from ops_outside_loops(inner, *kinds)

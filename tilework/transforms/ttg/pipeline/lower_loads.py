@@ -19,15 +19,15 @@ places too (`descriptors.py`).
 from xdsl.ir import Operation
 
 from tilework.analysis.axis_info import AxisFacts
-from tilework.ir import ttg, ttng
+from tilework.ir import tt, ttg, ttng
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after
 from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import element_type, shape_of
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule
-from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, descriptors_made_in
+from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors
 from tilework.transforms.ttg.pipeline.load_plans import Kind, LoadPlan, plan_loads
-from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op
+from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, ops_outside_loops
 from tilework.transforms.ttg.pipeline.lower_copies import lower_copy
 from tilework.transforms.ttg.pipeline.lower_tma import groups_of, lower_group
 from tilework.transforms.ttg.pipeline.lowering import Lowering, carry_counters
@@ -47,7 +47,7 @@ def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> None:
 def iterations_of_maps(low: Lowering, plans: list[LoadPlan]) -> int:
     """For how many iterations a descriptor is read that the loop makes: until the copies of its iteration have been waited for."""
     schedule, body = low.schedule, body_of(low.loop)
-    makers = {enclosing_op(make, body) for make in descriptors_made_in(body)}
+    makers = {enclosing_op(make, body) for make in ops_outside_loops(body, tt.MakeTensorDescOp)}
     made = [schedule.places[maker] for maker in makers if maker is not None and maker in schedule.places]
     waited = [plan.first_use for plan in plans if plan.kind is Kind.TMA]
     return max(

@@ -11,6 +11,7 @@ belongs to the loop, and descriptors, which nobody uses then. Anything else with
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
@@ -86,26 +87,6 @@ def conditional(op: Operation, pred: SSAValue, position: int) -> list[Operation]
     return [combined, op]
 
 
-def predicate_load(op: Operation, pred: SSAValue) -> list[Operation]:
-    return masked(op, pred, 1, (1, 1, 0))
-
-
-def predicate_copy(op: Operation, pred: SSAValue) -> list[Operation]:
-    return masked(op, pred, 2, (1, 1, 1, 0))
-
-
-def predicate_store(op: Operation, pred: SSAValue) -> list[Operation]:
-    return masked(op, pred, 2)
-
-
-def predicate_if(op: Operation, pred: SSAValue) -> list[Operation]:
-    return conditional(op, pred, 0)
-
-
-def predicate_last(op: Operation, pred: SSAValue) -> list[Operation]:
-    return conditional(op, pred, len(op.operands) - 1)
-
-
 def predicate_wait(op: Operation, pred: SSAValue) -> list[Operation]:
     """A wait, which may have no predicate yet."""
     assert isinstance(op, ttng.WaitBarrierOp)
@@ -131,14 +112,15 @@ def replaced(op: Operation, new: Operation) -> Operation:
 
 
 RULES: dict[type[Operation], Rule] = {
-    scf.IfOp: predicate_if,
-    tt.LoadOp: predicate_load,
-    tt.StoreOp: predicate_store,
-    tt.AtomicRMWOp: predicate_store,
-    ttg.AsyncCopyGlobalToLocalOp: predicate_copy,
-    ttng.BarrierExpectOp: predicate_last,
-    ttng.AsyncTMACopyGlobalToLocalOp: predicate_last,
-    ttng.AsyncTMAGatherOp: predicate_last,
+    scf.IfOp: partial(conditional, position=0),
+    tt.LoadOp: partial(masked, position=1, segments=(1, 1, 0)),
+    tt.StoreOp: partial(masked, position=2),
+    tt.AtomicRMWOp: partial(masked, position=2),
+    ttg.AsyncCopyGlobalToLocalOp: partial(masked, position=2, segments=(1, 1, 1, 0)),
+    **dict.fromkeys(
+        (ttng.BarrierExpectOp, ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp),
+        lambda op, pred: conditional(op, pred, len(op.operands) - 1),
+    ),
     ttng.WaitBarrierOp: predicate_wait,
     ttng.ArriveBarrierOp: predicate_arrive,
 }

@@ -8,9 +8,7 @@
 The wait of a store is put off to the next one, or to behind the loop. Stores of the same shape share a buffer.
 """
 
-from collections.abc import Iterator
-
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import create_op
@@ -22,8 +20,8 @@ from tilework.ir.rewrite import insert_after, insert_before, replace_op
 from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.ttg.memdesc_types import MemDescType, memdesc_type
 from tilework.ir.types import element_type, shape_of
-from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, called_for, descriptors_made_in
-from tilework.transforms.ttg.pipeline.loops import LOOPS, loops_in, num_stages
+from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, called_for
+from tilework.transforms.ttg.pipeline.loops import loops_in, num_stages, ops_outside_loops
 
 STORES: frozenset[type[Operation]] = frozenset({tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp})
 DESCRIPTOR_SLOTS = 2  # the store of the iteration before may still read its descriptor
@@ -36,22 +34,11 @@ def pipeline_stores(root: Operation, default_stages: int) -> None:
             body = body_of(loop)
             stores = [
                 store
-                for store in stores_in(body)
+                for store in ops_outside_loops(body, *STORES)
                 if buffer_type(store) is not None and not called_for(store.operands[0], body)
             ]
             if stores:
                 pipeline_loop(loop, stores)
-
-
-def stores_in(block: Block) -> Iterator[Operation]:
-    """The stores under `block`, but not in loops inside of it."""
-    for op in block.ops:
-        if type(op) in STORES:
-            yield op
-        elif type(op) not in LOOPS:
-            for region in op.regions:
-                for inner in region.blocks:
-                    yield from stores_in(inner)
 
 
 def stored_value(store: Operation) -> SSAValue:
@@ -82,8 +69,7 @@ def pipeline_loop(loop: Operation, stores: list[Operation]) -> None:
         rewrite_store(store, buffers[kind])
     deallocs = [ttg.LocalDeallocOp.make(buffer, loop.location) for buffer in reversed(buffers.values())]
     insert_after(loop, ttng.AsyncTMAStoreWaitOp.make(0, loop.location), *deallocs)
-    if any(True for _ in descriptors_made_in(body_of(loop))):
-        buffer_descriptors(loop, DESCRIPTOR_SLOTS, lambda old, new: None)
+    buffer_descriptors(loop, DESCRIPTOR_SLOTS, lambda old, new: None)
 
 
 def rewrite_store(store: Operation, buffer: SSAValue) -> None:
