@@ -37,7 +37,7 @@ from tilework.frontend.visitors import VISITORS
 from tilework.ir import tt
 from tilework.ir.builder import Builder
 from tilework.ir.hints import poison
-from tilework.ir.locations import file_loc, name_loc
+from tilework.ir.locations import file_loc, name_loc, place
 from tilework.language import core as tl
 from tilework.language import target_info
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
@@ -213,8 +213,7 @@ class FunctionGenerator:
 
     def location(self, node: Any) -> Any:
         """The user's line, under the name of the variable that is being assigned."""
-        loc = file_loc(self._file, self._line + node.lineno, node.col_offset + self._shift)
-        return name_loc(self.naming, loc) if self.naming is not None else loc
+        return place(self._file, self._line + node.lineno, node.col_offset + self._shift, self.naming)
 
     def error(
         self, node: ast.AST, error: Exception, *, from_builtin: bool = False, title: str | None = None

@@ -79,6 +79,7 @@ class dtype(base_type, metaclass=Interned):
             return self.value < other.value
 
     value_class: ClassVar[Any]  # what `_unflatten_ir` builds: `tensor`, set where that class is defined
+    sizes: builtins.tuple[int, ...] = ()  # of a block, in each dimension
 
     def __init__(self, name: Any) -> None:
         name = _unwrap_if_constexpr(name)
@@ -260,7 +261,8 @@ class block_type(dtype):
             raise TypeError("a block needs at least one dimension; a value of rank 0 has its plain dtype")
         self.element_ty: dtype = _unwrap_if_constexpr(element_ty)
         self.numel = validate_block_shape(sizes)
-        self.shape = tuple(map(int, sizes))
+        self.sizes = builtins.tuple(map(int, sizes))
+        self.shape = tuple(self.sizes)
         self.name = f"<{self.shape}, {self.element_ty}>"
 
     @property
@@ -274,7 +276,7 @@ class block_type(dtype):
     @cached_property
     def constexpr_shape(self) -> tuple:
         """The shape as kernels see it: ``x.shape``."""
-        return tuple([constexpr(size) for size in self.shape.values])
+        return tuple([constexpr(size) for size in self.sizes])
 
     def get_block_shapes(self) -> tuple:
         return self.shape
@@ -287,14 +289,14 @@ class block_type(dtype):
         return block_type(scalar_ty, self.shape)
 
     def __reduce__(self) -> builtins.tuple[Any, ...]:
-        return type(self), (self.element_ty, builtins.tuple(self.shape.values))
+        return type(self), (self.element_ty, self.sizes)
 
     def __repr__(self) -> str:
         return self.name
 
     def mangle(self) -> str:
         """``i32S4_8S`` for a 4 by 8 block of int32."""
-        return f"{self.element_ty.mangle()}S{'_'.join(map(str, self.shape.values))}S"
+        return f"{self.element_ty.mangle()}S{'_'.join(map(str, self.sizes))}S"
 
 
 def validate_block_shape(shape: Sequence[Any]) -> int:

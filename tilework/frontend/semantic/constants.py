@@ -20,7 +20,7 @@ from tilework.language.typing.promotion import (
     number_dtype,
     plain,
 )
-from tilework.language.typing.shapes import block, sizes
+from tilework.language.typing.shapes import block
 from tilework.numerics.formats import FORMATS, nearest_odd, rounded
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ConstantMixin:
         if value == 0 and copysign(1.0, value) > 0:
             return tl.tensor(self.builder.constant(0 if ir_type(type.scalar) is ir.i8 else 0.0, ir_type(type)), type)
         wide = tl.tensor(self.builder.constant(rounded(float(value), FORMATS["fp32"]), ir.f32), float32)
-        return self.stretch(self.cast(wide, type.scalar), sizes(type))
+        return self.stretch(self.cast(wide, type.scalar), type.sizes)
 
     def number_operand(self: "Semantic", x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
         """`x` and the constant `value`, in the type of the operation and the shape of `x`."""

@@ -17,7 +17,7 @@ from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.language import core as tl
 from tilework.language.dtypes import dtype
 from tilework.language.typing.carrier import Scaled
-from tilework.language.typing.shapes import block, shape_of, sizes
+from tilework.language.typing.shapes import block, shape_of
 
 if TYPE_CHECKING:
     from tilework.frontend.semantic import Semantic
@@ -35,7 +35,7 @@ class DotMixin:
         precision: str,
         imprecise_limit: int,
     ) -> tl.tensor:
-        shape = sizes(type)
+        shape = type.sizes
         flat = shape if len(shape) < 4 else (prod(shape[:-2]), *shape[-2:])
         if flat != shape:
             lhs, rhs = (self.reshape(value, (flat[0], *shape_of(value)[-2:])) for value in (lhs, rhs))

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
+from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.rewrite import constant_value
-from tilework.ir.types import Shape, element_type, tensor_type
+from tilework.ir.types import Shape
 from tilework.language import core as tl
-from tilework.language.dtypes import int32
+from tilework.language.dtypes import dtype, int32
 from tilework.language.typing.carrier import Pair
 from tilework.language.typing.shapes import block, shape_of
 
@@ -42,20 +43,19 @@ class ShapeMixin:
     def stretch(self: "Semantic", x: tl.tensor, shape: Shape) -> tl.tensor:
         """`x` in `shape`, which is known to be reachable: leading axes are added, unit axes repeated."""
         if not x.type.is_block():
-            return with_shape(x, self._splat_handle(x.handle, shape), shape) if shape else x
-        while len(shape_of(x)) < len(shape):
+            return self._splat(x, block(x.dtype, shape)) if shape else x
+        while len(x.type.sizes) < len(shape):
             x = self.with_axis(x, 0)
-        if shape_of(x) == shape:
+        if x.type.sizes == shape:
             return x
-        type = tensor_type(shape, element_type(x.handle.type))
+        type = ir_type(block(x.dtype, shape))
         return self._view(tt.BroadcastOp.make(x.handle, type, self.builder.loc), x, shape)
 
-    def _splat_handle(self: "Semantic", scalar: SSAValue, shape: Shape) -> SSAValue:
-        type = tensor_type(shape, scalar.type)
-        known = constant_value(scalar)
+    def _splat(self: "Semantic", x: tl.tensor, type: dtype) -> tl.tensor:
+        known, result = constant_value(x.handle), ir_type(type)
         if known is not None and not isnan(known):  # a NaN keeps its payload only through tt.splat
-            return self.builder.constant(known, type)
-        return self.builder.insert(tt.SplatOp.make(scalar, type, self.builder.loc)).results[0]
+            return tl.tensor(self.builder.constant(known, result), type)
+        return self._emit(tt.SplatOp.make(x.handle, result, self.builder.loc), type)
 
     def only_element(self: "Semantic", x: tl.tensor) -> tl.tensor:
         return self._view(tt.UnsplatOp.make(x.handle, self.builder.loc), x, ())
@@ -77,7 +77,7 @@ class ShapeMixin:
             return self.stretch(x, shape)
         if shape == have and not can_reorder:
             return x
-        type = tensor_type(shape, element_type(x.handle.type))
+        type = ir_type(block(x.dtype, shape))
         return self._view(tt.ReshapeOp.make(x.handle, type, self.builder.loc, allow_reorder=can_reorder), x, shape)
 
     def permuted(self: "Semantic", x: tl.tensor, order: Shape) -> tl.tensor:
@@ -86,7 +86,7 @@ class ShapeMixin:
 
     def concatenated(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:
         shape = (2 * shape_of(x)[0],)
-        type = tensor_type(shape, element_type(x.handle.type))
+        type = ir_type(block(x.dtype, shape))
         return self._view(tt.CatOp.make(x.handle, y.handle, type, self.builder.loc), x, shape)
 
     def joined(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:

@@ -42,12 +42,12 @@ NO_RUNTIME_PART = (tl.constexpr_type, tl.slice_type)
 def ir_type(ty: tl.base_type) -> Attribute:
     """The IR type of one runtime value; a descriptor's is that of the descriptor alone."""
     if isinstance(ty, block_type):
-        return ir.tensor_type(tuple(ty.shape.values), ir_type(ty.element_ty))
+        return ir.tensor_type(ty.sizes, ir_type(ty.element_ty))
     if isinstance(ty, pointer_type):
         return ir.pointer_type(ir_type(ty.element_ty), ty.address_space)
     if isinstance(ty, tensor_descriptor_type):
         element = descriptor_element(ty.block_type.element_ty)
-        return ir.tensordesc_type(ir.tensor_type(tuple(ty.block_type.shape.values), element))
+        return ir.tensordesc_type(ir.tensor_type(ty.block_type.sizes, element))
     if isinstance(ty, dtype) and ty.name in SCALARS:
         return SCALARS[ty.name]
     raise TypeError(f"a value of type {ty} has no single IR value")

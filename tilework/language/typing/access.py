@@ -215,7 +215,7 @@ def block_pointed_to(ptr: tensor) -> tuple[dtype, Shape]:
     """The element type and the shape of the block behind a block pointer."""
     target = pointee(ptr)
     assert isinstance(target, block_type), f"expected a block pointer, got {ptr.type}"
-    return target.element_ty, tuple(target.shape.values)
+    return target.element_ty, target.sizes
 
 
 def check_boundary(dims: Any, shape: Shape) -> Shape:

@@ -20,7 +20,7 @@ from tilework.language.dtypes import (
     uint16,
 )
 from tilework.language.typing.carrier import Pair, Shape
-from tilework.language.typing.shapes import block, shape_of, sizes
+from tilework.language.typing.shapes import block, shape_of
 from tilework.language.typing.windows import Windows
 from tilework.language.values import tensor
 
@@ -102,7 +102,7 @@ class Dots(Windows):
         total = self.optional_tensor(acc)
         if total is None:
             return None
-        shape, result = sizes(type), type.scalar
+        shape, result = type.sizes, type.scalar
         assert shape_of(total) == shape, (
             f"acc must have the shape of the result, {list(shape)}, but has {list(shape_of(total))}"
         )

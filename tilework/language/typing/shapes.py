@@ -30,7 +30,7 @@ def block(element: dtype, shape: Shape) -> dtype:
 
 def retype(type: dtype, element: dtype) -> dtype:
     """`type` with another element: a block of the same shape, or `element` itself."""
-    return block(element, tuple(type.shape.values)) if isinstance(type, block_type) else element
+    return block(element, type.sizes)
 
 
 def plain_shape(shape: Iterable[object]) -> Shape:
@@ -46,13 +46,7 @@ def plain_shape(shape: Iterable[object]) -> Shape:
 
 def shape_of(value: tensor) -> Shape:
     """The shape of a value as a plain tuple: () for a scalar."""
-    type = value.type
-    return tuple(type.shape.values) if isinstance(type, block_type) else ()
-
-
-def sizes(type: dtype) -> Shape:
-    """The shape of values of a type."""
-    return tuple(type.shape.values) if isinstance(type, block_type) else ()
+    return value.type.sizes
 
 
 def normal_axis(axis: int, rank: int) -> int:

@@ -208,7 +208,7 @@ def descriptor_padding(padding: str, element: dtype) -> str:
 
 def block_shape_of(desc: tensor_descriptor) -> Shape:
     """The shape of the blocks that `desc` moves."""
-    return tuple(desc.type.block_type.shape.values)
+    return desc.type.block_type.sizes
 
 
 def rows_moved(desc: tensor_descriptor, x_offsets: tensor, what: str) -> Shape:

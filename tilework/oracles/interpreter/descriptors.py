@@ -15,7 +15,6 @@ from tilework.language import core as tl
 from tilework.language.dtypes import block_type, dtype, float32, int32, int64
 from tilework.language.typing.access import block_pointed_to
 from tilework.language.typing.carrier import AccessOptions, Shape
-from tilework.language.typing.shapes import sizes as sizes_of
 from tilework.numerics.rounding import Array, bits_of
 from tilework.oracles.interpreter.allowed_memory import Memory
 from tilework.oracles.interpreter.failures import at_run_time
@@ -120,7 +119,7 @@ class Descriptors(Reductions):
             step = stride * element.itemsize
             check_aligned(step, f"stride {stride} of axis {axis} is {step} bytes, not a multiple of {TMA_BYTES}")
         assert isinstance(type, block_type), f"a descriptor moves blocks, not {type}"
-        window = Window(base.handle, element, tuple(shape), tuple(strides), sizes_of(type), (), padding)
+        window = Window(base.handle, element, tuple(shape), tuple(strides), type.sizes, (), padding)
         sizes = tl.tuple([self.constant(size, int32) for size in shape])
         steps = tl.tuple([self.constant(stride, int64) for stride in strides])
         return tl.tensor_descriptor(window, sizes, steps, type)

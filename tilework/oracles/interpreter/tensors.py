@@ -17,7 +17,7 @@ from tilework.language.dtypes import dtype, int1
 from tilework.language.semantic import Semantic as Meaning
 from tilework.language.typing.carrier import Pair, Shape
 from tilework.language.typing.promotion import NUMBERS, check_constant, number_beside, plain
-from tilework.language.typing.shapes import block, sizes
+from tilework.language.typing.shapes import block
 from tilework.numerics.rounding import Array
 from tilework.oracles.interpreter.formats import convert, is_nonzero, number_as, storage
 
@@ -40,7 +40,7 @@ class Values(Meaning):
         element = type.scalar
         check_constant(value, element.name)
         scalar = tl.tensor(number_as(value, element), element)
-        return scalar if type is element else self.stretch(scalar, sizes(type))
+        return scalar if type is element else self.stretch(scalar, type.sizes)
 
     def number_operand(self, x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
         """The number stays a scalar, which NumPy repeats."""

@@ -20,7 +20,6 @@ import numpy as np
 
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
-from tilework.language.typing.shapes import sizes
 from tilework.oracles.interpreter.formats import storage
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import plain, tensor
@@ -230,7 +229,7 @@ class ToolSemantic(Semantic):
 
 
 def no_sum(type: tl.dtype) -> tl.tensor:
-    return tensor(np.zeros(sizes(type), storage(type.scalar)), type.scalar)
+    return tensor(np.zeros(type.sizes, storage(type.scalar)), type.scalar)
 
 
 ROUTES: dict[
