@@ -87,6 +87,7 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     cache_hook: Callable[..., Any] | None = None
     compiled_hook: Callable[..., Any] | None = None
+    _bind_grid: Callable[[Any], Callable[..., Any]] | None = None
 
     def __init__(
         self,
@@ -109,8 +110,8 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]`, in machine code where that is possible: see `native_launch.py`."""
-        bind = self.__dict__.get("_bind_grid") or native_binder(self)
-        return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
+        bind = self._bind_grid or native_binder(self)
+        return bind(grid) if bind is not None else super().__getitem__(grid)
 
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
         """As `KernelInterface.bind`: what is wrong with the call is said now, and the kernel is compiled."""

@@ -79,33 +79,32 @@ def entry_of(
     keywords: tuple[str, ...],
     watched: tuple[Any, ...] = (),
     contents: tuple[Any, ...] = (),
+    empties: Sequence[list[Any]] = (),
     names: tuple[str | None, ...] = (),
     meta: Mapping[str, Any] | None = None,
 ) -> tuple[Any, ...]:
     """An entry as `targets/cpu/run/launcher.py` reads it; a launch that fits it runs on the device and gives `result`.
 
-    `watched` are dictionaries, keys and values, three by three.
+    `watched` are dictionaries, keys and values, three by three; `empties` are lists that have to stay empty.
     """
     watched = (*watched, *device.watched)
     groups, kept = grouped(watched)
     ready = address(device.ready) if device.ready else 0
-    settings = tuple(guard for guard, _, _ in guards.found)
     record = native.Record(
-        positional, len(keywords), address(device.run), ready, device.words, settings, device.slots, groups
-    )
+        positional, len(keywords), address(device.run), ready, device.words, tuple(guards.found), device.slots, groups,
+        tuple(map(id, empties)),
+    )  # fmt: skip
     return (
         result,
         keywords,
         kept,
         contents,
-        tuple(cls for _, cls, _ in guards.found),
-        tuple(expected for _, _, expected in guards.found),
         record.pack(),
         device.fault,
         device.call,
         names,
         dict(meta or {}),
-        (device.kept, guards.kept, watched),
+        (device.kept, guards.kept, empties, watched),
     )
 
 
@@ -126,7 +125,7 @@ class Guards:
 
     def __init__(self, device: Native, given: int) -> None:
         self.device = device
-        self.found: list[tuple[native.Guard, Any, Any]] = []
+        self.found: list[native.Guard] = []
         self.objects = given  # how many there are in the frame
         self.used = 0  # parameters
         self.maps = 0
@@ -134,7 +133,10 @@ class Guards:
         self.kept: list[Any] = []
 
     def add(self, name: str, value: Any, expected: Any, source: int, **numbers: int) -> None:
-        self.found.append((native.Guard(address(name), source=source, **numbers), type(value), expected))
+        cls = type(value)
+        self.kept += [cls, expected]
+        numbers |= {"source": source, "cls": id(cls), "expected": id(expected)}
+        self.found.append(native.Guard(address(name), **numbers))
 
     def inside(self, count: int) -> int:
         """Room for objects that a guard finds."""
@@ -234,17 +236,15 @@ class Guards:
         again = kinds[self.used : self.used + 2 * rank] == ("i32",) * rank + ("i64",) * rank
         places = [self.device.places[self.used]] if again else []
         self.used += 2 * rank * again
-        if is_map:
-            places.append(self.slots + 1)
-            self.maps += 1
-        else:
+        self.maps += is_map
+        if not is_map:
             places.append(self.device.places[first] + 1)
         if source is None:
             return
         if not is_descriptor(value) or any(type(part) is not list for part in (value.shape, value.strides)):
             raise Undescribable
         base, shape, strides, block, padding = range(self.inside(5), self.objects)
-        self.add("guard_members", value, MEMBERS, source, slot=native.OBJECTS + base)
+        self.add("guard_members", value, MEMBERS, source, low=self.room(1 + len(MEMBERS)), slot=native.OBJECTS + base)
         for place in places:
             low, high = INT_RANGES["i32" if again else "i64"]
             self.add("guard_sizes", value.shape, None, shape, low=low, high=high, mode=rank, slot=place)
@@ -254,18 +254,19 @@ class Guards:
         self.constant(value.padding, padding)
         # last: it may run Python code, after which the other members may be gone
         stored = 0 if is_map else self.device.stored.get(first, 0)
-        self.memory(value.base, native.MULTIPLE | native.OTHER, places[-1] - 1, base, stored)
+        slot = self.slots if is_map else self.device.places[first]
+        self.memory(value.base, native.MULTIPLE | native.OTHER, slot, base, stored)
         if is_map:
-            self.map(value, source, self.device.places[first], 1 + 2 * rank)
+            lines = self.room(native.MAP_LINE * native.MAP_LINES)
+            numbers = {"low": lines, "mode": 2 * rank, "slot": self.device.places[first], "other": slot}
+            self.add("guard_map", value, self.device.maps[self.maps - 1], source, **numbers)
+            self.slots += 1
 
-    def map(self, value: Any, source: int, slot: int, words: int) -> None:
-        """The tensor map of a descriptor whose address, sizes and strides are in `words` slots behind the last one."""
-        lines = (ctypes.c_int64 * (native.MAP_LINE * native.MAP_LINES))()
-        self.kept.append(lines)
-        make = self.device.maps[self.maps - 1]
-        numbers = {"low": ctypes.addressof(lines), "mode": words, "slot": slot, "other": self.slots}
-        self.add("guard_map", value, make, source, **numbers)
-        self.slots += words
+    def room(self, words: int) -> int:
+        """The address of words that a guard remembers something in."""
+        room = (ctypes.c_int64 * words)()
+        self.kept.append(room)
+        return ctypes.addressof(room)
 
 
 def is_describable(value: Any, memory_of: Callable[[Any], Memory | None]) -> bool:

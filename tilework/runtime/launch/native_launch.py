@@ -31,6 +31,7 @@ from tilework.runtime.launch.native_entry import (
     with_entry,
 )
 from tilework.runtime.launch.native_machine import machine, make_binder
+from tilework.targets.cpu.run import launcher_layout as native
 
 
 class Tuned(NamedTuple):
@@ -132,14 +133,14 @@ def describe(
     watched, hooks = watches(fn, kernel, run, device, kernels, key)
     if (
         any(hooks)
+        or any(type(hook) is not list for hook in hooks)
         or (captured := captured_globals({**(fn._globals or {}), **fn._argument_globals.get(key, {})})) is None
     ):
         return None
     given = {name: None if name in names else value for name, value in zip(fn.arg_names, values, strict=True)}
-    contents = (*(part for hook in hooks for part in (hook, ())), *tuned.contents)
     watched = (*watched, *captured, *tuned.watched)
     shown = tuple(name if name not in options else None for name in names)
-    return entry_of(adds, guards, kernel, len(args), tuple(kwargs), watched, contents, shown, given)
+    return entry_of(adds, guards, kernel, len(args), tuple(kwargs), watched, tuned.contents, hooks, shown, given)
 
 
 DESCRIBED: "WeakSet[Any]" = WeakSet()  # the functions that have entries
@@ -173,6 +174,7 @@ def watches(
         (leave, "calls", leave.calls),
         (fn, "debug", fn.debug),
         (fn, "sanitize", fn.sanitize),
+        (fn, "run", native.MISSING),
         (fn, "pre_run_hooks", fn.pre_run_hooks),
         (fn, "device_caches", fn.device_caches),
         (fn, "_globals", fn._globals),

@@ -72,11 +72,11 @@ if hasattr(os, "register_at_fork"):
 def load_machine() -> Machine | None:
     if not knobs.runtime.native_launch or not is_plain_python() or not arrays_are_as_expected():
         return None
-    library = load_object(launcher_object(time.CLOCK_MONOTONIC), native.EXPORTS)
+    library = load_object(launcher_object(time.CLOCK_MONOTONIC, tuple_items()), native.EXPORTS)
     launch = MethodDefinition(b"launch", library["launch"], FASTCALL_KEYWORDS, None)
     bound = MethodDefinition(b"launch", library["launch_bound"], FASTCALL_KEYWORDS, None)
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
-    constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, native.MISSING)
+    constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, None, native.MISSING)
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
     numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions())]
     context[: len(numbers)] = numbers
@@ -121,16 +121,27 @@ def version_of(dictionary: dict[Any, Any]) -> int:
     return ctypes.c_uint64.from_address(id(dictionary) + native.DICT_VERSION).value
 
 
-def launcher_object(clock: int) -> bytes:
-    """The object file of the launcher."""
+def launcher_object(clock: int, items: int) -> bytes:
+    """The object file of the launcher; see `launcher_text`."""
 
     def make() -> bytes:
         from tilework.targets.cpu.run.launcher import launcher_text  # lazily: only launches on the host need it
         from tilework.targets.llvm.compile import to_object
 
-        return to_object(launcher_text(clock))
+        return to_object(launcher_text(clock, items))
 
-    return own_object(NAME, make, f"-{clock}")
+    return own_object(NAME, make, f"-{clock}-{items}")
+
+
+def tuple_items() -> int:
+    """How many bytes of a tuple are before its items; 0 if they are not found."""
+    items = (object(), object(), object())
+    places = [
+        at
+        for at in range(native.SIZE + 8, 48, 8)
+        if all(pointer_at(id(items) + at + 8 * i) == id(items[i]) for i in range(3))
+    ]
+    return places[0] if len(places) == 1 else 0
 
 
 def is_plain_python() -> bool:
@@ -141,6 +152,9 @@ def is_plain_python() -> bool:
         return False
     get_id, get = ctypes.pythonapi.PyInterpreterState_GetID, ctypes.pythonapi.PyInterpreterState_Get
     get.restype, get_id.argtypes, get_id.restype = ctypes.c_void_p, [ctypes.c_void_p], ctypes.c_int64
+    sized: tuple[Any, ...] = ((), (1,), (1, 2, 3), [], [4, 5])
+    if not tuple_items() or any(pointer_at(id(item) + native.SIZE) != len(item) for item in sized):
+        return False
     objects: tuple[Any, ...] = (1, "", 1.5, (), [], {}, None, True, int)
     return get_id(get()) == 0 and all(pointer_at(id(item) + native.TYPE) == id(type(item)) for item in objects)
 
@@ -181,7 +195,7 @@ def make_binder(state: list[Any]) -> Callable[[Any], Callable[..., Any]]:
     """The function that makes a launch of a grid: `state` is what to call where nothing fits, and the entries."""
     loaded = machine()
     assert loaded is not None, "who asks has seen that there is a launcher"
-    return make_function(loaded.bind, state)
+    return make_function(loaded.bind, [state, None])  # and the launch of the last grid
 
 
 def make_bound(state: list[Any], bound: BoundLaunch) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ it gives its address away: the memory may be shared until somebody writes, or be
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
+from math import prod
 from typing import Any, NamedTuple
 
 IMPLEMENTATION_BYTES = 192  # how much of an implementation is looked at; it is larger in every version of torch 2
@@ -62,9 +63,16 @@ def tensor_places() -> Places | None:
     import torch
 
     dtypes = (torch.float32, torch.float64, torch.int32, torch.uint8, torch.float16)
-    samples = {d: [torch.zeros(9, dtype=d)[4:], torch.zeros(3, 5, dtype=d)[1:].t()] for d in dtypes}
-    tensors = [*(tensor for group in samples.values() for tensor in group), torch.from_numpy(np.zeros(7, "f4"))[2:]]
-    elsewhere = [torch.zeros(4, device="meta"), torch.zeros(3, 5, device="meta")]
+    # of five dimensions, for which an implementation has room: no word of it is left as it was found
+    shapes = ((3, 2, 1, 4, 2), (5, 3, 2, 1, 3), (2, 5, 3, 2, 1))
+    views = [(7 + 4 * index, 7 + 4 * index + prod(shape), shape) for index, shape in enumerate(shapes)]
+    samples = {d: [torch.zeros(end, dtype=d)[at:].view(shape) for at, end, shape in views[:2]] for d in dtypes}
+    at, end, shape = views[2]
+    tensors = [
+        *(t for group in samples.values() for t in group),
+        torch.from_numpy(np.zeros(end, "f4"))[at:].view(shape),
+    ]
+    elsewhere = [torch.zeros(shape, device="meta") for shape in shapes]
     if any(type(tensor) is not torch.Tensor for tensor in (*tensors, *elsewhere)):
         return None
     share: Any = getattr(torch, "_lazy_clone", lambda tensor: tensor)

@@ -170,7 +170,7 @@ class Autotuner(KernelInterface):
         plain = type(self.fn) is JITFunction and type(self.configs) is list and type(self.keys) is list
         if not plain or not self.configs or "run" in vars(self.fn):
             return None
-        watched: list[Any] = [vars(self.fn), "run", MISSING]
+        watched: list[Any] = [vars(self), "run", MISSING]
         config, exact = self.configs[0], frozenset[str]()
         if len(self.configs) > 1:
             key = self.tuning_key(dict(zip(self.arg_names, args, strict=False)), kwargs)

@@ -3,11 +3,12 @@
 `launch(self, args, nargs, kwnames)` is `kernel[grid](*args)`. `self` is the tuple ``(state, grid)``, and `state` a list:
 first what to call when nothing fits, then entries, each of which describes one way in which the kernel was launched:
 
-    (kernel, keyword names, watched, contents, types, expected, record, fault, device call, names, meta, kept)
+    (kernel, keyword names, watched, contents, record, fault, device call, names, meta, kept)
 
 An entry fits if the call has the same shape, every guard is content, every watched dictionary still holds what it
 held (``key, value`` two by two, in groups of one dictionary each; an ellipsis stands for a key that is not there), and every container of
-`contents` (``list, items`` two by two) has the same size and items, where an ellipsis stands for any. Dictionaries that still have the
+`contents` (``list, items`` two by two) has the same size and items, where an ellipsis stands for any. The
+lists of hooks must be empty. Dictionaries that still have the
 version in which they were seen last are not looked into. Guards also put the arguments into the slots of 8 bytes that the device
 takes. The numbers are in `record` (`launcher_layout.py`); a guard is the address of a function of `launcher_guards.py` with its
 settings. On a fit the routine of the entry's device runs the kernel (`launcher_host.py`, `launcher_cuda.py`). Nothing is
@@ -25,13 +26,17 @@ from tilework.targets.cpu.run.launcher_layout import (
     CONTENTS,
     CONTEXT,
     DICT_VERSION,
-    EXPECTED,
+    EMPTIES_AT,
+    EMPTY_COUNT,
     FRAME,
     GROUP,
     GROUP_COUNT,
     GROUPS_AT,
     GUARD,
+    GUARD_CLASS,
     GUARD_COUNT,
+    GUARD_EXPECTED,
+    GUARD_SOURCE,
     GUARDS_AT,
     KERNEL,
     KEYWORD_COUNT,
@@ -44,9 +49,9 @@ from tilework.targets.cpu.run.launcher_layout import (
     READY,
     RECORD,
     RUN,
+    SIZE,
     SLOT_COUNT,
     SLOTS_AT,
-    TYPES,
     WATCHED,
 )
 from tilework.targets.llvm.module import Block, Module
@@ -56,9 +61,10 @@ from tilework.targets.llvm.values import Value, constant
 MOST_PROGRAMS = 2**31
 
 
-def launcher_text(monotonic_clock: int) -> str:
-    """The whole module; `monotonic_clock` is the number of the clock for `clock_gettime`."""
+def launcher_text(monotonic_clock: int, tuple_items: int) -> str:
+    """The whole module; `monotonic_clock` is the number of the clock for `clock_gettime`, `tuple_items` where tuples keep items."""
     module = Module("launcher")
+    Writer.tuple_items = tuple_items
     module.global_variable("launch.context", array(i64, len(CONTEXT)), "zeroinitializer")
     writers = (*WRITERS, write_extent, write_watched, write_fits, write_missed, write_meta)
     for write in (*writers, write_ready, write_cuda):
@@ -75,7 +81,7 @@ def write_extent(module: Module) -> None:
     b = Writer(function)
     grid, sizes = function.args
     b.need(is_class(b, grid, "tuple"))
-    count = b.api("PyTuple_Size", grid, result=i64)
+    count = b.size(grid)
     b.need(b.icmp("sge", count, 1))
     b.need(b.icmp("sle", count, 3))
     for axis in range(3):
@@ -125,7 +131,7 @@ def write_fits(module: Module) -> None:
     record = b.api("PyByteArray_AsString", b.item(entry, RECORD))
     b.need(b.icmp("eq", nargs, b.at(record, POSITIONAL)))
     keywords = b.at(record, KEYWORD_COUNT)
-    (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)])
+    (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
     b.need(b.icmp("eq", given, keywords))
     names = b.item(entry, KEYWORDS)
     with b.loop(0, keywords) as position:
@@ -133,17 +139,20 @@ def write_fits(module: Module) -> None:
     b.copy(frame, b.gep(record, b.at(record, SLOTS_AT)), b.mul(b.at(record, SLOT_COUNT), 8))
     objects = b.gep(frame, 8 * OBJECTS)
     b.copy(objects, args, b.mul(b.add(nargs, keywords), 8))
-    types, expected, guards = b.item(entry, TYPES), b.item(entry, EXPECTED), b.gep(record, b.at(record, GUARDS_AT))
+    guards = b.gep(record, b.at(record, GUARDS_AT))
     with b.loop(0, b.at(record, GUARD_COUNT)) as position:
         settings = b.gep(guards, b.mul(position, GUARD.size))
-        object = b.load(ptr, b.gep(objects, b.sext(b.at(settings, 40, i32), i64), ptr))
-        values = [object, settings, b.item(types, position), b.item(expected, position), frame]
+        object = b.load(ptr, b.gep(objects, b.sext(b.at(settings, GUARD_SOURCE, i32), i64), ptr))
+        values = [object, settings, b.at(settings, GUARD_CLASS, ptr), b.at(settings, GUARD_EXPECTED, ptr), frame]
         b.need(b.icmp("ne", b.call(b.at(settings, 0, ptr), i32, values), 0))
     b.need(b.icmp("ne", b.call("as_watched", i32, [entry, record]), 0))
+    empties = b.gep(record, b.at(record, EMPTIES_AT))
+    with b.loop(0, b.at(record, EMPTY_COUNT)) as index:
+        b.need(b.icmp("eq", b.at(b.load(ptr, b.gep(empties, index, ptr)), SIZE), 0))
     contents = b.item(entry, CONTENTS)
-    with b.loop(0, b.api("PyTuple_Size", contents, result=i64), 2) as position:
+    with b.loop(0, b.size(contents), 2) as position:
         holder, items = b.item(contents, position), b.item(contents, b.add(position, 1))
-        size = b.api("PyTuple_Size", items, result=i64)
+        size = b.size(items)
         b.need(b.icmp("eq", b.api("PyObject_Size", holder, result=i64), size))
         with b.loop(0, size) as index:
             item = b.item(items, index)
@@ -162,7 +171,7 @@ def write_missed(module: Module) -> None:
     b = Writer(function)
     state, grid, args, nargs, kwnames = function.args
     b.api("PyErr_Clear", result=void)
-    (named,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)])
+    (named,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
     size = b.mul(b.add(nargs, named), 8)
     memory = b.api("PyMem_Malloc", b.add(size, 16))
     with b.if_(b.is_null(memory)):
@@ -186,7 +195,7 @@ def write_meta(module: Module) -> None:
     values = b.api("PyDict_Copy", b.item(entry, META))
     b.need(b.is_object(values))
     names = b.item(entry, NAMES)
-    with b.loop(0, b.api("PyTuple_Size", names, result=i64)) as position:
+    with b.loop(0, b.size(names)) as position:
         name = b.item(names, position)
         with b.if_(is_class(b, name, "str")):  # None: an option, not a parameter
             b.api("PyDict_SetItem", values, name, b.load(ptr, b.gep(args, position, ptr)), result=i32)
@@ -216,10 +225,8 @@ def write_bound(module: Module) -> None:
     b = Writer(function)
     self, args, nargs, kwnames = function.args
     names, values, keywords = b.item(self, 2), b.item(self, 3), b.item(self, 4)
-    (named,) = b.if_else(
-        is_class(b, keywords, "tuple"), lambda: [b.api("PyTuple_Size", keywords, result=i64)], lambda: [num(0)]
-    )
-    last = b.sub(b.api("PyTuple_Size", names, result=i64), 1)
+    (named,) = b.if_else(is_class(b, keywords, "tuple"), lambda: [b.size(keywords)], lambda: [num(0)])
+    last = b.sub(b.size(names), 1)
     positional = b.sub(last, named)
     merged, other = b.alloca(ptr, MOST_OBJECTS), b.new_block("other")
     found = b.alloca(i64)
@@ -233,7 +240,7 @@ def write_bound(module: Module) -> None:
     with b.loop(nargs, b.add(last, 1)) as index:
         b.store(b.item(values, index), b.gep(merged, index, ptr))
     b.copy(merged, args, b.mul(nargs, 8))
-    (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.api("PyTuple_Size", kwnames, result=i64)])
+    (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
     with b.loop(0, given) as index:
         name = b.item(kwnames, index)
         b.store(num(-1), found)
@@ -328,15 +335,26 @@ def write_ask(b: Writer, entry: Value, slots: Value, sizes: Value, ready: Block)
 
 
 def write_bind(module: Module) -> None:
-    """`bind(state, grid)`: the function `kernel[grid]`."""
-    function = module.function("bind", ptr, [(ptr, "state"), (ptr, "grid")])
+    """`bind(self, grid)`: the function `kernel[grid]`; `self` is a list of the state and of the last launch over a tuple."""
+    function = module.function("bind", ptr, [(ptr, "self"), (ptr, "grid")])
     b = Writer(function)
-    state, grid = function.args
+    holder, grid = function.args
+    is_tuple = is_class(b, grid, "tuple")  # anything else may hold on to much more than numbers
+    with b.if_(is_tuple):
+        last = b.api("PyList_GetItem", holder, num(1))
+        is_none = b.icmp("eq", last, b.context("none"))
+        (of,) = b.if_else(is_none, lambda: [NULL], lambda: [b.item(b.api("PyCFunction_GetSelf", last), 1)])
+        with b.if_(b.icmp("eq", of, grid)):
+            b.keep(last)
+            b.ret(last)
     both = b.api("PyTuple_New", num(2))
     b.need(b.is_object(both))
-    for index, object in enumerate((state, grid)):
+    for index, object in enumerate((b.api("PyList_GetItem", holder, num(0)), grid)):
         b.keep(object)
         b.api("PyTuple_SetItem", both, num(index), object, result=i32)
     made = b.api("PyCFunction_NewEx", b.context("definition"), both, NULL)
     b.drop(both)
+    with b.if_(b.and_(is_tuple, b.is_object(made))):
+        b.keep(made)
+        b.api("PyList_SetItem", holder, num(1), made, result=i32)
     b.finish(made)

@@ -5,11 +5,15 @@
 is inside of them in the frame, where later guards look at it.
 """
 
+from typing import ClassVar
+
 from tilework.targets.cpu.run.launcher_layout import (
     ARRAY_DATA,
     ARRAY_DTYPE,
     ARRAY_FLAGS,
     CONTEXT,
+    DICT_VERSION,
+    GUARD_OTHER,
     MAP_LINE,
     MAP_LINES,
     MAP_WORDS,
@@ -19,6 +23,7 @@ from tilework.targets.cpu.run.launcher_layout import (
     SAME_FLOAT,
     SAME_INT,
     SAME_TEXT,
+    SIZE,
     TYPE,
     WRITEABLE,
 )
@@ -36,6 +41,8 @@ def num(value: int) -> Value:
 
 class Writer(Builder):
     """A builder with what every function here needs: leaving early, and the C API."""
+
+    tuple_items: ClassVar[int] = 24  # where the items of a tuple begin
 
     def __init__(self, function: Function) -> None:
         super().__init__(function)
@@ -65,8 +72,13 @@ class Writer(Builder):
         return self.call(name, result, args)
 
     def item(self, tuple: Value, index: int | Value) -> Value:
-        """An item of a tuple; no reference is taken."""
-        return self.api("PyTuple_GetItem", tuple, num(index) if isinstance(index, int) else index)
+        """An item of a tuple; no reference is taken, and nothing checked."""
+        items = self.gep(tuple, self.tuple_items)
+        return self.load(ptr, self.gep(items, num(index) if isinstance(index, int) else index, ptr))
+
+    def size(self, object: Value) -> Value:
+        """How many items a tuple or a list has."""
+        return self.at(object, SIZE)
 
     def keep(self, object: Value) -> None:
         self.api("Py_IncRef", object, result=void)
@@ -264,7 +276,7 @@ def write_interface_address(module: Module) -> None:
     data = b.api("PyDict_GetItemWithError", interface, b.context("name_data"))
     b.need(b.is_object(data))
     b.need(is_class(b, data, "tuple"))
-    b.need(b.icmp("sge", b.api("PyTuple_Size", data, result=i64), 1))
+    b.need(b.icmp("sge", b.size(data), 1))
     address = b.item(data, 0)
     b.need(is_class(b, address, "int"))
     b.finish(b.api("PyLong_AsUnsignedLongLongMask", address, result=i64))
@@ -317,7 +329,7 @@ def write_equal(module: Module) -> None:
 def write_tuple(module: Module) -> None:
     """A tuple with as many items as `mode` says; they are looked at next."""
     b, arg, settings, _, slot = guard(module, "guard_tuple")
-    count = b.api("PyTuple_Size", arg, result=i64)
+    count = b.size(arg)
     b.need(b.icmp("eq", count, b.sext(settings_mode(b, settings), i64)))
     with b.loop(0, count) as index:
         b.store(b.item(arg, index), b.gep(slot, index, i64))
@@ -325,20 +337,32 @@ def write_tuple(module: Module) -> None:
 
 
 def write_members(module: Module) -> None:
-    """An object with the attributes that are expected, which it keeps; they are looked at next."""
-    b, arg, _, expected, slot = guard(module, "guard_members")
-    with b.loop(0, b.api("PyTuple_Size", expected, result=i64)) as index:
-        found = b.api("PyObject_GetAttr", arg, b.item(expected, index))
-        b.need(b.is_object(found))
-        b.drop(found)
-        b.store(found, b.gep(slot, index, i64))
+    """An object whose dictionary has the names that are expected, and keeps what they stand for; that is looked at next.
+
+    At `low` are the version in which a dictionary was looked into, and what was found. No two dictionaries have the same one.
+    """
+    b, arg, settings, expected, slot = guard(module, "guard_members")
+    found, kept = b.api("PyObject_GenericGetDict", arg, NULL), b.at(settings, 8, ptr)
+    b.need(b.is_object(found))
+    b.drop(found)  # the object has it
+    version, count = b.at(found, DICT_VERSION), b.size(expected)
+    known = b.and_(b.is_object(b.context("versions")), b.icmp("eq", version, b.load(i64, kept)))
+    members = b.gep(kept, 8)
+    with b.if_(b.not_(known)):
+        b.store(num(0), kept)
+        with b.loop(0, count) as index:
+            member = b.api("PyDict_GetItemWithError", found, b.item(expected, index))
+            b.need(b.is_object(member))
+            b.store(member, b.gep(members, index, i64))
+        b.store(version, kept)
+    b.copy(slot, members, b.mul(count, 8))
     b.finish(YES)
 
 
 def write_sizes(module: Module) -> None:
     """A list of as many ints as `mode` says, each between two bounds."""
     b, arg, settings, _, slot = guard(module, "guard_sizes")
-    count = b.api("PyList_Size", arg, result=i64)
+    count = b.size(arg)
     b.need(b.icmp("eq", count, b.sext(settings_mode(b, settings), i64)))
     overflow = b.alloca(i32)
     with b.loop(0, count) as index:
@@ -355,23 +379,25 @@ def write_sizes(module: Module) -> None:
 def write_map(module: Module) -> None:
     """The 128 bytes of a descriptor's tensor map, from one of the lines at `low` or from the function that is expected.
 
-    The key is in the frame, `mode` words from the slot `other` on, and begins with the address.
+    The key are the address, in the slot `other`, and `mode` sizes and strides behind the map.
     """
     b, arg, settings, expected, slot = guard(module, "guard_map")
     frame = b.function.args[4]
-    key, words = word(b, frame, b.at(settings, 44, i32)), b.sext(settings_mode(b, settings), i64)
-    address = b.load(i64, key)
+    sizes, words = b.gep(slot, 8 * MAP_WORDS), b.sext(settings_mode(b, settings), i64)
+    address = b.load(i64, word(b, frame, b.at(settings, GUARD_OTHER, i32)))
     mixed = b.xor(b.lshr(address, 9), b.lshr(address, 21))
     place = b.mul(b.and_(mixed, MAP_LINES - 1), 8 * MAP_LINE)
     line = b.gep(b.at(settings, 8, ptr), place)
     kept, made, done = b.gep(line, 8), b.new_block("made"), b.new_block("done")
     known = b.gep(line, 8 * (MAP_LINE - MAP_WORDS))
     same = b.new_block("same")
-    b.cond_br(b.icmp("eq", b.load(i64, line), words), same, made)
+    b.cond_br(b.icmp("eq", b.load(i64, line), address), same, made)
     b.resume(same)
     with b.loop(0, words) as index:
         equal = b.new_block("equal")
-        b.cond_br(b.icmp("eq", b.load(i64, b.gep(key, index, i64)), b.load(i64, b.gep(kept, index, i64))), equal, made)
+        b.cond_br(
+            b.icmp("eq", b.load(i64, b.gep(sizes, index, i64)), b.load(i64, b.gep(kept, index, i64))), equal, made
+        )
         b.resume(equal)
     b.br(done)
     b.enter(made)
@@ -382,8 +408,8 @@ def write_map(module: Module) -> None:
     b.store(num(0), line)
     b.copy(known, b.api("PyBytes_AsString", found), num(8 * MAP_WORDS))
     b.drop(found)
-    b.copy(kept, key, b.mul(words, 8))
-    b.store(words, line)
+    b.copy(kept, sizes, b.mul(words, 8))
+    b.store(address, line)
     b.br(done)
     b.enter(done)
     b.copy(slot, known, num(8 * MAP_WORDS))

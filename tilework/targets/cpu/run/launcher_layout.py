@@ -12,7 +12,7 @@ import struct
 from typing import NamedTuple
 
 # places in objects, in bytes
-TYPE = 8
+TYPE, SIZE = 8, 16
 ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
 DICT_VERSION = 24  # in Pythons where dictionaries have one
 
@@ -30,6 +30,7 @@ CONTEXT = (
     "int",
     "str",
     "tuple",
+    "none",
     "missing",
     "definition",
     "versions",
@@ -42,35 +43,36 @@ SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared i
 EXPORTS = ("launch", "launch_bound", "bind", "launch.context", *GUARDS, *ROUTINES)
 
 # entry: positions in the tuple
-KERNEL, KEYWORDS, WATCHED, CONTENTS, TYPES, EXPECTED, RECORD, FAULT_CALL, DEVICE_CALL, NAMES, META, KEPT = range(12)
+KERNEL, KEYWORDS, WATCHED, CONTENTS, RECORD, FAULT_CALL, DEVICE_CALL, NAMES, META, KEPT = range(10)
 
 SLOT, MOST_SLOTS = 8, 256
 OBJECTS = MOST_SLOTS
 MOST_OBJECTS = 128
 FRAME = MOST_SLOTS + MOST_OBJECTS  # in words
 
-# positional, keywords, slots, their offset, guards, their offset, groups, their offset, run, ready
-HEADER = struct.Struct("<10q")
-POSITIONAL, KEYWORD_COUNT, SLOT_COUNT, SLOTS_AT, GUARD_COUNT, GUARDS_AT, GROUP_COUNT, GROUPS_AT, RUN, READY = range(
-    0, 80, 8
-)
+# positional, keywords, slots, their offset, guards, their offset, groups, their offset, run, ready, empty lists, their offset
+HEADER = struct.Struct("<12q")
+POSITIONAL, KEYWORD_COUNT, SLOT_COUNT, SLOTS_AT, GUARD_COUNT, GUARDS_AT, GROUP_COUNT, GROUPS_AT = range(0, 64, 8)
+RUN, READY, EMPTY_COUNT, EMPTIES_AT = range(64, 96, 8)
 # code, arena, cost; code of a thread, threads, shared nests, pool, waits, name
 HOST = struct.Struct("<9q")
-CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(80, 152, 8)
+CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(96, 168, 8)
 # how to ask for the context, the context, how to launch, function, blocks of a program, parameters; the configuration and the
 # slots of the parameters follow
 CUDA = struct.Struct("<6q56s")
-ASK_CONTEXT, DEVICE_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER, PARAMETER_COUNT, CONFIG = range(80, 136, 8)
+ASK_CONTEXT, DEVICE_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER, PARAMETER_COUNT, CONFIG = range(96, 152, 8)
 CONFIG_BYTES, CONFIG_STREAM = 56, 32
 PARAMETER_SLOTS = CONFIG + CONFIG_BYTES
 LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
 
-# maps of descriptors that were used before: some lines of a key and 128 bytes
-MAP_WORDS, MAP_LINES, MOST_KEY = 16, 8, 11
-MAP_LINE = MOST_KEY + 1 + MAP_WORDS  # in words; the first is the length of the key, 0 for a line that is empty
+# maps of descriptors that were used before: lines of the address (0: empty), sizes, strides and 128 bytes
+MAP_WORDS, MAP_LINES, MOST_SIZES = 16, 8, 10
+MAP_LINE = 1 + MOST_SIZES + MAP_WORDS  # in words
 
 MISSING = ...  # what is watched instead of a value: that a dictionary does not have the key
-GUARD = struct.Struct("<qqqiiiiii")  # function, low, high, mode, slot, stored, alignment mask, source, other
+# function, low, high, mode, slot, stored, alignment mask, source, other; addresses of the class and of what is expected
+GUARD = struct.Struct("<qqqiiiiiiqq")
+GUARD_SOURCE, GUARD_OTHER, GUARD_CLASS, GUARD_EXPECTED = 40, 44, 48, 56
 
 
 GROUP = struct.Struct(
@@ -94,6 +96,8 @@ class Guard(NamedTuple):
     mask: int = 0
     source: int = 0
     other: int = 0
+    cls: int = 0
+    expected: int = 0
 
 
 class Record(NamedTuple):
@@ -107,14 +111,19 @@ class Record(NamedTuple):
     guards: tuple[Guard, ...]
     slots: bytes  # of arguments that are not given: the rest is overwritten
     groups: tuple[tuple[int, int, int, int], ...] = ()
+    empties: tuple[int, ...] = ()  # addresses of lists that must be empty
 
     def pack(self) -> bytearray:
         """As the machine code reads it."""
         guards_at = HEADER.size + len(self.device)
         groups_at = guards_at + GUARD.size * len(self.guards)
-        slots_at = groups_at + GROUP.size * len(self.groups)
+        empties_at = groups_at + GROUP.size * len(self.groups)
+        slots_at = empties_at + 8 * len(self.empties)
         counts = (len(self.slots) // 8, slots_at, len(self.guards), guards_at, len(self.groups), groups_at)
-        header = HEADER.pack(self.positional, self.keywords, *counts, self.run, self.ready)
+        header = HEADER.pack(
+            self.positional, self.keywords, *counts, self.run, self.ready, len(self.empties), empties_at
+        )
         guards = [GUARD.pack(*guard) for guard in self.guards]
         groups = [GROUP.pack(*group) for group in self.groups]
-        return bytearray(b"".join((header, self.device, *guards, *groups, self.slots)))
+        empties = struct.pack(f"<{len(self.empties)}q", *self.empties)
+        return bytearray(b"".join((header, self.device, *guards, *groups, empties, self.slots)))
