@@ -1,5 +1,6 @@
 """``TILEWORK_DEVICE=emulator``: programs as they are on an emulated GPU, with ordinary arrays; what it finds and counts."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+import tilework.testing
 from tests.runtime.emulator_fixture import emulator
 from tilework import knobs
 from tilework.errors import PerformanceWarning, SanitizerError
@@ -135,6 +137,53 @@ def test_arguments_that_share_memory() -> None:
     assert (x[128:] == x[:128]).all()
     with pytest.raises(SanitizerError, match="race"):  # one block writes what another one reads
         copy[(2,)](x[:-1], x[1:], 255, 1, BLOCK=128)
+
+
+@tilework.jit
+def locked(x_ptr, lock_ptr):
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    tl.store(x_ptr, tl.load(x_ptr) + 1)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+def test_loads_by_more_threads_than_there_are_elements_are_no_races() -> None:
+    """Every warp loads what one of them stores; a warp that stores what it has not loaded races."""
+    x = numbers(64)
+    copy[(1,)](x, x, 64, 1, BLOCK=64, num_warps=8)
+    count = np.zeros(1, np.int32)
+    locked[(4,)](count, np.zeros(1, np.int32))
+    assert (x == numbers(64)).all() and count[0] == 4
+    shifted = numbers(129)
+    with pytest.raises(SanitizerError, match="race"):
+        copy[(1,)](shifted[:-1], shifted[1:], 128, 1, BLOCK=128)
+
+
+def test_threads_are_told_of_their_own_launches() -> None:
+    found: dict[int, str] = {}
+
+    def work(number: int) -> None:
+        try:
+            racing[(1 + number % 2,)](numbers(), numbers(), BLOCK=128)
+            found[number] = "fine"
+        except SanitizerError:
+            found[number] = "race"
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == {0: "fine", 1: "race", 2: "fine", 3: "race"}
+
+
+def test_graphs_and_other_clocks() -> None:
+    """What is captured runs when it is replayed; times are numbers of steps, the same every time."""
+    x, out = numbers(64), np.zeros(64, np.float32)
+    call = lambda: copy[(1,)](x, out, 64, 1, BLOCK=64)
+    times = [tilework.testing.do_bench(call), tilework.testing.do_bench_cudagraph(call)]
+    assert times[0] == times[1] > 64 / 32 and (out == x).all()
 
 
 def test_read_only_arrays() -> None:

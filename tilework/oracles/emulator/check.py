@@ -25,7 +25,17 @@ from tilework.oracles.emulator.findings import CheckFailed, Finding, Site
 from tilework.oracles.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped, is_aligned_barrier
 from tilework.oracles.emulator.ordering import HOOKS, Ordering
 from tilework.oracles.emulator.pending import STATE, Access, Pending
-from tilework.oracles.emulator.shadow import ASYNC, COMBINED, PLAIN, STRONG, Accesses, Conflict, PagedShadow, Shadow
+from tilework.oracles.emulator.shadow import (
+    ASYNC,
+    COMBINED,
+    PLAIN,
+    STRONG,
+    Accesses,
+    Conflict,
+    PagedShadow,
+    ReplicaShadow,
+    Shadow,
+)
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction
 from tilework.oracles.emulator.translate import WARP, Block, Mask, Op, Translator, Unsupported
 
@@ -39,8 +49,9 @@ MAY_RACE = ("global", "shared")
 class Checker:
     """Watches one device. `findings` grow during a launch; the launch raises them, unless `collect`."""
 
-    def __init__(self, memory: Memory, collect: bool = False) -> None:
+    def __init__(self, memory: Memory, collect: bool = False, replicas: bool = False) -> None:
         self.memory, self.collect = memory, collect
+        self.new_arena = ReplicaShadow if replicas else PagedShadow
         self.findings: list[Finding] = []
         self.told: set[Any] = set()
         self.instructions: list[Instruction] = []
@@ -52,7 +63,7 @@ class Checker:
         self.clocks: Clocks
         self.shared: Shadow
         self.ordering: Ordering
-        self.arena = PagedShadow(GLOBAL_SLOTS)
+        self.arena = self.new_arena(GLOBAL_SLOTS)
 
     # a launch, a block
 
@@ -60,7 +71,7 @@ class Checker:
         self.machine, self.block = machine, machine.block
         self.findings, self.told, self.blocks = [], set(), []
         self.shared = Shadow(self.block.shared.size, min(SHARED_SLOTS, self.block.threads // WARP))
-        self.arena = PagedShadow(GLOBAL_SLOTS)
+        self.arena = self.new_arena(GLOBAL_SLOTS)
         self.atomics: dict[int, dict[int, Stamp]] = {}
 
     def start(self, ctaid: tuple[int, int, int]) -> None:

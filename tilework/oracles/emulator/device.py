@@ -113,16 +113,16 @@ class LoadedFunction:
 class Device:
     """One emulated GPU. `output` gets what kernels print; `max_instructions` ends endless loops. With `check` every launch is
     checked (see `check`), warps in an order drawn from `seed`; with `collect` its findings are kept in `checker.findings` and not
-    raised. With `counters` what a profiler would count is in `device.counters`."""
+    raised; with `replicas` a load that several threads make for one is no race (`ReplicaShadow`). With `counters` what a profiler would count is in `device.counters`."""
 
     def __init__(
         self, capacity: int = 16 << 30, output: Callable[[str], None] | None = None, max_instructions: int = MAX_INSTRUCTIONS,
-        check: bool = False, seed: int = 0, collect: bool = False, counters: bool = False,
+        check: bool = False, seed: int = 0, collect: bool = False, counters: bool = False, replicas: bool = False,
     ) -> None:  # fmt: skip
         self.memory = Memory(capacity)
         self.output, self.max_instructions = output, max_instructions
         self.random = random.Random(seed)
-        self.checker = Checker(self.memory, collect) if check else None
+        self.checker = Checker(self.memory, collect, replicas) if check else None
         self.counters = Counters(self.memory) if counters else None
         self.observers: list[Any] = [one for one in (self.checker, self.counters) if one is not None]
         self.watcher = (

@@ -105,7 +105,10 @@ class Shadow:
     def read(self, accesses: Accesses, clocks: Clocks) -> Conflict | None:
         """Note reads; the first one that races."""
         racing = self.conflicts(0, accesses, clocks)
+        if racing.any():
+            racing &= ~self.is_replica(0, accesses, accesses.ins, clocks.block)
         found = self.conflict(int(racing.argmax()), 0, accesses) if racing.any() else None
+        self.note_warps(accesses, clocks.block)
         slots = accesses.threads // WARP % self.slots
         first, last = 1 + 2 * slots, 2 + 2 * slots
         at = accesses.at
@@ -130,12 +133,26 @@ class Shadow:
             racing &= ~(harmless & (self.kind[0, accesses.at] < ASYNC))
         if racing.any():
             found = self.conflict(int(racing.argmax()), 0, accesses)
+        self.note_own_read(accesses, clocks.block)
         for cell in range(1, 1 + 2 * self.slots):
             if found is None and (racing := self.conflicts(cell, accesses, clocks)).any():
-                found = self.conflict(int(racing.argmax()), cell, accesses)
+                racing &= ~self.is_replica(cell, accesses, self.ins[cell, accesses.at], clocks.block)
+                found = self.conflict(int(racing.argmax()), cell, accesses) if racing.any() else None
         self.agent[1:, accesses.at] = 0
         self.put(0, accesses, slice(None), clocks.block)
         return found
+
+    # loads that several warps make for one of them
+
+    def note_warps(self, accesses: Accesses, block: int) -> None:
+        """Reads by these warps."""
+
+    def note_own_read(self, accesses: Accesses, block: int) -> None:
+        """Writes by these warps."""
+
+    def is_replica(self, cell: int, accesses: Accesses, ins: Array | int, block: int) -> Array:
+        """Which conflicts are none: a read that the writer has made as well."""
+        return np.zeros(len(accesses), bool)
 
     def put(self, cell: Array | int, accesses: Accesses, which: Array | slice, block: int) -> None:
         at = accesses.at[which]
@@ -164,3 +181,35 @@ class PagedShadow(Shadow):
             return at + (self.page(first) - first) * PAGE
         different, which = np.unique(pages, return_inverse=True)
         return np.array([self.page(int(number)) for number in different])[which] * PAGE + at % PAGE
+
+
+class ReplicaShadow(PagedShadow):
+    """One for code of tilework. Where a tile has fewer elements than a block has threads, each element is loaded by several warps, and stored
+    by one of them: what the others have loaded, before or after that, nobody uses. So a read does not race with the write of a
+    warp of its block that has read the byte with the same instruction."""
+
+    def __init__(self, slots: int) -> None:
+        super().__init__(slots)
+        self.last = np.zeros(
+            (4, self.size), np.int64
+        )  # instruction, block and warps (a bit each) of reads; what the writer had read
+
+    def grow(self, size: int) -> None:
+        super().grow(size)
+        if self.last.shape[1] < self.size:
+            self.last = np.concatenate([self.last, np.zeros((4, self.size - self.last.shape[1]), np.int64)], axis=1)
+
+    def note_warps(self, accesses: Accesses, block: int) -> None:
+        at, warps = accesses.at, np.int64(1) << accesses.threads.astype(np.int64) // WARP
+        other = (self.last[0, at] != accesses.ins + 1) | (self.last[1, at] != block)
+        self.last[2, at[other]] = 0
+        self.last[0, at], self.last[1, at] = accesses.ins + 1, block
+        np.bitwise_or.at(self.last[2], at, warps)
+
+    def note_own_read(self, accesses: Accesses, block: int) -> None:
+        at, warps = accesses.at, accesses.threads.astype(np.int64) // WARP
+        own = (self.last[1, at] == block) & (self.last[2, at] >> warps & 1).astype(bool)
+        self.last[3, at] = np.where(own, self.last[0, at], 0)
+
+    def is_replica(self, cell: int, accesses: Accesses, ins: Array | int, block: int) -> Array:
+        return (self.last[3, accesses.at] == ins + 1) & (self.block[cell, accesses.at] == block)

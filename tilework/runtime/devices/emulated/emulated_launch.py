@@ -39,10 +39,11 @@ class EmulatedLauncher(CudaLauncher):
         """Run every program of the grid; inside of a graph, when the graph is replayed."""
         emulated: EmulatedCuda = library().loaded
         launch = ObservedLaunch(self, grid, args, scratch)
-        with emulated.observed(launch):
-            super().start(grid, stream, function, args, scratch)
-        if stream not in emulated.captures:
-            library().cuStreamSynchronize(stream)
+        with emulated.lock:  # what is found in a launch is told by the thread that made it
+            with emulated.observed(launch):
+                super().start(grid, stream, function, args, scratch)
+            if stream not in emulated.captures:
+                library().cuStreamSynchronize(stream)
 
 
 class SanitizedEmulatedLauncher(SanitizedCudaLauncher, EmulatedLauncher):

@@ -46,6 +46,7 @@ from tilework.targets.nvidia.arch import describe
 
 ELF = b"\x7fELF"
 PLAIN_SHARED = 48 << 10
+PATIENCE = 10_000_000  # instructions of a block, some minutes
 H200 = {  # a smaller GPU has less shared memory, and another number
     libcuda.WARP_SIZE: 32,
     libcuda.MAX_REGISTERS: 65536,
@@ -99,7 +100,8 @@ class EmulatedCuda:
     """The functions of the library; everything else is for tests to look at. With `checks` launches are checked and counted."""
 
     def __init__(self, devices: int = 1, capacity: int = 1 << 30, arch: int = 90, checks: bool = False) -> None:
-        self.devices = [Device(capacity, check=checks, collect=checks, counters=checks) for _ in range(devices)]
+        watching = {"check": True, "collect": True, "counters": True, "replicas": True, "max_instructions": PATIENCE}
+        self.devices = [Device(capacity, **watching if checks else {}) for _ in range(devices)]
         target = describe(str(arch))
         assert target is not None
         facts = {

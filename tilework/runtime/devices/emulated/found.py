@@ -43,7 +43,7 @@ def error_of(findings: Sequence[Finding], regions: Sequence[Region]) -> Sanitize
 def told(finding: Finding, regions: Sequence[Region]) -> str:
     """One finding with the lines that it is about."""
     if not finding.sites:
-        return f"error: {finding.kind}: {finding.what}"
+        return f"{finding.kind}: {finding.what}"
     places = [place_of(site.places) for site in finding.sites]
     title, help = f"{finding.kind}: {finding.what}", ""
     if finding.address is not None:
