@@ -11,8 +11,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tests.targets.llvm_run import to_assembly
 from tilework.oracles.emulator.device import Device
-from tilework.targets.llvm.compile import data_layout, nvptx_target_machine, to_assembly
+from tilework.targets.llvm.compile import data_layout, nvptx_target_machine
 
 NAMES = {
     "bool": "i8", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64",

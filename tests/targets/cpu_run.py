@@ -11,11 +11,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tests.targets.llvm_run import to_assembly
 from tilework.ir import tt
 from tilework.ir.parser import parse_module
 from tilework.targets.cpu.lower.codegen import arena_size, emit_module
 from tilework.targets.cpu.target import HostTarget
-from tilework.targets.llvm.compile import jit_load, to_assembly, to_object
+from tilework.targets.llvm.compile import jit_load, to_object
 
 NUMPY = {
     "f16": np.float16,

@@ -2,12 +2,14 @@
 
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
+from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, to_object
+from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, opened, optimize, to_object
 from tilework.targets.llvm.math.table import FUNCTIONS
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i8, i16, i32, i64, ptr, vector, void
@@ -19,6 +21,16 @@ NUMPY |= {i1: np.uint8, i8: np.int8, i16: np.int16, i32: np.int32, i64: np.int64
 
 def new_module(name: str = "test") -> Module:
     return Module(name, data_layout=data_layout(host_target_machine()))
+
+
+@apart
+def to_assembly(text: str, level: int = 0, machine: Any = None, *, verify: bool = False) -> str:
+    """Assembly language; for the machine of an NVIDIA GPU that is PTX."""
+    machine = host_target_machine() if machine is None else machine
+    with ExitStack() as owner:
+        module = opened(text, owner, verify)
+        optimize(module, level, machine)
+        return machine.emit_assembly(module)
 
 
 def load(module: Module, name: str, count: int) -> Callable[..., None]:

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from tests.targets.llvm_run import new_module
+from tests.targets.llvm_run import new_module, to_assembly
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.compile import check, data_layout, jit_load, nvptx_target_machine, to_assembly, to_object
+from tilework.targets.llvm.compile import check, data_layout, jit_load, nvptx_target_machine, to_object
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import f32, i32, i64, pointer, void

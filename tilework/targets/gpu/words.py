@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 
 from tilework.targets.gpu.device import Emission, Words
-from tilework.targets.llvm.scalar_types import memory_type, register_type
-from tilework.targets.llvm.types import Type, i1, i8, i16, i32, i64, integer, vector
+from tilework.targets.llvm import conversions
+from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.types import Type, i8, i16, i32, i64, integer, vector
 from tilework.targets.llvm.values import Value, constant
 
 WORD = 32
@@ -27,22 +28,13 @@ def held_type(element: Attribute) -> Type:
 
 def to_memory(low: Emission, element: Attribute, value: Value) -> Value:
     """A register as memory holds it."""
-    b, held = low.builder, held_type(element)
-    if value.type.is_pointer:
-        return b.ptrtoint(value, i64)
-    if value.type is held:
-        return value
-    return b.zext(value, held) if value.type is i1 else b.sext(value, held)
+    b = low.builder
+    return b.ptrtoint(value, i64) if value.type.is_pointer else conversions.to_memory(b, element, value)
 
 
 def from_memory(low: Emission, element: Attribute, value: Value) -> Value:
     """What memory held, as a register."""
-    b, wanted = low.builder, register_type(element)
-    if value.type is wanted:
-        return value
-    if wanted.is_pointer:
-        return b.inttoptr(value, wanted)
-    return b.icmp("ne", value, 0) if wanted is i1 else b.trunc(value, wanted)
+    return conversions.from_memory(low.builder, element, value)
 
 
 def pack_word(low: Emission, elements: Sequence[Value]) -> Value:

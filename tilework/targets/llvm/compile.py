@@ -165,16 +165,6 @@ def to_object(text: str, level: int = 0, machine: Any = None, *, verify: bool = 
             return machine.emit_object(module)
 
 
-@apart
-def to_assembly(text: str, level: int = 0, machine: Any = None, *, verify: bool = False) -> str:
-    """Assembly language; for the machine of an NVIDIA GPU that is PTX."""
-    machine = host_target_machine() if machine is None else machine
-    with ExitStack() as owner:
-        module = opened(text, owner, verify)
-        optimize(module, level, machine)
-        return machine.emit_assembly(module)
-
-
 @cache
 @apart
 def host_jit() -> Any:

@@ -15,8 +15,8 @@ from tilework.ir.types import f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ
 from tilework.numerics import formats
 from tilework.numerics.formats import Format
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.types import Type, f16, f32, f64, i8, i16, i32, i64
+from tilework.targets.llvm.scalar_types import memory_type, register_type
+from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i8, i16, i32, i64
 from tilework.targets.llvm.types import bf16 as bfloat
 from tilework.targets.llvm.values import Value, constant
 
@@ -167,3 +167,23 @@ def to_integer(b: Builder, value: Value, type: Attribute, wanted: Type, is_signe
     target = wide.type.with_scalar(wanted if wanted.bits >= 16 else i16)
     whole = b.fptosi_sat(wide, target) if is_signed else b.fptoui_sat(wide, target)
     return b.trunc(whole, wide.type.with_scalar(wanted))
+
+
+def from_memory(b: Builder, element: Attribute, loaded: Value) -> Value:
+    """What was loaded as a `memory_type` (a pointer also as an integer), in its register type."""
+    wanted = register_type(element)
+    if loaded.type.scalar is wanted:
+        return loaded
+    if wanted.is_pointer:
+        return b.inttoptr(loaded, wanted)
+    if wanted is i1:  # any byte but 0 is true
+        return b.icmp("ne", loaded, constant(loaded.type, 0))
+    return b.trunc(loaded, loaded.type.with_scalar(wanted))
+
+
+def to_memory(b: Builder, element: Attribute, value: Value) -> Value:
+    """A register value as memory holds it; an i1 becomes the byte 0 or 1."""
+    held = memory_type(element)
+    if value.type.scalar is held:
+        return value
+    return (b.zext if value.type.scalar is i1 else b.sext)(value, value.type.with_scalar(held))

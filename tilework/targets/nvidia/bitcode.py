@@ -8,7 +8,8 @@ does not need, and reading and optimising all of them takes ten times as long as
 once, with what it calls, and its text is kept. Other libraries are linked whole and stripped afterwards.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -83,13 +84,19 @@ def is_defined(module: Any, name: str) -> bool:
     return any(f.name == name and not f.is_declaration for f in module.functions)
 
 
-def strip(module: Any, machine: Any) -> None:
-    """Inline what asks for it, and drop what nobody calls."""
+@contextmanager
+def pass_manager(machine: Any, level: int) -> Iterator[tuple[Any, Any]]:
     with (
-        llvm.create_pipeline_tuning_options(speed_level=1) as tuning,
+        llvm.create_pipeline_tuning_options(speed_level=level) as tuning,
         llvm.create_pass_builder(machine, tuning) as passes,
         closing(llvm.create_new_module_pass_manager()) as manager,
     ):
+        yield passes, manager
+
+
+def strip(module: Any, machine: Any) -> None:
+    """Inline what asks for it, and drop what nobody calls."""
+    with pass_manager(machine, 1) as (passes, manager):
         manager.add_always_inliner_pass()
         manager.add_global_dead_code_eliminate_pass()
         manager.run(module, passes)
@@ -123,11 +130,7 @@ def cut_out(path: str, changed: tuple[int, int], name: str, machine: Any, flushe
         for function in library.functions:
             if not function.is_declaration:
                 function.linkage = "external" if function.name == name else "internal"
-        with (
-            llvm.create_pipeline_tuning_options(speed_level=2) as tuning,
-            llvm.create_pass_builder(machine, tuning) as passes,
-            closing(llvm.create_new_module_pass_manager()) as manager,
-        ):
+        with pass_manager(machine, 2) as (passes, manager):
             manager.add_global_dead_code_eliminate_pass()
             manager.run(library, passes)
             with closing(passes.getModulePassManager()) as pipeline:

@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir import ttc
 from tilework.ir import types as ir
+from tilework.targets.cpu.lower.arena import aligned
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.microkernel import (
     I32,
@@ -44,7 +45,6 @@ from tilework.targets.llvm.types import f32, f64, i64, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant
 
 CACHE_BYTES = 32 * 1024  # of the nearest cache: a B that fits is read in place
-ALIGN = 64
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,6 @@ def plan_of(target: HostTarget, product: Product) -> Plan:
     left_bytes = aligned(product.rows * product.depth * operand_bytes) if converts_left else 0
     right_bytes = aligned(product.depth * block.columns * operand_bytes) if packs_right else 0
     return Plan(unit, block, converts_left, packs_right, left_bytes, left_bytes + right_bytes)
-
-
-def aligned(size: int) -> int:
-    return -(-size // ALIGN) * ALIGN
 
 
 def emit_product(module: Module, target: HostTarget, product: Product, plan: Plan) -> Function:

@@ -23,11 +23,12 @@ from typing import Any
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.conversions import from_memory, to_memory
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
 from tilework.targets.llvm.rules import COMMON, Rule, Rules
 from tilework.targets.llvm.scalar_types import memory_type, register_type
-from tilework.targets.llvm.types import Type, i1, integer, ptr, vector
+from tilework.targets.llvm.types import Type, integer, ptr, vector
 from tilework.targets.llvm.values import Value, constant
 
 CPU = Rules(COMMON)
@@ -126,21 +127,10 @@ class Lowering(OpLowering[Value]):
         self.builder.store(held, address, align=align or held.type.scalar.bits // 8)
 
     def from_memory(self, element: Attribute, loaded: Value) -> Value:
-        """What was loaded as a `memory_type`, in its register type."""
-        wanted = register_type(element)
-        if loaded.type.scalar is wanted:
-            return loaded
-        if wanted is i1:  # any byte but 0 is true
-            return self.builder.icmp("ne", loaded, constant(loaded.type, 0))
-        return self.builder.trunc(loaded, loaded.type.with_scalar(wanted))
+        return from_memory(self.builder, element, loaded)
 
     def to_memory(self, element: Attribute, value: Value) -> Value:
-        """A register value as memory holds it; an i1 becomes the byte 0 or 1."""
-        held = memory_type(element)
-        if value.type.scalar is held:
-            return value
-        extend = self.builder.zext if value.type.scalar is i1 else self.builder.sext
-        return extend(value, value.type.with_scalar(held))
+        return to_memory(self.builder, element, value)
 
     def buffer_offset(self, offset: int) -> Value:
         """The address `offset` bytes into the arena."""

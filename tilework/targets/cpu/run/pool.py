@@ -43,6 +43,9 @@ FRESH = struct.pack(f"<{FUEL - FAULT}xi{CONTROL - FUEL - 4}x", FULL)  # a contro
 BYTES_AT = bytes.__basicsize__ - 1  # where the content of a bytes object begins: what follows is one byte that ends it
 
 Grid = tuple[int, int, int]
+ENDED = [
+    list(LAUNCH_PLACES).index(name) for name in ("fault", "program", "count")
+]  # what a launch says when it has ended
 
 
 def private_memory(size: int) -> mmap.mmap:
@@ -249,14 +252,11 @@ def run_launch(
     with ARENAS.at_least(arena) as memory:
         launch = memory.launch
         LAUNCH.pack_into(launch, 0, kernel.work_address, place, 0, total, chunk, *grid, 0, arena, sharers, 0, 0)
-        NAME.pack_into(launch, LAUNCH_PLACES["name"], kernel.name_address)
+        struct.pack_into("<Q", launch, LAUNCH_PLACES["name"], kernel.name_address)
         start = time.perf_counter_ns()
         POOL.launch(launch, helpers, memory.worker)
         took = time.perf_counter_ns() - start
-        (fault,), (program, ran) = (
-            FAULT_CODE.unpack_from(launch, LAUNCH_PLACES["fault"]),
-            ENDED.unpack_from(launch, LAUNCH_PLACES["program"]),
-        )
+        fault, program, ran = (LAUNCH.unpack_from(launch)[place] for place in ENDED)
         if fault == INTERRUPTED:
             raise_kept(launch)
     if ran and sharers == 1:
@@ -271,10 +271,3 @@ def raise_kept(launch: Any) -> None:
     restore = ctypes.pythonapi.PyErr_Restore
     restore.argtypes, restore.restype = [ctypes.c_void_p] * 3, None
     restore(*(ctypes.c_void_p.from_buffer(launch, LAUNCH_PLACES["exception"] + 8 * index).value for index in range(3)))
-
-
-NAME, FAULT_CODE, ENDED = (
-    struct.Struct("<Q"),
-    struct.Struct("<i"),
-    struct.Struct("<qq"),
-)  # `program` and `count` are neighbours
