@@ -21,14 +21,13 @@ from xdsl.ir import Operation, Region
 
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
-from tilework.ir.types import axis_of, element_type, is_tensor
+from tilework.ir.types import axis_of, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import Bit, exchange_layouts, mask_of, moving_bits, numbers, stays_in_block, subsets
 from tilework.targets.gpu.combine import call, fold, single_op
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-from tilework.targets.gpu.shared_access import Move
+from tilework.targets.gpu.shared_access import exchange_moves
 from tilework.targets.gpu.views import register_places
-from tilework.targets.gpu.words import held_type
 from tilework.targets.llvm.types import i32
 from tilework.targets.llvm.values import Value
 
@@ -117,26 +116,16 @@ def from_first_lane(low: Lowering, ways: Ways, values: list[Value]) -> list[Valu
 
 def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Parts:
     """The warps of each row, through scratch memory."""
-    types = [element_type(operand.type) for operand in op.operands]
-    sizes = [held_type(type).bits // 8 for type in types]
     rows, warps = list(parts), 1 << len(numbers(ways.along, "warp"))
-    gathered: dict[int, Registers] = {}
-    loads: dict[int, Move] = {}
-    base = low.scratch_address(op)
-    for operand in sorted(range(len(types)), key=lambda operand: -sizes[operand]):
-        written, read = scratch_layouts(ways, sizes[operand])
-        values = tuple(parts[row][operand] for row in rows)
-        mine = low.is_first_copy(written)
-        Move(low, base, written, types[operand]).store_if(mine, values)
-        loads[operand] = Move(low, base, read, types[operand])
-        base = low.builder.gep(base, written.out_size("offset") * sizes[operand])
+    moves = exchange_moves(low, op, lambda size: scratch_layouts(ways, size))
+    for operand, (store, _, written) in enumerate(moves):
+        store.store_if(low.is_first_copy(written), tuple(parts[row][operand] for row in rows))
     low.barrier()
-    for operand, load in loads.items():
-        gathered[operand] = load.load()
+    gathered = [load.load() for _, load, _ in moves]
     return {
         row: fold(
             low, op.regions[0],
-            [[gathered[operand][place + len(rows) * warp] for operand in range(len(types))] for warp in range(warps)],
+            [[values[place + len(rows) * warp] for values in gathered] for warp in range(warps)],
         )
         for place, row in enumerate(rows)
     }  # fmt: skip

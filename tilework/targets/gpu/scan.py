@@ -17,11 +17,11 @@ Warps meet in scratch memory: the total of each piece is written there once, and
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
-from tilework.ir.types import axis_of, element_type
+from tilework.ir.types import axis_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (
     Bit,
@@ -37,8 +37,7 @@ from tilework.targets.gpu.axes import (
 from tilework.targets.gpu.combine import call
 from tilework.targets.gpu.indices import image
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-from tilework.targets.gpu.shared_access import Move
-from tilework.targets.gpu.words import held_type
+from tilework.targets.gpu.shared_access import Move, exchange_moves
 from tilework.targets.llvm.values import Value
 
 Values = list[Value]  # one of each operand
@@ -251,18 +250,4 @@ class Scan:
         left = [*across, *filter(self.is_open, self.bits)]
         pieces, others = len(numbers(left, "register")), [bit for bit in numbers(left, "warp") if bit not in bits]
         written, read = exchange_layouts(self.layout, pieces, pieces, numbers(across, "lane"), others, bits)
-        return self.placed(written, read)
-
-    def placed(self, written: LinearLayout, read: LinearLayout) -> list[tuple[Move, Move, LinearLayout]]:
-        """The operands one after the other in scratch memory, those with the largest elements first."""
-        low, size = self.low, written.out_size("offset")
-        types: list[Attribute] = [element_type(operand.type) for operand in self.op.operands]
-        sizes = [held_type(type).bits // 8 for type in types]
-        assert low.allocation is not None and size * sum(sizes) <= low.allocation.scratch[self.op].size, "scan scratch"
-        base = low.scratch_address(self.op)
-        made: dict[int, tuple[Move, Move, LinearLayout]] = {}
-        for operand in sorted(range(len(types)), key=lambda operand: -sizes[operand]):
-            moves = [Move(low, base, layout, types[operand]) for layout in (written, read)]
-            made[operand] = (moves[0], moves[1], written)
-            base = low.builder.gep(base, size * sizes[operand])
-        return [made[operand] for operand in range(len(types))]
+        return exchange_moves(self.low, self.op, lambda size: (written, read))

@@ -8,7 +8,7 @@ Registers whose offsets are neighbours move together, up to 16 bytes at a time. 
 and gets on loading what the other one got.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 
 from xdsl.ir import Attribute, Operation
@@ -134,6 +134,22 @@ class Move:
     def with_copies(self, found: dict[int, Value]) -> Registers:
         """All registers."""
         return tuple(found[register & ~self.copies] for register in range(len(self.fixed)))
+
+
+def exchange_moves(
+    low: Lowering, op: Operation, layouts: Callable[[int], tuple[LinearLayout, LinearLayout]]
+) -> list[tuple[Move, Move, LinearLayout]]:
+    """How each operand is written to scratch memory, how it is read, and where it lies: one behind the other, those with the
+    largest elements first. `layouts` gives where elements of so many bytes are written and read."""
+    types = [element_type(operand.type) for operand in op.operands]
+    sizes = [held_type(type).bits // 8 for type in types]
+    base, made = low.scratch_address(op), dict[int, tuple[Move, Move, LinearLayout]]()
+    for operand in sorted(range(len(types)), key=lambda operand: -sizes[operand]):
+        written, read = layouts(sizes[operand])
+        store, load = (Move(low, base, layout, types[operand]) for layout in (written, read))
+        made[operand] = store, load, written
+        base = low.builder.gep(base, written.out_size("offset") * sizes[operand])
+    return [made[operand] for operand in range(len(types))]
 
 
 def move_of(low: Lowering, memory: Shared, descriptor: Attribute, tensor: Attribute, matrices: bool = False) -> Move:

@@ -1,6 +1,6 @@
 """The last stages for NVIDIA GPUs: LLVM text, PTX, cubin.
 
-    stages = later_stages(options, GPUTarget("cuda", 90, 32))
+    stages = backend.later_stages(options)
     stages["cubin"](stages["ptx"]("define ptx_kernel void @k() { ret void }"))
 
 A machine without ptxas has no stage `cubin`: kernels end as PTX, and the driver assembles them when they are loaded.
@@ -13,7 +13,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import StageError
-from tilework.targets.base import GPUTarget, Stage
+from tilework.targets.base import Backend, Stage
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.arch import number_of
 from tilework.targets.nvidia.cubin import CubinSettings, assembler, required_assembler, to_cubin
@@ -25,37 +25,61 @@ LOWERING = ("allocate-shared-memory-nv", "triton-nvidia-gpu-proxy-fence-insertio
 BANNER = "// -----// NVPTX Dump //----- //"
 
 
-def later_stages(options: CompileOptions, target: GPUTarget) -> dict[str, Stage]:
-    """The stages after TTGIR."""
+class LaterStages(Backend):
+    """The part of a backend that comes after TTGIR."""
 
-    def llir(module: Any) -> str:
-        # lazily: the compiler loads when something is compiled
-        from tilework.targets.nvidia.lower.emit import emit_module
+    def later_stages(self, options: CompileOptions) -> dict[str, Stage]:
+        def llir(module: Any) -> str:
+            # lazily: the compiler loads when something is compiled
+            from tilework.targets.nvidia.lower.emit import emit_module
 
-        number = number_of(options.arch) if options.arch else int(target.arch)
-        given = f"{{compute-capability={number}}}"
-        write_reproducer("make_llir", module, [f"{name}{given}" for name in LOWERING])
-        lines = not knobs.compilation.disable_line_info
-        return emit_module(module, number, fuses=options.enable_fp_fusion, lines=lines, options=options)
+            number = number_of(options.arch) if options.arch else int(self.target.arch)
+            given = f"{{compute-capability={number}}}"
+            write_reproducer("make_llir", module, [f"{name}{given}" for name in LOWERING])
+            lines = not knobs.compilation.disable_line_info
+            return emit_module(module, number, fuses=options.enable_fp_fusion, lines=lines, options=options)
 
-    return {
-        "llir": llir,
-        "ptx": lambda text: shown(ptx_of(text, options)),
-        "cubin": lambda text: cubin_of(text, options),
-    }
+        return {
+            "llir": llir,
+            "ptx": lambda text: shown(ptx_of(text, options)),
+            "cubin": lambda text: cubin_of(text, options),
+        }
 
+    def entering(self, options: CompileOptions) -> dict[str, Stage]:
+        most = options.maxnreg
+        return {
+            "llir": lambda text: tried(text, options),
+            "ptx": lambda text: shown(text if most is None else ptx_text.with_maxnreg(text, most)),
+        }
 
-def entering(options: CompileOptions) -> dict[str, Stage]:
-    """What is done with a file that the user brings as the product of a stage."""
-    return {
-        "llir": lambda text: tried(text, options),
-        "ptx": lambda text: shown(text if options.maxnreg is None else ptx_text.with_maxnreg(text, options.maxnreg)),
-    }
+    def binary_after(self, stage: str, options: CompileOptions) -> str:
+        """A cubin that the user brings stays one."""
+        return "ptx" if stage != "cubin" and assembler(number_of(options.arch or "")) is None else "cubin"
 
+    def kernel_facts(
+        self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
+    ) -> dict[str, Any]:
+        """From PTX: name, warps, clusters, dynamic shared memory, scratch memory.
 
-def binary_of(options: CompileOptions) -> str:
-    """The stage that the driver loads."""
-    return "ptx" if assembler(number_of(options.arch or "")) is None else "cubin"
+        A file that has only one kernel may call it otherwise. Options that the user named must agree with what the text says.
+        """
+        if stage != "ptx":
+            return {}
+        kernels = ptx_text.entries(product)
+        if name not in kernels:
+            if len(kernels) != 1:
+                found = f"the kernels {', '.join(kernels)}: call the file after one of them" if kernels else NO_KERNEL
+                raise StageError(f"the PTX of {name} has {found}")
+            (name,) = kernels
+        facts = {key: fact for key, fact in ptx_text.told(product).items() if key != "fp_contract"}
+        if "shared" not in facts and ptx_text.has_dynamic_shared(product):
+            warnings.warn(
+                f"the PTX of {name} uses dynamic shared memory and does not say how much: launches give it none."
+                ' Write the number of bytes into its first line: // tilework: {"shared": 4096}',
+                stacklevel=2,
+            )
+        asked = options.num_warps if "num_warps" in given else None
+        return {"name": name, **facts, **ptx_text.launch_facts(name, kernels[name], asked)}
 
 
 def settings_of(options: CompileOptions) -> Any:
@@ -108,29 +132,3 @@ def cubin_of(text: str, options: CompileOptions) -> bytes:
     tool = required_assembler(number_of(options.arch or ""))
     settings = CubinSettings(cpu_name(options.arch or ""), options.enable_fp_fusion, options.ptx_options)
     return to_cubin(text, next(iter(ptx_text.entries(text)), "kernel"), settings, tool.path)
-
-
-def kernel_facts(text: str, name: str, options: CompileOptions, given: Collection[str]) -> dict[str, Any]:
-    """What a launch must know, from PTX: name, warps, clusters, dynamic shared memory, scratch memory.
-
-    `name` is the kernel that is expected; a file that has only one may call it otherwise. `given` are the options that
-    the user named: those must agree with what the text says.
-    """
-    kernels = ptx_text.entries(text)
-    if name not in kernels:
-        if len(kernels) != 1:
-            found = f"the kernels {', '.join(kernels)}: call the file after one of them" if kernels else NO_KERNEL
-            raise StageError(f"the PTX of {name} has {found}")
-        (name,) = kernels
-    facts = {key: fact for key, fact in ptx_text.told(text).items() if key != "fp_contract"}
-    if "shared" not in facts and ptx_text.has_dynamic_shared(text):
-        warnings.warn(
-            f"the PTX of {name} uses dynamic shared memory and does not say how much: launches give it none."
-            ' Write the number of bytes into its first line: // tilework: {"shared": 4096}',
-            stacklevel=2,
-        )
-    return {
-        "name": name,
-        **facts,
-        **ptx_text.launch_facts(name, kernels[name], options.num_warps if "num_warps" in given else None),
-    }

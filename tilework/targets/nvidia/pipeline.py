@@ -4,7 +4,7 @@
 ['triton-nvidia-tma-lowering']
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -12,11 +12,11 @@ from typing import Any
 from tilework import knobs
 from tilework.knobs import is_on
 from tilework.target import Feature, Target
-from tilework.targets.base import Backend, Stage, run_passes
+from tilework.targets.base import Stage, run_passes
+from tilework.targets.diagnostics import wants_remarks
 from tilework.targets.nvidia.arch import target_of
-from tilework.targets.nvidia.assembly import binary_of, entering, kernel_facts, later_stages
+from tilework.targets.nvidia.assembly import LaterStages
 from tilework.targets.nvidia.cubin import BLACKWELL, assembler
-from tilework.targets.nvidia.remarks import reporting
 from tilework.targets.options import CompileOptions
 
 
@@ -71,13 +71,18 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 3, num_
     ]
 
 
+def reporting(module: Any, names: list[str], tag: str) -> Any:
+    """Run passes, and look at the finished module too when remarks about speed are wanted (`targets/diagnostics.py`)."""
+    return run_passes(module, [*names, "tritongpu-performance-remarks"] if wants_remarks() else names, tag)
+
+
 def disassembled(cubin: bytes) -> str:
     from tilework.targets.nvidia.sass import disassemble  # lazily: few look at it
 
     return disassemble(cubin)
 
 
-class CudaBackend(Backend):
+class CudaBackend(LaterStages):
     """``cuda:NUMBER``: 80 is Ampere, 90 is Hopper. Kernels end as cubins, or as PTX where there is no ptxas."""
 
     binary_ext = "cubin"
@@ -130,29 +135,8 @@ class CudaBackend(Backend):
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
             "ttgir": lambda module: reporting(module, ttgir, "make_ttgir"),
-            **later_stages(options, self.target),
+            **self.later_stages(options),
         }
-
-    def entering(self, options: CompileOptions) -> dict[str, Stage]:
-        """What is done with a file that the user brings as the product of a stage."""
-        return entering(options)
-
-    def binary_after(self, stage: str, options: CompileOptions) -> str:
-        """The stage that the driver loads, of a kernel that a file of `stage` describes."""
-        return stage if stage == "cubin" else binary_of(options)
-
-    def kernel_facts(
-        self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
-    ) -> dict[str, Any]:
-        """What a launch must know about a kernel, from its PTX."""
-        return kernel_facts(product, name, options, given) if stage == "ptx" else {}
-
-    def check_fit(self, stage: str, product: Any, options: CompileOptions, properties: Mapping[str, int]) -> None:
-        """Raise DoesNotFit if TTGIR needs more shared memory, threads or registers than there are."""
-        if stage == "ttgir":
-            from tilework.targets.nvidia.fit import check_fit  # lazily: the compiler loads when something is compiled
-
-            check_fit(product, options, self.target_for(options), properties)
 
     def hash(self) -> str:
         """The architecture, and the releases of the assemblers; the option `arch` may ask for either."""
