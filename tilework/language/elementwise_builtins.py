@@ -19,19 +19,16 @@ def to_tensor(x: Any, _semantic: Any = None) -> Any:
     return _semantic.to_tensor(x)
 
 
-def add(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> Any:
-    """``x + y``; `sanitize_overflow` False leaves out the check that debug builds make."""
-    return _semantic.add(x, y, _unwrap_if_constexpr(sanitize_overflow))
+def _arithmetic(name: str, sign: str) -> Callable[..., Any]:
+    def function(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> Any:
+        return getattr(_semantic, name)(x, y, _unwrap_if_constexpr(sanitize_overflow))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"``x {sign} y``; `sanitize_overflow` False leaves out the check that debug builds make."
+    return function
 
 
-def sub(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> Any:
-    """``x - y``; `sanitize_overflow` False leaves out the check that debug builds make."""
-    return _semantic.sub(x, y, _unwrap_if_constexpr(sanitize_overflow))
-
-
-def mul(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> Any:
-    """``x * y``; `sanitize_overflow` False leaves out the check that debug builds make."""
-    return _semantic.mul(x, y, _unwrap_if_constexpr(sanitize_overflow))
+add, sub, mul = _arithmetic("add", "+"), _arithmetic("sub", "-"), _arithmetic("mul", "*")
 
 
 def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: Any = None) -> Any:

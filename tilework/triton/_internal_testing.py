@@ -46,46 +46,30 @@ def get_current_target() -> GPUTarget | None:
     return None if is_interpreter() else driver.active.get_current_target()
 
 
-def is_cuda() -> bool:
+def get_arch() -> str:
+    """The architecture as text; empty in the interpreter."""
     target = get_current_target()
-    return target is not None and target.backend == "cuda"
+    return "" if target is None else str(target.arch)
 
 
-def is_hip() -> bool:
-    target = get_current_target()
-    return target is not None and target.backend == "hip"
+def is_target(backend: str, *archs: str) -> Callable[[], bool]:
+    """A question about the target: its backend, and how its architecture begins."""
+
+    def ask() -> bool:
+        target = get_current_target()
+        return target is not None and target.backend == backend and get_arch().startswith(archs or ("",))
+
+    return ask
 
 
-def is_xpu() -> bool:
-    return False
-
-
-def is_hip_cdna2() -> bool:
-    return is_hip() and get_arch() == "gfx90a"
-
-
-def is_hip_cdna3() -> bool:
-    return is_hip() and get_arch() == "gfx942"
-
-
-def is_hip_cdna4() -> bool:
-    return is_hip() and get_arch() == "gfx950"
-
-
-def is_hip_cdna() -> bool:
-    return is_hip_cdna2() or is_hip_cdna3() or is_hip_cdna4()
-
-
-def is_hip_gfx11() -> bool:
-    return is_hip() and get_arch().startswith("gfx11")
-
-
-def is_hip_gfx12() -> bool:
-    return is_hip() and get_arch().startswith("gfx12")
-
-
-def is_hip_gfx1250() -> bool:
-    return is_hip() and get_arch() == "gfx1250"
+is_cuda, is_hip, is_xpu = is_target("cuda"), is_target("hip"), is_target("xpu")
+is_hip_cdna2, is_hip_cdna3, is_hip_cdna4 = (
+    is_target("hip", "gfx90a"),
+    is_target("hip", "gfx942"),
+    is_target("hip", "gfx950"),
+)
+is_hip_cdna = is_target("hip", "gfx90a", "gfx942", "gfx950")
+is_hip_gfx11, is_hip_gfx12, is_hip_gfx1250 = (is_target("hip", arch) for arch in ("gfx11", "gfx12", "gfx1250"))
 
 
 def get_hip_lds_size() -> int:
@@ -95,34 +79,15 @@ def get_hip_lds_size() -> int:
 
 def cuda_capability() -> int:
     """80, 90 ...; 0 when the target is no NVIDIA GPU."""
-    target = get_current_target()
-    return target.arch if target is not None and target.backend == "cuda" and isinstance(target.arch, int) else 0
+    return int(get_arch()) if is_cuda() else 0
 
 
-def is_ampere_or_newer() -> bool:
-    return cuda_capability() >= 80
+def has_capability(least: int, end: int = 1000) -> Callable[[], bool]:
+    return lambda: least <= cuda_capability() < end
 
 
-def is_hopper() -> bool:
-    return cuda_capability() // 10 == 9
-
-
-def is_hopper_or_newer() -> bool:
-    return cuda_capability() >= 90
-
-
-def is_blackwell() -> bool:
-    return cuda_capability() // 10 == 10
-
-
-def is_sm12x() -> bool:
-    return cuda_capability() // 10 == 12
-
-
-def get_arch() -> str:
-    """The architecture as text; empty in the interpreter."""
-    target = get_current_target()
-    return "" if target is None else str(target.arch)
+is_ampere_or_newer, is_hopper_or_newer = has_capability(80), has_capability(90)
+is_hopper, is_blackwell, is_sm12x = has_capability(90, 100), has_capability(100, 110), has_capability(120, 130)
 
 
 def supports_tma(byval_only: bool = False) -> bool:
@@ -132,11 +97,8 @@ def supports_tma(byval_only: bool = False) -> bool:
 
 def tma_skip_msg(byval_only: bool = False) -> str:
     """Why a test of descriptors is skipped."""
-    return (
-        "Requires __grid_constant__ TMA support (NVIDIA Hopper or higher, CUDA 12.0 or higher)"
-        if byval_only
-        else ("Requires advanced TMA support (NVIDIA Hopper or higher, CUDA 12.3 or higher)")
-    )
+    what, release = ("__grid_constant__", "12.0") if byval_only else ("advanced", "12.3")
+    return f"Requires {what} TMA support (NVIDIA Hopper or higher, CUDA {release} or higher)"
 
 
 def __getattr__(name: str) -> Any:

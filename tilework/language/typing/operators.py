@@ -6,7 +6,7 @@ back.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilework.language.dtypes import block_type, dtype, float16, float32, int1, void
@@ -177,6 +177,15 @@ class Values(Carrier):
         return self.only_element(value)
 
 
+def _comparison(operator: str) -> Callable[..., tensor]:
+    return lambda self, a, b: self.compare(operator, a, b)
+
+
+def _bit_operation(operator: str) -> Callable[..., tensor]:
+    """``a & b`` of integers or bools, and its like."""
+    return lambda self, a, b: self._bits(operator, a, b)
+
+
 class Operators(Values):
     """Operators on numbers and pointers."""
 
@@ -263,17 +272,7 @@ class Operators(Values):
             raise InvalidOperands(shown_type(a), shown_type(b), operator, help)
         return self.binary(kind or operator, left, right)
 
-    def and_(self, a: Any, b: Any) -> tensor:
-        """``a & b`` of integers or bools."""
-        return self._bits("&", a, b)
-
-    def or_(self, a: Any, b: Any) -> tensor:
-        """``a | b`` of integers or bools."""
-        return self._bits("|", a, b)
-
-    def xor_(self, a: Any, b: Any) -> tensor:
-        """``a ^ b`` of integers or bools."""
-        return self._bits("^", a, b)
+    and_, or_, xor_ = _bit_operation("&"), _bit_operation("|"), _bit_operation("^")
 
     def shl(self, a: Any, b: Any) -> tensor:
         """``a << b``."""
@@ -346,29 +345,9 @@ class Operators(Values):
             a, b = self.cast(a, float16), self.cast(b, float16)
         return self.compared(operator, a, b)
 
-    def equal(self, a: Any, b: Any) -> tensor:
-        """``a == b``."""
-        return self.compare("==", a, b)
-
-    def not_equal(self, a: Any, b: Any) -> tensor:
-        """``a != b``; true for a NaN."""
-        return self.compare("!=", a, b)
-
-    def less_than(self, a: Any, b: Any) -> tensor:
-        """``a < b``."""
-        return self.compare("<", a, b)
-
-    def less_equal(self, a: Any, b: Any) -> tensor:
-        """``a <= b``."""
-        return self.compare("<=", a, b)
-
-    def greater_than(self, a: Any, b: Any) -> tensor:
-        """``a > b``."""
-        return self.compare(">", a, b)
-
-    def greater_equal(self, a: Any, b: Any) -> tensor:
-        """``a >= b``."""
-        return self.compare(">=", a, b)
+    equal, not_equal = _comparison("=="), _comparison("!=")
+    less_than, less_equal = _comparison("<"), _comparison("<=")
+    greater_than, greater_equal = _comparison(">"), _comparison(">=")
 
     def where(self, condition: Any, x: Any, y: Any) -> tensor:
         """`x` where `condition` holds, else `y`; all three broadcast together. Numbers are weak."""

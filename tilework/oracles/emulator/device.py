@@ -25,7 +25,7 @@ Kernel arguments are NumPy scalars of the parameter's size, bytes, or arrays alr
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -43,20 +43,6 @@ LARGEST_BLOCK = 1024
 LARGEST_GRID = (2**31 - 1, 65535, 65535)
 LARGEST_SHARED = 227 * 1024
 Dimensions = int | Sequence[int]
-
-
-class DriverInterface(Protocol):
-    """What runs kernels, here and on a real GPU."""
-
-    def allocate(self, size: int) -> int: ...
-    def free(self, address: int) -> None: ...
-    def copy_in(self, address: int, data: Any) -> None: ...
-    def copy_out(self, address: int, size: int) -> Array: ...
-    def load(self, code: Any) -> Any: ...
-    def launch(
-        self, function: Any, grid: Dimensions, block: Dimensions, args: Sequence[Any], shared: int = 0
-    ) -> None: ...
-    def synchronize(self) -> None: ...
 
 
 @dataclass(eq=False)

@@ -8,18 +8,10 @@ from typing import Any
 
 from tilework.language import core
 from tilework.language.folds import (
-    _argmax_combine_fast as _argmax_combine_tie_break_fast,
-)
-from tilework.language.folds import (
-    _argmax_combine_left as _argmax_combine_tie_break_left,
-)
-from tilework.language.folds import (
-    _argmin_combine_fast as _argmin_combine_tie_break_fast,
-)
-from tilework.language.folds import (
-    _argmin_combine_left as _argmin_combine_tie_break_left,
-)
-from tilework.language.folds import (
+    _argmax_combine_fast,
+    _argmax_combine_left,
+    _argmin_combine_fast,
+    _argmin_combine_left,
     _elementwise_max,
     _elementwise_min,
     _or_combine,
@@ -57,6 +49,8 @@ __all__ = [
     "sort_impl",
 ]
 
+_argmax_combine_tie_break_fast, _argmax_combine_tie_break_left = _argmax_combine_fast, _argmax_combine_left
+_argmin_combine_tie_break_fast, _argmin_combine_tie_break_left = _argmin_combine_fast, _argmin_combine_left
 _get_int_dtype = constexpr_function(core.get_int_dtype)
 ALTERNATING = core.constexpr(2)  # an order: runs are sorted upwards and downwards in turn
 
