@@ -81,3 +81,20 @@ RULES: dict[type[Operation], Callable[[Operation], list[Pair]]] = {
     cf.BranchOp: lambda op: pairs(op.operands, op.successors[0].args),
     cf.ConditionalBranchOp: conditional_branch_flows,
 }
+
+
+def shared_places(op: Operation) -> list[tuple[SSAValue, ...]] | None:
+    """Values that take the same place on different ways through a loop or branch, and so have one type; None for other ops."""
+    if type(op) is scf.ForOp:
+        body = body_of(op)
+        return list(zip(op.operands[3:], body.args[1:], end_of(body).operands, op.results, strict=True))
+    if type(op) is scf.WhileOp:
+        before, after = (region.blocks[0] for region in op.regions)
+        entering = list(zip(op.operands, before.args, end_of(after).operands, strict=True))
+        return [*entering, *zip(end_of(before).operands[1:], after.args, op.results, strict=True)]
+    if type(op) is scf.IfOp:
+        ends = [end_of(region.blocks[0]).operands for region in op.regions] if op.results else []
+        return list(zip(op.results, *ends, strict=True))
+    if op.successors:
+        return [(source, target) for source, target in control_flows(op) or ()]
+    return [] if type(op) in (scf.YieldOp, scf.ConditionOp) else None

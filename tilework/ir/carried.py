@@ -6,7 +6,7 @@ also_yield(body_of(loop), [%next])             scf.yield ..., %next
 
 from collections.abc import Sequence
 
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir.create import add_result
 from tilework.ir.nesting import body_of, end_of
@@ -17,8 +17,15 @@ def also_carry(loop: Operation, values: Sequence[SSAValue]) -> list[BlockArgumen
     body = body_of(loop)
     loop.operands = (*loop.operands, *values)
     for value in values:
-        add_result(loop, value.type)
+        also_give(loop, value.type)
     return [body.insert_arg(value.type, len(body.args)) for value in values]
+
+
+def also_give(op: Operation, type: Attribute) -> OpResult:
+    """A further result; the name that was given to those before does not stand for all of them."""
+    for result in op.results:
+        result.name_hint = None
+    return add_result(op, type)
 
 
 def also_yield(block: Block, values: Sequence[SSAValue]) -> None:

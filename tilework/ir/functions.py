@@ -8,6 +8,7 @@ around it, and two modules may both have a function called `@kernel`. So who wor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 
+from tilework.ir.nesting import ops_around
 from tilework.ir.tt.function_ops import CallOp, FuncOp
 
 
@@ -53,6 +54,13 @@ def callees(function: Operation) -> list[str]:
 
 def has_body(function: Operation) -> bool:
     return bool(function.regions and function.regions[0].blocks)
+
+
+def function_around(op: Operation) -> FuncOp:
+    """The function that holds `op`."""
+    found = next((outer for outer in ops_around(op) if isinstance(outer, FuncOp)), None)
+    assert found is not None, f"{op.name} is in no function"
+    return found
 
 
 def ops_in_order(*regions: Region) -> list[Operation]:

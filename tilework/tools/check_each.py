@@ -30,7 +30,17 @@ from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.functions import functions, is_private, symbol_of
-from tilework.ir.types import PointerType, TensorDescType, element_type, i32, i64, is_float, is_pointer, shape_of
+from tilework.ir.types import (
+    PointerType,
+    TensorDescType,
+    axis_of,
+    element_type,
+    i32,
+    i64,
+    is_float,
+    is_pointer,
+    shape_of,
+)
 from tilework.numerics.rounding import FORMAT_OF
 from tilework.oracles.evaluator import EvaluationError, evaluate
 from tilework.oracles.evaluator.floats import memory_bytes, storage
@@ -279,8 +289,11 @@ def draw(
     while position < len(parameters):
         type_, name = parameters[position].type, parameters[position].name_hint or str(position)
         if isinstance(type_, TensorDescType):
-            host = given_descriptor(inputs, name, type_, given[name]) if name in given else None
-            inputs.args.append(host or draw_descriptor(inputs, name, type_, rng, attempt))
+            if name in given:
+                base, *rest = given[name]
+                inputs.args.append((copied(inputs, name, element_type(type_.block), base), *rest))
+            else:
+                inputs.args.append(draw_descriptor(inputs, name, type_, rng, attempt))
             rank = len(shape_of(type_.block))
             following = [p.type for p in parameters[position + 1 : position + 1 + 2 * rank]]
             position += 1 + (2 * rank if following == [i32] * rank + [i64] * rank else 0)
@@ -301,17 +314,13 @@ def given_argument(inputs: Inputs, name: str, type: Attribute, value: Any) -> An
     """An argument that the caller chose; an array is copied."""
     if not isinstance(value, np.ndarray) or not isinstance(type, PointerType):
         return value
-    array = inputs.reserve(name, value.size, type.pointee)
+    return copied(inputs, name, type.pointee, value)
+
+
+def copied(inputs: Inputs, name: str, element: Attribute, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    array = inputs.reserve(name, value.size, element)
     array[:] = value.reshape(-1).view(array.dtype)
     return array
-
-
-def given_descriptor(inputs: Inputs, name: str, type: TensorDescType, value: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A descriptor that the caller chose; its array is copied."""
-    base, *rest = value
-    array = inputs.reserve(name, base.size, element_type(type.block))
-    array[:] = base.reshape(-1).view(array.dtype)
-    return (array, *rest)
 
 
 def draw_argument(
@@ -392,10 +401,4 @@ def public_functions(module: ModuleOp) -> list[tt.FuncOp]:
 
 def used_axes(module: ModuleOp) -> set[int]:
     """The grid axes the module asks about."""
-    axes: set[int] = set()
-    for op in module.walk():
-        if isinstance(op, tt.GetProgramIdOp | tt.GetNumProgramsOp):
-            axis = op.properties["axis"]
-            assert isinstance(axis, IntegerAttr), "an axis is an integer"
-            axes.add(axis.value.data)
-    return axes
+    return {axis_of(op) for op in module.walk() if isinstance(op, tt.GetProgramIdOp | tt.GetNumProgramsOp)}

@@ -11,7 +11,6 @@ argument its type of today, ``!tt.tensordesc<tensor<64xf32>>``; the other uses m
 from functools import cache
 
 from xdsl.ir import Attribute, BlockArgument
-from xdsl.irdl import irdl_op_definition
 from xdsl.parser import Parser, UnresolvedOperand
 
 from tilework.ir.create import set_type
@@ -80,7 +79,6 @@ OLDER.update(
 )
 
 
-@irdl_op_definition
 class ViewOp(Op):
     """``tt.view %x : T -> U`` is ``tt.reshape %x allow_reorder : T -> U``."""
 
@@ -123,7 +121,6 @@ def descriptor_reader(cls: type[DescriptorLoadOp] | type[DescriptorStoreOp], blo
     return compile_reader(cls, FORMS[cls].text, older)
 
 
-@irdl_op_definition
 class ExperimentalDescriptorLoadOp(Op):
     """``tt.experimental_descriptor_load %d[%i] : !tt.ptr<i8> -> T`` is ``tt.descriptor_load``."""
 
@@ -134,7 +131,6 @@ class ExperimentalDescriptorLoadOp(Op):
         return descriptor_reader(DescriptorLoadOp, "result")(parser, DescriptorLoadOp)  # pyright: ignore[reportReturnType]
 
 
-@irdl_op_definition
 class ExperimentalDescriptorStoreOp(Op):
     """``tt.experimental_descriptor_store %d[%i], %v : !tt.ptr<i8>, T`` is ``tt.descriptor_store``."""
 

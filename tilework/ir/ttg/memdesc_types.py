@@ -193,3 +193,9 @@ def read_memdesc(parser: Parser) -> MemDescType:
 MEMDESC = Kind("a memory descriptor", is_memdesc, bare=read_memdesc)
 TOKEN = exactly("an async token", async_token)
 BARRIER = Kind("memory of i64, a barrier", is_barrier)
+
+
+def as_mutable(type: Attribute) -> MemDescType:
+    """Memory of the same form that may be written."""
+    assert isinstance(type, MemDescType), type
+    return memdesc_type(type.dims, type.element_type, type.encoding, True, type.alloc_dims, type.memory_space)

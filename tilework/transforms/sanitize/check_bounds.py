@@ -41,7 +41,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
-from tilework.ir.functions import functions, has_body, is_private
+from tilework.ir.functions import function_around, functions, has_body, is_private
 from tilework.ir.locations import location_text
 from tilework.ir.module_facts import SANITIZER_FACTS
 from tilework.ir.rewrite import erase_op, replace_op
@@ -81,9 +81,9 @@ class CheckBoundsPass(Pass):
         bodies = [inner for inner in functions(module) if isinstance(inner, tt.FuncOp) and has_body(inner)]
         tables = {function: Table(function, len(facts.faults)) for function in bodies}
         for call in [inner for inner in module.walk() if type(inner) is tt.CallOp]:
-            call.operands = (*call.operands, tables[function_of(call)].address)
+            call.operands = (*call.operands, tables[function_around(call)].address)
         for inner, code in zip(found, codes, strict=True):
-            table = tables[function_of(inner)]
+            table = tables[function_around(inner)]
             if type(inner) in VERBS:
                 guard(inner, table, code, facts.checks[code])
             else:
@@ -101,14 +101,6 @@ def is_report(op: Operation) -> bool:
 def message_of(op: Operation) -> str:
     message: Any = op.properties["message"]
     return message.data
-
-
-def function_of(op: Operation) -> tt.FuncOp:
-    parent = op.parent_op()
-    while not isinstance(parent, tt.FuncOp):
-        assert parent is not None, f"{op.name} is in no function"
-        parent = parent.parent_op()
-    return parent
 
 
 def parameters_of(module: ModuleOp) -> list[str]:

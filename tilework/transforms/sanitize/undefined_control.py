@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.ir.carried import also_yield
-from tilework.ir.create import add_result
+from tilework.ir.carried import also_give, also_yield
 from tilework.ir.nesting import end_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.sanitize.undefined_shadows import Shadow, Shadows, Sources, sources_below
@@ -25,7 +24,7 @@ def carried_shadows(
 def add_results(shadows: Shadows, op: Operation, carried: Sequence[int], sources: Sources) -> None:
     """The shadows of the results `carried` as further results of `op`."""
     for result in [op.results[number] for number in carried]:
-        shadows.known[result] = Shadow(sources, value=add_result(op, shadows.type_of(result)))
+        shadows.known[result] = Shadow(sources, value=also_give(op, shadows.type_of(result)))
 
 
 def add_arguments(shadows: Shadows, block: Block, numbers: Sequence[int], sources: Sources) -> None:

@@ -23,8 +23,7 @@ from tilework.analysis.value_flows import sources_of
 from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.carried import also_yield
-from tilework.ir.create import add_result
+from tilework.ir.carried import also_give, also_yield
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import callee_of, functions_by_name, modules
 from tilework.ir.nesting import LOOPS, end_of, loop_around, owner_of
@@ -187,7 +186,7 @@ class Rewrite:
         """The parts of those results that are descriptors, as further results; the descriptors."""
         results: list[SSAValue] = [op.results[place] for place in places]
         for result in results:
-            self.parts[result] = (result, *(add_result(op, type) for type in part_types(result.type)))
+            self.parts[result] = (result, *(also_give(op, type) for type in part_types(result.type)))
         return results
 
     def yield_parts(self, block: Block, places: Sequence[int]) -> None:

@@ -20,7 +20,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.create import add_result, append_op
+from tilework.ir.carried import also_give
+from tilework.ir.create import append_op
 from tilework.ir.nesting import enclosing_op
 from tilework.ir.rewrite import block_of, erase_op, replace_op
 from tilework.ir.scf_ext import make_yield
@@ -88,7 +89,7 @@ def give_results(branch: Operation, selects: list[Operation]) -> None:
     for region, index in ((then_region, 1), (else_region, 2)):
         append_to_yield(region, [select.operands[index] for select in selects], branch)
     for select in selects:
-        replace_op(select, results=(add_result(branch, select.results[0].type),))
+        replace_op(select, results=(also_give(branch, select.results[0].type),))
 
 
 def append_to_yield(region: Region, values: list[SSAValue], branch: Operation) -> None:

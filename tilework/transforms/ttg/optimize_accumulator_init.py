@@ -22,7 +22,8 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.carried import also_carry, also_yield
+from tilework.ir.carried import also_yield
+from tilework.ir.create import add_result
 from tilework.ir.functions import functions
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, insert_after, insert_before, is_dead
@@ -130,8 +131,8 @@ def carry_flag(
     false, true = constant(0, i1, loop.location), constant(1, i1, loop.location)
     insert_before(loop, true, false)
     no, yes = false.results[0], true.results[0]
-    flag: SSAValue
-    (flag,) = also_carry(loop, [no if starts_at_zero else yes])
+    loop.operands = (*loop.operands, no if starts_at_zero else yes)
+    flag: SSAValue = body.insert_arg(i1, len(body.args))
     following = yes
     if before is not None:
         flag = choose(before, no, flag)
@@ -144,8 +145,9 @@ def carry_flag(
         drop(after)
     use_flag(dot, flag)
     also_yield(body, [following])
+    last = add_result(loop, i1)
     if after is not None:
-        reset_result(loop, place, loop.results[-1])
+        reset_result(loop, place, last)
 
 
 def choose(reset: Reset, no: SSAValue, otherwise: SSAValue) -> SSAValue:

@@ -13,15 +13,17 @@ Stage: TTGIR to TTGIR, for targets with TMA. Cost: one walk.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import cf, scf
+from xdsl.dialects import cf
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from tilework.analysis.value_flows import shared_places
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import set_type
 from tilework.ir.encodings import descriptor_with_encoding, encoding_of
 from tilework.ir.functions import functions_by_name, modules
+from tilework.ir.nesting import end_of
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import TensorDescType, bit_width, is_descriptor, shape_of
 from tilework.layouts.construct import nvmma_shared
@@ -191,34 +193,14 @@ def tie_call(groups: Groups, op: tt.CallOp, functions: dict[str, tt.FuncOp]) -> 
 
 def tie_flow(groups: Groups, op: Operation) -> None:
     """Values that take the same place on different ways through `op`."""
-    if isinstance(op, scf.ForOp):
-        body = op.regions[0].blocks[0]
-        groups.tie(op.operands[3:], body.args[1:], end_of(body), op.results)
-    elif isinstance(op, scf.WhileOp):
-        before, after = op.regions[0].blocks[0], op.regions[1].blocks[0]
-        groups.tie(op.operands, before.args, end_of(after))
-        groups.tie(end_of(before)[1:], after.args, op.results)
-    elif isinstance(op, SelectOp):
+    if isinstance(op, SelectOp):
         groups.tie(op.results, op.operands[1:2], op.operands[2:3])
-    elif isinstance(op, cf.BranchOp):
-        groups.tie(op.operands, op.successors[0].args)
-    elif isinstance(op, cf.ConditionalBranchOp):
-        groups.tie(op.then_arguments, op.then_block.args)
-        groups.tie(op.else_arguments, op.else_block.args)
     elif isinstance(op, ttg.WarpSpecializeOp):
-        groups.tie(op.results, end_of(op.default_region.blocks[0]))
+        groups.tie(op.results, end_of(op.default_region.blocks[0]).operands)
         for partition in partitions(op):
             groups.tie(op.operands, partition.blocks[0].args)
-    elif op.results:
-        for region in op.regions:
-            for block in region.blocks:
-                if isinstance(block.last_op, scf.YieldOp):
-                    groups.tie(op.results, end_of(block))
-
-
-def end_of(block: Block) -> Sequence[SSAValue]:
-    """The operands of the terminator."""
-    return () if block.last_op is None else tuple(block.last_op.operands)
+    for first, *others in shared_places(op) or ():
+        groups.tie((first,), *((other,) for other in others))
 
 
 def partitions(op: ttg.WarpSpecializeOp) -> Iterator[Region]:

@@ -15,14 +15,15 @@ conversion is removed: later passes do that. A group with an op that is not know
 With one block nothing changes. Stage: TTGIR. Cost: two walks.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects import arith, scf, ub
+from xdsl.dialects import arith, ub
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
+from tilework.analysis.value_flows import shared_places
 from tilework.ir import tt, ttg
 from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
@@ -32,7 +33,6 @@ from tilework.ir.encodings import (
 )
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
-from tilework.ir.nesting import end_of
 from tilework.ir.types import axis_of, shape_of
 from tilework.layouts.construct import cga_from, clamp, default_blocked
 from tilework.layouts.encodings import Bases, Blocked, Distributed
@@ -132,9 +132,11 @@ class Plan:
     def connect(self, op: Operation) -> None:
         """Join the values that `op` wants in one layout."""
         kind = type(op)
-        for values in CARRIED[kind](op) if kind in CARRIED else ():
-            self.join(values)
-        if kind in CARRIED or kind in INDEPENDENT:
+        if (places := shared_places(op)) is not None:
+            for values in places:
+                self.join(values)
+            return
+        if kind in INDEPENDENT:
             return
         values = [*op.operands, *op.results]
         if kind in CONNECTING or is_elementwise(op):
@@ -247,34 +249,6 @@ def own_tiling(store: Operation, ctas: int) -> Bases | None:
     value = next(v for v in store.operands if layout(v) is not None)
     root = root_of(layout(value))
     return None if root is None else root.cga
-
-
-# Values that control flow carries
-
-
-def carried_by_for(op: Operation) -> Iterator[Sequence[SSAValue]]:
-    body = op.regions[0].blocks[0]
-    yield from zip(op.operands[3:], body.args[1:], end_of(body).operands, op.results, strict=True)
-
-
-def carried_by_if(op: Operation) -> Iterator[Sequence[SSAValue]]:
-    ends = [block.last_op for region in op.regions for block in region.blocks]
-    yield from zip(op.results, *(end.operands for end in ends if end is not None and op.results), strict=True)
-
-
-def carried_by_while(op: Operation) -> Iterator[Sequence[SSAValue]]:
-    before, after = (region.blocks[0] for region in op.regions)
-    yield from zip(op.operands, before.args, end_of(after).operands, strict=True)
-    yield from zip(end_of(before).operands[1:], after.args, op.results, strict=True)
-
-
-CARRIED: dict[type[Operation], Callable[[Operation], Iterator[Sequence[SSAValue]]]] = {
-    scf.ForOp: carried_by_for,
-    scf.IfOp: carried_by_if,
-    scf.WhileOp: carried_by_while,
-    scf.YieldOp: lambda op: iter(()),
-    scf.ConditionOp: lambda op: iter(()),
-}
 
 
 # Rewriting

@@ -31,6 +31,8 @@ from tilework.ir.effects import is_terminator
 from tilework.ir.encodings import (
     shared_of,
 )
+from tilework.ir.functions import function_around
+from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import (
     constant,
     constant_value,
@@ -40,7 +42,7 @@ from tilework.ir.rewrite import (
     recreate,
     replace_all_uses,
 )
-from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, memdesc_type
+from tilework.ir.ttg.memdesc_types import MemDescType, as_mutable, is_memdesc, memdesc_type
 from tilework.ir.types import bit_width, element_type, i1, i32, i64, shape_of
 from tilework.layouts.encodings import (
     Shared,
@@ -50,6 +52,7 @@ from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttng.tensormap import TENSORMAP_BYTES, write_tensormap
+from tilework.transforms.ttng.tma_copies import start_load, start_store, stored_value
 
 
 class TMALoweringPass(Pass):
@@ -84,10 +87,7 @@ class EntryEmitter(Emitter):
 
 def emitter(op: Operation) -> EntryEmitter:
     """New ops for `op`."""
-    function: Operation = op
-    while (parent := function.parent_op()) is not None and type(function) is not tt.FuncOp:
-        function = parent
-    return EntryEmitter(op.location, function.regions[0].blocks[0])
+    return EntryEmitter(op.location, body_of(function_around(op)))
 
 
 def block_layout(descriptor: SSAValue, tensor: Attribute) -> Shared | None:
@@ -108,9 +108,8 @@ def barrier_type(encoding: Shared) -> MemDescType:
 
 def lower_load(load: Operation, made: set[SSAValue]) -> None:
     """A block, or rows of one, into memory of its own."""
-    descriptor, *offsets = load.operands
     tensor = load.results[0].type
-    encoding = block_layout(descriptor, tensor)
+    encoding = block_layout(load.operands[0], tensor)
     if encoding is None:
         return
     if type(load) is tt.DescriptorLoadOp and not encoding.is_matrix_tile:
@@ -124,11 +123,7 @@ def lower_load(load: Operation, made: set[SSAValue]) -> None:
     size = prod(shape_per_cta(encoding, shape_of(tensor))) * bit_width(tensor) // 8
     code.ops.append(ttng.InitBarrierOp.make(barrier, 1, code.loc))
     code.ops.append(ttng.BarrierExpectOp.make(barrier, size, always, code.loc))
-    if type(load) is tt.DescriptorGatherOp:
-        rows, column = offsets
-        code.ops.append(ttng.AsyncTMAGatherOp.make(descriptor, rows, column, barrier, memory, always, code.loc))
-    else:
-        code.ops.append(ttng.AsyncTMACopyGlobalToLocalOp.make(descriptor, offsets, barrier, memory, always, code.loc))
+    code.ops.append(start_load(load, memory, barrier, always))
     code.ops.append(ttng.WaitBarrierOp.make(barrier, zero, None, (), code.loc))
     code.ops.append(ttng.InvalBarrierOp.make(barrier, code.loc))
     made.add(memory)
@@ -207,15 +202,10 @@ VIEWS = frozenset(
 )
 
 
-def as_mutable(type: Attribute) -> MemDescType:
-    assert isinstance(type, MemDescType)
-    return memdesc_type(type.dims, type.element_type, type.encoding, True, type.alloc_dims, type.memory_space)
-
-
 def lower_store(store: Operation, made: set[SSAValue]) -> None:
     """A tensor to a block, or to rows of one, by way of shared memory."""
-    descriptor, value = store.operands[0], stored_value(store)
-    encoding = block_layout(descriptor, value.type)
+    value = stored_value(store)
+    encoding = block_layout(store.operands[0], value.type)
     if encoding is None:
         return
     code = emitter(store)
@@ -223,29 +213,13 @@ def lower_store(store: Operation, made: set[SSAValue]) -> None:
     if memory is None:
         memory = code.append(ttg.LocalAllocOp.make(value, memory_type(value.type, encoding, False), code.loc))
     code.ops.append(ttng.FenceAsyncSharedOp.make(False, code.loc))
-    if isinstance(store, tt.DescriptorScatterOp):
-        code.ops.append(ttng.AsyncTMAScatterOp.make(descriptor, store.x_offsets, store.y_offset, memory, code.loc))
-    elif isinstance(store, tt.DescriptorReduceOp):
-        copy = ttng.AsyncTMACopyLocalToGlobalOp.make(descriptor, tuple(store.indices), memory, code.loc)
-        kind = store.properties["kind"]
-        code.ops.append(
-            ttng.AsyncTMAReduceOp.create(operands=copy.operands, properties={"kind": kind}, location=code.loc)
-        )
-        erase_op(copy)
-    else:
-        assert isinstance(store, tt.DescriptorStoreOp)
-        code.ops.append(ttng.AsyncTMACopyLocalToGlobalOp.make(descriptor, tuple(store.indices), memory, code.loc))
+    code.ops.append(start_store(store, memory))
     code.ops.append(ttng.AsyncTMAStoreWaitOp.make(0, code.loc))
     code.insert_before(store)
     erase_op(store)
     load = defining_op(value)
     if type(load) is ttg.LocalLoadOp and value.first_use is None:
         erase_op(load)
-
-
-def stored_value(store: Operation) -> SSAValue:
-    """The tensor that a store writes."""
-    return store.operands[-1] if type(store) is tt.DescriptorScatterOp else store.operands[1]
 
 
 def loaded_memory(value: SSAValue, kind: MemDescType, made: set[SSAValue]) -> SSAValue | None:

@@ -15,8 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.carried import also_carry, also_yield
-from tilework.ir.create import add_result
+from tilework.ir.carried import also_carry, also_give, also_yield
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.types import TensorDescType, i32
@@ -86,5 +85,5 @@ def leave_branches(value: SSAValue, otherwise: SSAValue, block: Block | None, bo
             if not region.blocks:
                 region.add_block(Block([scf.YieldOp.create(location=branch.location)]))
             also_yield(region.blocks[0], [value if region.blocks[0] is block else otherwise])
-        block, value = branch.parent, add_result(branch, value.type)
+        block, value = branch.parent, also_give(branch, value.type)
     return value

@@ -26,7 +26,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import append_op
 from tilework.ir.nesting import body_of
-from tilework.ir.rewrite import constant_value, erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.rewrite import constant_value, erase_op, insert_before, recreate
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import used_values, yield_of
 from tilework.transforms.ttg.pipeline.predicate import can_predicate, predicated
@@ -83,7 +83,7 @@ class Expander:
         new = Kernel(self).build()
         insert_before(self.loop, new)
         for old, result in zip(self.loop.results, new.results, strict=False):
-            replace_all_uses(old, result)
+            old.replace_all_uses_with(result)
         erase_op(self.loop)
         return new
 

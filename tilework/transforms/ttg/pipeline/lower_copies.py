@@ -13,7 +13,7 @@ from tilework.ir.encodings import encoding_attr
 from tilework.ir.forms import SEGMENTS
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.rewrite import erase_op, recreate, replace_all_uses
-from tilework.ir.ttg.memdesc_types import MemDescType, async_token, memdesc_type
+from tilework.ir.ttg.memdesc_types import MemDescType, as_mutable, async_token
 from tilework.ir.types import Tensor, i32, i32_array, int_attr, is_tensor, tensor_type
 from tilework.layouts.construct import default_blocked
 from tilework.transforms.ttg.pipeline.load_plans import LoadPlan, needs_other
@@ -101,8 +101,3 @@ def remake_views(low: Lowering, old: SSAValue, new: SSAValue) -> None:
         low.put(user, copy, low.schedule.places.pop(user))
         remake_views(low, user.results[0], copy.results[0])
         erase_op(user)
-
-
-def as_mutable(type: MemDescType) -> MemDescType:
-    """Memory of the same form that may be written."""
-    return memdesc_type(type.dims, type.element_type, type.encoding, True, type.alloc_dims, type.memory_space)

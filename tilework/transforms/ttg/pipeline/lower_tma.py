@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import ttg, ttng
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant, erase_op, insert_after, insert_before, replace_all_uses
 from tilework.ir.ttg.memdesc_types import memdesc_type
@@ -22,6 +22,7 @@ from tilework.transforms.ttg.pipeline.load_plans import LoadPlan
 from tilework.transforms.ttg.pipeline.loops import used_values
 from tilework.transforms.ttg.pipeline.lower_copies import replace_allocs
 from tilework.transforms.ttg.pipeline.lowering import Lowering
+from tilework.transforms.ttng.tma_copies import start_load
 
 BARRIER_LAYOUT = SwizzledShared(1, 1, 1, (0,))
 
@@ -122,9 +123,6 @@ def make_barriers(low: Lowering, count: int) -> SSAValue:
 
 def copy_block(load: Operation, target: SSAValue, barrier: SSAValue, always: SSAValue) -> Operation:
     """The copy that `load` becomes."""
-    desc, *offsets = load.operands
-    if type(load) is tt.DescriptorGatherOp:
-        return ttng.AsyncTMAGatherOp.make(desc, offsets[0], offsets[1], barrier, target, always, load.location)
-    copy = ttng.AsyncTMACopyGlobalToLocalOp.make(desc, offsets, barrier, target, always, load.location)
+    copy = start_load(load, target, barrier, always)
     copy.properties.update({name: load.properties[name] for name in ("cache", "evict") if name in load.properties})
     return copy

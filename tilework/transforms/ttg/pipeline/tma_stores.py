@@ -11,7 +11,6 @@ The wait of a store is put off to the next one, or to behind the loop. Stores of
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.create import create_op
 from tilework.ir.encodings import (
     shared_of,
 )
@@ -22,6 +21,7 @@ from tilework.ir.ttg.memdesc_types import MemDescType, memdesc_type
 from tilework.ir.types import element_type, shape_of
 from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, called_for
 from tilework.transforms.ttg.pipeline.loops import loops_in, num_stages, ops_outside_loops
+from tilework.transforms.ttng.tma_copies import start_store, stored_value
 
 STORES: frozenset[type[Operation]] = frozenset({tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp})
 DESCRIPTOR_SLOTS = 2  # the store of the iteration before may still read its descriptor
@@ -39,12 +39,6 @@ def pipeline_stores(root: Operation, default_stages: int) -> None:
             ]
             if stores:
                 pipeline_loop(loop, stores)
-
-
-def stored_value(store: Operation) -> SSAValue:
-    """The tensor that is written."""
-    assert isinstance(store, tt.DescriptorStoreOp | tt.DescriptorReduceOp | tt.DescriptorScatterOp)
-    return store.src
 
 
 def buffer_type(store: Operation) -> MemDescType | None:
@@ -83,15 +77,3 @@ def rewrite_store(store: Operation, buffer: SSAValue) -> None:
         start_store(store, buffer),
         results=(),
     )
-
-
-def start_store(store: Operation, buffer: SSAValue) -> Operation:
-    """The asynchronous form of `store`."""
-    location = store.location
-    if isinstance(store, tt.DescriptorScatterOp):
-        return ttng.AsyncTMAScatterOp.make(store.desc, store.x_offsets, store.y_offset, buffer, location)
-    if isinstance(store, tt.DescriptorReduceOp):
-        operands = (store.desc, *store.indices, buffer)
-        return create_op(ttng.AsyncTMAReduceOp, operands, (), location, {"kind": store.properties["kind"]})
-    assert isinstance(store, tt.DescriptorStoreOp)
-    return ttng.AsyncTMACopyLocalToGlobalOp.make(store.desc, tuple(store.indices), buffer, location)
