@@ -118,26 +118,26 @@ class DriverConfig:
         if self._host is None or getattr(self._thread, "driver", None) is not None:
             return None
         places = 0
-        for arg in args:
+        for arg in (*args, *kwargs.values()):
             places |= place_of(arg)
-        for arg in kwargs.values():
-            places |= place_of(arg)
-        if places == HOST:
-            return self.using(self._host)
+            if places == DEVICE:  # a mix is found when the arguments are checked
+                return self.active.on_device_of((*args, *kwargs.values()))
         if places == HOST | DEVICE:
             self.refuse_mix(fn, args, kwargs)
-        return self.active.on_device_of((*args, *kwargs.values())) if places else None
+        return self.using(self._host) if places == HOST else None
 
     def refuse_mix(self, fn: Any, args: "Sequence[Any]", kwargs: "Mapping[str, Any]") -> None:
         """An error about arguments of a launch that are on two devices, unless the GPU can reach them all (pinned memory)."""
+        if self._host is None:
+            return
         named = {**dict(zip(fn.arg_names, args, strict=False)), **kwargs}
+        near = [f"{name} ({device_of(arg)})" for name, arg in named.items() if place_of(arg) == DEVICE]
         far = [name for name, arg in named.items() if place_of(arg) & HOST and not self.is_reachable(arg)]
-        if far:
-            near = [f"{name} ({device_of(arg)})" for name, arg in named.items() if place_of(arg) == DEVICE]
+        if near and far:
             raise ValueError(
                 f"{fn.__name__} cannot run on two devices: {', '.join(near)} on a GPU, {', '.join(far)} in the memory of the host,"
                 " which cannot be accessed from Triton there (cpu tensor?). Copy them to one device, or pin those of the host"
-            )
+            ) from None
 
     def is_reachable(self, arg: Any) -> bool:
         try:

@@ -183,7 +183,11 @@ class JITFunction(KernelInterface, LanguageFunction):
         if isinstance(kernel, async_compile.FutureKernel):
             kernel = kernel.result()
         if 0 not in extent:
-            active.check_arguments(values)
+            try:
+                active.check_arguments(values)
+            except ValueError:
+                driver.refuse_mix(self, args, kwargs)
+                raise
             launch_kernel(kernel, extent, active.get_current_stream(device), values)
         return kernel
 

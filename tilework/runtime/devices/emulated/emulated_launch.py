@@ -69,9 +69,13 @@ class ObservedLaunch:
         self.launcher = launcher
         names = launcher.names or [str(position) for position in range(len(args))]
         given = [pair for name, arg in zip(names, args, strict=False) for pair in arrays_in(name, arg)]
-        known = [(array, region_of(f"argument {name!r}", array)[0]) for name, array in given]
-        known += [(array, region) for reference, region in REGISTERED if (array := reference()) is not None]
+        known = [(array, region) for reference, region in REGISTERED if (array := reference()) is not None]
         bare = [arg for type, arg in zip(launcher.signature or (), args, strict=False) if is_pointer(type, arg)]
+        for name, array in given:
+            try:
+                known.append((array, region_of(f"argument {name!r}", array)[0]))
+            except TypeError:  # it says where it is, but not how large
+                bare.append(array.data_ptr())
         self.arrays = [*known, *pointed_arrays([array for _, array in given], bare)]
         self.extents = [lent(array, region) for array, region in self.arrays]
         programs = prod(grid) * launcher.num_ctas
