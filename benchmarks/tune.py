@@ -1,6 +1,6 @@
 """How long tuning takes: beside its own compilations and measurements, beside Triton, many programs at once, and with kills.
 
-    python -m benchmarks.tune [--quick]
+    python -m benchmarks.tune [--quick] [add] [matmul] [crowd] [kills]
 
 Every row is a new process (or several) with an empty cache. `one by one` compiles and measures each configuration in the
 process, without any of what the autotuner does to be faster. Triton's rows are there where it is installed and has a GPU.
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def program(how: str, kernel: str, count: int, seed: int, at: float) -> dict[str
     once = {"do_bench": lambda call, quantiles: call() or [1.0] * 3} if at else {}
     tuned = triton.autotune(configs, key=["n"], **once)(fn)
     time.sleep(max(0.0, at - time.time()))
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     if how == "one by one":
         bench = triton.runtime.driver.active.get_benchmarker()
         compiling, best = 0.0, (float("inf"), None)
@@ -61,9 +61,19 @@ def program(how: str, kernel: str, count: int, seed: int, at: float) -> dict[str
             if not at:
                 call = lambda config=config: fn[GRIDS[kernel]](*args, seed, **config.all_kwargs())
                 best = min(best, (bench(call, quantiles=(0.5, 0.2, 0.8))[0], str(config)))
-        return {"seconds": time.perf_counter() - start, "compiling": compiling, "best": best[1]}
+        return {
+            "cpu": time.process_time() - cpu,
+            "seconds": time.perf_counter() - start,
+            "compiling": compiling,
+            "best": best[1],
+        }
     tuned[GRIDS[kernel]](*args, seed)
-    return {"seconds": time.perf_counter() - start, "best": str(tuned.best_config), "end": time.time()}
+    return {
+        "cpu": time.process_time() - cpu,
+        "seconds": time.perf_counter() - start,
+        "best": str(tuned.best_config),
+        "end": time.time(),
+    }
 
 
 def arguments(kernel: str) -> tuple[Any, ...]:
@@ -119,28 +129,16 @@ def row(title: str, seconds: float, note: str = "") -> None:
     print(f"{title:<46} {seconds:8.2f} s   {note}", flush=True)
 
 
-def beside(kernel: str, count: int, is_triton_here: bool) -> None:
-    """Tuning one kernel, three ways."""
-    single = alone("one by one", kernel, count)
-    row(
-        f"{kernel}, {count} configurations, one by one",
-        single["seconds"],
-        f"{single['compiling']:.2f} s of it compiling",
-    )
-    for title, before in (("autotune", False), ("autotune, a server is there", True)):
-        ours = alone("tilework", kernel, count, before=before)
-        row(
-            f"{kernel}, {count} configurations, {title}",
-            ours["seconds"],
-            f"{ours['seconds'] / single['seconds']:.2f} x one by one",
-        )
-        if is_triton_here and not before:
-            theirs = alone("triton", kernel, count)
-            row(
-                f"{kernel}, {count} configurations, Triton",
-                theirs["seconds"],
-                f"{theirs['seconds'] / ours['seconds']:.2f} x ours",
-            )
+def beside(kernel: str, count: int, others: Sequence[str]) -> None:
+    """Tuning one kernel, also when another process has started a server before, and by others."""
+    title = f"{kernel}, {count} configurations"
+    ours = alone("tilework", kernel, count)
+    row(f"{title}, autotune", ours["seconds"], ours["best"])
+    for other in others:
+        theirs = alone(other, kernel, count)
+        row(f"{title}, {other}", theirs["seconds"], f"autotune takes {ours['seconds'] / theirs['seconds']:.2f} of that")
+    again = alone("tilework", kernel, count, before=True)
+    row(f"{title}, autotune, a server is there", again["seconds"])
 
 
 def crowd(kernel: str, count: int, processes: int) -> None:
@@ -199,17 +197,23 @@ def kill_server(path: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer configurations and processes")
+    parser.add_argument("sections", nargs="*", help="add, matmul, crowd, kills; all by default")
     parser.add_argument("--program", type=json.loads, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.program is not None:
         print(json.dumps(program(*options.program)))
         return
     is_triton_here = has_gpu() and find_spec("triton") is not None
+    others = ["triton"] if is_triton_here else []
+    sections: dict[str, Callable[[], None]] = {
+        "add": lambda: beside("add", 4, ["one by one", *others]),
+        "matmul": lambda: beside("matmul", 8 if options.quick else 40, others or ["one by one"]),
+        "crowd": lambda: crowd("matmul", 4 if options.quick else 8, 4 if options.quick else CROWD),
+        "kills": lambda: kills("matmul", 24, 3 if options.quick else 6),
+    }
     print(f"{CORES} cores, {'a GPU' if has_gpu() else 'the CPU'}")
-    beside("add", 4, is_triton_here)
-    beside("matmul", 8 if options.quick else 40, is_triton_here)
-    crowd("matmul", 4 if options.quick else 8, 4 if options.quick else CROWD)
-    kills("matmul", 24, 3 if options.quick else 6)
+    for name in options.sections or sections:
+        sections[name]()
 
 
 if __name__ == "__main__":

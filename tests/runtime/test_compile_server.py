@@ -52,6 +52,7 @@ def eager(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setenv("TILEWORK_SERVER_IDLE", "20")
     monkeypatch.setattr(compile_ahead, "FORK_SECONDS", -1.0)
     monkeypatch.setattr(compile_ahead, "START_SECONDS", -100.0)
+    monkeypatch.setattr(compile_ahead, "CROWDED", 1e9)
     with knobs.cache.scope(), knobs.compilation.scope(), knobs.autotuning.scope(), knobs.runtime.scope():
         knobs.cache.dir = str(tmp_path / "cache")
         yield
@@ -182,6 +183,10 @@ def test_a_server_is_started_when_it_pays(
     with CompileAhead(add_one, launches(*(2**k for k in range(3, 3 + count)))) as ahead:
         assert len(ahead.left) == count
         ahead.limit, ahead.times, ahead.is_loaded = limit, times, is_loaded
+        ahead.is_crowded = True
+        ahead.consider()
+        assert ahead.server is None, "there are no cores for it"
+        ahead.is_crowded = False
         ahead.consider()
         assert (ahead.server is not None) == starts
 
@@ -410,7 +415,7 @@ from tilework.runtime.launch.jit import jit
 from tilework.runtime.workers import compile_ahead
 
 print("the script runs")
-compile_ahead.FORK_SECONDS, compile_ahead.START_SECONDS = -1, -100
+compile_ahead.FORK_SECONDS, compile_ahead.START_SECONDS, compile_ahead.CROWDED = -1, -100, 1e9
 compile_here = compile_ahead.CompileAhead.compile_here
 compile_ahead.CompileAhead.compile_here = lambda self, index: compile_here(self, index) if self.server is None else None
 SCALE = tl.constexpr(3)

@@ -187,7 +187,7 @@ def test_a_program_that_is_interrupted_ends_at_once(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             original(self)
 
-        compile_ahead.FORK_SECONDS = compile_ahead.START_SECONDS = -100
+        compile_ahead.FORK_SECONDS, compile_ahead.START_SECONDS, compile_ahead.CROWDED = -1, -100, 1e9
         original = compile_ahead.CompileAhead.collect
         here = compile_ahead.CompileAhead.compile_here
         compile_ahead.CompileAhead.compile_here = lambda self, index: here(self, index) if self.server is None else None

@@ -35,6 +35,8 @@ ATTEMPTS = 3  # to find a server that answers
 FORK_SECONDS = 0.1  # what a worker takes to begin, when a server is there
 START_SECONDS = 0.3  # what a server takes above loading the compiler
 LOAD_SECONDS = 1.0  # what loading the compiler takes, as long as this process does not know
+TICK = 0.05  # seconds; processor times are not known better
+CROWDED = 2.0  # a compilation that takes so many times its processor seconds has found the cores busy
 PATIENCE = 60.0  # seconds without any answer, after which a server counts as dead
 
 Launch = tuple[Sequence[Any], Mapping[str, Any]]
@@ -66,7 +68,8 @@ class CompileAhead:
         self.notes: list[str] = []
         self.elsewhere = 0
         self.is_loaded = False  # the compiler, before the first compilation
-        self.times: list[float] = []  # seconds of each compilation here
+        self.times: list[float] = []  # processor seconds of each compilation here
+        self.is_crowded = False  # whether others have the cores that a server would use
         self.server: Server | None = None
         self.attempts = ATTEMPTS
         self.limit = worker_limit() if self.kernel is not None and may_send(self.kernel) else 0
@@ -99,14 +102,15 @@ class CompileAhead:
         assert self.kernel is not None
         del self.left[index]
         args, kwargs = self.launches[index]
-        start = time.perf_counter()
+        start, used = time.perf_counter(), processor_seconds()
         try:
             self.kernel.warmup(*args, grid=(1,), **kwargs)
         except DoesNotFit as error:
             self.errors[index] = error
         except Exception:
             return  # the launch meets it again, where the user can see which one it is
-        self.times.append(time.perf_counter() - start)
+        self.times.append(processor_seconds() - used)
+        self.is_crowded = time.perf_counter() - start > CROWDED * (self.times[-1] + TICK)
 
     def consider(self) -> None:
         """Ask for a server if it would finish the rest before this process does."""
@@ -118,7 +122,7 @@ class CompileAhead:
         if path is None:
             return
         channel = server_place.connect(path)
-        if channel is None and gain < loading + START_SECONDS:
+        if channel is None and (self.is_crowded or gain < loading + START_SECONDS):
             return
         self.attempts -= 1
         self.server = Server(path, channel, self.left, self.limit)
@@ -220,6 +224,12 @@ class Server:
         if self.starter is not None:
             with suppress(subprocess.TimeoutExpired):
                 self.starter.wait(1.0)  # it forked the server and ended
+
+
+def processor_seconds() -> float:
+    """What this process and the programs that it ran, such as assemblers, have used."""
+    used = os.times()
+    return time.process_time() + used.children_user + used.children_system
 
 
 def unwrapped(fn: Any) -> tuple[JITFunction | None, list[Callable[..., Any]]]:

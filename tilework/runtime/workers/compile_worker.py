@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -33,6 +34,8 @@ MOST_FILES = 1 << 20
 
 def fork_worker() -> tuple[int, Channel]:
     """The process and the channel of a new worker."""
+    for thread in set(threading.enumerate()) - {threading.current_thread()}:
+        thread.join()  # a fork has only the thread that makes it, and what others hold stays locked
     here, there = socket.socketpair()
     server = os.getpid()
     process = os.fork()
