@@ -3,7 +3,7 @@
     python -m benchmarks.cuda_launch
 
 The kernels do nothing. `driver` is `cuLaunchKernelEx` called in a loop of machine code with parameters that stay as they are, so that
-nothing can be faster. Every figure is the least of many rounds, in which the rows take turns; a round is short enough for the
+nothing can be faster; then the same with the GIL released, the context and the stream asked for. Every figure is the least of many rounds, in which the rows take turns; a round is short enough for the
 stream to take it without waiting, and the GPU is idle when it begins. Needs torch.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 
 import tilework
 from tilework.runtime.devices.cuda.launch_kernel import Frame
+from tilework.runtime.devices.cuda.torch_stream import torch_stream_functions
 from tilework.targets.nvidia.libcuda import library
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
@@ -23,12 +24,17 @@ ROUNDS, CALLS = 60, 200
 BUDGET_US, BOUND_BUDGET_US = 1.0, 0.4  # above the driver
 
 LOOP = """
-define void @repeat(ptr %call, ptr %config, ptr %function, ptr %parameters, i64 %count) {
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+
+define void @repeat(ptr %call, ptr %config, ptr %function, ptr %parameters, i64 %count, ptr %context, ptr %current, ptr %handle) {
 entry:
+  %place = alloca i64
+  %stream = alloca i128
   br label %again
 again:
   %done = phi i64 [ 0, %entry ], [ %next, %again ]
-  %code = call i32 %call(ptr %config, ptr %function, ptr %parameters, ptr null)
+PARTS
   %next = add i64 %done, 1
   %more = icmp slt i64 %next, %count
   br i1 %more, label %again, label %end
@@ -36,6 +42,13 @@ end:
   ret void
 }
 """
+CALL = "  %code = call i32 %call(ptr %config, ptr %function, ptr %parameters, ptr null)\n"
+WITHOUT_GIL = f"  %thread = call ptr @PyEval_SaveThread()\n{CALL}  call void @PyEval_RestoreThread(ptr %thread)\n"
+IN_CONTEXT = "  %asked = call i32 %context(ptr %place)\n" + WITHOUT_GIL
+IN_STREAM = (
+    "  %pair = call i128 %current(i32 0)\n  store i128 %pair, ptr %stream\n  %made = call i64 %handle(ptr %stream)\n"
+    + IN_CONTEXT
+)
 
 
 def three(a, b, n):
@@ -76,8 +89,8 @@ def loop_of(count: int, form: str) -> Callable[..., None]:
     return scope["loop"]
 
 
-def driver_loop(kernel: Any, args: list[Any]) -> Callable[[], None]:
-    """The driver's call with what our launcher would pass."""
+def driver_loops(kernel: Any, args: list[Any]) -> dict[str, Callable[[], None]]:
+    """The driver's call with what our launcher would pass, alone and with what no launcher can leave out."""
     from tilework.targets.llvm.compile import jit_load, to_object  # loads LLVM
 
     launcher = kernel.launcher
@@ -86,14 +99,19 @@ def driver_loop(kernel: Any, args: list[Any]) -> Callable[[], None]:
     packer.pack(frame.buffer, args, (None, None))
     frame.grid[:] = (1, 1, 1)
     frame.config.stream = 0
-    code = jit_load(to_object(LOOP), ["repeat"])
-    repeat = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_int64)(code["repeat"])
+    functions = torch_stream_functions(0)
     given = (library().address("cuLaunchKernelEx"), ctypes.addressof(frame.config), kernel.function)
-
-    def run(keep: Any = (frame, code)) -> None:
-        repeat(*given, ctypes.addressof(frame.addresses), CALLS)
-
-    return run
+    given += (ctypes.addressof(frame.addresses), CALLS, library().address("cuCtxGetCurrent"), *functions)
+    parts = {"driver": CALL, "driver, GIL": WITHOUT_GIL, "driver, GIL, context": IN_CONTEXT}
+    if all(functions):
+        parts["driver, GIL, context, stream"] = IN_STREAM
+    rows: dict[str, Callable[[], None]] = {}
+    for name, text in parts.items():
+        code = jit_load(to_object(LOOP.replace("PARTS\n", text)), ["repeat"])
+        types = [ctypes.c_void_p] * 4 + [ctypes.c_int64] + [ctypes.c_void_p] * 3
+        repeat = ctypes.PYFUNCTYPE(None, *types)(code["repeat"])  # keeps the GIL
+        rows[name] = lambda repeat=repeat, keep=(frame, code): repeat(*given)
+    return rows
 
 
 def measured(torch: Any, rows: dict[str, Callable[[], None]]) -> dict[str, float]:
@@ -119,7 +137,7 @@ def rows_of(torch: Any, function: Callable[..., Any], args: list[Any]) -> dict[s
     changed, first = loop_of(len(args), "launch(x0, x1)"), next(iter(kernel.arg_names))
     named = loop_of(len(args), f"launch({first}=x0, n=x{len(args) - 1})")
     return {
-        "driver": driver_loop(compiled, args),
+        **driver_loops(compiled, args),
         "kernel[grid](...)": lambda: indexed(kernel, CALLS, *args),
         "launch(...)": lambda: plain(launch, CALLS, *args),
         "bound()": lambda: nothing(bound, CALLS, *args),
@@ -151,7 +169,7 @@ def main() -> None:
             verdict = (
                 "" if row in ("driver", "Triton") else " ok" if above <= budget else f" over the budget of {budget}"
             )
-            print(f"{name:24}{row:20}{microseconds:8.2f}  [{above:+.2f}]{verdict}")
+            print(f"{name:24}{row:32}{microseconds:8.2f}  [{above:+.2f}]{verdict}")
 
 
 if __name__ == "__main__":

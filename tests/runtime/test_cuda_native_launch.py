@@ -227,6 +227,35 @@ def test_streams_devices_and_threads(cuda: EmulatedCuda) -> None:
     assert k.slow <= 1 + 8, "a thread or a device needs one launch to be known"
 
 
+STREAM = """
+define {i64, i64} @current(i8 signext %device) {
+  %wide = sext i8 %device to i64
+  %pair = insertvalue {i64, i64} {i64 257, i64 undef}, i64 %wide, 1
+  ret {i64, i64} %pair
+}
+define i64 @handle(ptr %stream) {
+  %place = getelementptr i64, ptr %stream, i64 1
+  %number = load i64, ptr %place
+  %handle = add i64 %number, HANDLE
+  ret i64 %handle
+}
+"""
+
+
+def test_the_stream_may_come_from_machine_code(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilework.targets.llvm.compile import jit_load, to_object
+
+    cuda_device.ensure_context()
+    stream = cuda_device.Stream()
+    code = jit_load(to_object(STREAM.replace("HANDLE", str(stream.cuda_stream + 3))), ["current", "handle"])
+    call = (driver.active.get_current_stream, -3, (code["current"], code["handle"]))
+    monkeypatch.setattr(type(driver.active), "stream_call", lambda self: call)
+    k, x = Counted(scaled, BLOCK=64), array()
+    k(x, 60)
+    k(x, 60)
+    assert [launch.stream for launch in cuda.launches] == [0, stream.cuda_stream] and k.slow == 1
+
+
 def test_a_graph_records_native_launches(cuda: EmulatedCuda) -> None:
     k, x = Counted(scaled, BLOCK=64), array()
     k(x, 60)

@@ -19,6 +19,7 @@ from typing import Any
 from tilework import knobs
 from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.parameters import Parameter, parameters_of_ptx
+from tilework.runtime.devices.cuda.torch_stream import NO_FUNCTIONS, StreamFunctions, torch_stream_functions
 from tilework.runtime.devices.driver import C_TYPES, Driver
 from tilework.runtime.devices.launcher import refuse_negated
 from tilework.runtime.devices.memory_places import DEVICE, place_of
@@ -252,12 +253,17 @@ class CudaDriver(Driver):
     def launches_natively(self) -> bool:
         return type(self) is CudaDriver
 
-    def stream_call(self) -> tuple[Any, int] | None:
-        """What native launches call for the stream, and with which device; None if they must not."""
+    def stream_call(self) -> tuple[Any, int, StreamFunctions] | None:
+        """What native launches call for the stream, and with which device; None if they must not.
+
+        The last are addresses of torch's own functions, for machine code; 0 if there are none.
+        """
         if not self.launches_natively():
             return None
         device = self.get_current_device()
-        return (self.get_current_stream if self._torch is None else self._raw_stream), device
+        if self._torch is None:
+            return self.get_current_stream, device, NO_FUNCTIONS
+        return self._raw_stream, device, torch_stream_functions(device)
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
         return cuda_device.get_device_capability(self.get_current_device() if device is None else device)

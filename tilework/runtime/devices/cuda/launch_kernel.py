@@ -117,11 +117,12 @@ class CudaLauncher(Launcher):
         config = bytes(launch_config(self.attributes, self.block, self.shared))
         places = [offset // native.SLOT for offset in layout.offsets]
         calls = cuda.address("cuCtxGetCurrent"), cuda.context(), cuda.address("cuLaunchKernelEx")
-        words = native.CUDA.pack(*calls, function, self.num_ctas, len(places), config)
+        *asked, functions = stream
+        words = native.CUDA.pack(*calls, function, self.num_ctas, *functions, stream[1], len(places), config)
         maps = [lambda descriptor, meta=meta: map_of_descriptor(descriptor, meta) for meta in self.maps if meta]
         return Native(
             plan[0].kinds, places, buffer.raw, "run_cuda", words + struct.pack(f"<{len(places)}q", *places),
-            lambda code, x, y, z: self.explain(code, (x, y, z)), stream, self.memory_of, "ready_cuda", maps=maps,
+            lambda code, x, y, z: self.explain(code, (x, y, z)), tuple(asked), self.memory_of, "ready_cuda", maps=maps,
             kept=(self, cuda),
         )  # fmt: skip
 

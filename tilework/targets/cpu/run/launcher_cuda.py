@@ -1,6 +1,6 @@
 """How the native launcher starts a kernel on an NVIDIA GPU: it asks for the stream, and calls `cuLaunchKernelEx`.
 
-An entry is for one context, so that a thread that uses another device, or none yet, takes the Python path. The driver gets the
+The stream is asked for by functions of torch, if the record has them, else by Python. An entry is for one context, so that a thread that uses another device, or none yet, takes the Python path. The driver gets the
 addresses of the slots; its call may wait for room in the stream, and runs without the GIL. Calls of Python: `stream(device)` is
 the one that launches go to at this moment, `fault(code, x, y, z)` raises what a failed call means.
 """
@@ -8,12 +8,14 @@ the one that launches go to at this moment, `fault(code, x, y, z)` raises what a
 from tilework.targets.cpu.run.launcher_guards import NULL, YES, Writer, call_with, num
 from tilework.targets.cpu.run.launcher_layout import (
     ASK_CONTEXT,
+    ASK_STREAM,
     CLUSTER,
     CONFIG,
     CONFIG_BYTES,
     CONFIG_STREAM,
     DEVICE_CALL,
     DEVICE_CONTEXT,
+    DEVICE_NUMBER,
     FAULT_CALL,
     FUNCTION,
     LARGEST_X,
@@ -22,9 +24,10 @@ from tilework.targets.cpu.run.launcher_layout import (
     MOST_SLOTS,
     PARAMETER_COUNT,
     PARAMETER_SLOTS,
+    STREAM_HANDLE,
 )
 from tilework.targets.llvm.module import Module
-from tilework.targets.llvm.types import i8, i32, i64, ptr, void
+from tilework.targets.llvm.types import i8, i32, i64, integer, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
 INVALID_VALUE = 1
@@ -48,13 +51,27 @@ def write_cuda(module: Module) -> None:
     function = module.function("run_cuda", i32, params)
     b = Writer(function)
     entry, record, slots, sizes, _ = function.args
-    call = b.item(entry, DEVICE_CALL)
-    arguments = b.alloca(ptr)
-    b.store(b.item(call, 1), arguments)
-    stream = b.api("PyObject_Vectorcall", b.item(call, 0), arguments, num(1), NULL)
-    b.need(b.is_object(stream))
-    handle = b.api("PyLong_AsUnsignedLongLongMask", stream, result=i64)
-    b.drop(stream)
+    ask = b.at(record, ASK_STREAM, ptr)
+
+    def asked() -> list[Value]:
+        """By torch's own functions: the result of the first is two words."""
+        device = b.trunc(b.at(record, DEVICE_NUMBER), i32)  # int8_t there: callers extend it
+        found = b.call(ask, integer(128), [device])
+        place = b.alloca(i64, 2, align=16)
+        b.store(found, place)
+        return [b.call(b.at(record, STREAM_HANDLE, ptr), i64, [place])]
+
+    def through_python() -> list[Value]:
+        call = b.item(entry, DEVICE_CALL)
+        arguments = b.alloca(ptr)
+        b.store(b.item(call, 1), arguments)
+        stream = b.api("PyObject_Vectorcall", b.item(call, 0), arguments, num(1), NULL)
+        b.need(b.is_object(stream))
+        handle = b.api("PyLong_AsUnsignedLongLongMask", stream, result=i64)
+        b.drop(stream)
+        return [handle]
+
+    (handle,) = b.if_else(b.is_object(ask), asked, through_python)
     extent = [b.at(sizes, 8 * axis) for axis in range(3)]
     blocks = [b.mul(extent[0], b.at(record, CLUSTER)), *extent[1:]]
     for size, most in zip(blocks, (LARGEST_X, LARGEST_YZ, LARGEST_YZ), strict=True):

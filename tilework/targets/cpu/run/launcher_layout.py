@@ -57,10 +57,11 @@ RUN, READY, EMPTY_COUNT, EMPTIES_AT = range(64, 96, 8)
 # code, arena, cost; code of a thread, threads, shared nests, pool, waits, name
 HOST = struct.Struct("<9q")
 CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(96, 168, 8)
-# how to ask for the context, the context, how to launch, function, blocks of a program, parameters; the configuration and the
-# slots of the parameters follow
-CUDA = struct.Struct("<6q56s")
-ASK_CONTEXT, DEVICE_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER, PARAMETER_COUNT, CONFIG = range(96, 152, 8)
+# how to ask for the context, the context, how to launch, function, blocks of a program, how to ask for the stream, how to make
+# a handle of it, of which device, parameters; the configuration and the slots of the parameters follow
+CUDA = struct.Struct("<9q56s")
+ASK_CONTEXT, DEVICE_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(96, 136, 8)
+ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, PARAMETER_COUNT, CONFIG = range(136, 176, 8)
 CONFIG_BYTES, CONFIG_STREAM = 56, 32
 PARAMETER_SLOTS = CONFIG + CONFIG_BYTES
 LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid

@@ -1,0 +1,58 @@
+"""The stream that torch uses at this moment, as machine code asks for it: two functions of torch's library.
+
+    current, handle = torch_stream_functions(0)      # addresses of c10::cuda::getCurrentCUDAStream, and of what makes a handle of its result
+
+Asking through Python takes longer than starting a kernel should. The first gives two words, a device and a number, and the second
+the driver's handle. They are called through ctypes first, in streams that differ, and must say what Python says.
+"""
+
+import ctypes
+import os
+import sys
+from typing import Any
+
+StreamFunctions = tuple[int, int]
+NO_FUNCTIONS: StreamFunctions = (0, 0)
+CURRENT, HANDLE = "_ZN3c104cuda20getCurrentCUDAStreamEa", "_ZNK3c104cuda10CUDAStream6streamEv"
+TRIED = (1, 2)  # handles that need no stream to be made: CU_STREAM_LEGACY and CU_STREAM_PER_THREAD
+
+_found: dict[int, StreamFunctions] = {}  # by device
+
+
+class Stream(ctypes.Structure):
+    """c10::Stream."""
+
+    _fields_ = (("device", ctypes.c_uint64), ("id", ctypes.c_int64))
+
+
+def torch_stream_functions(device: int) -> StreamFunctions:
+    """The addresses of both, 0 if they are not what they should be. While a graph is recorded nothing is tried."""
+    if device not in _found:
+        torch = sys.modules["torch"]
+        if torch.cuda.is_current_stream_capturing():
+            return NO_FUNCTIONS
+        try:
+            _found[device] = tried(torch, device)
+        except (OSError, AttributeError, RuntimeError, TypeError):
+            _found[device] = NO_FUNCTIONS
+    return _found[device]
+
+
+def tried(torch: Any, device: int) -> StreamFunctions:
+    library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10_cuda.so"))
+    current, handle = getattr(library, CURRENT), getattr(library, HANDLE)
+    current.argtypes, current.restype = [ctypes.c_int8], Stream
+    handle.argtypes, handle.restype = [ctypes.c_void_p], ctypes.c_void_p
+
+    def agrees() -> bool:
+        stream = current(device)
+        return (handle(ctypes.byref(stream)) or 0) == torch._C._cuda_getCurrentRawStream(device)
+
+    right = agrees()
+    for number in TRIED:
+        with torch.cuda.stream(torch.cuda.ExternalStream(number, device=device)):
+            right = right and agrees() and torch._C._cuda_getCurrentRawStream(device) == number
+    if not right:
+        return NO_FUNCTIONS
+    found = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (current, handle))
+    return next(found), next(found)
