@@ -24,6 +24,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 CONTEXT_LINES = 12
 SHOWN_CALLS = 4  # of a long chain of calls, so many at each end
@@ -139,17 +140,14 @@ class CompilationError(TritonError):
         super().__init__(self.message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        parts = (type(self), self.src, self.node, self.error_message, self.where, self.label, self.title)
-        inner = self.__cause__
-        return (_rebuild, parts, {"__cause__": inner}) if isinstance(inner, CompilationError) else (_rebuild, parts)
+        again = partial(type(self), where=self.where, label=self.label, title=self.title)
+        inner, parts = self.__cause__, (self.src, self.node, self.error_message)
+        return (again, parts, {"__cause__": inner}) if isinstance(inner, CompilationError) else (again, parts)
 
     def __str__(self) -> str:
         inner = self.__cause__
-        return (
-            f"{self.message}\n{inner}"
-            if self.error_message is None and isinstance(inner, CompilationError)
-            else self.message
-        )
+        is_outer = self.error_message is None and isinstance(inner, CompilationError)
+        return f"{self.message}\n{inner}" if is_outer else self.message
 
     def set_message(self, text: str) -> None:
         """Replace the text; everything else stays."""
@@ -244,10 +242,7 @@ class OptionError(TritonError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
-SANITIZER, SANITIZER_WARNING = (
-    "sanitizer: ",
-    "sanitizer warning: ",
-)  # how the texts of asserts begin that the sanitizer made
+SANITIZER, SANITIZER_WARNING = "sanitizer: ", "sanitizer warning: "  # texts of its asserts begin so
 
 
 class SanitizerError(TritonError, RuntimeError):
@@ -262,38 +257,37 @@ class PerformanceWarning(UserWarning):
     """What a kernel did in the emulator that makes it slow on a GPU."""
 
 
-class InterpreterError(TritonError):
-    """A kernel that failed in the interpreter; `__cause__` is what it raised."""
+class ReportedError(TritonError):
+    """One with a text from elsewhere, which `prefix` says."""
+
+    prefix = ""
 
     def __init__(self, error_message: str | None = None) -> None:
         self.error_message = error_message or ""
         super().__init__(self.error_message)
+
+    def __str__(self) -> str:
+        return f"{self.prefix}{self.error_message}"
+
+
+class InterpreterError(ReportedError):
+    """A kernel that failed in the interpreter; `__cause__` is what it raised."""
 
 
 class StageError(TritonError, RuntimeError):
     """A stage that cannot be done: text that LLVM refuses, a library or a tool that is not here, code that is not written yet."""
 
 
-class AutotunerError(TritonError):
+class AutotunerError(ReportedError):
     """No configuration is left to try."""
 
-    def __init__(self, error_message: str | None = None) -> None:
-        self.error_message = error_message or ""
-        super().__init__(self.error_message)
-
-    def __str__(self) -> str:
-        return f"Autotuner error: {self.error_message}"
+    prefix = "Autotuner error: "
 
 
-class PTXASError(TritonError):
+class PTXASError(ReportedError):
     """The assembler refused the PTX, or did not survive it."""
 
-    def __init__(self, error_message: str | None = None) -> None:
-        self.error_message = error_message or ""
-        super().__init__(self.error_message)
-
-    def __str__(self) -> str:
-        return f"PTXAS error: {self.error_message}"
+    prefix = "PTXAS error: "
 
 
 class OutOfResources(TritonError):
@@ -312,18 +306,6 @@ class OutOfResources(TritonError):
 
 class DoesNotFit(OutOfResources):
     """That, known before code was made of the kernel."""
-
-
-def _rebuild(
-    cls: type[CompilationError],
-    src: str,
-    node: ast.AST,
-    text: str | None,
-    where: SourceMap | None,
-    label: str,
-    title: str | None,
-) -> CompilationError:
-    return cls(src, node, text, where=where, label=label, title=title)
 
 
 def _causes(error: BaseException | None) -> Iterator[CompilationError]:

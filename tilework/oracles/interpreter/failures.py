@@ -41,9 +41,6 @@ class InterpretedCompilationError(InterpreterError, CompilationError):
         CompilationError.__init__(self, src, node, text, where=where, title=title)
         self.error_message = text
 
-    def __str__(self) -> str:
-        return self.error_message or ""
-
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.error_message, self.title, self.src, self.node, self.where)
 
