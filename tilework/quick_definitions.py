@@ -10,13 +10,15 @@ garbage collector, which would look through all those classes again and again an
 
 import dataclasses
 import gc
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 OWNERS = ("xdsl", "tilework")
-OBJECTS = 50_000  # between two looks of the garbage collector
+OBJECTS = 300_000  # between two looks of the garbage collector
+MODULES = 50  # that many new ones are worth a promotion
 
 LOADING = threading.Lock()
 
@@ -27,7 +29,7 @@ def quick_definitions() -> Iterator[None]:
     if not LOADING.acquire(blocking=False):
         yield
         return
-    plain, thresholds = getattr(dataclasses, "_create_fn", None), gc.get_threshold()
+    plain, thresholds, modules = getattr(dataclasses, "_create_fn", None), gc.get_threshold(), len(sys.modules)
     try:
         gc.set_threshold(max(OBJECTS, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
         if plain is not None:  # Python 3.13 compiles the methods of a class at once
@@ -36,8 +38,17 @@ def quick_definitions() -> Iterator[None]:
     finally:
         if plain is not None:
             dataclasses._create_fn = plain  # pyright: ignore[reportAttributeAccessIssue]
+        if len(sys.modules) - modules >= MODULES:
+            promote()
         gc.set_threshold(*thresholds)
         LOADING.release()
+
+
+def promote() -> None:
+    """Let the garbage collector count all objects among the old ones: it need not find out that classes stay."""
+    if gc.get_freeze_count() == 0:  # otherwise somebody wants some of them not to be looked at, ever
+        gc.freeze()
+        gc.unfreeze()
 
 
 def deferring(create: Callable[..., Any]) -> Callable[..., Any]:

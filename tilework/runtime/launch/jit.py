@@ -333,7 +333,8 @@ def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None
 
 def native_bound(kernel: Any, bound: BoundLaunch) -> Callable[..., Any]:
     """A bound launch in machine code, where that is possible."""
-    bind = getattr(kernel[bound.grid], "__self__", None)
+    for _ in range(2):  # the first one may be a launch through Python, while the launcher is being compiled
+        bind = getattr(kernel[bound.grid], "__self__", None)
     if type(bind) is not tuple:
         return bound
     from tilework.runtime.launch.native_machine import make_bound  # lazily: only native launches need it

@@ -11,6 +11,7 @@ of the kernel, debug settings.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
@@ -30,7 +31,7 @@ from tilework.runtime.launch.native_entry import (
     is_describable,
     with_entry,
 )
-from tilework.runtime.launch.native_machine import machine, make_binder
+from tilework.runtime.launch.native_machine import MADE, machine, make_binder
 from tilework.targets.cpu.run import launcher_layout as native
 
 
@@ -59,12 +60,24 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[
 
     `fn` is a kernel, or an autotuner whose `tuned` says what a launch with such arguments adds; None: that cannot be said.
     """
-    if not driver.active.launches_natively() or machine() is None:
+    if not driver.active.launches_natively():
         return None
+    if machine(waits=False) is None:
+        return None if MADE else partial(by_python, fn)
     state: list[Any] = []
     state.append(python_path(fn, tuned, state))
     bind = fn.__dict__["_bind_grid"] = make_binder(state)
     return bind
+
+
+def by_python(fn: Any, grid: Any) -> Callable[..., Any]:
+    """`fn[grid]` while the launcher is being made: a launch through Python, then whatever `fn[grid]` is by then."""
+    launches = [partial(fn.run, grid=grid, warmup=False)]
+
+    def launch(*args: Any, **kwargs: Any) -> Any:
+        return (launches.pop() if launches else fn[grid])(*args, **kwargs)
+
+    return launch
 
 
 def python_path(fn: Any, tuned: TunedOf, state: list[Any]) -> Callable[..., Any]:

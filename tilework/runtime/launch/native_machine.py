@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tilework import knobs
 from tilework.language.bound_launch import BoundLaunch
-from tilework.runtime.devices.host.own_code import own_object
+from tilework.runtime.devices.host.own_code import OwnObject
 from tilework.runtime.launch.tensor_places import tensor_places
 from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.llvm.object_loader import load_object
@@ -45,19 +45,27 @@ class Machine(NamedTuple):
     constants: tuple[Any, ...]  # what the context points to
 
 
-def machine() -> Machine | None:
+def machine(*, waits: bool = True) -> Machine | None:
     """The launcher of this process; None where it cannot work, and while it is being made.
 
-    Who comes meanwhile takes the Python path, and does not wait: it may be a signal handler in the thread that makes it.
+    Who comes meanwhile takes the Python path, and does not wait: it may be a signal handler in the thread that makes it. Without
+    `waits`, the first who asks does not wait either if it must be compiled.
     """
     lock = MAKING[0]
     if not MADE and lock.acquire(blocking=False):
         try:
-            if not MADE:
-                MADE.append(load_machine())
+            if not MADE and (
+                waits or not is_possible() or launcher_object(time.CLOCK_MONOTONIC, tuple_items()).begin()
+            ):
+                MADE.append(load_machine() if is_possible() else None)
         finally:
             lock.release()
     return MADE[0] if MADE else None
+
+
+def is_possible() -> bool:
+    """Whether a launcher can work here."""
+    return knobs.runtime.native_launch and is_plain_python() and arrays_are_as_expected()
 
 
 def forget_making() -> None:
@@ -69,10 +77,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forget_making)
 
 
-def load_machine() -> Machine | None:
-    if not knobs.runtime.native_launch or not is_plain_python() or not arrays_are_as_expected():
-        return None
-    library = load_object(launcher_object(time.CLOCK_MONOTONIC, tuple_items()), native.EXPORTS)
+def load_machine() -> Machine:
+    library = load_object(launcher_object(time.CLOCK_MONOTONIC, tuple_items()).take(), native.EXPORTS)
     launch = MethodDefinition(b"launch", library["launch"], FASTCALL_KEYWORDS, None)
     bound = MethodDefinition(b"launch", library["launch_bound"], FASTCALL_KEYWORDS, None)
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
@@ -121,16 +127,16 @@ def version_of(dictionary: dict[Any, Any]) -> int:
     return ctypes.c_uint64.from_address(id(dictionary) + native.DICT_VERSION).value
 
 
-def launcher_object(clock: int, items: int) -> bytes:
+@cache
+def launcher_object(clock: int, items: int) -> OwnObject:
     """The object file of the launcher; see `launcher_text`."""
 
-    def make() -> bytes:
-        from tilework.targets.cpu.run.launcher import launcher_text  # lazily: only launches on the host need it
-        from tilework.targets.llvm.compile import to_object
+    def text() -> str:
+        from tilework.targets.cpu.run.launcher import launcher_text  # lazily: one from the cache does not need it
 
-        return to_object(launcher_text(clock, items))
+        return launcher_text(clock, items)
 
-    return own_object(NAME, make, f"-{clock}-{items}")
+    return OwnObject(NAME, text, variant=f"-{clock}-{items}")
 
 
 def tuple_items() -> int:

@@ -43,6 +43,17 @@ def apart(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
+def begin(function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> "Work":
+    """The same, and the caller goes on: `result` waits."""
+    work = Work(functools.partial(function, *args, **kwargs))
+    try:
+        threading.Thread(target=copy_context().run, args=(work.run,), name=f"tilework {function.__name__}").start()
+    except RuntimeError:  # as above
+        work.value = function(*args, **kwargs)
+        work.running.release()
+    return work
+
+
 class Work:
     """A call that another thread makes."""
 
@@ -65,6 +76,7 @@ class Work:
     def result(self) -> Any:
         """Wait for the call; its value, or its exception."""
         self.running.acquire()
+        self.running.release()
         error, self.error = self.error, None
         try:
             if error is not None:

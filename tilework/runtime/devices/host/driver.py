@@ -13,6 +13,7 @@ from tilework.runtime.devices import active_driver
 from tilework.runtime.devices.driver import Driver
 from tilework.runtime.devices.host.evaluator_launcher import EvaluatorLauncher
 from tilework.runtime.devices.host.native_launcher import NativeLauncher
+from tilework.runtime.devices.host.own_code import pool_object
 from tilework.runtime.devices.launcher import refuse_negated
 from tilework.targets.base import GPUTarget
 
@@ -96,7 +97,10 @@ class CpuDriver(Driver):
     def launches_natively(self) -> bool:
         from tilework.targets.cpu.pipeline import device  # lazily: only launches on the host need it
 
-        return type(self) is CpuDriver and device() == "native"
+        if type(self) is not CpuDriver or device() != "native":
+            return False
+        pool_object().begin()
+        return True
 
     def get_device_capability(self, device: int = 0) -> tuple[str, int]:
         return ("cpu", 0)

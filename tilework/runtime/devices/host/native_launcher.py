@@ -7,7 +7,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.runtime.devices.host.native_run import repeated
-from tilework.runtime.devices.host.own_code import keep_pool
+from tilework.runtime.devices.host.own_code import pool_object
 from tilework.runtime.devices.host.pack import packer
 from tilework.runtime.devices.launcher import HIDDEN, Extent, Launcher, Scratch
 from tilework.runtime.launch.native_entry import Memory, Native, is_array_class, tensor_memory
@@ -21,7 +21,7 @@ class NativeLauncher(Launcher):
 
     def __init__(self, source: Any, metadata: Any) -> None:
         super().__init__(source, metadata)
-        keep_pool()
+        pool_object()
         self.interface = interface = Interface.from_facts(metadata.interface)
         signature = self.signature
         if signature is not None and self.needs_scratch:

@@ -1,33 +1,78 @@
 """Machine code of the runtime itself, compiled once for a machine and kept in the cache like a kernel.
 
-own_object("tilework_pool", compile_pool)
+    pool = OwnObject("tilework_pool", pool_text, 1)
+    pool.begin()        # where the cache does not have it, a thread compiles it while this one goes on
+    pool.take()         # the object file
+
+A new machine compiles some 3000 lines of this for its first launch, as long as all else that the launch does; LLVM needs neither
+Python nor its lock for that.
 """
 
 import hashlib
+import os
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from tilework import knobs
 from tilework.runtime.kernel_cache.managers import load_entry, store_entry, triton_key
+from tilework.targets.llvm.apart import Work, begin
 
 
-def own_object(name: str, make: Callable[[], bytes], variant: str = "") -> bytes:
-    """The object file that `make` compiles, from the cache on disk unless that is the user's own."""
-    from tilework.targets.cpu.pipeline import native_identity  # lazily: only launches on the host need it
+class OwnObject:
+    """An object file, of the LLVM text that `text` writes; from the cache on disk unless that is the user's own."""
 
-    key = hashlib.sha256(f"{name}-{triton_key()}-{native_identity()}{variant}".encode()).hexdigest()
-    plain = knobs.cache.manager_class is None
-    if plain and (files := load_entry(key, name)) is not None and f"{name}.obj" in files:
-        return files[f"{name}.obj"]
-    data = make()
-    if plain:
-        store_entry(key, name, {f"{name}.obj": data, f"{name}.json": b"{}"})
-    return data
+    def __init__(self, name: str, text: Callable[[], str], level: int = 0, variant: str = "") -> None:
+        self.name, self.text, self.level, self.variant = name, text, level, variant
+        self.data: bytes | None = None
+        self.work: tuple[int, Work] | None = (
+            None  # and the process whose thread does it: a forked child has no such thread
+        )
+
+    def key(self) -> str:
+        from tilework.targets.cpu.pipeline import native_identity  # lazily: only launches on the host need it
+
+        return hashlib.sha256(f"{self.name}-{triton_key()}-{native_identity()}{self.variant}".encode()).hexdigest()
+
+    def begin(self) -> bool:
+        """Have it made; False if nobody had asked for it before, and who can do without it should."""
+        if self.data is not None or (self.work is not None and self.work[0] == os.getpid()):
+            return True
+        if knobs.cache.manager_class is None and (files := load_entry(self.key(), self.name)) is not None:
+            self.data = files.get(f"{self.name}.obj")
+        if self.data is None:
+            import shutil  # noqa: F401 - which may be needed to store it, in a thread that must not import
+
+            # lazily: loads LLVM, which a kernel from the cache does not need
+            from tilework.targets.llvm.compile import host_target_machine
+
+            self.work = os.getpid(), begin(self.make, self.text(), host_target_machine(), self.key())
+        return self.data is not None
+
+    def make(self, text: str, machine: Any, key: str) -> bytes:
+        """Compile and keep it: in a thread of its own, which imports nothing, or a fork would leave a lock behind."""
+        from tilework.targets.llvm.compile import to_object  # lazily, and imported by now
+
+        data = to_object(text, self.level, machine)
+        if knobs.cache.manager_class is None:
+            store_entry(key, self.name, {f"{self.name}.obj": data, f"{self.name}.json": b"{}"})
+        return data
+
+    def take(self) -> bytes:
+        """The object file, as soon as it is there."""
+        self.begin()
+        if self.data is None and self.work is not None:
+            self.data = self.work[1].result()
+        assert self.data is not None, "it was in the cache, or has begun"
+        return self.data
 
 
 @cache
-def keep_pool() -> None:
-    """Let the thread pool take its code from the cache."""
-    from tilework.targets.cpu.run.pool import POOL, compile_pool  # lazily: only launches on the host need it
+def pool_object() -> OwnObject:
+    """That of the thread pool, which takes it from here."""
+    # lazily: only launches on the host need it
+    from tilework.targets.cpu.run.pool import POOL, POOL_LEVEL, host_pool_text
 
-    POOL.source = lambda: own_object("tilework_pool", compile_pool)
+    made = OwnObject("tilework_pool", host_pool_text, POOL_LEVEL)
+    POOL.source = made.take
+    return made

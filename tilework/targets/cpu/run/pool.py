@@ -113,13 +113,22 @@ class Arenas(threading.local):
 ARENAS = Arenas()
 
 
+POOL_LEVEL = 1  # of LLVM's optimiser
+
+
+def host_pool_text() -> str:
+    """`pool_code.py` for this machine."""
+    from tilework.targets.cpu.run.pool_code import pool_text  # lazily: a pool from the cache does not need it
+
+    return pool_text(platform.machine())
+
+
 def compile_pool() -> bytes:
-    """The object file of `pool_code.py` for this machine."""
+    """Its object file."""
     # lazily: loads LLVM, which a kernel from the cache does not need
-    from tilework.targets.cpu.run.pool_code import pool_text
     from tilework.targets.llvm.compile import to_object
 
-    return to_object(pool_text(platform.machine()), 1)
+    return to_object(host_pool_text(), POOL_LEVEL)
 
 
 class Pool:
