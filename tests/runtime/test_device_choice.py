@@ -82,6 +82,20 @@ def test_one_kernel_on_both_devices(cuda: EmulatedCuda) -> None:
     assert found == ["cpu"]
 
 
+def test_both_run_in_machine_code(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Python path, which asks where the arguments are, is taken once for each device."""
+    asked: list[Any] = []
+    ask = drivers.elsewhere
+    monkeypatch.setattr(drivers, "elsewhere", lambda *args: asked.append(args) or ask(*args))
+    x, out, on_gpu, there = numbers(), numbers(), DeviceArray.of(numbers()), DeviceArray(100, np.float32)
+    counts = []
+    for _ in range(4):
+        launched(x, out)
+        launched(on_gpu, there)
+        counts.append(len(asked))
+    assert (out == 2 * x).all() and (there.numpy() == out).all() and counts == [counts[0]] * 4
+
+
 def test_a_mix_is_an_error_that_names_the_arguments(cuda: EmulatedCuda) -> None:
     with pytest.raises(
         ValueError, match=r"double cannot run on two devices: x_ptr \(cuda:0\) on a GPU, out_ptr in the memory"
@@ -121,6 +135,18 @@ def test_tuning_measures_each_device_by_itself(cuda: EmulatedCuda, monkeypatch: 
         tuned[grid](x := DeviceArray.of(numbers()), there := DeviceArray(100, np.float32), 100)
         assert (out == 2 * numbers()).all() and (there.numpy() == out).all() and x
     assert seen == ["cpu", "cpu", "cuda", "cuda"]
+
+
+def test_bound_launches_follow_what_they_are_called_with(cuda: EmulatedCuda) -> None:
+    x, out = numbers(), np.zeros(100, np.float32)
+    there = DeviceArray(100, np.float32)
+    bound = double.bind(x, out, 100, BLOCK=64, grid=(2,))
+    for _ in range(3):
+        assert bound().metadata.target.backend == "cpu" and (out == 2 * x).all()
+        again = bound(x_ptr=(on_gpu := DeviceArray.of(x)), out_ptr=there)
+        assert again.metadata.target.backend == "cuda" and (there.numpy() == out).all() and on_gpu
+        with pytest.raises(ValueError, match=r"cannot run on two devices: out_ptr .* x_ptr in the memory of the host"):
+            bound(out_ptr=there)
 
 
 def test_tuples_and_descriptors_are_where_their_memory_is(cuda: EmulatedCuda) -> None:
