@@ -60,6 +60,15 @@ def home_of(value: SSAValue) -> Block | None:
     return value.owner.parent if isinstance(value.owner, Operation) else value.owner
 
 
+def only_op(block: Block) -> Operation | None:
+    """The op that is all that a function of two values does: it takes both, and its result is what the function returns."""
+    first, last = block.first_op, block.last_op
+    if first is None or last is None or first.next_op is not last or len(block.args) != 2:
+        return None
+    is_all = set(first.operands) == set(block.args) and tuple(last.operands) == tuple(first.results)
+    return first if is_all else None
+
+
 def owner_of(value: SSAValue) -> Operation | None:
     """The op that computes `value`, or that has it as an argument of a region."""
     return value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()

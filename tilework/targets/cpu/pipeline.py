@@ -51,7 +51,6 @@ class CpuBackend(Backend):
         return "ttir" if options.sanitize == "race" else self.binary_ext
 
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
-        """The stages in order."""
         from tilework.transforms.pipelines import ttir_pipeline  # lazily: the compiler loads when something is compiled
 
         return {

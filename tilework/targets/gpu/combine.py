@@ -9,8 +9,9 @@ values that its returns give meet in phis.
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.ir import BlockArgument, Operation, Region
+from xdsl.ir import Operation, Region
 
+from tilework.ir.nesting import only_op
 from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.llvm.op_lowering import REGION_ENDS
 from tilework.targets.llvm.values import Value
@@ -53,14 +54,8 @@ def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
 
 def single_op(region: Region) -> type[Operation] | None:
     """The op that is the whole function of two scalars, if the order of the two does not matter to it."""
-    blocks = list(region.blocks)
-    ops = list(blocks[0].ops)
-    if len(blocks) != 1 or len(ops) != 2 or type(ops[0]) not in SYMMETRIC or len(blocks[0].args) != 2:
-        return None
-    operands = ops[0].operands
-    if any(not isinstance(operand, BlockArgument) for operand in operands) or operands[0] is operands[1]:
-        return None
-    return type(ops[0]) if ops[1].operands[0] is ops[0].results[0] else None
+    found = type(only_op(region.blocks[0])) if len(region.blocks) == 1 else None
+    return found if found in SYMMETRIC else None
 
 
 def fold(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> list[Value]:

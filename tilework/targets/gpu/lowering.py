@@ -124,7 +124,6 @@ class Lowering(OpLowering[Any]):
             raise self.refuse(op, "a part of a buffer that is passed on")
 
     def scalar(self, value: SSAValue) -> Value:
-        """The one register of a scalar."""
         (made,) = self.values[value]
         return made
 

@@ -91,7 +91,6 @@ class Scan:
         return call(self.low, self.op.regions[0], [*before, *after])
 
     def members(self, piece: int) -> list[int]:
-        """The registers of a piece."""
         done = [bit for bit in numbers(self.bits, "register") if self.done["register"] >> bit & 1]
         return [piece | inside for inside in subsets(done)]
 

@@ -132,7 +132,6 @@ class Move:
         return found
 
     def with_copies(self, found: dict[int, Value]) -> Registers:
-        """All registers."""
         return tuple(found[register & ~self.copies] for register in range(len(self.fixed)))
 
 

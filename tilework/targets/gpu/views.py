@@ -40,7 +40,6 @@ def moved(source: LinearLayout, result: LinearLayout, where: Callable[[Places], 
 
 
 def view(low: Lowering, op: Operation, where: Callable[[Places], Places]) -> Registers:
-    """A view of the first operand."""
     registers = low[op.operands[0]]
     return tuple(
         registers[place] for place in moved(layout_of(op.operands[0].type), layout_of(op.results[0].type), where)

@@ -129,7 +129,6 @@ class Vectors:
         return self.pure(f"insertvalue {a.typed}, {field.typed}, {', '.join(map(str, path))}", a.type)
 
     def build_struct(self: "Builder", type: Type, fields: Sequence[Value]) -> Value:
-        """A struct field by field."""
         made = self.poison(type)
         for position, field in enumerate(fields):
             made = self.insert_value(made, field, position)

@@ -104,7 +104,6 @@ def settings_of(options: CompileOptions) -> Any:
 
 
 def ptx_of(text: str, options: CompileOptions) -> str:
-    """PTX of LLVM text."""
     from tilework.targets.nvidia.ptx import to_ptx  # lazily: the compiler loads when something is compiled
 
     return to_ptx(text, settings_of(options))
@@ -126,7 +125,6 @@ def shown(text: str) -> str:
 
 
 def cubin_of(text: str, options: CompileOptions) -> bytes:
-    """The cubin of PTX."""
     from tilework.targets.nvidia.ptx_version import cpu_name  # lazily: the compiler loads when something is compiled
 
     tool = required_assembler(number_of(options.arch or ""))

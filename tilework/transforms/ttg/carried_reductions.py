@@ -29,7 +29,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import binary
 from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.encodings import encoding_of, layout_of, with_encoding
-from tilework.ir.nesting import body_of, end_of
+from tilework.ir.nesting import body_of, end_of, only_op
 from tilework.ir.rewrite import constant, insert_after, replace_all_uses
 from tilework.ir.types import element_type, shape_of, tensor_type
 from tilework.layouts.encodings import Blocked, Slice
@@ -100,11 +100,8 @@ def only_user(value: SSAValue) -> Operation | None:
 
 def combines_with(reduce: Operation) -> type[Operation] | None:
     """The class of the one op in the region of `reduce`, which combines its two arguments."""
-    (block,) = reduce.regions[0].blocks
-    ops = tuple(block.ops)
-    if len(ops) != 2 or set(ops[0].operands) != set(block.args) or tuple(ops[1].operands) != tuple(ops[0].results):
-        return None
-    return type(ops[0])
+    found = only_op(reduce.regions[0].block)
+    return None if found is None else type(found)
 
 
 def accumulator(update: Operation, loop: Operation) -> int | None:

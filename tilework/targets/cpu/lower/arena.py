@@ -33,7 +33,6 @@ def aligned(size: int) -> int:
 
 
 def buffer_bytes(type: ttc.BufferType) -> int:
-    """Bytes of a whole buffer."""
     return prod(type.shape) * element_bytes(type.element)
 
 

@@ -160,7 +160,6 @@ class Emitter:
         self.sum_stride = product.columns * self.sum_bytes
 
     def matrix(self, left: Value, right: Value, total: Value, scratch: Value) -> None:
-        """One matrix product."""
         b, product, plan = self.b, self.product, self.plan
         element, block = plan.unit.element, plan.block
         if plan.converts_left:

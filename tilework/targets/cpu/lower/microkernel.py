@@ -114,7 +114,6 @@ PAIRS_X86 = Unit("pmaddwd", i32, i32, dot_pairs_x86, 2, i16, temporaries=2)
 
 
 def float_unit(target: HostTarget, sum: Type) -> Unit:
-    """The unit of f32 or f64."""
     if sum is f64:
         return F64 if target.has_fma else F64_UNFUSED
     return F32 if target.has_fma else F32_UNFUSED

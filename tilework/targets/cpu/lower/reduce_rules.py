@@ -23,6 +23,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import ttc
+from tilework.ir.nesting import only_op
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.lanes import Kind
 from tilework.targets.cpu.lower.lowering import Lowering
@@ -46,12 +47,7 @@ NEUTRAL_FLOATS: dict[type[Operation], float] = {
 
 def neutral_element(combine: Block, type: Type) -> Value | None:
     """What changes nothing when combined, if the region is one well-known op on its two arguments."""
-    first, last = combine.first_op, combine.last_op
-    if first is None or last is None or first.next_op is not last or len(combine.args) != 2:
-        return None
-    if set(first.operands) != set(combine.args) or last.operands[0] is not first.results[0]:
-        return None
-    cls = first.__class__
+    cls = only_op(combine).__class__
     if type.kind == "float" and cls in NEUTRAL_FLOATS:
         return constant(type, NEUTRAL_FLOATS[cls])
     if type.kind != "int":

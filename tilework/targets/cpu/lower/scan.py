@@ -26,6 +26,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import ttc
+from tilework.ir.nesting import only_op
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
@@ -81,10 +82,8 @@ class Scan:
         is_vector = len(op.regions[0].blocks) == 1 and low.is_elementwise(self.block)
         widest = max(register_type(buffer.element).bits for buffer in self.buffers)
         self.lanes = min(MOST_LANES, low.target.lanes(max(8, widest))) if is_vector else 1
-        ops = list(self.block.ops)
-        self.is_cheap = len(ops) <= CHEAP
-        adds = len(ops) == 2 and type(ops[0]) in SUMS and set(ops[0].operands) == set(self.block.args)
-        self.is_sum = count == 1 and adds
+        self.is_cheap = len(list(self.block.ops)) <= CHEAP
+        self.is_sum = count == 1 and type(only_op(self.block)) in SUMS
 
     def combine(self, earlier: Row, later: Row) -> Row:
         return self.low.region(self.block, [*earlier, *later])

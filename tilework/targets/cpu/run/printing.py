@@ -32,7 +32,6 @@ INTEGERS = {"i1": "u1", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "ptr"
 
 
 def describe(prefix: str, as_hex: bool, operands: Sequence[tuple[Sequence[int], str, bool]]) -> str:
-    """The description of one print."""
     return json.dumps([prefix, as_hex, [[list(shape), element, signed] for shape, element, signed in operands]])
 
 
@@ -62,7 +61,6 @@ def parsed(description: bytes) -> Any:
 
 
 def lines(description: bytes, program: tuple[int, int, int], addresses: Sequence[int]) -> Iterator[str]:
-    """The lines of one print."""
     import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
     prefix, as_hex, operands = parsed(description)

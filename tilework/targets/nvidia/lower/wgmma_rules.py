@@ -215,7 +215,6 @@ def sums_of(low: Lowering, words: list[Value], type: Type) -> list[Value]:
 
 
 def factor_of(type: Attribute) -> Attribute:
-    """The element of a factor."""
     return type.element_type if isinstance(type, MemDescType) else element_type(type)
 
 
