@@ -18,10 +18,10 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from tests.drawn.kernels import CPU, Kernel, draw_kernel
+from tests.pipeline.stages import check_stage
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir import tt
 from tilework.ir.printer import print_module
-from tilework.ir.stages import check_stage
 from tilework.ir.verify import op_problem, use_problem
 from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target

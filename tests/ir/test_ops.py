@@ -13,6 +13,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tests.ir.values import TYPES, in_function
+from tests.pipeline.stages import StageError, check_stage
 from tilework.ir import tt
 from tilework.ir.arith_ext import RemfOp, SelectOp, binary, cmpf, cmpi, convert, ternary, unary
 from tilework.ir.context import make_context
@@ -34,7 +35,6 @@ from tilework.ir.llvm import AssumeOp
 from tilework.ir.locations import file_loc
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.ir.stages import StageError, check_stage
 from tilework.ir.types import f16, f32, f64, i32, i64, pointer_type, tensor_type
 from tilework.ir.verify import verify
 

@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.ir.old_modules import GROUPED, HOPPER, MATMUL, TRANSPOSED
 from tests.ir.shared_cases import ALLOC, COPY, P, spelled
 from tests.ir.ttg_cases import module_text
+from tests.pipeline.stages import check_stage
 from tilework.ir.parser import IRSyntaxError, parse_module
 from tilework.ir.printer import print_module
-from tilework.ir.stages import check_stage
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import EvaluationError, evaluate
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline.stages import StageError, check_stage
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.ir.stages import StageError, check_stage
 from tilework.ir.verify import first_problem
 
 REFERENCE = Path(__file__).parent / "reference"

@@ -17,8 +17,8 @@ from xdsl.passes import ModulePass
 from tests.drawn.kernels import draw_kernel
 from tests.drawn.run import capability, compile_drawn
 from tests.pipeline.gpu import Config
+from tests.pipeline.stages import check_stage
 from tilework.errors import CompilationError
-from tilework.ir.stages import check_stage
 from tilework.ir.verify import verify
 from tilework.target import Target
 from tilework.tools.check_each import check_each

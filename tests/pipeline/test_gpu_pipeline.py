@@ -14,13 +14,13 @@ from tests.pipeline.compiled import first_difference
 from tests.pipeline.gpu import CASES, Config, check, run, ttgir, ttir
 from tests.pipeline.gpu_drawn import problem_of
 from tests.pipeline.gpu_matrix import SAMPLE
+from tests.pipeline.stages import check_stage
 from tilework import knobs
 from tilework.compiler import ASTSource, compile
 from tilework.ir import ttg
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.rewrite import erase_op
-from tilework.ir.stages import check_stage
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import EvaluationError
 from tilework.target import Target

@@ -21,9 +21,9 @@ from tests.pipeline.compiled import (
     optimised,
     passes,
 )
+from tests.pipeline.stages import StageError, check_stage
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.ir.stages import StageError, check_stage
 from tilework.ir.verify import verify
 from tilework.transforms.registry import run_pipeline
 

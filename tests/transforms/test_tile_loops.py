@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.drawn.kernels import draw_kernel
 from tests.drawn.run import capability, compile_drawn
 from tests.pipeline.compiled import CASES, frontend_module, optimise
+from tests.pipeline.stages import StageError, check_stage
 from tilework.errors import PassError
 from tilework.ir import ttc
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.ir.stages import StageError, check_stage
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import evaluate
 from tilework.target import Target

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.compiled import first_difference, location_difference
+from tests.pipeline.stages import check_stage
 from tests.triton.peer import FIXTURES, KEYS, ask, op_counts, triton_python, without_machine_paths
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.ir.stages import check_stage
 from tilework.ir.verify import verify
 from tilework.tools.cli import main
 

@@ -17,13 +17,13 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
+from tests.pipeline.stages import check_stage
 from tilework.frontend.semantic import Semantic
 from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.builder import Builder
 from tilework.ir.locations import file_loc
 from tilework.ir.printer import print_module
-from tilework.ir.stages import check_stage
 from tilework.ir.verify import verify
 from tilework.language import core as tl
 from tilework.oracles.evaluator import evaluate
