@@ -14,7 +14,7 @@ from typing import Any
 StreamFunctions = tuple[int, int]
 NO_FUNCTIONS: StreamFunctions = (0, 0)
 CURRENT, HANDLE = "_ZN3c104cuda20getCurrentCUDAStreamEa", "_ZNK3c104cuda10CUDAStream6streamEv"
-TRIED = (1, 2)  # handles that need no stream to be made: CU_STREAM_LEGACY and CU_STREAM_PER_THREAD
+TRIED = (2, 1 << 40)  # handles that nothing is ever sent to; torch takes odd ones for streams of its own, and ends the process
 
 _found: dict[int, StreamFunctions] = {}  # by device
 
