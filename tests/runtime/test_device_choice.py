@@ -119,7 +119,7 @@ def test_compiled_kernels_run_on_what_they_are_for(cuda: EmulatedCuda) -> None:
 
 
 def test_tuning_measures_each_device_by_itself(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(knobs.autotuning, "workers", 0)
+    monkeypatch.setattr(knobs.autotuning, "workers", 1)
     seen: list[str] = []
 
     def bench(call: Any, quantiles: Any) -> list[float]:
@@ -131,10 +131,19 @@ def test_tuning_measures_each_device_by_itself(cuda: EmulatedCuda, monkeypatch: 
     tuned = tilework.autotune(configs, key=["n"], do_bench=bench)(tilework.jit(double.fn))
     grid = lambda meta: (tilework.cdiv(100, meta["BLOCK"]),)
     for _ in range(2):
-        tuned[grid](numbers(), out := numbers(), 100)
-        tuned[grid](x := DeviceArray.of(numbers()), there := DeviceArray(100, np.float32), 100)
+        on_host = tuned[grid](numbers(), out := numbers(), 100)
+        on_gpu = tuned[grid](x := DeviceArray.of(numbers()), there := DeviceArray(100, np.float32), 100)
         assert (out == 2 * numbers()).all() and (there.numpy() == out).all() and x
+        assert [kernel.metadata.target.backend for kernel in (on_host, on_gpu)] == ["cpu", "cuda"]
     assert seen == ["cpu", "cpu", "cuda", "cuda"]
+
+
+def test_a_key_of_the_caches_belongs_to_one_device(cuda: EmulatedCuda) -> None:
+    """Also if it is first asked for while a launch on the other one runs."""
+    assert type(drivers.active) is CudaDriver
+    with drivers.using(drivers._host):
+        targets = [double.device_caches[key][2].backend for key in (0, ("cpu", 0))]
+    assert targets == ["cuda", "cpu"] and type(drivers.active) is CudaDriver
 
 
 def test_bound_launches_follow_what_they_are_called_with(cuda: EmulatedCuda) -> None:

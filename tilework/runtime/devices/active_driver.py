@@ -147,13 +147,13 @@ class DriverConfig:
         return True
 
     @contextmanager
-    def using(self, chosen: "Driver") -> "Iterator[None]":
-        """Inside of the block the driver is `chosen`, in this thread."""
-        self._thread.driver = chosen
+    def using(self, chosen: "Driver | None") -> "Iterator[None]":
+        """Inside of the block the driver is `chosen`, in this thread; None: the usual one."""
+        before, self._thread.driver = getattr(self._thread, "driver", None), chosen
         try:
             yield
         finally:
-            self._thread.driver = None
+            self._thread.driver = before
 
     def for_target(self, target: Any) -> "Driver":
         """The driver that runs code for a target: the host's, where that is asked for and a GPU is active."""
@@ -166,6 +166,10 @@ class DriverConfig:
         """What kernels for the current device of a driver are kept under: its number, if the driver is the usual one."""
         device = active.get_current_device()
         return device if active is not self._host else (active.get_current_target().backend, device)
+
+    def of_key(self, key: Any) -> "Driver | None":
+        """The driver that has this `cache_key`, as `using` takes it."""
+        return self._host if isinstance(key, tuple) else None
 
 
 def device_of(arg: Any) -> str:

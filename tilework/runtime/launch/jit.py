@@ -82,6 +82,14 @@ class KernelInterface:
         return self.run(*(MockTensor.wrap_dtype(arg) for arg in args), grid=grid, warmup=True, **kwargs)
 
 
+class DeviceCaches(defaultdict[Any, Any]):
+    """What a kernel has compiled, by device (`DriverConfig.cache_key`). A key is of one driver, whoever asks for it, and when."""
+
+    def __missing__(self, key: Any) -> Any:
+        with driver.using(driver.of_key(key)):
+            return super().__missing__(key)
+
+
 class JITFunction(KernelInterface, LanguageFunction):
     """A kernel that can be launched; see the module docstring."""
 
@@ -102,7 +110,7 @@ class JITFunction(KernelInterface, LanguageFunction):
     ) -> None:
         settings = (version, do_not_specialize, do_not_specialize_on_alignment, debug, noinline, repr, launch_metadata)
         LanguageFunction.__init__(self, fn, *settings)
-        self.device_caches: dict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
+        self.device_caches: dict[Any, tuple[Any, ...]] = DeviceCaches(self.create_binder)
         self._globals: Any = None
         self._argument_globals: dict[str, Any] = {}
         self._compiled_as: dict[int, str] = {}
@@ -121,7 +129,7 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         LanguageFunction.__setstate__(self, state)
-        self.device_caches = defaultdict(self.create_binder)
+        self.device_caches = DeviceCaches(self.create_binder)
         self._globals, self._argument_globals, self._compiled_as = None, {}, {}
 
     @quick_definitions()

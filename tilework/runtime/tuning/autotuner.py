@@ -216,6 +216,9 @@ class Autotuner(KernelInterface):
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compile every configuration that pruning leaves; the compiled kernels in that order."""
+        if (elsewhere := driver.elsewhere(self, args, kwargs)) is not None:
+            with elsewhere:
+                return self.warmup(*args, **kwargs)
         named = dict(zip(self.arg_names, args, strict=False))
         outside, self.nargs = self.nargs, named
         try:

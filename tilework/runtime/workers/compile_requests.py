@@ -82,7 +82,7 @@ def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, A
     if file is None:
         return None
     device = driver.active.get_current_device()
-    kernels, _, target, backend, bind = kernel.device_caches[device]
+    kernels, _, target, backend, bind = kernel.device_caches[driver.cache_key(driver.active)]
     try:
         values, specs, _, options = bind(*map(MockTensor.wrap_dtype, args), **kwargs)
         specialization = Specialization.of(kernel, values, specs, kernel.full_options(options))
