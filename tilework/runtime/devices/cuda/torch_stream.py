@@ -14,7 +14,8 @@ from typing import Any
 StreamFunctions = tuple[int, int]
 NO_FUNCTIONS: StreamFunctions = (0, 0)
 CURRENT, HANDLE = "_ZN3c104cuda20getCurrentCUDAStreamEa", "_ZNK3c104cuda10CUDAStream6streamEv"
-TRIED = (2, 1 << 40)  # handles that nothing is ever sent to; torch takes odd ones for streams of its own, and ends the process
+# handles that nothing is ever sent to; torch takes odd ones for streams of its own, and ends the process
+TRIED = (2, 1 << 40)
 
 _found: dict[int, StreamFunctions] = {}  # by device
 
