@@ -12,8 +12,12 @@ from tests.pipeline.gpu import Config
 from tests.targets.gpu_descriptors import Block, compiled, drawn, run
 from tests.targets.gpu_run import check
 from tilework.errors import PassError
+from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
 from tilework.runtime.devices.cuda.parameters import packer_for
 from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.lower.emit import emit_module
+from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 
 @tilework.jit
@@ -355,3 +359,25 @@ def test_gather_is_refused() -> None:
 @pytest.mark.parametrize(("name", "warps"), [("persistent_descriptors", 4)])
 def test_samples(name: str, warps: int) -> None:
     assert check(Config(name, 90, warps)) is None
+
+
+SWIZZLED = """
+#bl = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+#sw = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @k(%d: !tt.tensordesc<tensor<64x64xf16, #sw>>, %x: i32) {
+    %v = arith.constant dense<1.0> : tensor<64x64xf16, #bl>
+    tt.descriptor_store %d[%x, %x], %v : !tt.tensordesc<tensor<64x64xf16, #sw>>, tensor<64x64xf16, #bl>
+    tt.return
+  }
+}
+"""
+
+
+def test_a_store_through_a_swizzled_descriptor_is_lowered_and_refused_at_its_line() -> None:
+    """The pass makes a copy of it; the engine knows no such layout (Triton fails there without a word)."""
+    module = parse_module(SWIZZLED)
+    run_pipeline(module, parse_pipeline("triton-nvidia-tma-lowering"))
+    assert "ttng.async_tma_copy_local_to_global" in print_module(module)
+    with pytest.raises(PassError, match=r"a buffer with the layout SwizzledShared.* cannot be compiled for cuda:90"):
+        emit_module(module, 90)

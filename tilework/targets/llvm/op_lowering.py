@@ -53,9 +53,10 @@ class OpLowering(ABC, Generic[Held]):
 
     def lower(self, op: Operation) -> None:
         """One op; its results become known."""
-        self.locate(op)
+        if (lines := self.lines) is not None:
+            self.locate(op)
         self.emit(op)
-        if self.lines is not None and op.results:
+        if lines is not None and lines.has_variables and op.results:
             self.name_result(op, self.values[op.results[0]])
 
     def emit(self, op: Operation) -> None:
