@@ -286,6 +286,30 @@ def test_attributes(cuda: EmulatedCuda, options: dict[str, Any], attributes: dic
     assert cuda.launches[-1].attributes == attributes
 
 
+def test_a_compiled_kernel_is_launched_again_and_again(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, other, stream = array(), array(), cuda_device.Stream()
+    kernel = tilework.jit(scaled).warmup(x, 60, BLOCK=64, grid=(1,))
+    run, slow = kernel.run, []
+    start = CudaLauncher.start
+    monkeypatch.setattr(CudaLauncher, "start", lambda *args: (slow.append(args), start(*args))[1])
+    rest = (kernel.function, kernel.packed_metadata, None, None, None)
+    for handle in (0, stream.cuda_stream, 0, stream.cuda_stream):
+        for grid in ((1, 1, 1), (2, 1, 1)):
+            run(*grid, handle, *rest, x, 60, 64)
+            assert (cuda.launches[-1].stream, cuda.launches[-1].grid) == (handle, grid)
+            run(*grid, handle, *rest, other, 50, 64)
+    assert len(slow) == 2
+    cuda_device.synchronize()
+    np.testing.assert_array_equal(x.numpy()[:60], np.arange(60, dtype="f4") * 3**8)
+    seen: list[Any] = []
+    run(1, 1, 1, 0, *rest[:2], "told", seen.append, seen.append, x, 60, 64)
+    assert seen == ["told", "told"] and len(slow) == 3
+    with pytest.raises(TypeError, match="takes 3 arguments"):
+        run(1, 1, 1, 0, *rest, x, 60)
+    with pytest.raises(libcuda.CudaError, match="1 x 70000 x 1 blocks"):
+        run(1, 70000, 1, 0, *rest, x, 60, 64)
+
+
 def test_errors_of_the_driver(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     k, x = Counted(scaled, BLOCK=64), array()
     k(x, 60)
@@ -303,7 +327,11 @@ def test_errors_of_the_driver(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatc
     assert k.slow == 1
     cuda.failure = 700  # a kernel has crashed: the context is dead
     ((kind, text),) = errors(x, 60)
-    assert kind is libcuda.CudaError and "illegal memory access" in text and "an earlier kernel crashed" in text
+    assert (
+        kind is libcuda.CudaError
+        and "illegal memory access" in text
+        and "A kernel that was launched before did this" in text
+    )
     cuda.failure = 0
     k(x, 60)
     cuda.thread.context = None  # as in a thread that has not used a device

@@ -2,7 +2,7 @@
 
 Described are launches whose arguments are memory that their device can read without asking Python (arrays, tensors), numbers, constants
 that cannot change, tuples and host descriptors of these. `kernel[grid]` (`native_launch.py`) and `kernel.run`
-(`devices/host/native_run.py`) make entries; what a device adds is a `Native`, which its launcher gives.
+(`native_run.py`) make entries; what a device adds is a `Native`, which its launcher gives.
 """
 
 import ctypes

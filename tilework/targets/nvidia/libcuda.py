@@ -21,7 +21,6 @@ from typing import Any
 from tilework import knobs
 
 SUCCESS, INVALID_VALUE = 0, 1
-STICKY = frozenset((700, 702, 709, 710, *range(714, 720)))  # after these the context is dead: crashes of kernels
 
 # attributes of devices
 MAX_THREADS_PER_BLOCK, WARP_SIZE, MAX_REGISTERS, CLOCK_RATE, MULTIPROCESSORS, COOPERATIVE_LAUNCH = 1, 10, 12, 13, 16, 95

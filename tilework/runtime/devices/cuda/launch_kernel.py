@@ -19,6 +19,7 @@ from tilework.runtime.devices.cuda.parameters import Packer, Parameter, packer_f
 from tilework.runtime.devices.cuda.tensor_map import map_of_descriptor
 from tilework.runtime.devices.launcher import HIDDEN, NO_SCRATCH, Extent, Launcher, Scratch
 from tilework.runtime.launch.native_entry import Memory, Native, tensor_memory
+from tilework.runtime.launch.native_run import repeated
 from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.cpu.run.launcher_layout import LARGEST_X, LARGEST_YZ
 from tilework.targets.nvidia import libcuda
@@ -26,9 +27,6 @@ from tilework.targets.nvidia.libcuda import LaunchAttribute, LaunchConfig, libra
 
 PORTABLE_CLUSTER = 8
 SPREAD = 1  # over the multiprocessors
-DEAD = (
-    ": an earlier kernel crashed, and this process cannot use the GPU any more (CUDA_LAUNCH_BLOCKING=1 shows which one)"
-)
 
 
 class Functions(Protocol):
@@ -95,6 +93,10 @@ class CudaLauncher(Launcher):
         frame.config.stream = stream
         if code := self.launch(frame.pointers[0], function, frame.pointers[1], None):
             self.explain(code, grid)
+
+    def repeated(self, function: Any) -> Callable[..., None]:
+        """In machine code, if it can be: see `launch/native_run.py`."""
+        return repeated(self, function) if type(self) is CudaLauncher else self
 
     def memory_of(self, value: Any) -> Memory | None:
         """Torch tensors on a GPU, arrays of our own, and what has ``__cuda_array_interface__``."""
@@ -166,8 +168,7 @@ class CudaLauncher(Launcher):
         cluster = f" in clusters of {self.num_ctas}" if self.num_ctas > 1 else ""
         blocks = " x ".join(map(str, sizes))
         block = f"{self.block} threads, {self.shared} bytes shared"
-        dead = DEAD if code in libcuda.STICKY else ""
-        library().check(code, f" [launch of {self.name}: {blocks} blocks{limit}{cluster}, {block}]{dead}")
+        library().check(code, f" [launch of {self.name}: {blocks} blocks{limit}{cluster}, {block}]")
 
 
 def launch_attributes(metadata: Any) -> Any:

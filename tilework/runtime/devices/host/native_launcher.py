@@ -6,11 +6,11 @@ from itertools import zip_longest
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.devices.host.native_run import repeated
 from tilework.runtime.devices.host.own_code import pool_object
 from tilework.runtime.devices.host.pack import packer
 from tilework.runtime.devices.launcher import HIDDEN, Extent, Launcher, Scratch
 from tilework.runtime.launch.native_entry import Memory, Native, is_array_class, tensor_memory
+from tilework.runtime.launch.native_run import repeated
 from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.run_grid import fault_error, run, thread_count

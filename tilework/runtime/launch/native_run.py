@@ -6,7 +6,8 @@
 
 The machine code is that of `native_machine.py`, and so is the rule: what fits no description takes the Python path, with the same
 result. There is less to compare than for `kernel[grid]`: the kernel is chosen already, and whoever calls `run` has seen to it that the
-arguments are what it was compiled for. So only their classes count, and how many threads there shall be.
+arguments are what it was compiled for. So only their classes count, and what the device adds: on the host how many threads there
+shall be, on a GPU the context; a stream has descriptions of its own.
 """
 
 from collections.abc import Callable
@@ -27,14 +28,33 @@ MOST_GRIDS = 64
 CHOSEN_ALREADY = SimpleNamespace(annotation_type=True, do_not_specialize_on_alignment=False)  # any integer fits
 
 
+class OneStream:
+    """What a launcher asks of a driver, for launches into one stream."""
+
+    def __init__(self, stream: int) -> None:
+        self.ask = {0: stream}.__getitem__
+
+    def stream_call(self) -> tuple[Any, int, tuple[int, int]]:
+        return self.ask, 0, (0, 0)
+
+
 def repeated(launcher: Any, function: Any) -> Callable[..., None]:
     """What launches `function` as the launcher does; the launcher itself where there is no machine code for that."""
     if launcher.needs_scratch or launcher.signature is None or machine() is None:
         return launcher
-    state: list[Any] = []
-    state.append(python_path(launcher, function, state))
-    bind = make_binder(state)
-    by_grid: dict[tuple[int, int, int], Callable[..., Any]] = {}
+    binders: dict[int, Callable[[Any], Callable[..., Any]]] = {}  # by stream
+    launches: dict[tuple[int, int, int, int], Callable[..., Any]] = {}
+
+    def made(x: int, y: int, z: int, stream: int) -> Callable[..., Any]:
+        if len(launches) >= MOST_GRIDS:
+            launches.clear()
+            binders.clear()
+        if stream not in binders:
+            state: list[Any] = []
+            state.append(python_path(launcher, function, stream, state))
+            binders[stream] = make_binder(state)
+        launches[x, y, z, stream] = launch = binders[stream]((x, y, z))
+        return launch
 
     def run(
         x: int,
@@ -49,19 +69,14 @@ def repeated(launcher: Any, function: Any) -> Callable[..., None]:
         *args: Any,
     ) -> None:
         """As the launcher."""
-        if given is not function or enter_hook or exit_hook:
+        if given != function or enter_hook or exit_hook:
             return launcher(x, y, z, stream, given, packed_metadata, launch_metadata, enter_hook, exit_hook, *args)
-        launch = by_grid.get((x, y, z))
-        if launch is None:
-            if len(by_grid) == MOST_GRIDS:
-                by_grid.clear()
-            launch = by_grid[x, y, z] = bind((x, y, z))
-        launch(*args)
+        (launches.get((x, y, z, stream)) or made(x, y, z, stream))(*args)
 
     return run
 
 
-def python_path(launcher: Any, function: Any, state: list[Any]) -> Callable[..., None]:
+def python_path(launcher: Any, function: Any, stream: int, state: list[Any]) -> Callable[..., None]:
     """What is called for a launch that fits no entry: launch, then describe it."""
     left = MOST_DESCRIPTIONS
 
@@ -69,18 +84,19 @@ def python_path(launcher: Any, function: Any, state: list[Any]) -> Callable[...,
         nonlocal left
         if len(args) != (count := len(launcher.signature)):
             raise TypeError(f"{launcher.name} takes {count} arguments, constants included, and is given {len(args)}")
-        launcher(*grid, 0, function, None, None, None, None, *args)
-        if left and (entry := describe(launcher, function, args)) is not None:
+        launcher(*grid, stream, function, None, None, None, None, *args)
+        if left and (entry := describe(launcher, function, stream, args)) is not None:
             left -= 1
             state[1:] = with_entry(state[1:], entry)
 
     return launch
 
 
-def describe(launcher: Any, function: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def describe(launcher: Any, function: Any, stream: int, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """The entry for launches like one that has just been done; None if it is not of a kind that can be described."""
-    adds = launcher.native(None, function, args)
-    if not all(is_describable(arg, launcher.memory_of) for arg in args) or adds is None:
+    if not all(is_describable(arg, launcher.memory_of) for arg in args):
+        return None
+    if (adds := launcher.native(OneStream(stream), function, args)) is None:
         return None
     guards = Guards(adds, len(args))
     try:
