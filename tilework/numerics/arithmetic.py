@@ -194,7 +194,7 @@ class Arithmetic:
         return None if np.count_nonzero(tiny) and np.count_nonzero(values[tiny]) else self.nearest(values)
 
     def nearest(self, values: Array) -> Array:
-        return narrow(values, self.dtype)
+        return np.asarray(values).astype(self.dtype) if self.is_native else narrow(values, self.dtype)
 
     def add(self, a: Array, b: Array, mode: str = "rn") -> Array:
         if mode == "rn" and self.is_native:

@@ -62,10 +62,10 @@ def between_integers(ins: Instruction, t: Translator, result: str, source: str) 
         def saturating(mask: Mask) -> None:
             inside = np.maximum(value, max(low, np.iinfo(narrow).min))
             inside = np.minimum(inside, min(high, np.iinfo(narrow).max))
-            put(np.broadcast_to(inside.astype(wide), (t.threads,)), mask)
+            put(inside.astype(wide), mask)
 
         return saturating
-    return lambda mask: put(np.broadcast_to(value.astype(wide), (t.threads,)), mask)
+    return lambda mask: put(value.astype(wide), mask)
 
 
 def from_integer(ins: Instruction, t: Translator, result: str, source: str) -> Op:
@@ -75,7 +75,7 @@ def from_integer(ins: Instruction, t: Translator, result: str, source: str) -> O
 
     def op(mask: Mask) -> None:
         converted = format.integer(value, mode)
-        put(np.broadcast_to(saturated(converted, format) if saturate else converted, (t.threads,)), mask)
+        put(saturated(converted, format) if saturate else converted, mask)
 
     return op
 
@@ -98,7 +98,7 @@ def to_integer(ins: Instruction, t: Translator, result: str, source: str) -> Op:
         above, below = whole >= float(high) + (dtype.itemsize < 8), whole <= float(low)
         number = np.where(above | below | np.isnan(whole), 0, whole).astype(dtype)
         number = np.where(above, dtype.type(high), np.where(below, dtype.type(low), number))
-        put(np.broadcast_to(np.where(np.isnan(whole), missing, number).astype(dtype), (t.threads,)), mask)
+        put(np.where(np.isnan(whole), missing, number).astype(dtype), mask)
 
     return op
 
@@ -133,7 +133,7 @@ def between_floats(ins: Instruction, t: Translator, result: str, source: str) ->
         if source == result and rounding is None and not flush and "sat" not in ins.modifiers:
             converted = np.where(np.isnan(number), value, converted)  # a mere move keeps the bits of NaN
             converted = converted.astype(narrow.dtype)
-        put(np.broadcast_to(converted, (t.threads,)), mask)
+        put(converted, mask)
 
     return op
 
