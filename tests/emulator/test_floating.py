@@ -145,7 +145,8 @@ def test_special_values() -> None:
         np.testing.assert_array_equal(float32("add.f32 d, a, b;", a, b), a + b)
         np.testing.assert_array_equal(float32("mul.f32 d, a, b;", a, b), a * b)
         np.testing.assert_array_equal(float32("div.rn.f32 d, a, b;", a, b), a / b)
-    missing = run("add.f32 d, a, b;", bits(a), bits(b), out=np.uint32)[np.isnan(a + b)]
+        is_missing = np.isnan(a + b)
+    missing = run("add.f32 d, a, b;", bits(a), bits(b), out=np.uint32)[is_missing]
     assert (missing == 0x7FFFFFFF).all()
 
 

@@ -237,6 +237,7 @@ FUNCTIONS = {
 ROWS = LEGAL | BROADCAST | INDEXING | FUNCTIONS
 
 
+@pytest.mark.filterwarnings("ignore:view is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("row", ROWS)
 def test_row(tmp_path: Path, row: str) -> None:
     check(tmp_path, *ROWS[row])

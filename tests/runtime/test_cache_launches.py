@@ -266,6 +266,7 @@ def test_the_backend_is_its_architecture_and_tools(monkeypatch: pytest.MonkeyPat
     assert compile(fill_source()).hash != before
 
 
+@pytest.mark.filterwarnings("ignore:TRITON_KERNEL_DUMP wrote no sass")
 def test_dumps_are_found_by_the_source_alone(tmp_path: Path) -> None:
     knobs.cache.dump_dir = str(tmp_path / "dump")
     knobs.compilation.dump_ir = True
