@@ -66,6 +66,7 @@ def program(how: str, kernel: str, count: int, seed: int, at: float) -> dict[str
             "seconds": time.perf_counter() - start,
             "compiling": compiling,
             "best": best[1],
+            "end": time.time(),
         }
     tuned[GRIDS[kernel]](*args, seed)
     return {
@@ -142,20 +143,23 @@ def beside(kernel: str, count: int, others: Sequence[str]) -> None:
 
 
 def crowd(kernel: str, count: int, processes: int) -> None:
-    """Many programs that tune at the same time, each something else; measuring is one call, so that compiling counts."""
-    single = alone("one by one", kernel, count, at=time.time())
-    needed = single["compiling"] * processes / CORES
+    """Many programs at the same time, each with something else: tuning beside nothing but their compilations.
+
+    Measuring is one call, so that compiling counts.
+    """
+    needed, seconds = (at_once(how, kernel, count, processes) for how in ("one by one", "tilework"))
+    title = f"{processes} processes at once, {count} {kernel} each"
+    row(f"{title}, compiling", needed)
+    row(f"{title}, autotune", seconds, f"{seconds / needed:.2f} x their compilations on {CORES} cores")
+
+
+def at_once(how: str, kernel: str, count: int, processes: int) -> float:
+    """Seconds until the last of them is done."""
     with tempfile.TemporaryDirectory(prefix="tune") as folder:
-        begin = time.time() + 5 + processes / CORES
-        running = [start(folder, "tilework", kernel, count, seed, begin) for seed in range(processes)]
-        found = [result(process) for process in running]
+        begin = time.time() + 8 + 2 * processes / CORES
+        found = [result(one) for one in [start(folder, how, kernel, count, seed, begin) for seed in range(processes)]]
     assert all(found), "some did not finish"
-    seconds = max(one["end"] for one in found if one is not None) - begin
-    row(
-        f"{processes} processes, {count} {kernel} each, at once",
-        seconds,
-        f"{seconds / needed:.2f} x their compilations on {CORES} cores",
-    )
+    return max(one["end"] for one in found if one is not None) - begin
 
 
 def kills(kernel: str, count: int, processes: int) -> None:

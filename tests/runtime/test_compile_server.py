@@ -164,8 +164,9 @@ def test_few_and_quick_compilations_start_nothing(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     "times, is_loaded, count, limit, starts",
     [
-        ([3.0], False, 3, 16, True),  # even without loading the compiler, it took long
-        ([1.2], False, 3, 16, False),  # that was loading the compiler
+        ([], False, 10, 16, False),  # nothing is known yet
+        ([], False, 16, 16, True),  # but so many take long
+        ([3.0], False, 3, 16, False),  # that was loading the compiler
         ([1.2, 0.1], False, 10, 16, False),
         ([1.2, 0.1], False, 20, 16, True),
         ([0.1], True, 10, 16, False),

@@ -7,10 +7,14 @@ One call compiles; five more give an estimate, from which the number of repetiti
 milliseconds. Caches are flushed before each timed call, so that every call finds its inputs in memory. A device is
 timed with its own events, the host with its monotonic clock.
 
-When the autotuner has a best time already, a call that cannot beat it is not measured to the end: after the warm-up, as soon as
-even the fastest of some calls took much longer than the best median (`LOST`). Noise makes calls slower and almost never faster,
-so a call that can win shows a time below its own median among its first ones: to be stopped wrongly, each of five calls must
-take half as long again as it should, or each in a quarter of all calls a fifth longer.
+When the autotuner has a best time already, a call is not measured to the end once it cannot beat that, or is known well enough:
+
+- before the warm-up, when none of two rounds of five calls, some milliseconds apart, took less than 1.5 times the best median;
+- when none of a tenth of all calls took less than 1.2 times that, or none of a quarter less than 1.05 times;
+- when after a quarter the standard error of the median is below 0.2 %.
+
+Noise makes calls slower and almost never faster, so a call that can win shows times below its own median among its first ones: to
+be given up wrongly, every one of these calls must be that much slower than it should.
 """
 
 import math
@@ -26,10 +30,13 @@ ESTIMATE_CALLS = 5
 GRAPH_REPLAYS = 10
 MOST_REPEATS_OF_NOTHING = 1000
 
-LOST = (
-    (5, 0.0, 1.5),
-    (5, 0.25, 1.2),
-)  # at least so many calls, at least this part of them, and how much too slow all are
+FEW, FEW_MS, HOPELESS = (
+    5,
+    5,
+    1.5,
+)  # calls of a round, milliseconds between rounds, and how much too slow all of them are
+LOST = ((0.1, 1.2), (0.25, 1.05))  # a part of all calls, and how much too slow all of them are
+PRECISE = 0.002  # the standard error of a median that is known well enough, as a part of it
 
 Times = float | list[float]
 
@@ -57,10 +64,8 @@ def do_bench(
     clock.synchronize()
     buffer = active.get_empty_cache_for_benchmark()
     estimate = estimate_ms(clock, lambda: (active.clear_cache(buffer), fn()))
-    for _ in range(repeats(warmup, estimate)):
-        fn()
-    times: list[float] = []
-    for count, slowdown in steps(repeats(rep, estimate), time_to_beat.get()):
+
+    def measure(count: int) -> list[float]:
         pairs = []
         for _ in range(count):
             drop_gradients(grads)
@@ -71,8 +76,21 @@ def do_bench(
             end.record()
             pairs.append((start, end))
         clock.synchronize()
-        times += [start.elapsed_time(end) for start, end in pairs]
-        if min(times) > slowdown * time_to_beat.get():
+        return [start.elapsed_time(end) for start, end in pairs]
+
+    best = time_to_beat.get()
+    if best < math.inf and min(measure(FEW)) > HOPELESS * best:
+        for _ in range(repeats(FEW_MS, estimate)):
+            fn()
+        again = measure(FEW)
+        if min(again) > HOPELESS * best:
+            return summarize(again, quantiles, return_mode)
+    for _ in range(repeats(warmup, estimate)):
+        fn()
+    times: list[float] = []
+    for count, slowdown in steps(repeats(rep, estimate), best):
+        times += measure(count)
+        if min(times) > slowdown * best or (best < math.inf and is_precise(times)):
             break
     return summarize(times, quantiles, return_mode)
 
@@ -81,15 +99,21 @@ def steps(total: int, best: float) -> Iterator[tuple[int, float]]:
     """In how many calls to measure, and how much slower than `best` the fastest must be to stop after them.
 
     >>> list(steps(100, 0.5))
-    [(5, 1.5), (20, 1.2), (75, inf)]
+    [(10, 1.2), (15, 1.05), (75, inf)]
     """
     done = 0
-    for least, part, slowdown in LOST if best < math.inf else ():
-        count = max(least, int(part * total)) - done
+    for part, slowdown in LOST if best < math.inf else ():
+        count = max(FEW, int(part * total)) - done
         if 0 < count < total - done:
             yield count, slowdown
             done += count
     yield total - done, math.inf
+
+
+def is_precise(times: Sequence[float]) -> bool:
+    """Whether more calls would tell little; of fewer than fifty nobody knows."""
+    spread = quantile(times, 0.8) - quantile(times, 0.2)  # 1.7 standard deviations, of which the median's error is 1.25
+    return len(times) >= 50 and 0.75 * spread / math.sqrt(len(times)) < PRECISE * quantile(times, 0.5)
 
 
 def do_bench_cudagraph(

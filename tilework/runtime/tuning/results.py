@@ -162,6 +162,8 @@ class TuningResults:
 
 def text_key(fn: JITCallable, seen: dict[int, str]) -> str:
     """A hash of what a kernel does: `cache_key` without the places of its lines, which differ between machines."""
+    if fn.fn is None:  # it was pickled without its text
+        return fn.cache_key
     if id(fn) not in seen:
         seen[id(fn)] = fn.__name__  # for functions that call each other
         found = fn.dependencies

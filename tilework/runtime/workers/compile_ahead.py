@@ -6,7 +6,8 @@
             ...
 
 The first launches are compiled in this process. Their times say what the rest would take, and the first, which contains loading
-the compiler, what starting a server takes; while that starts, this process goes on compiling. Kernels for
+the compiler, what starting a server takes; while that starts, this process goes on compiling. Only for
+many launches a server is started before anything is known. Kernels for
 the host are all compiled when `ready` returns: what is measured on these cores shall have them. Those for a GPU are measured
 while others are compiled.
 
@@ -35,6 +36,7 @@ ATTEMPTS = 3  # to find a server that answers
 FORK_SECONDS = 0.1  # what a worker takes to begin, when a server is there
 START_SECONDS = 0.3  # what a server takes above loading the compiler
 LOAD_SECONDS = 1.0  # what loading the compiler takes, as long as this process does not know
+LEAST_SECONDS = 0.1  # what a compilation takes, as long as that is not known
 TICK = 0.05  # seconds; processor times are not known better
 CROWDED = 2.0  # a compilation that takes so many times its processor seconds has found the cores busy
 PATIENCE = 60.0  # seconds without any answer, after which a server counts as dead
@@ -87,8 +89,8 @@ class CompileAhead:
             if self.server is not None and self.server.is_ready():
                 self.collect()
             else:
-                self.compile_here(todo[0])
                 self.consider()
+                self.compile_here(todo[0])
         return self.errors.get(index)
 
     def unfinished(self, index: int) -> list[int]:
@@ -114,7 +116,7 @@ class CompileAhead:
 
     def consider(self) -> None:
         """Ask for a server if it would finish the rest before this process does."""
-        if self.server is not None or not self.left or not self.attempts or not self.times:
+        if self.server is not None or not self.left or not self.attempts:
             return
         one, loading = self.costs()
         gain = one * (len(self.left) - len(self.left) / min(len(self.left), self.limit))
@@ -129,11 +131,11 @@ class CompileAhead:
 
     def costs(self) -> tuple[float, float]:
         """The seconds of one compilation, and of loading the compiler, which the first time may contain."""
-        if self.is_loaded:
+        if self.times and self.is_loaded:
             return self.times[-1], LOAD_SECONDS
         if len(self.times) > 1:
             return self.times[-1], max(self.times[0] - self.times[-1], 0)
-        return max(self.times[0] - LOAD_SECONDS, 0), LOAD_SECONDS
+        return LEAST_SECONDS, LOAD_SECONDS
 
     def collect(self) -> None:
         """Wait for some answers; without a server, what it has not answered is this process's again."""

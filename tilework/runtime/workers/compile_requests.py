@@ -73,7 +73,8 @@ def context_of_process() -> Context | None:
     environment = {
         key: text for key, text in {**knobs.environment_without(()), **settings()}.items() if text is not None
     }
-    return Context(cache.triton_key(), folder, list(sys.path), environment, is_called_triton())
+    path = [place for place in sys.path if isinstance(place, str)]  # anything may stand there
+    return Context(cache.triton_key(), folder, path, environment, is_called_triton())
 
 
 def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Request | None:

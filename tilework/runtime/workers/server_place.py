@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.key import triton_key
 from tilework.runtime.workers.line_channel import Channel
 
@@ -67,7 +68,9 @@ def server_name() -> str:
     """What a server is called that can work for this process."""
     environment = [knobs.getenv(key) for key in FIXED]
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    parts = [triton_key(), sys.executable, sys.prefix, str(environment), str(cores), file_system()]
+    environment += [knobs.getenv(key) for key in (*knobs.nvidia.variables, "CUDA_HOME")]  # what the compiler remembers
+    settings = str(cache_invalidating_env_vars())
+    parts = [triton_key(), sys.executable, sys.prefix, str(environment), settings, str(cores), file_system()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
