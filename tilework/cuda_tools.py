@@ -4,13 +4,13 @@
     NvidiaTool(path='/usr/local/cuda/bin/ptxas', version='13.0')
 
 They come from the PATH, a CUDA toolkit or NVIDIA's wheels; the newest wins. Nothing is bundled, and nothing is required.
+Asking a program for its release takes 20 ms, so the cache of kernels keeps the answers (`keep_releases`).
 """
 
 import glob
 import os
 import re
-import shutil
-import subprocess
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -37,9 +37,40 @@ def find_tool(binary: str, path: str | None, toolkit: str | None) -> NvidiaTool 
     return (path and NvidiaTool.from_path(path)) or newest(binary, toolkit or TOOLKIT)
 
 
+Keeper = Callable[[str, Callable[[], str | None]], str | None]
+_KEEPERS: list[Keeper] = []
+
+
+def keep_releases(keeper: Keeper) -> None:
+    """From now on releases are asked of `keeper(identity of a program, how to ask it)`."""
+    _KEEPERS[:] = [keeper]
+
+
 @cache
 def release(path: str) -> str | None:
     """What ``path --version`` calls its release."""
+    if os.sep in path and not os.path.isfile(path):
+        return None
+    identity = identity_of(path) if _KEEPERS else None
+    return asked_release(path) if identity is None else _KEEPERS[0](identity, lambda: asked_release(path))
+
+
+def identity_of(path: str) -> str | None:
+    """What changes whenever a program does; None for a script, which may call another program tomorrow."""
+    try:
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            is_program = file.read(4) == b"\x7fELF"
+    except OSError:
+        return None
+    facts = (os.path.realpath(path), found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return repr(facts) if is_program else None
+
+
+def asked_release(path: str) -> str | None:
+    """The same, from the program itself."""
+    import subprocess  # lazily: an answer that is kept needs no process
+
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -52,7 +83,7 @@ def release(path: str) -> str | None:
 def newest(binary: str, toolkit: str) -> NvidiaTool | None:
     """The newest `binary` on the PATH, in the toolkit and in NVIDIA's wheels."""
     binary = binary.removesuffix("-blackwell")  # a ptxas that is new enough serves every architecture
-    paths = [shutil.which(binary), os.path.join(toolkit, "bin", binary)]
+    paths = [on_path(binary), os.path.join(toolkit, "bin", binary)]
     paths += in_wheels(os.path.join("bin", binary))
     tools = [tool for path in paths if path and (tool := NvidiaTool.from_path(path))]
     return max(tools, key=lambda tool: [int(part) for part in tool.version.split(".")], default=None)
@@ -62,7 +93,7 @@ def newest(binary: str, toolkit: str) -> NvidiaTool | None:
 def find_libdevice(toolkit: str | None) -> str | None:
     """libdevice.10.bc of a toolkit, of the toolkit that has ptxas, or of a wheel; None if there is none."""
     found = [os.path.join(toolkit or TOOLKIT, LIBDEVICE), *reversed(in_wheels(LIBDEVICE))]
-    if (ptxas := shutil.which("ptxas")) is not None:
+    if (ptxas := on_path("ptxas")) is not None:
         found.append(os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(ptxas))), LIBDEVICE))
     return next((path for path in found if os.path.isfile(path)), None)
 
@@ -72,3 +103,9 @@ def in_wheels(path: str) -> list[str]:
     wheels = find_spec("nvidia")
     folders = (wheels.submodule_search_locations or ()) if wheels else ()
     return [found for folder in folders for found in sorted(glob.glob(os.path.join(folder, "*", path)))]
+
+
+def on_path(binary: str) -> str | None:
+    """The first program of this name on the PATH; `shutil.which` takes longer to load than to look."""
+    paths = (os.path.join(folder, binary) for folder in os.get_exec_path() if folder)
+    return next((path for path in paths if os.access(path, os.X_OK) and os.path.isfile(path)), None)

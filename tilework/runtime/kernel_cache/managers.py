@@ -9,9 +9,11 @@ Triton's interface to single files, for everybody else. How entries stay whole i
 stays small in `cache_evict`.
 """
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 
 from tilework import knobs
+from tilework.cuda_tools import keep_releases
 from tilework.runtime.kernel_cache.entry import Damaged, EntryStore
 from tilework.runtime.kernel_cache.evict import after_store
 from tilework.runtime.kernel_cache.files import CacheManager, FileCacheManager, drop_damaged, warn_unusable
@@ -104,6 +106,21 @@ def entry_paths(key: str, files: Mapping[str, object]) -> dict[str, str]:
     """Where the files of an entry that was loaded are; those that are not on disk are left out."""
     manager = get_cache_manager(key)
     return {file: path for file in files if (path := manager.get_file(file)) is not None}
+
+
+def kept_release(identity: str, ask: Callable[[], str | None]) -> str | None:
+    """The release of a program of the CUDA toolkit: kept with the kernels, asked for once per program."""
+    key, name = hashlib.sha256(f"release of {identity}".encode()).hexdigest(), "tool_release"
+    if manager_class() is not FileCacheManager:
+        return ask()
+    if (files := load_entry(key, name)) is not None and f"{name}.txt" in files:
+        return files[f"{name}.txt"].decode()
+    if (found := ask()) is not None:
+        store_entry(key, name, {f"{name}.txt": found.encode(), f"{name}.json": b"{}"})
+    return found
+
+
+keep_releases(kept_release)
 
 
 def load_through(manager: CacheManager, name: str) -> dict[str, bytes] | None:

@@ -16,7 +16,7 @@ from tilework.errors import StageError
 from tilework.targets.base import Backend, Stage
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.arch import number_of
-from tilework.targets.nvidia.cubin import CubinSettings, assembler, required_assembler, to_cubin
+from tilework.targets.nvidia.assemblers import assembler, required_assembler
 from tilework.targets.observe import write_reproducer
 from tilework.targets.options import CompileOptions
 
@@ -125,7 +125,9 @@ def shown(text: str) -> str:
 
 
 def cubin_of(text: str, options: CompileOptions) -> bytes:
-    from tilework.targets.nvidia.ptx_version import cpu_name  # lazily: the compiler loads when something is compiled
+    # lazily: the compiler loads when something is compiled
+    from tilework.targets.nvidia.cubin import CubinSettings, to_cubin
+    from tilework.targets.nvidia.ptx_version import cpu_name
 
     tool = required_assembler(number_of(options.arch or ""))
     settings = CubinSettings(cpu_name(options.arch or ""), options.enable_fp_fusion, options.ptx_options)

@@ -1,7 +1,7 @@
 """PTX to a cubin: ptxas in a process of its own.
 
-    tool = assembler(90)                                             # None: this machine has no ptxas
-    data = to_cubin(ptx, "add", CubinSettings("sm_90a"))             # bytes; PTXASError with ptxas' own words
+    tool = assembler(90)                                             # `assemblers.py`; None: this machine has no ptxas
+    data = to_cubin(ptx, "add", CubinSettings("sm_90a"), tool.path)  # bytes; PTXASError with ptxas' own words
 
     ptxas -lineinfo -v --gpu-name=sm_90a add.ptx -o add.cubin
 
@@ -19,12 +19,10 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tilework import knobs
 from tilework.errors import PTXASError
 
-BLACKWELL = 100  # from here on the knob `ptxas_blackwell` names the assembler
 # what ptxas tells about code that is slower than it could be: setmaxnreg ignored, wgmma serialised, waits inserted
 SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)
 
@@ -36,18 +34,6 @@ class CubinSettings:
     cpu: str
     fuses: bool = True
     options: str | None = None
-
-
-def assembler(capability: int) -> Any:
-    """The ptxas for a GPU, or None; the emulator executes PTX."""
-    if (knobs.runtime.device or "").startswith("emulator"):
-        return None
-    return knobs.nvidia.find_tool("ptxas_blackwell" if capability >= BLACKWELL else "ptxas")
-
-
-def required_assembler(capability: int) -> Any:
-    """The ptxas for a GPU; a RuntimeError says how to get one."""
-    return knobs.nvidia.ptxas_blackwell if capability >= BLACKWELL else knobs.nvidia.ptxas
 
 
 def flags(settings: CubinSettings) -> list[str]:

@@ -5,8 +5,6 @@
 """
 
 from collections.abc import Mapping
-from functools import cache
-from importlib.metadata import version
 from typing import Any
 
 from tilework import knobs
@@ -15,8 +13,8 @@ from tilework.target import Feature, Target
 from tilework.targets.base import Stage, run_passes
 from tilework.targets.diagnostics import wants_remarks
 from tilework.targets.nvidia.arch import target_of
+from tilework.targets.nvidia.assemblers import BLACKWELL, assembler
 from tilework.targets.nvidia.assembly import LaterStages
-from tilework.targets.nvidia.cubin import BLACKWELL, assembler
 from tilework.targets.options import CompileOptions
 
 
@@ -145,7 +143,7 @@ class CudaBackend(LaterStages):
         return f"cuda-{self.target.arch}-ptxas-{knobs.nvidia.mock_ptx_version or found}-llvmlite-{llvmlite_release()}"
 
 
-@cache
 def llvmlite_release() -> str:
-    """The version of llvmlite, which need not be loaded."""
-    return version("llvmlite")
+    import llvmlite  # lazily: the package says its version, and loads LLVM only when that is asked for
+
+    return llvmlite.__version__
