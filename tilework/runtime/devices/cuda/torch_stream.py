@@ -46,7 +46,9 @@ def tried(torch: Any, device: int) -> StreamFunctions:
     handle.argtypes, handle.restype = [ctypes.c_void_p], ctypes.c_void_p
 
     def agrees() -> bool:
-        stream = current(device)
+        stream, known = current(device), torch.cuda.current_stream(device)
+        if (stream.id, stream.device & 0xFFFF) != (known.stream_id, known.device_type | known.device_index << 8):
+            return False  # the other one throws if it is given something else, and nobody would catch it
         return (handle(ctypes.byref(stream)) or 0) == torch._C._cuda_getCurrentRawStream(device)
 
     right = agrees()
