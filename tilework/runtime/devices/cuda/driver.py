@@ -167,6 +167,7 @@ class CudaDriver(Driver):
     """Runs kernels on NVIDIA GPUs."""
 
     asked_by = ("cuda",)
+    has_own_memory = True
 
     def __init__(self) -> None:
         self.utils: CudaUtils = CudaUtils()
