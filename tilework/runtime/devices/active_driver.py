@@ -105,7 +105,7 @@ class DriverConfig:
     def host_beside(self, found: "Driver") -> "Driver | None":
         """The driver of the host, where arguments choose between it and a GPU."""
         asked = knobs.runtime.device
-        if not found.has_own_memory or not (asked == AUTO or (asked is None and self._follows)):
+        if not getattr(found, "has_own_memory", False) or not (asked == AUTO or (asked is None and self._follows)):
             return None
         return next((cls() for cls in registered_drivers() if cls.priority == 0), None)
 

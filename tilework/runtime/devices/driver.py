@@ -38,7 +38,7 @@ class Driver(ABC):
 
     priority: ClassVar[int] = 1  # the host has 0: it is active where no driver above it is
     asked_by: ClassVar[tuple[str, ...]] = ()  # values of TILEWORK_DEVICE that ask for it
-    has_own_memory: ClassVar[bool] = False  # that of the host is not for it: launches on such memory go to the host's driver
+    has_own_memory: ClassVar[bool] = False  # launches on memory of the host go to the host's driver
     utils: Utils
     launcher_cls: Callable[..., Any]  # (source, metadata) to what launches the kernel
 
