@@ -262,6 +262,10 @@ def test_a_client_that_is_killed_disturbs_nobody() -> None:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(path)
             connection.sendall(data)
+    crowd = [server_place.connect(path) for _ in range(100)]  # at once, and then gone
+    assert all(crowd)
+    for channel in filter(None, crowd):
+        channel.close()
     assert sent(add_one, launches(16)).elsewhere == 1 and server_process() == before
 
 
