@@ -36,7 +36,9 @@ def enclosing_op(op: Operation, block: Block) -> Operation | None:
 
 def body_of(loop: Operation) -> Block:
     """The block of an `scf.for`, or the first one of another op with regions."""
-    return loop.regions[0].blocks[0]
+    block = loop.regions[0].first_block
+    assert block is not None, "a loop has a body"
+    return block
 
 
 def end_of(block: Block | None) -> Operation:

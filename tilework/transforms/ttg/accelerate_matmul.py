@@ -178,7 +178,7 @@ def widen_operands(op: Operation, target: Target) -> None:
     if isinstance(layout, NvidiaMma):  # the instruction has been chosen: what it cannot multiply is widened
         if layout.is_ampere and element in FP8 and Feature.MMA_FP8_FAST not in target.features:
             extend(op, f16)
-    elif isinstance(layout, Blocked) and bit_width(a.type) < bit_width(c.type):
+    elif isinstance(layout, Blocked) and bit_width(a.type) < bit_width(c.type):  # none: multiplied and added
         extend(op, element_type(c.type))
 
 

@@ -200,7 +200,7 @@ def expand_parent(conversion: LayOut, op: Operation) -> Distributed:
     """The layout of the operand with a dimension of one thread and one warp, rows counted first."""
     source, axis = tensor_operand(conversion, op), axis_of(op)
     encoding = encoding_of(source)
-    if not isinstance(encoding, Blocked):
+    if not isinstance(encoding, Blocked):  # a dimension is put into its fields
         encoding = conversion.machine.blocked(shape_of(source))
 
     def with_one(values: Sequence[int]) -> tuple[int, ...]:

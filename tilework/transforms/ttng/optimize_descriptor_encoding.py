@@ -171,7 +171,7 @@ def wished(loaded: SSAValue) -> NvmmaShared | None:
             layout = encoding_of(op.operands[1].type)
         else:
             continue
-        if isinstance(layout, NvmmaShared) and not layout.transposed:
+        if isinstance(layout, NvmmaShared) and not layout.transposed:  # what TMA writes: rows, in its own swizzle
             return layout
     return None
 

@@ -44,7 +44,7 @@ def box_shape(block: Attribute) -> tuple[int, ...]:
     """What one instruction copies of a block."""
     encoding = encoding_of(block)
     shape = shape_of(block)
-    if not isinstance(encoding, NvmmaShared):
+    if not isinstance(encoding, NvmmaShared):  # only its rows are swizzled by the hardware, and bound a box
         return tuple(min(size, MAX_BOX) for size in shape)
     box = [min(size, MAX_BOX) for size in shape_per_cta(encoding, shape)]
     if encoding.swizzling_byte_width:

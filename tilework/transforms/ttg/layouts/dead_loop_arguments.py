@@ -70,7 +70,7 @@ def live_values(ops: Sequence[Operation]) -> set[SSAValue]:
 
 def needed_for(value: SSAValue) -> Sequence[SSAValue]:
     """What `value` is computed from."""
-    op = owner_of(value)
-    if isinstance(op, FOLLOWED):
-        return [source for sources in sources_of(value) for source in sources]
-    return op._operands if isinstance(value, OpResult) and op is not None else ()
+    if isinstance(value, OpResult) and not isinstance(value.op, FOLLOWED):
+        return value.op._operands
+    followed = isinstance(owner_of(value), FOLLOWED)
+    return [source for sources in sources_of(value) for source in sources] if followed else ()

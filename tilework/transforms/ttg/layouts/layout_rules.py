@@ -80,6 +80,10 @@ def forward(op: Operation, layout: Distributed) -> Distributed | None:
     return rule(op, layout) if rule is not None else None
 
 
+def keep_blocked(op: Operation, layout: Distributed) -> Distributed | None:
+    return layout if isinstance(layout, Blocked) else None  # scans of others are converted, as in Triton
+
+
 def order_of(op: Operation) -> tuple[int, ...]:
     return array_values(op.properties["order"])
 
@@ -119,7 +123,7 @@ FORWARD: dict[str, Rule] = {
     tt.TransOp.name: lambda op, layout: infer_trans(layout, order_of(op), shape_of(op.operands[0].type)),
     tt.JoinOp.name: lambda op, layout: infer_join(layout, shape_of(op.operands[0].type)),
     tt.SplitOp.name: lambda op, layout: split(layout, op.operands[0]),
-    tt.ScanOp.name: lambda op, layout: layout if isinstance(layout, Blocked) else None,
+    tt.ScanOp.name: keep_blocked,
     ttng.WarpGroupDotWaitOp.name: lambda op, layout: layout,
 }
 
@@ -145,7 +149,7 @@ BACKWARD: dict[str, Rule] = {
     tt.TransOp.name: lambda op, layout: infer_trans(layout, inverse(order_of(op)), shape_of(op.results[0].type)),
     tt.JoinOp.name: lambda op, layout: split(layout, op.results[0]),
     tt.SplitOp.name: lambda op, layout: infer_join(layout, shape_of(op.results[0].type)),
-    tt.ScanOp.name: lambda op, layout: layout if isinstance(layout, Blocked) else None,
+    tt.ScanOp.name: keep_blocked,
     ttg.Fp4ToFpOp.name: backward_fp4,
     ub.PoisonOp.name: lambda op, layout: layout,
 }

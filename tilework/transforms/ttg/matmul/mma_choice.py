@@ -189,7 +189,7 @@ def related_dots(op: Operation) -> tuple[int, ...] | None:
             queue.append(other)
             if type(other) is tt.DotOp and len(shape_of(other.results[0].type)) == 2:  # a batched one has another grid
                 result = encoding_of(other.results[0].type)
-                if isinstance(result, NvidiaMma):
+                if isinstance(result, NvidiaMma):  # its instruction has been chosen, with a grid of warps
                     return result.warps_per_cta
                 found = ()
     return found

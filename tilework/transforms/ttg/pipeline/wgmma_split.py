@@ -27,7 +27,7 @@ def split_along_k(dot: Operation) -> list[Operation]:
     """Replace `dot` by its pieces, in order; itself alone where it cannot or need not be cut."""
     left, right, total, *use_total = dot.operands
     mma = encoding_of(dot.results[0].type)
-    if not is_tensor(left.type) or not isinstance(mma, NvidiaMma):
+    if not is_tensor(left.type) or not isinstance(mma, NvidiaMma):  # its instruction says how K is cut
         return [dot]
     shape, width = shape_of(left.type), mma.instr_shape[-1]
     if len(shape) != 2 or shape[1] <= width or shape[1] % width or len(mma.instr_shape) < 3:
