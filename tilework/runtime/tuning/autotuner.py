@@ -37,6 +37,7 @@ from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, time_to_beat
 from tilework.runtime.tuning.config import Config
 from tilework.runtime.tuning.heuristics import Heuristics, base_function, heuristics, jit_function
+from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.runtime.tuning.progress import Progress
 from tilework.runtime.tuning.restore import Restore
 from tilework.runtime.tuning.results import FAILED, TuningResults, has_failed, order, part_of
@@ -271,7 +272,7 @@ class Autotuner(KernelInterface):
         missing = [config for config in configs if config not in timings]
         self.failures = {config: error for config, error in self.failures.items() if config in timings}
         progress = Progress(f"autotuning {self.__name__}", len(configs), len(configs) - len(missing))
-        with progress, self.refusing_misfits(), self.compile_ahead(missing, args, kwargs) as ahead:
+        with progress, refusing_misfits(jit_function(self.fn)), self.compile_ahead(missing, args, kwargs) as ahead:
             later: list[int] = []  # what another process is measuring
             for index in chain(range(len(missing)), later):
                 config = missing[index]
@@ -332,20 +333,6 @@ class Autotuner(KernelInterface):
                 warnings.warn(text, stacklevel=6)
             if knobs.autotuning.print and ahead.notes:
                 sys.stderr.write("\n".join([*ahead.notes, ""]))
-
-    @contextmanager
-    def refusing_misfits(self) -> Iterator[None]:
-        """While this holds, kernels that the device cannot run are refused before code is made of them."""
-        from tilework.runtime.compile.stages import device_limits  # lazily: only compiling needs it
-
-        is_compiled = jit_function(self.fn) is not None
-        utils = driver.active.utils if is_compiled else None
-        limits = utils.get_device_properties(driver.active.get_current_device()) if utils is not None else None
-        token = device_limits.set(limits)
-        try:
-            yield
-        finally:
-            device_limits.reset(token)
 
     def launch_of(self, config: Config, args: tuple[Any, ...], options: Mapping[str, Any]) -> Launch:
         """The arguments that a launch of a configuration has after its hook, which may change descriptors: copies of them."""
