@@ -67,10 +67,9 @@ def test_a_new_key_is_tuned(counted: list[int]) -> None:
         check(kernel, n)
         assert len(counted) == calls, n
     assert len(kernel.cache) == 2
-    check(kernel, 640)  # compiling for 641 has looked at the globals again, so this is described once more
     for n in (640, 641, 640, 641):
         check(kernel, n)
-    assert len(counted) == 3
+    assert len(counted) == 2  # compiling for 641 has left the description for 640 as it was
 
 
 def test_a_parameter_outside_the_key_may_change(counted: list[int]) -> None:
