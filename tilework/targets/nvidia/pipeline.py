@@ -136,6 +136,13 @@ class CudaBackend(LaterStages):
             **self.later_stages(options),
         }
 
+    def check_fit(self, stage: str, product: Any, options: CompileOptions, properties: Mapping[str, int]) -> None:
+        """Raise DoesNotFit if TTGIR needs more shared memory, threads or registers than there are."""
+        if stage == "ttgir":
+            from tilework.targets.nvidia.fit import check_fit  # lazily: the compiler loads when something is compiled
+
+            check_fit(product, options, self.target_for(options), properties)
+
     def hash(self) -> str:
         """The architecture, and the releases of the assemblers; the option `arch` may ask for either."""
         tools = [assembler(number) for number in (int(self.target.arch), BLACKWELL)]
