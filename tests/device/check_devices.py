@@ -61,7 +61,7 @@ def program(text: str, *command: str, **environment: str) -> str:
         variables = {name: value for name, value in os.environ.items() if name != "TILEWORK_DEVICE"}
         done = subprocess.run(
             [sys.executable, *command, str(script)], capture_output=True, text=True, check=False, cwd=ROOT,
-            env={**variables, "PYTHONPATH": str(ROOT), **environment},
+            env={**variables, "PYTHONPATH": os.pathsep.join((str(ROOT), *sys.path)), **environment},
         )  # fmt: skip
     expect(done.returncode, 0) if done.returncode == 0 else expect(done.stderr[-800:], "")
     return done.stdout.strip()

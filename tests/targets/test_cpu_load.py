@@ -43,9 +43,7 @@ HEAVY = (
         "tilework.targets.llvm.builder",
     ),
 )
-AT_IMPORT = (
-    f"HEAVY = {HEAVY!r}; assert not any(name in sys.modules for name in (*HEAVY, 'llvmlite', 'tilework.targets'))"
-)
+AT_IMPORT = f"HEAVY = {HEAVY!r}; assert not {{*HEAVY, 'llvmlite', 'tilework.targets'}} & (set(sys.modules) - before)"
 
 
 def launch(folder: Path, launches: str = ON_THE_HOST) -> list[str]:

@@ -52,7 +52,7 @@ def get_arch() -> str:
     return "" if target is None else str(target.arch)
 
 
-def is_target(backend: str, *archs: str) -> Callable[[], bool]:
+def question(backend: str, *archs: str) -> Callable[[], bool]:
     """A question about the target: its backend, and how its architecture begins."""
 
     def ask() -> bool:
@@ -62,14 +62,14 @@ def is_target(backend: str, *archs: str) -> Callable[[], bool]:
     return ask
 
 
-is_cuda, is_hip, is_xpu = is_target("cuda"), is_target("hip"), is_target("xpu")
+is_cuda, is_hip, is_xpu = question("cuda"), question("hip"), question("xpu")
 is_hip_cdna2, is_hip_cdna3, is_hip_cdna4 = (
-    is_target("hip", "gfx90a"),
-    is_target("hip", "gfx942"),
-    is_target("hip", "gfx950"),
+    question("hip", "gfx90a"),
+    question("hip", "gfx942"),
+    question("hip", "gfx950"),
 )
-is_hip_cdna = is_target("hip", "gfx90a", "gfx942", "gfx950")
-is_hip_gfx11, is_hip_gfx12, is_hip_gfx1250 = (is_target("hip", arch) for arch in ("gfx11", "gfx12", "gfx1250"))
+is_hip_cdna = question("hip", "gfx90a", "gfx942", "gfx950")
+is_hip_gfx11, is_hip_gfx12, is_hip_gfx1250 = (question("hip", arch) for arch in ("gfx11", "gfx12", "gfx1250"))
 
 
 def get_hip_lds_size() -> int:
