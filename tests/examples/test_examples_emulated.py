@@ -12,12 +12,14 @@ from examples.case import Case
 from examples.demo import all_cases, largest_error
 from tests.runtime.emulator_fixture import emulator
 from tilework.errors import PerformanceWarning
+from tilework.runtime.devices.allocators import NullAllocator, set_allocator
 
 
 @pytest.fixture(scope="module", autouse=True)
 def device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     for case in all_cases():
         case.kernel.device_caches.clear()
+    set_allocator(NullAllocator())  # as after somebody's allocator: scratch memory is there nevertheless
     with emulator(cache=str(Path(tmp_path_factory.mktemp("cache")))):
         yield
     for case in all_cases():

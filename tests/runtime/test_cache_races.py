@@ -1,6 +1,7 @@
 """Writers that die or meet, readers that are overtaken."""
 
 import os
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -123,7 +124,7 @@ def test_a_writer_whose_folder_was_cleared_up_starts_again(store: EntryStore, mo
     def rename(source: str, target: str) -> None:
         if not lost:
             lost.append(source)
-            cache_entry.shutil.rmtree(source)
+            shutil.rmtree(source)
         real(source, target)
 
     monkeypatch.setattr(os, "rename", rename)

@@ -45,9 +45,7 @@ def default_driver() -> "Driver":
 
         return next(plugin for plugin in plugins(GROUP) if plugin.name == EMULATOR).load()()
     drivers = registered_drivers()
-    if asked is not None and asked not in (names := [name for cls in drivers for name in cls.asked_by]):
-        raise ValueError(f"TILEWORK_DEVICE is auto, {', '.join(sorted(names))} or emulator[:sm_90], not {asked!r}")
-    if wanted := [cls for cls in drivers if asked in cls.asked_by]:
+    if wanted := drivers_asked_for(asked, drivers):
         if not wanted[0].is_active():
             raise RuntimeError(f"TILEWORK_DEVICE={asked} asks for {wanted[0].why_inactive()}")
         return wanted[0]()
@@ -56,6 +54,13 @@ def default_driver() -> "Driver":
         names = ", ".join(cls.__name__ for cls in found)
         raise RuntimeError(f"{len(found)} active drivers ([{names}]). There should only be one.")
     return found[0]()
+
+
+def drivers_asked_for(asked: str | None, drivers: "list[type[Driver]]") -> "list[type[Driver]]":
+    """Those that a value of TILEWORK_DEVICE means; an error if it means nothing."""
+    if asked is not None and asked not in (names := [name for cls in drivers for name in cls.asked_by]):
+        raise ValueError(f"TILEWORK_DEVICE is auto, {', '.join(sorted(names))} or emulator[:sm_90], not {asked!r}")
+    return [cls for cls in drivers if asked in cls.asked_by]
 
 
 class DriverConfig:
@@ -108,6 +113,12 @@ class DriverConfig:
         if not getattr(found, "has_own_memory", False) or not (asked == AUTO or (asked is None and self._follows)):
             return None
         return next((cls() for cls in registered_drivers() if cls.priority == 0), None)
+
+    def check_asked(self) -> None:
+        """TILEWORK_DEVICE may have been changed after the choice of a driver: what nobody knows is an error then, too."""
+        asked = knobs.runtime.device
+        if asked is not None and asked != AUTO and asked.partition(":")[0] != EMULATOR:
+            drivers_asked_for(asked, registered_drivers())
 
     def elsewhere(
         self, fn: Any, args: "Sequence[Any]", kwargs: "Mapping[str, Any]"

@@ -47,7 +47,7 @@ def set_allocator(allocator: Allocator) -> None:
 @contextmanager
 def otherwise(allocator: Allocator) -> Iterator[None]:
     """Take memory from `allocator` in the block where the user has set none."""
-    unset = [variable for variable in (_allocator, _profile_allocator) if variable.get() is _NULL_ALLOCATOR]
+    unset = [variable for variable in (_allocator, _profile_allocator) if isinstance(variable.get(), NullAllocator)]
     tokens = [(variable, variable.set(allocator)) for variable in unset]
     try:
         yield

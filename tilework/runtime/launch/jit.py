@@ -138,6 +138,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         from tilework.targets.base import find_backend  # lazily: importing tilework loads no target
 
         target = driver.active.get_current_target()
+        driver.check_asked()
         return {}, {}, target, find_backend(target), make_binder(self)
 
     @property
