@@ -3,7 +3,6 @@
 import json
 import math
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,12 @@ import pytest
 from tuning_kernels import add_one
 
 from tests.runtime.test_autotuner import blocks, floats
+from tests.runtime.test_autotuner import cache_dir as cache_dir
+from tests.runtime.test_autotuner import in_process as in_process
 from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.runtime.launch.jit import jit
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune
-from tilework.runtime.workers import compile_ahead
-
-
-@pytest.fixture(autouse=True)
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_ahead, "worker_limit", lambda: 0)
-
-
-@pytest.fixture
-def cache_dir(tmp_path: Path) -> Iterator[Path]:
-    with knobs.cache.scope(), knobs.autotuning.scope():
-        knobs.cache.dir = str(tmp_path / "cache")
-        yield tmp_path / "cache"
 
 
 def grid(meta: dict[str, Any]) -> tuple[int]:

@@ -32,11 +32,11 @@ from tilework import knobs
 from tilework.errors import AutotunerError, CompileTimeAssertionFailure, DoesNotFit, OutOfResources, PTXASError
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.jit import JITFunction, KernelInterface, native_bound
+from tilework.runtime.launch.jit import JITFunction, native_bound
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, time_to_beat
 from tilework.runtime.tuning.config import Config
-from tilework.runtime.tuning.heuristics import Heuristics, base_function, heuristics, jit_function
+from tilework.runtime.tuning.heuristics import Heuristics, Wrapper, heuristics, jit_function
 from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.runtime.tuning.progress import Progress
 from tilework.runtime.tuning.restore import Restore
@@ -74,7 +74,7 @@ class Tuning(threading.local):
 LAUNCH = Tuning()
 
 
-class Autotuner(KernelInterface):
+class Autotuner(Wrapper):
     """See the module docstring. `cache` maps tuning keys to configurations; other results are about the last key."""
 
     def __init__(
@@ -94,11 +94,7 @@ class Autotuner(KernelInterface):
         do_bench: Callable[..., Any] | None = None,
         cache_results: bool = False,
     ) -> None:
-        self.fn = fn
-        self.base_fn = base_function(fn)
-        self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
-        self.__module__ = self.base_fn.__module__
-        self.arg_names = list(arg_names)
+        super().__init__(fn, arg_names)
         self.configs = list(configs) if configs else [Config({})]
         self.keys = list(key)
         self.cache: dict[tuple[Any, ...], Config] = {}

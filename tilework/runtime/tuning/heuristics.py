@@ -7,17 +7,24 @@ from typing import Any
 from tilework.runtime.launch.jit import JITFunction, KernelInterface
 
 
-class Heuristics(KernelInterface):
-    """A kernel some of whose parameters are computed from the others; made by `heuristics`."""
+class Wrapper(KernelInterface):
+    """Something around a kernel that is launched as the kernel is, and has its name."""
 
-    def __init__(
-        self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
-    ) -> None:
+    def __init__(self, fn: Any, arg_names: Sequence[str]) -> None:
         self.fn = fn
         self.base_fn = base_function(fn)
         self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
         self.__module__ = self.base_fn.__module__
         self.arg_names = list(arg_names)
+
+
+class Heuristics(Wrapper):
+    """A kernel some of whose parameters are computed from the others; made by `heuristics`."""
+
+    def __init__(
+        self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
+    ) -> None:
+        super().__init__(fn, arg_names)
         self.values = values
 
     def extend(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
