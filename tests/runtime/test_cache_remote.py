@@ -1,6 +1,5 @@
 """Kernels that travel through remote caches; `test_cache_managers.py` has the caches themselves."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,8 @@ import pytest
 
 from tests.runtime.launch_kernels import fill
 from tests.runtime.test_cache_managers import FakeRedis, Shelf
+from tests.runtime.test_cache_managers import redis as server  # noqa: F401 - a fixture
 from tilework import knobs
-from tilework.runtime.kernel_cache import remote as cache_remote
 from tilework.runtime.kernel_cache.managers import (
     RedisRemoteCacheBackend,
     RemoteCacheManager,
@@ -36,14 +35,10 @@ def launch() -> Any:
 
 
 @pytest.fixture
-def redis(monkeypatch: pytest.MonkeyPatch) -> FakeRedis:
-    fake = FakeRedis()
-    monkeypatch.setitem(sys.modules, "redis", fake)
-    cache_remote.connection.cache_clear()
-    cache_remote.warn_unreachable.cache_clear()
+def redis(server: FakeRedis) -> FakeRedis:  # noqa: F811
     knobs.cache.manager_class = RemoteCacheManager
     knobs.cache.remote_manager_class = RedisRemoteCacheBackend
-    return fake
+    return server
 
 
 def test_a_kernel_travels_through_redis(redis: FakeRedis, hits: list[bool], tmp_path: Path) -> None:
