@@ -32,7 +32,7 @@ from tilework import knobs
 from tilework.errors import AutotunerError, CompileTimeAssertionFailure, DoesNotFit, OutOfResources, PTXASError
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.jit import JITFunction, native_bound
+from tilework.runtime.launch.jit import JITFunction, KernelInterface, native_bound
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, time_to_beat
 from tilework.runtime.tuning.config import Config
@@ -51,6 +51,7 @@ __all__ = [
     "AutotunerError",
     "Config",
     "Heuristics",
+    "KernelInterface",
     "OutOfResources",
     "PTXASError",
     "autotune",
