@@ -22,17 +22,11 @@ with quick_definitions():
     from tilework import errors, knobs, language
     from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
     from tilework.language.core import must_use_result
+    from tilework.language.function import constexpr_function
     from tilework.language.host import cdiv, next_power_of_2
     from tilework.runtime.failures.uncaught import show_diagnostics
-    from tilework.runtime.launch.jit import (
-        JITFunction,
-        KernelInterface,
-        MockTensor,
-        TensorWrapper,
-        constexpr_function,
-        jit,
-        reinterpret,
-    )
+    from tilework.runtime.launch.jit import JITFunction, KernelInterface, jit
+    from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
     from tilework.runtime.workers.async_compile import AsyncCompileMode, FutureKernel
     from tilework.version import __version__ as __version__
 

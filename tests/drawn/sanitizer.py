@@ -29,8 +29,9 @@ from tests.drawn.rules import INT32
 from tests.drawn.run import load
 from tests.drawn.statements import Statements
 from tests.drawn.test_drawn import difference
-from tilework import cuda_tools, knobs
+from tilework import knobs
 from tilework.errors import SanitizerError, SanitizerWarning
+from tilework.knobs import cuda_tools
 from tilework.runtime.devices.allocators import NullAllocator
 
 MARK = "# the suspect"

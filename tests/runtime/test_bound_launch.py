@@ -12,7 +12,8 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
-from tilework import Config, cuda_tools, knobs
+from tilework import Config, knobs
+from tilework.knobs import cuda_tools
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.host.driver import CpuDriver

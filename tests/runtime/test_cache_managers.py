@@ -13,7 +13,8 @@ from typing import ClassVar
 
 import pytest
 
-from tilework import cuda_tools, knobs
+from tilework import knobs
+from tilework.knobs import cuda_tools
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache import remote as cache_remote
 from tilework.runtime.kernel_cache.key import folder_of

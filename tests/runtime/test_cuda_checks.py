@@ -10,7 +10,8 @@ import tests.device.check_cuda_driver  # noqa: F401  it fills the table
 from tests.device import kernels
 from tests.device.table import CHECKS, check, expect, expect_error, run
 from tests.runtime.emulated_cuda import emulated_cuda
-from tilework import cuda_tools, knobs
+from tilework import knobs
+from tilework.knobs import cuda_tools
 from tilework.runtime.devices.cuda import driver as cuda_driver
 
 NEEDS_A_GPU = {"clusters", "an_illegal_access_is_an_error"}

@@ -18,9 +18,10 @@ from tests.runtime import cuda_programs as programs
 from tests.runtime.cuda_fixture import SCALE, expect_scaled, ramp, scale
 from tests.runtime.cuda_programs import TARGET, kernel_of
 from tests.runtime.emulated_cuda import emulated_cuda
-from tilework import cuda_tools, knobs
+from tilework import knobs
 from tilework.compiler import compile
 from tilework.errors import OutOfResources
+from tilework.knobs import cuda_tools
 from tilework.runtime.devices import allocators
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda import device as cuda_device

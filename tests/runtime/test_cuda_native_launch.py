@@ -14,7 +14,8 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
-from tilework import cuda_tools, knobs
+from tilework import knobs
+from tilework.knobs import cuda_tools
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray

@@ -11,8 +11,9 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
-from tilework import cuda_tools, knobs
+from tilework import knobs
 from tilework.errors import SanitizerError, SanitizerWarning
+from tilework.knobs import cuda_tools
 from tilework.oracles.interpreter.allowed_memory import AccessError
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda

@@ -14,7 +14,8 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.hidden_gpu import no_gpu_for_torch
-from tilework import cuda_tools, knobs
+from tilework import knobs
+from tilework.knobs import cuda_tools
 from tilework.runtime.devices.active_driver import DriverConfig, default_driver
 from tilework.runtime.devices.active_driver import driver as drivers
 from tilework.runtime.devices.cuda.device import DeviceArray

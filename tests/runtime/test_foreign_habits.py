@@ -10,7 +10,7 @@ import pytest
 import tilework as tw
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
-from tilework import cuda_tools
+from tilework.knobs import cuda_tools
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.launch.specialize import specialize

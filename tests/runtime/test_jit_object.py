@@ -13,7 +13,7 @@ from tests.runtime.launch_kernels import add_one, fill
 from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.oracles.interpreter import InterpretedFunction
-from tilework.runtime.launch.jit import create_function_from_signature
+from tilework.triton.runtime.jit import create_function_from_signature, get_jit_fn_file_line
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
@@ -264,7 +264,7 @@ def test_lines(tmp_path: Path) -> None:
     lines = (tmp_path / "lines.py").read_text().splitlines(keepends=True)
     start = kernel.starting_line_number
     assert lines[start - 1 :] == kernel.raw_src and kernel.raw_src[0] == "@tilework.jit(\n"
-    path, number = tilework.runtime.launch.jit.get_jit_fn_file_line(kernel)
+    path, number = get_jit_fn_file_line(kernel)
     assert (
         path == str(tmp_path / "lines.py") and lines[number - 1] == "def k(p):\n" and kernel.src.startswith("def k(p):")
     )

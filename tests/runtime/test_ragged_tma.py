@@ -9,7 +9,8 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
-from tilework import cuda_tools, knobs
+from tilework import knobs
+from tilework.knobs import cuda_tools
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.triton.tools.ragged_tma import atomic_add_ragged, create_ragged_descriptor, load_ragged, store_ragged
 

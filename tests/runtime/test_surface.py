@@ -15,7 +15,7 @@ from tilework.errors import AutotunerError, InterpreterError, OutOfResources, PT
 from tilework.triton.backends.compiler import GPUTarget, Language
 from tilework.triton.experimental.gluon.language._layouts import NVMMASharedLayout
 from tilework.triton.experimental.gluon.nvidia.hopper import TensorDescriptor
-from tilework.triton.serving.finder import exists, has_source, place_of
+from tilework.triton.serving.finder import additions, exists, has_source, place_of
 
 NAMES = {
     "triton": """__version__ jit autotune heuristics Config JITFunction KernelInterface MockTensor TensorWrapper
@@ -81,8 +81,9 @@ NAMES = {
 
 @pytest.mark.parametrize("module", NAMES)
 def test_names_exist(module: str) -> None:
-    found = import_module(place_of(module))
-    missing = [name for name in NAMES[module].split() if not hasattr(found, name)]
+    places = [place_of(module), *additions().get(place_of(module), ())]
+    found = [import_module(place) for place in places]
+    missing = [name for name in NAMES[module].split() if not any(hasattr(place, name) for place in found)]
     assert [name for name in missing if not exists(place_of(f"{module}.{name}"))] == []
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tilework import cuda_tools, knobs
+from tilework import knobs
+from tilework.knobs import cuda_tools
 
 PTXAS = """#!{python} -S
 import json, os, signal, sys, time

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from tilework.language.dtypes import DOT_PRECISIONS, FP8_TYPES
+from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 
 MinDotSize = Callable[[Any, Any], tuple[int, int, int]]
 

@@ -28,7 +28,6 @@ from tilework.language.compile_time import (
 from tilework.numerics.formats import FORMATS
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
-DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 
 
 class Interned(type):
@@ -205,7 +204,6 @@ class dtype(base_type, metaclass=Interned):
 ALL_NAMES = frozenset([*dtype.SINT_TYPES, *dtype.UINT_TYPES, *dtype.FP_TYPES, *dtype.OTHER_TYPES])
 SIGNED, UNSIGNED = frozenset(dtype.SINT_TYPES), frozenset(dtype.UINT_TYPES)
 STANDARD_FLOATS = frozenset(dtype.STANDARD_FP_TYPES)
-FP8_TYPES = builtins.tuple(sorted(name for name in dtype.FP_TYPES if name.startswith("fp8")))
 CODE_OF = {name: name.replace("uint", "u").replace("int", "i") for name in SIGNED | UNSIGNED} | {"int1": "u1"}
 
 

@@ -76,6 +76,8 @@ FORMATS = {
         Format.ieee("fp64", 64, 52),
     )
 }
+FP8_TYPES = tuple(sorted(name for name in FORMATS if name.startswith("fp8")))
+DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")  # what f32 operands of a dot may be multiplied as
 IR_NAMES = {  # what the IR calls a format
     **{"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E5M2": "fp8e5"},
     **{"f8E4M3FNUZ": "fp8e4b8", "f8E5M2FNUZ": "fp8e5b16"},

@@ -16,8 +16,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import OptionError, did_you_mean
-
-DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class CompileOptions:
     enable_reflect_ftz: bool = True
     launch_cooperative_grid: bool = False
     launch_pdl: bool = False
-    supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
+    supported_fp8_dtypes: tuple[str, ...] = FP8_TYPES
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "ieee"
     allowed_dot_input_precisions: tuple[str, ...] = DOT_PRECISIONS

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol, TypedDict
 
-from tilework.cuda_tools import NvidiaTool
+from tilework.knobs.cuda_tools import NvidiaTool
 from tilework.triton._C.libtriton import getenv_bool
 
 __all__ = [

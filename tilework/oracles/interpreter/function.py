@@ -23,9 +23,9 @@ from tilework.errors import ArgumentError, OptionError, did_you_mean
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
 from tilework.language.bound_launch import BoundLaunch
-from tilework.language.dtypes import DOT_PRECISIONS, FP8_TYPES
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.grid import grid_extent
+from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 from tilework.oracles.interpreter.allowed_memory import MARK, Memory
 from tilework.oracles.interpreter.arguments import Arguments
 from tilework.oracles.interpreter.calls import Helpers, number_in

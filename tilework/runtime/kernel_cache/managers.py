@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 
 from tilework import knobs
-from tilework.cuda_tools import keep_releases
+from tilework.knobs.cuda_tools import keep_releases
 from tilework.runtime.kernel_cache.entry import Damaged, EntryStore
 from tilework.runtime.kernel_cache.evict import after_store
 from tilework.runtime.kernel_cache.files import CacheManager, FileCacheManager, drop_damaged, warn_unusable

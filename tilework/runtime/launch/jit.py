@@ -15,16 +15,9 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import OptionError
 from tilework.language.bound_launch import BoundLaunch
-from tilework.language.dtypes import type_canonicalisation_dict
-from tilework.language.function import (
-    SOURCES,
-    ConstexprFunction,
-    JITCallable,
-    constexpr_function,
-)
+from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
 from tilework.language.grid import grid_extent
-from tilework.language.parameters import KernelParam
 from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
@@ -34,26 +27,8 @@ from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants, unless_same
 from tilework.runtime.launch.specialization import Specialization, unwrapped
-from tilework.runtime.launch.specialize import mangle_type
-from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
+from tilework.runtime.launch.wrappers import MockTensor
 from tilework.runtime.workers import async_compile
-
-__all__ = [
-    "ConstexprFunction",
-    "JITCallable",
-    "JITFunction",
-    "KernelInterface",
-    "KernelParam",
-    "MockTensor",
-    "TensorWrapper",
-    "constexpr_function",
-    "create_function_from_signature",
-    "get_jit_fn_file_line",
-    "jit",
-    "mangle_type",
-    "reinterpret",
-    "type_canonicalisation_dict",
-]
 
 RESERVED = ("device", "device_type", "stream")
 COMPILING = KeyLocks()
@@ -404,23 +379,3 @@ def jit(
         return made
 
     return decorate(fn) if fn is not None else decorate
-
-
-def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
-    """Where the `def` of a kernel stands, whatever is wrapped around it."""
-    base = fn
-    while not isinstance(base, JITCallable):
-        base = base.fn
-    return base.fn.__code__.co_filename, base.def_line
-
-
-def create_function_from_signature(sig: Any, kparams: Sequence[KernelParam], backend: Any) -> Any:
-    """The binder of a kernel, under the name Triton's tests use; returns (bound arguments, specialisation, options)."""
-    names = list(sig.parameters)
-    bind = make_binder(SimpleNamespace(params=list(kparams), arg_names=names, __name__="bind", __qualname__="bind"))  # pyright: ignore[reportArgumentType]
-
-    def dynamic_func(*args: Any, **kwargs: Any) -> Any:
-        values, specs, _, options = bind(*args, **kwargs)
-        return dict(zip(names, values, strict=True)), list(specs), options
-
-    return dynamic_func

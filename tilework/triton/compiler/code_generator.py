@@ -5,10 +5,10 @@ from typing import Any
 
 from tilework.language.core import _unwrap_if_constexpr, base_type, base_value, constexpr, str_to_ty, tensor
 from tilework.language.function import BoundConstexprFunction, ConstexprFunction
-from tilework.runtime.launch.jit import get_jit_fn_file_line
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.arch import number_of
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple, set_iterable_path
+from tilework.triton.runtime.jit import get_jit_fn_file_line
 
 __all__ = [
     "BoundConstexprFunction",

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import OutOfResources
-from tilework.hooks import CompileTimes
+from tilework.knobs.hooks import CompileTimes
 from tilework.runtime.compile.compiled import AsmDict
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars

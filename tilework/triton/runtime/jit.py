@@ -1,15 +1,25 @@
 """What Triton's module of kernels has beside what `tilework.runtime.launch.jit` has."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from tilework.language.dtypes import type_canonicalisation_dict
-from tilework.language.function import BoundConstexprFunction, JITFunction
-from tilework.language.parameters import normalize_annotation
+from tilework.language.function import (
+    BoundConstexprFunction,
+    ConstexprFunction,
+    JITCallable,
+    JITFunction,
+    constexpr_function,
+)
+from tilework.language.parameters import KernelParam, normalize_annotation
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.managers import get_cache_key
+from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.specialization import encode
+from tilework.runtime.launch.specialize import mangle_type
+from tilework.runtime.launch.wrappers import TensorWrapper, reinterpret
 from tilework.runtime.workers import async_compile as _async_compile
 from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple
@@ -20,19 +30,29 @@ __all__ = [
     "TRITON_MODULE",
     "BaseBackend",
     "BoundConstexprFunction",
+    "ConstexprFunction",
+    "JITCallable",
     "JitFunctionInfo",
+    "KernelParam",
+    "TensorWrapper",
     "_async_compile",
     "_normalize_ty",
     "compute_cache_key",
+    "constexpr_function",
     "convert_to_tuple_if_list",
+    "create_function_from_signature",
     "find_paths_if",
     "get_cache_invalidating_env_vars",
     "get_cache_key",
     "get_full_name",
     "get_iterable_path",
+    "get_jit_fn_file_line",
     "is_namedtuple",
+    "mangle_type",
     "native_specialize_impl",
+    "reinterpret",
     "serialize_specialization_data",
+    "type_canonicalisation_dict",
 ]
 
 TRITON_MODULE = "triton.language"
@@ -94,3 +114,23 @@ def serialize_specialization_data(
             "key": key,
         }
     )
+
+
+def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
+    """Where the `def` of a kernel stands, whatever is wrapped around it."""
+    base = fn
+    while not isinstance(base, JITCallable):
+        base = base.fn
+    return base.fn.__code__.co_filename, base.def_line
+
+
+def create_function_from_signature(sig: Any, kparams: Sequence[KernelParam], backend: Any) -> Any:
+    """The binder of a kernel, under the name Triton's tests use; returns (bound arguments, specialisation, options)."""
+    names = list(sig.parameters)
+    bind = make_binder(SimpleNamespace(params=list(kparams), arg_names=names, __name__="bind", __qualname__="bind"))  # pyright: ignore[reportArgumentType]
+
+    def dynamic_func(*args: Any, **kwargs: Any) -> Any:
+        values, specs, _, options = bind(*args, **kwargs)
+        return dict(zip(names, values, strict=True)), list(specs), options
+
+    return dynamic_func

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from tilework import knobs
-from tilework.cuda_tools import TOOLKIT, in_wheels
+from tilework.knobs.cuda_tools import TOOLKIT, in_wheels
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.driver import CudaDriver, CudaUtils
 from tilework.targets.base import GPUTarget

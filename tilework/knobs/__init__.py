@@ -19,11 +19,11 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from tilework.hooks import CompileTimes as CompileTimes
-from tilework.hooks import HookChain
+from tilework.knobs.hooks import CompileTimes as CompileTimes
+from tilework.knobs.hooks import HookChain
 
 if TYPE_CHECKING:
-    from tilework.cuda_tools import NvidiaTool
+    from tilework.knobs.cuda_tools import NvidiaTool
 
 T = TypeVar("T")
 TRUE = frozenset({"1", "y", "yes", "on", "true"})
@@ -251,7 +251,7 @@ class env_nvidia_tool(env_base["NvidiaTool | None"]):
         self.binary = binary
 
     def transform(self, text: str | None) -> "NvidiaTool | None":
-        from tilework.cuda_tools import find_tool  # loads subprocess, which few programs need
+        from tilework.knobs.cuda_tools import find_tool  # loads subprocess, which few programs need
 
         return find_tool(self.binary, text, os.environ.get("CUDA_HOME"))
 
@@ -451,7 +451,7 @@ class nvidia_knobs(base_knobs):
 
     def find_libdevice(self) -> str | None:
         """The file of `libdevice_path`, else the one of a toolkit or wheel, else None."""
-        from tilework.cuda_tools import find_libdevice  # lazily: loads subprocess, which few programs need
+        from tilework.knobs.cuda_tools import find_libdevice  # lazily: loads subprocess, which few programs need
 
         return self.libdevice_path or find_libdevice(os.environ.get("CUDA_HOME"))
 
