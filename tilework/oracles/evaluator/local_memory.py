@@ -15,7 +15,6 @@ from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import shape_of
 from tilework.numerics.microscaling import unpack_e2m1
 from tilework.numerics.rounding import Array, narrow
-from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import fit, storage
 from tilework.oracles.evaluator.shared_memory import MemView, assigned_offset, layout_places
 from tilework.oracles.evaluator.table import evaluates, rules
@@ -115,13 +114,3 @@ def nothing(type: Any) -> Any:
     if isinstance(type, AsyncTokenType | MemDescType):
         return None
     return np.zeros(shape_of(type), storage(type))
-
-
-@evaluates(ttg.WarpSpecializeOp)
-def eval_warp_specialize(machine: "Machine", op: Operation, *captures: Any) -> Any:
-    """Without partitions all warps run the default region."""
-    assert isinstance(op, ttg.WarpSpecializeOp)
-    if op.partitions:
-        raise Fault("runs several programs at once, which the evaluator does not do")
-    _, values = machine.run_region(op.regions[0], ())
-    return values[0] if len(values) == 1 else values

@@ -34,6 +34,7 @@ from tilework.oracles.evaluator import shape_rules as shape  # noqa: F401 (rules
 from tilework.oracles.evaluator.arguments import bind
 from tilework.oracles.evaluator.background import CARRIERS, guarded, has_background_dots
 from tilework.oracles.evaluator.compound_values import Dot, Tensormap
+from tilework.oracles.evaluator.concurrent_regions import Strand
 from tilework.oracles.evaluator.evaluation_errors import EvaluationError, Fault, fault_at
 from tilework.oracles.evaluator.global_memory import Memory
 from tilework.oracles.evaluator.races import ACCESSES, RaceMemory
@@ -57,8 +58,10 @@ TERMINATORS = frozenset(
         ttc.YieldOp,
         ttg.MaskReturnOp,
         ttg.WarpYieldOp,
+        ttg.WarpReturnOp,
     }
 )
+LEAVE = (tt.ReturnOp, ttg.WarpYieldOp, ttg.WarpReturnOp)
 Program = tuple[int, int, int]
 Step = tuple[Operation, Rule, tuple[SSAValue, ...], tuple[SSAValue, ...]]
 
@@ -180,25 +183,34 @@ class Machine:
     def begin(self, shared: SharedMemory) -> None:
         """A new program: its shared memory, and nothing under way."""
         self.shared = shared
-        self.open_copies: list[Copy] = []  # started, in no group yet
-        self.groups: list[list[Copy]] = []
-        self.dots: list[tuple[Dot, Reader]] = []
-        self.tma_stores: list[Reader] = []
+        self.begin_warps()
         self.mbarriers: dict[Key, Mbarrier] = {}
         self.tensormaps: dict[int, Tensormap] = {}
         self.calls: tuple[Operation, ...] = ()  # that are being executed, from the outside in
         self.scratch: dict[tuple[Operation, ...], int] = {}  # by calls and allocation
         self.scratch_memory: list[np.ndarray[Any, Any]] = []
+        self.strand: Strand | None = None  # the region that runs beside others
+
+    def begin_warps(self) -> None:
+        """New warps: what they do in the background."""
+        self.open_copies: list[Copy] = []  # started, in no group yet
+        self.groups: list[list[Copy]] = []
+        self.dots: list[tuple[Dot, Reader]] = []
+        self.tma_stores: list[Reader] = []
 
     def call(self, function: tt.FuncOp, args: Sequence[Any]) -> list[Any]:
         """The values `function` returns. Its SSA values replace those of an outer call while it runs."""
         outer, self.values = self.values, {}
-        block, args = function.regions[0].blocks[0], list(args)
+        _, values = self.run_blocks(function.regions[0].blocks[0], args)
+        self.values = outer
+        return values
+
+    def run_blocks(self, block: Block, args: Sequence[Any]) -> tuple[Operation, list[Any]]:
+        """Execute a region from `block` on; the terminator that leaves it and that op's operands."""
         while True:
             terminator, values = self.run_block(block, args)
-            if type(terminator) is tt.ReturnOp:
-                self.values = outer
-                return list(values)
+            if type(terminator) in LEAVE:
+                return terminator, values
             block, args = self.next_block(terminator, values)
 
     def next_block(self, terminator: Operation, values: Sequence[Any]) -> tuple[Block, list[Any]]:

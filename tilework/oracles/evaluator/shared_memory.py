@@ -15,6 +15,7 @@ Memory that nobody wrote reads as garbage, all bits set: NaN, or -1.
 """
 
 from collections.abc import Iterable
+from copy import copy as shallow_copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -118,11 +119,19 @@ class SharedMemory:
     frame: int = 0  # where the buffers of the running function begin
     coming: list[Copy] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
-    touched: set[Buffer] = field(default_factory=set)  # since the last barrier
+    touched: dict[Buffer, Array] = field(
+        default_factory=dict
+    )  # READ and WRITTEN, by these warps since their last barrier
     unfenced: set[Buffer] = field(default_factory=set)  # written by threads since the last fence
 
     def __post_init__(self) -> None:
         self.arena = None if self.size is None else Buffer(self.size * self.blocks)
+
+    def of_other_warps(self) -> "SharedMemory":
+        """The same memory, as warps see it that have barriers of their own."""
+        found = shallow_copy(self)
+        found.touched = {}
+        return found
 
     def allocate(self, type: MemDescType, offset: int | None) -> MemView:
         """New memory; at `offset` of the block where one was assigned."""
@@ -185,14 +194,14 @@ class SharedMemory:
         self.mark(view, COMING)
         return copy
 
-    def finish(self, copies: Iterable[Copy]) -> None:
-        """The copies are done, and their data may be read; what threads copied, by other threads after a barrier."""
+    def finish(self, copies: Iterable[Copy], by_threads: bool = True) -> None:
+        """The copies are done, and their data may be read; what threads copied and waited for, by others after a barrier."""
         for copy in copies:
             if copy in self.coming:
                 self.coming.remove(copy)
                 self.unmark(copy.target, COMING | UNFENCED)
                 self.put(copy.target, copy.values)
-                if copy.by_threads and self.barriers:
+                if by_threads and copy.by_threads and self.barriers:
                     self.mark(copy.target, WRITTEN)
 
     def hold(self, sources: list[MemView], op: Operation) -> Reader:
@@ -206,7 +215,7 @@ class SharedMemory:
     def release(self, readers: Iterable[Reader]) -> None:
         """The readers are done."""
         done = list(readers)
-        self.readers = [reader for reader in self.readers if reader not in done]
+        self.readers[:] = [reader for reader in self.readers if reader not in done]
         for reader in done:
             for view in reader.sources:
                 self.unmark(view, HELD)
@@ -216,8 +225,6 @@ class SharedMemory:
 
     def barrier(self) -> None:
         """All threads have come here."""
-        for buffer in self.touched:
-            buffer.flags &= np.uint8(0xFF & ~(READ | WRITTEN))
         self.touched.clear()
 
     def fence(self) -> None:
@@ -244,21 +251,19 @@ class SharedMemory:
 
     def flagged(self, view: MemView) -> int:
         """The flags that any byte of `view` has."""
-        flags = view.buffer.flags
         if view.places.size and int(view.places.min()) < 0:
             raise Fault("uses a buffer whose number is out of range")
-        if not flags.any():
-            return 0
-        found = int(
-            np.bitwise_or.reduce(flags.view(UNSIGNED[size := memory_bytes(view.element)])[view.words], axis=None)
-        )
+        found, size = 0, memory_bytes(view.element)
+        for flags in (view.buffer.flags, self.touched.get(view.buffer)):
+            if flags is not None and flags.any():
+                found |= int(np.bitwise_or.reduce(flags.view(UNSIGNED[size])[view.words], axis=None))
         return int(np.bitwise_or.reduce(np.frombuffer(found.to_bytes(size, "little"), np.uint8)))
 
     def mark(self, view: MemView, flag: int) -> None:
-        size = memory_bytes(view.element)
-        view.buffer.flags.view(UNSIGNED[size])[view.words] |= UNSIGNED[size].type(REPEATED[size] * flag)
-        if flag & (READ | WRITTEN):
-            self.touched.add(view.buffer)
+        size, flags = memory_bytes(view.element), view.buffer.flags
+        if flag & (READ | WRITTEN) and (flags := self.touched.get(view.buffer)) is None:
+            flags = self.touched[view.buffer] = np.zeros_like(view.buffer.flags)
+        flags.view(UNSIGNED[size])[view.words] |= UNSIGNED[size].type(REPEATED[size] * flag)
         if flag & UNFENCED:
             self.unfenced.add(view.buffer)
 

@@ -7,7 +7,8 @@ were announced. `ttng.wait_barrier` with parity p waits for the end of the last 
     parity 0 is over          no   yes  no   yes
     parity 1 is over          yes  no   yes  no         (before phase 0, parity 1 counts as over)
 
-Programs run alone here, so a wait for a phase that is not over would never end: a fault. What a copy brought may be read
+A wait for a phase that is not over lets the other regions of a `ttg.warp_specialize` run; without any it would never end, a
+fault: programs run alone here. What a copy brought may be read
 once a wait has seen the end of the phase in which its bytes were counted; a wait for the wrong parity sees nothing.
 """
 
@@ -17,9 +18,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
-from tilework.ir import ttng
+from tilework.ir import ttg, ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import find_num_warps, threads_per_warp
 from tilework.ir.ttg.memdesc_types import MemDescType
@@ -38,7 +39,7 @@ from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt, 
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import memory_bytes
 from tilework.oracles.evaluator.global_memory import plain
-from tilework.oracles.evaluator.shared_memory import READ, WRITTEN, Buffer, Copy, MemView
+from tilework.oracles.evaluator.shared_memory import READ, WRITTEN, Buffer, Copy, MemView, described
 from tilework.oracles.evaluator.table import evaluates
 
 if TYPE_CHECKING:
@@ -119,21 +120,40 @@ def eval_wait_barrier(machine: "Machine", op: Operation, view: MemView, phase: A
     if predicated and not rest[0]:
         return
     barrier, parity = barrier_at(machine, view), int(phase) & 1
-    if barrier.phase & 1 == parity:
-        came = f"{barrier.count - barrier.missing} of {barrier.count} arrivals came, {barrier.bytes} bytes are missing"
-        raise Fault(f"waits for ever: phase {barrier.phase} of the barrier, of parity {parity}, is not over; {came}")
+
+    def is_over() -> bool:
+        return barrier.phase & 1 != parity
+
+    if machine.strand is not None:
+        where = f"waits in {described(op)}{barrier_name(op.operands[0])}"
+        machine.strand.wait(is_over, lambda: f"{where}, {unfinished(barrier, parity)}")
+    if not is_over():
+        raise Fault(f"waits for ever: {unfinished(barrier, parity)}")
     for number in [number for number in barrier.copies if number < barrier.phase]:
-        machine.shared.finish(barrier.copies.pop(number))
+        machine.shared.finish(barrier.copies.pop(number), by_threads=False)
     if machine.shared.barriers:
         machine.shared.mark(view, READ)
+
+
+def unfinished(barrier: Mbarrier, parity: int) -> str:
+    """Why a wait for the end of the phase of `parity` goes on."""
+    came = f"{barrier.count - barrier.missing} of {barrier.count} arrivals came, {barrier.bytes} bytes are missing"
+    return f"phase {barrier.phase} of the barrier, of parity {parity}, is not over; {came}"
+
+
+def barrier_name(value: SSAValue) -> str:
+    """How the IR calls a barrier, or the array that it is one of; what it is called in text alone is not known."""
+    while value.name_hint is None and isinstance(value.owner, ttg.MemDescIndexOp):
+        value = value.owner.operands[0]
+    return f" for %{value.name_hint}" if value.name_hint else ""
 
 
 @evaluates(ttng.AsyncCopyMbarrierArriveOp)
 def eval_async_copy_mbarrier_arrive(machine: "Machine", op: Operation, view: MemView) -> None:
     """The copies of this program so far belong to the phase; each thread arrives, and was perhaps counted for it."""
     barrier = barrier_at(machine, view)
-    copies = [copy for group in (*machine.groups, machine.open_copies) for copy in group]
-    barrier.copies.setdefault(barrier.phase, []).extend(copies)
+    under_way = [copy for group in (*machine.groups, machine.open_copies) for copy in group]
+    barrier.copies.setdefault(barrier.phase, []).extend(copy for copy in under_way if copy in machine.shared.coming)
     if "noIncrement" in op.properties:
         barrier.arrive((find_num_warps(op) or 1) * threads_per_warp(op))
 
@@ -232,5 +252,9 @@ def end_program(machine: "Machine", returned: Sequence[object]) -> None:
     """What must be over when a program ends."""
     if any(isinstance(value, InFlight) for value in returned):
         raise Fault("returns the result of an asynchronous dot before its ttng.warp_group_dot_wait")
+    check_stores_are_over(machine, "ends")
+
+
+def check_stores_are_over(machine: "Machine", ends: str) -> None:
     if machine.tma_stores:
-        raise Fault("ends while a TMA store still reads shared memory: a ttng.async_tma_store_wait is missing")
+        raise Fault(f"{ends} while a TMA store still reads shared memory: a ttng.async_tma_store_wait is missing")
