@@ -87,3 +87,49 @@ def attention(q_ptr, k_ptr, v_ptr, o_ptr, length, scale, BM: tl.constexpr, BN: t
         k_ptrs += BN * D
         v_ptrs += BN * D
     tl.store(o_ptr + head + rm[:, None] * D + rd[None, :], (acc / total[:, None]).to(tl.float16))
+
+
+@triton.jit
+def matmul_descriptors(
+    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr
+):  # fmt: skip
+    pid = tl.program_id(0)
+    rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    group = pid // (GROUP * columns)
+    first = group * GROUP
+    size = min(rows - first, GROUP)
+    row = (first + (pid % (GROUP * columns)) % size) * BM
+    column = ((pid % (GROUP * columns)) // size) * BN
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        acc = tl.dot(a.load([row, k * BK]), b.load([k * BK, column]), acc)
+    c.store([row, column], acc.to(c.dtype))
+
+
+@triton.jit
+def transpose(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    rn = tl.program_id(1) * BN + tl.arange(0, BN)
+    mask = (rm[:, None] < M) & (rn[None, :] < N)
+    x = tl.load(x_ptr + rm[:, None] * N + rn[None, :], mask=mask)
+    tl.store(y_ptr + rm[:, None] + rn[None, :] * M, x, mask=mask)
+
+
+@triton.jit
+def cumsum(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
+    row, offsets = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=0.0)
+    tl.store(y_ptr + row * columns + offsets, tl.cumsum(x, 0), mask=offsets < columns)
+
+
+@triton.jit
+def sort(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    row, offsets = tl.program_id(0), tl.arange(0, BLOCK)
+    tl.store(y_ptr + row * BLOCK + offsets, tl.sort(tl.load(x_ptr + row * BLOCK + offsets)))
+
+
+@triton.jit
+def histogram(x_ptr, counts_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.atomic_add(counts_ptr + tl.load(x_ptr + offsets, mask=mask, other=0), 1, mask=mask)

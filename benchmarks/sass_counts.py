@@ -1,0 +1,237 @@
+"""What the hottest loop of each GPU benchmark is made of: instructions by class, registers, spills; ours beside Triton's.
+
+    TRITON_PYTHON=/path/to/python python -m benchmarks.sass_counts [WORD ...]      rows whose name has one of the words
+    python -m benchmarks.sass_counts matmul --show                                 and the instructions themselves
+
+No GPU is needed: kernels are compiled for sm_90 with every pointer and size a multiple of 16, and nvdisasm shows the cubins
+(TRITON_NVDISASM_PATH names one outside of PATH). The hottest loop is the innermost one with the most tensor-core
+instructions, or else the longest; a kernel without loops counts whole. The file runs itself under the interpreter that has
+Triton.
+"""
+
+import argparse
+import base64
+import importlib
+import importlib.util
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+KERNELS = Path(__file__).with_name("gpu_kernels.py")
+CLASSES = {  # of opcodes, in the order of the columns; the first that matches counts
+    "tensor": r"[HQI]GMMA|[HIQ]MMA",
+    "mufu": r"MUFU",
+    "fp": r"F(ADD|MUL|FMA|MNMX|SETP|SEL|CHK)|H(ADD|MUL|FMA|MNMX)2|F2F|F2FP|F2I|I2F.*",
+    "imad": r"IMAD",
+    "iadd": r"IADD3|IADD|LEA|IABS|VIADD|VIMNMX|IMNMX",
+    "logic": r"LOP3|SHF|PRMT|SEL|BMSK|SGXT|POPC|FLO",
+    "isetp": r"ISETP|PLOP3|P2R|R2P",
+    "uniform": r"U[A-Z0-9]+|R2UR|S2UR|VOTEU",
+    "copy": r"LDGSTS|LDGDEPBAR|UTMALDG|UBLKCP",
+    "global": r"LDG|STG|ATOMG?|RED|LD|ST",
+    "shared": r"LDS|STS|LDSM|STSM|ATOMS",
+    "move": r"MOV|CS2R|S2R|LDC|ULDC",
+    "warp": r"SHFL|VOTE|MATCH|REDUX|WARPSYNC",
+    "sync": r"BAR|DEPBAR|SYNCS|WARPGROUP|MEMBAR|FENCE|BSSY|BSYNC|CCTL|ERRBAR",
+    "local": r"LDL|STL",
+}
+MATCHED = {name: re.compile(rf"(?:{pattern})(?:\.|$)") for name, pattern in CLASSES.items()}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One compilation of a kernel: the types of its arguments, what is constant, how it is launched."""
+
+    kernel: str
+    types: str  # of the arguments that are not constant
+    constants: dict[str, int]
+    options: dict[str, int] = field(default_factory=dict)
+
+
+def matmul(element: str, warps: int, stages: int, bm: int, bn: int, bk: int) -> Row:
+    sizes = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8}
+    return Row("matmul", f"*{element} " * 3 + "i32 " * 6, sizes, {"num_warps": warps, "num_stages": stages})
+
+
+def descriptors(element: str, warps: int, stages: int, bm: int, bn: int, bk: int) -> Row:
+    tiles = " ".join(f"tensordesc<{element}[{a},{b}]>" for a, b in ((bm, bk), (bk, bn), (bm, bn)))
+    sizes = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8}
+    return Row("matmul_descriptors", f"{tiles} i32 i32 i32", sizes, {"num_warps": warps, "num_stages": stages})
+
+
+def attention(depth: int, warps: int, kernel: str = "attention") -> Row:
+    return Row(kernel, "*fp16 " * 4 + "i32 fp32", {"BM": 128, "BN": 64, "D": depth}, {"num_warps": warps})
+
+
+ROWS = {
+    "matmul f16 128x256x64": matmul("fp16", 8, 3, 128, 256, 64),
+    "matmul f16 128x128x64": matmul("fp16", 4, 4, 128, 128, 64),
+    "matmul bf16 128x256x64": matmul("bf16", 8, 3, 128, 256, 64),
+    "matmul tf32 128x128x32": matmul("fp32", 4, 3, 128, 128, 32),
+    "descriptors f16 128x256x64": descriptors("fp16", 8, 3, 128, 256, 64),
+    "attention f16 D64": attention(64, 4),
+    "attention f16 D128": attention(128, 8),
+    "add f32": Row("add", "*fp32 *fp32 *fp32 i32", {"BLOCK": 1024}),
+    "softmax f32": Row("softmax", "*fp32 *fp32 i32", {"BLOCK": 4096}, {"num_warps": 8}),
+    "layernorm bf16": Row("layernorm", "*bf16 *bf16 *bf16 *bf16 i32 fp32", {"BLOCK": 4096}, {"num_warps": 8}),
+    "transpose f32": Row("transpose", "*fp32 *fp32 i32 i32", {"BM": 64, "BN": 64}),
+    "cumsum f32": Row("cumsum", "*fp32 *fp32 i32", {"BLOCK": 4096}, {"num_warps": 8}),
+    "sort f32": Row("sort", "*fp32 *fp32", {"BLOCK": 1024}),
+    "histogram i32": Row("histogram", "*i32 *i32 i32", {"BLOCK": 1024}),
+}
+
+
+def load(compiler: str) -> Any:
+    """The kernels, with `tl` and `triton` of one compiler."""
+    text = KERNELS.read_text().replace("tilework", compiler).replace("import triton as triton", "import triton")
+    path = Path(tempfile.mkdtemp()) / f"sass_kernels_{compiler}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def cubin_of(row: Row, compiler: str, kernels: Any) -> bytes:
+    """What a compiler that is installed here makes of a row."""
+    made = importlib.import_module(f"{compiler}.compiler")
+    where = "tilework.targets.base" if compiler == "tilework" else "triton.backends.compiler"
+    target = importlib.import_module(where).GPUTarget("cuda", 90, 32)
+    kernel, types = getattr(kernels, row.kernel), iter(row.types.split())
+    signature = {name: "constexpr" if name in row.constants else next(types) for name in kernel.arg_names}
+    is_aligned = [type.startswith("*") or type == "i32" for type in signature.values()]
+    attrs = {(place,): [["tt.divisibility", 16]] for place, is_one in enumerate(is_aligned) if is_one}
+    source = made.ASTSource(kernel, signature, row.constants, attrs)
+    return made.compile(source, target=target, options=dict(row.options)).asm["cubin"]
+
+
+def compile_rows(compiler: str, names: list[str]) -> None:
+    """The child process: a line of JSON for each row."""
+    kernels = load(compiler)
+    for name in names:
+        if hasattr(kernels, ROWS[name].kernel):
+            print(json.dumps([name, base64.b64encode(cubin_of(ROWS[name], compiler, kernels)).decode()]), flush=True)
+
+
+def cubins(python: str, compiler: str, names: list[str]) -> dict[str, bytes]:
+    """What the compiler of another interpreter makes of the rows."""
+    command = [python, str(Path(__file__)), *names, "--compiler", compiler]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('["')]
+    return {name: base64.b64decode(text) for name, text in lines}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The instructions of a cubin's kernel, without predicates; where branches go to."""
+
+    code: list[str]
+    labels: dict[str, int]
+    registers: int
+
+    def hottest(self) -> list[str]:
+        """The loop that counts."""
+        loops = []
+        for place, line in enumerate(self.code):
+            if (found := re.search(r"\bBRA\b.*\((\.L\w+)\)", line)) and self.labels[found[1]] < place:
+                loops.append((self.labels[found[1]], place + 1))
+        inner = [one for one in loops if not any(o != one and one[0] <= o[0] and o[1] <= one[1] for o in loops)]
+        parts = [self.code[first:end] for first, end in inner]
+        parts = [part for part in parts if len(part) > 1]  # behind the end a kernel has a branch to itself
+        return max(parts, key=lambda part: (counted(part)["tensor"], len(part)), default=self.code)
+
+
+def listing(cubin: bytes) -> Listing:
+    """What nvdisasm shows of a cubin."""
+    from tilework import knobs
+
+    tool = knobs.nvidia.find_tool("nvdisasm")
+    if tool is None:
+        sys.exit("no nvdisasm: install a CUDA toolkit, or set TRITON_NVDISASM_PATH")
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        text = subprocess.run([tool.path, "-c", file.name], capture_output=True, text=True, check=True).stdout
+    code, labels = [], {}
+    for line in text.splitlines():
+        if (found := re.match(r"\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", line)) is not None:
+            code.append(found[1])
+        elif (found := re.match(r"\s*(\.L\w+):", line)) is not None:
+            labels[found[1]] = len(code)
+    while code[-1] == "NOP":  # behind the end
+        code.pop()
+    return Listing(code, labels, registers_of(cubin))
+
+
+REGISTERS = 0x2F  # the attribute of a section `.nv.info` that counts them
+
+
+def registers_of(cubin: bytes) -> int:
+    """How many registers a thread has: an attribute in an ELF file's section `.nv.info`."""
+    start, size, count, names = struct.unpack_from("<Q10xHHH", cubin, 0x28)
+    sections = [struct.unpack_from("<II8x8xQQ", cubin, start + size * place) for place in range(count)]
+    (_, _, named, _), found = sections[names], 0
+    for name, _, at, length in sections:
+        if not cubin.startswith(b".nv.info\0", named + name):
+            continue
+        end = at + length
+        while at < end:  # a form, an attribute, a short; form 4 is followed by so many bytes
+            form, attribute, short = struct.unpack_from("<BBH", cubin, at)
+            if form == 4 and attribute == REGISTERS:
+                found = max(found, struct.unpack_from("<I", cubin, at + 8)[0])
+            at += 4 + (short if form == 4 else 0)
+    return found
+
+
+def opcode(line: str) -> str:
+    return line.split()[1 if line.startswith("@") else 0]
+
+
+def counted(code: list[str]) -> Counter[str]:
+    """Instructions by class."""
+    found: Counter[str] = Counter()
+    for line in code:
+        name = opcode(line)
+        found[next((kind for kind, pattern in MATCHED.items() if pattern.match(name)), "other")] += 1
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--whole", action="store_true", help="count the whole kernel")
+    parser.add_argument("--compiler")
+    given = parser.parse_args()
+    if given.compiler:
+        return compile_rows(given.compiler, given.words)
+    names = [name for name in ROWS if not given.words or any(word in name for word in given.words)]
+    pythons = {"tilework": sys.executable, "triton": os.environ.get("TRITON_PYTHON")}
+    made = {compiler: cubins(python, compiler, names) for compiler, python in pythons.items() if python}
+    columns = [*CLASSES, "other"]
+    print(f"{'':38}{'all':>6}{''.join(f'{name:>8}' for name in columns)}{'rest':>6}{'regs':>6}")
+    for name in names:
+        for compiler, found in made.items():
+            if name not in found:
+                continue
+            listed = listing(found[name])
+            part = listed.code if given.whole else listed.hottest()
+            counts = counted(part)
+            shown = "".join(f"{counts[column]:8}" for column in columns)
+            print(f"{name:28}{compiler:10}{len(part):6}{shown}{len(listed.code) - len(part):6}{listed.registers:6}")
+            if given.show:
+                print("\n".join(f"    {line}" for line in part))
+
+
+if __name__ == "__main__":
+    main()
