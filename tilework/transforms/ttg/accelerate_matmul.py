@@ -30,7 +30,7 @@ from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
 from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
 from tilework.layouts.construct import nvmma_shared
-from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma
+from tilework.layouts.encodings import DotOperand, NvidiaMma
 from tilework.layouts.queries import order_for_memory
 from tilework.target import Feature, Target
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
@@ -178,7 +178,7 @@ def widen_operands(op: Operation, target: Target) -> None:
     if isinstance(layout, NvidiaMma):  # the instruction has been chosen: what it cannot multiply is widened
         if layout.is_ampere and element in FP8 and Feature.MMA_FP8_FAST not in target.features:
             extend(op, f16)
-    elif isinstance(layout, Blocked) and bit_width(a.type) < bit_width(c.type):  # none: multiplied and added
+    elif bit_width(a.type) < bit_width(c.type):  # none: multiplied and added
         extend(op, element_type(c.type))
 
 

@@ -45,7 +45,7 @@ from tilework.ir.types import (
 )
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Slice
-from tilework.layouts.infer import infer_split
+from tilework.layouts.infer import can_split, infer_split
 from tilework.layouts.queries import total_elems_per_thread
 from tilework.target import Target, UnknownTarget
 from tilework.transforms.passes import Pass
@@ -251,8 +251,7 @@ def dot_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute
 
 def cat_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
     """Each thread keeps the elements of both operands that it has."""
-    result = encoding_of(defaults[0])
-    assert isinstance(result, Blocked)
+    result = conversion.machine.blocked(shape_of(defaults[0]))
     parts = [tensor_operand(conversion, op, index) for index in (0, 1)]
     have = sum(total_elems_per_thread(distributed(part), shape_of(part)) for part in parts)
     factor = next_power_of_two(have) // total_elems_per_thread(result, shape_of(defaults[0]))
@@ -275,9 +274,8 @@ def join_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute
 def split_source(conversion: LayOut, op: Operation) -> Distributed:
     """A layout in which each thread holds both halves."""
     source = tensor_operand(conversion, op)
-    encoding = encoding_of(source)
-    if isinstance(encoding, Blocked) and encoding.size_per_thread[-1] == 2 and encoding.order[0] == encoding.rank - 1:
-        return encoding
+    if can_split(distributed(source), shape_of(source)):
+        return distributed(source)
     half = conversion.machine.blocked(shape_of(source)[:-1])
     return Blocked(
         (*half.size_per_thread, 2),

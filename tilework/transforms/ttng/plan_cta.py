@@ -229,8 +229,8 @@ def dot_tiling(dot: Operation, ctas: int) -> Bases | None:
 def reduction_tiling(reduce: Operation, ctas: int) -> Bases | None:
     """As many blocks as fit along the other dimensions; those that are left hold copies."""
     source = reduce.operands[0]
-    encoding, shape, axis = layout(source), shape_of(source.type), axis_of(reduce)
-    if not isinstance(encoding, Blocked):  # one whose blocks can be chosen, and which is not the slice of another
+    encoding, shape, axis = root_of(layout(source)), shape_of(source.type), axis_of(reduce)
+    if encoding is None or encoding != layout(source):  # one whose blocks can be chosen, and not the slice of another
         return None
     dims = list(encoding.order)
     place = dims.index(axis)

@@ -15,7 +15,7 @@ from math import ceil, prod
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import distributed_of, encoding_of
 from tilework.ir.enums import InputPrecision
 from tilework.ir.module_facts import num_warps
 from tilework.ir.types import (
@@ -33,7 +33,7 @@ from tilework.ir.types import (
     i32,
     shape_of,
 )
-from tilework.layouts.encodings import Blocked, NvidiaMma
+from tilework.layouts.encodings import Distributed, NvidiaMma
 from tilework.layouts.queries import shape_per_cta
 from tilework.target import Feature, Target
 
@@ -72,7 +72,7 @@ class Dot:
     a: Attribute
     b: Attribute
     d: Attribute
-    result: Blocked
+    result: Distributed
 
     @property
     def tile(self) -> tuple[int, ...]:
@@ -87,8 +87,8 @@ class Dot:
 def dot_of(op: Operation, target: Target) -> Dot | None:
     """`op` with its facts; None if its result is laid out for tensor cores already."""
     a, b, c = op.operands
-    result = encoding_of(c.type)
-    if not isinstance(result, Blocked):  # how blocks are spread is all that the choice keeps of it
+    result = distributed_of(c.type)
+    if result is None or result.is_accumulator:
         return None
     return Dot(op, target, num_warps(op), a.type, b.type, c.type, result)
 
@@ -150,7 +150,7 @@ def encoding(version: int, dot: Dot) -> NvidiaMma:
 
 def warp_encoding(dot: Dot) -> NvidiaMma:
     batch = (1,) * (len(dot.tile) - 2)
-    return NvidiaMma(2, 0, warp_grid(dot), (*batch, 16, 8), cga=dot.result.cga)
+    return NvidiaMma(2, 0, warp_grid(dot), (*batch, 16, 8), cga=dot.result.cga_bases)
 
 
 def warp_grid(dot: Dot) -> tuple[int, ...]:
@@ -216,7 +216,7 @@ def group_encoding(dot: Dot) -> NvidiaMma:
     while prod(grid) < dot.warps:
         grid[0 if rows > 16 * grid[0] else 1] *= 2
     shape = (16, instruction_width(dot), WIDEST // bit_width(dot.a))
-    return NvidiaMma(3, 0, (grid[0], grid[1]), shape, cga=dot.result.cga)
+    return NvidiaMma(3, 0, (grid[0], grid[1]), shape, cga=dot.result.cga_bases)
 
 
 def instruction_width(dot: Dot) -> int:

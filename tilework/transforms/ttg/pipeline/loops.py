@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.functions import ops_in_order
@@ -52,7 +52,7 @@ def yield_of(loop: Operation) -> Operation:
 
 def integer_attribute(op: Operation, name: str) -> int | None:
     """The number in the attribute `name` of `op`."""
-    value: Attribute | None = op.attributes.get(name)
+    value = op.attributes.get(name)
     return value.value.data if isinstance(value, IntegerAttr) else None
 
 
