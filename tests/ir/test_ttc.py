@@ -19,7 +19,7 @@ ALL = """module {
     ^bb0(%i: i32, %j: i32):
       %x = tt.load %p : !tt.ptr<f32>
       ttc.write %x, %b[%i, %j] : !ttc.buf<64x128xf32>
-      ttc.reduce %x, %j into %best[%i], %at[%i] {
+      ttc.reduce %x, %j into %best, %at[%i] {
       ^bb0(%a0: f32, %a1: i32, %b0: f32, %b1: i32):
         ttc.yield %a0, %b1 : f32, i32
       } : !ttc.buf<64xf32>, !ttc.buf<64xi32>

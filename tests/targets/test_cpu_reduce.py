@@ -131,7 +131,7 @@ def argmax_text(rows: int, columns: int, axis: int) -> str:
         %m = arith.cmpi slt, %j, %n : i32
         %p = tt.addptr %src, %x : !tt.ptr<f32>, i32
         %v = tt.load %p, %m, %low : !tt.ptr<f32>
-        ttc.reduce %v, %{along} into %a0[%{kept}], %a1[%{kept}] {{
+        ttc.reduce %v, %{along} into %a0, %a1[%{kept}] {{
         ^bb0(%l: f32, %lk: i32, %r: f32, %rk: i32):
           %gt = arith.cmpf ogt, %l, %r : f32
           %eq = arith.cmpf oeq, %l, %r : f32

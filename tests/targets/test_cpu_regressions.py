@@ -41,7 +41,7 @@ REDUCE_IN_BRANCH = """module {
       ^bb0(%i: i32):
         %p = tt.addptr %x, %i : !tt.ptr<i32>, i32
         %v = tt.load %p : !tt.ptr<i32>
-        ttc.reduce %v, %i into %0[], %1[] {
+        ttc.reduce %v, %i into %0, %1[] {
         ^bb0(%a: i32, %j: i32, %b: i32, %k: i32):
           %less = arith.cmpi slt, %a, %b : i32
           %same = arith.cmpi eq, %a, %b : i32

@@ -18,7 +18,8 @@
 From this follow
 
     the text      `form` is what stands behind the name (`ir/forms.py`); an op without one is written in generic form.
-                  Text that no form describes is written by hand: `parse` reads it, `text` gives it.
+                  Three have `parse` and `text` by hand, as the form would be of that op alone: `tt.func` (parameters
+                  with attributes), `ttg.warp_specialize` (a region per partition), `arith.select` (two or one type).
     the types     that neither the form nor a caller gives, by `infer` (`ir/infer.py`)
     the builder   ``LoadOp.make(ptr, mask, other, loc, cache=CacheModifier.CA)``: operands, properties without a default,
                   regions, and the types of results that cannot be inferred, in the order of the fields; then the

@@ -21,7 +21,6 @@ callee).
 from collections.abc import Sequence
 from functools import cache
 from math import prod
-from typing import Self
 
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -37,18 +36,14 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I1_PROPERTY, I32, I32_ARRAY, I32_PROPERTY, POINTER, SCALAR, Kind, is_element, names
 from tilework.ir.declare import Op, dialect_ops
-from tilework.ir.form_reader import parse_operands, parse_types
-from tilework.ir.form_writer import attributes_text, operands_text, types_text
 from tilework.ir.forms import ASSERT, COMBINE_RETURN, PRINT, SEGMENTS
-from tilework.ir.locations import unknown
-from tilework.ir.property_text import OpPrinter
 from tilework.ir.tt.dot_ops import input_precision_prop, max_imprecise_prop, verify_product
 from tilework.ir.tt.program_ops import MESSAGE, PrintBase
 from tilework.ir.tt.reduce_ops import verify_axis, verify_combine
@@ -229,7 +224,7 @@ class YieldOp(Op):
 class ReduceOp(Op):
     """Fold the values of a nest along one of its dimensions.
 
-    ``ttc.reduce %x, %k into %best[%i], %at[%i] { ^bb0(...): ... ttc.yield %r, %s : f32, i32 } : <types of %best, %at>``
+    ``ttc.reduce %x, %k into %best, %at[%i] { ^bb0(...): ... ttc.yield %r, %s : f32, i32 } : <types of %best, %at>``
 
     Stands in the body of a nest. The indices are the arguments of the nest without the folded one, in order. The
     accumulators are overwritten, defined after the nest, and may be read only then. The region takes the left values of
@@ -241,36 +236,9 @@ class ReduceOp(Op):
     accumulators = var_operand_def(BUFFER)
     indices = var_operand_def(I32)
     combine = region_def()
+    form = "$srcs into $accumulators[$indices] $combine {} : type($accumulators)"
+    infer = {"srcs": (element_of, "accumulators")}
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        sources = parse_operands(parser)
-        parser.parse_keyword("into")
-        places = parser.parse_comma_separated_list(
-            parser.Delimiter.NONE,
-            lambda: (
-                parser.parse_unresolved_operand(),
-                parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand),
-            ),
-        )
-        region = parser.parse_region()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        types = parse_types(parser)
-        srcs = [parser.resolve_operand(v, element_of(t)) for v, t in zip(sources, types, strict=True)]
-        accumulators = [parser.resolve_operand(v, t) for (v, _), t in zip(places, types, strict=True)]
-        indices = [parser.resolve_operand(index, i32) for index in places[0][1]]
-        op = cls.make(srcs, accumulators, indices, region, unknown)
-        op.attributes.update(attributes)
-        return op
-
-    def text(self, printer: OpPrinter) -> str:
-        indices = operands_text(printer, self.indices)
-        places = ", ".join([f"{printer.names[value]}[{indices}]" for value in self.accumulators])
-        printer.out.append(f" {operands_text(printer, self.srcs)} into {places} ")
-        printer.region(self.regions[0])
-        return f"{attributes_text(printer, self)} : {types_text(printer, self.accumulators)}"
 
     def verify_(self) -> None:
         verify_combine(self, [value.type for value in self.srcs], YieldOp)
