@@ -168,6 +168,14 @@ def test_torch_tensors_are_read_where_torch_keeps_them(cuda: EmulatedCuda, monke
         pass
 
     as_python_does(cuda, k, x.as_subclass(Sub), x, 2, 2, 2, 2, slow=1)
+    tensors = [torch.zeros(64, 64) for _ in range(4)]
+    moved, target = (TensorDescriptor(base, base.shape, base.stride(), [8, 32]) for base in tensors[:2])
+    copy = Counted(copied, BLOCK=32)
+    copy(moved, target, 8)
+    for change in (lambda: moved.base.set_(tensors[2]), lambda: setattr(moved.base, "data", tensors[3])):
+        as_python_does(cuda, copy, moved, target, 8, slow=0)
+        change()
+    as_python_does(cuda, copy, moved, target, 8, slow=0)
 
 
 def test_maps_of_descriptors_follow_what_they_describe(cuda: EmulatedCuda) -> None:
@@ -193,6 +201,51 @@ def test_maps_of_descriptors_follow_what_they_describe(cuda: EmulatedCuda) -> No
     as_python_does(cuda, k, wide, target, 56, slow=0)
     higher = [TensorDescriptor(holder, [64, 64], [64, 1], [16, 32]) for holder in (base, out)]
     as_python_does(cuda, k, *higher, 16, slow=1)
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "a size": lambda desc: desc.shape.__setitem__(0, 9),
+    "a stride": lambda desc: desc.strides.__setitem__(0, 128),
+    "a size, by number": lambda desc: [desc.shape.pop(), desc.shape.append(int("32"))],
+    "all sizes": lambda desc: desc.shape.__setitem__(slice(None), [32, 32]),
+    "the list of sizes": lambda desc: setattr(desc, "shape", [8, 64]),
+    "a tuple of sizes": lambda desc: setattr(desc, "shape", (8, 64)),
+    "the base": lambda desc: setattr(desc, "base", DeviceArray((64, 64), "f4")),
+    "the base in its dictionary": lambda desc: vars(desc).update(base=DeviceArray((64, 64), "f4")),
+    "the base, by deleting": lambda desc: [delattr(desc, "base"), setattr(desc, "base", DeviceArray((64, 64), "f4"))],
+    "the block": lambda desc: desc.block_shape.__setitem__(0, 16),
+    "the padding": lambda desc: setattr(desc, "padding", "nan"),
+    "another class of sizes": lambda desc: setattr(desc, "shape", Pair(16, 64)),
+    "what it is": lambda desc: vars(desc).update(vars(TensorDescriptor(DeviceArray((9, 64), "f4"), [9, 64], [64, 1], [8, 32]))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", [list, tuple])
+def test_a_changed_descriptor_is_seen(cuda: EmulatedCuda, parts: type) -> None:
+    """Each change of a descriptor that is known: whatever the Python path would do, and nothing stale."""
+    k, out = Counted(copied, BLOCK=32), DeviceArray((64, 64), "f4")
+    target = TensorDescriptor(out, parts([64, 64]), parts([64, 1]), parts([8, 32]))
+    for change in CHANGES.values():
+        base = DeviceArray((64, 128), "f4")
+        source = TensorDescriptor(base, parts([64, 64]), parts([64, 1]), parts([8, 32]))
+        k(source, target, 8)
+        as_python_does(cuda, k, source, target, 8, slow=0)
+        try:
+            change(source)
+        except (AttributeError, TypeError):  # a tuple
+            assert parts is tuple
+        both = []
+        for call in (k, lambda *args: k.kernel.run(*args, grid=(1,), **k.options)):
+            try:
+                call(source, target, 8)
+                both.append(cuda.launches.pop())
+            except Exception as error:  # noqa: BLE001 - both are compared
+                both.append((type(error), str(error)))
+        assert both[0] == both[1]
+    numbers = TensorDescriptor(DeviceArray((4096, 64), "f4"), [4096, 64], [64, 1], [8, 32])
+    for size in range(1000, 1100):  # ints that are freed, and made again where others were
+        numbers.shape[0] = int(str(size))
+        as_python_does(cuda, k, numbers, target, 8, slow=0)
 
 
 def test_streams_devices_and_threads(cuda: EmulatedCuda) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from tilework.language import core as tl
-from tilework.runtime.launch.native_machine import address, fill_places
+from tilework.runtime.launch.native_machine import address, fill_places, has_versions
 from tilework.runtime.launch.tensor_places import tensor_facts
 from tilework.targets.cpu.run import launcher_layout as native
 
@@ -241,17 +241,36 @@ class Guards:
             places.append(self.device.places[first] + 1)
         if source is None:
             return
-        if not is_descriptor(value) or any(type(part) is not list for part in (value.shape, value.strides)):
+        parts = (value.shape, value.strides, value.block_shape)
+        tuples = [int(isinstance(part, tuple)) for part in parts]
+        if not is_descriptor(value) or not all(type(part) is list or isinstance(part, tuple) for part in parts):
             raise Undescribable
         base, shape, strides, block, padding = range(self.inside(5), self.objects)
-        self.add("guard_members", value, MEMBERS, source, low=self.room(1 + len(MEMBERS)), slot=native.OBJECTS + base)
-        for place in places:
-            low, high = INT_RANGES["i32" if again else "i64"]
-            self.add("guard_sizes", value.shape, None, shape, low=low, high=high, mode=rank, slot=place)
-            low, high = ANY_INT
-            self.add("guard_sizes", value.strides, None, strides, low=low, high=high, mode=rank, slot=place + rank)
+        members = self.room(1 + len(MEMBERS), value.block_shape)
+        numbers = {
+            "low": self.room(native.KNOWN_LINE * native.KNOWN_LINES),
+            "mode": rank,
+            "other": native.OBJECTS + base,
+        }
+        is_kept = bool(places) and has_versions() and all(type(number) is int for number in value.block_shape)
+        if is_kept:
+            skipped = 5 + 2 * len(places)
+            second = places[1] if len(places) > 1 else 0
+            self.add("guard_known", value, None, source, slot=places[0], stored=skipped, mask=second, **numbers)
+        self.add("guard_members", value, MEMBERS, source, low=members, slot=native.OBJECTS + base)
         self.add("guard_equal", value.block_shape, type(value.block_shape)(value.block_shape), block)
         self.constant(value.padding, padding)
+        for place in places:
+            low, high = INT_RANGES["i32" if again else "i64"]
+            kind = {"mode": rank, "stored": tuples[0]}
+            self.add("guard_sizes", value.shape, None, shape, low=low, high=high, slot=place, **kind)
+            low, high = ANY_INT
+            kind = {"mode": rank, "stored": tuples[1]}
+            self.add("guard_sizes", value.strides, None, strides, low=low, high=high, slot=place + rank, **kind)
+        if is_kept:
+            bits = sum(bit << index for index, bit in enumerate(tuples))
+            alive = [None] * native.KNOWN_LINES
+            self.add("guard_remember", value, alive, source, high=members, slot=places[0], stored=bits, **numbers)
         # last: it may run Python code, after which the other members may be gone
         stored = 0 if is_map else self.device.stored.get(first, 0)
         slot = self.slots if is_map else self.device.places[first]
@@ -262,9 +281,9 @@ class Guards:
             self.add("guard_map", value, self.device.maps[self.maps - 1], source, **numbers)
             self.slots += 1
 
-    def room(self, words: int) -> int:
-        """The address of words that a guard remembers something in."""
-        room = (ctypes.c_int64 * words)()
+    def room(self, words: int, numbers: Sequence[int] = ()) -> int:
+        """The address of words that a guard remembers something in, and of numbers behind them."""
+        room = (ctypes.c_int64 * (words + len(numbers)))(*[0] * words, *numbers)
         self.kept.append(room)
         return ctypes.addressof(room)
 

@@ -161,6 +161,8 @@ def is_plain_python() -> bool:
     sized: tuple[Any, ...] = ((), (1,), (1, 2, 3), [], [4, 5])
     if not tuple_items() or any(pointer_at(id(item) + native.SIZE) != len(item) for item in sized):
         return False
+    if any(pointer_at(pointer_at(id(sized[4]) + native.LIST_ITEMS) + 8 * i) != id(sized[4][i]) for i in range(2)):
+        return False
     objects: tuple[Any, ...] = (1, "", 1.5, (), [], {}, None, True, int)
     return get_id(get()) == 0 and all(pointer_at(id(item) + native.TYPE) == id(type(item)) for item in objects)
 
@@ -211,6 +213,12 @@ def make_bound(state: list[Any], bound: BoundLaunch) -> Callable[..., Any]:
         return bound
     names, values = (*bound.names, "grid"), (*bound.values, bound.grid)
     return make_function(loaded.bound, (state, bound, names, values, keywords or None))
+
+
+@cache
+def has_versions() -> bool:
+    """Whether the machine code trusts the versions of dictionaries."""
+    return bool(ctypes.c_int64.from_address(address("launch.context") + 8 * native.CONTEXT.index("versions")).value)
 
 
 @cache

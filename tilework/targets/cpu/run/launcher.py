@@ -20,6 +20,7 @@ processes.
 """
 
 from tilework.targets.cpu.run.launcher_cuda import write_cuda, write_ready
+from tilework.targets.cpu.run.launcher_descriptors import WRITERS as DESCRIPTOR_WRITERS
 from tilework.targets.cpu.run.launcher_guards import NULL, WRITERS, YES, Writer, is_class, num, read_int
 from tilework.targets.cpu.run.launcher_host import write_host
 from tilework.targets.cpu.run.launcher_layout import (
@@ -41,6 +42,7 @@ from tilework.targets.cpu.run.launcher_layout import (
     KERNEL,
     KEYWORD_COUNT,
     KEYWORDS,
+    LIST_ITEMS,
     META,
     MOST_OBJECTS,
     NAMES,
@@ -66,7 +68,7 @@ def launcher_text(monotonic_clock: int, tuple_items: int) -> str:
     module = Module("launcher")
     Writer.tuple_items = tuple_items
     module.global_variable("launch.context", array(i64, len(CONTEXT)), "zeroinitializer")
-    writers = (*WRITERS, write_extent, write_watched, write_fits, write_missed, write_meta)
+    writers = (*WRITERS, *DESCRIPTOR_WRITERS, write_extent, write_watched, write_fits, write_missed, write_meta)
     for write in (*writers, write_ready, write_cuda):
         write(module)
     write_host(module, monotonic_clock)
@@ -123,12 +125,11 @@ def write_watched(module: Module) -> None:
 
 
 def write_fits(module: Module) -> None:
-    """`fits(entry, args, nargs, kwnames, frame)`: compare a call with an entry, and fill the slots."""
-    params = [(ptr, "entry"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames"), (ptr, "frame")]
+    """`fits(entry, record, args, nargs, kwnames, frame)`: compare a call with an entry, and fill the slots."""
+    params = [(ptr, "entry"), (ptr, "record"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames"), (ptr, "frame")]
     function = module.function("fits", i32, params, linkage="internal")
     b = Writer(function)
-    entry, args, nargs, kwnames, frame = function.args
-    record = b.api("PyByteArray_AsString", b.item(entry, RECORD))
+    entry, record, args, nargs, kwnames, frame = function.args
     b.need(b.icmp("eq", nargs, b.at(record, POSITIONAL)))
     keywords = b.at(record, KEYWORD_COUNT)
     (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
@@ -140,11 +141,23 @@ def write_fits(module: Module) -> None:
     objects = b.gep(frame, 8 * OBJECTS)
     b.copy(objects, args, b.mul(b.add(nargs, keywords), 8))
     guards = b.gep(record, b.at(record, GUARDS_AT))
-    with b.loop(0, b.at(record, GUARD_COUNT)) as position:
-        settings = b.gep(guards, b.mul(position, GUARD.size))
+    end, place = b.mul(b.at(record, GUARD_COUNT), GUARD.size), b.alloca(i64)
+    look, again, done = b.new_block("look"), b.new_block("again"), b.new_block("done")
+    b.store(num(0), place)
+    b.br(again)
+    b.resume(again)
+    position = b.load(i64, place)
+    b.cond_br(b.icmp("slt", position, end), look, done)
+    with b.scope():
+        b.resume(look)
+        settings = b.gep(guards, position)
         object = b.load(ptr, b.gep(objects, b.sext(b.at(settings, GUARD_SOURCE, i32), i64), ptr))
         values = [object, settings, b.at(settings, GUARD_CLASS, ptr), b.at(settings, GUARD_EXPECTED, ptr), frame]
-        b.need(b.icmp("ne", b.call(b.at(settings, 0, ptr), i32, values), 0))
+        count = b.call(b.at(settings, 0, ptr), i32, values)
+        b.need(b.icmp("ne", count, 0))
+        b.store(b.add(position, b.mul(b.zext(count, i64), GUARD.size)), place)
+        b.br(again)
+    b.resume(done)
     b.need(b.icmp("ne", b.call("as_watched", i32, [entry, record]), 0))
     empties = b.gep(record, b.at(record, EMPTIES_AT))
     with b.loop(0, b.at(record, EMPTY_COUNT)) as index:
@@ -261,21 +274,23 @@ def write_launch_with(module: Module) -> None:
     function = module.function("launch_with", ptr, params, linkage="internal")
     b = Writer(function)
     state, grid, args, nargs, kwnames = function.args
-    slots, sizes, chosen = b.alloca(i64, FRAME, align=64), b.alloca(i64, 3), b.alloca(ptr)
+    slots, sizes, chosen, numbers = b.alloca(i64, FRAME, align=64), b.alloca(i64, 3), b.alloca(ptr), b.alloca(ptr)
     plain = b.icmp("ne", b.call("extent", i32, [grid, sizes]), 0)
     missed, matched, ready = b.new_block("missed"), b.new_block("matched"), b.new_block("ready")
     usable = b.if_else(plain, lambda: [constant(i32, 1)], lambda: [b.api("PyCallable_Check", grid, result=i32)])[0]
     search = b.new_block("search")
     b.cond_br(b.icmp("ne", usable, 0), search, missed)
     b.resume(search)
-    with b.loop(1, b.api("PyList_Size", state, result=i64)) as index:
-        entry = b.api("PyList_GetItem", state, index)  # null: entries were removed by what a guard called
+    with b.loop(1, b.size(state)) as index:
         there = b.new_block("there")
-        b.cond_br(b.is_object(entry), there, missed)
+        b.cond_br(b.icmp("slt", index, b.size(state)), there, missed)  # what a guard called may have removed entries
         b.resume(there)
+        entry = b.load(ptr, b.gep(b.at(state, LIST_ITEMS, ptr), index, ptr))
         b.keep(entry)
         b.store(entry, chosen)
-        found = b.call("fits", i32, [entry, args, nargs, kwnames, slots])
+        record = b.api("PyByteArray_AsString", b.item(entry, RECORD))
+        b.store(record, numbers)
+        found = b.call("fits", i32, [entry, record, args, nargs, kwnames, slots])
         other = b.new_block("other")
         b.cond_br(b.icmp("ne", found, 0), matched, other)
         b.resume(other)
@@ -291,10 +306,10 @@ def write_launch_with(module: Module) -> None:
     ask = b.new_block("ask")
     b.cond_br(plain, ready, ask)
     b.resume(ask)
-    write_ask(b, entry, slots, sizes, ready)
+    write_ask(b, entry, b.load(ptr, numbers), slots, sizes, ready)
 
     b.enter(ready)
-    record = b.api("PyByteArray_AsString", b.item(entry, RECORD))
+    record = b.load(ptr, numbers)
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
     run = b.at(record, RUN, ptr)
     (done,) = b.if_else(
@@ -309,7 +324,7 @@ def write_launch_with(module: Module) -> None:
     b.finish(kernel)
 
 
-def write_ask(b: Writer, entry: Value, slots: Value, sizes: Value, ready: Block) -> None:
+def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, ready: Block) -> None:
     """Call a callable grid, and compare once more: it may have changed anything.
 
     The Python path gets what it gave instead of the grid, so that it is called once; but a callable must not be called in
@@ -322,7 +337,7 @@ def write_ask(b: Writer, entry: Value, slots: Value, sizes: Value, ready: Block)
         b.ret(NULL)
     good = b.icmp("ne", b.call("extent", i32, [result, sizes]), 0)
     (fits,) = b.if_else(
-        good, lambda: [b.call("fits", i32, [entry, args, nargs, kwnames, slots])], lambda: [constant(i32, 0)]
+        good, lambda: [b.call("fits", i32, [entry, record, args, nargs, kwnames, slots])], lambda: [constant(i32, 0)]
     )
     with b.if_(b.icmp("eq", fits, 0)):
         b.drop(entry)

@@ -1,8 +1,8 @@
 """The guards of the native launcher, one function for each kind of argument, and the builder that writes them.
 
 ``i32 guard_int(arg, guard, class, expected, frame)`` says whether an object is of exactly the class and as the settings at
-`guard` want it (`launcher_layout.py`), and if so stores it in its slot of the frame. Guards of tuples and descriptors store what
-is inside of them in the frame, where later guards look at it.
+`guard` want it (`launcher_layout.py`), and if so stores it in its slot of the frame: 0 if not, else by how many guards to go on. Guards
+of tuples and descriptors (`launcher_descriptors.py`) store what is inside of them in the frame, where later guards look at it.
 """
 
 from typing import ClassVar
@@ -12,11 +12,6 @@ from tilework.targets.cpu.run.launcher_layout import (
     ARRAY_DTYPE,
     ARRAY_FLAGS,
     CONTEXT,
-    DICT_VERSION,
-    GUARD_OTHER,
-    MAP_LINE,
-    MAP_LINES,
-    MAP_WORDS,
     MULTIPLE,
     ONE,
     OTHER,
@@ -336,87 +331,7 @@ def write_tuple(module: Module) -> None:
     b.finish(YES)
 
 
-def write_members(module: Module) -> None:
-    """An object whose dictionary has the names that are expected, and keeps what they stand for; that is looked at next.
-
-    At `low` are the version in which a dictionary was looked into, and what was found. No two dictionaries have the same one.
-    """
-    b, arg, settings, expected, slot = guard(module, "guard_members")
-    found, kept = b.api("PyObject_GenericGetDict", arg, NULL), b.at(settings, 8, ptr)
-    b.need(b.is_object(found))
-    b.drop(found)  # the object has it
-    version, count = b.at(found, DICT_VERSION), b.size(expected)
-    known = b.and_(b.is_object(b.context("versions")), b.icmp("eq", version, b.load(i64, kept)))
-    members = b.gep(kept, 8)
-    with b.if_(b.not_(known)):
-        b.store(num(0), kept)
-        with b.loop(0, count) as index:
-            member = b.api("PyDict_GetItemWithError", found, b.item(expected, index))
-            b.need(b.is_object(member))
-            b.store(member, b.gep(members, index, i64))
-        b.store(version, kept)
-    b.copy(slot, members, b.mul(count, 8))
-    b.finish(YES)
-
-
-def write_sizes(module: Module) -> None:
-    """A list of as many ints as `mode` says, each between two bounds."""
-    b, arg, settings, _, slot = guard(module, "guard_sizes")
-    count = b.size(arg)
-    b.need(b.icmp("eq", count, b.sext(settings_mode(b, settings), i64)))
-    overflow = b.alloca(i32)
-    with b.loop(0, count) as index:
-        item = b.api("PyList_GetItem", arg, index)
-        b.need(is_class(b, item, "int"))
-        value = b.api("PyLong_AsLongLongAndOverflow", item, overflow, result=i64)
-        b.need(b.icmp("eq", b.load(i32, overflow), 0))
-        b.need(b.icmp("sge", value, settings_low(b, settings)))
-        b.need(b.icmp("sle", value, b.at(settings, 16)))
-        b.store(value, b.gep(slot, index, i64))
-    b.finish(YES)
-
-
-def write_map(module: Module) -> None:
-    """The 128 bytes of a descriptor's tensor map, from one of the lines at `low` or from the function that is expected.
-
-    The key are the address, in the slot `other`, and `mode` sizes and strides behind the map.
-    """
-    b, arg, settings, expected, slot = guard(module, "guard_map")
-    frame = b.function.args[4]
-    sizes, words = b.gep(slot, 8 * MAP_WORDS), b.sext(settings_mode(b, settings), i64)
-    address = b.load(i64, word(b, frame, b.at(settings, GUARD_OTHER, i32)))
-    mixed = b.xor(b.lshr(address, 9), b.lshr(address, 21))
-    place = b.mul(b.and_(mixed, MAP_LINES - 1), 8 * MAP_LINE)
-    line = b.gep(b.at(settings, 8, ptr), place)
-    kept, made, done = b.gep(line, 8), b.new_block("made"), b.new_block("done")
-    known = b.gep(line, 8 * (MAP_LINE - MAP_WORDS))
-    same = b.new_block("same")
-    b.cond_br(b.icmp("eq", b.load(i64, line), address), same, made)
-    b.resume(same)
-    with b.loop(0, words) as index:
-        equal = b.new_block("equal")
-        b.cond_br(
-            b.icmp("eq", b.load(i64, b.gep(sizes, index, i64)), b.load(i64, b.gep(kept, index, i64))), equal, made
-        )
-        b.resume(equal)
-    b.br(done)
-    b.enter(made)
-    given = b.alloca(ptr)
-    b.store(arg, given)
-    found = b.api("PyObject_Vectorcall", expected, given, num(1), NULL)
-    b.need(b.is_object(found))
-    b.store(num(0), line)
-    b.copy(known, b.api("PyBytes_AsString", found), num(8 * MAP_WORDS))
-    b.drop(found)
-    b.copy(kept, sizes, b.mul(words, 8))
-    b.store(address, line)
-    b.br(done)
-    b.enter(done)
-    b.copy(slot, known, num(8 * MAP_WORDS))
-    b.finish(YES)
-
-
 WRITERS = (
     write_constant, write_equal, write_array, write_tensor, write_fields, write_interface_address, write_interface, write_int,
-    write_float, write_bool, write_tuple, write_members, write_sizes, write_map,
+    write_float, write_bool, write_tuple,
 )  # fmt: skip

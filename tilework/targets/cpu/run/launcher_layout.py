@@ -12,13 +12,13 @@ import struct
 from typing import NamedTuple
 
 # places in objects, in bytes
-TYPE, SIZE = 8, 16
+TYPE, SIZE, LIST_ITEMS = 8, 16, 24
 ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
 DICT_VERSION = 24  # in Pythons where dictionaries have one
 
 GUARDS = (
     "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_fields", "guard_interface", "guard_int",
-    "guard_float", "guard_bool", "guard_tuple", "guard_members", "guard_sizes", "guard_map",
+    "guard_float", "guard_bool", "guard_tuple", "guard_known", "guard_members", "guard_sizes", "guard_remember", "guard_map",
 )  # fmt: skip
 ROUTINES = ("run_host", "run_cuda", "ready_cuda")  # what a device adds
 # in a torch tensor; the next six in its implementation, the last three in its storage
@@ -69,6 +69,12 @@ LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
 # maps of descriptors that were used before: lines of the address (0: empty), sizes, strides and 128 bytes
 MAP_WORDS, MAP_LINES, MOST_SIZES = 16, 8, 10
 MAP_LINE = 1 + MOST_SIZES + MAP_WORDS  # in words
+
+# descriptors that were seen before: lines of the version of the dictionary (0: empty), base, then sizes, strides and block if they
+# are lists (0: they cannot change), the items of these three, and the numbers of the first two
+KNOWN_LINES = 8
+KNOWN_BASE, KNOWN_LISTS, KNOWN_ITEMS, KNOWN_NUMBERS = 8, 16, 40, 48
+KNOWN_LINE = KNOWN_NUMBERS // 8 + MOST_SIZES  # in words
 
 MISSING = ...  # what is watched instead of a value: that a dictionary does not have the key
 # function, low, high, mode, slot, stored, alignment mask, source, other; addresses of the class and of what is expected

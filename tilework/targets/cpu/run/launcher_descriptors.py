@@ -1,0 +1,213 @@
+"""The guards of host descriptors: which members an object has, which numbers are in its lists, and its tensor map.
+
+What a descriptor is may change in every way that Python has: another base, another list, another item of a list, a resized tensor. A
+line of `guard_known` says that it has not: the dictionary has the version in which it was seen, and the items of its lists are the
+objects that they were. Its base is looked at at every launch, by the guard of its kind.
+"""
+
+from tilework.targets.cpu.run.launcher_guards import (
+    NULL,
+    YES,
+    Writer,
+    guard,
+    is_class,
+    num,
+    settings_low,
+    settings_mode,
+    word,
+)
+from tilework.targets.cpu.run.launcher_layout import (
+    DICT_VERSION,
+    GUARD_OTHER,
+    KNOWN_BASE,
+    KNOWN_ITEMS,
+    KNOWN_LINE,
+    KNOWN_LINES,
+    KNOWN_LISTS,
+    KNOWN_NUMBERS,
+    LIST_ITEMS,
+    MAP_LINE,
+    MAP_LINES,
+    MAP_WORDS,
+)
+from tilework.targets.llvm.module import Block, Module
+from tilework.targets.llvm.types import i32, i64, ptr
+from tilework.targets.llvm.values import Value
+
+SPREAD = 0x9E3779B97F4A7C15  # 2^64 by the golden ratio
+
+
+def unless(b: Writer, other: Block, condition: Value) -> None:
+    """Go on if the condition holds, else there."""
+    go = b.new_block("go")
+    b.cond_br(condition, go, other)
+    b.resume(go)
+
+
+def dictionary(b: Writer, object: Value) -> Value:
+    """The dictionary of an object's members."""
+    found = b.api("PyObject_GenericGetDict", object, NULL)
+    b.need(b.is_object(found))
+    b.drop(found)  # the object has it
+    return found
+
+
+def known_line(b: Writer, version: Value) -> Value:
+    """The number of the line for a version; how far apart versions are depends on Python."""
+    return b.lshr(b.mul(version, num(SPREAD)), num(64 - (KNOWN_LINES - 1).bit_length()))
+
+
+def write_known(module: Module) -> None:
+    """A descriptor as `guard_remember` has seen it: gives its base and numbers, and skips the guards that would find them."""
+    b, arg, settings, _, slot = guard(module, "guard_known")
+    frame, unknown = b.function.args[4], b.new_block("unknown")
+    version, rank = b.at(dictionary(b, arg), DICT_VERSION), b.sext(settings_mode(b, settings), i64)
+    line = b.gep(b.at(settings, 8, ptr), b.mul(known_line(b, version), 8 * KNOWN_LINE))
+    unless(b, unknown, b.icmp("eq", version, b.load(i64, line)))
+    items = b.at(line, KNOWN_ITEMS, ptr)
+    for part in range(3):
+        holder = b.at(line, KNOWN_LISTS + 8 * part, ptr)
+        with b.if_(b.is_object(holder)):
+            unless(b, unknown, b.icmp("eq", b.size(holder), rank))
+            found, first = b.at(holder, LIST_ITEMS, ptr), b.mul(rank, part)
+            with b.loop(0, rank) as index:
+                item = b.load(ptr, b.gep(found, index, ptr))
+                unless(b, unknown, b.icmp("eq", item, b.item(items, b.add(first, index))))
+    second = b.at(settings, 36, i32)  # another place for the numbers
+    with b.loop(0, b.mul(rank, 2)) as index:
+        number = b.load(i64, b.gep(b.gep(line, KNOWN_NUMBERS), index, i64))
+        b.store(number, b.gep(slot, index, i64))
+        with b.if_(b.icmp("ne", second, 0)):
+            b.store(number, b.gep(word(b, frame, second), index, i64))
+    b.store(b.at(line, KNOWN_BASE), word(b, frame, b.at(settings, GUARD_OTHER, i32)))
+    b.ret(b.at(settings, 32, i32))
+    b.enter(unknown)
+    b.finish(YES)
+
+
+def write_members(module: Module) -> None:
+    """An object whose dictionary has the names that are expected; what they stand for is looked at next, and stored at `low`.
+
+    The version of the dictionary comes first there: no two dictionaries have the same one.
+    """
+    b, arg, settings, expected, slot = guard(module, "guard_members")
+    found, kept = dictionary(b, arg), b.at(settings, 8, ptr)
+    version = b.at(found, DICT_VERSION)
+    with b.loop(0, b.size(expected)) as index:
+        member = b.api("PyDict_GetItemWithError", found, b.item(expected, index))
+        b.need(b.is_object(member))
+        b.store(member, b.gep(slot, index, i64))
+        b.store(member, b.gep(b.gep(kept, 8), index, i64))
+    b.store(version, kept)
+    b.finish(YES)
+
+
+def write_remember(module: Module) -> None:
+    """Keep what the guards before have found in a descriptor where `guard_known` looks for it, if all of it still holds.
+
+    At `high` are version and members of `guard_members`, and the numbers of the block; `stored` has a bit for each of sizes, strides
+    and block that is a tuple. The list that is expected keeps items alive. No code of the user's runs between what is compared and stored.
+    """
+    b, arg, settings, expected, slot = guard(module, "guard_remember")
+    frame, leave, room = b.function.args[4], b.new_block("leave"), b.at(settings, 16, ptr)
+    rank = b.sext(settings_mode(b, settings), i64)
+    items = b.api("PyTuple_New", b.mul(rank, 3))  # may collect garbage, and so run anything
+    b.need(b.is_object(items))
+    version = b.at(dictionary(b, arg), DICT_VERSION)
+    unless(b, leave, b.icmp("eq", version, b.load(i64, room)))
+    objects = word(b, frame, b.at(settings, GUARD_OTHER, i32))
+    members = [b.at(objects, 8 * index, ptr) for index in range(5)]
+    for index, member in enumerate(members):
+        unless(b, leave, b.icmp("eq", member, b.at(room, 8 + 8 * index, ptr)))
+    numbers = (slot, b.gep(slot, rank, i64), b.gep(room, 8 * (1 + len(members))))
+    overflow, lists = b.alloca(i32), []
+    for part, (holder, expects) in enumerate(zip(members[1:4], numbers, strict=True)):
+        is_list = b.icmp("eq", b.and_(b.at(settings, 32, i32), 1 << part), 0)
+        unless(b, leave, b.icmp("eq", b.size(holder), rank))
+        found = b.select(is_list, b.at(holder, LIST_ITEMS, ptr), b.gep(holder, b.tuple_items))
+        with b.loop(0, rank) as index:
+            item = b.load(ptr, b.gep(found, index, ptr))
+            unless(b, leave, is_class(b, item, "int"))
+            value = b.api("PyLong_AsLongLongAndOverflow", item, overflow, result=i64)
+            unless(b, leave, b.icmp("eq", b.load(i32, overflow), 0))
+            unless(b, leave, b.icmp("eq", value, b.load(i64, b.gep(expects, index, i64))))
+            b.keep(item)
+            place = b.add(b.mul(rank, part), index)
+            b.store(item, b.gep(b.gep(items, b.tuple_items), place, ptr))
+        lists.append(b.select(is_list, holder, NULL))
+    number = known_line(b, version)
+    line = b.gep(b.at(settings, 8, ptr), b.mul(number, 8 * KNOWN_LINE))
+    b.store(num(0), line)
+    b.api("PyList_SetItem", expected, number, items, result=i32)
+    for place, value in zip(
+        (KNOWN_BASE, *(KNOWN_LISTS + 8 * part for part in range(3))), (members[0], *lists), strict=True
+    ):
+        b.store(value, b.gep(line, place))
+    b.store(items, b.gep(line, KNOWN_ITEMS))
+    b.copy(b.gep(line, KNOWN_NUMBERS), slot, b.mul(rank, 16))
+    b.store(version, line)
+    b.ret(YES)
+    b.enter(leave)
+    b.drop(items)
+    b.finish(YES)
+
+
+def write_sizes(module: Module) -> None:
+    """A list (a tuple, if `stored` is 1) of as many ints as `mode` says, each between two bounds."""
+    b, arg, settings, _, slot = guard(module, "guard_sizes")
+    count = b.size(arg)
+    b.need(b.icmp("eq", count, b.sext(settings_mode(b, settings), i64)))
+    overflow, is_list = b.alloca(i32), b.icmp("eq", b.at(settings, 32, i32), 0)
+    items = b.select(is_list, b.at(arg, LIST_ITEMS, ptr), b.gep(arg, b.tuple_items))
+    with b.loop(0, count) as index:
+        item = b.load(ptr, b.gep(items, index, ptr))
+        b.need(is_class(b, item, "int"))
+        value = b.api("PyLong_AsLongLongAndOverflow", item, overflow, result=i64)
+        b.need(b.icmp("eq", b.load(i32, overflow), 0))
+        b.need(b.icmp("sge", value, settings_low(b, settings)))
+        b.need(b.icmp("sle", value, b.at(settings, 16)))
+        b.store(value, b.gep(slot, index, i64))
+    b.finish(YES)
+
+
+def write_map(module: Module) -> None:
+    """The 128 bytes of a descriptor's tensor map, from one of the lines at `low` or from the function that is expected.
+
+    The key are the address, in the slot `other`, and `mode` sizes and strides behind the map.
+    """
+    b, arg, settings, expected, slot = guard(module, "guard_map")
+    frame = b.function.args[4]
+    sizes, words = b.gep(slot, 8 * MAP_WORDS), b.sext(settings_mode(b, settings), i64)
+    address = b.load(i64, word(b, frame, b.at(settings, GUARD_OTHER, i32)))
+    mixed = b.xor(b.lshr(address, 9), b.lshr(address, 21))
+    place = b.mul(b.and_(mixed, MAP_LINES - 1), 8 * MAP_LINE)
+    line = b.gep(b.at(settings, 8, ptr), place)
+    kept, made, done = b.gep(line, 8), b.new_block("made"), b.new_block("done")
+    known = b.gep(line, 8 * (MAP_LINE - MAP_WORDS))
+    same = b.new_block("same")
+    b.cond_br(b.icmp("eq", b.load(i64, line), address), same, made)
+    b.resume(same)
+    with b.loop(0, words) as index:
+        equal = b.new_block("equal")
+        b.cond_br(
+            b.icmp("eq", b.load(i64, b.gep(sizes, index, i64)), b.load(i64, b.gep(kept, index, i64))), equal, made
+        )
+        b.resume(equal)
+    b.br(done)
+    b.enter(made)
+    given = b.alloca(ptr)
+    b.store(arg, given)
+    found = b.api("PyObject_Vectorcall", expected, given, num(1), NULL)
+    b.need(b.is_object(found))
+    b.store(num(0), line)
+    b.copy(known, b.api("PyBytes_AsString", found), num(8 * MAP_WORDS))
+    b.drop(found)
+    b.copy(kept, sizes, b.mul(words, 8))
+    b.store(address, line)
+    b.br(done)
+    b.enter(done)
+    b.copy(slot, known, num(8 * MAP_WORDS))
+    b.finish(YES)
+
+
+WRITERS = (write_known, write_members, write_sizes, write_remember, write_map)
