@@ -256,6 +256,34 @@ def test_descriptors_copy_engines_and_tensor_cores() -> None:
     assert kernel.counters.total.tensor_operations == 2 * 64**3
 
 
+@tilework.jit
+def by_pointers(a_ptr, b_ptr, c_ptr, M, N, K, stride_a, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    rn, rk = tl.arange(0, BN), tl.arange(0, BK)
+    a_ptrs = a_ptr + rm[:, None] * stride_a + rk[None, :]
+    b_ptrs = b_ptr + (rn % N)[:, None] * K + rk[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        a = tl.load(a_ptrs, mask=(rm[:, None] < M) & (rk[None, :] < K - k), other=0.0)
+        b = tl.load(b_ptrs, mask=rk[None, :] < K - k, other=0.0)
+        acc = tl.dot(a, b.T, acc)
+        a_ptrs += BK
+        b_ptrs += BK
+    tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc, mask=(rm[:, None] < M) & (rn[None, :] < N))
+
+
+def test_loads_of_rectangles_become_copies_where_the_launch_proves_it() -> None:
+    """The first launch does; rows that are not aligned, and a tile that wraps around, launch the kernel that loads."""
+    rng = np.random.default_rng(0)
+    for m, n, k, pad, copies in ((80, 64, 72, 8, True), (64, 64, 72, 1, False), (64, 48, 72, 0, False)):
+        a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k + pad), (n, k)))
+        c = np.zeros((m, n), np.float32)
+        kernel = by_pointers[(-(-m // 64),)](a, b, c, m, n, k, k + pad, BM=64, BN=64, BK=32, auto_tma=True)
+        np.testing.assert_array_equal(c, a[:, :k].astype(np.float32) @ b.T.astype(np.float32))
+        assert "cp.async.bulk.tensor" in kernel.asm["ptx"] and kernel.metadata.global_scratch_size == 0
+        assert (kernel.launcher.plain is None) == copies
+
+
 def test_tuning_finds_the_fewest_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock counts what warps do: a block of 32 needs eight times as many instructions as one of 256."""
     configs = [tilework.Config({"BLOCK": block}, num_warps=1) for block in (32, 256)]

@@ -60,6 +60,7 @@ nvidia.dump_ptxas_log                           TRITON_DUMP_PTXAS_LOG           
 nvidia.libdevice_path                           TRITON_LIBDEVICE_PATH               None
 nvidia.libcuda_path                             TRITON_LIBCUDA_PATH                 None
 nvidia.ptxas_timeout                            TILEWORK_PTXAS_TIMEOUT              3600
+nvidia.auto_tma                                 TILEWORK_AUTO_TMA                   False
 amd.use_buffer_ops                              AMDGCN_USE_BUFFER_OPS               True
 amd.use_buffer_atomics                          AMDGCN_USE_BUFFER_ATOMICS           True
 amd.buffer_ops_analyze_small_tensor_range       AMDGCN_ANALYZE_SMALL_TENSOR_RANGE   False

@@ -444,6 +444,7 @@ class nvidia_knobs(base_knobs):
     libdevice_path = env_opt_str("TRITON_LIBDEVICE_PATH")
     libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
     ptxas_timeout = env_int("TILEWORK_PTXAS_TIMEOUT", 3600)
+    auto_tma = env_bool("TILEWORK_AUTO_TMA")
 
     def find_tool(self, name: str) -> "NvidiaTool | None":
         """The tool of a knob, or None: ``find_tool("ptxas")``."""

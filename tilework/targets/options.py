@@ -47,6 +47,7 @@ class CompileOptions:
     arch: str | None = None
     instrumentation_mode: str = ""
     sanitize: bool | str = False  # or "strict" or "race"
+    auto_tma: bool = False  # loads of rectangles become copies through descriptors that the launch makes
     cluster_dims: tuple[int, int, int] = field(default=(1, 1, 1))
 
     def __post_init__(self) -> None:
@@ -74,6 +75,7 @@ class CompileOptions:
             "debug": knobs.runtime.debug,
             "sanitize": knobs.runtime.sanitize,
             "sanitize_overflow": knobs.runtime.sanitize_overflow,
+            "auto_tma": knobs.nvidia.auto_tma,
         }
         return cls(**{**defaults, **derived, **given})
 

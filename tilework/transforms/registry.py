@@ -33,6 +33,7 @@ PASSES: dict[str, str] = {
     "triton-remake-carried-descriptors": "tt.remake_carried_descriptors:RemakeCarriedDescriptorsPass",
     "triton-rewrite-tensor-descriptor-to-pointer": "tt.rewrite_tensor_descriptor:RewriteTensorDescriptorToPointerPass",
     "tt-spin-loads": "tt.spin_loads:SpinLoadsPass",
+    "tt-rectangles-to-descriptors": "tt.rectangles_to_descriptors:RectanglesToDescriptorsPass",
     "triton-loop-unroll": "tt.loop_unroll:LoopUnrollPass",
     "triton-loop-aware-cse": "tt.loop_aware_cse:LoopAwareCSEPass",
     "triton-licm": "tt.licm:LicmPass",

@@ -37,7 +37,7 @@ from tilework.oracles.interpreter.tensors import plain
 REFUSED = ("device", "device_type", "stream")
 COMPILER_OPTIONS = frozenset(
     "num_warps num_ctas num_stages maxnreg arch ptx_version ptx_options ir_override enable_fp_fusion enable_reflect_ftz"
-    " launch_cooperative_grid launch_pdl debug sanitize sanitize_overflow extern_libs supported_fp8_dtypes"
+    " launch_cooperative_grid launch_pdl auto_tma debug sanitize sanitize_overflow extern_libs supported_fp8_dtypes"
     " deprecated_fp8_dot_operand_dtypes default_dot_input_precision allowed_dot_input_precisions"
     " max_num_imprecise_acc_default backend_name warp_size instrumentation_mode cluster_dims waves_per_eu"
     " matrix_instr_nonkdim kpack".split()

@@ -22,7 +22,7 @@ from tilework.analysis.membar import barriers, ordered_by_mbarrier
 from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.functions import has_body, is_private, symbol_of
-from tilework.ir.module_facts import SANITIZER_FACTS, num_ctas, num_warps
+from tilework.ir.module_facts import RECTANGLES, SANITIZER_FACTS, num_ctas, num_warps
 from tilework.ir.types import TensorDescType
 from tilework.target import Feature
 from tilework.targets.gpu import (
@@ -93,8 +93,9 @@ class Emitter:
             told |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
         if self.descriptors:
             told["tensordesc_meta"] = self.descriptors
-        if isinstance(facts := self.source.attributes.get(SANITIZER_FACTS), StringAttr):
-            told["sanitizer"] = json.loads(facts.data)
+        for name, attribute in (("sanitizer", SANITIZER_FACTS), ("rectangles", RECTANGLES)):
+            if isinstance(facts := self.source.attributes.get(attribute), StringAttr):
+                told[name] = json.loads(facts.data)
         return f"; tilework: {json.dumps(told)}\n{self.module.text()}"
 
     def shared_bytes(self) -> int:

@@ -69,6 +69,14 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 3, num_
     ]
 
 
+RECTANGLES = ["tt-rectangles-to-descriptors", "canonicalize", "cse"]
+
+
+def has_rectangles(target: Target, options: CompileOptions) -> bool:
+    """Whether loads of rectangles become copies: where they were asked for, and there is a unit that does them."""
+    return options.auto_tma and Feature.TMA in target.features and options.num_ctas == 1
+
+
 def reporting(module: Any, names: list[str], tag: str) -> Any:
     """Run passes, and look at the finished module too when remarks about speed are wanted (`targets/diagnostics.py`)."""
     return run_passes(module, [*names, "tritongpu-performance-remarks"] if wants_remarks() else names, tag)
@@ -128,7 +136,7 @@ class CudaBackend(LaterStages):
         ttir = (
             [*ttir_pipeline(target.without(Feature.TMA)), *checking_pipeline(options.sanitize)]
             if options.sanitize
-            else ttir_pipeline(target)
+            else [*ttir_pipeline(target), *(RECTANGLES if has_rectangles(target, options) else [])]
         )
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),

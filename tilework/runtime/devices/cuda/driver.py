@@ -197,9 +197,11 @@ class CudaDriver(Driver):
             from tilework.runtime.sanitize.cuda_checked_launch import SanitizedCudaLauncher
 
             return SanitizedCudaLauncher(self.utils, source, metadata)
-        from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher  # lazily: only launches on a GPU need it
+        # lazily: only launches on a GPU need it
+        from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
+        from tilework.runtime.devices.cuda.proved_launch import with_proof
 
-        return CudaLauncher(self.utils, source, metadata)
+        return with_proof(CudaLauncher(self.utils, source, metadata), source, metadata)
 
     def map_python_to_cpp_type(self, ty: str) -> str:
         is_map = ty.startswith(("tensordesc", "nvTmaDesc"))

@@ -15,7 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tilework.runtime.devices.cuda.device import DeviceArray, ensure_context
-from tilework.runtime.devices.cuda.parameters import Packer, Parameter, packer_for, packer_from, parameters_of_ptx
+from tilework.runtime.devices.cuda.parameters import (
+    HIDDEN_MAP,
+    Packer,
+    Parameter,
+    packer_for,
+    packer_from,
+    parameters_of_ptx,
+)
 from tilework.runtime.devices.cuda.tensor_map import map_of_descriptor
 from tilework.runtime.devices.launcher import HIDDEN, NO_SCRATCH, Extent, Launcher, Scratch
 from tilework.runtime.launch.native_entry import Memory, Native, tensor_memory
@@ -60,6 +67,8 @@ class CudaLauncher(Launcher):
 
     def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
         super().__init__(source, metadata)
+        if self.signature is not None:
+            self.signature += [HIDDEN_MAP] * len((getattr(metadata, "rectangles", None) or {"maps": ()})["maps"])
         self.functions = functions
         self.block: int = metadata.num_warps * metadata.target.warp_size
         self.shared: int = metadata.shared

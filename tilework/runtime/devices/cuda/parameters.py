@@ -21,6 +21,7 @@ from tilework.runtime.devices.host import pack
 from tilework.targets.cpu.run.launcher_layout import SLOT
 
 MAP_BYTES = 128
+HIDDEN_MAP = "tensormap"  # the type of an argument that is the bytes of a tensor map
 WIDTHS = {"ptr": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1, "map": MAP_BYTES}
 WIDTHS |= {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 KINDS = {"u1": "i1", "i1": "i1", "bf16": "bf16", "f32": "f32", "f64": "f64"}
@@ -83,7 +84,15 @@ class CudaSlots(pack.Slots):
         self.scope: dict[str, Any] = {}
 
     def add_plain(self, type: Any, text: str) -> None:
-        self.add_kind(self.kind_of(type), text)
+        if type == HIDDEN_MAP:
+            self.add_map(text)
+        else:
+            self.add_kind(self.kind_of(type), text)
+
+    def add_map(self, text: str) -> None:
+        self.kinds.append("map")
+        self.formats.append(f"{MAP_BYTES}s")
+        self.values.append(text)
 
     def kind_of(self, type: str) -> str:
         kind = "ptr" if type.startswith("*") else KINDS.get(type)
@@ -102,9 +111,7 @@ class CudaSlots(pack.Slots):
         if meta is not None:
             facts = f"map{self.used}"
             self.scope[facts] = meta
-            self.kinds.append("map")
-            self.formats.append(f"{MAP_BYTES}s")
-            self.values.append(f"map_of({text}, {facts})")
+            self.add_map(f"map_of({text}, {facts})")
         else:
             self.add_kind("ptr", f"{text}.base")
             for value in (*shape, *strides):
@@ -128,6 +135,17 @@ def packer_for(name: str, signature: Sequence[Any], maps: Sequence[Mapping[str, 
     for position, type in enumerate(signature):
         slots.add(type, f"args[{position}]")
     return finish(slots)
+
+
+def numbers_for(
+    name: str, signature: Sequence[Any], wanted: Sequence[int]
+) -> Callable[[Sequence[Any]], tuple[int, ...]]:
+    """A function from the arguments of a launch to the addresses and integers of some parameters of the kernel."""
+    slots = CudaSlots(name, [{}] * len(signature))
+    for position, type in enumerate(signature):
+        slots.add(type, f"args[{position}]")
+    values = "".join(f"int({slots.values[number]}), " for number in wanted)
+    return eval(f"lambda args: ({values})", {"address": device_address})
 
 
 def packer_from(name: str, parameters: Sequence[Parameter], given: int) -> Packer:

@@ -47,10 +47,12 @@ class EmulatedDriver(CudaDriver):
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
         # lazily: with the emulator
+        from tilework.runtime.devices.cuda.proved_launch import with_proof
         from tilework.runtime.devices.emulated.emulated_launch import EmulatedLauncher, SanitizedEmulatedLauncher
 
         checked = bool(getattr(metadata, "sanitizer", None))
-        return (SanitizedEmulatedLauncher if checked else EmulatedLauncher)(self.utils, source, metadata)
+        launcher = (SanitizedEmulatedLauncher if checked else EmulatedLauncher)(self.utils, source, metadata)
+        return with_proof(launcher, source, metadata)
 
     def _initialized_torch(self) -> None:
         """Torch has no say about this device."""

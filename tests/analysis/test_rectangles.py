@@ -1,0 +1,246 @@
+"""Loads that become copies through descriptors: the same results wherever the launch proves it, and nothing else is rewritten.
+
+Drawn kernels load two tiles by pointers and multiply them; the pass must keep what they compute in the evaluator, for sizes with tails, padded rows, and
+memory around the arrays that holds NaN: whoever reads what the mask forbids, or leaves out what it allows, is found.
+"""
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import StringAttr
+
+import tilework
+import tilework.language as tl
+from tilework.frontend.generator import compile_to_ttir
+from tilework.ir.module_facts import RECTANGLES
+from tilework.oracles.evaluator import evaluate
+from tilework.runtime.compile.sources import frontend_options
+from tilework.runtime.devices.cuda.launch_proof import LaunchProof
+from tilework.target import Target
+from tilework.targets.base import GPUTarget
+from tilework.transforms.pipelines import ttir_pipeline
+from tilework.transforms.registry import run_pipeline
+
+PASSES = ["tt-rectangles-to-descriptors", "canonicalize", "cse"]
+
+
+@tilework.jit
+def product(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, first, batch,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WRAP: tl.constexpr, MASK: tl.constexpr, STEP: tl.constexpr,
+    TURN: tl.constexpr, EVEN: tl.constexpr, BATCH: tl.constexpr,
+):  # fmt: skip
+    pid_m, pid_n = tl.program_id(0) % tl.cdiv(M, BM), tl.program_id(0) // tl.cdiv(M, BM)
+    rm = pid_m * BM + tl.arange(0, BM)
+    rn = pid_n * BN + tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    am = rm % M if WRAP else rm
+    bn = rn % N if WRAP else rn
+    if BATCH:
+        a_ptr += tl.program_id(1).to(tl.int64) * batch
+        c_ptr += tl.program_id(1) * M * N
+    a_ptrs = a_ptr + first + am[:, None] * stride_a + rk[None, :]
+    if TURN:
+        b_ptrs = b_ptr + bn[None, :] * stride_b + rk[:, None]
+    else:
+        b_ptrs = b_ptr + rk[:, None] * stride_b + bn[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, tl.cdiv(K, BK) if STEP == 1 else K, STEP):
+        left = K - (k * BK if STEP == 1 else k)
+        inside_a = rk[None, :] < left
+        inside_b = rk[:, None] < left
+        if MASK == 2:
+            inside_a &= (am < M)[:, None]
+            inside_b &= (bn < N)[None, :]
+        if MASK == 3:
+            inside_a &= (am[:, None] >= 0) & (am[:, None] < M)
+            inside_b &= (bn <= N - 1)[None, :]
+        if EVEN:
+            a = tl.load(a_ptrs)
+            b = tl.load(b_ptrs)
+        else:
+            a = tl.load(a_ptrs, mask=inside_a, other=0.0)
+            b = tl.load(b_ptrs, mask=inside_b, other=0.0)
+        acc = tl.dot(a, b, acc)
+        a_ptrs += BK
+        b_ptrs += BK if TURN else BK * stride_b
+    mask = (rm[:, None] < M) & (rn[None, :] < N)
+    tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc, mask=mask)
+
+
+def compiled(kernel: Any, types: dict[str, str], constants: dict[str, Any]) -> Any:
+    module = compile_to_ttir(
+        kernel, {**types, **dict.fromkeys(constants, "constexpr")}, constants, {}, frontend_options(GPUTarget("cuda", 90, 32), {})
+    )  # fmt: skip
+    run_pipeline(module, ttir_pipeline(Target.parse("cuda:90")))
+    return module
+
+
+def rewritten(module: Any) -> dict[str, Any] | None:
+    """Run the pass; what the launcher is told."""
+    run_pipeline(module, PASSES)
+    told = module.attributes.get(RECTANGLES)
+    return json.loads(told.data) if isinstance(told, StringAttr) else None
+
+
+def hidden(told: dict[str, Any], args: list[Any], grid: tuple[int, ...]) -> list[Any] | None:
+    """The host descriptors of the hidden arguments; None if the launch proves nothing."""
+    numbers = {i: arg.ctypes.data if isinstance(arg, np.ndarray) else arg for i, arg in enumerate(args)}
+    found = LaunchProof(told).arrays(numbers, (*grid, 1, 1)[:3])
+    return found
+
+
+def padded(rows: int, columns: int, stride: int, rng: np.random.Generator, extra: int = 0) -> tuple[Any, Any]:
+    """(memory with NaN around an array, the array in it), aligned to 16 bytes."""
+    room = np.full(extra + rows * stride + 4096, np.nan, np.float16)
+    start = -room.ctypes.data % 16 // 2 + 512
+    memory = room[start:]
+    array = np.lib.stride_tricks.as_strided(memory[extra:], (rows, columns), (2 * stride, 2))
+    array[...] = rng.integers(-4, 5, (rows, columns))
+    return memory, array
+
+
+def case(seed: int) -> None:
+    """One drawn kernel and launch."""
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    bm, bn, bk = (draw.choice((16, 32, 64)) for _ in range(3))
+    wrap, even, turn, batched = draw.random() < 0.4, draw.random() < 0.2, draw.random() < 0.4, draw.random() < 0.3
+    mask, step = draw.choice((1, 2, 2, 3)), draw.choice((1, 1, bk))
+    if even or (not wrap and mask == 1):
+        mask, sizes = 1, [block * draw.randint(1, 3) for block in (bm, bn)]
+    else:
+        sizes = [
+            draw.randint(1, 3 * block) if draw.random() < (0.3 if wrap else 0.7) else block * draw.randint(1, 3)
+            for block in (bm, bn)
+        ]
+    m, n = sizes
+    k = bk * draw.randint(1, 3) if even else draw.randint(1, 3 * bk)
+    pad = draw.choice((0, 8, 8, 8, 3))
+    stride_a, stride_b = (-(-size // 8) * 8 + pad for size in (k, k if turn else n))
+    first, batches = draw.choice((0, 0, 0, 8, 16, 5)), 2 if batched else 1
+    batch = -(-m // 8) * 8 * stride_a
+    a_memory, a = padded(m + (batch // stride_a if batched else 0), k, stride_a, rng, first)
+    b_memory, b = padded(*((n, k) if turn else (k, n)), stride_b, rng)
+    constants = {
+        "BM": bm,
+        "BN": bn,
+        "BK": bk,
+        "WRAP": wrap,
+        "MASK": mask,
+        "STEP": step,
+        "TURN": turn,
+        "EVEN": even,
+        "BATCH": batched,
+    }
+    types = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32"} | dict.fromkeys(
+        ("M", "N", "K", "stride_a", "stride_b", "first", "batch"), "i32"
+    )
+    grid = (-(-m // bm) * -(-n // bn), batches)
+    module = compiled(product, types, constants)
+    outputs = []
+    for _ in range(2):
+        c = np.full((batches, m, n), np.nan, np.float32)
+        args: list[Any] = [a_memory, b_memory, c, m, n, k, stride_a, stride_b, first, batch]
+        if outputs:
+            told = rewritten(module)
+            assert told is not None and len(told["maps"]) == 2, constants
+            maps = hidden(told, args, grid)
+            legal = stride_a % 8 == 0 and stride_b % 8 == 0 and first % 8 == 0 and (not wrap or m % bm == n % bn == 0)
+            assert (maps is not None) == legal, (seed, constants, args[3:])
+            if maps is None:
+                return
+            args += maps
+        evaluate(module, None, args, grid)
+        outputs.append(c)
+    np.testing.assert_array_equal(*outputs)
+    wanted = np.stack(
+        [
+            a[i * (batch // stride_a) :][:m].astype(np.float32) @ (b.T if turn else b).astype(np.float32)
+            for i in range(batches)
+        ]
+    )
+    np.testing.assert_array_equal(outputs[0], wanted)
+
+
+def test_drawn_products() -> None:
+    """Launches that fit are proved, others are refused, and where they are proved the copies read what the loads read."""
+    for seed in range(24):
+        case(seed)
+
+
+@tilework.jit
+def near_miss(a_ptr, b_ptr, c_ptr, index_ptr, K, stride, KIND: tl.constexpr):
+    rm, rn, rk = tl.arange(0, 32), tl.arange(0, 32), tl.arange(0, 64)
+    rows = tl.load(index_ptr + rm) if KIND == "gathered rows" else rm
+    acc = tl.zeros((32, 32), tl.float32)
+    for k in range(0, K, 64):
+        a_ptrs = a_ptr + rows[:, None] * stride + k + rk[None, :]
+        mask = k + rk[None, :] < K
+        if KIND == "a triangle":
+            mask = k + rk[None, :] + rm[:, None] < K
+        elif KIND == "either bound":
+            mask = mask | (rm[:, None] < 8)
+        elif KIND == "every other column":
+            mask = k + rk[None, :] * 2 < K
+        elif KIND == "a scalar":
+            mask = mask & (k < 64)
+        elif KIND == "two bounds":
+            mask = mask & (k + rk[None, :] < stride)
+        elif KIND == "unsigned":
+            mask = (k + rk[None, :]).to(tl.uint32) < K.to(tl.uint32)
+        if KIND == "diagonals":
+            a_ptrs = a_ptr + rows[:, None] * rk[None, :] + k
+        elif KIND == "two tables":
+            a_ptrs += tl.load(index_ptr)
+        elif KIND == "strided columns":
+            a_ptrs += rk[None, :]
+        elif KIND == "shifting rows":
+            a_ptrs += rows[:, None] * k
+        other = 1.0 if KIND == "ones" else -0.0 if KIND == "negative zeros" else 0.0
+        a = tl.load(a_ptrs, mask=mask, other=other, volatile=KIND == "volatile")
+        b = tl.load(b_ptr + (k + rk)[:, None] * 32 + rn[None, :], mask=(k + rk)[:, None] < K, other=0.0)
+        if KIND == "another use":
+            acc += tl.sum(a.to(tl.float32), 1)[:, None]
+        elif KIND == "writes":
+            tl.store(c_ptr + rn, 0.0)
+        elif KIND == "atomics":
+            tl.atomic_add(index_ptr, 1)
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + rm[:, None] * 32 + rn[None, :], acc)
+
+
+KINDS = {
+    **dict.fromkeys(
+        ("a triangle", "either bound", "every other column", "a scalar", "two bounds", "unsigned", "diagonals"), 1
+    ),
+    **dict.fromkeys(("gathered rows", "two tables", "strided columns", "shifting rows", "ones", "negative zeros"), 1),
+    **{"another use": 1, "volatile": 0, "writes": 0, "atomics": 0, "none of these": 2},
+}
+
+
+def test_near_misses_stay_loads() -> None:
+    types = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32", "index_ptr": "*i32", "K": "i32", "stride": "i32"}
+    for kind, count in KINDS.items():
+        told = rewritten(compiled(near_miss, types, {"KIND": kind}))
+        assert (0 if told is None else len(told["maps"])) == count, kind
+
+
+def test_what_overflows_is_refused() -> None:
+    """The sums of 32 bits that a launch would cut; a grid that is too large, so that a program starts before the array."""
+    constants = {"BM": 64, "BN": 64, "BK": 64, "STEP": 1, "MASK": 2} | dict.fromkeys(
+        ("WRAP", "TURN", "EVEN", "BATCH"), False
+    )
+    types = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32"} | dict.fromkeys(
+        ("M", "N", "K", "stride_a", "stride_b", "first", "batch"), "i32"
+    )
+    told = rewritten(compiled(product, types, constants))
+    assert told is not None
+    fits = [1 << 20, 2 << 20, 3 << 20, 4096, 4096, 4096, 4096, 4096, 0, 0]
+    assert LaunchProof(told).arrays(dict(enumerate(fits)), (4096, 1, 1)) == [
+        (1 << 20, (4096, 4096), (4096, 1)),
+        (2 << 20, (4096, 4096), (4096, 1)),
+    ]
+    for changed in ({6: 1 << 20}, {7: 1 << 26}, {3: 1 << 30}, {0: 8}, {6: 4092}, {6: 2048}, {6: -4096}, {5: 0}, {8: 1}):
+        assert LaunchProof(told).arrays(dict(enumerate(fits)) | changed, (4096, 1, 1)) is None, changed

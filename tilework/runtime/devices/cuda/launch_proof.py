@@ -1,0 +1,146 @@
+"""Whether the arguments of a launch justify what a kernel was compiled for, and the arrays that its hidden descriptors describe.
+
+    proof = LaunchProof(told)                                # what `transforms/tt/rectangles_to_descriptors.py` tells
+    proof.arrays({0: 0x7f00, 3: 4096, ...}, (1024, 1, 1))    # by number of argument -> [(address, shape, strides), ...] or None
+
+Every node (`analysis/launch_numbers.py`) is evaluated to the interval of the values that it has in all programs and iterations. Then
+no sum that fits overflows, so that polynomials are what the kernel computes; a tile that wraps around does not do so inside; a start
+that no mask cuts off is not negative. So each tile is the box that the copy reads. The rest is what hardware wants: bases and strides
+are multiples of 16 bytes, axes do not overlap, sizes and starts have 31 bits.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Interval = tuple[int, int]
+Array = tuple[int, tuple[int, ...], tuple[int, ...]]  # address, shape, strides in elements
+
+ALIGNMENT = 16
+LARGEST_STRIDE = 1 << 40
+LARGEST_SIZE = (1 << 31) - 1
+
+
+class Unproved(Exception):
+    """These arguments justify nothing."""
+
+
+def point(value: Interval) -> int:
+    """The one value of an interval."""
+    require(value[0] == value[1])
+    return value[0]
+
+
+def require(fact: bool) -> None:
+    if not fact:
+        raise Unproved
+
+
+def product(one: Interval, two: Interval) -> Interval:
+    corners = [a * b for a in one for b in two]
+    return min(corners), max(corners)
+
+
+def quotient(one: Interval, two: Interval) -> Interval:
+    """Towards zero, by something that is always positive or always negative."""
+    require(two[0] > 0 or two[1] < 0)
+    corners = [abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a in one for b in two]
+    return min(corners), max(corners)
+
+
+def remainder(one: Interval, two: Interval) -> Interval:
+    require(two[0] > 0)
+    if one[0] >= 0 and one[1] < two[0]:
+        return one
+    if one[0] == one[1] >= 0 and two[0] == two[1]:
+        return one[0] % two[0], one[0] % two[0]
+    return (0 if one[0] >= 0 else max(one[0], 1 - two[1])), min(max(one[1], 0), two[1] - 1)
+
+
+def counter(low: Interval, high: Interval, step: Interval) -> Interval:
+    """Of a loop: the last value is exact where all is known."""
+    require(step[0] > 0)
+    last = max(low[0], high[1] - 1)
+    if low[0] == low[1] and step[0] == step[1]:
+        last -= (last - low[0]) % step[0]
+    return low[0], last
+
+
+def wrapped(start: Interval, size: Interval, block: int) -> Interval:
+    require(start[0] >= 0 and point(size) > 0 and size[0] % block == 0)
+    return 0, size[0] - block
+
+
+OPERATIONS: Mapping[str, Callable[[Interval, Interval], Interval]] = {
+    "div": quotient,
+    "rem": remainder,
+    "min": lambda one, two: (min(one[0], two[0]), min(one[1], two[1])),
+    "max": lambda one, two: (max(one[0], two[0]), max(one[1], two[1])),
+}
+
+
+def evaluate(nodes: Sequence[Any], args: Mapping[int, int], grid: Sequence[int]) -> list[Interval]:
+    """The interval of each node."""
+    found: list[Interval] = []
+    for word, *parts in nodes:
+        if word == "poly":
+            low = high = 0
+            for coefficient, factors in parts[0]:
+                term: Interval = (coefficient, coefficient)
+                for factor in factors:
+                    term = product(term, found[factor])
+                low, high = low + term[0], high + term[1]
+            found.append((low, high))
+        elif word == "arg":
+            found.append((args[parts[0]], args[parts[0]]))
+        elif word == "pid":
+            found.append((0, grid[parts[0]] - 1))
+        elif word == "programs":
+            found.append((grid[parts[0]], grid[parts[0]]))
+        elif word == "place":
+            found.append((0, parts[0] - 1))
+        elif word == "loop":
+            found.append(counter(*(found[part] for part in parts)))
+        elif word == "wrapped":
+            found.append(wrapped(found[parts[0]], found[parts[1]], parts[2]))
+        else:
+            found.append(OPERATIONS[word](found[parts[0]], found[parts[1]]))
+    return found
+
+
+class LaunchProof:
+    """See the module docstring."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.nodes, self.fits, self.maps = told["nodes"], told["fits"], told["maps"]
+        self.args = sorted({*(node[1] for node in self.nodes if node[0] == "arg"), *(one["base"] for one in self.maps)})
+
+    def arrays(self, args: Mapping[int, int], grid: Sequence[int]) -> list[Array] | None:
+        """What the hidden descriptors describe; None if the kernel must not run with these arguments."""
+        try:
+            found = evaluate(self.nodes, args, grid)
+            for node, bits in self.fits:
+                require(-(1 << bits - 1) <= found[node][0] and found[node][1] < 1 << bits - 1)
+            return [array(one, args, found) for one in self.maps]
+        except Unproved:
+            return None
+
+
+def array(told: Mapping[str, Any], args: Mapping[int, int], found: Sequence[Interval]) -> Array:
+    """The address, shape and strides of one descriptor."""
+    size = told["bytes"]
+    address = args[told["base"]] + point(found[told["offset"]]) * size
+    require(address > 0 and address % ALIGNMENT == 0)
+    shape, strides = [], []
+    for stride, start, end, starts_masked, block in told["axes"]:
+        strides.append(point(found[stride]))
+        low, high = found[start]
+        shape.append(high + block if end is None else point(found[end]))
+        require(low >= (-LARGEST_SIZE if starts_masked else 0) and high + block <= LARGEST_SIZE)
+        require(1 <= shape[-1] <= LARGEST_SIZE)
+    require(strides[-1] == 1 and all(0 < step * size < LARGEST_STRIDE for step in strides[:-1]))
+    require(all(step * size % ALIGNMENT == 0 for step in strides[:-1]))
+    covered = 0
+    for step, count in sorted((step, count) for step, count in zip(strides, shape, strict=True) if count > 1):
+        require(step > covered)
+        covered += step * (count - 1)
+    return address, tuple(shape), tuple(strides)

@@ -1,0 +1,87 @@
+"""Launches of kernels with hidden descriptors: made from the arguments where these justify them, else another kernel is launched.
+
+    kernel[grid](a, b, c, M, N, K, ..., auto_tma=True)          # rows of 16 bytes: copies through descriptors made here
+    kernel[grid](a[:, 1:], b, c, M, N, K - 1, ...)              # no: the same kernel, compiled with auto_tma=False
+
+What is proved and described for the same addresses, integers and grid is remembered.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from tilework.runtime.devices.cuda.launch_proof import LaunchProof
+from tilework.runtime.devices.cuda.parameters import numbers_for
+from tilework.runtime.devices.cuda.tensor_map import encoded
+from tilework.runtime.devices.launcher import Extent, Launcher
+from tilework.targets.nvidia.libcuda import library
+
+Maps = tuple[bytes, ...]
+
+
+class ProvedLauncher(Launcher):
+    """A launcher that gets the hidden arguments too; see the module docstring."""
+
+    def __init__(self, inner: Launcher, source: Any, metadata: Any) -> None:
+        super().__init__(source, metadata)
+        self.inner, self.source, self.metadata = inner, source, metadata
+        self.proof = LaunchProof(metadata.rectangles)
+        assert self.signature is not None, f"{self.name} has hidden descriptors, and nobody knows its arguments"
+        self.numbers = numbers_for(self.name, self.signature, self.proof.args)
+        self.shapes: Sequence[Any] = metadata.tensordesc_meta[-len(self.proof.maps) :]
+        self.maps = lru_cache(1024)(self.find_maps)
+        self.plain: Any = None
+
+    def find_maps(self, numbers: tuple[int, ...], grid: Extent) -> Maps | None:
+        """The hidden arguments of a launch; None if it proves nothing."""
+        arrays = self.proof.arrays(dict(zip(self.proof.args, numbers, strict=True)), grid)
+        if arrays is None:
+            return None
+        cuda = library()
+        return tuple(
+            encoded(cuda, address, meta["swizzle"], meta["elem_size"], meta["elem_type"], tuple(meta["block_size"]), shape, strides, 0)
+            for (address, shape, strides), meta in zip(arrays, self.shapes, strict=True)
+        )  # fmt: skip
+
+    def __call__(
+        self,
+        x: int,
+        y: int,
+        z: int,
+        stream: int,
+        function: Any,
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Any,
+        exit_hook: Any,
+        *args: Any,
+    ) -> None:
+        """As `Launcher`."""
+        told = packed_metadata, launch_metadata, enter_hook, exit_hook
+        maps = self.maps(self.numbers(args), (x, y, z))
+        if maps is not None:
+            self.inner(x, y, z, stream, function, *told, *args, *maps)
+        else:
+            other = self.without()
+            other.launcher(x, y, z, stream, other.function, *told, *args)
+
+    def without(self) -> Any:
+        """The kernel for launches that prove nothing, compiled when there is the first one."""
+        if self.plain is None:
+            from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
+            from tilework.targets.options import CompileOptions
+
+            options = {name: getattr(self.metadata, name) for name in CompileOptions.__dataclass_fields__}
+            self.plain = compile(self.source, self.metadata.target, {**options, "auto_tma": False})
+            self.plain._init_handles()
+        return self.plain
+
+    @property
+    def counters(self) -> Any:
+        """What the last launch did, if the device counts."""
+        return getattr(self.inner, "counters", None)
+
+
+def with_proof(launcher: Launcher, source: Any, metadata: Any) -> Launcher:
+    """What launches a kernel: the launcher itself, if it has no hidden arguments."""
+    return ProvedLauncher(launcher, source, metadata) if getattr(metadata, "rectangles", None) else launcher
