@@ -242,5 +242,5 @@ def test_what_overflows_is_refused() -> None:
         (1 << 20, (4096, 4096), (4096, 1)),
         (2 << 20, (4096, 4096), (4096, 1)),
     ]
-    for changed in ({6: 1 << 20}, {7: 1 << 26}, {3: 1 << 30}, {0: 8}, {6: 4092}, {6: 2048}, {6: -4096}, {5: 0}, {8: 1}):
+    for changed in ({6: 1 << 20}, {7: 1 << 26}, {3: (1 << 31) - 1}, {0: 8}, {6: 4092}, {6: 2048}, {6: -4096}, {5: 0}, {8: 1}):
         assert LaunchProof(told).arrays(dict(enumerate(fits)) | changed, (4096, 1, 1)) is None, changed
