@@ -11,14 +11,13 @@ import json
 import re
 import threading
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 
 from tests.targets.gpu_tiles import Array, Tile, module_text
-from tilework.ir.enums import RMWOp
+from tilework.ir.enums import MemSyncScope, RMWOp
 from tilework.ir.parser import parse_module
 from tilework.ir.verify import verify
 from tilework.target import Target
@@ -78,9 +77,12 @@ class ToyGpu(Gpu):
 
     store_shared = store
 
-    def add_shared_if(self, b: Builder, base: Value, index: Value, bits: int, conditions: Sequence[Value]) -> None:
-        with b.if_(reduce(b.and_, conditions, constant(integer(1), 1))):
-            b.atomic_rmw("add", b.gep(base, b.mul(index, bits // 8)), constant(integer(bits), 1))
+    def change_shared(self, b: Builder, address: Value, may: Value | None, kind: RMWOp, value: Value) -> None:
+        with b.if_(may or constant(integer(1), 1)):
+            b.atomic_rmw(CHANGES.get(kind, kind.name.lower()), address, value)
+
+    def fence(self, b: Builder, scope: MemSyncScope) -> None:
+        b.fence("seq_cst")
 
     def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
         return True

@@ -4,7 +4,8 @@
     tt.reduce, tt.scan        a partial result of each warp along the axis; 0 if one warp has the whole axis
     tt.histogram              all bins, at least one per lane
     tt.gather                 the source, unless each warp has all that it may pick
-    tt.atomic_rmw, tt.atomic_cas   the old values, where some threads have copies of others' elements
+    tt.atomic_rmw, tt.atomic_cas   the old values, where some threads have copies of others' elements;
+                              without old values, the table that collects changes (`private_atomics.py`)
     ttng.tensormap_create     the descriptor
     ttg.warp_specialize       the captured values, one after the other
 
@@ -16,6 +17,7 @@ from math import prod
 
 from xdsl.ir import Attribute, Operation
 
+from tilework.analysis.private_atomics import window
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import (
     distributed_of,
@@ -123,7 +125,7 @@ def is_warp_local(source: LinearLayout, indices: LinearLayout, axis: int) -> boo
 def atomic_scratch(op: Operation, target: Target) -> int:
     result = op.results[0]
     if result.first_use is None:
-        return 0
+        return 4 * found.words if (found := window(op)) is not None else 0
     if not is_tensor(result.type):
         return max(1, element_bytes(result.type))
     encoding = encoding_of(result.type)

@@ -2,24 +2,31 @@
 
 Of the threads that hold copies of an element, one performs the atomic; where the old value is used, the others get it through
 the op's scratch memory. A scalar is done by the first thread, and all get its result the same way. What is masked off touches
-nothing and gives 0.
+nothing and gives 0. The atomics of a tile are in no order: one fence before them, one behind them order them with the rest.
 """
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
+from xdsl.dialects import scf
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilework.analysis.private_atomics import NEUTRAL, Window, window
 from tilework.ir import tt
+from tilework.ir.effects import reads, writes
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
+from tilework.ir.functions import is_private
 from tilework.ir.types import is_float, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Atomic
 from tilework.targets.gpu.global_access import both, copied_registers, pointee, store_predicate, width_of
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.gpu.shared_access import Move
+from tilework.targets.gpu.shared_table import Table
 from tilework.targets.gpu.words import from_memory, held_type, to_memory
 from tilework.targets.llvm.scalar_types import register_type
+from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value, constant
 
 BITWISE = (RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.EXCH)
@@ -45,7 +52,44 @@ def lower_rmw(low: Lowering, op: Operation) -> Registers:
         changes = [to_memory(low, element, value) for value in values[place : place + width]]
         return gpu.atomic_rmw(low, at, kind, changes)
 
+    if (place := window(op)) is not None:
+        return collect(low, op, kind, mask, place)
     return perform(low, op, mask, width, change)
+
+
+def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, place: Window) -> Registers:
+    """Change a table in shared memory where an element is within reach of it, then what it stands for."""
+    b, gpu = low.builder, low.gpu
+    pointers, values = op.operands[:2]
+    element, address = pointee(pointers.type), low.scratch_address(op)
+    base, neutral = low.scalar(place.base), constant(i32, NEUTRAL[kind])
+    scope = MemSyncScope(number_of(op, "scope", 1))
+    table = Table(low, address, place.words, layout_of(values.type), element)
+    left: list[tuple[Atomic, Value]] = []  # what is out of its reach
+    table.fill(neutral)
+    low.barrier()
+
+    def change(register: int, at: Atomic) -> Sequence[Value]:
+        apart, value = b.sub(b.ptrtoint(at.address, i64), b.ptrtoint(base, i64)), low[values][register]
+        inside = b.icmp("ult", apart, 4 * place.words)
+        gpu.change_shared(b, b.gep(address, b.trunc(apart, i32)), both(low, at.may, inside), kind, value)
+        left.append((at._replace(may=both(low, at.may, b.not_(inside))), value))
+        return ()
+
+    def merge() -> None:
+        with b.if_(reduce(b.or_, [at.may for at, _ in left if at.may is not None])):
+            for at, value in left:
+                gpu.atomic_rmw(low, at, kind, [value])
+        low.barrier()
+        for number, value in table.read():
+            may = both(low, table.mine, b.icmp("ne", value, neutral))
+            at = Atomic(b.gep(base, b.mul(b.zext(number, i64), 4)), may, MemSemantic.RELAXED, scope, False, True)
+            gpu.atomic_rmw(low, at, kind, [value])
+
+    made = perform(low, op, mask, 1, change, merge)
+    if not ends_kernel(op):  # a thread reads what others have changed for it
+        low.barrier()
+    return made
 
 
 @lowers(tt.AtomicCASOp)
@@ -68,8 +112,31 @@ def only_reads(op: Operation, kind: RMWOp, value: Value) -> bool:
     return is_zero and not is_tensor(op.results[0].type) and number_of(op, "sem", 4) in READING
 
 
-def perform(low: Lowering, op: Operation, mask: SSAValue | None, width: int, change: Change) -> Registers:
-    """Let the one thread that should do so change each group of `width` registers, and tell all what was there before."""
+def ends_kernel(op: Operation) -> bool:
+    """Whether nothing touches memory behind an op."""
+    following = op.next_op
+    while following is not None:
+        if reads(following) or writes(following):
+            return False
+        following = following.next_op
+    parent = op.parent_op()
+    if type(parent) is scf.IfOp:
+        return ends_kernel(parent)
+    return isinstance(parent, tt.FuncOp) and not is_private(parent) and len(parent.regions[0].blocks) == 1
+
+
+def perform(
+    low: Lowering,
+    op: Operation,
+    mask: SSAValue | None,
+    width: int,
+    change: Change,
+    more: Callable[[], None] | None = None,
+) -> Registers:
+    """Let the one thread that should do so change each group of `width` registers, and tell all what was there before.
+
+    Then do `more` of the kind, if given.
+    """
     pointers = op.operands[0]
     element, addresses = pointee(pointers.type), low[pointers]
     sem, scope = MemSemantic(number_of(op, "sem", 4)), MemSyncScope(number_of(op, "scope", 1))
@@ -77,11 +144,19 @@ def perform(low: Lowering, op: Operation, mask: SSAValue | None, width: int, cha
     masks: Registers | None = low[mask] if mask is not None else None
     mine, copies = store_predicate(low, pointers.type), copied_registers(pointers.type)
     found: dict[int, Value] = {}
-    for first in range(0, len(addresses), width):
-        if not first & copies:
-            may = both(low, mine, masks[first] if masks is not None else None)
-            old = change(first, Atomic(addresses[first], may, sem, scope, is_used))
-            found.update(enumerate([from_memory(low, element, value) for value in old], first))
+    places = [first for first in range(0, len(addresses), width) if not first & copies]
+    is_fenced = len(places) > 1 and sem is not MemSemantic.RELAXED
+    if is_fenced and sem is not MemSemantic.ACQUIRE:
+        low.gpu.fence(low.builder, scope)
+    own, is_tile = MemSemantic.RELAXED if is_fenced else sem, is_tensor(pointers.type)
+    for first in places:
+        may = both(low, mine, masks[first] if masks is not None else None)
+        old = change(first, Atomic(addresses[first], may, own, scope, is_used, is_tile))
+        found.update(enumerate([from_memory(low, element, value) for value in old], first))
+    if more is not None:
+        more()
+    if is_fenced and sem is not MemSemantic.RELEASE and not ends_kernel(op):
+        low.gpu.fence(low.builder, scope)
     return told(low, op, found, copies, mine)
 
 

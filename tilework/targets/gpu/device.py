@@ -55,13 +55,17 @@ class Access(NamedTuple):
 
 
 class Atomic(NamedTuple):
-    """A change of global memory, done where `may` holds: its ordering, who sees that, and whether the old value is read."""
+    """A change of global memory, done where `may` holds: its ordering, who sees that, and whether the old value is read.
+
+    One of a tile may be forgotten as soon as it is on its way.
+    """
 
     address: Value
     may: Value | None
     sem: MemSemantic
     scope: MemSyncScope
     is_used: bool
+    is_of_tile: bool = False
 
 
 class Emission(Protocol):
@@ -199,6 +203,10 @@ class Gpu(ABC):
     def atomic_load(self, low: Emission, at: Atomic, held: Type) -> Sequence[Value]:
         """What is there, with an ordering."""
 
+    @abstractmethod
+    def fence(self, b: Builder, scope: MemSyncScope) -> None:
+        """What this thread did to memory comes before what it does behind, for all who see both."""
+
     # Shared memory; plain loads and stores are LLVM's
 
     @abstractmethod
@@ -206,8 +214,8 @@ class Gpu(ABC):
         """Words to shared memory; all threads of the warp go on together."""
 
     @abstractmethod
-    def add_shared_if(self, b: Builder, base: Value, index: Value, bits: int, conditions: Sequence[Value]) -> None:
-        """Add 1 to an integer of `bits` bits, number `index` from `base` on, atomically, where all conditions hold."""
+    def change_shared(self, b: Builder, address: Value, may: Value | None, kind: RMWOp, value: Value) -> None:
+        """Change an integer in shared memory atomically, where `may` holds."""
 
     stores_matrices: bool = False  # whether matrices also go from registers to memory
 

@@ -8,23 +8,27 @@ A histogram counts in scratch memory: all threads clear the bins, wait, add one 
 ones excepted, and values outside the bins), wait, and read the bins in the layout of the result.
 """
 
-from xdsl.ir import Attribute, Operation
+from functools import partial, reduce
+
+from xdsl.ir import Operation
 
 from tilework.analysis.scratch import is_warp_local
 from tilework.ir import tt
 from tilework.ir.encodings import encoding_of, layout_of
+from tilework.ir.enums import RMWOp
 from tilework.ir.types import axis_of, element_type, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
-from tilework.targets.gpu.axes import Bit, mask_of, memory_layout, moving_bits, numbers, stays_in_block, subsets
-from tilework.targets.gpu.global_access import copied_registers
+from tilework.targets.gpu.axes import Bit, mask_of, moving_bits, numbers, stays_in_block, subsets
+from tilework.targets.gpu.global_access import both, copied_registers
 from tilework.targets.gpu.indices import chosen, coordinates, image
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
+from tilework.targets.gpu.shared_table import Table
 from tilework.targets.gpu.views import register_places
 from tilework.targets.gpu.words import from_memory, held_type
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import i32
+from tilework.targets.llvm.types import i32, integer
 from tilework.targets.llvm.values import Value, constant
 
 
@@ -132,7 +136,7 @@ def lower_histogram(low: Lowering, op: Operation) -> Registers:
         raise low.refuse(op, "a histogram of the elements of several blocks")
     (bins,) = shape_of(result)
     base, element = low.scratch_address(op), element_type(result)
-    clear(low, base, bins, result)
+    Table(low, base, bins, layout, element).fill(constant(held_type(element), 0))
     low.barrier()
     mine, copies = low.is_first_copy(layout), copied_registers(values.type)
     for number, value in enumerate(low[values]):
@@ -144,23 +148,10 @@ def lower_histogram(low: Lowering, op: Operation) -> Registers:
     return Move(low, base, layout_of(result).rename_outs(["offset"]), element).load()
 
 
-def clear(low: Lowering, base: Value, bins: int, result: Attribute) -> None:
-    """All bins zero, by as many threads as there are."""
-    like = layout_of(result)
-    places = bins.bit_length() - 1
-    lanes, warps = (len(like.by_in[level]) for level in ("lane", "warp"))
-    by_lane = {bit: bit for bit in range(lanes) if bit < places}
-    by_warp = {bit: bit + lanes for bit in range(warps) if bit + lanes < places}
-    registers = list(range(lanes + warps, places))
-    layout = memory_layout(like, registers, by_lane, by_warp)
-    zero = constant(held_type(element_type(result)), 0)
-    move = Move(low, base, layout, element_type(result))
-    move.store_if(low.is_first_copy(layout), (zero,) * (1 << len(registers)))
-
-
 def count_one(low: Lowering, base: Value, bins: int, bits: int, value: Value, conditions: list[Value | None]) -> None:
     """Add one to the bin of a value, if it is inside and all conditions hold."""
     b = low.builder
     inside = b.icmp("ult", value, bins) if bins.bit_length() <= value.type.bits else None
-    known = [condition for condition in (inside, *conditions) if condition is not None and condition.constant != 1]
-    low.gpu.add_shared_if(b, base, as_word(b, value), bits, known)
+    may = reduce(partial(both, low), conditions, inside)
+    address = b.gep(base, b.mul(as_word(b, value), bits // 8))
+    low.gpu.change_shared(b, address, may, RMWOp.ADD, constant(integer(bits), 1))

@@ -5,13 +5,14 @@
 
 from collections.abc import Sequence
 
-from tilework.ir.enums import RMWOp
+from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.target import Feature
 from tilework.targets.gpu.device import Atomic, Emission, Gpu
 from tilework.targets.gpu.words import pack, unpack
+from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import Type, bf16, f16, i16, integer
 from tilework.targets.llvm.values import Value, constant
-from tilework.targets.nvidia.lower.inline_ptx import guarded, listed, ptx
+from tilework.targets.nvidia.lower.inline_ptx import guarded, listed, ptx, shared_word
 
 INSTRUCTIONS = {  # name, and the letter of the type that it works on
     RMWOp.AND: ("and", "b"),
@@ -60,8 +61,20 @@ class AtomicInstructions(Gpu):
         held = values[0].type
         if kind is RMWOp.FADD and held is bf16 and not self.has(Feature.BF16_ATOMICS):
             return [add_by_exchange(low, at, values[0])]
-        text = f"atom.global.{at.scope.keyword}.{at.sem.keyword}.{operation(kind, held, len(values))}"
-        return access(low, at, text, held, [values], len(values))
+        change = operation(kind, held, len(values))
+        if at.is_of_tile and not at.is_used and at.sem is MemSemantic.RELAXED and kind is not RMWOp.EXCH:
+            return access(
+                low, at, f"red.global.{at.scope.keyword}.relaxed.{change}", held, [values], len(values), False
+            )
+        return access(low, at, f"atom.global.{at.scope.keyword}.{at.sem.keyword}.{change}", held, [values], len(values))
+
+    def change_shared(self, b: Builder, address: Value, may: Value | None, kind: RMWOp, value: Value) -> None:
+        line = f"red.shared.{operation(kind, value.type, 1)} [$0], $1;"
+        line, inputs = guarded(line, [shared_word(b, address), value], may)
+        ptx(b, line, [], inputs, effect="write")
+
+    def fence(self, b: Builder, scope: MemSyncScope) -> None:
+        ptx(b, f"fence.acq_rel.{scope.keyword};", [], [], effect="write")
 
     def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
         text = f"atom.global.{ordering(at)}.cas.b{value.type.bits}"
@@ -72,14 +85,21 @@ class AtomicInstructions(Gpu):
 
 
 def access(
-    low: Emission, at: Atomic, text: str, held: Type, given: Sequence[Sequence[Value]], width: int = 1
+    low: Emission,
+    at: Atomic,
+    text: str,
+    held: Type,
+    given: Sequence[Sequence[Value]],
+    width: int = 1,
+    gives: bool = True,
 ) -> list[Value]:
     """One instruction on `width` neighbours, each of `given` an operand of it; the old values, 0 if it may not run."""
     word = integer(min(32, held.bits * width)) if held.bits < 32 else held if held.bits == 32 else integer(64)
     count = held.bits * width // word.bits
-    outputs = count if at.is_used or count > 1 or held is bf16 else 0  # ptxas 13.0 dies of atom.add.bf16 into _
+    is_kept = gives and (at.is_used or count > 1 or held is bf16)  # ptxas 13.0 dies of atom.add.bf16 into _
+    outputs = count if is_kept else 0
     inputs: list[Value] = [at.address]
-    spelled = [listed(0, outputs) or "_", f"[${outputs}]"]
+    spelled = [*([listed(0, outputs) or "_"] if gives else []), f"[${outputs}]"]
     for group in given:
         packed = pack(low, group, word)
         spelled.append(listed(outputs + len(inputs), len(packed)))

@@ -1,7 +1,6 @@
 """NVIDIA GPUs: what the neutral rules ask for, as NVVM's intrinsics and PTX."""
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -16,7 +15,7 @@ from tilework.layouts.linear import LinearLayout
 from tilework.target import Feature, Target
 from tilework.targets.gpu.device import Access, Hints, Words
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, integer, void
+from tilework.targets.llvm.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, void
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import fast_math
 from tilework.targets.nvidia.lower.atomic_instructions import AtomicInstructions
@@ -137,12 +136,6 @@ class NvidiaGpu(AtomicInstructions):
     def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
         """Predicated: behind a branch, where threads come together again depends on where LLVM puts the blocks."""
         self.store(b, at, given, "shared")
-
-    def add_shared_if(self, b: Builder, base: Value, index: Value, bits: int, conditions: Sequence[Value]) -> None:
-        address = b.add(shared_word(b, base), b.mul(index, bits // 8))
-        predicate = reduce(b.and_, conditions) if conditions else None
-        line, inputs = guarded(f"red.shared.add.u{bits} [$0], $1;", [address, constant(integer(bits), 1)], predicate)
-        ptx(b, line, [], inputs, effect="write")
 
     def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> Matrices | None:
         return matrix_form(offsets, bits, limit)
