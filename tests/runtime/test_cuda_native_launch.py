@@ -1,5 +1,6 @@
 """Launches on CUDA in machine code hand the driver the same bytes as the Python path does, and no more."""
 
+import ctypes
 import gc
 import sys
 import threading
@@ -16,7 +17,9 @@ import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import knobs
 from tilework.knobs import cuda_tools
+from tilework.runtime.devices import dlpack
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.allocators import NullAllocator, set_allocator
 from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
@@ -87,6 +90,33 @@ class Interface:
         return {"shape": self.base.shape, "typestr": self.typestr, "data": (self.base.data_ptr(), False), "version": 3}
 
 
+NEW_CAPSULE = ctypes.pythonapi.PyCapsule_New
+NEW_CAPSULE.restype, NEW_CAPSULE.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class Exporter:
+    """An array of another library, where DLPack alone describes bf16, as in JAX."""
+
+    dtype = tl.bfloat16
+
+    def __init__(self, base: DeviceArray, code: int = 4, bits: int = 16) -> None:
+        self.tensor = dlpack.Tensor(base.data_ptr() - 32, dlpack.CUDA, 0, 1, code, bits, 1, None, None, 32)
+        self.base, self.streams = base, list[int]()
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.tensor.code == 4:
+            raise AttributeError("there is no letter for bf16")
+        return Interface(self.base).__cuda_array_interface__
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CUDA, 0
+
+    def __dlpack__(self, *, stream: int) -> Any:
+        self.streams.append(stream)
+        return NEW_CAPSULE(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
 def as_python_does(cuda: EmulatedCuda, k: Counted, *args: Any, slow: int | None = None, **kwargs: Any) -> None:
     """Launch natively and through Python; both give the driver the same."""
     before = k.slow
@@ -103,9 +133,13 @@ KINDS: dict[str, Callable[[], list[tuple[Any, ...]]]] = {
     "integers": lambda: [(array(), 3, -5, 2**40 + 1, 16, 1), (array(), 7, 9, 2**41 + 1, 48, 1)],
     "floats": lambda: [(array(), 0.5, 1.5, True, False, None), (array(), 1e300, -0.0, False, True, None)],
     "interfaces": lambda: [(Interface(array()), array(), 2, 2, 2, 2) for _ in range(2)],
+    "exports": lambda: [(Exporter(array(), 2, 32), Exporter(array()), array(), 2, 2, 2) for _ in range(2)],
     "tuples": lambda: [
         (array(), (array(), 5, (0.5, 1, None)), Pair(array(), 3), (), 2, 2),
         (array(), (array(), 6, (2.5, 1, None)), Pair(array(), 7), (), 3, 2),
+    ],
+    "descriptors of exports": lambda: [
+        (TensorDescriptor(Exporter(array()), [16, 16], [16, 1], [8, 16]), 2, 2, 2, 2, 2) for _ in range(2)
     ],
     "constants": lambda: [(array(), 1, None, 2, 3, 4)] * 2,
 }
@@ -120,6 +154,61 @@ def test_the_driver_is_given_the_same(cuda: EmulatedCuda, kind: str) -> None:
     as_python_does(cuda, k, *second, slow=0)
     as_python_does(cuda, k, *second, grid=(3, 2, 1), slow=0)
     as_python_does(cuda, k, *first, grid=lambda meta: (5 if "f" in meta else 4, 1), slow=0)
+
+
+def halves(a: tl.float16, b: tl.bfloat16, out):
+    tl.store(out, a.to(tl.float32) + b)
+
+
+def test_numbers_of_16_bits(cuda: EmulatedCuda) -> None:
+    k, out = Counted(halves), array(4)
+    for a, b in (
+        (0.0, 1.0),
+        (1.0 + 2**-11, 1.0 + 2**-8),
+        (-0.0, 1e39),
+        (65520.0, -1e-42),
+        (2**-25 * 1.5, float("nan")),
+        (1e9, 3.3),
+    ):
+        as_python_does(cuda, k, a, b, out)
+    assert k.slow == 1
+
+
+def blocks(x, out, n, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [n], [1], [BLOCK])
+    tl.store(out + tl.arange(0, BLOCK), source.load([0]))
+
+
+def test_scratch_memory_is_asked_for_at_every_launch(cuda: EmulatedCuda) -> None:
+    k, x, out = Counted(blocks, BLOCK=32), array(), array()
+    asked: list[tuple[int, int, int]] = []
+    room = DeviceArray(4096, "u1")
+
+    def allocate(size: int, alignment: int, stream: int | None) -> Any:
+        asked.append((size, alignment, stream or 0))
+        if len(asked) > 10:
+            raise MemoryError("no more")
+        return room
+
+    set_allocator(allocate)
+    try:
+        k(x, out, 64)
+        as_python_does(cuda, k, x, out, 48, grid=(2,), slow=0)
+        stream = cuda_device.Stream()
+        with cuda_device.stream(stream):
+            as_python_does(cuda, k, x, out, 32, slow=0)
+        (size, alignment, _), *rest = asked
+        assert rest == [(2 * size, alignment, 0)] * 2 + [(size, alignment, stream.cuda_stream)] * 2
+        references = sys.getrefcount(room)
+        for _ in range(5):
+            k(x, out, 64)
+        assert sys.getrefcount(room) == references
+        with pytest.raises(MemoryError, match="no more"):
+            k(x, out, 64)
+    finally:
+        set_allocator(NullAllocator())
+    with pytest.raises(RuntimeError, match="no allocator was set"):
+        k(x, out, 64)
 
 
 def test_other_facts_take_the_python_path(cuda: EmulatedCuda) -> None:

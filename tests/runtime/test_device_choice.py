@@ -18,6 +18,7 @@ from tilework import knobs
 from tilework.knobs import cuda_tools
 from tilework.runtime.devices.active_driver import DriverConfig, default_driver
 from tilework.runtime.devices.active_driver import driver as drivers
+from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
@@ -95,6 +96,37 @@ def test_both_run_in_machine_code(cuda: EmulatedCuda, monkeypatch: pytest.Monkey
         launched(on_gpu, there)
         counts.append(len(asked))
     assert (out == 2 * x).all() and (there.numpy() == out).all() and counts == [counts[0]] * 4
+
+
+def test_arguments_choose_among_gpus_in_machine_code(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches go to the GPU of their arrays from any other, and leave the current one and its stream alone."""
+    asked: list[Any] = []
+    ask = drivers.elsewhere
+    monkeypatch.setattr(drivers, "elsewhere", lambda *args: asked.append(args) or ask(*args))
+    pairs = []
+    for device in (0, 1):
+        cuda_device.set_device(device)
+        pairs.append((DeviceArray.of(numbers()), DeviceArray(100, np.float32)))
+    mine = cuda_device.Stream()
+    counts = []
+    for current in (1, 0, 1, 0):
+        cuda_device.set_device(current)
+        with cuda_device.stream(mine if current else None):
+            for device, pair in enumerate(pairs):
+                launched(*pair)
+                launch = cuda.launches[-1]
+                assert (launch.device, launch.stream) == (device, mine.cuda_stream if current and device else 0)
+                assert cuda_device.current_device() == current
+        counts.append(len(asked))
+    assert counts == [counts[0]] * 4
+    for device, (_, out) in enumerate(pairs):
+        cuda_device.set_device(device)
+        assert (out.numpy() == 2 * numbers()).all()
+    cuda_device.set_device(0)
+    scalar_only[(1,)](3)
+    cuda_device.set_device(1)
+    scalar_only[(1,)](3)
+    assert [launch.device for launch in cuda.launches[-2:]] == [0, 1]
 
 
 def test_a_mix_is_an_error_that_names_the_arguments(cuda: EmulatedCuda) -> None:

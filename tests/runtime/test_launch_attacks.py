@@ -145,7 +145,7 @@ class Exporter:
         self.array, self.kind = array, kind
 
     def __dlpack__(self, **settings: Any) -> Any:
-        return self.array.__dlpack__(**settings)
+        return self.array.__dlpack__(**settings if self.kind == 1 else {})
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (self.kind, 0)

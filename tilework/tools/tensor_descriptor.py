@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilework.language.dtypes import validate_block_shape
+from tilework.runtime.devices.dlpack import exported, is_cuda_export
 from tilework.runtime.launch.specialize import dtype_code
 
 MAX_RANK = 5
@@ -76,6 +77,8 @@ def address_of(base: Any) -> int:
     for interface in ("__array_interface__", "__cuda_array_interface__"):
         if (found := getattr(base, interface, None)) is not None:
             return found["data"][0]
+    if is_cuda_export(base):
+        return exported(base, 0).address
     raise AssertionError(f"base must be an array or a tensor, got {type(base).__name__}")
 
 

@@ -70,6 +70,10 @@ class Driver(ABC):
     def on_device_of(self, args: Sequence[Any]) -> Any:  # noqa: B027  most drivers have one device
         """The context in which the device of the arguments is the current one; None if it is, or there is no such device."""
 
+    def is_chosen_by(self, args: Sequence[Any]) -> bool:
+        """Whether these arguments choose the current device among several, and every guard of theirs would see another one."""
+        return False
+
     def launches_natively(self) -> bool:
         """Whether launchers of this driver know how to launch without Python code (`Launcher.native`)."""
         return False

@@ -28,6 +28,8 @@ HIDDEN = ("*i8", "*i8")  # the types of the two parameters that scratch memory a
 class Launcher:
     """See the module docstring."""
 
+    natively_scratched = False  # whether `native` launches ask for scratch memory
+
     def __init__(self, source: Any, metadata: Any) -> None:
         self.name: str = metadata.name
         self.signature: list[Any] | None = list(source.signature.values()) if hasattr(source, "signature") else None
@@ -70,8 +72,11 @@ class Launcher:
         """What to call instead of this launcher, in the same way, for many launches of one function."""
         return self
 
-    def native(self, driver: Any, function: Any, args: Sequence[Any]) -> Any:
-        """What the native launcher must know to repeat a launch of `function` with such arguments (`launch/native_entry.py`), or None."""
+    def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> Any:
+        """What the native launcher must know to repeat a launch of `function` with such arguments (`launch/native_entry.py`), or None.
+
+        `follows`: it goes to the device of its arguments, whichever is the current one.
+        """
         return None
 
     def memory_of(self, value: Any) -> Any:

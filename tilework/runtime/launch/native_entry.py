@@ -213,6 +213,10 @@ class Guards:
             self.add("guard_int", value, None, source, low=low, high=high, mode=mode, slot=slot)
         elif cls is float and kind in ("f32", "f64"):
             self.add("guard_float", value, None, source, mode=int(kind == "f64"), slot=slot)
+        elif cls is float and kind in ("f16", "bf16"):
+            from tilework.runtime.devices.host.pack import HALF_BITS  # lazily: it loads NumPy
+
+            self.add("guard_asked", value, HALF_BITS[kind], source, mode=native.MULTIPLE | native.OTHER, slot=slot)
         elif cls is bool and kind == "i1":
             self.add("guard_bool", value, True, source, slot=slot)
         else:

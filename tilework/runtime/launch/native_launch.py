@@ -109,7 +109,7 @@ def describe(
     run = kernel._loaded.launch if isinstance(kernel, CompiledKernel) else None
     if not isinstance(run, Launcher) or not (callable(grid) or type(grid) is tuple):
         return None
-    if run.needs_scratch:  # the allocator is asked at every launch
+    if run.needs_scratch and not run.natively_scratched:
         return None
     if not all(
         isinstance(hook, knobs.HookChain) for hook in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook)
@@ -123,7 +123,8 @@ def describe(
         values, specs, kinds, options = bind(*args, **kwargs, **tuned.settings)
         marker = (specs, kinds, tuple(options.items()) if options else (), *fn.switches())
         key = keys.get(marker)
-        adds = run.native(active, kernel.function, values)
+        follows = driver._host is not None and active.is_chosen_by(values)
+        adds = run.native(active, kernel.function, values, follows=follows)
         if adds is None or key is None or kernels.get(key) is not kernel:
             return None
         names = [*fn.arg_names[: len(args)], *kwargs]

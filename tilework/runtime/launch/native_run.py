@@ -40,7 +40,7 @@ class OneStream:
 
 def repeated(launcher: Any, function: Any) -> Callable[..., None]:
     """What launches `function` as the launcher does; the launcher itself where there is no machine code for that."""
-    if launcher.needs_scratch or launcher.signature is None or machine() is None:
+    if (launcher.needs_scratch and not launcher.natively_scratched) or launcher.signature is None or machine() is None:
         return launcher
     binders: dict[int, Callable[[Any], Callable[..., Any]]] = {}  # by stream
     launches: dict[tuple[int, int, int, int], Callable[..., Any]] = {}

@@ -184,8 +184,9 @@ def array_rule(arg: Any) -> Rule:
 
 
 def specialize_cuda_array(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
-    """An array in GPU memory."""
-    interface = arg.__cuda_array_interface__
+    """An array in GPU memory; of some types it has no interface, though its class has."""
+    if (interface := getattr(arg, "__cuda_array_interface__", None)) is None:
+        return specialize_dlpack(arg, is_const, specialize_value, align)
     return specialize_pointer(
         typestr_code(interface["typestr"]), interface["data"][0], is_const, specialize_value, align
     )
@@ -198,14 +199,19 @@ def typestr_code(typestr: str) -> str:
 
 
 def specialize_dlpack(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
-    """Anything that exports DLPack from host memory (device kinds 1 and, pinned, 3 and 11)."""
+    """Anything that exports DLPack, from a GPU or from host memory (device kinds 1 and, pinned, 3 and 11)."""
     import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
+    from tilework.runtime.devices.dlpack import exported, is_cuda_export  # lazily: few launches need it
+
+    if is_cuda_export(arg):
+        found = exported(arg, 0)
+        return specialize_pointer(found.code, found.address, is_const, specialize_value, align)
     kind = arg.__dlpack_device__()[0] if hasattr(arg, "__dlpack_device__") else 1
     if kind not in (1, 3, 11):
         raise ValueError(
             f"an argument of type {type(arg).__name__} cannot be accessed from Triton: DLPack shares memory of the host"
-            f" here, and this is on a device of DLPack's kind {int(kind)}"
+            f" and of NVIDIA GPUs here, and this is on a device of DLPack's kind {int(kind)}"
         )
     return specialize_array(np.from_dlpack(arg), is_const, specialize_value, align)
 

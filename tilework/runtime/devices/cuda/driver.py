@@ -20,6 +20,7 @@ from tilework import knobs
 from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.parameters import Parameter, parameters_of_ptx
 from tilework.runtime.devices.cuda.torch_stream import NO_FUNCTIONS, StreamFunctions, torch_stream_functions
+from tilework.runtime.devices.dlpack import is_cuda_export
 from tilework.runtime.devices.driver import C_TYPES, Driver
 from tilework.runtime.devices.launcher import refuse_negated
 from tilework.runtime.devices.memory_places import DEVICE, place_of
@@ -151,16 +152,20 @@ def declared_parameters(function: int, name: str, data: bytes) -> tuple[Paramete
     return tuple(sizes)
 
 
-def device_numbers(arg: Any) -> Iterator[int]:
-    """The GPUs that an argument is on, by their numbers."""
+def device_arrays(arg: Any) -> Iterator[Any]:
+    """The memory on GPUs in an argument."""
     if isinstance(arg, tuple):
         for item in arg:
-            yield from device_numbers(item)
+            yield from device_arrays(item)
     elif place_of(arg) == DEVICE:
-        device = getattr(getattr(arg, "base", None) if hasattr(arg, "block_shape") else arg, "device", None)
-        number = device if isinstance(device, int) else getattr(device, "index", getattr(device, "id", None))
-        if isinstance(number, int):
-            yield number
+        yield getattr(arg, "base", None) if hasattr(arg, "block_shape") else arg
+
+
+def device_number(array: Any) -> int | None:
+    """The GPU that an array is on; None if it does not say."""
+    device = getattr(array, "device", None)
+    number = device if isinstance(device, int) else getattr(device, "index", getattr(device, "id", None))
+    return number if isinstance(number, int) else None
 
 
 class CudaDriver(Driver):
@@ -235,13 +240,24 @@ class CudaDriver(Driver):
         return self._raw_stream(self._device() if device is None else device)
 
     def on_device_of(self, args: Sequence[Any]) -> Any:
-        if self._count is None:
-            self._count = cuda_device.device_count()
-        if self._count == 1:
+        if self._is_alone():
             return None
-        numbers = {number for arg in args for number in device_numbers(arg)}
+        found = (device_number(array) for arg in args for array in device_arrays(arg))
+        numbers = {number for number in found if number is not None}
         current = self.get_current_device()
         return self._on_device(*numbers, before=current) if len(numbers) == 1 and current not in numbers else None
+
+    def _is_alone(self) -> bool:
+        """Whether there is one device, so that nothing has to be asked."""
+        if self._count is None:
+            self._count = cuda_device.device_count()
+        return self._count == 1
+
+    def is_chosen_by(self, args: Sequence[Any]) -> bool:
+        found = [array for arg in args for array in device_arrays(arg)]
+        if self._is_alone() or not found or any(getattr(array, "is_cuda", None) is not True for array in found):
+            return False
+        return {device_number(array) for array in found} == {self.get_current_device()}
 
     @contextmanager
     def _on_device(self, device: int, before: int) -> Iterator[None]:
@@ -265,8 +281,13 @@ class CudaDriver(Driver):
             return None
         device = self.get_current_device()
         if self._torch is None:
-            return self.get_current_stream, device, NO_FUNCTIONS
+            return self._stream_on, device, NO_FUNCTIONS
         return self._raw_stream, device, torch_stream_functions(device)
+
+    def _stream_on(self, device: int) -> int:
+        """Without torch a thread has a stream of its own on its device, and the default one on others."""
+        is_here = self._is_alone() or cuda_device.current_device() == device
+        return cuda_device.current_stream() if is_here else 0
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
         return cuda_device.get_device_capability(self.get_current_device() if device is None else device)
@@ -318,7 +339,7 @@ class CudaDriver(Driver):
             self._check_argument(position, arg.base)
         elif hasattr(arg, "data_ptr"):
             self._check_address(position, arg.data_ptr())
-        elif hasattr(arg, "__cuda_array_interface__"):
+        elif hasattr(arg, "__cuda_array_interface__") or is_cuda_export(arg):
             return
         elif is_array(arg):
             self._check_address(position, arg.__array_interface__["data"][0])

@@ -12,6 +12,7 @@ import ctypes
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from tilework.runtime.devices.cuda.device import DeviceArray, ensure_context
@@ -23,7 +24,8 @@ from tilework.runtime.devices.cuda.parameters import (
     packer_from,
     parameters_of_ptx,
 )
-from tilework.runtime.devices.cuda.tensor_map import map_of_descriptor
+from tilework.runtime.devices.cuda.tensor_map import current_stream, device_address, map_of_descriptor
+from tilework.runtime.devices.dlpack import Exported, exported, is_cuda_export
 from tilework.runtime.devices.launcher import HIDDEN, NO_SCRATCH, Extent, Launcher, Scratch
 from tilework.runtime.launch.native_entry import Memory, Native, tensor_memory
 from tilework.runtime.launch.native_run import repeated
@@ -62,8 +64,18 @@ def launch_config(attributes: Any, block: int, shared: int) -> LaunchConfig:
     return config
 
 
+def same_export(seen: Exported, value: Any) -> int:
+    """The address of memory like that which was seen."""
+    found = exported(value, current_stream())
+    if found[1:] != seen[1:] or not found.address:
+        raise ValueError("other memory than the launch is described for")
+    return found.address
+
+
 class CudaLauncher(Launcher):
     """Launches one kernel; see the module docstring."""
+
+    natively_scratched = True
 
     def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
         super().__init__(source, metadata)
@@ -114,10 +126,11 @@ class CudaLauncher(Launcher):
             return ("guard_tensor", 0, 0, (value.dtype, value.device)) if is_own else tensor_memory(value)
         if any(hasattr(value, name) for name in ("data_ptr", "__array_interface__", "cache_key")):
             return None
-        interface = getattr(value, "__cuda_array_interface__", None)
-        return None if type(interface) is not dict else ("guard_interface", 0, 0, interface["typestr"])
+        if (interface := getattr(value, "__cuda_array_interface__", None)) is not None:
+            return None if type(interface) is not dict else ("guard_interface", 0, 0, interface["typestr"])
+        return ("guard_asked", 0, 0, partial(same_export, exported(value, 0))) if is_cuda_export(value) else None
 
-    def native(self, driver: Any, function: int, args: Sequence[Any]) -> Native | None:
+    def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> Native | None:
         """See `targets/cpu/run/launcher_cuda.py`."""
         plan = self.plans.get(len(args))
         if type(self) is not CudaLauncher or plan is None or (stream := driver.stream_call()) is None:
@@ -127,8 +140,10 @@ class CudaLauncher(Launcher):
         plan[0].pack(buffer, args, NO_SCRATCH)
         config = bytes(launch_config(self.attributes, self.block, self.shared))
         places = [offset // native.SLOT for offset in layout.offsets]
-        calls = cuda.address("cuCtxGetCurrent"), cuda.context(), cuda.address("cuLaunchKernelEx")
+        moves = cuda.address("cuCtxSetCurrent") if follows and not self.needs_scratch else 0
+        calls = cuda.address("cuCtxGetCurrent"), cuda.context(), moves, cuda.address("cuLaunchKernelEx")
         *asked, functions = stream
+        asked.append(self.scratch_addresses if self.needs_scratch else None)
         words = native.CUDA.pack(*calls, function, self.num_ctas, *functions, stream[1], len(places), config)
         maps = [lambda descriptor, meta=meta: map_of_descriptor(descriptor, meta) for meta in self.maps if meta]
         return Native(
@@ -136,6 +151,11 @@ class CudaLauncher(Launcher):
             lambda code, x, y, z: self.explain(code, (x, y, z)), tuple(asked), self.memory_of, "ready_cuda", maps=maps,
             kept=(self, cuda),
         )  # fmt: skip
+
+    def scratch_addresses(self, x: int, y: int, z: int, stream: int) -> tuple[int, int, Scratch]:
+        """For machine code: where both buffers are, and what keeps them alive."""
+        scratch = self.allocate((x, y, z), stream)
+        return device_address(scratch[0]), device_address(scratch[1]), scratch
 
     def make_packer(self, function: int, args: Sequence[Any]) -> Packer:
         """How the arguments are passed, found at the first launch; kernels that expect something else are refused."""

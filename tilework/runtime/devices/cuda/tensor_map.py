@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.dlpack import exported, is_cuda_export
 from tilework.runtime.devices.host import pack
 from tilework.targets.nvidia.libcuda import Cuda, library
 
@@ -69,8 +71,16 @@ def fill_tma_descriptor(
 
 def device_address(arg: Any) -> int:
     """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer."""
-    interface = None if hasattr(arg, "data_ptr") else getattr(arg, "__cuda_array_interface__", None)
-    return pack.address(arg) if interface is None else interface["data"][0]
+    if hasattr(arg, "data_ptr") or isinstance(arg, int):
+        return pack.address(arg)
+    if (interface := getattr(arg, "__cuda_array_interface__", None)) is not None:
+        return interface["data"][0]
+    return exported(arg, current_stream()).address if is_cuda_export(arg) else pack.address(arg)
+
+
+def current_stream() -> int:
+    """The stream that launches go to at this moment."""
+    return driver.active.get_current_stream(driver.active.get_current_device())
 
 
 def map_of_descriptor(descriptor: Any, meta: Mapping[str, Any]) -> bytes:

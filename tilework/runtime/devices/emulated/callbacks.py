@@ -30,4 +30,14 @@ def context_callback(cuda: Any) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(ask)
 
 
-CALLBACKS = {"cuLaunchKernelEx": launch_callback, "cuCtxGetCurrent": context_callback}
+def set_context_callback(cuda: Any) -> Any:
+    """`cuCtxSetCurrent` as a function of a handle."""
+    set = lambda context: cuda.cuCtxSetCurrent(ctypes.c_void_p(context))  # noqa: E731
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(set)
+
+
+CALLBACKS = {
+    "cuLaunchKernelEx": launch_callback,
+    "cuCtxGetCurrent": context_callback,
+    "cuCtxSetCurrent": set_context_callback,
+}

@@ -77,6 +77,7 @@ class Launched:
     stream: int
     attributes: dict[int, Any]
     parameters: list[bytes]
+    device: int
 
 
 @dataclass
@@ -288,12 +289,16 @@ class EmulatedCuda:
         if not self.has_context():
             return INVALID_CONTEXT
         given, kernel = config._obj, self.objects[function]
+        if self.thread.context - 1 != kernel.device:
+            return INVALID_HANDLE
         attributes = attributes_of(given)
         parameters = kernel.function.function.params
         assert len(addresses) >= len(parameters), "the driver would read past the end of the parameters"
         values = [ctypes.string_at(addresses[index], variable.size) for index, variable in enumerate(parameters)]
         grid, block = tuple(given.grid), tuple(given.block)
-        launched = Launched(kernel.function.name, grid, block, given.shared, given.stream or 0, attributes, values)
+        launched = Launched(
+            kernel.function.name, grid, block, given.shared, given.stream or 0, attributes, values, kernel.device
+        )
         facts = kernel.function.attributes
         allowed = kernel.set.get(libcuda.FUNCTION_MAX_DYNAMIC_SHARED, PLAIN_SHARED - facts["shared_size_bytes"])
         cluster = attributes.get(libcuda.LAUNCH_CLUSTER, (1, 1, 1))

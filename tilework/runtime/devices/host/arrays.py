@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tilework.runtime.devices.dlpack import is_cuda_export
+
 
 def as_array(arg: Any) -> Any:
     """The memory behind a pointer argument; addresses and None stay what they are."""
@@ -20,6 +22,8 @@ def as_array(arg: Any) -> Any:
         return bytes_at(arg.data_ptr(), extent_bytes(arg))
     if hasattr(arg, "__array_interface__"):
         return np.asarray(arg)
+    if is_cuda_export(arg):
+        raise ValueError(f"the memory that an argument of type {type(arg).__name__} offers through DLPack is on a GPU")
     if hasattr(arg, "__dlpack__"):
         return np.from_dlpack(arg)
     raise TypeError(f"{type(arg).__name__} has no memory that the host can reach")

@@ -44,7 +44,7 @@ class NativeLauncher(Launcher):
             return "guard_array", 0, 0, value.dtype
         return tensor_memory(value) if getattr(value, "is_cpu", False) is True else None
 
-    def native(self, driver: Any, function: Any, args: Sequence[Any]) -> Native | None:
+    def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> Native | None:
         """See `targets/cpu/run/launcher_host.py`."""
         if type(self) is not NativeLauncher:
             return None

@@ -141,6 +141,11 @@ def rounded(kind: str, value: float) -> float:
     return value
 
 
+def float16_bits(value: float) -> int:
+    """The bits of the fp16 nearest to a number, ties to even."""
+    return struct.unpack("<H", struct.pack("<e", rounded("f16", float(value))))[0]
+
+
 def bfloat16_bits(value: float) -> int:
     """The bits of the bf16 nearest to a number, ties to even."""
     wide: int = struct.unpack("<I", struct.pack("<f", rounded("f32", float(value))))[0]
@@ -208,5 +213,6 @@ def tensor_address(arg: Any) -> int:
     return place
 
 
+HALF_BITS: dict[str, Callable[[float], int]] = {"f16": float16_bits, "bf16": bfloat16_bits}
 HAS_FLAGS: dict[type, bool] = {}
 ADDRESSES: dict[type, Callable[[Any], int]] = {type(None): lambda arg: 0}

@@ -1,8 +1,10 @@
 """How the native launcher starts a kernel on an NVIDIA GPU: it asks for the stream, and calls `cuLaunchKernelEx`.
 
-The stream is asked for by functions of torch, if the record has them, else by Python. An entry is for one context, so that a thread that uses another device, or none yet, takes the Python path. The driver gets the
-addresses of the slots; its call may wait for room in the stream, and runs without the GIL. Calls of Python: `stream(device)` is
-the one that launches go to at this moment, `fault(code, x, y, z)` raises what a failed call means.
+The stream is asked for by functions of torch, if the record has them, else by Python. An entry is for one context: a thread that uses
+another device, or none yet, uses it for the launch if the arguments choose the device (their guards have seen that they are there), else
+it takes the Python path. The driver gets the addresses of the slots; its call may wait for room in the stream, and runs without the GIL.
+Calls of Python: `stream(device)` is the one that launches go to at this moment, `scratch(x, y, z, stream)` gives the addresses of the
+scratch memory and what keeps it alive until the driver has been called, `fault(code, x, y, z)` raises what a failed call means.
 """
 
 from tilework.targets.cpu.run.launcher_guards import NULL, YES, Writer, call_with, num
@@ -24,6 +26,7 @@ from tilework.targets.cpu.run.launcher_layout import (
     MOST_SLOTS,
     PARAMETER_COUNT,
     PARAMETER_SLOTS,
+    SET_CONTEXT,
     STREAM_HANDLE,
 )
 from tilework.targets.llvm.module import Module
@@ -34,14 +37,15 @@ INVALID_VALUE = 1
 
 
 def write_ready(module: Module) -> None:
-    """`ready_cuda(record)`: whether this thread uses the context of the entry."""
+    """`ready_cuda(record)`: whether this thread uses the context of the entry, or may for the launch."""
     function = module.function("ready_cuda", i32, [(ptr, "record")])
     b = Writer(function)
     (record,) = function.args
     place = b.alloca(i64)
     b.store(num(0), place)
     b.need(b.icmp("eq", b.call(b.at(record, ASK_CONTEXT, ptr), i32, [place]), 0))
-    b.need(b.icmp("eq", b.load(i64, place), b.at(record, DEVICE_CONTEXT)))
+    is_here = b.icmp("eq", b.load(i64, place), b.at(record, DEVICE_CONTEXT))
+    b.need(b.or_(is_here, b.icmp("ne", b.at(record, SET_CONTEXT), 0)))
     b.finish(YES)
 
 
@@ -61,8 +65,9 @@ def write_cuda(module: Module) -> None:
         b.store(found, place)
         return [b.call(b.at(record, STREAM_HANDLE, ptr), i64, [place])]
 
+    call = b.item(entry, DEVICE_CALL)
+
     def through_python() -> list[Value]:
-        call = b.item(entry, DEVICE_CALL)
         arguments = b.alloca(ptr)
         b.store(b.item(call, 1), arguments)
         stream = b.api("PyObject_Vectorcall", b.item(call, 0), arguments, num(1), NULL)
@@ -86,12 +91,43 @@ def write_cuda(module: Module) -> None:
     with b.loop(0, b.at(record, PARAMETER_COUNT)) as index:
         slot = b.load(i64, b.gep(places, index, i64))
         b.store(b.gep(slots, slot, i64), b.gep(addresses, index, ptr))
+    allocate, kept = b.item(call, 2), b.alloca(ptr)
+    b.store(NULL, kept)
+    with b.if_(b.icmp("ne", allocate, b.context("none"))):
+        b.store(scratch(b, record, allocate, [*extent, handle], slots), kept)
+    set, before = b.at(record, SET_CONTEXT, ptr), b.alloca(ptr)
+    with b.if_(b.is_object(set)):
+        b.call(b.at(record, ASK_CONTEXT, ptr), i32, [before])
+        b.call(set, i32, [b.at(record, DEVICE_CONTEXT, ptr)])
     thread = b.api("PyEval_SaveThread")
     code = b.call(b.at(record, LAUNCH_CALL, ptr), i32, [config, b.at(record, FUNCTION, ptr), addresses, NULL])
     b.api("PyEval_RestoreThread", thread, result=void)
+    with b.if_(b.is_object(set)):
+        b.call(set, i32, [b.load(ptr, before)])
+    with b.if_(b.is_object(b.load(ptr, kept))):
+        b.drop(b.load(ptr, kept))
     with b.if_(b.icmp("ne", code, 0)):
         fail(b, entry, code, extent)
     b.finish(YES)
+
+
+def scratch(b: Writer, record: Value, allocate: Value, numbers: list[Value], slots: Value) -> Value:
+    """Put the addresses of scratch memory into the last two slots; what keeps it alive. Leaves with the allocator's exception."""
+    objects = [b.api("PyLong_FromLongLong", number) for number in numbers[:3]]
+    objects.append(b.api("PyLong_FromUnsignedLongLong", numbers[3]))
+    places = b.alloca(ptr, len(objects))
+    for index, object in enumerate(objects):
+        b.store(object, b.gep(places, 8 * index))
+    found = b.api("PyObject_Vectorcall", allocate, places, num(len(objects)), NULL)
+    for object in objects:
+        b.drop(object)
+    b.need(b.is_object(found))
+    first = b.sub(b.at(record, PARAMETER_COUNT), 2)
+    for index in range(2):
+        slot = b.load(i64, b.gep(b.gep(record, PARAMETER_SLOTS), b.add(first, index), i64))
+        address = b.api("PyLong_AsUnsignedLongLongMask", b.item(found, index), result=i64)
+        b.store(address, b.gep(slots, slot, i64))
+    return found
 
 
 def fail(b: Writer, entry: Value, code: Value, extent: list[Value]) -> None:

@@ -247,6 +247,19 @@ def data_pointer(b: Writer, arg: Value) -> Value:
     return address
 
 
+def write_asked(module: Module) -> None:
+    """What the function that is expected makes of an object: an address, or bits of another kind."""
+    b, arg, settings, expected, slot = guard(module, "guard_asked")
+    place = b.alloca(ptr)
+    b.store(arg, place)
+    found = b.api("PyObject_Vectorcall", expected, place, num(1), NULL)
+    b.need(b.is_object(found))
+    word = b.api("PyLong_AsUnsignedLongLongMask", found, result=i64)
+    b.drop(found)
+    store_address(b, word, settings, slot)
+    b.finish(YES)
+
+
 def write_interface(module: Module) -> None:
     """An array on a GPU that describes itself in ``__cuda_array_interface__``; its `typestr` is expected."""
     b, arg, settings, expected, slot = guard(module, "guard_interface")
@@ -332,6 +345,6 @@ def write_tuple(module: Module) -> None:
 
 
 WRITERS = (
-    write_constant, write_equal, write_array, write_tensor, write_fields, write_interface_address, write_interface, write_int,
-    write_float, write_bool, write_tuple,
+    write_constant, write_equal, write_array, write_tensor, write_fields, write_interface_address, write_interface, write_asked,
+    write_int, write_float, write_bool, write_tuple,
 )  # fmt: skip

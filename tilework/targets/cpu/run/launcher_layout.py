@@ -17,7 +17,7 @@ ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
 DICT_VERSION = 24  # in Pythons where dictionaries have one
 
 GUARDS = (
-    "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_fields", "guard_interface", "guard_int",
+    "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_fields", "guard_interface", "guard_asked", "guard_int",
     "guard_float", "guard_bool", "guard_tuple", "guard_known", "guard_members", "guard_sizes", "guard_remember", "guard_map",
 )  # fmt: skip
 ROUTINES = ("run_host", "run_cuda", "ready_cuda")  # what a device adds
@@ -57,11 +57,12 @@ RUN, READY, EMPTY_COUNT, EMPTIES_AT = range(64, 96, 8)
 # code, arena, cost; code of a thread, threads, shared nests, pool, waits, name
 HOST = struct.Struct("<9q")
 CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(96, 168, 8)
-# how to ask for the context, the context, how to launch, function, blocks of a program, how to ask for the stream, how to make
-# a handle of it, of which device, parameters; the configuration and the slots of the parameters follow
-CUDA = struct.Struct("<9q56s")
-ASK_CONTEXT, DEVICE_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(96, 136, 8)
-ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, PARAMETER_COUNT, CONFIG = range(136, 176, 8)
+# how to ask for the context, the context, how to set it (0: it has to be the thread's), how to launch, function, blocks of a program,
+# how to ask for the stream, how to make a handle of it, of which device, parameters; the configuration and the slots of the parameters
+# follow, at the end those of the scratch memory
+CUDA = struct.Struct("<10q56s")
+ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(96, 144, 8)
+ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, PARAMETER_COUNT, CONFIG = range(144, 184, 8)
 CONFIG_BYTES, CONFIG_STREAM = 56, 32
 PARAMETER_SLOTS = CONFIG + CONFIG_BYTES
 LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
