@@ -6,7 +6,8 @@ around it, and two modules may both have a function called `@kernel`. So who wor
 """
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, Region
+from xdsl.ir import Block, Operation, Region
+from xdsl.traits import IsolatedFromAbove
 
 from tilework.ir.nesting import ops_around
 from tilework.ir.tt.function_ops import CallOp, FuncOp
@@ -61,6 +62,15 @@ def function_around(op: Operation) -> FuncOp:
     found = next((outer for outer in ops_around(op) if isinstance(outer, FuncOp)), None)
     assert found is not None, f"{op.name} is in no function"
     return found
+
+
+def entry_around(op: Operation) -> Block:
+    """The first block of the function that holds `op`, or of the partition of its warps: what is there, `op` may use."""
+    region = op.parent_region()
+    while region is not None and (parent := region.parent) is not None and not parent.has_trait(IsolatedFromAbove):
+        region = parent.parent_region()
+    assert region is not None, f"{op.name} is in no function"
+    return region.blocks[0]
 
 
 def ops_in_order(*regions: Region) -> list[Operation]:

@@ -445,6 +445,7 @@ class nvidia_knobs(base_knobs):
     libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
     ptxas_timeout = env_int("TILEWORK_PTXAS_TIMEOUT", 3600)
     auto_tma = env_bool("TILEWORK_AUTO_TMA")
+    warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")  # 0: no loop, 1: those that ask
 
     def find_tool(self, name: str) -> "NvidiaTool | None":
         """The tool of a knob, or None: ``find_tool("ptxas")``."""

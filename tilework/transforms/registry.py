@@ -45,7 +45,7 @@ PASSES: dict[str, str] = {
     "ttc-sanitize": "sanitize.check_accesses:SanitizePass",
     "convert-triton-to-tile-loops": "ttc.tile_loops:TileLoopsPass",
     "convert-triton-to-tritongpu": "ttg.convert_triton_to_tritongpu:ConvertTritonToTritonGPUPass",
-    "nvgpu-warp-specialization": "ttg.warp_specialization:WarpSpecializationPass",
+    "nvgpu-warp-specialization": "warp_specialize.specialize:WarpSpecializationPass",
     "triton-test-loop-peeling": "ttg.loop_peeling:TestLoopPeelingPass",
     "tritongpu-assign-latencies": "ttg.pipeline.latencies:AssignLatenciesPass",
     "tritongpu-schedule-loops": "ttg.pipeline.schedule:ScheduleLoopsPass",

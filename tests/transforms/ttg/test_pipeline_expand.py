@@ -129,14 +129,3 @@ def test_the_reason_is_told() -> None:
         "scf.for: the loop is not pipelined: tt.addptr would run before arith.addi, which it needs"
     ]
     assert "loop.stage" not in print_module(module)
-
-
-def test_a_loop_that_asks_for_warp_specialization_is_told() -> None:
-    text = f"{HEAD}\n    scf.for %k = %c0 to %n step %step : i32 {{\n    }} {{tt.warp_specialize}}\n    tt.return\n  }}\n}}\n"
-    module = parse_module(text)
-    with listening() as remarks:
-        run_pipeline(module, ["nvgpu-warp-specialization"])
-    assert [str(found) for found in remarks] == [
-        "scf.for: the loop is not warp specialized: all warps run the whole of it"
-    ]
-    assert "warp_specialize" not in print_module(module)

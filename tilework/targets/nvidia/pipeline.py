@@ -25,13 +25,14 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 3, num_
     loops (fuse to pipeline), and what the pipelined code needs (prefetch on). Without asynchronous copies loops are not
     pipelined.
     """
+    when = "asked" if knobs.nvidia.warp_specialize == "1" else "never"
     loops = [
         "tritongpu-fuse-nested-loops",
         "canonicalize",
         "triton-licm",
         "canonicalize",
         "tritongpu-combine-tensor-select-and-if",
-        f"nvgpu-warp-specialization{{num-stages={num_stages}}}",
+        f"nvgpu-warp-specialization{{num-stages={num_stages} when={when}}}",
         f"tritongpu-assign-latencies{{num-stages={num_stages}}}",
         "tritongpu-schedule-loops",
         f"tritongpu-pipeline{{num-stages={num_stages}}}",

@@ -24,7 +24,7 @@ from tilework.ir.effects import PURE, is_pure, reads, writes
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.transforms.folding.interning import identity
-from tilework.transforms.folding.worklist import COMMUTATIVE, is_removable, is_unused
+from tilework.transforms.folding.worklist import COMMUTATIVE, ISOLATED, is_removable, is_unused
 from tilework.transforms.passes import FunctionPass
 
 COMMUTATIVE_NAMES = frozenset(kind.name for kind in COMMUTATIVE)
@@ -89,7 +89,7 @@ class Eliminator:
             following = op.next_op
             if op.regions:
                 for region in op.regions:
-                    self.visit_region(region)
+                    (Eliminator() if op.name in ISOLATED else self).visit_region(region)
             if is_unused(op) and is_removable(op):
                 erase_op(op)
             elif op.results and (op.name in PURE_NAMES or is_pure(op)):

@@ -285,7 +285,7 @@ def ops_in_postorder(region: Region) -> list[Operation]:
     for block in region.blocks:
         op = block.first_op
         while op is not None:
-            for inner in op.regions:
+            for inner in () if op.name in ISOLATED else op.regions:
                 found += ops_in_postorder(inner)
             found.append(op)
             op = op.next_op

@@ -31,8 +31,7 @@ from tilework.ir.effects import is_terminator
 from tilework.ir.encodings import (
     shared_of,
 )
-from tilework.ir.functions import function_around
-from tilework.ir.nesting import body_of
+from tilework.ir.functions import entry_around
 from tilework.ir.rewrite import (
     constant,
     constant_value,
@@ -66,7 +65,7 @@ class TMALoweringPass(Pass):
 
 
 class EntryEmitter(Emitter):
-    """New ops in front of one op; constants go to the start of the function, where one that is there already serves."""
+    """New ops in front of one op; constants go to the start of the function or partition, where one that is there already serves."""
 
     def __init__(self, loc: LocationAttr, entry: Block) -> None:
         super().__init__(loc)
@@ -87,7 +86,7 @@ class EntryEmitter(Emitter):
 
 def emitter(op: Operation) -> EntryEmitter:
     """New ops for `op`."""
-    return EntryEmitter(op.location, body_of(function_around(op)))
+    return EntryEmitter(op.location, entry_around(op))
 
 
 def block_layout(descriptor: SSAValue, tensor: Attribute) -> Shared | None:

@@ -1,0 +1,102 @@
+"""Warp specialisation: the same values as the whole loop, for drawn kernels; what stays whole, and why."""
+
+import numpy as np
+import pytest
+
+from tests.transforms.warp_specialized_kernels import (
+    KERNELS,
+    Case,
+    attention,
+    block,
+    compiled,
+    host,
+    partitions,
+    run,
+    ttgir,
+)
+from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
+from tilework.oracles.evaluator import evaluate
+from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.remarks import listening
+
+TILES = [(128, 64, 32), (64, 128, 32), (64, 256, 16), (128, 32, 64)]
+CASES = [Case("descriptors", (128, 64, 32), 4, 3, (136, 64, 160)), Case("tiles", (128, 64, 32), 4, 3, (136, 128, 96))]
+
+
+def draw(seed: int) -> Case:
+    rng = np.random.default_rng(seed)
+    bm, bn, bk = TILES[rng.integers(len(TILES))]
+    kernel = list(KERNELS)[rng.integers(len(KERNELS))]
+    k = int(rng.choice([0, 16, bk, bk * 3 - 16, bk * 6]))
+    m, n = bm * int(rng.integers(1, 3)), bn + int(rng.choice([-16, 0, 16]))
+    return Case(
+        kernel,
+        (bm, bn, bk),
+        int(rng.choice([4, 8])),
+        int(rng.integers(1, 6)),
+        (m, n, max(k, 16) if "blocks" in kernel else k),
+    )
+
+
+@pytest.mark.parametrize("case", [*CASES, *map(draw, range(6))], ids=str)
+def test_values(case: Case) -> None:
+    module = compiled(case)
+    assert partitions(module) == (1 if case.tile[:2] == (64, 128) else 2)
+    run(case, module)
+
+
+@pytest.mark.parametrize(("rows", "warps"), [(128, 4), (64, 8)])
+def test_attention(rows: int, warps: int) -> None:
+    types = {"q": block((rows, 32)), "k": block((32, 32)), "v": block((32, 32)), "o": block((rows, 32))}
+    constants = {"BM": rows, "BN": 32, "D": 32, "STAGES": 2}
+    module = ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, warps, "asked")
+    assert partitions(module) == rows // 64
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((count, 32)).astype(np.float16) for count in (rows + 8, 96, 96))
+    out = np.zeros_like(q)
+    evaluate(module, None, [*map(host, (q, k, v, out)), 96, 0.18], (2,), fences=True)
+    scores = q.astype(np.float32) @ k.astype(np.float32).T * np.float32(0.18)
+    p = np.exp2(scores - scores.max(1, keepdims=True))
+    np.testing.assert_allclose(out, p @ v.astype(np.float32) / p.sum(1, keepdims=True), atol=1e-3)
+
+
+def test_a_product_is_given_back_behind_the_next_one() -> None:
+    lines = [line.strip() for line in print_module(compiled(CASES[0])).splitlines()]
+    start = next(index for index, line in enumerate(lines) if line.startswith("partition1"))
+    first = next(index for index in range(start, len(lines)) if "isAsync = true" in lines[index])
+    assert "{pendings = 1 : i32}" in lines[first + 1]
+    release = next(line for line in lines[first:] if line.startswith("ttng.arrive_barrier"))
+    assert ", 1, %" in release  # not in the first iteration
+    assert not any("tt.warp_specialize" in line for line in lines)
+
+
+HEAD = """
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @kernel(%p: !tt.ptr<i32>, %n: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      tt.store %p, %i : !tt.ptr<i32>
+    } {tt.num_stages = 4 : i32, tt.warp_specialize}
+    tt.return
+  }
+}
+"""
+
+
+def refused(text: str, options: str = "") -> str:
+    module = parse_module(text)
+    with listening() as remarks:
+        run_pipeline(module, parse_pipeline(f"nvgpu-warp-specialization{options}"))
+    assert "warp_specialize" not in print_module(module)
+    (only,) = remarks
+    return str(only)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"), [("", "it has no product of warp groups"), ("{when=never}", "it is switched off")]
+)
+def test_a_loop_that_stays_whole_is_told_why(options: str, reason: str) -> None:
+    told = f"scf.for: the loop is not warp specialized: {reason}; all warps run the whole of it"
+    assert refused(HEAD, options) == told

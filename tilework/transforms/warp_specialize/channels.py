@@ -1,0 +1,177 @@
+"""Which loads the producer does, and which of them share barriers.
+
+    %a = tt.descriptor_load ...        one ring: both are read first by the same op, so they are full together
+    %b = tt.descriptor_load ...
+    warp_group_dot %a, %b
+
+A channel is a load that goes through shared memory from the producer to the consumers: every load by descriptor, and the
+loads by pointer that products need. Channels of one block whose first reader is the same op make a ring: buffers used in
+turn, with one barrier for "full" and one for "empty" per stage.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from tilework.analysis.axis_info import AxisFacts
+from tilework.ir import tt, ttng
+from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import LOOPS, enclosing_op, ops_around
+from tilework.ir.types import bit_width, is_tensor, shape_of
+from tilework.layouts.encodings import Shared
+from tilework.transforms.ttg.pipeline.load_buffers import Clash, copy_width
+from tilework.transforms.ttg.pipeline.load_plans import (
+    VIEWS,
+    buffer_encoding,
+    copy_problem,
+    needs_other,
+    replaceable_allocs,
+)
+from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, integer_attribute
+
+OUTER_STAGES = 2  # what a loop around the products loads, such as the queries of a tile: this one and the next
+
+
+class Refusal(Exception):
+    """Why a function stays whole, at the op that is the reason."""
+
+    def __init__(self, op: Operation, reason: str) -> None:
+        super().__init__(reason)
+        self.op, self.reason = op, reason
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A load that the producer does."""
+
+    load: Operation
+    encoding: Shared
+    contiguity: int  # of cp.async; 0 if a descriptor is used
+    allocs: tuple[Operation, ...]  # the memory of consumers that the buffer replaces
+
+    @property
+    def bytes(self) -> int:
+        """The size of one buffer."""
+        result = self.load.results[0].type
+        return prod(shape_of(result)) * bit_width(result) // 8
+
+
+@dataclass
+class Ring:
+    """Channels that are full and empty together, and how many stages they have."""
+
+    block: Block
+    anchor: Operation  # the first op of the block that reads one of them
+    channels: list[Channel]
+    stages: int
+
+    @property
+    def turns(self) -> bool:
+        """Its stages are used again: the block runs more than once."""
+        return any(type(op) in LOOPS for op in ops_around(self.channels[0].load))
+
+
+def find_rings(function: Operation, default_stages: int, facts: AxisFacts) -> list[Ring]:
+    """The rings of `function`, in program order. Raises `Refusal` if a load cannot be left to a producer."""
+    needed = loads_of_products(function)
+    rings: dict[Operation, Ring] = {}
+    for op in ops_in_order(*function.regions):
+        if type(op) is tt.DescriptorGatherOp:
+            raise Refusal(op, "it gathers rows by descriptor")
+        if type(op) is not tt.DescriptorLoadOp and op not in needed:
+            continue
+        if any(type(outer) not in (scf.ForOp, scf.IfOp, tt.FuncOp) for outer in blocks_around(op)):
+            raise Refusal(op, "a load for it is in a `while` loop")
+        channel = make_channel(op, facts)
+        block, anchor = op.parent, first_reader(channel)
+        assert block is not None
+        if (ring := rings.get(anchor)) is None:
+            rings[anchor] = Ring(block, anchor, [channel], 1)
+        else:
+            ring.channels.append(channel)
+    for ring in rings.values():
+        ring.stages = stages_of(ring, list(rings.values()), default_stages)
+    return list(rings.values())
+
+
+def blocks_around(op: Operation) -> list[Operation]:
+    """The ops around `op`, up to its function."""
+    found: list[Operation] = []
+    for outer in ops_around(op):
+        found.append(outer)
+        if type(outer) is tt.FuncOp:
+            break
+    return found
+
+
+def loads_of_products(function: Operation) -> set[Operation]:
+    """The `tt.load` ops of whole tiles that some product's factors are computed from."""
+    found: set[Operation] = set()
+    seen: set[SSAValue] = set()
+    pending = [
+        value for op in ops_in_order(*function.regions) if type(op) is ttng.WarpGroupDotOp for value in op.operands[:2]
+    ]
+    while pending:
+        value = pending.pop()
+        if value in seen or not isinstance(value, OpResult):
+            continue
+        seen.add(value)
+        if type(value.op) is tt.LoadOp:
+            if is_tensor(value.type) and len(shape_of(value.type)) > 1:
+                found.add(value.op)
+        elif type(value.op) is not ttng.WarpGroupDotOp:
+            pending += value.op.operands
+    return found
+
+
+def make_channel(load: Operation, facts: AxisFacts) -> Channel:
+    """How `load` goes through shared memory."""
+    try:
+        encoding = buffer_encoding(load)
+    except Clash as clash:
+        raise Refusal(load, str(clash)) from None
+    if encoding is None:
+        raise Refusal(load, "a tile that it loads has no layout in shared memory")
+    width = 0
+    if type(load) is tt.LoadOp:
+        width = copy_width(load, facts)
+        if reason := copy_problem(load, width, encoding):
+            raise Refusal(load, f"a load for it cannot be copied in the background: {reason}")
+        if needs_other(load):
+            raise Refusal(load, "a load for it has a mask with another value than 0")
+    return Channel(load, encoding, width, replaceable_allocs(load, encoding))
+
+
+def first_reader(channel: Channel) -> Operation:
+    """The first op of the block that reads the tile from memory; the load itself where registers are filled."""
+    load = channel.load
+    block = load.parent
+    assert block is not None
+    if len(channel.allocs) < len(list(load.results[0].uses)):
+        return load
+    readers = {enclosing_op(op, block) for alloc in channel.allocs for op in readers_of(alloc.results[0])}
+    return next((op for op in block.ops if op in readers), load)
+
+
+def readers_of(memory: SSAValue) -> Iterator[Operation]:
+    """The ops that read `memory`, also through views; who only waits for others to have read it does not."""
+    for use in memory.uses:
+        user = use.operation
+        if type(user) in VIEWS:
+            yield from readers_of(user.results[0])
+        elif type(user) is not ttng.WarpGroupDotWaitOp:
+            yield user
+
+
+def stages_of(ring: Ring, rings: list[Ring], default: int) -> int:
+    """What the loop asks for; less around another loop with rings, and one for what is loaded once."""
+    loops = [op for op in ops_around(ring.channels[0].load) if type(op) is scf.ForOp]
+    if not loops:
+        return 1
+    if any(loops[0] in ops_around(other.channels[0].load) and other.block is not ring.block for other in rings):
+        return OUTER_STAGES
+    asked = (integer_attribute(loop, NUM_STAGES) for loop in loops)
+    return max(1, next((count for count in asked if count is not None), default))

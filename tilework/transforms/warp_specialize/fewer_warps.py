@@ -1,0 +1,76 @@
+"""The layouts of a program for eight warps that four will run.
+
+    #blocked<{..., warpsPerCTA = [8, 1]}>  ==>  [4, 1]        #mma<{warpsPerCTA = [8, 1], instrShape = [16, 256, 16]}>  ==>  [4, 1]
+
+Every layout becomes one for half of the warps, the same one everywhere, so that what belonged together still does. A
+product whose columns were cut has no more columns for an instruction than are left.
+"""
+
+from dataclasses import replace
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Attribute, Region, SSAValue
+
+from tilework.ir import ttng
+from tilework.ir.create import set_type
+from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.functions import ops_in_order
+from tilework.ir.rewrite import attr_value, splat_attr
+from tilework.ir.types import is_tensor, shape_of
+from tilework.layouts.encodings import Blocked, DotOperand, Encoding, NvidiaMma, Slice
+from tilework.transforms.warp_specialize.slicing import Uncut
+
+
+def narrow(encoding: Encoding, warps: int, columns: dict[Encoding, int]) -> Encoding:
+    """`encoding` for `warps` warps, with instructions of at most so many `columns`. Raises `Uncut` if there is none."""
+    if isinstance(encoding, Slice | DotOperand):
+        return replace(encoding, parent=narrow(encoding.parent, warps, columns))
+    if isinstance(encoding, NvidiaMma) and encoding.is_hopper:
+        rows, width, depth = encoding.instr_shape
+        width = min(width, columns.get(encoding, width))
+        return replace(encoding, warps_per_cta=(warps, 1), instr_shape=(rows, width, depth))
+    if isinstance(encoding, Blocked):
+        counts = list(encoding.warps_per_cta)
+        while warps_in(counts) > warps:
+            axis = max(range(len(counts)), key=lambda axis: counts[axis])
+            counts[axis] //= 2
+        return replace(encoding, warps_per_cta=tuple(counts))
+    raise Uncut(f"{encoding} has no form for {warps} warps")
+
+
+def warps_in(counts: list[int]) -> int:
+    product = 1
+    for count in counts:
+        product *= count
+    return product
+
+
+def run_on(region: Region, warps: int, parts: int) -> None:
+    """Give all tensors in `region` layouts for `warps` warps; the columns of products will be cut into `parts`."""
+    ops = ops_in_order(region)
+    columns: dict[Encoding, int] = {}
+    for result in (op.results[0].type for op in ops if type(op) is ttng.WarpGroupDotOp):
+        encoding = encoding_of(result)
+        assert encoding is not None, result
+        columns[encoding] = min(shape_of(result)[1] // parts, columns.get(encoding, 256))
+    known: dict[Attribute, Attribute] = {}
+
+    def visit(value: SSAValue) -> None:
+        if is_tensor(value.type) and (encoding := encoding_of(value.type)) is not None:
+            if value.type not in known:
+                known[value.type] = with_encoding(value.type, narrow(encoding, warps, columns))
+            set_type(value, known[value.type])
+
+    for op in ops:
+        for result in op.results:
+            visit(result)
+        for inner in op.regions:
+            for block in inner.blocks:
+                for argument in block.args:
+                    visit(argument)
+        if isinstance(op, arith.ConstantOp) and isinstance(value := op.properties["value"], DenseIntOrFPElementsAttr):
+            number = attr_value(value)
+            if number is None:
+                raise Uncut("a constant tensor has different elements")
+            op.properties["value"] = splat_attr(number, op.results[0].type)

@@ -1,0 +1,219 @@
+"""Buffers with barriers, and what producer and consumers do at each load.
+
+    %buffers = ttg.local_alloc : () -> !ttg.memdesc<3x128x64xf16>        for each channel
+    %full, %empty = three barriers each                                  full: one arrival and the bytes; empty: all consumers
+    producer    wait_barrier %empty[i], phase ^ 1;  barrier_expect %full[i], bytes;  copies to %buffers[i]
+    consumer    wait_barrier %full[i], phase;  reads %buffers[i] ...     arrive_barrier %empty[i] (`releases.py`)
+
+The index and the phase are carried by all loops around a ring, each program for itself, so that they run on from tile to
+tile. A barrier that nobody has arrived at lets pass who waits for the phase before its first: the producer starts at once.
+"""
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import LocationAttr, UnitAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.carried import also_carry, also_give, also_yield
+from tilework.ir.create import create_op, set_type
+from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import end_of
+from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.ir.ttg.memdesc_types import MemDescType, as_mutable, memdesc_type
+from tilework.ir.types import element_type, i1, i32, i64, shape_of
+from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.ttg.pipeline.lower_copies import async_copy
+from tilework.transforms.ttg.pipeline.lower_tma import BARRIER_LAYOUT, copy_block
+from tilework.transforms.ttg.pipeline.lowering import next_in_turn
+from tilework.transforms.warp_specialize.channels import Ring
+
+Turn = tuple[SSAValue, SSAValue]  # index of a stage, and phase of its barriers
+
+
+@dataclass
+class Memory:
+    """The buffers of the channels of a ring, and its barriers; what is used once is never empty again."""
+
+    buffers: list[SSAValue]
+    full: SSAValue
+    empty: SSAValue | None
+
+
+def make_memory(code: Emitter, ring: Ring, producers: int, consumers: int) -> Memory:
+    """Buffers, and barriers for the arrivals of `producers` threads that copy, or of one that starts TMA."""
+    buffers: list[SSAValue] = []
+    for channel in ring.channels:
+        result = channel.load.results[0].type
+        shape = (ring.stages, *shape_of(result))
+        kind = memdesc_type(shape, element_type(result), channel.encoding, True)
+        buffers.append(code.append(ttg.LocalAllocOp.make(None, kind, channel.load.location)))
+    by_thread = any(channel.contiguity for channel in ring.channels)
+    by_descriptor = any(not channel.contiguity for channel in ring.channels)
+    full = make_barriers(code, ring.stages, producers * by_thread + by_descriptor)
+    return Memory(buffers, full, make_barriers(code, ring.stages, consumers) if ring.turns else None)
+
+
+def make_barriers(code: Emitter, count: int, arrivals: int) -> SSAValue:
+    memory = code.append(ttg.LocalAllocOp.make(None, memdesc_type((count, 1), i64, BARRIER_LAYOUT, True), code.loc))
+    for position in range(count):
+        one = code.append(ttg.MemDescIndexOp.make(memory, code.constant(position, i32), code.loc))
+        code.ops.append(ttng.InitBarrierOp.make(one, arrivals, code.loc))
+    return memory
+
+
+@dataclass
+class Program:
+    """A copy of a function's body that becomes a region, and where the originals are in it."""
+
+    region: Region
+    clones: dict[Operation, Operation]
+    blocks: dict[Block, Block]
+    turns: dict[tuple[Block, int], Turn] = field(default_factory=dict)
+
+    @classmethod
+    def copy(cls, function: Operation) -> "Program":
+        """The arguments of the function stay its arguments."""
+        source = function.regions[0]
+        arguments = source.blocks[0].args
+        values: dict[SSAValue, SSAValue] = dict(zip(arguments, arguments, strict=True))
+        region = Region()
+        blocks: dict[Block, Block] = {}
+        source.clone_into(region, value_mapper=values, block_mapper=blocks)
+        block = region.blocks[0]
+        for own, argument in zip(tuple(block.args), arguments, strict=True):
+            replace_all_uses(own, argument)
+            block.erase_arg(own)
+        return cls(region, dict(zip(ops_in_order(source), ops_in_order(region), strict=True)), blocks)
+
+    @property
+    def root(self) -> Block:
+        return self.region.blocks[0]
+
+    def turn(self, ring: Ring, loc: LocationAttr) -> Turn:
+        """Index and phase where an execution of the ring's block starts."""
+        key = (self.blocks[ring.block], ring.stages)
+        if key not in self.turns:
+            self.turns[key] = carry_turn(*key, self.root, loc)
+        return self.turns[key]
+
+
+def carry_turn(block: Block, stages: int, root: Block, loc: LocationAttr) -> Turn:
+    """Let everything between `root` and `block` carry an index and a phase, which step once in `block`."""
+    path: list[tuple[Operation, Block]] = []  # from the inside
+    inner = block
+    while inner is not root:
+        outer = inner.parent_op()
+        assert outer is not None and outer.parent is not None
+        path.append((outer, inner))
+        inner = outer.parent
+    code = Emitter(loc)
+    entered: list[SSAValue] = [code.constant(0, i32), code.constant(0, i32)]
+    first = path[-1][0] if path else root.first_op
+    assert first is not None
+    code.insert_before(first)
+    at_entry: dict[Operation, list[SSAValue]] = {}
+    for outer, _ in reversed(path):
+        at_entry[outer] = entered
+        if type(outer) is scf.ForOp:
+            entered = list(also_carry(outer, entered))
+    left = step(code, entered, stages)
+    code.insert_before(end_of(block))
+    for outer, inner in path:
+        if type(outer) is scf.ForOp:
+            also_yield(inner, left)
+            left = list(outer.results[-len(left) :])
+        else:
+            left = leave_branch(outer, inner, left, at_entry[outer])
+    return entered[0], entered[1]
+
+
+def step(code: Emitter, turn: list[SSAValue], stages: int) -> list[SSAValue]:
+    """The stage after this one, and the other phase where they start again."""
+    zero, one = code.constant(0, i32), code.constant(1, i32)
+    index, wraps = next_in_turn(code, turn[0], code.constant(stages, i32), zero, one)
+    return [index, code.select(wraps, code.binary(arith.XOrIOp, turn[1], one), turn[1])]
+
+
+def leave_branch(branch: Operation, taken: Block, values: list[SSAValue], otherwise: list[SSAValue]) -> list[SSAValue]:
+    """`values` of the branch `taken` as results of an `scf.if`; `otherwise` where the other one runs."""
+    for region in branch.regions:
+        if not region.blocks:
+            region.add_block(Block([scf.YieldOp.create(location=branch.location)]))
+        also_yield(region.blocks[0], values if region.blocks[0] is taken else otherwise)
+    return [also_give(branch, value.type) for value in values]
+
+
+def produce(program: Program, ring: Ring, memory: Memory) -> None:
+    """Fill a stage of the ring where its last load is."""
+    loads = [program.clones[channel.load] for channel in ring.channels]
+    code = Emitter(loads[-1].location)
+    index, phase = program.turn(ring, code.loc)
+    if memory.empty is not None:
+        before = code.binary(arith.XOrIOp, phase, code.constant(1, i32))
+        code.ops.append(ttng.WaitBarrierOp.make(stage_of(code, memory.empty, index), before, None, (), code.loc))
+    full = stage_of(code, memory.full, index)
+    always = code.constant(1, i1)
+    if total := sum(channel.bytes for channel in ring.channels if not channel.contiguity):
+        code.ops.append(ttng.BarrierExpectOp.make(full, total, always, code.loc))
+    for channel, load, buffer in zip(ring.channels, loads, memory.buffers, strict=True):
+        target = stage_of(code, buffer, index)
+        if isinstance(load, tt.LoadOp):
+            code.append(async_copy(load, load.ptr, target, load.mask, load.other, channel.contiguity))
+        else:
+            code.ops.append(copy_block(load, target, full, always))
+    if any(channel.contiguity for channel in ring.channels):
+        own = {"noIncrement": UnitAttr()}
+        code.ops.append(create_op(ttng.AsyncCopyMbarrierArriveOp, (full,), (), code.loc, own))
+    code.insert_before(loads[-1])
+
+
+@dataclass
+class Reading:
+    """A ring as a consumer sees it: the stage that it reads, and the views of it."""
+
+    ring: Ring
+    memory: Memory
+    block: Block
+    index: SSAValue
+    views: list[SSAValue] = field(default_factory=list)
+
+
+def consume(program: Program, ring: Ring, memory: Memory) -> Reading:
+    """Read a stage of the ring where its loads are, behind the wait for it."""
+    index, phase = program.turn(ring, ring.anchor.location)
+    reading = Reading(ring, memory, program.blocks[ring.block], index)
+    code = Emitter(ring.anchor.location)
+    full = stage_of(code, memory.full, index)
+    code.ops.append(ttng.WaitBarrierOp.make(full, phase, None, (), code.loc))
+    code.insert_before(program.clones[ring.anchor])
+    for channel, buffer in zip(ring.channels, memory.buffers, strict=True):
+        load = program.clones[channel.load]
+        code = Emitter(load.location)
+        reading.views.append(view := stage_of(code, buffer, index))
+        for alloc in channel.allocs:
+            own = program.clones[alloc]
+            let_views_write(own.results[0])
+            replace_all_uses(own.results[0], view)
+            erase_op(own)
+        result = load.results[0]
+        if result.first_use is not None:
+            replace_all_uses(result, code.append(ttg.LocalLoadOp.make(view, result.type, load.location)))
+        code.insert_before(load)
+        erase_op(load)
+    return reading
+
+
+def let_views_write(memory: SSAValue) -> None:
+    """Views of memory that may be written may be written too."""
+    for use in memory.uses:
+        for result in use.operation.results:
+            if isinstance(result.type, MemDescType):
+                set_type(result, as_mutable(result.type))
+                let_views_write(result)
+
+
+def stage_of(code: Emitter, memory: SSAValue, index: SSAValue) -> SSAValue:
+    """One of several buffers or barriers."""
+    return code.append(ttg.MemDescIndexOp.make(memory, index, code.loc))

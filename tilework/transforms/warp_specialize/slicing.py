@@ -1,0 +1,342 @@
+"""Cut the work of the consumers in two: each computes half of the rows, or of the columns, of every product.
+
+    %d = warp_group_dot %a, %b, %acc     128x128         %d = warp_group_dot %a[64:, :], %b, %acc     64x128
+    %m = reduce %d, axis 1               128      ==>    %m = reduce %d                               64
+    descriptor_store %c[%i, %j], %d                      descriptor_store %c[%i + 64, %j], %d
+
+`find_slices` starts at the products and follows how dimensions belong together, forwards and backwards: a value that is
+computed from half of another is half of the whole. `apply` then changes types in place. What every consumer can make for
+itself (constants, splats, ranges) is made again where it is used; stages of rings are seen through `memdesc_subslice`.
+"""
+
+from collections.abc import Callable, Iterator
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
+
+from tilework.analysis.value_flows import Pair, control_flows
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.create import set_type
+from tilework.ir.effects import is_elementwise
+from tilework.ir.encodings import encoding_attr, encoding_of, with_encoding
+from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import owner_of
+from tilework.ir.rewrite import attr_value, insert_after, insert_before, recreate, splat_attr
+from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, retyped
+from tilework.ir.ttg.view_ops import transposed_memdesc
+from tilework.ir.types import (
+    TensorDescType,
+    array_values,
+    i32,
+    int_attr,
+    is_tensor,
+    shape_of,
+    tensor_type,
+    tensordesc_type,
+)
+from tilework.transforms.building.emitter import Emitter
+
+PARTS = 2
+LEAST = {0: 64, 1: 128}  # rows and columns of a product that are left to each consumer
+Related = Iterator[tuple[SSAValue, int | None]]
+
+
+class Uncut(Exception):
+    """Why the work cannot be cut along a dimension."""
+
+
+def find_slices(region: Region, dim: int) -> "Search":
+    """What of a consumer is cut when products are cut along `dim`. Raises `Uncut`."""
+    search = Search(region)
+    for op in search.ops:
+        if type(op) is ttng.WarpGroupDotOp:
+            if shape_of(op.results[0].type)[dim] // PARTS < LEAST[dim]:
+                raise Uncut("its products are too small for two consumers")
+            search.want(op.results[0], dim)
+    while search.pending:
+        value = search.pending.pop()
+        for op in dict.fromkeys((*(use.operation for use in value.uses), owner_of(value))):
+            if op in search.ops:
+                search.follow(op, value)
+    for value in search.whole:
+        if value in search.dims:
+            raise Uncut(f"{name_of(value)} is needed as a whole")
+    return search
+
+
+class Search:
+    """What has been found to be cut so far: values with their dimension, and stores by descriptor."""
+
+    def __init__(self, region: Region) -> None:
+        self.ops = dict.fromkeys(ops_in_order(region))
+        self.dims: dict[SSAValue, int] = {}
+        self.stores: dict[Operation, int] = {}
+        self.whole: list[SSAValue] = []
+        self.pending: list[SSAValue] = []
+
+    def want(self, value: SSAValue, dim: int | None) -> None:
+        """`value` is needed cut along `dim`, or as a whole."""
+        if dim is None:
+            self.whole.append(value)
+        elif (
+            owner_of(value) in self.ops
+            and (shape := shape_of(value.type))
+            and shape[dim] > 1
+            and not can_be_remade(value)
+        ):
+            if self.dims.setdefault(value, dim) != dim:
+                raise Uncut(f"{name_of(value)} would be cut both ways")
+            if value not in self.pending:
+                self.pending.append(value)
+
+    def follow(self, op: Operation, value: SSAValue) -> None:
+        """What follows for the other values of `op` from how `value` is cut."""
+        dim = self.dims[value]
+        if (flows := all_flows(op)) is not None:
+            for pair in flows:
+                if value in pair:
+                    for other in pair:
+                        self.want_once(other, dim)
+            return
+        if type(op) in STORES:
+            self.follow_store(op, dim)
+            return
+        rule = RULES.get(type(op)) or (same_everywhere if is_elementwise(op) else None)
+        if rule is None:
+            raise Uncut(f"{op.name} cannot be cut")
+        for other, wanted in rule(op, value, dim):
+            if wanted is None or other is not value:
+                self.want_once(other, wanted)
+
+    def want_once(self, value: SSAValue, dim: int | None) -> None:
+        if dim is None or self.dims.get(value) != dim:
+            self.want(value, dim)
+
+    def follow_store(self, op: Operation, dim: int) -> None:
+        """All stores by one descriptor are cut alike: its block becomes a part, which is only known how for some."""
+        desc, value = op.operands[:2]
+        if isinstance(desc, OpResult) and type(desc.op) is not tt.MakeTensorDescOp:
+            raise Uncut("it is not known which descriptor is stored to")
+        if any(type(use.operation) not in STORES for use in desc.uses):
+            raise Uncut("a descriptor is used for more than stores")
+        if shape_of(value.type) != shape_of(block_of(desc.type)):
+            raise Uncut("a store leaves out dimensions of its descriptor")
+        for use in desc.uses:
+            store = use.operation
+            if store in self.ops and self.stores.setdefault(store, dim) != dim:
+                raise Uncut("stores by one descriptor would be cut both ways")
+            self.want_once(store.operands[1], dim)
+
+
+def all_flows(op: Operation) -> list[Pair] | None:
+    """How values pass into, around in, and out of `op`; None for an op that is no control flow."""
+    if type(op) is scf.WhileOp:
+        raise Uncut("a `while` loop cannot be cut")
+    flows = control_flows(op)
+    ends = [block.last_op for region in op.regions for block in region.blocks] if flows is not None else []
+    return (
+        [*flows, *(pair for end in ends if end is not None for pair in control_flows(end) or ())]
+        if flows is not None
+        else None
+    )
+
+
+def name_of(value: SSAValue) -> str:
+    owner = owner_of(value)
+    return "a value" if owner is None else f"the result of {owner.name}"
+
+
+def can_be_remade(value: SSAValue) -> bool:
+    """Each consumer can make its part of `value` from nothing."""
+    op = value.owner
+    if isinstance(op, arith.ConstantOp):
+        return attr_value(op.properties["value"]) is not None
+    return isinstance(op, tt.SplatOp | tt.MakeRangeOp)
+
+
+def same_everywhere(op: Operation, value: SSAValue, dim: int) -> Related:
+    """Each element is computed from the elements at its place."""
+    for other in (*op.operands, *op.results):
+        if is_tensor(other.type) or is_memdesc(other.type):
+            yield other, dim
+
+
+def follow_dot(op: Operation, value: SSAValue, dim: int) -> Related:
+    """Rows of the result are rows of the left factor, its columns those of the right one."""
+    left, right, total = op.operands[:3]
+    if value in (left, right):
+        if (value is left) != (dim == 0):
+            raise Uncut("a product would be cut along K")
+    yield op.results[0], dim
+    yield total, dim
+    yield left, 0 if dim == 0 else None
+    yield right, 1 if dim == 1 else None
+
+
+def follow_expand(op: Operation, value: SSAValue, dim: int) -> Related:
+    axis = op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    inner = dim if value is op.operands[0] else dim - (dim > axis)
+    yield op.operands[0], inner
+    yield op.results[0], inner + (inner >= axis)
+
+
+def follow_reduce(op: Operation, value: SSAValue, dim: int) -> Related:
+    axis = op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    inner = dim if value in op.operands else dim + (dim >= axis)
+    if inner == axis:
+        raise Uncut("a reduction goes along the dimension that is cut")
+    yield from ((operand, inner) for operand in op.operands)
+    yield from ((result, inner - (inner > axis)) for result in op.results if is_tensor(result.type))
+
+
+def follow_scan(op: Operation, value: SSAValue, dim: int) -> Related:
+    if op.properties["axis"].value.data == dim:  # pyright: ignore[reportAttributeAccessIssue]
+        raise Uncut("a scan goes along the dimension that is cut")
+    yield from same_everywhere(op, value, dim)
+
+
+def follow_trans(op: Operation, value: SSAValue, dim: int) -> Related:
+    order = array_values(op.properties["order"])
+    inner = dim if value is op.operands[0] else order[dim]
+    yield op.operands[0], inner
+    yield op.results[0], order.index(inner)
+
+
+Rule = Callable[[Operation, SSAValue, int], Related]
+STORES = frozenset({tt.DescriptorStoreOp, tt.DescriptorReduceOp})
+RULES: dict[type[Operation], Rule] = {
+    ttng.WarpGroupDotOp: follow_dot,
+    tt.ExpandDimsOp: follow_expand,
+    tt.ReduceOp: follow_reduce,
+    tt.ScanOp: follow_scan,
+    tt.TransOp: follow_trans,
+    ttg.MemDescTransOp: follow_trans,
+    **dict.fromkeys(
+        (
+            tt.BroadcastOp,
+            tt.LoadOp,
+            tt.StoreOp,
+            tt.AtomicRMWOp,
+            tt.AtomicCASOp,
+            tt.AssertOp,
+            ttg.ConvertLayoutOp,
+            ttg.LocalAllocOp,
+            ttg.LocalLoadOp,
+        ),
+        same_everywhere,
+    ),
+    # what gives memory: its views are cut, not it
+    ttg.MemDescIndexOp: lambda op, value, dim: iter(()),
+}
+
+
+def block_of(desc: Attribute) -> Attribute:
+    assert isinstance(desc, TensorDescType), desc
+    return desc.block
+
+
+def apply(found: Search, part: int) -> None:
+    """Leave `part` of the work to a program."""
+    dims = found.dims
+    for op in found.ops:
+        cut_operands(op, found, part)
+    for value, dim in dims.items():
+        if isinstance(value, OpResult) and type(value.op) is ttg.MemDescIndexOp:
+            cut_view(value.op, dim, part)
+        else:
+            set_type(value, cut_type(value.type, dim))
+    for store, dim in found.stores.items():
+        cut_store(store, dim, part)
+    for op in found.ops:
+        if type(op) is ttg.MemDescTransOp and op.results[0] in dims:
+            set_type(op.results[0], transposed_memdesc(op.operands[0].type, array_values(op.properties["order"])))  # pyright: ignore
+
+
+def cut_type(type: Attribute, dim: int) -> Attribute:
+    """Half of a tensor, or of memory that is made for it."""
+    shape = cut_shape(shape_of(type), dim)
+    if isinstance(type, MemDescType):
+        return retyped(type, shape)
+    encoding = encoding_of(type)
+    assert encoding is not None, type
+    return tensor_type(shape, type.element_type, encoding_attr(encoding))  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def cut_shape(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    return tuple(size // PARTS if axis == dim else size for axis, size in enumerate(shape))
+
+
+def cut_operands(op: Operation, found: Search, part: int) -> None:
+    """Give `op`, which computes or stores a part, parts of what can be made again."""
+    for index, operand in enumerate(op.operands):
+        if not can_be_remade(operand) or not shape_of(operand.type):
+            continue
+        if (dim := found.stores.get(op, wanted_dim(op, index, operand, found.dims))) is not None:
+            assert isinstance(operand, OpResult)
+            op.operands[index] = remade(operand.op, dim, part, op)
+
+
+def wanted_dim(op: Operation, index: int, operand: SSAValue, dims: dict[SSAValue, int]) -> int | None:
+    """Along which dimension `op` wants its operand cut, seen from a value of it that is."""
+    shape = shape_of(operand.type)
+    flows = control_flows(op)
+    if flows is not None:
+        targets = (target for source, target in flows if source is operand and target in dims)
+        found = next((dims[target] for target in targets if same_place(op, index, target)), None)
+    else:
+        known = next((value for value in (*op.operands, *op.results) if value in dims), None)
+        if known is None:
+            return None
+        rule = RULES.get(type(op), same_everywhere)
+        found = next((dim for value, dim in rule(op, known, dims[known]) if value is operand), None)
+    return found if found is not None and shape[found] > 1 else None
+
+
+def same_place(op: Operation, index: int, target: SSAValue) -> bool:
+    """The operand `index` of control flow is the one that becomes `target`."""
+    place = index - 3 if type(op) is scf.ForOp else index
+    own = target.index - 1 if isinstance(target, BlockArgument) else target.index  # pyright: ignore
+    return place == own
+
+
+def remade(op: Operation, dim: int, part: int, user: Operation) -> SSAValue:
+    """The part of what `op` makes, in front of `user`."""
+    type = cut_type(op.results[0].type, dim)
+    properties = dict(op.properties)
+    if isinstance(op, arith.ConstantOp):
+        value = properties["value"]
+        assert isinstance(value, DenseIntOrFPElementsAttr)
+        number = attr_value(value)
+        assert number is not None
+        properties["value"] = splat_attr(number, type)
+    elif isinstance(op, tt.MakeRangeOp):
+        size = shape_of(type)[0]
+        start = op.start.value.data + part * size
+        properties |= {"start": int_attr(start, i32), "end": int_attr(start + size, i32)}
+    new = recreate(op, result_types=(type,), properties=properties)
+    insert_before(user, new)
+    return new.results[0]
+
+
+def cut_view(op: Operation, dim: int, part: int) -> None:
+    """Let the users of a stage see a part of it."""
+    view = op.results[0]
+    shape = cut_shape(shape_of(view.type), dim)
+    offsets = [part * size if axis == dim else 0 for axis, size in enumerate(shape)]
+    piece = ttg.MemDescSubsliceOp.make(view, offsets, shape, op.location)
+    view.replace_all_uses_with(piece.results[0])
+    piece.operands[0] = view
+    insert_after(op, piece)
+
+
+def cut_store(op: Operation, dim: int, part: int) -> None:
+    """Store a part, as a block of its size."""
+    desc, value, *indices = op.operands
+    block, shape = block_of(desc.type), shape_of(value.type)
+    if shape != shape_of(block):  # the other consumer may have been first
+        whole = tensor_type(shape, block.element_type)  # pyright: ignore[reportAttributeAccessIssue]
+        set_type(desc, tensordesc_type(with_encoding(whole, encoding_of(block))))
+    code = Emitter(op.location)
+    op.operands[2 + dim] = code.binary(arith.AddiOp, indices[dim], code.constant(part * shape[dim], i32))
+    code.insert_before(op)

@@ -1,0 +1,286 @@
+"""Give the loads of a function to producer warps, and the rest to consumers.
+
+    tt.func @kernel(...) {                        tt.func @kernel(...) {
+      scf.for ... {                                 buffers, barriers
+        load a, b; warp_group_dot                   ttg.warp_specialize(...)
+      } {tt.warp_specialize}              ==>       default { scf.for ... { copies of a, b } }
+      store                                         partition0 { scf.for ... { upper halves of warp_group_dot }; store }
+    }                                               partition1 { scf.for ... { lower halves of warp_group_dot }; store }
+
+Each region starts as a copy of the whole function. The producer's loses everything with an effect but its loads, which
+become copies; a consumer's has reads of shared memory for its loads; what nobody needs any more goes. Two consumers of
+four warps share the products by rows or columns; where these are too small one consumer has all warps of the kernel, and is
+the default region. Loops are not pipelined again: the ring is the pipeline.
+Stage: TTGIR to TTGIR. Cost: AxisInfo and three copies of a function that asks; one walk for others.
+"""
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import scf, ub
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, Region, SSAValue
+
+from tilework.analysis.axis_info import axis_info
+from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, module_origins
+from tilework.ir import gpu, tt, ttg, ttng
+from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
+from tilework.ir.functions import functions, has_body, ops_in_order
+from tilework.ir.module_facts import NUM_WARPS, find_target, num_ctas, num_warps, threads_per_warp
+from tilework.ir.nesting import body_of
+from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
+from tilework.ir.tt.function_ops import function_type
+from tilework.ir.types import i32, i32_array, int_attr
+from tilework.target import Feature
+from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.common.canonicalize import canonicalize
+from tilework.transforms.passes import Pass
+from tilework.transforms.remarks import warning
+from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments, live_values
+from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, loops_in, set_integer
+from tilework.transforms.ttg.pipeline.wgmma import launch
+from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings
+from tilework.transforms.warp_specialize.fewer_warps import run_on
+from tilework.transforms.warp_specialize.releases import release
+from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
+from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices
+
+WARP_SPECIALIZE = "tt.warp_specialize"
+GROUP = 4  # warps that tensor cores and register counts treat as one
+# Registers of a thread: 24 to 40 do for one that starts copies by descriptor, one that copies holds addresses.
+CONSUMER, COPYING_CONSUMER = 232, 208
+PRODUCER, COPYING_PRODUCER = 40, 88
+ALONE = frozenset({tt.CallOp, gpu.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
+
+
+class WarpSpecializationPass(Pass):
+    name = "nvgpu-warp-specialization"
+    num_stages: int = 3
+    dump_intermediate_steps: bool = False
+    when: str = "asked"  # or "never"
+
+    def run(self, module: ModuleOp) -> None:
+        for function in functions(module):
+            if not has_body(function):
+                continue
+            asking = [op for op in ops_in_order(*function.regions) if op.attributes.pop(WARP_SPECIALIZE, None)]
+            if not asking:
+                continue
+            try:
+                if self.when == "never":
+                    raise Refusal(function, "it is switched off")
+                specialize(module, function, self.num_stages)
+            except Refusal as refusal:
+                place = asking[0] if refusal.op is function else refusal.op
+                warning(place, f"the loop is not warp specialized: {refusal.reason}; all warps run the whole of it")
+
+
+def specialize(module: ModuleOp, function: Operation, stages: int) -> None:
+    """Split `function`. Raises `Refusal`, before anything is changed."""
+    check(function)
+    rings = find_rings(function, stages, axis_info(module))
+    if not any(ring.turns for ring in rings):
+        raise Refusal(function, "no load in a loop feeds a product of warp groups")
+    check_memory(module, function, rings)
+    plan = plan_consumers(function, rings)
+    by_thread = any(channel.contiguity for ring in rings for channel in ring.channels)
+    producer = make_producer(function, rings, plan.memories)
+    if num_warps(function) != GROUP:
+        narrow_producer(function, producer)
+    build(module, function, plan, producer, by_thread)
+
+
+def check(function: Operation) -> None:
+    """Raise `Refusal` for a function that has no form to be split."""
+    ops = ops_in_order(*function.regions)
+    if not any(type(op) is ttng.WarpGroupDotOp for op in ops):
+        raise Refusal(function, "it has no product of warp groups")
+    if Feature.TMA not in find_target(function).features or Feature.WGMMA not in find_target(function).features:
+        raise Refusal(function, "the target has no products of warp groups")
+    if num_warps(function) not in (GROUP, 2 * GROUP):
+        raise Refusal(function, f"it takes 4 or 8 warps, not {num_warps(function)}")
+    if num_ctas(function) != 1:
+        raise Refusal(function, "blocks work together in clusters")
+    if len(function.regions[0].blocks) != 1:
+        raise Refusal(function, "the kernel returns early")
+    for op in ops:
+        if type(op) in ALONE:
+            raise Refusal(op, f"{op.name} needs all warps")
+
+
+def check_memory(module: ModuleOp, function: Operation, rings: list[Ring]) -> None:
+    """Raise `Refusal` if a producer that runs ahead might miss what consumers store."""
+    origins = module_origins(module)
+    stored = {
+        place
+        for op in ops_in_order(*function.regions)
+        if type(op) in WRITERS
+        for place in origins.get(op.operands[WRITERS[type(op)]], NOBODY)
+    }
+    for ring in rings:
+        for channel in ring.channels:
+            if (origins.get(channel.load.operands[0], NOBODY) & stored) - {UNKNOWN}:
+                raise Refusal(channel.load, "the kernel also stores to what it loads from")
+
+
+@dataclass
+class Plan:
+    """The consumers, and the memory between them and the producer; `cuts` are still to be made."""
+
+    consumers: list[Program]
+    readings: list[list[Reading]]
+    memories: list[Memory]
+    setup: Emitter
+    cuts: list[Search] = field(default_factory=list)
+
+
+def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
+    """Two consumers of four warps if the work can be cut, or one that is as the kernel was."""
+    for dim in range(len(LEAST)):
+        plan = make_consumers(function, rings, PARTS)
+        try:
+            for part, program in enumerate(plan.consumers):
+                plan.cuts.append(found := find_slices(program.region, dim))
+                drop_common_effects(found, part)
+                run_on(program.region, GROUP, PARTS if dim else 1)
+            return plan
+        except Uncut:
+            continue
+    return make_consumers(function, rings, 1)
+
+
+def make_consumers(function: Operation, rings: list[Ring], count: int) -> Plan:
+    setup = Emitter(function.location)
+    threads = GROUP * threads_per_warp(function)
+    memories = [make_memory(setup, ring, threads, count) for ring in rings]
+    programs = [Program.copy(function) for _ in range(count)]
+    readings = [[consume(program, *pair) for pair in zip(rings, memories, strict=True)] for program in programs]
+    return Plan(programs, readings, memories, setup)
+
+
+def drop_common_effects(found: Search, part: int) -> None:
+    """What both consumers would do alike, the first one does."""
+    for op in list(found.ops):
+        is_cut = op in found.stores or any(value in found.dims for value in (*op.operands, *op.results))
+        if is_cut or not has_effect(op):
+            continue
+        if any(result.first_use is not None for result in op.results):
+            raise Uncut(f"{op.name} must run once, and all consumers need its result")
+        if part:
+            del found.ops[op]
+            erase_op(op)
+
+
+def has_effect(op: Operation) -> bool:
+    """`op` itself, not what is in it, changes something outside of the program's registers and buffers."""
+    kind = type(op)
+    if kind in RECURSIVE or kind in TERMINATORS or kind is ttg.LocalAllocOp or kind is ttng.WaitBarrierOp:
+        return False
+    return writes(op)
+
+
+def make_producer(function: Operation, rings: list[Ring], memories: list[Memory]) -> Program:
+    """The program that only loads. Raises `Refusal` if it would need what the others compute."""
+    program = Program.copy(function)
+    loads = {program.clones[channel.load] for ring in rings for channel in ring.channels}
+    lost: list[SSAValue] = []
+    for op in reversed(ops_in_order(program.region)):
+        if op not in loads and (has_effect(op) or type(op) is ttng.WarpGroupDotOp):
+            lost += poison_results(op)
+            erase_op(op)
+    for ring, memory in zip(rings, memories, strict=True):
+        produce(program, ring, memory)
+    for load in loads:
+        lost += poison_results(load)
+        erase_op(load)
+    live = live_values(ops_in_order(program.region))
+    if any(value in live for value in lost):
+        raise Refusal(function, "what it loads depends on what it computes")
+    return program
+
+
+def poison_results(op: Operation) -> list[SSAValue]:
+    """Stand-ins for the results of `op`, which nobody may need."""
+    found: list[SSAValue] = []
+    for result in op.results:
+        if result.first_use is not None:
+            insert_before(op, stand_in := ub.PoisonOp.create(result_types=(result.type,), location=op.location))
+            replace_all_uses(result, stand_in.results[0])
+            found.append(stand_in.results[0])
+    return found
+
+
+def narrow_producer(function: Operation, producer: Program) -> None:
+    try:
+        run_on(producer.region, GROUP, 1)
+    except Uncut as reason:
+        raise Refusal(function, str(reason)) from None
+
+
+def build(module: ModuleOp, function: Operation, plan: Plan, producer: Program, by_thread: bool) -> None:
+    """Put the regions in the place of the function's body."""
+    block = body_of(function)
+    end = block.last_op
+    assert end is not None
+    for op in reversed(list(block.ops)):
+        if op is not end:
+            for result in op.results:
+                assert result.first_use is None, op.name
+            erase_op(op)
+    plan.setup.insert_before(end)
+    for part, found in enumerate(plan.cuts):
+        apply(found, part)
+    consumers = [program.region for program in plan.consumers]
+    if len(consumers) > 1:
+        default, partitions, registers = producer.region, consumers, COPYING_CONSUMER if by_thread else CONSUMER
+        module.attributes[NUM_WARPS] = int_attr(GROUP, i32)
+    else:
+        default, partitions, registers = consumers[0], [producer.region], COPYING_PRODUCER if by_thread else PRODUCER
+    replace_end(default, ttg.WarpYieldOp.make((), end.location))
+    for region in partitions:
+        replace_end(region, ttg.WarpReturnOp.make(end.location))
+    op = ttg.WarpSpecializeOp.make((), (), [GROUP] * len(partitions), default, partitions, end.location)
+    op.properties["requestedRegisters"] = i32_array(*[registers] * len(partitions))
+    insert_before(end, op)
+    start_products(op, plan)
+    capture(op)
+    function.properties["function_type"] = function_type(tuple(argument.type for argument in block.args), ())
+    cut_dead_loop_arguments(function)
+    canonicalize(function)
+
+
+def capture(op: ttg.WarpSpecializeOp) -> None:
+    """Hand what partitions use from outside to all of them; `canonicalize` drops what one does not need."""
+    captures = {value: None for region in op.partitions for value in used_from_outside(region)}
+    op.operands = tuple(captures)
+    for region in op.partitions:
+        block = region.blocks[0]
+        own = {value: block.insert_arg(value.type, len(block.args)) for value in captures}
+        for inner in ops_in_order(region):
+            if any(value in own for value in inner.operands):
+                inner.operands = [own.get(value, value) for value in inner.operands]
+
+
+def used_from_outside(region: Region) -> list[SSAValue]:
+    ops = ops_in_order(region)
+    inside = {result for op in ops for result in op.results}
+    inside |= {argument for op in ops for inner in op.regions for block in inner.blocks for argument in block.args}
+    return [value for op in ops for value in op.operands if value not in inside]
+
+
+def replace_end(region: Region, end: Operation) -> None:
+    block = region.blocks[0]
+    assert block.last_op is not None
+    erase_op(block.last_op)
+    block.add_op(end)
+
+
+def start_products(root: Operation, plan: Plan) -> None:
+    """Start the products of loops in the background, and give stages back behind them."""
+    for loop in loops_in(root):
+        if dots := [op for op in body_ops(loop) if type(op) is ttng.WarpGroupDotOp]:
+            launch(loop, dots)
+        if not any(type(op) is scf.ForOp for op in body_ops(loop)):
+            set_integer(loop, NUM_STAGES, 0)
+    for readings in plan.readings:
+        for reading in readings:
+            release(reading)
