@@ -61,10 +61,11 @@ def launch(
     device = Device(check=True, output=output)
     places = [(arg, device.upload(arg)) for arg in args if isinstance(arg, np.ndarray)]
     known = {id(array): address for array, address in places}
-    scratch = device.allocate(16)
+    facts = ptx_text.told(ptx)
+    scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * int(np.prod(grid))))
     given = [known.get(id(arg), arg) for arg in args]
     function = device.load(ptx).function(name)
-    device.launch(function, grid, 32 * warps, [*given, scratch, 0], ptx_text.told(ptx).get("shared", 0))
+    device.launch(function, grid, 32 * warps, [*given, scratch, 0], facts.get("shared", 0))
     for array, address in places:
         array[...] = device.download(address, array)
 

@@ -22,7 +22,7 @@ from tilework.ir.parser import parse_module
 from tilework.ir.verify import verify
 from tilework.target import Target
 from tilework.targets.gpu.codegen import emit_module
-from tilework.targets.gpu.device import Access, Atomic, Emission, Gpu
+from tilework.targets.gpu.device import Access, Atomic, Emission, Gpu, Warps
 from tilework.targets.gpu.lowering import NEUTRAL
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import Rules
@@ -37,7 +37,7 @@ class ToyGpu(Gpu):
     rules = Rules(NEUTRAL)
     kernel_convention = ""
 
-    def kernel_attributes(self, threads: int, blocks: int) -> Sequence[str]:
+    def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:
         return [f'"toy.threads"="{threads}"']
 
     def thread_id(self, b: Builder) -> Value:
@@ -49,7 +49,7 @@ class ToyGpu(Gpu):
     def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
         return constant(i32, 1)
 
-    def barrier(self, b: Builder) -> None:
+    def barrier(self, b: Builder, warps: Warps) -> None:
         b.call("toy_barrier", void, [])
 
     def warp_barrier(self, b: Builder) -> None:

@@ -20,12 +20,14 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilework.analysis.allocation import Allocation, module_allocation
+from tilework.analysis.allocation import Allocation, async_regions, module_allocation
+from tilework.analysis.first_warp import BY_ONE_THREAD, FirstWarp, first_warp
 from tilework.analysis.liveness import Interval
-from tilework.analysis.pending import CLEAN, Accesses, Filter, Pending, Walk
+from tilework.analysis.pending import CLEAN, Accesses, Filter, Pending, Walk, arrive_by_warps
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import callee_of, modules
+from tilework.ir.module_facts import find_num_warps
 from tilework.layouts.conversion import conversion
 from tilework.target import Target
 
@@ -43,11 +45,11 @@ class Barriers:
 
 def barriers(module: ModuleOp, target: Target, exempt: Filter | None = None) -> Barriers:
     """The barriers of a module whose buffers lie where `module_allocation` puts them."""
-    found = Barriers()
+    found, alone = Barriers(), first_warp(module)
     for table in modules(module):
         summaries: dict[str, Pending] = {}
         for name, allocation in module_allocation(table, target).items():
-            summaries[name] = BarrierWalk(allocation, summaries, found, exempt).run()
+            summaries[name] = BarrierWalk(allocation, summaries, found, exempt, alone).run()
     return found
 
 
@@ -55,10 +57,26 @@ class BarrierWalk(Walk):
     """One function; callees are done."""
 
     def __init__(
-        self, allocation: Allocation, summaries: dict[str, Pending], found: Barriers, exempt: Filter | None
+        self,
+        allocation: Allocation,
+        summaries: dict[str, Pending],
+        found: Barriers,
+        exempt: Filter | None,
+        alone: FirstWarp,
     ) -> None:
         super().__init__(allocation)
-        self.summaries, self.found, self.exempt = summaries, found, exempt
+        self.summaries, self.found, self.exempt, self.alone = summaries, found, exempt, alone
+
+    def op(self, op: Operation, state: Pending) -> Pending:
+        """What the first warp does alone is one access: no barrier can be in it."""
+        if op in self.alone.inside:
+            if (run := self.alone.runs.get(op)) is None:
+                return state
+            own = CLEAN
+            for inner in (inner for one in run for inner in one.walk()):
+                own = own.join(self.accesses(inner))
+            return self.touch(op, own, state)
+        return super().op(op, state)
 
     def visit(self, op: Operation, state: Pending) -> Pending:
         """The state behind `op`."""
@@ -77,24 +95,42 @@ class BarrierWalk(Walk):
         own = self.accesses(op)
         if own == CLEAN:
             return state
-        waits = op in self.found.before or state.conflicts(own, self.exempt)
-        if waits:
-            self.found.before[op] = None
-            state = CLEAN
         scratch = self.allocation.scratch.get(op)
         if scratch is None:
-            return state.join(own)
+            return self.touch(op, own, state)
+        waits = self.waits(op, own, state)
+        state = CLEAN if waits else state
         if type(op) is tt.CallOp:
             return state.join(shifted(self.summaries.get(callee_of(op), CLEAN), scratch.offset, op))
         if waits or not is_warp_synchronous(op):
             state = CLEAN
         return state.join(Pending(own.writes, own.writes))
 
+    def touch(self, op: Operation, own: Pending, state: Pending) -> Pending:
+        return own if self.waits(op, own, state) else state.join(own)
 
-# The first thread arms an mbarrier, one lane starts the copies that it counts, every thread waits for itself. Threads may
-# come to these in any order: a phase ends only when it is armed and its bytes are there.
-PHASES = frozenset({ttng.BarrierExpectOp, ttng.WaitBarrierOp, ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
-BY_ONE_THREAD = frozenset({ttng.InitBarrierOp, ttng.InvalBarrierOp})
+    def waits(self, op: Operation, own: Pending, state: Pending) -> bool:
+        """Whether `op`, which makes the accesses `own`, needs a barrier in front."""
+        if op in self.found.before or state.conflicts(own, self.exempt) or may_overtake(op, state):
+            self.found.before[op] = None
+            return True
+        return False
+
+
+def may_overtake(op: Operation, state: Pending) -> bool:
+    """Whether one thread of a partition goes on while other warps of it still wait for a phase, which may then pass twice."""
+    if type(op) not in BY_ONE_THREAD or not async_regions(op) or find_num_warps(op) == 1:
+        return False
+    return any(type(before) is ttng.WaitBarrierOp for _, before in state.reads)
+
+
+# The first thread arms an mbarrier, one lane starts the copies that it counts, threads or warps arrive and wait for themselves.
+# They may come to these in any order: a phase ends only when it is armed, all have arrived and its bytes are there.
+PHASES = frozenset({
+    ttng.BarrierExpectOp, ttng.WaitBarrierOp, ttng.AsyncCopyMbarrierArriveOp,
+    ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp,
+})  # fmt: skip
+BY_FIRST_THREAD = frozenset({ttng.InitBarrierOp, ttng.InvalBarrierOp})
 COPIES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
 READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalLoadOp})
 
@@ -107,7 +143,18 @@ def ordered_by_mbarrier(before: Operation, after: Operation) -> bool:
     first, second = type(before), type(after)
     if first in COPIES and second in READERS:
         return True
-    return (first in PHASES and second in PHASES) or (first is second and first in BY_ONE_THREAD)
+    if first is second is ttg.AsyncCopyGlobalToLocalOp:
+        return bool(async_regions(before)) and are_alike(before, after)
+    return (is_phase(before) and is_phase(after)) or (first is second and first in BY_FIRST_THREAD)
+
+
+def is_phase(op: Operation) -> bool:
+    return type(op) in PHASES or (type(op) is ttng.ArriveBarrierOp and arrive_by_warps(op) > 0)
+
+
+def are_alike(copy: Operation, other: Operation) -> bool:
+    """Whether each thread copies to the same parts of the buffers, which it has waited for itself in a partition."""
+    return [value.type for value in copy.operands[:2]] == [value.type for value in other.operands[:2]]
 
 
 def shifted(summary: Pending, offset: int, call: Operation) -> Pending:

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.allocation import Allocation
 from tilework.analysis.liveness import FOREVER, Interval
 from tilework.ir import tt, ttg, ttng
+from tilework.ir.module_facts import find_num_warps
 from tilework.ir.ttg.memdesc_types import is_memdesc
 
 Access = tuple[Interval, Operation]
@@ -40,9 +42,17 @@ WRITES: dict[type[Operation], tuple[int, ...]] = {
     ttng.InitBarrierOp: (0,),
     ttng.InvalBarrierOp: (0,),
     ttng.BarrierExpectOp: (0,),
+    ttng.ArriveBarrierOp: (0,),
     ttng.WaitBarrierOp: (0,),
     ttng.AsyncCopyMbarrierArriveOp: (0,),
 }
+
+
+def arrive_by_warps(op: Operation) -> int:
+    """How often a lane of each warp arrives, behind what its own warp has done; 0: one thread arrives, behind a barrier."""
+    count, warps = op.properties["count"], find_num_warps(op) or 1
+    assert isinstance(count, IntegerAttr)
+    return 0 if count.value.data % warps else count.value.data // warps
 
 
 @dataclass(frozen=True)
@@ -146,7 +156,7 @@ class Walk:
             return Pending(writes=frozenset({(scratch.bytes, op)}))
         if kind is ttg.LocalAllocOp:
             return Pending(writes=self.touched(op, op.results)) if op.operands else CLEAN
-        if kind is ttng.ArriveBarrierOp:
+        if kind is ttng.ArriveBarrierOp and not arrive_by_warps(op):
             everything: Accesses = frozenset({(EVERYTHING, op)})
             return Pending(everything, everything)
         read = [op.operands[index] for index in READS.get(kind, ())]
@@ -186,6 +196,7 @@ class Walk:
 
     def specialized(self, op: Operation, state: Pending) -> Pending:
         assert isinstance(op, ttg.WarpSpecializeOp)
+        self.visit(op, state)  # the captured values are stored
         for region in (op.default_region, *op.partitions):
             self.region(region, CLEAN)
         return CLEAN
@@ -197,5 +208,5 @@ REGION_RULES: dict[type[Operation], Callable[[Walk, Operation, Pending], Pending
     scf.IfOp: Walk.branches,
     scf.ExecuteRegionOp: Walk.branches,
     ttg.MaskOp: Walk.branches,
-    ttg.WarpSpecializeOp: Walk.specialized,
+    ttg.WarpSpecializeOp: lambda walk, op, state: walk.specialized(op, state),
 }

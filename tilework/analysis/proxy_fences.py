@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 from tilework.analysis.allocation import Allocation, allocations
 from tilework.analysis.pending import CLEAN, EVERYTHING, Accesses, Pending, Walk
-from tilework.ir import ttng
+from tilework.ir import ttg, ttng
 from tilework.ir.functions import is_private
 from tilework.target import Target
 
@@ -51,3 +51,15 @@ class FenceWalk(Walk):
                 return CLEAN
             return state
         return state if kind is ttng.WarpGroupDotOp else state.join(self.accesses(op))
+
+    def specialized(self, op: Operation, state: Pending) -> Pending:
+        """Partitions do not see what was used before them, so the fence comes before all of them."""
+        assert isinstance(op, ttg.WarpSpecializeOp)
+        copies = [inner for inner in op.walk() if type(inner) in ASYNC_WRITES]
+        written = frozenset(access for copy in copies for access in self.touched(copy, [copy.operands[-2]]))
+        if op in self.found or state.conflicts(Pending(writes=written), None):
+            self.found[op] = None
+            state = CLEAN
+        for region in (op.default_region, *op.partitions):
+            state = state.join(self.region(region, self.accesses(op)))
+        return state

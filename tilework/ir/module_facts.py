@@ -21,6 +21,8 @@ NUM_WARPS = "ttg.num-warps"
 NUM_CTAS = "ttg.num-ctas"
 THREADS_PER_WARP = "ttg.threads-per-warp"
 TARGET = "ttg.target"
+TOTAL_WARPS = "ttg.total-num-warps"  # those of partitions too
+MAX_REGISTERS = "ttg.maxnreg"  # of a thread
 SANITIZER_FACTS = "tilework.sanitizer"  # JSON: what the sanitizer's checks are about
 RECTANGLES = "tilework.rectangles"  # JSON: how a launch makes the descriptors among the hidden arguments
 ANY_GPU = Target("gpu", "any", warp_size=32, limits=Limits(threads=1024, registers=1 << 16))

@@ -46,6 +46,7 @@ from tilework.oracles.emulator.waiting import CLUSTER, Barrier, Stuck, Waiting
 
 DEEPEST_CALL = 64
 PATIENCE = 1000  # runs of one strand after which another one gets a turn
+RETRIES = 32  # of every strand, where all of them have asked in vain
 ENDS = {"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier", "brkpt"}
 MAX_INSTRUCTIONS = 100_000_000
 
@@ -252,7 +253,8 @@ class Machine(Waiting):
             self.in_vain[:] = False
         elif self.stalled:
             self.idle += 1
-            if self.idle > PATIENCE * max(1, len(self.strands)):
+            tries = RETRIES if all(self.in_vain[mask].all() for mask in self.strands.values()) else PATIENCE
+            if self.idle > tries * max(1, len(self.strands)):
                 last = run.instructions[-1] if run.instructions else run.end
                 raise Stuck(
                     self.located(

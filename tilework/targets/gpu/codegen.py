@@ -13,16 +13,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.allocation import module_allocation
 from tilework.analysis.axis_info import axis_info
+from tilework.analysis.first_warp import first_warp
 from tilework.analysis.global_scratch import global_scratch, public_functions
 from tilework.analysis.membar import barriers, ordered_by_mbarrier
 from tilework.errors import PassError
-from tilework.ir import tt
+from tilework.ir import tt, ttg
 from tilework.ir.functions import has_body, is_private, symbol_of
-from tilework.ir.module_facts import RECTANGLES, SANITIZER_FACTS, num_ctas, num_warps
+from tilework.ir.module_facts import (
+    MAX_REGISTERS,
+    RECTANGLES,
+    SANITIZER_FACTS,
+    TOTAL_WARPS,
+    integer,
+    num_ctas,
+    num_warps,
+)
 from tilework.ir.types import TensorDescType
 from tilework.target import Feature
 from tilework.targets.gpu import (
@@ -42,8 +51,9 @@ from tilework.targets.gpu import (
     scan,
     shared_access,
     views,
+    warp_specialize_rules,
 )
-from tilework.targets.gpu.device import Gpu
+from tilework.targets.gpu.device import Gpu, Warps
 from tilework.targets.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.control_rules import lower_body
@@ -57,7 +67,7 @@ from tilework.targets.llvm.values import Value
 # importing these fills the table of rules
 RULE_FILES = (
     arithmetic, async_copy_rules, atomic_rules, convert, debug, dot_rules, foreign, fp4, gather, global_access,
-    map_elementwise, program_rules, reduce_rules, scan, shared_access, views,
+    map_elementwise, program_rules, reduce_rules, scan, shared_access, views, warp_specialize_rules,
 )  # fmt: skip
 
 
@@ -75,10 +85,13 @@ class Emitter:
         self.lines = LineTable(self.module, gpu.line_tables) if lines else None
         self.allocation = module_allocation(source, gpu.target)
         self.barriers = barriers(source, gpu.target, ordered_by_mbarrier)
+        self.alone = first_warp(source)
         self.around = gpu.around(source)
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
+        self.total_warps = integer(source.attributes, TOTAL_WARPS) or facts.num_warps
+        self.registers = integer(source.attributes, MAX_REGISTERS)
         self.descriptors: list[dict[str, Any]] = []  # what the launcher must know about those among the arguments
         self.smem = self.module.global_variable(
             SMEM, array(i8, 0), None, space=SHARED_SPACE, align=gpu.shared_alignment
@@ -91,6 +104,8 @@ class Emitter:
         told: dict[str, Any] = {"fp_contract": "explicit", "shared": self.shared_bytes()}
         if self.program.size:
             told |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
+        if self.total_warps != self.facts.num_warps:  # beside those that were asked for, others run partitions
+            told["num_warps"] = self.total_warps
         if self.descriptors:
             told["tensordesc_meta"] = self.descriptors
         for name, attribute in (("sanitizer", SANITIZER_FACTS), ("rectangles", RECTANGLES)):
@@ -107,9 +122,12 @@ class Emitter:
         assert isinstance(type, FunctionType)
         low = self.internal(name, op, type) if is_private(op) else self.kernel(name, op)
         low.allocation, low.barriers, low.axis = self.allocation[name], self.barriers, self.axis
-        low.around, low.scratch_offsets = self.around, self.scratch.offsets
+        low.around, low.scratch_offsets, low.alone = self.around, self.scratch.offsets, self.alone
         if self.lines is not None:
             low.describe(self.lines, op)
+        if not low.warps.are_all and not is_private(op):
+            low.specialised = warp_specialize_rules.Specialised(low, op, self.total_warps, self.registers)
+            low.specialised.workers()
         lower_body(low, op.regions[0])
         sweep(low.builder.function)
 
@@ -134,17 +152,24 @@ class Emitter:
             else:
                 params.append((parameter_type(arg.type), f"a{position}"))
         params += [(pointer(1), "scratch"), (pointer(1), "profile")]
-        attributes = self.gpu.kernel_attributes(self.gpu.warp_size * self.facts.num_warps, self.facts.num_ctas)
+        warps = self.warps_of(op)
+        count, registers = (warps.count, None) if warps.are_all else (self.total_warps, self.registers)
+        attributes = self.gpu.kernel_attributes(self.gpu.warp_size * count, self.facts.num_ctas, registers)
         function = self.module.function(
             name, void, params, convention=self.gpu.kernel_convention, attributes=["nounwind", *attributes],
             param_attributes=by_value,
         )  # fmt: skip
-        low = Lowering(self.module, Builder(function), self.facts, self.gpu)
+        low = Lowering(self.module, Builder(function), self.facts, self.gpu, warps)
         flat = [from_parameter(low, arg.type, value) for arg, value in zip(args, function.args, strict=False)]
         low.values.update(zip(args, low.held([arg.type for arg in args], flat), strict=True))
         low.smem = self.smem
         low.scratch = self.program_scratch(low, function.args[len(args)])
         return low
+
+    def warps_of(self, root: Operation) -> Warps:
+        """The warps that run a function; they are not all where something under `root` has partitions."""
+        are_all = not any(isinstance(op, ttg.WarpSpecializeOp) for op in root.walk())
+        return Warps(self.facts.num_warps, are_all=are_all)
 
     def program_scratch(self, low: Lowering, whole: Value) -> Value:
         """The part of the scratch memory that belongs to this block."""
@@ -165,7 +190,7 @@ class Emitter:
             plain_symbol(name), result_of(outputs), params, linkage="internal",
             attributes=("nounwind", "noinline", "convergent"),
         )  # fmt: skip
-        low = Lowering(self.module, Builder(function), self.facts, self.gpu)
+        low = Lowering(self.module, Builder(function), self.facts, self.gpu, self.warps_of(self.source))
         *flat, low.smem, low.scratch = function.args
         args = op.regions[0].blocks[0].args
         low.values.update(zip(args, low.held([arg.type for arg in args], flat), strict=True))

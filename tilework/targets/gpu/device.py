@@ -68,6 +68,15 @@ class Atomic(NamedTuple):
     is_of_tile: bool = False
 
 
+class Warps(NamedTuple):
+    """Warps of a block that run the same code: how many, which is the first, and the barrier at which they meet."""
+
+    count: int
+    first: int = 0
+    barrier: int = 0
+    are_all: bool = True  # whether the block has no others
+
+
 class Emission(Protocol):
     """What packing elements needs of a `Lowering`."""
 
@@ -94,11 +103,11 @@ class MatrixForm(Protocol):
 
 
 class Around(Protocol):
-    """Code that a vendor wants before and behind ops, beside barriers."""
+    """Code that a vendor wants before and behind ops, beside barriers; `low` is the `Lowering`."""
 
-    def before(self, b: Builder, op: Operation) -> None: ...
+    def before(self, low: Any, op: Operation) -> None: ...
 
-    def after(self, b: Builder, op: Operation) -> None: ...
+    def after(self, low: Any, op: Operation) -> None: ...
 
 
 class Gpu(ABC):
@@ -119,8 +128,8 @@ class Gpu(ABC):
     shared_alignment: ClassVar[int] = 16  # of the start of shared memory
 
     @abstractmethod
-    def kernel_attributes(self, threads: int, blocks: int) -> Sequence[str]:
-        """Of a kernel with so many threads in a block, and blocks in a cluster."""
+    def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:
+        """Of a kernel with so many threads in a block, blocks in a cluster, and registers of a thread, if that is said."""
 
     def descriptor_parameter(self, type: Attribute) -> tuple[str, dict[str, Any]] | None:
         """The attributes of a parameter that is a tensor descriptor, and what the launcher must know; None: there are none."""
@@ -151,12 +160,15 @@ class Gpu(ABC):
     # Threads together
 
     @abstractmethod
-    def barrier(self, b: Builder) -> None:
-        """All threads of the block come here, and see what they wrote to shared memory."""
+    def barrier(self, b: Builder, warps: Warps) -> None:
+        """All threads of these warps come here, and see what they wrote to shared memory."""
 
     @abstractmethod
     def warp_barrier(self, b: Builder) -> None:
         """The same within each warp."""
+
+    def set_registers(self, b: Builder, count: int, before: int) -> None:  # noqa: B027
+        """Threads of these warps have `count` registers from here on, and had so many before; the block's sum stays."""
 
     @abstractmethod
     def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:

@@ -7,20 +7,23 @@ layout's `register` index, copies included. A scalar is a tuple of one. A memory
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.allocation import Allocation
 from tilework.analysis.axis_info import AxisFacts
+from tilework.analysis.first_warp import FirstWarp
 from tilework.analysis.membar import Barriers
+from tilework.ir import tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
-from tilework.targets.gpu.device import Around, Gpu
+from tilework.targets.gpu.device import Around, Gpu, Warps
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
@@ -63,7 +66,7 @@ def register_count(type: Attribute) -> int:
 class Lowering(OpLowering[Any]):
     """What a rule sees: the builder of the current function, the values known so far, and the GPU."""
 
-    def __init__(self, module: Module, builder: Builder, facts: Facts, gpu: Gpu) -> None:
+    def __init__(self, module: Module, builder: Builder, facts: Facts, gpu: Gpu, warps: Warps) -> None:
         super().__init__(module, builder, gpu.rules, facts.fuses)
         self.facts, self.gpu, self.device = facts, gpu, gpu.name
         self.words: dict[tuple[str, ...], Value] = {}  # by the names of the elements they hold (`words.py`)
@@ -74,12 +77,24 @@ class Lowering(OpLowering[Any]):
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
         self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of allocations and calls
+        self.alone = FirstWarp()
+        self.is_alone = False  # whether only the first warp runs what is built
+        self.specialised: Any = None  # what other warps of the block run (`warp_specialize_rules.py`)
         self.thread = gpu.thread_id(builder)
         self.lane_mask = gpu.warp_size - 1
         self.lane = builder.and_(self.thread, self.lane_mask)
-        several = facts.num_warps > 1
+        several = warps.count > 1 or not warps.are_all
         self.warp = builder.lshr(self.thread, gpu.warp_size.bit_length() - 1) if several else constant(i32, 0)
+        self.warps = warps
         self.block = gpu.block_id(builder) if facts.num_ctas > 1 else constant(i32, 0)
+
+    def of_warps(self, warps: Warps) -> Self:
+        """The same function as other warps run it: threads and warps are counted from the first of them."""
+        found, b = copy(self), self.builder
+        found.warps, found.values, found.words = warps, dict(self.values), {}
+        found.warp = b.sub(self.warp, warps.first) if warps.count > 1 else constant(i32, 0)
+        found.thread = b.sub(self.thread, warps.first * self.gpu.warp_size) if warps.count > 1 else self.lane
+        return found
 
     # Values
 
@@ -136,15 +151,17 @@ class Lowering(OpLowering[Any]):
 
     def emit(self, op: Operation) -> None:
         """One op with the barriers around it."""
+        if self.specialised is not None and type(op) is tt.ReturnOp:
+            self.specialised.end()
         if op in self.barriers.before:
             self.barrier()
         if self.around is not None:
-            self.around.before(self.builder, op)
+            self.around.before(self, op)
         super().emit(op)
         if op in self.barriers.after:
             self.barrier()
         if self.around is not None:
-            self.around.after(self.builder, op)
+            self.around.after(self, op)
 
     def each(self, rule: Rule, op: Operation) -> Registers:
         sides = [self.values[operand] for operand in op.operands]
@@ -158,9 +175,22 @@ class Lowering(OpLowering[Any]):
         last = block.last_op
         assert last is not None, "a region ends in a terminator"
         for op in block.ops:
-            if op is not last:
+            if op in self.alone.inside and not self.is_alone:
+                if (run := self.alone.runs.get(op)) is not None:
+                    self.first_warp_only(run)
+            elif op is not last:
                 self.lower(op)
         return [self.values[operand] for operand in last.operands]
+
+    def first_warp_only(self, run: Sequence[Operation]) -> None:
+        """Let the first warp do what it does alone (`analysis/first_warp.py`)."""
+        if run[0] in self.barriers.before:
+            self.barrier()
+        alone = copy(self)
+        alone.barriers, alone.is_alone = Barriers(), True
+        with self.builder.if_(self.builder.icmp("eq", self.warp, 0)):
+            for op in run:
+                alone.lower(op)
 
     def combine(self, block: Block, args: Sequence[Value]) -> list[Value]:
         """A region on scalars, one value for each argument: the combine functions of reductions and scans."""
@@ -169,8 +199,9 @@ class Lowering(OpLowering[Any]):
     # What all threads do together
 
     def barrier(self) -> None:
-        """Wait until all threads of the block are here, and see what they wrote to shared memory."""
-        self.gpu.barrier(self.builder)
+        """Wait until all threads that run this code are here, and see what they wrote to shared memory."""
+        assert not self.is_alone, "the first warp alone cannot wait for the others"
+        self.gpu.barrier(self.builder, self.warps)
 
     def warp_barrier(self) -> None:
         """The same within each warp."""

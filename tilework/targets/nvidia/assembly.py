@@ -78,7 +78,7 @@ class LaterStages(Backend):
                 ' Write the number of bytes into its first line: // tilework: {"shared": 4096}',
                 stacklevel=2,
             )
-        asked = options.num_warps if "num_warps" in given else None
+        asked = options.num_warps if "num_warps" in given and "num_warps" not in facts else None
         return {"name": name, **facts, **ptx_text.launch_facts(name, kernels[name], asked)}
 
 

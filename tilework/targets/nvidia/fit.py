@@ -15,10 +15,12 @@ from xdsl.ir import Attribute
 from tilework.analysis.allocation import allocations
 from tilework.errors import DoesNotFit
 from tilework.ir.encodings import distributed_of, layout_of
+from tilework.ir.ttg import WarpSpecializeOp
 from tilework.ir.types import bit_width, element_type, is_float
 from tilework.layouts.encodings import NvidiaMma
 from tilework.target import Target
 from tilework.targets.options import CompileOptions
+from tilework.transforms.ttg.allocate_warp_groups import extra_warps
 
 MOST_THREADS = 1024
 MOST_REGISTERS = 255  # of a thread, 32 bits each
@@ -26,10 +28,10 @@ MOST_REGISTERS = 255  # of a thread, 32 bits each
 
 def check_fit(module: ModuleOp, options: CompileOptions, target: Target, properties: Mapping[str, int]) -> None:
     """Refuse a kernel that a GPU with these `properties` cannot run, or only from memory."""
-    threads = options.num_warps * target.warp_size
-    registers = min(
-        options.maxnreg or MOST_REGISTERS, properties.get("max_num_regs", 1 << 16) // threads, MOST_REGISTERS
-    )
+    special = [op for op in module.walk() if isinstance(op, WarpSpecializeOp)]
+    threads = (options.num_warps + extra_warps(special)) * target.warp_size
+    share = properties.get("max_num_regs", 1 << 16) // threads if not special else MOST_REGISTERS  # groups trade theirs
+    registers = min(options.maxnreg or MOST_REGISTERS, share, MOST_REGISTERS)
     shared = max((found.size for found in allocations(module, target)), default=0)
     carried = max((accumulators(op) for op in module.walk() if isinstance(op, ForOp)), default=0)
     for needed, limit, name in (

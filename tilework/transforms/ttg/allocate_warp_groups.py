@@ -10,20 +10,25 @@ region what is left of the block's.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
 from tilework.ir import ttg
-from tilework.ir.module_facts import find_num_warps, find_target, integer, threads_per_warp
+from tilework.ir.module_facts import (
+    MAX_REGISTERS,
+    TOTAL_WARPS,
+    find_num_warps,
+    find_target,
+    integer,
+    threads_per_warp,
+)
 from tilework.ir.types import array_values, i32, i32_array, int_attr
 from tilework.transforms.passes import Pass
 
 GROUP = 4  # warps that tensor cores and register counts treat as one
 IDLE_REGISTERS = 16
-TOTAL = "ttg.total-num-warps"
-MAX_REGISTERS = "ttg.maxnreg"
 
 
 class AllocateWarpGroupsPass(Pass):
@@ -34,12 +39,11 @@ class AllocateWarpGroupsPass(Pass):
         if base is None:
             return
         special = [inner for inner in module.walk() if isinstance(inner, ttg.WarpSpecializeOp)]
-        needed = max((sum(warps_of(inner)) for inner in special), default=0)
-        extra = -(-needed // GROUP) * GROUP
+        extra = extra_warps(special)
         for inner in special:
             pad(inner, extra - sum(warps_of(inner)))
             inner.properties["warpGroupStartIds"] = i32_array(*start_ids(warps_of(inner), base))
-        module.attributes[TOTAL] = int_attr(base + extra, i32)
+        module.attributes[TOTAL_WARPS] = int_attr(base + extra, i32)
         if any("requestedRegisters" in inner.properties for inner in special):
             limit = integer(module.attributes, MAX_REGISTERS)
             if limit is None:
@@ -47,6 +51,11 @@ class AllocateWarpGroupsPass(Pass):
                 module.attributes[MAX_REGISTERS] = int_attr(limit, i32)
             for inner in special:
                 share_registers(inner, base, extra, limit)
+
+
+def extra_warps(special: Iterable[ttg.WarpSpecializeOp]) -> int:
+    """The warps that partitions have, beside those of the default region."""
+    return -(-max((sum(warps_of(op)) for op in special), default=0) // GROUP) * GROUP
 
 
 def warps_of(op: ttg.WarpSpecializeOp) -> tuple[int, ...]:

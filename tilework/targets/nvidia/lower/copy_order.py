@@ -3,7 +3,7 @@
 from xdsl.ir import Operation
 
 from tilework.analysis.global_order import BARRIERS, GlobalOrder
-from tilework.targets.gpu.device import Gpu
+from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.nvidia.lower.inline_ptx import ptx
 
@@ -16,26 +16,27 @@ def show_stores(b: Builder) -> None:
 class CopyOrder:
     """What comes around ops."""
 
-    def __init__(self, gpu: Gpu, order: GlobalOrder, fences: set[Operation]) -> None:
-        self.gpu, self.order = gpu, order
+    def __init__(self, order: GlobalOrder, fences: set[Operation]) -> None:
+        self.order = order
         self.fences = fences  # ops by which TMA writes shared memory that threads have used
 
-    def before(self, b: Builder, op: Operation) -> None:
+    def before(self, low: Lowering, op: Operation) -> None:
         """Wait for what TMA writes, and make visible to it what threads have written."""
+        b = low.builder
         if op in self.order.waits:
             ptx(b, "cp.async.bulk.wait_group 0;", [], [], effect="write")
             self.show_to_copies(b)
             if self.order.waits[op]:
-                self.gpu.barrier(b)
+                low.barrier()
         elif type(op) in BARRIERS and op in self.order.fences:
             self.show_to_copies(b)
         if op in self.fences:
             show_stores(b)
 
-    def after(self, b: Builder, op: Operation) -> None:
+    def after(self, low: Lowering, op: Operation) -> None:
         if op in self.order.fences and type(op) not in BARRIERS:
-            self.show_to_copies(b)
-            self.gpu.barrier(b)
+            self.show_to_copies(low.builder)
+            low.barrier()
 
     def show_to_copies(self, b: Builder) -> None:
         """What this thread has written to global memory, or knows of, is visible to copies that start from now on."""

@@ -4,10 +4,14 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tilework.ir import ttg
+from tilework.ir.module_facts import MAX_REGISTERS
+from tilework.ir.types import i32, int_attr
 from tilework.target import Target
 from tilework.targets.gpu import codegen
 from tilework.targets.nvidia.lower import casts, mbarrier, mma, tensormap_rules, tma_rules, wgmma_rules
 from tilework.targets.nvidia.lower.nvidia_gpu import NvidiaGpu
+from tilework.transforms.ttg.allocate_warp_groups import AllocateWarpGroupsPass
 
 RULE_FILES = (casts, mbarrier, mma, tensormap_rules, tma_rules, wgmma_rules)  # importing these fills the table of rules
 
@@ -15,5 +19,9 @@ RULE_FILES = (casts, mbarrier, mma, tensormap_rules, tma_rules, wgmma_rules)  # 
 def emit_module(
     module: ModuleOp, capability: int, *, fuses: bool = True, lines: bool = True, options: Any = None
 ) -> str:
-    """LLVM text of every function of a module of TTGIR."""
+    """LLVM text of every function of a module of TTGIR; partitions get their warps first."""
+    if any(isinstance(op, ttg.WarpSpecializeOp) for op in module.walk()):
+        if (most := getattr(options, "maxnreg", None)) is not None:
+            module.attributes[MAX_REGISTERS] = int_attr(most, i32)
+        AllocateWarpGroupsPass().run(module)
     return codegen.emit_module(module, NvidiaGpu(Target.parse(f"cuda:{capability}"), options), fuses=fuses, lines=lines)

@@ -11,6 +11,7 @@ thread wrote before what they do.
 
 from xdsl.ir import Operation, SSAValue
 
+from tilework.analysis.pending import arrive_by_warps
 from tilework.ir import ttng
 from tilework.ir.types import array_values
 from tilework.target import Feature
@@ -27,10 +28,12 @@ def barrier_address(low: Lowering, barrier: SSAValue) -> Value:
     return shared_word(low.builder, memory.base, memory.origin * BYTES)
 
 
-def by_one(low: Lowering, text: str, inputs: list[Value], condition: SSAValue | None = None) -> None:
-    """An instruction that only the first thread of the block executes, if `condition` is true."""
+def by_one(
+    low: Lowering, text: str, inputs: list[Value], condition: SSAValue | None = None, of_warp: bool = False
+) -> None:
+    """An instruction that only the first thread executes, of all or of each warp, if `condition` is true."""
     b = low.builder
-    first = b.icmp("eq", low.thread, 0)
+    first = b.icmp("eq", low.lane if of_warp else low.thread, 0)
     chosen = first if condition is None else b.and_(first, low.scalar(condition))
     guard = f"@${len(inputs)} "
     ptx(b, " ".join(f"{guard}{part};" for part in text.split(";") if part), [], [*inputs, chosen], effect="write")
@@ -65,8 +68,11 @@ def lower_barrier_expect(low: Lowering, op: Operation) -> None:
 
 @lowers(ttng.ArriveBarrierOp)
 def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
-    """`count` arrivals at once, by one thread for all: the analysis of barriers puts one before it."""
-    count = number_of(op, "count", 1)
+    """Each warp arrives for itself if `count` says so, or one thread for all: the analysis of barriers puts one before it."""
+    share = arrive_by_warps(op)
+    if share:
+        low.warp_barrier()
+    count = share or number_of(op, "count", 1)
     if count > 1:
         needs(low, op, Feature.MBARRIER_BYTES, "an arrival that counts more than once")
     scope, counted = ("::cta", f", {count}" if count > 1 else "") if low.gpu.has(Feature.MBARRIER_BYTES) else ("", "")
@@ -76,6 +82,7 @@ def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
         f"mbarrier.arrive.shared{scope}.b64 _, [$0]{counted}",
         [barrier_address(low, barrier)],
         pred[0] if pred else None,
+        of_warp=share > 0,
     )
 
 

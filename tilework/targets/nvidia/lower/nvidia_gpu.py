@@ -13,7 +13,7 @@ from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.linear import LinearLayout
 from tilework.target import Feature, Target
-from tilework.targets.gpu.device import Access, Hints, Words
+from tilework.targets.gpu.device import Access, Hints, Warps, Words
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, void
 from tilework.targets.llvm.values import Value, constant
@@ -29,6 +29,7 @@ AXES = "xyz"
 ALL_LANES = constant(i32, -1)
 BY_VALUE = f'byval([{MAP_BYTES} x i8]) align {MAP_BYTES} "nvvm.grid_constant"'
 MOST_PRINTED = 32  # values of one call
+MOST_REGISTERS = 256  # that `setmaxnreg` asks for
 EVICT = {EvictionPolicy.FIRST: ".L1::evict_first", EvictionPolicy.LAST: ".L1::evict_last"}
 
 
@@ -70,8 +71,10 @@ class NvidiaGpu(AtomicInstructions):
 
     # The kernel
 
-    def kernel_attributes(self, threads: int, blocks: int) -> Sequence[str]:
+    def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:
         found = [f'"nvvm.reqntid"="{threads}"']
+        if registers is not None:
+            found.append(f'"nvvm.maxnreg"="{registers}"')
         if blocks > 1:
             found.append(f'"nvvm.cluster_dim"="{blocks},1,1"')
         return found if self.least_blocks is None else [*found, f'"nvvm.minctasm"="{self.least_blocks}"']
@@ -83,7 +86,7 @@ class NvidiaGpu(AtomicInstructions):
     def around(self, module: ModuleOp) -> CopyOrder | None:
         order = global_order(module)
         fences = set(proxy_fences(module, self.target)) if self.has(Feature.ASYNC_PROXY) else set()
-        return CopyOrder(self, order, fences) if order.waits or order.fences or fences else None
+        return CopyOrder(order, fences) if order.waits or order.fences or fences else None
 
     def thread_id(self, b: Builder) -> Value:
         return special(b, "tid.x")
@@ -99,8 +102,22 @@ class NvidiaGpu(AtomicInstructions):
 
     # Threads together
 
-    def barrier(self, b: Builder) -> None:
-        b.call("llvm.nvvm.barrier.cta.sync.aligned.all", void, [constant(i32, 0)], attributes="convergent")
+    def barrier(self, b: Builder, warps: Warps) -> None:
+        if warps.count == 1 and not warps.are_all:
+            return self.warp_barrier(b)
+        number = [constant(i32, warps.barrier)]
+        kind, given = (
+            ("all", number) if warps.are_all else ("count", [*number, constant(i32, warps.count * self.warp_size)])
+        )
+        b.call(f"llvm.nvvm.barrier.cta.sync.aligned.{kind}", void, given, attributes="convergent")
+
+    def set_registers(self, b: Builder, count: int, before: int) -> None:
+        """The multiple of 8 that is asked for, 256 at most; warps that need more wait for those that need less."""
+        count, before = min(count, MOST_REGISTERS), min(before, MOST_REGISTERS)
+        if count != before:
+            way = "inc" if count > before else "dec"
+            name = f"llvm.nvvm.setmaxnreg.{way}.sync.aligned.u32"
+            b.call(name, void, [constant(i32, count)], attributes="convergent")
 
     def warp_barrier(self, b: Builder) -> None:
         b.call("llvm.nvvm.bar.warp.sync", void, [ALL_LANES], attributes="convergent")

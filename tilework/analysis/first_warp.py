@@ -1,0 +1,78 @@
+"""What the first warp of a region of `ttg.warp_specialize` does alone.
+
+    ttng.tensormap_create ...                all warps
+    scf.for ... {                            the first one: the copies and the barriers that count them are one thread's work,
+      ttng.wait_barrier %empty[%i]           and a warp that came late to a wait might find the phase after the next
+      ttng.barrier_expect %full[%i]          being counted, which looks like the one it waits for
+      ttng.async_tma_copy_global_to_local
+    }
+
+A run is a number of neighbours in the block of a region which only wait, arm barriers, start copies by TMA and compute
+scalars for that, and of which nothing is used elsewhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+
+from tilework.ir import ttg, ttng
+from tilework.ir.effects import is_pure
+from tilework.ir.types import is_tensor
+
+BY_ONE_THREAD = frozenset({ttng.BarrierExpectOp, ttng.AsyncTMACopyGlobalToLocalOp})
+ALONE = BY_ONE_THREAD | {ttng.WaitBarrierOp}
+
+
+@dataclass
+class FirstWarp:
+    """The runs by their first ops, and all ops in them."""
+
+    runs: dict[Operation, Sequence[Operation]] = field(default_factory=dict)
+    inside: set[Operation] = field(default_factory=set)
+
+
+def first_warp(module: ModuleOp) -> FirstWarp:
+    """The runs of a module."""
+    found = FirstWarp()
+    for op in module.walk():
+        if isinstance(op, ttg.WarpSpecializeOp):
+            for region in (op.default_region, *op.partitions):
+                for block in region.blocks:
+                    add_runs(block, found)
+    return found
+
+
+def add_runs(block: Block, found: FirstWarp) -> None:
+    run: list[Operation] = []
+    for op in block.ops:
+        if is_alone(op) and (run or not is_scalar(op)):
+            run.append(op)
+        elif run:
+            close(run, found)
+            run = []
+
+
+def close(run: list[Operation], found: FirstWarp) -> None:
+    """Keep a run up to its last op with effects, if no value leaves it."""
+    while is_scalar(run[-1]):
+        run.pop()
+    ops = {inner for op in run for inner in op.walk()}
+    if BY_ONE_THREAD.isdisjoint(type(op) for op in ops):
+        return
+    if all(use.operation in ops for op in run for result in op.results for use in result.uses):
+        found.runs[run[0]] = run
+        found.inside |= ops
+
+
+def is_scalar(op: Operation) -> bool:
+    """An op without effects and without tensors, that all warps may do."""
+    return not op.regions and is_pure(op) and not any(is_tensor(result.type) for result in op.results)
+
+
+def is_alone(op: Operation) -> bool:
+    if isinstance(op, scf.ForOp | scf.IfOp):
+        return all(is_alone(inner) for region in op.regions for block in region.blocks for inner in block.ops)
+    return type(op) in ALONE or is_scalar(op)

@@ -1,0 +1,220 @@
+"""`ttg.warp_specialize`: warps beyond those of the kernel wait at its start until there is a partition for them.
+
+    kernel:   if warp >= 4: goto workers            workers:  meet                     ; all warps of the block, barrier 1
+              code before the op                              if warp < 8:  partition 0
+              store what is captured                          else:         partition 1
+              meet                                            ret
+              default region
+
+So it is where the op runs once. Where there are several, or where it may run any number of times, the kernel writes beside
+the captured values which op it has come to, workers do that op's partition, meet the kernel again and wait for the next one:
+
+              state = 0; meet                       workers:  meet; switch state: 0: partition, meet, goto workers
+              default region; meet                                              1: ...
+              state = 2; meet; ret                                              2: ret
+
+Captured values that can be had without the kernel (parameters, buffers, a little arithmetic on them) are not stored: each
+partition computes them; where others are stored, all meet once more when they have been read. Barrier 0 is that of the default region and partition i has barrier 2 + i. Where the op says how many registers
+its regions want, warps change to that number when they have met, and back before they meet again.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilework.ir import tt, ttg
+from tilework.ir.effects import is_pure
+from tilework.ir.ttg.memdesc_types import MemDescType
+from tilework.ir.types import array_values, is_tensor
+from tilework.targets.gpu.device import Warps
+from tilework.targets.gpu.lowering import Lowering, Shared, lowers
+from tilework.targets.llvm.types import Type, i8
+from tilework.targets.llvm.values import Value, constant
+
+MEETING = 1  # the barrier of all warps
+FIRST_OWN = 2  # that of partition 0
+MOST_PARTITIONS = 14
+MOST_REPEATED = 16  # ops that a partition computes again rather than being given a value
+
+
+class Specialised:
+    """The ops of one kernel; `registers` is what each thread has outside of them."""
+
+    def __init__(self, low: Lowering, function: tt.FuncOp, total: int, registers: int | None) -> None:
+        self.low, self.registers = low, registers
+        self.ops = [op for op in function.walk() if isinstance(op, ttg.WarpSpecializeOp)]
+        self.all = Warps(total, 0, MEETING, are_all=False)
+        (first, *others), entry = self.ops, function.regions[0].blocks[0]
+        self.runs_once = not others and first.parent is entry
+        self.ends_kernel = self.runs_once and isinstance(first.next_op, tt.ReturnOp)  # nobody waits for the workers
+
+    @property
+    def state(self) -> Value:
+        """Where workers read what to do."""
+        assert self.low.allocation is not None
+        return self.low.builder.gep(self.low.smem, self.low.allocation.scratch[self.low.allocation.function].offset)
+
+    def meet(self, low: Lowering) -> None:
+        low.gpu.barrier(low.builder, self.all)
+
+    def workers(self) -> None:
+        """What the other warps do; behind it the code of the kernel's own follows."""
+        low, b = self.low, self.low.builder
+        with b.if_(b.icmp("uge", low.warp, low.warps.count)):
+            if self.runs_once:
+                self.meet(low)
+                self.partitions(self.ops[0])
+                if not self.ends_kernel:
+                    self.meet(low)
+                b.ret()
+                return
+            again = b.function.block("workers")
+            b.br(again)
+            b.resume(again)
+            self.meet(low)
+            state = b.load(i8, self.state)
+            for number, op in enumerate(self.ops):
+                with b.if_(b.icmp("eq", state, number)):
+                    self.partitions(op)
+                    self.meet(low)
+                    b.br(again)
+            b.ret()
+
+    def partitions(self, op: ttg.WarpSpecializeOp) -> None:
+        """The code of each partition for its warps."""
+        b, starts = self.low.builder, array_values(op.properties["warpGroupStartIds"])
+        counts, registers = array_values(op.properties["partitionNumWarps"]), self.registers_of(op)
+        if len(counts) > MOST_PARTITIONS:
+            raise self.low.refuse(op, f"more than {MOST_PARTITIONS} partitions")
+        for number in sorted(range(len(starts)), key=lambda number: starts[number]):
+            first, count, region = starts[number], counts[number], op.partitions[number]
+            here = b.and_(b.icmp("uge", self.low.warp, first), b.icmp("ult", self.low.warp, first + count))
+            with b.if_(here):
+                low = self.low.of_warps(Warps(count, first, FIRST_OWN + number, are_all=False))
+                self.change_registers(registers[1 + number], self.registers)
+                captured = self.captured(low, op)
+                self.meet_if_passed(op)
+                low.region(self.only_block(op, region), captured)
+                if not self.ends_kernel:
+                    self.change_registers(self.registers, registers[1 + number])
+
+    def registers_of(self, op: ttg.WarpSpecializeOp) -> Sequence[int | None]:
+        """What threads of the default region and of each partition have."""
+        if self.registers is None or (given := op.properties.get("actualRegisters")) is None:
+            return (None,) * (1 + len(op.partitions))
+        return array_values(given)
+
+    def change_registers(self, count: int | None, before: int | None) -> None:
+        if count is not None and before is not None:
+            self.low.gpu.set_registers(self.low.builder, count, before)
+
+    def only_block(self, op: Operation, region: Region) -> Block:
+        if len(region.blocks) != 1:
+            raise self.low.refuse(op, "a region of ttg.warp_specialize with branches")
+        return region.block
+
+    def default(self, op: ttg.WarpSpecializeOp) -> list[Any]:
+        """The op as the kernel's own warps run it."""
+        low, b = self.low, self.low.builder
+        with low.only_if(b.icmp("eq", low.thread, 0)):
+            for value, place in self.passed(op):
+                low.check_passed(op, [low[value]])
+                (held,) = low.flat([low[value]])
+                b.store(b.zext(held, i8) if held.type.bits == 1 else held, place)
+            if not self.runs_once:
+                b.store(constant(i8, self.ops.index(op)), self.state)
+        self.meet(low)
+        self.meet_if_passed(op)
+        own = self.registers_of(op)[0]
+        self.change_registers(own, self.registers)
+        values = low.region(self.only_block(op, op.default_region), ())
+        if not self.ends_kernel:
+            self.change_registers(self.registers, own)
+            self.meet(low)
+        return values
+
+    def end(self) -> None:
+        """Where the kernel returns: no more work."""
+        if not self.runs_once:
+            low, b = self.low, self.low.builder
+            with low.only_if(b.icmp("eq", low.thread, 0)):
+                b.store(constant(i8, len(self.ops)), self.state)
+            self.meet(low)
+
+    # Captured values
+
+    def meet_if_passed(self, op: ttg.WarpSpecializeOp) -> None:
+        """The memory of what was passed is free once all have read it."""
+        if any(not self.is_repeated(value) for value in op.operands):
+            self.meet(self.low)
+
+    def passed(self, op: ttg.WarpSpecializeOp) -> Iterator[tuple[SSAValue, Value]]:
+        """Those that must be stored, each with its place: large ones first, so that all are aligned."""
+        assert self.low.allocation is not None
+        offset, found = 0, [value for value in dict.fromkeys(op.operands) if not self.is_repeated(value)]
+        for value in sorted(found, key=lambda value: -passed_type(self.low, op, value).bits):
+            yield value, self.low.builder.gep(self.low.scratch_address(op), offset)
+            offset += passed_type(self.low, op, value).bits // 8
+
+    def captured(self, low: Lowering, op: ttg.WarpSpecializeOp) -> list[Any]:
+        """What each partition has of the captured values."""
+        b, places = low.builder, dict(self.passed(op))
+        found: list[Any] = []
+        for value in op.operands:
+            if (place := places.get(value)) is None:
+                repeat(low, value)
+                found.append(low[value])
+                continue
+            made = b.load(passed_type(low, op, value), place)
+            (wanted,) = low.types_of(value.type)
+            made = made if made.type is wanted else b.icmp("ne", made, 0)
+            found.append(Shared(made) if isinstance(value.type, MemDescType) else (made,))
+        return found
+
+    def is_repeated(self, value: SSAValue) -> bool:
+        """Whether all warps can compute it: from parameters, by few ops without effects."""
+        seen: set[SSAValue] = set()
+        pending = [value]
+        while pending:
+            if (inner := pending.pop()) in seen:
+                continue
+            seen.add(inner)
+            owner = inner.owner
+            if not isinstance(owner, Operation):
+                if not isinstance(owner.parent_op(), tt.FuncOp) or owner.prev_block is not None:
+                    return False
+            elif len(seen) > MOST_REPEATED or owner.regions or is_tensor(inner.type) or not is_repeatable(owner):
+                return False
+            else:
+                pending += owner.operands
+        return True
+
+
+def is_repeatable(op: Operation) -> bool:
+    """Whether an op gives the same wherever it stands; a buffer without contents is its address."""
+    if isinstance(op, ttg.LocalAllocOp):
+        return not op.operands
+    return isinstance(op, ttg.GlobalScratchAllocOp) or is_pure(op)
+
+
+def repeat(low: Lowering, value: SSAValue) -> None:
+    """Compute a value in another place."""
+    if value not in low.values and isinstance(op := value.owner, Operation):
+        for operand in op.operands:
+            repeat(low, operand)
+        low.lower(op)
+
+
+def passed_type(low: Lowering, op: Operation, value: SSAValue) -> Type:
+    """How a value lies in memory."""
+    types = low.types_of(value.type)
+    if is_tensor(value.type) or len(types) != 1:
+        raise low.refuse(op, f"a captured value of type {value.type}")
+    return i8 if types[0].bits == 1 else types[0]
+
+
+@lowers(ttg.WarpSpecializeOp)
+def lower_warp_specialize(low: Lowering, op: Operation) -> list[Any]:
+    assert isinstance(op, ttg.WarpSpecializeOp) and low.specialised is not None, op
+    return low.specialised.default(op)
