@@ -1,8 +1,7 @@
 """The part of `make bench-compile` about the CPU: milliseconds of each stage for a launch that finds nothing in the cache.
 
 A stage's time includes writing its product as text. `x4` is the total with a tile of four times as many elements,
-relative to the total: code does not grow with the tile. The exception is sorting. A sort of n elements is a network of
-log n (log n + 1) / 2 steps, each of them a loop nest: its code grows with them, and not with n.
+relative to the total: code does not grow with the tile.
 """
 
 import os

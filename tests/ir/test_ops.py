@@ -210,6 +210,10 @@ MAKES: list[tuple[str, Callable[[Values], Operation]]] = [
             [v.t], [v.t.type], 2, region(f32, f32, terminator=tt.MapElementwiseReturnOp.make, results=2), LOC
         ),
     ),
+    (
+        "tt.sort_runs %ti {bits = 3 : i32, merges = false, order = 2 : i32, signed = true} : tensor<64xi32>",
+        lambda v: tt.SortRunsOp.make(v.ti, 3, 2, False, True, LOC),
+    ),
     ("tt.histogram %ti, %tb : tensor<64xi32> -> tensor<16xi32>", lambda v: tt.HistogramOp.make(v.ti, v.tb, 16, LOC)),
     (
         "tt.gather %t[%ti] {axis = 0 : i32} : (tensor<64xf32>, tensor<64xi32>) -> tensor<64xf32>",

@@ -35,6 +35,7 @@ ALL = """module {
     ttc.dot %b, %d, %c {maxNumImpreciseAcc = 4 : i32} : !ttc.buf<64x128xf32>, !ttc.buf<128x64xf32>, !ttc.buf<64x64xf32>
     ttc.gather %best, %at into %best {axis = 0 : i32} : !ttc.buf<64xf32>, !ttc.buf<64xi32>, !ttc.buf<64xf32>
     %m = ttc.alloc : !ttc.buf<64xi1>
+    ttc.sort_runs %at into %at {bits = 6 : i32, merges = true, order = 1 : i32, signed = true} : !ttc.buf<64xi32>, !ttc.buf<64xi32>
     ttc.histogram %at into %at : !ttc.buf<64xi32>, !ttc.buf<64xi32>
     ttc.histogram %at, %m into %at : !ttc.buf<64xi32>, !ttc.buf<64xi1>, !ttc.buf<64xi32>
     %q = ttc.read %s[] : !ttc.buf<f32>
@@ -73,6 +74,11 @@ BAD = {
     ),
     "isSigned has 0 entries": 'ttc.print "x" {hex = false, isSigned = array<i32>} : %i : i32',
     "ttc.table of": "%b = ttc.table dense<[1, 2]> : tensor<2xi32> into !ttc.buf<4xi32>",
+    "ttc.sort_runs of": (
+        "%b = ttc.alloc : !ttc.buf<4xi32>\n%c = ttc.alloc : !ttc.buf<8xi32>\n"
+        '"ttc.sort_runs"(%b, %c) <{bits = 1 : i32, merges = false, order = 0 : i32, signed = true}>'
+        " : (!ttc.buf<4xi32>, !ttc.buf<8xi32>) -> ()"
+    ),
     "with a mask of": (
         "%b = ttc.alloc : !ttc.buf<4xi32>\n%m = ttc.alloc : !ttc.buf<8xi1>\n"
         "ttc.histogram %b, %m into %b : !ttc.buf<4xi32>, !ttc.buf<8xi1>, !ttc.buf<4xi32>"

@@ -53,6 +53,8 @@ CASES = [
      f'%s = "tt.scan"(%x) <{{axis = 0 : i32, reverse = false}}> ({{{ADD} "tt.scan.return"(%r) : (f32) -> () }}) : ({F8}) -> tensor<8xf16>'),
     ("needs a mask of", f"%x: {I8}, %m: tensor<4xi1>",
      f'%r = "tt.histogram"(%x, %m) : ({I8}, tensor<4xi1>) -> {I8}'),
+    ("tt.sort_runs of runs of 2**4 elements in order 0, of 8 elements", f"%x: {I8}",
+     f'%r = "tt.sort_runs"(%x) <{{bits = 4 : i32, merges = false, order = 0 : i32, signed = true}}> : ({I8}) -> {I8}'),
     ("indices dimension 1 must match", "%x: tensor<4x8xf32>, %i: tensor<4x4xi32>",
      '%r = "tt.gather"(%x, %i) <{axis = 0 : i32}> : (tensor<4x8xf32>, tensor<4x4xi32>) -> tensor<4x4xf32>'),
     ("tt.unsplat of", "%x: tensor<1xf32>", '%r = "tt.unsplat"(%x) : (tensor<1xf32>) -> f16'),

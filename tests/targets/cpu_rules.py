@@ -14,7 +14,7 @@ import numpy as np
 from tilework.ir import tt, ttc
 from tilework.ir.parser import parse_module
 from tilework.targets.cpu.lower import control_rules as control
-from tilework.targets.cpu.lower import debug, gather, histogram, scan
+from tilework.targets.cpu.lower import debug, gather, histogram, scan, sort_runs
 from tilework.targets.cpu.lower import dot_rules as dot
 from tilework.targets.cpu.lower import program_rules as program
 from tilework.targets.cpu.lower.lowering import Lowering
@@ -41,7 +41,7 @@ ELEMENTS: dict[Any, str] = {
     np.dtype(ml_dtypes.float8_e5m2fnuz): "f8E5M2FNUZ",
 }
 ARENA = 4 << 20
-RULE_FILES = (control, debug, dot, gather, histogram, program, scan)  # importing them fills the table
+RULE_FILES = (control, debug, dot, gather, histogram, program, scan, sort_runs)  # importing them fills the table
 
 
 def buffer(array: np.ndarray) -> str:
@@ -83,9 +83,13 @@ def run(
     arrays: Mapping[str, np.ndarray],
     scalars: Mapping[str, np.ndarray] | None = None,
     program: tuple[int, int, int] = (0, 0, 0),
+    target: HostTarget | None = None,
 ) -> int:
-    """Execute ops on arrays (by name) and scalars (arrays of one element); the fault code."""
-    target = HostTarget.detect()
+    """Execute ops on arrays (by name) and scalars (arrays of one element); the fault code.
+
+    `target` is this machine, or one like it with other registers.
+    """
+    target = target or HostTarget.detect()
     module, low = lowered(module_text(body, arrays, scalars), target)
     machine = host_target_machine(features=",".join(f"+{name}" for name in sorted(target.features)))
     data = to_object(module.text(), 1, machine, verify=True)

@@ -46,7 +46,7 @@ from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.forms import ASSERT, COMBINE_RETURN, PRINT, SEGMENTS
 from tilework.ir.tt.dot_ops import input_precision_prop, max_imprecise_prop, verify_product
 from tilework.ir.tt.program_ops import MESSAGE, PrintBase
-from tilework.ir.tt.reduce_ops import verify_axis, verify_combine
+from tilework.ir.tt.reduce_ops import verify_axis, verify_combine, verify_runs
 from tilework.ir.types import Shape, array_values, cached_hash, i1, i32, is_integer
 
 SANITIZED = "ttc.sanitized"  # on a module: its accesses are checked (`CheckOp`)
@@ -307,6 +307,25 @@ class ScanOp(Op):
             raise VerifyException(f"ttc.scan of {names(sources)} into {names(targets)}")
         verify_axis(self, self.axis.value.data, [buffer_of(value).shape for value in self.srcs])
         verify_combine(self, [buffer_of(value).element for value in self.srcs], YieldOp)
+
+
+class SortRunsOp(Op):
+    """As `tt.sort_runs`: ``ttc.sort_runs %x into %y {bits = 3 : i32, ...} : <two types>``. A target may be its source."""
+
+    name = "ttc.sort_runs"
+    src = operand_def(INT_BUFFER)
+    target = operand_def(INT_BUFFER)
+    bits = prop_def(I32_PROPERTY)
+    order = prop_def(I32_PROPERTY)
+    merges = prop_def(I1_PROPERTY)
+    signed = prop_def(I1_PROPERTY)
+    form = "$src into $target {} : type($operands)"
+
+    def verify_(self) -> None:
+        source, target = (buffer_of(value) for value in self.operands)
+        if source.element != target.element or prod(source.shape) != prod(target.shape):
+            raise VerifyException(f"ttc.sort_runs of {source} into {target}")
+        verify_runs(self, self.bits.value.data, self.order.value.data, source.shape)
 
 
 class GatherOp(Op):

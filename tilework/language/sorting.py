@@ -12,6 +12,8 @@ comparing along bits s-1, ..., 0, upwards or downwards by bit s of the index; do
 
 Floats are sorted through integer keys in the same order: the bits, with those of negative numbers below the sign
 inverted. Comparing keys is a total order (-NaN, -inf, ..., -0, 0, ..., inf, NaN), so no element is ever lost.
+
+A CPU has no use for the parallel steps of a network: there, sorting runs is one op, and its code is loops over the steps.
 """
 
 # Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
@@ -22,6 +24,9 @@ from typing import Any
 from tilework.language import core
 from tilework.language.folds import _elementwise_max, _extremum_dtype, _shape_along, _xor_combine
 from tilework.language.function import constexpr_function, jit
+from tilework.language.target_info import TARGET
+
+IN_TURNS = core.constexpr(2)  # the order of runs that are sorted upwards (0) and downwards (1) in turn
 
 
 @constexpr_function
@@ -64,6 +69,22 @@ def _with_last(shape: list[int], size: int) -> list[int]:
 def _bits_dtype(dtype: Any) -> Any:
     """The integer dtype that holds the bits of `dtype`: itself for integers."""
     return dtype if dtype.is_int() else core.get_int_dtype(dtype.primitive_bitwidth, True)
+
+
+@constexpr_function
+def _is_cpu() -> bool:
+    target = TARGET.get()
+    return target is not None and target.backend == "cpu"
+
+
+@constexpr_function
+def _is_one_op(dtype: Any) -> bool:
+    return _is_cpu() and dtype.primitive_bitwidth >= 8
+
+
+@core.builtin
+def _sort_by_one_op(keys: Any, bits: Any, order: Any, merges: Any, _semantic: Any = None) -> Any:
+    return _semantic.sorted_runs(keys, bits.value, int(order.value), merges.value)
 
 
 @jit
@@ -113,29 +134,33 @@ def _compare_exchange(keys: Any, larger_first: Any, bit: core.constexpr) -> Any:
 
 
 @jit
-def _merge(keys: Any, larger_first: Any, bits: core.constexpr) -> Any:
+def _merge(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
     """Sort each aligned run of ``2**bits`` elements that is bitonic (it rises and then falls, or the reverse)."""
-    for done in core.static_range(bits):
-        keys = _compare_exchange(keys, larger_first, bits - 1 - done)
-    return keys
+    if _is_one_op(keys.dtype):
+        return _sort_by_one_op(keys, bits, order, True)
+    else:
+        larger_first = _index_bit(bits, len(keys.shape)) if order == IN_TURNS else order
+        for done in core.static_range(bits):
+            keys = _compare_exchange(keys, larger_first, bits - 1 - done)
+        return keys
 
 
 @jit
-def _sort_runs(keys: Any, bits: core.constexpr) -> Any:
-    """Sort each aligned run of ``2**bits`` elements, upwards and downwards in turn, so that pairs are bitonic."""
-    for stage in core.static_range(1, bits + 1):
-        keys = _merge(keys, _index_bit(stage, len(keys.shape)), stage)
-    return keys
+def _sort_runs(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
+    """Sort each aligned run of ``2**bits`` elements; shorter ones upwards and downwards in turn, so that pairs are bitonic."""
+    if _is_one_op(keys.dtype):
+        return _sort_by_one_op(keys, bits, order, False)
+    else:
+        for stage in core.static_range(1, bits):
+            keys = _merge(keys, IN_TURNS, stage)
+        return _merge(keys, order, bits)
 
 
 @jit
 def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
     """Sort along the last axis: ``tl.sort(x, descending=True)``. NaN counts as larger than every number."""
     core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension of a block can be sorted")
-    bits: core.constexpr = _log2(x.shape[-1])
-    keys = core.reshape(_to_keys(x), _rows(x.shape))
-    if bits > 0:
-        keys = _merge(_sort_runs(keys, bits - 1), descending, bits)
+    keys = _sort_runs(core.reshape(_to_keys(x), _rows(x.shape)), descending, _log2(x.shape[-1]))
     return _from_keys(core.reshape(keys, x.shape), x.dtype)
 
 
@@ -160,11 +185,11 @@ def topk(x: Any, k: core.constexpr, dim: core.constexpr = None) -> Any:
     if kept == bits:
         return sort(x, None, True)
     else:
-        keys = _sort_runs(core.reshape(_to_keys(x), _rows(x.shape)), kept)
+        keys = _sort_runs(core.reshape(_to_keys(x), _rows(x.shape)), IN_TURNS, kept)
         for dropped in core.static_range(bits - kept):
             # of two runs in opposite order, the larger of each pair are the k largest, and bitonic
             keys = core.reduce(keys, bits - dropped - kept, _elementwise_max)
-            keys = _merge(keys, True if dropped + 1 == bits - kept else _index_bit(kept, bits - dropped), kept)
+            keys = _merge(keys, True if dropped + 1 == bits - kept else IN_TURNS, kept)
         result = _from_keys(core.reshape(keys, _with_last(x.shape, k)), x.dtype)
         return result.to(_extremum_dtype(x.dtype))
 
@@ -180,10 +205,15 @@ def flip(x: Any, dim: core.constexpr = None) -> Any:
     """Reverse the elements along `dim` (the last one if None): exchange the partners along every index bit."""
     axis: core.constexpr = _flip_dim(dim, len(x.shape))
     core.static_assert(axis >= 0 and axis < len(x.shape), "flip: dim is out of range")
-    bits = core.reshape(core.cast(x, _bits_dtype(x.dtype), bitcast=True), _hypercube(x.shape, axis))
-    for bit in core.static_range(_log2(x.shape[axis])):
-        bits = _partner(bits, bit + 1)
-    return core.cast(core.reshape(bits, x.shape), x.dtype, bitcast=True)
+    if _is_cpu():
+        size: core.constexpr = x.shape[axis]
+        index = core.reshape(size - 1 - core.arange(0, size), _shape_along(axis - len(x.shape), len(x.shape), size))
+        return core.gather(x, core.broadcast_to(index, x.shape), axis)
+    else:
+        bits = core.reshape(core.cast(x, _bits_dtype(x.dtype), bitcast=True), _hypercube(x.shape, axis))
+        for bit in core.static_range(_log2(x.shape[axis])):
+            bits = _partner(bits, bit + 1)
+        return core.cast(core.reshape(bits, x.shape), x.dtype, bitcast=True)
 
 
 for _function in (sort, topk, flip):

@@ -115,3 +115,11 @@ class ShapeMixin:
         condition = None if mask is None else mask.handle
         op = self.builder.insert(tt.HistogramOp.make(x.handle, condition, bins, self.builder.loc))
         return tl.tensor(op.results[0], block(int32, (bins,)))
+
+    def sorted_runs(self: "Semantic", keys: tl.tensor, bits: int, order: int, merges: bool) -> tl.tensor:
+        """`tt.sort_runs`; runs of one element are sorted."""
+        if bits == 0:
+            return keys
+        is_signed = keys.dtype.is_int_signed()
+        op = tt.SortRunsOp.make(keys.handle, bits, order, merges, is_signed, self.builder.loc)
+        return self._view(op, keys, shape_of(keys))

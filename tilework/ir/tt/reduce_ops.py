@@ -1,7 +1,9 @@
 """`tt` ops that combine or pick elements along an axis: reductions, scans, histograms, gathers."""
 
 from collections.abc import Sequence
+from enum import IntEnum
 from functools import cache
+from math import prod
 from typing import Self
 
 from xdsl.dialects.builtin import LocationAttr, UnitAttr
@@ -136,6 +138,42 @@ class ScanOp(Op):
         verify_combine(self, [element_type(value.type) for value in self.srcs], ScanReturnOp)
         if (sources := [v.type for v in self.srcs]) != (results := [v.type for v in self.result]):
             raise VerifyException(f"tt.scan of {names(sources)} cannot give {names(results)}")
+
+
+class SortRunsOp(Op):
+    """Sort each aligned run of ``2**bits`` integers, in row-major order; what only the CPU has, GPUs sort by networks of small ops.
+
+    ``%y = tt.sort_runs %x {bits = 3 : i32, merges = false, order = 0 : i32, signed = true} : tensor<4x8xi32>``
+
+    `order` is one of `SortOrder`. With `merges` the runs are bitonic, and only the last stage of the bitonic network is done.
+    """
+
+    name = "tt.sort_runs"
+    src = operand_def(INT_TENSOR)
+    bits = prop_def(I32_PROPERTY)
+    order = prop_def(I32_PROPERTY)
+    merges = prop_def(I1_PROPERTY)
+    signed = prop_def(I1_PROPERTY)
+    result = result_def(INT_TENSOR)
+    form = "$src {} : type($src)"
+    infer = {"result": "src"}
+    traits = traits_def(Pure(), SameShape(), SameEncoding(), TensorSize())
+
+    def verify_(self) -> None:
+        verify_runs(self, self.bits.value.data, self.order.value.data, shape_of(self.src.type))
+
+
+class SortOrder(IntEnum):
+    """Which way runs are sorted."""
+
+    UPWARDS = 0
+    DOWNWARDS = 1
+    IN_TURNS = 2  # the first one upwards, the second one downwards ...
+
+
+def verify_runs(op: Operation, bits: int, order: int, shape: Shape) -> None:
+    if not 1 <= bits <= prod(shape).bit_length() - 1 or order not in tuple(SortOrder):
+        raise VerifyException(f"{op.name} of runs of 2**{bits} elements in order {order}, of {prod(shape)} elements")
 
 
 class HistogramOp(Op):

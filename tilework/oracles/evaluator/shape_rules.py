@@ -50,6 +50,22 @@ def eval_gather(machine: "Machine", op: Operation, src: Array, indices: Array) -
     return np.take_along_axis(src, indices.astype(INT64) % src.shape[axis], axis)
 
 
+@evaluates(tt.SortRunsOp)
+def eval_sort_runs(machine: "Machine", op: Operation, src: Array) -> Array:
+    """The steps of the network, one after the other: what they make of runs to be merged that are not bitonic is known too."""
+    bits, order = (machine.integer(op, name) for name in ("bits", "order"))
+    is_signed = machine.integer(op, "signed")
+    keys = (signed(src) if is_signed else unsigned(src)).reshape(-1).copy()
+    index = np.arange(keys.size)
+    for stage in range(bits if machine.integer(op, "merges") else 1, bits + 1):
+        downwards = index >> stage & 1 if stage < bits or order == tt.SortOrder.IN_TURNS else order
+        for bit in reversed(range(stage)):
+            other = keys[index ^ 1 << bit]
+            wants_larger = (index >> bit & 1) != downwards
+            keys = np.where(wants_larger, np.maximum(keys, other), np.minimum(keys, other))
+    return keys.view(src.dtype).reshape(src.shape)
+
+
 @evaluates(tt.HistogramOp)
 def eval_histogram(machine: "Machine", op: Operation, src: Array, *mask: Array) -> Array:
     """How often each of 0 .. bins-1 occurs; values outside are not counted."""

@@ -20,7 +20,7 @@ from tilework.oracles.evaluator.combine_rules import reduced, scanned
 from tilework.oracles.evaluator.dot_rules import product
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import storage
-from tilework.oracles.evaluator.shape_rules import eval_gather, histogram
+from tilework.oracles.evaluator.shape_rules import eval_gather, eval_sort_runs, histogram
 from tilework.oracles.evaluator.table import ELEMENTWISE, evaluates, rules
 
 if TYPE_CHECKING:
@@ -148,6 +148,11 @@ def eval_tile_scan(machine: "Machine", op: Operation, *buffers: Array) -> None:
     results = scanned(machine, op.regions[0], machine.integer(op, "axis"), step, buffers[:count])
     for target, result in zip(buffers[count:], results, strict=True):
         target[...] = result
+
+
+@evaluates(ttc.SortRunsOp)
+def eval_tile_sort_runs(machine: "Machine", op: Operation, src: Array, target: Array) -> None:
+    target[...] = eval_sort_runs(machine, op, src).reshape(target.shape)
 
 
 @evaluates(ttc.GatherOp)

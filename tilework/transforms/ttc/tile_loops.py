@@ -279,13 +279,7 @@ def end_with_yield(region: Region) -> None:
 
 
 def convert_scan(converter: Converter, op: Operation) -> None:
-    """From buffer to buffer; in place where nothing else needs the source."""
-    schedule = converter.schedule
-    found = [schedule.materialise(operand, exact=True) for operand in op.operands]
-    targets: list[Buffer] = []
-    for operand, source in zip(op.operands, found, strict=True):
-        own = source.is_reusable and source.scope is schedule.scope and carried.has_one_use(operand)
-        targets.append(source if own and found.count(source) == 1 else carried.exact_buffer(schedule, operand))
+    found, targets = sources_and_targets(converter, op)
     region = op.detach_region(op.regions[0])
     end_with_yield(region)
     scan = ttc.ScanOp.make(
@@ -297,6 +291,23 @@ def convert_scan(converter: Converter, op: Operation) -> None:
         op.location,
     )
     store_results(converter, op, targets, scan)
+
+
+def convert_sort_runs(converter: Converter, op: Operation) -> None:
+    (source,), (target,) = found = sources_and_targets(converter, op)
+    buffers = [carried.buffer_value(buffer) for buffer in (source, target)]
+    store_results(converter, op, found[1], create_op(ttc.SortRunsOp, buffers, (), op.location, op.properties))
+
+
+def sources_and_targets(converter: Converter, op: Operation) -> tuple[list[Buffer], list[Buffer]]:
+    """Buffers of the operands, and of results of the same types: in place where nothing else needs the source."""
+    schedule = converter.schedule
+    found = [schedule.materialise(operand, exact=True) for operand in op.operands]
+    targets: list[Buffer] = []
+    for operand, source in zip(op.operands, found, strict=True):
+        own = source.is_reusable and source.scope is schedule.scope and carried.has_one_use(operand)
+        targets.append(source if own and found.count(source) == 1 else carried.exact_buffer(schedule, operand))
+    return found, targets
 
 
 def convert_histogram(converter: Converter, op: Operation) -> None:
@@ -427,6 +438,7 @@ RULES: dict[type[Operation], Callable[[Converter, Operation], None]] = {
     tt.PrintOp: convert_debug,
     tt.ReduceOp: convert_reduce,
     tt.ScanOp: convert_scan,
+    tt.SortRunsOp: convert_sort_runs,
     tt.UnsplatOp: convert_unsplat,
 }
 TERMINATORS: dict[type[Operation], Callable[[Converter, Operation], None]] = {

@@ -52,7 +52,6 @@ __all__ = [
 _argmax_combine_tie_break_fast, _argmax_combine_tie_break_left = _argmax_combine_fast, _argmax_combine_left
 _argmin_combine_tie_break_fast, _argmin_combine_tie_break_left = _argmin_combine_fast, _argmin_combine_left
 _get_int_dtype = constexpr_function(core.get_int_dtype)
-ALTERNATING = core.constexpr(2)  # an order: runs are sorted upwards and downwards in turn
 
 
 @constexpr_function
@@ -104,11 +103,7 @@ def _compare_and_swap(x: Any, flip: Any, i: core.constexpr) -> Any:
 @jit
 def _bitonic_merge_hypercube(x: Any, stage: core.constexpr, order: core.constexpr) -> Any:
     """Sort the bitonic runs of ``2**stage`` elements: upwards (order 0), downwards (1), or in turn (2)."""
-    if order == ALTERNATING:
-        keys = _merge(_to_keys(x), _index_bit(stage, len(x.shape)), stage)
-    else:
-        keys = _merge(_to_keys(x), order, stage)
-    return _from_keys(keys, x.dtype)
+    return _from_keys(_merge(_to_keys(x), order, stage), x.dtype)
 
 
 @jit

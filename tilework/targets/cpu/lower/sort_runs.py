@@ -1,0 +1,231 @@
+"""`ttc.sort_runs`: a bitonic network as loops over its steps.
+
+Stage s merges runs of ``2**s`` elements: it compares elements whose indices differ in bit s-1, then s-2, ... 0. Elements of runs
+that are to fall are kept inverted (``~x``) during the stage, so every comparison puts the smaller element first; between two
+stages what changes its direction is inverted.
+
+    chunk     as many neighbours as fill half of the registers, 64 with 16 registers of 4: all stages of so few
+              elements, or the last bits of a later stage, between one load and one store
+    stride    registers that are ``2**low`` elements apart: up to four higher bits of a stage, between one load and one store
+
+For 1024 elements: chunk (stages 1 to 6), and for stages 7 to 10 stride (bits from 6 on), chunk (bits 5 to 0). Chunks and
+strides are functions that all stages call, so code hardly grows with the number of elements.
+
+Bits of the index within a register are compared in pairs of registers, whose lanes are exchanged so that partners meet:
+
+    a0 a1 a2 a3        a0 b0 a2 b2
+    b0 b1 b2 b3  <==>  a1 b1 a3 b3
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+
+from xdsl.ir import Operation
+
+from tilework.ir import ttc
+from tilework.ir.rewrite import attr_value
+from tilework.ir.tt import SortOrder
+from tilework.targets.cpu.lower.lowering import Lowering, lowers, shaped
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.types import Type, i64, ptr, void
+from tilework.targets.llvm.values import Value, constant
+
+STRIDE_BITS = 4  # that one pass over strided registers compares
+MOST_CHUNK_BITS = 7  # of the index of a chunk: its stages are straight code
+WIDE = 64  # bits: many CPUs compare such elements, but have no smaller or larger of two
+
+
+@lowers(ttc.SortRunsOp)
+def lower_sort_runs(low: Lowering, op: Operation) -> None:
+    source = ttc.buffer_of(op.operands[0])
+    bits, order, merges, is_signed = (attr_value(op.properties[name]) for name in ("bits", "order", "merges", "signed"))
+    assert isinstance(bits, int) and isinstance(order, int)
+    element, total = memory_type(source.element), prod(source.shape).bit_length() - 1
+    registers = low.target.vector_registers.bit_length() - 2  # as a power of two: half of them hold elements
+    lanes = min(low.target.lanes(element.bits).bit_length() - 1, total)
+    chunk = min(lanes + registers, max(lanes + 1, MOST_CHUNK_BITS), total)
+    sorter = Sorter(low.builder.module, element, bool(is_signed), lanes, chunk)
+    network = Network(sorter, bits, order, bool(merges))
+    name = f"sort.{total}.{bits}.{order}.{int(bool(merges))}.{sorter.suffix}"
+    sorter.function(name, [ptr, ptr], partial(network.portions, total))
+    low.builder.call(name, void, [low[operand] for operand in op.operands])
+
+
+class Sorter:
+    """Passes over elements of one type; a register has ``2**lanes`` of them, a chunk ``2**chunk``."""
+
+    def __init__(self, module: Module, element: Type, is_signed: bool, lanes: int, chunk: int) -> None:
+        self.module, self.element, self.is_signed = module, element, is_signed
+        self.lanes, self.chunk = lanes, chunk
+        self.register = shaped(element, 1 << lanes)
+        self.suffix = f"{'i' if is_signed else 'u'}{element.bits}.{lanes}.{chunk}"
+
+    def function(self, name: str, types: Sequence[Type], body: Callable[[Builder, Sequence[Value]], None]) -> str:
+        """An internal function, written when it is first asked for."""
+        if name not in self.module.functions:
+            params = [(type, f"a{position}") for position, type in enumerate(types)]
+            attributes = ("nounwind", "noinline")
+            b = Builder(self.module.function(name, void, params, linkage="internal", attributes=attributes))
+            body(b, b.function.args)
+            b.ret()
+        return name
+
+    def address(self, b: Builder, base: Value, index: Value) -> Value:
+        return b.gep(base, index, self.element)
+
+    def parity(self, b: Builder, number: Value) -> Value:
+        """-1 for odd numbers, 0 for even ones."""
+        return b.cast(b.sub(constant(i64, 0), b.and_(number, 1)), self.element)
+
+    def spread(self, b: Builder, number: Value) -> Value:
+        return b.splat(number, 1 << self.lanes) if self.lanes else number
+
+    def load(self, b: Builder, places: Sequence[Value]) -> list[Value]:
+        return [b.load(self.register, place, align=self.element.bits // 8) for place in places]
+
+    def store(self, b: Builder, held: Sequence[Value], places: Sequence[Value]) -> None:
+        for value, place in zip(held, places, strict=True):
+            b.store(value, place, align=self.element.bits // 8)
+
+    def chunk_places(self, b: Builder, base: Value, number: Value) -> list[Value]:
+        """Where the registers of a chunk are."""
+        start = self.address(b, base, b.shl(number, self.chunk))
+        size = (self.element.bits // 8) << self.lanes
+        return [b.gep(start, register * size) for register in range(1 << (self.chunk - self.lanes))]
+
+    def merge_chunks(self, b: Builder, args: Sequence[Value]) -> None:
+        """The last bits of a stage, of `count` chunks, and the inversion at its end."""
+        base, count, inverts = args
+        with b.loop(constant(i64, 0), count, unroll=1) as number:
+            places = self.chunk_places(b, base, number)
+            held = self.compared(b, self.load(b, places), range(self.chunk))
+            self.store(b, [b.xor(value, self.spread(b, inverts)) for value in held], places)
+
+    def strides(self, bits: int, b: Builder, args: Sequence[Value]) -> None:
+        """Bits ``low .. low + bits - 1`` of `count` runs of ``2**(low + bits)`` elements.
+
+        First elements are inverted: by `inverts`, in every second run if `turns` is 1, and in upper halves by `upper` too.
+        """
+        source, target, low, count, turns, inverts, upper = args
+        registers = 1 << bits
+        with b.loop(constant(i64, 0), count, unroll=1) as run:
+            lower = b.xor(self.parity(b, b.and_(run, turns)), inverts)
+            masks = [self.spread(b, mask) for mask in (lower, b.xor(lower, upper)) for _ in range(registers // 2)]
+            start = b.shl(run, b.add(low, bits))
+            with b.loop(constant(i64, 0), b.shl(constant(i64, 1), low), 1 << self.lanes, unroll=1) as inner:
+                first = b.add(start, inner)
+                indices = [b.add(first, b.shl(constant(i64, register), low)) for register in range(registers)]
+                held = self.load(b, [self.address(b, source, index) for index in indices])
+                held = [b.xor(value, mask) for value, mask in zip(held, masks, strict=True)]
+                held = self.compared(b, held, range(self.lanes, self.lanes + bits))
+                self.store(b, held, [self.address(b, target, index) for index in indices])
+
+    def compared(self, b: Builder, held: list[Value], bits: range) -> list[Value]:
+        """Pairs that differ in one bit, from the highest to the lowest, smaller elements first."""
+        for bit in reversed(bits):
+            if bit >= self.lanes:
+                apart = 1 << (bit - self.lanes)
+                held = list(held)
+                for place in range(len(held)):
+                    if not place & apart:
+                        held[place], held[place | apart] = self.ordered(b, held[place], held[place | apart])
+            elif len(held) == 1:
+                lanes = range(1 << self.lanes)
+                small, large = self.ordered(b, held[0], b.shuffle(held[0], None, [lane ^ 1 << bit for lane in lanes]))
+                held = [b.shuffle(small, large, [lane + len(lanes) * (lane >> bit & 1) for lane in lanes])]
+            else:
+                pairs = zip(held[::2], held[1::2], strict=True)
+                met = [self.ordered(b, *self.exchanged(b, *pair, bit)) for pair in pairs]
+                held = [value for pair in met for value in self.exchanged(b, *pair, bit)]
+        return held
+
+    def exchanged(self, b: Builder, x: Value, y: Value, bit: int) -> tuple[Value, Value]:
+        """Lanes of two registers so that those that differ in `bit` are in the same lane; doing it twice changes nothing."""
+        size, apart = 1 << self.lanes, 1 << bit
+        lanes = [lane + (size - apart) * (lane >> bit & 1) for lane in range(size)]
+        return b.shuffle(x, y, lanes), b.shuffle(x, y, [lane + apart for lane in lanes])
+
+    def ordered(self, b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
+        """(smaller, larger), lane by lane."""
+        sign = "s" if self.is_signed else "u"
+        if self.element.bits < WIDE:
+            return b.extremum(f"{sign}min", x, y), b.extremum(f"{sign}max", x, y)
+        is_smaller = b.icmp(f"{sign}lt", x, y)
+        return b.select(is_smaller, x, y), b.select(is_smaller, y, x)
+
+
+class Network:
+    """The passes that sort runs of ``2**bits`` elements."""
+
+    def __init__(self, sorter: Sorter, bits: int, order: int, merges: bool) -> None:
+        self.sorter, self.bits, self.order, self.merges = sorter, bits, order, merges
+
+    def portions(self, total: int, b: Builder, args: Sequence[Value]) -> None:
+        """A portion is a run or, of small ones, a chunk of them; it goes through all stages before the next."""
+        sorter, (source, target) = self.sorter, args
+        size = max(self.bits, sorter.chunk)
+        with b.loop(constant(i64, 0), 1 << (total - size), unroll=1) as number:
+            start = b.shl(number, size)
+            in_turns = self.order == SortOrder.IN_TURNS
+            falls = sorter.parity(b, number) if in_turns else constant(sorter.element, -self.order)
+            self.portion(b, sorter.address(b, source, start), sorter.address(b, target, start), size, falls)
+
+    def portion(self, b: Builder, source: Value, target: Value, size: int, falls: Value) -> None:
+        """All stages; `falls` is -1 where the result is to fall."""
+        sorter, element = self.sorter, self.sorter.element
+        none = constant(element, 0)
+        first = self.bits if self.merges else 1
+        if first <= sorter.chunk:
+            stages = range(first, min(self.bits, sorter.chunk) + 1)
+            with b.loop(constant(i64, 0), 1 << (size - sorter.chunk), unroll=1) as number:
+                self.first_stages(b, source, target, number, stages, falls)
+            source, first = target, stages.stop
+        for stage in range(first, self.bits + 1):
+            is_last, high = stage == self.bits, stage
+            while high > sorter.chunk:
+                low = max(sorter.chunk, high - STRIDE_BITS)
+                enters = high == stage
+                name = sorter.function(
+                    f"sort.strides.{high - low}.{sorter.suffix}",
+                    [ptr, ptr, i64, i64, i64, element, element],
+                    partial(sorter.strides, high - low),
+                )
+                turns, upper = int(enters and not is_last), -int(enters and not self.merges)
+                numbers = [constant(i64, number) for number in (low, 1 << (size - high), turns)]
+                inverts = falls if enters and is_last else none
+                b.call(name, void, [source, target, *numbers, inverts, constant(element, upper)])
+                source, high = target, low
+            merge = sorter.function(f"sort.chunks.{sorter.suffix}", [ptr, i64, element], sorter.merge_chunks)
+            count = constant(i64, 1 << (size - sorter.chunk))
+            b.call(merge, void, [target, count, falls if is_last else none])
+
+    def first_stages(
+        self, b: Builder, source: Value, target: Value, number: Value, stages: range, falls: Value
+    ) -> None:
+        """The stages of one chunk that need no other."""
+        sorter = self.sorter
+        held = sorter.load(b, sorter.chunk_places(b, source, number))
+        before = [constant(sorter.register, 0)] * len(held)
+        for stage in stages:
+            now = self.falling(b, stage, number, falls, len(held))
+            held = [b.xor(value, b.xor(new, old)) for value, new, old in zip(held, now, before, strict=True)]
+            held, before = sorter.compared(b, held, range(stage)), now
+        if stages[-1] == self.bits:
+            held = [b.xor(value, mask) for value, mask in zip(held, before, strict=True)]
+        sorter.store(b, held, sorter.chunk_places(b, target, number))
+
+    def falling(self, b: Builder, stage: int, number: Value, falls: Value, registers: int) -> list[Value]:
+        """Masks for the registers of a chunk: -1 where the runs of a stage fall."""
+        sorter = self.sorter
+        in_turns = stage < self.bits or self.order == SortOrder.IN_TURNS
+        if in_turns and stage < sorter.chunk:
+            size = 1 << sorter.lanes
+            masks = [
+                tuple(-(place + lane >> stage & 1) for lane in range(size))
+                for place in range(0, registers * size, size)
+            ]
+            return [constant(sorter.register, mask if sorter.lanes else mask[0]) for mask in masks]
+        return [sorter.spread(b, falls if stage == self.bits else sorter.parity(b, number))] * registers
