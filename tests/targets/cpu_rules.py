@@ -13,10 +13,7 @@ import numpy as np
 
 from tilework.ir import tt, ttc
 from tilework.ir.parser import parse_module
-from tilework.targets.cpu.lower import control_rules as control
-from tilework.targets.cpu.lower import debug, gather, histogram, scan, sort_runs
-from tilework.targets.cpu.lower import dot_rules as dot
-from tilework.targets.cpu.lower import program_rules as program
+from tilework.targets.cpu.lower.codegen import RULE_FILES  # noqa: F401  # importing it fills the table of rules
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.run.printing import PRINT_SYMBOL, print_address
 from tilework.targets.cpu.target import HostTarget
@@ -41,7 +38,6 @@ ELEMENTS: dict[Any, str] = {
     np.dtype(ml_dtypes.float8_e5m2fnuz): "f8E5M2FNUZ",
 }
 ARENA = 4 << 20
-RULE_FILES = (control, debug, dot, gather, histogram, program, scan, sort_runs)  # importing them fills the table
 
 
 def buffer(array: np.ndarray) -> str:
