@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tilework import knobs
-from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
+from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError, StageError
 from tilework.runtime.launch.jit import KernelInterface
 from tilework.runtime.launch.wrappers import reinterpret
 from tilework.runtime.tuning import autotuner
@@ -164,7 +164,15 @@ def test_hooks_come_in_pairs_and_see_the_failure() -> None:
     assert tuned.failures == {Config({"BLOCK": 32}): error}
 
 
-@pytest.mark.parametrize("error", [OutOfResources(2, 1, "shared memory"), PTXASError("no such register")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OutOfResources(2, 1, "shared memory"),
+        PTXASError("no such register"),
+        StageError("LLVM cannot"),
+        MemoryError("much"),
+    ],
+)
 def test_a_configuration_that_cannot_run_is_skipped_and_named(error: Exception, capsys: Any) -> None:
     tuned = tuner(Recorder({64: error}), blocks(64, 128))
     with knobs.autotuning.scope():

@@ -22,6 +22,7 @@ from tilework.runtime.kernel_cache import entry as cache_entry
 from tilework.runtime.kernel_cache import files as cache_files
 from tilework.runtime.kernel_cache.key import folder_of
 from tilework.runtime.launch import native_machine
+from tilework.runtime.tuning.autotuner import Config, autotune
 from tilework.targets.base import GPUTarget, find_backend
 from tilework.triton.runtime import build
 
@@ -158,6 +159,30 @@ def test_an_unusable_folder_is_one_warning_and_compilation_in_memory(
         launch()
     texts = [str(warning.message) for warning in caught if "cannot use the cache directory" in str(warning.message)]
     assert len(texts) == 1 and str(knobs.cache.dir) in texts[0]
+
+
+@pytest.mark.parametrize("spoil", [read_only, full, full_at_the_end], ids=lambda spoil: spoil.__name__)
+def test_tuning_goes_on_without_a_folder(
+    cache: Path, spoil: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every configuration is measured, the best is used, and there is one warning."""
+    monkeypatch.setattr(knobs.autotuning, "workers", 0)
+    asked: list[None] = []
+
+    def bench(call: Any, quantiles: Any) -> list[float]:
+        call()
+        asked.append(None)
+        return [float(3 - len(asked))] * 3
+
+    tuned = autotune([Config({"BLOCK": size}) for size in (16, 32)], ["n"], do_bench=bench, cache_results=True)(add_one)
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        spoil(cache, patch)
+        for _ in range(2):
+            tuned[lambda meta: (64 // meta["BLOCK"],)](x, y, 64)
+    assert len(asked) == 2 and tuned.best_config == Config({"BLOCK": 32}) and (y == x + 1).all()
+    assert [str(knobs.cache.dir) in str(warning.message) for warning in caught] == [True]
 
 
 def test_a_missing_folder_is_made(cache: Path) -> None:

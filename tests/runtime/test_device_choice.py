@@ -129,6 +129,42 @@ def test_arguments_choose_among_gpus_in_machine_code(cuda: EmulatedCuda, monkeyp
     assert [launch.device for launch in cuda.launches[-2:]] == [0, 1]
 
 
+def test_gpus_that_differ_are_tuned_each(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on disk, where H100 and H200 would be the same target; two that are alike are tuned once."""
+    monkeypatch.setattr(knobs.autotuning, "workers", 0)
+    seen: list[int] = []
+
+    def bench(call: Any, quantiles: Any) -> list[float]:
+        call()
+        seen.append(cuda_device.current_device())
+        return [float(len(seen))] * 3
+
+    def launch_on(device: int) -> None:
+        cuda_device.set_device(device)
+        x, out = DeviceArray.of(numbers()), DeviceArray(100, np.float32)
+        tuned[(4,)](x, out, 100)
+        cuda_device.synchronize()
+
+    tuned: Any = None
+    for more, expected, kinds in ((0, [0, 0], 1), (8, [1, 1], 2)):  # device 0 is the same in both
+        facts = dict(cuda.facts)
+
+        def attribute(value: Any, number: int, device: int) -> int:
+            value._obj.value = facts[number] + (more * device if number == libcuda.MULTIPROCESSORS else 0)  # noqa: B023
+            return 0
+
+        monkeypatch.setattr(cuda, "cuDeviceGetAttribute", attribute)
+        libcuda.use(cuda)
+        vars(drivers).update(_default=None, _active=None, _host=None)
+        seen.clear()
+        for _ in range(2):  # the second finds all on disk
+            configs = [tilework.Config({"BLOCK": block}) for block in (32, 64)]
+            tuned = tilework.autotune(configs, key=["n"], do_bench=bench, cache_results=True)(tilework.jit(double.fn))
+            for device in (0, 1, 0, 1):
+                launch_on(device)
+        assert seen == expected and len(tuned.cache) == kinds
+
+
 def test_a_mix_is_an_error_that_names_the_arguments(cuda: EmulatedCuda) -> None:
     with pytest.raises(
         ValueError, match=r"double cannot run on two devices: x_ptr \(cuda:0\) on a GPU, out_ptr in the memory"

@@ -83,6 +83,10 @@ class Driver(ABC):
     def get_current_device(self) -> int:
         return 0
 
+    def device_kind(self) -> str | None:
+        """What tells the current device from others that are not like it; None for those that are like the first."""
+        return None
+
     def set_current_device(self, device: int) -> None:
         if device != 0:
             raise ValueError(f"{type(self).__name__} has device 0, there is no device {device}")

@@ -122,9 +122,11 @@ class FileCacheManager(CacheManager):
 def fallback(root: str, make: bool = True) -> tuple[EntryStore, ...]:
     """The folder of this process that stands in for a cache folder; nothing if there is none and `make` is False."""
     place = (os.getpid(), root)
-    if make:
-        _replaced.add(place)
-    return (EntryStore(os.path.join(process_folder(place[0]), folder_of(root))),) if place in _replaced else ()
+    if not make and place not in _replaced:
+        return ()
+    store = EntryStore(os.path.join(process_folder(place[0]), folder_of(root)))
+    _replaced.add(place)
+    return (store,)
 
 
 @cache

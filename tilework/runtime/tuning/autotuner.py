@@ -10,7 +10,8 @@ The tuning key is the values of the parameters in `key` and the dtypes of all ar
 
     prune ─▶ compile here and, when that is faster, in other processes ─▶ measure each ─▶ remember the best
 
-A candidate that runs out of resources, fails a compile-time assertion or is refused by the assembler is skipped; it is
+A candidate that runs out of resources, fails a compile-time assertion, is refused by LLVM or the assembler or takes more memory than
+there is to compile is skipped; it is
 named in `failures` and in the summary (TRITON_PRINT_AUTOTUNING=1). Every other error is the user's to see. What cannot fit
 on the device is found before code is made of it, and what clearly cannot win is not measured to the end (`benchmark.py`).
 Candidates run on the real arguments: those that a kernel changes go into `reset_to_zero` or `restore_value`. A tuning that is
@@ -40,7 +41,7 @@ from tilework.runtime.tuning.heuristics import Heuristics, Wrapper, heuristics, 
 from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.runtime.tuning.progress import Progress
 from tilework.runtime.tuning.restore import Restore
-from tilework.runtime.tuning.results import FAILED, TuningResults, has_failed, order, part_of
+from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of
 from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied, Launch
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ __all__ = [
 
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MS, REP_MS = 25, 100
-SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError, CompilerDied)
+SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError, *PASSING)
 DTYPE_TEXTS: dict[Any, str] = {}  # the text of a NumPy dtype takes longer than the rest of a launch
 MOST_WAIT = 30.0  # seconds for another process to measure something
 CONTROL = ("grid", "warmup")  # keyword arguments of `run` that are not for the kernel
@@ -242,6 +243,8 @@ class Autotuner(Wrapper):
                 key.append(DTYPE_TEXTS.get(dtype) or dtype_text(dtype))
         if driver._host is not None and driver.active is driver._host:
             key.append("host")  # its best configuration is another one than a GPU's
+        elif (kind := driver.active.device_kind()) is not None:
+            key.append(kind)
         return tuple(key)
 
     def settings_of(self, config: Config, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

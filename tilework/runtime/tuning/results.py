@@ -25,11 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
+from tilework.errors import StageError
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITCallable
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.files import warn_unusable
 from tilework.runtime.kernel_cache.managers import file_stem, folder_of, get_cache_manager, triton_key
 from tilework.runtime.tuning.config import Config
 from tilework.runtime.tuning.process_lock import Lock
@@ -39,6 +41,7 @@ from tilework.targets.base import find_backend
 Timing = Any  # what a benchmarker returned: a number, or a list of them
 FAILED = (math.inf, math.inf, math.inf)
 HASH_CHARS = 16
+PASSING = (CompilerDied, MemoryError, StageError)  # what a configuration may fail with here and now, and not elsewhere
 CLAIMED: set[str] = set()  # what this process measures
 CACHED, SAVED, TIMING = "autotune", "tuned", "timing"  # kinds of files
 
@@ -62,6 +65,7 @@ class TuningResults:
             triton_key(),
             find_backend(target).hash(),
             str(target),
+            str(sorted(driver.active.utils.get_device_properties(driver.active.get_current_device()).items())),
             text_key(fn, {}),
             str(sorted(cache_invalidating_env_vars().items())),
             str(tuning_key),
@@ -134,8 +138,8 @@ class TuningResults:
         return os.path.join(store.path(folder), f".{self.part(config)}")
 
     def store(self, config: Config, timing: Timing, failure: Exception | None = None) -> None:
-        """Keep one timing, unless the compiler crashed, which it may not do again."""
-        if self.is_kept and is_storable(timing) and not isinstance(failure, CompilerDied):
+        """Keep one timing, unless it failed for a reason that may not be there again."""
+        if self.is_kept and is_storable(timing) and not isinstance(failure, PASSING):
             self.write(self.part(config), {config_text(config): timing})
 
     def finish(self, timings: Mapping[Config, Timing], failures: Mapping[Config, Exception]) -> None:
@@ -145,7 +149,7 @@ class TuningResults:
         new = {
             config_text(config): timing
             for config, timing in timings.items()
-            if is_storable(timing) and not isinstance(failures.get(config), CompilerDied)
+            if is_storable(timing) and not isinstance(failures.get(config), PASSING)
         }
         for kind in (CACHED, SAVED) if knobs.autotuning.save else (CACHED,):
             known = self.read(self.file(kind))
@@ -153,11 +157,14 @@ class TuningResults:
                 self.write(self.file(kind), {**known, **new})
 
     def write(self, file: str, timings: Mapping[str, Timing]) -> None:
-        """Put a file in place in one step."""
+        """Put a file in place in one step; where no file can be made, in no folder, the next process measures again."""
         assert self.folder is not None
         encoded = {text: encode_timing(value) for text, value in timings.items()}
         data = {"kernel": self.kernel, "key": self.tuning_key, "timings": encoded}
-        get_cache_manager(self.folder).put(json.dumps(data, indent=1), file, binary=False)
+        try:
+            get_cache_manager(self.folder).put(json.dumps(data, indent=1), file, binary=False)
+        except OSError as error:
+            warn_unusable(knobs.cache.dir, error)
 
 
 def text_key(fn: JITCallable, seen: dict[int, str]) -> str:

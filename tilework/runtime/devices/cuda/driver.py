@@ -181,6 +181,7 @@ class CudaDriver(Driver):
         self._raw_stream: Any = None
         self._plain: set[type] = set()  # classes whose instances have no memory
         self._count: int | None = None  # of devices
+        self._kinds: dict[int, str | None] = {}  # of devices, by number
 
     @classmethod
     def is_active(cls) -> bool:
@@ -230,6 +231,20 @@ class CudaDriver(Driver):
 
     def get_current_device(self) -> int:
         return cuda_device.current_device() if self._initialized_torch() is None else self._device()
+
+    def device_kind(self) -> str | None:
+        """``cuda:2`` for devices like the third, if the two before are others."""
+        if self._is_alone():
+            return None
+        device = self.get_current_device()
+        if device not in self._kinds:
+            facts = [
+                (self.get_device_capability(number), self.utils.get_device_properties(number))
+                for number in range(device + 1)
+            ]
+            first = facts.index(facts[device])
+            self._kinds[device] = f"cuda:{first}" if first else None
+        return self._kinds[device]
 
     def set_current_device(self, device: int) -> None:
         (torch_cuda() or cuda_device).set_device(device)
