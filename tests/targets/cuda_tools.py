@@ -30,6 +30,9 @@ print("ptxas info    : Compiling entry function of", os.path.basename(source), f
 if "fail" in text:
     print("ptxas " + source + ", line 7; error   : Not a name of any known instruction: 'fail'", file=sys.stderr)
     sys.exit(255)
+if "unknown" in text:
+    print("ptxas fatal   : Value 'sm_90a' is not defined for option 'gpu-name'", file=sys.stderr)
+    sys.exit(255)
 if "crash" in text:
     os.kill(os.getpid(), signal.SIGSEGV)
 if "killed" in text:

@@ -176,6 +176,7 @@ def test_slow_code_is_remarked(tmp_path: Path, fake: str, capsys: pytest.Capture
     ("word", "message"),
     [
         ("fail", "`ptxas` failed with error code 255 for the kernel add"),
+        ("unknown", "`ptxas` failed with error code 255 for the kernel add"),
         ("crash", "`ptxas` was killed by SIGSEGV for the kernel add"),
         ("killed", r"`ptxas` was killed by SIGKILL \(out of memory\?\) for the kernel add"),
         ("nothing", "`ptxas` wrote no cubin for the kernel add"),
@@ -190,6 +191,7 @@ def test_6_8_assembler_failure_is_a_ptxas_error(word: str, message: str, tmp_pat
     assert command is not None
     assert shlex.split(command[1]) == [fake, "-lineinfo", "-v", "--gpu-name=sm_90a", "add.ptx", "-o", "add.cubin"]
     assert ("Not a name of any known instruction" in text) is (word == "fail")
+    assert ("this ptxas knows no sm_90a: TRITON_PTXAS_PATH" in text) is (word == "unknown")
 
 
 def test_ptxas_that_takes_too_long(tmp_path: Path, fake: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import DictionaryAttr
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, operand_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -42,7 +42,7 @@ class OptionsText:
 
 @irdl_attr_definition
 class LoopLicmAttr(OptionsText, ParametrizedAttribute):
-    """What LLVM is told about moving code out of a loop: ``#llvm.loop_licm<disable = true>``."""
+    """What LLVM is told about moving code out of a loop: ``#llvm.loop_licm<disable = true, versioningDisable = true>``."""
 
     name = "llvm.loop_licm"
     ALIAS_STEM: ClassVar[str] = "loop_licm"
@@ -91,6 +91,18 @@ def print_options(printer: Printer, options: DictionaryAttr) -> None:
         printer.print_list(options.data.items(), print_option)
 
 
-LICM_DISABLED = LoopAnnotationAttr(DictionaryAttr({"licm": LoopLicmAttr(DictionaryAttr({"disable": int_attr(1, i1)}))}))
+LICM_HINTS = {"disable": "llvm.licm.disable", "versioningDisable": "llvm.loop.licm_versioning.disable"}
+LICM_DISABLED = LoopAnnotationAttr(
+    DictionaryAttr({"licm": LoopLicmAttr(DictionaryAttr(dict.fromkeys(LICM_HINTS, int_attr(1, i1))))})
+)
+
+
+def licm_hints(loop: Operation) -> tuple[str, ...]:
+    """What LLVM's metadata calls the options of a loop that are about moving code out of it."""
+    if not isinstance(annotation := loop.attributes.get("llvm.loop_annotation"), LoopAnnotationAttr):
+        return ()
+    licm = annotation.options.data.get("licm")
+    return tuple(LICM_HINTS[key] for key in licm.options.data) if isinstance(licm, LoopLicmAttr) else ()
+
 
 LLVM = Dialect("llvm", dialect_ops("llvm"), [LoopAnnotationAttr, LoopLicmAttr])

@@ -1,4 +1,4 @@
-"""The program that runs: its ids, the grid, calls, barriers, and facts that are only for the passes before."""
+"""The program that runs: its ids, the grid, calls, barriers."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.gpu import GpuBarrierOp
-from tilework.ir.llvm import AssumeOp
 from tilework.ir.ttg import LocalBarrierOp
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.llvm.control_rules import call
@@ -38,8 +37,3 @@ def lower_call(low: Lowering, op: Operation) -> list[Any]:
 @lowers(GpuBarrierOp, LocalBarrierOp)
 def lower_barrier(low: Lowering, op: Operation) -> None:
     low.barrier()
-
-
-@lowers(AssumeOp)
-def lower_assume(low: Lowering, op: Operation) -> None:
-    """What is assumed was used by the passes before."""

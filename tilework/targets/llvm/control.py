@@ -134,10 +134,11 @@ class Control:
         *,
         unroll: int | None = None,
         runs: bool = False,
+        hints: Sequence[str] = (),
     ) -> Iterator[Loop]:
         """A loop with values carried from round to round; `unroll` 1 forbids unrolling, n asks for it.
 
-        `runs` says that there is a first round.
+        `runs` says that there is a first round; `hints` are names of LLVM's loop metadata.
         """
         if start.__class__ is int and end.__class__ is int:
             start = constant(i64, start)
@@ -169,7 +170,7 @@ class Control:
             close_index(following, latch)
             for close, value in zip(closers, loop.following):
                 close(value, latch)
-            node = self.loop_node(unroll)
+            node = self.loop_node(unroll, hints)
             if at_least_once:
                 self.cond_br(self.icmp("slt", following, end), header, after, loop=node)
                 loop.results = loop.following
@@ -178,11 +179,13 @@ class Control:
                 loop.results = tuple(carried)
         self.resume(after)
 
-    def loop_node(self: "Builder", unroll: int | None) -> str:
-        if unroll is None:
-            return ""
-        hint = '!{!"llvm.loop.unroll.disable"}' if unroll == 1 else f'!{{!"llvm.loop.unroll.count", i32 {unroll}}}'
-        return self.module.distinct_node(self.module.node(hint))
+    def loop_node(self: "Builder", unroll: int | None, hints: Sequence[str] = ()) -> str:
+        texts = [f'!{{!"{hint}"}}' for hint in hints]
+        if unroll is not None:
+            texts.append(
+                '!{!"llvm.loop.unroll.disable"}' if unroll == 1 else f'!{{!"llvm.loop.unroll.count", i32 {unroll}}}'
+            )
+        return self.module.distinct_node(*map(self.module.node, texts)) if texts else ""
 
     @contextmanager
     def if_(self: "Builder", condition: Value, weights: tuple[int, int] | None = None) -> Iterator[None]:

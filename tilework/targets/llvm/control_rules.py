@@ -12,6 +12,7 @@ from xdsl.ir import Operation, Region
 
 from tilework.ir import tt
 from tilework.ir.functions import callee_of
+from tilework.ir.llvm import AssumeOp, licm_hints
 from tilework.ir.types import array_values
 from tilework.targets.llvm import elementary, scalars
 from tilework.targets.llvm.builder import Builder
@@ -19,7 +20,7 @@ from tilework.targets.llvm.control import Loop
 from tilework.targets.llvm.module import plain_symbol
 from tilework.targets.llvm.op_lowering import Low
 from tilework.targets.llvm.rules import COMMON
-from tilework.targets.llvm.types import i64, ptr, result_of
+from tilework.targets.llvm.types import i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, signed
 
 RULE_FILES = (elementary, scalars)  # importing these fills the table of all targets
@@ -76,6 +77,12 @@ def call(low: Low, op: Operation, frame: Sequence[Value], attributes: str = "") 
     return low.held(types, made)
 
 
+@lowers(AssumeOp)
+def lower_assume(low: Low, op: Operation) -> None:
+    if (condition := low.scalar(op.operands[0])).constant is None:
+        low.builder.call("llvm.assume", void, [condition])
+
+
 @lowers(scf.IfOp)
 def lower_if(low: Low, op: Operation) -> list[Any]:
     forms: list[list[Any]] = []
@@ -94,7 +101,8 @@ def lower_if(low: Low, op: Operation) -> list[Any]:
 def lower_for(low: Low, op: Operation) -> list[Any]:
     start, end, step = (low.scalar(operand) for operand in op.operands[:3])
     initial = [low[operand] for operand in op.operands[3:]]
-    with for_loop(low.builder, start, end, step, low.flat(initial), may_wrap(end, step), unroll=1) as (loop, index):
+    hints = {"unroll": 1, "hints": licm_hints(op)}
+    with for_loop(low.builder, start, end, step, low.flat(initial), may_wrap(end, step), **hints) as (loop, index):
         number = low.held([op.operands[0].type], [index])
         following = low.region(op.regions[0].block, [*number, *low.like(initial, loop.carried)])
         low.check_joined(op, initial, following)
@@ -113,13 +121,13 @@ def may_wrap(end: Value, step: Value) -> bool:
 
 @contextmanager
 def for_loop(
-    b: Builder, start: Value, end: Value, step: Value, carried: Sequence[Value], wide: bool, unroll: int | None = None
+    b: Builder, start: Value, end: Value, step: Value, carried: Sequence[Value], wide: bool, **hints: Any
 ) -> Iterator[tuple[Loop, Value]]:
     """A loop and its index, which is counted in 64 bits if `wide`."""
     type = start.type
     if wide and type.bits < 64:
         start, end, step = (b.sext(value, i64) for value in (start, end, step))
-    with b.loop_carrying(start, end, step, carried, unroll=unroll) as loop:
+    with b.loop_carrying(start, end, step, carried, **hints) as loop:
         yield loop, loop.index if loop.index.type is type else b.trunc(loop.index, type)
 
 
@@ -156,7 +164,7 @@ def lower_while(low: Low, op: Operation, rounds: Rounds = PLAIN) -> list[Any]:
         low.check_joined(op, initial, following)
         ends = [*rounds.next([made for made, _ in own]), *low.flat(following)]
         latch = b.block
-        b.br(header)
+        b.br(header, b.loop_node(None, licm_hints(op)))
         for (_, close), value in zip(opened, ends, strict=True):
             close(value, latch)
     b.resume(done)

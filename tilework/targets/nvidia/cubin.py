@@ -56,9 +56,14 @@ def to_cubin(ptx: str, name: str, settings: CubinSettings, tool: str) -> bytes:
         data = result.read_bytes() if code == 0 and result.is_file() else b""
     if not data:
         command = shlex.join([tool, *wanted, f"{file}.ptx", "-o", f"{file}.cubin"])
+        help = "the file is the kernel's ptx stage; TRITON_KERNEL_DUMP=1 writes it"
+        if "for option 'gpu-name'" in log:
+            help = (
+                f"this ptxas knows no {settings.cpu}: TRITON_PTXAS_PATH names another one, arch= another architecture"
+            )
         raise PTXASError(
             f"{describe(code)} for the kernel {name}\n`ptxas` stderr:\n{log.rstrip()}\n\nRepro command: {command}\n"
-            f"help: the file is the kernel's ptx stage; TRITON_KERNEL_DUMP=1 writes it"
+            f"help: {help}"
         )
     if knobs.nvidia.dump_ptxas_log:
         print(log)

@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation
 
 from tilework.ir import tt
 from tilework.ir.effects import is_speculatable, writes
-from tilework.ir.llvm import LICM_DISABLED
+from tilework.ir.llvm import licm_hints
 from tilework.ir.nesting import LOOPS, blocks_within, home_of
 from tilework.ir.rewrite import insert_before
 from tilework.ir.types import i1, i32_array, is_block_pointer, shape_of, with_element
@@ -32,7 +32,7 @@ class LicmPass(Pass):
 
     def run(self, module: ModuleOp) -> None:
         for loop in [inner for inner in module.walk(region_first=True) if type(inner) in LOOPS]:
-            if loop.attributes.get("llvm.loop_annotation") != LICM_DISABLED:
+            if "llvm.licm.disable" not in licm_hints(loop):
                 hoist_invariants(loop)
 
 

@@ -4,7 +4,6 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.gpu import GpuBarrierOp
-from tilework.ir.llvm import AssumeOp
 from tilework.ir.types import axis_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.llvm.values import Value
@@ -24,8 +23,3 @@ def lower_num_programs(low: Lowering, op: Operation) -> Value:
 def lower_barrier(low: Lowering, op: Operation) -> None:
     """One thread runs a program, so there is nobody to wait for; but other programs see what is before it first."""
     low.builder.fence("seq_cst")
-
-
-@lowers(AssumeOp)
-def lower_nothing(low: Lowering, op: Operation) -> None:
-    """Assumptions are for the passes before."""

@@ -181,7 +181,7 @@ class NvidiaGpu(AtomicInstructions):
         ptx(b, "cp.async.commit_group;", [], [], effect="write")
 
     def wait_copies(self, b: Builder, pending: int) -> None:
-        ptx(b, f"cp.async.wait_group {pending};", [], [], effect="write")
+        ptx(b, f"cp.async.wait_group \t{pending};", [], [], effect="write")
 
     def stored_for_matrices(self, b: Builder, type: Attribute) -> None:
         if self.has(Feature.ASYNC_PROXY) and isinstance(encoding_of(type), NvmmaShared):

@@ -1,0 +1,93 @@
+"""What programs written for Triton look for in the code of their kernels: assumptions, options of loops, poison."""
+
+from typing import Any
+
+import pytest
+
+import tilework.language as tl
+from tilework.compiler import ASTSource, GPUTarget, lower
+from tilework.runtime.launch.jit import jit
+
+HOPPER = GPUTarget("cuda", 90, 32)
+
+
+@jit
+def assumes(p, n):
+    tl.assume(n > 3)
+    tl.store(p + n, 1)
+
+
+@jit
+def counts(p, n):
+    for i in tl.range(0, n, disable_licm=True):
+        tl.store(p + i, n)
+
+
+@jit
+def waits(p, n):
+    while tl.condition(n > 0, disable_licm=True):
+        n -= tl.load(p + n)
+
+
+@jit
+def unrolls(p, n):
+    for i in tl.range(0, n, loop_unroll_factor=4):
+        tl.atomic_add(p, i)
+
+
+@jit
+def sometimes(x):
+    never = False
+    if never:
+        return x
+
+
+@jit
+def stores_nothing(p, n):
+    tl.store(p, sometimes(n))
+
+
+LICM = ['!{!"llvm.licm.disable"}', '!{!"llvm.loop.licm_versioning.disable"}']
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stage", "texts"),
+    [
+        (assumes, "llir", ["call void @llvm.assume(i1 %"]),
+        (counts, "llir", LICM),
+        (counts, "ttir", ["#llvm.loop_licm<disable = true, versioningDisable = true>"]),
+        (waits, "llir", LICM),
+        (unrolls, "ttir", ["tt.atomic_rmw"] * 5),  # four, and one in the loop over what is left
+        (stores_nothing, "ttir", ["ub.poison : i32"]),
+        (stores_nothing, "llir", ["freeze i32 poison"]),
+        (stores_nothing, "ptx", ["st.global.b32"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else getattr(value, "__name__", ""),
+)
+def test_code(kernel: Any, stage: str, texts: list[str]) -> None:
+    text = lower(ASTSource(kernel, {"p": "*i32", "n": "i32"}), HOPPER, [stage])[stage]
+    for expected in texts:
+        assert text.count(expected) >= texts.count(expected), text
+
+
+@jit
+def multiplies(a, b, c, n, STAGES: tl.constexpr, IMPRECISE: tl.constexpr):
+    i, j = tl.arange(0, 128)[:, None], tl.arange(0, 128)[None, :]
+    total = tl.zeros((128, 128), tl.float32)
+    for k in tl.range(n, num_stages=STAGES):
+        left, right = tl.load(a + i * 128 + j + k * 16384), tl.load(b + i + j * 128 + k * 16384)
+        total = tl.dot(left, right, total, max_num_imprecise_acc=IMPRECISE)
+    tl.store(c + i * 128 + j, total)
+
+
+@pytest.mark.parametrize(("stages", "imprecise"), [(5, 32), (2, 64)])
+def test_stages_decide_what_is_waited_for_and_imprecision_how_often_is_added(stages: int, imprecise: int) -> None:
+    constants = {"STAGES": stages, "IMPRECISE": imprecise}
+    signature = {"a": "*fp8e4nv", "b": "*fp8e4nv", "c": "*fp32", "n": "i32", **dict.fromkeys(constants, "constexpr")}
+    aligned = {(place,): [["tt.divisibility", 16]] for place in range(3)}
+    source = ASTSource(multiplies, signature, constants, aligned)
+    text = lower(source, HOPPER, ["ptx"], num_warps=8)["ptx"]
+    assert f"cp.async.wait_group \t{2 * (stages - 2)};" in text
+    assert (
+        text.count("add.rn.f32") + text.count("add.f32") == 64 * 128 // imprecise
+    )  # registers of a thread, pieces of K
