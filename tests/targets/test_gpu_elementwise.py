@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.targets.gpu_text import DTYPES, NAMES, Array, elementwise, elementwise_text, ptx_of
+from tests.targets.gpu_text import DTYPES, NAMES, Array, elementwise, elementwise_text, launch, ptx_of
 
 ARCHS = (80, 90)
 TINY = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0}
@@ -367,3 +367,19 @@ def test_fast_functions_follow_the_option() -> None:
 
     assert "ex2.approx.ftz.f32" in ptx_of(text, 90)
     assert "ex2.approx.f32" in ptx_of(text, 90, Options())
+
+
+def test_neighbours_that_are_known_to_be_equal_are_computed_once() -> None:
+    """A size that is a multiple of 16 ends no run of 16 elements, and a quotient by 16 is one number for each."""
+    body = """%m = tt.splat %n : i32 -> T<i32>
+    %c = arith.constant dense<16> : T<i32>
+    %inside = arith.cmpi slt, %places, %m : T<i32>
+    %tens = arith.divsi %places, %c : T<i32>
+    %y = arith.select %inside, %tens, %x : T<i1>, T<i32>"""
+    text = elementwise_text(body, {"x": "i32"}, {"y": "i32"}, 512, 90, 8, 1)
+    text = text.replace(") {\n", ", %n: i32 {tt.divisibility = 16 : i32}) {\n", 1)
+    ptx = ptx_of(text, 90)
+    assert ptx.count("setp.") == 2  # of 16 registers
+    x, y = np.arange(1000, 1512, dtype=np.int32), np.zeros(512, np.int32)
+    launch(ptx, "kernel", [x, y, 304], 1)
+    np.testing.assert_array_equal(y, np.where(np.arange(512) < 304, np.arange(512) // 16, x))

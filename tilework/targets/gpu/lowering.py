@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
+from operator import lt
 from typing import Any, Self
 
+from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.allocation import Allocation
@@ -37,6 +39,7 @@ Registers = tuple[Value, ...]
 NEUTRAL = Rules(COMMON)
 lowers = NEUTRAL.lowers
 
+MAKE_RUNS = frozenset({arith.CmpiOp, arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp})  # of equal integers
 SHARED_SPACE = 3
 SMEM = "global_smem"
 
@@ -167,7 +170,22 @@ class Lowering(OpLowering[Any]):
         sides = [self.values[operand] for operand in op.operands]
         if sides and len(sides[0]) < len(sides[-1]):  # one condition that selects whole tensors
             sides[0] = sides[0] * len(sides[-1])
-        return tuple([rule(self, op, *column) for column in zip(*sides, strict=True)]) if sides else (rule(self, op),)
+        if not sides:
+            return (rule(self, op),)
+        if type(op) in MAKE_RUNS and (equal := self.equal_registers(op.results[0])):
+            made = {r: rule(self, op, *[side[r] for side in sides]) for r in range(len(sides[0])) if not r & equal}
+            return tuple([made[register & ~equal] for register in range(len(sides[0]))])
+        return tuple([rule(self, op, *column) for column in zip(*sides, strict=True)])
+
+    def equal_registers(self, value: SSAValue) -> int:
+        """The bits of a register's number that do not change an integer, since neighbours are known to be equal."""
+        if self.axis is None or not is_tensor(value.type):
+            return 0
+        runs = [run & -run for run in self.axis.of(value).constancy]
+        if max(runs) == 1:
+            return 0
+        vectors = dict(layout_of(value.type).bases)["register"]
+        return sum(1 << bit for bit, vector in enumerate(vectors) if all(map(lt, vector, runs)))
 
     def region(self, block: Block, args: Sequence[Any] | Mapping[SSAValue, Any]) -> list[Any]:
         """Emit the ops of a block on the given arguments (registers each), and give the operands of its terminator."""

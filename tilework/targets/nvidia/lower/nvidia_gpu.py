@@ -167,11 +167,13 @@ class NvidiaGpu(AtomicInstructions):
         mask: Value | None,
         predicate: Value | None,
     ) -> None:
-        """``@%first cp.async.cg.shared.global [%s + 4096], [%p], 16, %n``: n is 16, or 0 where zeros are written."""
+        """``@%first cp.async.cg.shared.global [%s + 4096], [%p], 16, !%mask``: zeros are written where the mask is false."""
         inputs, size = [shared_word(b, target), source], ""
-        if mask is not None and mask.constant != 1:
-            size = ", $2"
-            inputs.append(b.select(mask, constant(i32, bytes), constant(i32, 0)))
+        if mask is not None and mask.constant == 0:
+            size = ", 0"
+        elif mask is not None and mask.constant != 1:
+            size = ", !$2"
+            inputs.append(mask)
         level = "cg" if bytes == 16 else "ca"
         line = f"cp.async.{level}.shared.global [$0 + {apart}], [$1], {bytes}{size};"
         line, inputs = guarded(line, inputs, predicate)
