@@ -78,6 +78,25 @@ class Limits(NamedTuple):
 NO_LIMITS = Limits()
 
 
+class Rates(NamedTuple):
+    """How much a GPU does, for estimates (`analysis/cost.py`): of one multiprocessor and in one cycle, unless it says otherwise."""
+
+    multiprocessors: int  # of the GPU
+    gigahertz: float  # cycles under load
+    macs: dict[int, int]  # multiply-adds of the fastest tensor-core instruction, by bits of an operand
+    warp_macs: float  # how much of that the instructions of one warp reach (mma.sync)
+    mufu: int  # exponentials, logarithms, reciprocals
+    issues: int  # instructions of warps
+    shared_bytes: int
+    l2_bytes: int
+    dram_bytes: float  # the share of one multiprocessor
+    memory_cycles: int  # from asking DRAM to the answer
+    warps: int  # that one multiprocessor holds
+    blocks: int
+    shared_memory: int  # bytes of one multiprocessor
+    reserved_shared: int  # bytes of it that each block takes beside its own
+
+
 @dataclass(frozen=True)
 class Target:
     """The facts about an architecture."""
@@ -92,6 +111,7 @@ class Target:
     slow_float8: tuple[str, ...] = ()  # and those of them that dots are warned about
     least_dot: DotSize = (1, 1, 1)
     least_byte_dot: DotSize = (1, 1, 1)  # where both operands have 8 bits
+    rates: Rates | None = None  # None: nobody has measured
 
     def __hash__(self) -> int:
         return hash((self.backend, self.arch))

@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
+from benchmarks import gpu_kernels
 from tests.pipeline import slow_kernels
+from tests.rows import row
 from tilework import knobs
+from tilework.analysis import cost
 from tilework.compiler import ASTSource, lower
+from tilework.ir import tt
+from tilework.ir.parser import parse_module
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
@@ -29,7 +34,7 @@ def remarks(kernel: str, types: dict[str, str], capsys: pytest.CaptureFixture[st
         if ": remark: " in line:
             found.append([])
         found[-1].append(line)
-    return found
+    return [remark for remark in found if ": remark: the limit of this " not in remark[0]]
 
 
 def line_of(text: str) -> int:
@@ -90,7 +95,53 @@ def test_nothing_is_said_about_good_code_or_without_the_knob(capsys: pytest.Capt
     with knobs.compilation.scope():
         knobs.compilation.performance_remarks = True
         lower(good, GPUTarget("cuda", 90, 32), ["ttgir"])
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err.count("remark: ") == 1  # its limit
+
+
+LIMITS: dict[str, tuple[dict[str, str], dict[str, int], dict[str, int], str, dict[str, float]]] = {
+    "matmul": (
+        dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp16") | dict.fromkeys(("M", "N", "K", "stride_a", "stride_b", "stride_c"), "i32"),
+        {"BM": 128, "BN": 256, "BK": 64, "GROUP": 8},
+        {"num_warps": 8, "num_stages": 3},
+        "loop is tensor cores: an iteration takes at least 1024 cycles, 989 TFLOP/s",
+        {"tensor cores": 1024, "shared memory": 1024, "L2": 768, "DRAM": 0, "MUFU": 0},
+    ),
+    "attention": (
+        dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "o_ptr"), "*fp16") | {"length": "i32", "scale": "fp32"},
+        {"BM": 128, "BN": 128, "D": 64},
+        {},
+        "loop is MUFU: ",
+        {"tensor cores": 1024, "L2": 512},
+    ),
+    "add": (
+        dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), "*fp32") | {"n": "i32"},
+        {"BLOCK": 1024},
+        {},
+        "kernel is DRAM: a program takes at least 690 cycles, 4300 GB/s",
+        {"L2": 192, "tensor cores": 0},
+    ),
+}  # fmt: skip
+
+
+@row("name", LIMITS)
+def test_the_limit_of_a_kernel(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The arithmetic of docs/cost-model.md, and that the remark says it."""
+    types, constants, settings, said, cycles = LIMITS[name]
+    kernel = getattr(gpu_kernels, name)
+    aligned = {(index,): [["tt.divisibility", 16]] for index, code in enumerate(types.values()) if code != "fp32"}
+    source = ASTSource(kernel, {**types, **dict.fromkeys(constants, "constexpr")}, constants, aligned)
+    with knobs.compilation.scope():
+        knobs.compilation.performance_remarks = True
+        text = lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], **settings)["ttgir"]
+    shown = capsys.readouterr().err
+    assert f"remark: the limit of this {said}" in shown and "on a multiprocessor, for its " in shown
+    function = next(op for op in parse_module(text).ops if type(op) is tt.FuncOp)
+    loops = cost.hot_loops(function)
+    found = cost.loop_cost(loops[0]) if loops else cost.straight_cost(function)
+    assert found is not None and {name: found.cycles[name] for name in cycles} == cycles
+    assert 0.8 < found.cycles["MUFU"] / 1024 < 1.1 or name != "attention"
+    held = cost.occupancy(function, registers=200)
+    assert held is not None and held.blocks == {"matmul": 1, "attention": 2, "add": 2}[name]
 
 
 def test_opt_prints_remarks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

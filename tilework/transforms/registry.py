@@ -74,6 +74,7 @@ PASSES: dict[str, str] = {
     "tritongpu-reorder-instructions": "ttg.reorder_instructions:ReorderInstructionsPass",
     "triton-nvidia-gpu-fence-insertion": "ttng.fence_insertion:FenceInsertionPass",
     "triton-nvidia-gpu-proxy-fence-insertion": "ttng.proxy_fence_insertion:ProxyFenceInsertionPass",
+    "tritongpu-limit-remarks": "ttg.limit_remarks:LimitRemarksPass",
     "tritongpu-performance-remarks": "ttg.performance_remarks:PerformanceRemarksPass",
     "triton-nvidia-tma-lowering": "ttng.tma_lowering:TMALoweringPass",
     "tritongpu-global-scratch-memory-allocation": (

@@ -9,7 +9,7 @@ of everything there is ("Compute Capabilities").
 
 import re
 
-from tilework.target import Feature, Limits, Target
+from tilework.target import Feature, Limits, Rates, Target
 
 SINCE: dict[int, tuple[Feature, ...]] = {
     75: (Feature.MATRIX_LOAD,),
@@ -29,6 +29,21 @@ SHARED_BYTES = {  # of one block that asks for as much as it can have, from this
     **{0: 48 << 10, 70: 96 << 10, 75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 87: 163 << 10, 89: 99 << 10},
     **{90: 227 << 10, 120: 99 << 10},
 }
+
+# H200: 2048 f16 multiply-adds in a cycle are 989 TFLOP/s at 1.83 GHz; the bandwidth is that of a copy, 4.3 TB/s. A100: 1.55 TB/s. What a
+# multiprocessor gets from L2 is the width of its port.
+RATES = {
+    80: Rates(
+        multiprocessors=108, gigahertz=1.41, macs={8: 2048, 16: 1024, 32: 512, 64: 64}, warp_macs=1.0, mufu=16, issues=4,
+        shared_bytes=128, l2_bytes=64, dram_bytes=1555 / 1.41 / 108, memory_cycles=600, warps=64, blocks=32,
+        shared_memory=164 << 10, reserved_shared=1 << 10,
+    ),
+    90: Rates(
+        multiprocessors=132, gigahertz=1.83, macs={8: 4096, 16: 2048, 32: 1024, 64: 128}, warp_macs=0.5, mufu=16, issues=4,
+        shared_bytes=128, l2_bytes=64, dram_bytes=4300 / 1.83 / 132, memory_cycles=700, warps=64, blocks=32,
+        shared_memory=228 << 10, reserved_shared=1 << 10,
+    ),
+}  # fmt: skip
 
 
 def describe(arch: str) -> Target | None:
@@ -54,6 +69,7 @@ def describe(arch: str) -> Target | None:
         slow_float8=("fp8e4b15",) if Feature.TMA in features else (),
         least_dot=(1, 1, 16),
         least_byte_dot=(1, 1, 32),
+        rates=RATES.get(number),
     )
 
 

@@ -68,9 +68,20 @@ def to_cubin(ptx: str, name: str, settings: CubinSettings, tool: str) -> bytes:
     if knobs.nvidia.dump_ptxas_log:
         print(log)
     if knobs.compilation.performance_remarks:
-        for remark in SLOW.findall(log):
+        for remark in (*resources(log), *SLOW.findall(log)):
             print(f"{name}: remark: {remark}", file=sys.stderr)
     return data
+
+
+def resources(log: str) -> list[str]:
+    """What ptxas says about the registers of each kernel, and what of them it keeps in memory."""
+    spilled = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    used = re.findall(r"Used (\d+) registers", log)
+    return [
+        f"{count} registers per thread"
+        + (f", {out} bytes are spilled and {back} read back" if int(out) else ", no spills")
+        for count, (out, back) in zip(used, spilled, strict=False)
+    ]
 
 
 def run(command: list[str], limit: int) -> tuple[int | None, str]:

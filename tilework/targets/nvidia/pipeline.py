@@ -80,7 +80,9 @@ def has_rectangles(target: Target, options: CompileOptions) -> bool:
 
 def reporting(module: Any, names: list[str], tag: str) -> Any:
     """Run passes, and look at the finished module too when remarks about speed are wanted (`targets/diagnostics.py`)."""
-    return run_passes(module, [*names, "tritongpu-performance-remarks"] if wants_remarks() else names, tag)
+    looks = ["tritongpu-performance-remarks"] if wants_remarks() else []
+    limits = ["tritongpu-limit-remarks"] if knobs.compilation.performance_remarks else []
+    return run_passes(module, [*names, *looks, *limits], tag)
 
 
 def disassembled(cubin: bytes) -> str:

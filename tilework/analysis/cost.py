@@ -1,0 +1,362 @@
+"""What code costs at least: the cycles that each resource of a multiprocessor is busy with it (docs/cost-model.md).
+
+    found = loop_cost(loop)                       found.limit       "tensor cores"
+    found.cycles["tensor cores"]    1024.0        found.bound       1024.0 cycles per iteration and block, at least
+    found.serial                    1024.0        if nothing inside of a block overlaps but copies: dots, then the rest
+    occupancy(loop, registers=188)                Occupancy(blocks=1, limit="registers")
+
+128x256 += 128x64 @ 64x256 in f16 on an H200: 2097152 multiply-adds at 2048 a cycle. All blocks of a multiprocessor share it, so that
+`bound` is also the time between the ends of iterations of any two of its blocks, as long as there are enough of them.
+
+The rates are those of the module's `Target`; a target without rates has no costs. An estimate from below: addresses and masks count once per 16 bytes,
+branches as if they were taken, and what is loaded for dots comes from L2 (other programs read it too), everything else from DRAM.
+Stage: TTGIR. Cost: one walk over what is asked about.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, math, scf
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.analysis.allocation import module_allocation
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.encodings import distributed_of, encoding_of, layout_of
+from tilework.ir.functions import function_around, ops_in_order, symbol_of
+from tilework.ir.module_facts import find_num_warps, find_target
+from tilework.ir.nesting import LOOPS
+from tilework.ir.rewrite import defining_op
+from tilework.ir.ttg.memdesc_types import is_memdesc
+from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of
+from tilework.layouts.conversion import conversion
+from tilework.layouts.encodings import NvidiaMma
+from tilework.target import Rates
+
+TENSOR, MUFU, ISSUE, SHARED, L2, DRAM = "tensor cores", "MUFU", "issue slots", "shared memory", "L2", "DRAM"
+RESOURCES = (TENSOR, MUFU, ISSUE, SHARED, L2, DRAM)  # of equal ones the first is the limit
+WIDEST = 16  # bytes that one access of a thread moves
+LANES = 32
+WGMMA_ROWS = 64
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cycles of one multiprocessor that code takes of each resource, once."""
+
+    cycles: Mapping[str, float]
+    macs: int = 0  # multiply-adds of its dots
+    drains: bool = False  # whether it waits for all of its dots before it goes on
+
+    @property
+    def limit(self) -> str:
+        return max(RESOURCES, key=lambda name: self.cycles[name])
+
+    @property
+    def bound(self) -> float:
+        return self.cycles[self.limit]
+
+    @property
+    def serial(self) -> float:
+        """What one block needs by itself: dots and the rest one after the other, if it waits for them; copies overlap."""
+        rest = max(self.cycles[MUFU], self.cycles[ISSUE])
+        return max(self.bound, self.cycles[TENSOR] + rest if self.drains else self.bound)
+
+    def estimate(self, blocks: int) -> float:
+        """What an iteration of a block takes of a multiprocessor that has `blocks`: one may run while another waits."""
+        return max(self.bound, self.serial / max(blocks, 1))
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How many blocks a multiprocessor runs at the same time, and what keeps it from running more."""
+
+    blocks: int
+    limit: str
+
+
+def loop_cost(loop: Operation) -> Cost | None:
+    """The cost of one iteration of a loop, without the loops in it; None for a target without rates."""
+    return code_cost(own_ops(loop), loop)
+
+
+def straight_cost(function: Operation) -> Cost | None:
+    """The cost of what a function does once."""
+    return code_cost(own_ops(function), function)
+
+
+def own_ops(op: Operation) -> list[Operation]:
+    """What is inside of `op`, but not inside of a loop in it."""
+    found: list[Operation] = []
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                found.append(inner)
+                if type(inner) not in LOOPS:
+                    found += own_ops(inner)
+    return found
+
+
+def hot_loops(function: Operation) -> list[Operation]:
+    """The innermost loops, in program order."""
+    loops = [op for op in ops_in_order(*function.regions) if type(op) in LOOPS]
+    return [loop for loop in loops if not any(type(inner) in LOOPS for inner in ops_in_order(*loop.regions))]
+
+
+def occupancy(op: Operation, registers: int | None = None) -> Occupancy | None:
+    """Blocks per multiprocessor of the kernel around `op`, with as many registers per thread; at least its accumulators."""
+    rates = find_target(op).rates
+    if rates is None:
+        return None
+    function, warps = function_around(op) if type(op) is not tt.FuncOp else op, find_num_warps(op) or 1
+    module = function.parent_op()
+    shared = module_allocation(module, find_target(op))[symbol_of(function)].size  # pyright: ignore[reportArgumentType]
+    needed = max(registers or 0, carried_registers(function), 24)
+    limits = find_target(op).limits
+    per_warp = -(-needed // 8) * 8 * LANES
+    rooms = {
+        "shared memory": rates.shared_memory // (shared + rates.reserved_shared),
+        "registers": limits.registers // (per_warp * warps),
+        "threads": rates.warps // warps,
+        "blocks": rates.blocks,
+    }
+    limit = min(rooms, key=lambda name: rooms[name])
+    return Occupancy(rooms[limit], limit)
+
+
+def carried_registers(function: Operation) -> int:
+    """The registers of a thread that the floats carried by one loop take."""
+    carried = [
+        sum(
+            registers(arg.type) * bit_width(arg.type) // 32 for arg in op.body.block.args[1:] if is_float_tile(arg.type)
+        )
+        for op in ops_in_order(*function.regions)
+        if isinstance(op, scf.ForOp)
+    ]
+    return max(carried, default=0)
+
+
+def is_float_tile(type: Attribute) -> bool:
+    return is_tensor(type) and distributed_of(type) is not None and is_float(element_type(type))
+
+
+def registers(type: Attribute) -> int:
+    """The elements of a tensor that one thread has."""
+    return layout_of(type).in_size("register")
+
+
+def code_cost(ops: Sequence[Operation], around: Operation) -> Cost | None:
+    """The cost of some ops of one kernel."""
+    rates = find_target(around).rates
+    if rates is None:
+        return None
+    meter = Meter(rates, find_num_warps(around) or 1, address_ops(ops))
+    for op in ops:
+        meter.add(op)
+    waits = [op for op in ops if type(op) is ttng.WarpGroupDotWaitOp]
+    is_async = any(isinstance(op, ttng.WarpGroupDotOp) and op.is_async.value.data for op in ops)
+    drains = bool(meter.macs) and (not is_async or any(pending(wait) == 0 for wait in waits))
+    return Cost(meter.cycles(), meter.macs, drains)
+
+
+def pending(wait: Operation) -> int:
+    return wait.properties["pendings"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def address_ops(ops: Iterable[Operation]) -> set[Operation]:
+    """What only addresses and masks are computed with."""
+    found: set[Operation] = set()
+    waiting = [value for op in ops if type(op) in ACCESSES for value in op.operands if is_index(value.type)]
+    while waiting:
+        op = defining_op(waiting.pop())
+        if op is not None and op not in found:
+            found.add(op)
+            waiting += [value for value in op.operands if is_index(value.type)]
+    return found
+
+
+def is_index(type: Attribute) -> bool:
+    return is_tensor(type) and not is_float(element_type(type))
+
+
+class Meter:
+    """Counts what ops need."""
+
+    def __init__(self, rates: Rates, warps: int, addresses: set[Operation]) -> None:
+        self.rates, self.warps, self.addresses = rates, warps, addresses
+        self.macs, self.tensor_cycles = 0, 0.0
+        self.used: dict[str, float] = dict.fromkeys((MUFU, ISSUE, SHARED, L2, DRAM), 0.0)
+
+    def cycles(self) -> dict[str, float]:
+        rates = self.rates
+        per_cycle = {MUFU: rates.mufu, ISSUE: rates.issues, SHARED: rates.shared_bytes, L2: rates.l2_bytes, DRAM: rates.dram_bytes}  # fmt: skip
+        return {TENSOR: self.tensor_cycles} | {name: self.used[name] / rate for name, rate in per_cycle.items()}
+
+    def add(self, op: Operation) -> None:
+        """One op, once."""
+        kind = type(op)
+        if (rule := RULES.get(kind)) is not None:
+            rule(self, op)
+        elif kind in FREE or not op.results:
+            return
+        else:
+            type_ = op.results[0].type
+            if not is_tensor(type_):
+                self.used[ISSUE] += self.warps  # a scalar: every warp computes it
+            elif distributed_of(type_) is not None:
+                self.elementwise(op, type_)
+
+    def elementwise(self, op: Operation, type_: Attribute) -> None:
+        instructions, mufu = WEIGHTS.get(type(op), (1.0, 0))
+        count = registers(type_) * layout_of(type_).in_size("warp")
+        if op in self.addresses:
+            instructions /= WIDEST // 2
+        elif is_float(element_type(type_)) and bit_width(type_) == 16:
+            instructions /= 2  # two in one word
+        self.used[ISSUE] += count * instructions
+        self.used[MUFU] += count * LANES * mufu
+
+    def move(self, type_: Attribute, *resources: str) -> None:
+        """A tile through some resources."""
+        size = prod(shape_of(type_)) * bit_width(type_) / 8
+        for name in resources:
+            self.used[name] += size
+
+    def instructions(self, type_: Attribute) -> None:
+        """Accesses of threads to a tile."""
+        self.used[ISSUE] += prod(shape_of(type_)) * bit_width(type_) / 8 / (WIDEST * LANES)
+
+
+def load(meter: Meter, op: Operation) -> None:
+    type_ = op.results[0].type
+    if is_tensor(type_):
+        meter.move(type_, L2, *([] if feeds_dot(op.results[0]) else [DRAM]))
+        meter.instructions(type_)
+
+
+def feeds_dot(value: SSAValue, depth: int = 4) -> bool:
+    """Whether a tile becomes an operand of a dot without being computed with."""
+    for use in value.uses:
+        op = use.operation
+        if type(op) in DOTS and use.index < 2:
+            return True
+        if depth and type(op) in PASSING and op.results and feeds_dot(op.results[0], depth - 1):
+            return True
+    return False
+
+
+def store(meter: Meter, op: Operation) -> None:
+    value = op.operands[1].type
+    if is_tensor(value):
+        meter.move(value, L2, DRAM)
+        meter.instructions(value)
+
+
+def copy_in(meter: Meter, op: Operation) -> None:
+    """From global to shared memory: what dots read, mostly, which comes from L2."""
+    target = next(
+        value.type for value in reversed(op.operands) if is_memdesc(value.type) and bit_width(value.type) < 64
+    )
+    meter.move(target, L2, SHARED)
+    if type(op) is ttg.AsyncCopyGlobalToLocalOp:
+        meter.instructions(target)
+
+
+def copy_out(meter: Meter, op: Operation) -> None:
+    memory = next(value.type for value in op.operands if is_memdesc(value.type))
+    meter.move(memory, SHARED, L2, DRAM)
+
+
+def shared_access(meter: Meter, op: Operation) -> None:
+    tile = next((value.type for value in (*op.results, *op.operands) if is_tensor(value.type)), None)
+    if tile is not None:
+        meter.move(tile, SHARED)
+        meter.instructions(tile)
+
+
+def convert(meter: Meter, op: Operation) -> None:
+    source, result = op.operands[0].type, op.results[0].type
+    way = conversion(layout_of(source), layout_of(result)).kind
+    if way in ("shared", "warp", "cluster"):
+        meter.move(result, SHARED, SHARED)
+        meter.instructions(result)
+        meter.instructions(result)
+    elif way == "shuffle":
+        meter.used[ISSUE] += registers(result) * layout_of(result).in_size("warp")
+
+
+def reduce(meter: Meter, op: Operation) -> None:
+    """Each element is combined once; across lanes a shuffle and a combination for each step."""
+    for operand, result in zip(op.operands, op.results, strict=False):
+        layout = layout_of(operand.type)
+        steps = 2 * layout.in_size("lane").bit_length() * (registers(result.type) if is_tensor(result.type) else 1)
+        meter.used[ISSUE] += layout.in_size("warp") * (registers(operand.type) + steps)
+
+
+def dot(meter: Meter, op: Operation) -> None:
+    left, right, result = op.operands[0].type, op.operands[1].type, op.results[0].type
+    *_, m, k = shape_of(left)
+    count, bits, mma = prod(shape_of(result)) * k, max(bit_width(left), 8), encoding_of(result)
+    meter.macs += count
+    if not isinstance(mma, NvidiaMma):
+        meter.used[ISSUE] += count / LANES
+        return
+    rate = meter.rates.macs[min(bits, 64)] * (1 if mma.is_hopper else meter.rates.warp_macs)
+    meter.tensor_cycles += count / rate
+    if mma.is_hopper:
+        columns = shape_of(right)[-1]
+        if is_memdesc(left):
+            meter.used[SHARED] += prod(shape_of(left)) * bits / 8 * max(columns // mma.instr_shape[1], 1)
+        meter.used[SHARED] += prod(shape_of(right)) * bits / 8 * max(m // WGMMA_ROWS, 1)
+        meter.used[ISSUE] += meter.warps * count / (WGMMA_ROWS * mma.instr_shape[1] * mma.instr_shape[2]) / 4
+    else:
+        meter.used[ISSUE] += count / (16 * 8 * 16 * 16 / bits)
+
+
+DOTS = frozenset({tt.DotOp, tt.DotScaledOp, ttng.WarpGroupDotOp})
+PASSING = frozenset({ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp, ttg.MemDescTransOp, tt.TransOp, tt.FpToFpOp, arith.ExtFOp, arith.TruncFOp})  # fmt: skip
+ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
+FREE = frozenset({
+    arith.ConstantOp, arith.BitcastOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.BitcastOp, tt.SplitOp, tt.JoinOp,
+    tt.UnsplatOp, tt.CatOp, tt.MakeRangeOp, ttng.WarpGroupDotWaitOp, ttg.MemDescIndexOp, ttg.MemDescTransOp, ttg.MemDescSubsliceOp,
+    scf.IfOp, scf.ForOp, scf.WhileOp,
+})  # fmt: skip
+# (instructions, of them MUFU) per element; anything else is one instruction
+WEIGHTS: dict[type[Operation], tuple[float, int]] = {
+    math.Exp2Op: (1, 1),
+    math.ExpOp: (2, 1),
+    math.Log2Op: (1, 1),
+    math.LogOp: (2, 1),
+    math.RsqrtOp: (1, 1),
+    math.SqrtOp: (3, 1),
+    math.SinOp: (8, 1),
+    math.CosOp: (8, 1),
+    math.ErfOp: (12, 1),
+    arith.DivfOp: (4, 1),
+    tt.PreciseDivFOp: (8, 1),
+    tt.PreciseSqrtOp: (8, 1),
+    arith.DivSIOp: (16, 1),
+    arith.RemSIOp: (16, 1),
+    arith.DivUIOp: (16, 1),
+    arith.RemUIOp: (16, 1),
+    arith.ExtSIOp: (0, 0),
+    arith.ExtUIOp: (0, 0),
+    SelectOp: (1, 0),
+}
+Rule = Callable[[Meter, Operation], None]
+RULES: dict[type[Operation], Rule] = {
+    tt.LoadOp: load,
+    tt.StoreOp: store,
+    ttg.AsyncCopyGlobalToLocalOp: copy_in,
+    ttng.AsyncTMACopyGlobalToLocalOp: copy_in,
+    ttng.AsyncTMACopyLocalToGlobalOp: copy_out,
+    ttg.LocalLoadOp: shared_access,
+    ttg.LocalStoreOp: shared_access,
+    ttg.LocalAllocOp: shared_access,
+    ttg.ConvertLayoutOp: convert,
+    tt.ReduceOp: reduce,
+    tt.ScanOp: reduce,
+    tt.DotOp: dot,
+    ttng.WarpGroupDotOp: dot,
+}

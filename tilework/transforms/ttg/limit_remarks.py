@@ -1,0 +1,150 @@
+"""Say what limits each innermost loop, or a kernel without loops, how far it is from that, and what was chosen; nothing is changed.
+
+    kernel.py:31:5: remark: the limit of this loop is tensor cores: an iteration takes at least 1024 cycles, 989 TFLOP/s on the whole GPU
+       note: the others: shared memory 1024, L2 768, issue slots 122, MUFU 0, DRAM 0 cycles
+       note: 1 block on a multiprocessor, for its shared memory; by this model an iteration takes 1024 cycles, 100% of the limit
+       note: dots: wgmma 64x256x16, 1 still runs when the next iteration begins; operands: cp.async into 3 buffers
+       note: all warps run the whole loop; it does not ask for warp specialization (tl.range(..., warp_specialize=True))
+
+The numbers are those of `analysis/cost.py` (docs/cost-model.md). Stage: finished TTGIR. Cost: one walk, where somebody listens.
+"""
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tilework.analysis.cost import (
+    DRAM,
+    Cost,
+    Occupancy,
+    hot_loops,
+    loop_cost,
+    occupancy,
+    own_ops,
+    pending,
+    straight_cost,
+)
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.encodings import distributed_of, encoding_of
+from tilework.ir.functions import functions, has_body, is_private
+from tilework.ir.module_facts import find_target
+from tilework.ir.nesting import ops_around
+from tilework.ir.rewrite import defining_op
+from tilework.ir.ttg.memdesc_types import is_memdesc
+from tilework.ir.types import bit_width, is_tensor, shape_of
+from tilework.layouts.encodings import NvidiaMma
+from tilework.layouts.queries import contig_per_thread
+from tilework.target import Rates
+from tilework.transforms.passes import Pass
+from tilework.transforms.remarks import is_heard, remark
+
+COPIES: dict[type[Operation], str] = {
+    ttng.AsyncTMACopyGlobalToLocalOp: "TMA",
+    ttg.AsyncCopyGlobalToLocalOp: "cp.async",
+    tt.LoadOp: "loads into registers",
+}
+
+
+class LimitRemarksPass(Pass):
+    name = "tritongpu-limit-remarks"
+
+    def run(self, module: ModuleOp) -> None:
+        if not is_heard():
+            return
+        for function in functions(module):
+            if type(function) is tt.FuncOp and has_body(function) and not is_private(function):
+                for code in hot_loops(function) or [function]:
+                    explain(code)
+
+
+def explain(code: Operation) -> None:
+    """One remark about a loop, or about a function."""
+    cost = straight_cost(code) if type(code) is tt.FuncOp else loop_cost(code)
+    held, rates = occupancy(code), find_target(code).rates
+    if cost is None or held is None or rates is None or not cost.bound:
+        return
+    what, once = ("kernel", "a program") if type(code) is tt.FuncOp else ("loop", "an iteration")
+    text = f"the limit of this {what} is {cost.limit}: {once} takes at least {cost.bound:.0f} cycles{peak(cost, rates)}"
+    others = sorted((-cycles, name) for name, cycles in cost.cycles.items() if name != cost.limit)
+    remark(
+        code,
+        text,
+        f"the others: {', '.join(f'{name} {-cycles:.0f}' for cycles, name in others)} cycles",
+        distance(cost, held, once),
+        *choices(code, own_ops(code)),
+    )
+
+
+def peak(cost: Cost, rates: Rates) -> str:
+    """What the limit means in the units that benchmarks have."""
+    per_second = rates.multiprocessors * rates.gigahertz * 1e9 / cost.bound
+    if cost.macs:
+        return f", {2 * cost.macs * per_second / 1e12:.0f} TFLOP/s on the whole GPU"
+    return f", {cost.cycles[DRAM] * rates.dram_bytes * per_second / 1e9:.0f} GB/s" if cost.cycles[DRAM] else ""
+
+
+def distance(cost: Cost, held: Occupancy, once: str) -> str:
+    """How much more than the limit it takes, as far as the model knows."""
+    blocks = f"{held.blocks} block{'s' if held.blocks != 1 else ''} on a multiprocessor, for its {held.limit}"
+    estimate = cost.estimate(held.blocks)
+    waits = "; it waits for its dots before it goes on" if cost.drains and estimate > cost.bound else ""
+    return (
+        f"{blocks}; by this model {once} takes {estimate:.0f} cycles, {cost.bound / estimate:.0%} of the limit{waits}"
+    )
+
+
+def choices(code: Operation, ops: list[Operation]) -> Iterator[str]:
+    """What the compiler chose for the code, a line for each subject."""
+    ways = [*dict.fromkeys(dot_way(op, ops) for op in ops if type(op) in (tt.DotOp, ttng.WarpGroupDotOp))]
+    moved = [*dict.fromkeys(copy_way(op) for op in ops if type(op) in COPIES and is_tile(op))]
+    if ways or moved:
+        yield "; ".join([*(f"dots: {way}" for way in ways), *(f"operands: {way}" for way in moved if ways)] or moved)
+    if type(code) is not tt.FuncOp:
+        inside = any(type(outer) is ttg.WarpSpecializeOp for outer in ops_around(code))
+        yield "the loop is one partition of a warp-specialized one" if inside else all_warps(code)
+    for width in dict.fromkeys(
+        store_width(op) for op in ops if type(op) is tt.StoreOp and is_tensor(op.operands[1].type)
+    ):
+        yield f"stores: a thread writes {width} bytes side by side"
+
+
+def is_tile(op: Operation) -> bool:
+    return type(op) is not tt.LoadOp or is_tensor(op.results[0].type)
+
+
+def all_warps(loop: Operation) -> str:
+    asks = "tt.warp_specialize" in loop.attributes
+    reason = "it asks for warp specialization in vain" if asks else "it does not ask for warp specialization"
+    return f"all warps run the whole loop; {reason} (tl.range(..., warp_specialize=True))"
+
+
+def dot_way(op: Operation, ops: list[Operation]) -> str:
+    """Which instruction a dot is, and how long it may run."""
+    mma = encoding_of(op.results[0].type)
+    if not isinstance(mma, NvidiaMma):
+        return "no tensor cores"
+    if not mma.is_hopper:
+        return "mma.sync"
+    rows, columns, depth = 4 * mma.instr_shape[0], *mma.instr_shape[1:]
+    left = min((pending(wait) for wait in ops if type(wait) is ttng.WarpGroupDotWaitOp), default=0)
+    still = f"{left} still runs" if left == 1 else f"{left} still run"
+    ends = f"{still} when the next iteration begins" if left else "all are waited for in each iteration"
+    return f"wgmma {rows}x{columns}x{depth}, {ends}"
+
+
+def copy_way(op: Operation) -> str:
+    """How a tile comes from global memory, and into how many buffers."""
+    target = next(
+        (value for value in reversed(op.operands) if is_memdesc(value.type) and bit_width(value.type) < 64), None
+    )
+    view = None if target is None else defining_op(target)
+    buffers = f" into {shape_of(view.operands[0].type)[0]} buffers" if type(view) is ttg.MemDescIndexOp else ""
+    return f"{COPIES[type(op)]}{buffers}"
+
+
+def store_width(op: Operation) -> int:
+    value = op.operands[1].type
+    encoding = distributed_of(value)
+    assert encoding is not None
+    return min(max(contig_per_thread(encoding, shape_of(value))) * bit_width(value) // 8, 16)
