@@ -48,7 +48,7 @@ def first_warp(module: ModuleOp) -> FirstWarp:
 def add_runs(block: Block, found: FirstWarp) -> None:
     run: list[Operation] = []
     for op in block.ops:
-        if is_alone(op) and (run or not is_scalar(op)):
+        if op is not block.last_op and is_alone(op) and (run or not is_scalar(op)):
             run.append(op)
         elif run:
             close(run, found)

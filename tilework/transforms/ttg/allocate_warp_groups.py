@@ -29,6 +29,7 @@ from tilework.transforms.passes import Pass
 
 GROUP = 4  # warps that tensor cores and register counts treat as one
 IDLE_REGISTERS = 16
+MOST_REGISTERS = 255  # that a kernel may start with
 
 
 class AllocateWarpGroupsPass(Pass):
@@ -47,7 +48,8 @@ class AllocateWarpGroupsPass(Pass):
         if any("requestedRegisters" in inner.properties for inner in special):
             limit = integer(module.attributes, MAX_REGISTERS)
             if limit is None:
-                limit = find_target(module).limits.registers // (threads_per_warp(module) * (base + extra)) // 8 * 8
+                share = find_target(module).limits.registers // (threads_per_warp(module) * (base + extra))
+                limit = min(share, MOST_REGISTERS) // 8 * 8
                 module.attributes[MAX_REGISTERS] = int_attr(limit, i32)
             for inner in special:
                 share_registers(inner, base, extra, limit)
