@@ -100,7 +100,13 @@ def run(kernel: Any, args: Mapping[str, Any], constants: Mapping[str, Any] = {},
             values += [*value.size, *(step // array.itemsize for step in array.strides)]
     scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * grid))
     function = device.load(text).function(kernel.__name__)
-    device.launch(function, grid, 32 * options.get("warps", 4), [*values, scratch, 0], facts.get("shared", 0))
+    device.launch(
+        function,
+        grid,
+        32 * facts.get("num_warps", options.get("warps", 4)),
+        [*values, scratch, 0],
+        facts.get("shared", 0),
+    )
     device.synchronize()
     for array, address in uploaded:
         array[...] = device.download(address, array)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.targets.gpu_descriptors import Block, drawn
+from tests.targets.gpu_descriptors import run as run_ptx
 from tests.transforms.warp_specialized_kernels import (
     KERNELS,
     Case,
@@ -61,13 +63,24 @@ def test_attention(rows: int, warps: int) -> None:
     np.testing.assert_allclose(out, p @ v.astype(np.float32) / p.sum(1, keepdims=True), atol=1e-3)
 
 
+def test_values_in_ptx() -> None:
+    m, n, k = 128, 64, 96
+    a, b = drawn((m, k), np.float16), drawn((n, k), np.float16)
+    c = np.zeros((m, n), np.float16)
+    args = {"a": Block(a, (128, 32)), "b": Block(b, (32, 32)), "c": Block(c, (128, 32)), "M": m, "N": n, "K": k}
+    constants = {"BM": 128, "BN": 32, "BK": 32, "STAGES": 2, "FLAT": False}
+    text = run_ptx(KERNELS["tiles"], args, constants, warps=4, aligned="MNK")
+    assert "setmaxnreg.inc.sync.aligned.u32 \t232" in text
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
+
+
 def test_a_product_is_given_back_behind_the_next_one() -> None:
     lines = [line.strip() for line in print_module(compiled(CASES[0])).splitlines()]
     start = next(index for index, line in enumerate(lines) if line.startswith("partition1"))
     first = next(index for index in range(start, len(lines)) if "isAsync = true" in lines[index])
     assert "{pendings = 1 : i32}" in lines[first + 1]
     release = next(line for line in lines[first:] if line.startswith("ttng.arrive_barrier"))
-    assert ", 1, %" in release  # not in the first iteration
+    assert ", 4, %" in release  # not in the first iteration
     assert not any("tt.warp_specialize" in line for line in lines)
 
 

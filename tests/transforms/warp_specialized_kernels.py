@@ -48,8 +48,9 @@ def tiles(
     a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, FLAT: tl.constexpr
 ):
     num_n = tl.cdiv(N, BN)
+    step = tl.num_programs(0)
     for tile in tl.range(
-        tl.program_id(0), tl.cdiv(M, BM) * num_n, 2, flatten=FLAT, warp_specialize=True, num_stages=STAGES
+        tl.program_id(0), tl.cdiv(M, BM) * num_n, step, flatten=FLAT, warp_specialize=True, num_stages=STAGES
     ):
         om, on = (tile // num_n) * BM, (tile % num_n) * BN
         acc = tl.zeros((BM, BN), dtype=tl.float32)
@@ -113,7 +114,7 @@ def ttgir(kernel: Any, types: dict[str, str], constants: dict[str, Any], warps: 
     signature = {**types, **dict.fromkeys(constants, "constexpr")}
     module = compile_to_ttir(kernel, signature, constants, attrs, frontend_options(GPUTarget("cuda", 90, 32), {}))
     run_pipeline(module, ttir_pipeline(HOPPER))
-    passes = [item.replace("when=never", f"when={when}") for item in ttgir_pipeline(HOPPER, warps, 3, 1)]
+    passes = [item.replace("when=asked", f"when={when}") for item in ttgir_pipeline(HOPPER, warps, 3, 1)]
     run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
     verify(module)
     return module

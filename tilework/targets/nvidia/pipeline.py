@@ -18,14 +18,16 @@ from tilework.targets.nvidia.assembly import LaterStages
 from tilework.targets.options import CompileOptions
 
 
-def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1) -> list[str]:
+def ttgir_pipeline(
+    target: Target, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1, may_specialize: bool = True
+) -> list[str]:
     """The passes from optimised TTIR to TTGIR.
 
     Layouts first (convert to remove-layout-conversions), then tensor cores (accelerate-matmul to descriptor encodings),
     loops (fuse to pipeline), and what the pipelined code needs (prefetch on). Without asynchronous copies loops are not
     pipelined.
     """
-    when = "asked" if knobs.nvidia.warp_specialize == "1" else "never"
+    when = "asked" if may_specialize and knobs.nvidia.warp_specialize != "0" else "never"
     loops = [
         "tritongpu-fuse-nested-loops",
         "canonicalize",
@@ -135,7 +137,7 @@ class CudaBackend(LaterStages):
 
         target = self.target_for(options)
         stages = 1 if options.sanitize else options.num_stages
-        ttgir = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas)
+        ttgir = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas, not options.sanitize)
         ttir = (
             [*ttir_pipeline(target.without(Feature.TMA)), *checking_pipeline(options.sanitize)]
             if options.sanitize

@@ -32,6 +32,13 @@ from tilework.transforms.ttg.pipeline.load_plans import (
 )
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, integer_attribute
 
+STAGING: dict[type[Operation], int] = {
+    tt.DescriptorStoreOp: 1,
+    tt.DescriptorReduceOp: 1,
+    tt.DescriptorScatterOp: 1,
+    tt.StoreOp: 2,
+}
+RESERVED = 2048  # barriers, captured values, alignment
 OUTER_STAGES = 2  # what a loop around the products loads, such as the queries of a tile: this one and the next
 
 
@@ -69,6 +76,11 @@ class Ring:
     stages: int
 
     @property
+    def bytes(self) -> int:
+        """The size of all buffers."""
+        return self.stages * sum(channel.bytes for channel in self.channels)
+
+    @property
     def turns(self) -> bool:
         """Its stages are used again: the block runs more than once."""
         return any(type(op) in LOOPS for op in ops_around(self.channels[0].load))
@@ -95,6 +107,24 @@ def find_rings(function: Operation, default_stages: int, facts: AxisFacts) -> li
     for ring in rings.values():
         ring.stages = stages_of(ring, list(rings.values()), default_stages)
     return list(rings.values())
+
+
+def fit_stages(function: Operation, rings: list[Ring], limit: int) -> None:
+    """Leave out stages until the rings, and what results are stored through, fit into `limit` bytes. Raises `Refusal`."""
+    stored = {op: store_bytes(op) for op in ops_in_order(*function.regions) if type(op) in STAGING}
+    most = {kind: max((size for op, size in stored.items() if type(op) is kind), default=0) for kind in STAGING}
+    left = limit - RESERVED - sum(most.values())
+    while sum(ring.bytes for ring in rings) > left:
+        deepest = max(rings, key=lambda ring: (ring.stages, ring.bytes))
+        if deepest.stages <= 2:
+            raise Refusal(function, "its buffers do not fit into shared memory")
+        deepest.stages -= 1
+
+
+def store_bytes(store: Operation) -> int:
+    """The shared memory that the parts of a tile need on their way to global memory; rows are exchanged in two halves."""
+    value = store.operands[1].type
+    return prod(shape_of(value)) * bit_width(value) // 8 // STAGING[type(store)]
 
 
 def blocks_around(op: Operation) -> list[Operation]:

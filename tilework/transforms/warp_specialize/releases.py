@@ -2,7 +2,7 @@
 
     %d = warp_group_dot %a[i], %b[i], %acc {isAsync}              product k
     warp_group_dot_wait %d {pendings = 1}                         product k - 1 is over
-    arrive_barrier %empty[i - 1], 1, %not_first                   what it read may be overwritten
+    arrive_barrier %empty[i - 1], 4, %not_first                   what it read may be overwritten
 
 Products end in the order in which they were started. A wait for all but n of them is behind the end of a product if at
 least n others were started in between, in this iteration or, with the index of the iteration before, in the next; then the
@@ -84,7 +84,7 @@ def arrive(reading: Reading, index: SSAValue, behind: Operation, condition: SSAV
 def arrive_here(code: Emitter, reading: Reading, index: SSAValue, condition: SSAValue | None) -> None:
     assert reading.memory.empty is not None
     barrier = stage_of(code, reading.memory.empty, index)
-    code.ops.append(ttng.ArriveBarrierOp.make(barrier, 1, condition, code.loc))
+    code.ops.append(ttng.ArriveBarrierOp.make(barrier, reading.memory.warps, condition, code.loc))
 
 
 def release_late(reading: Reading, behind: Operation) -> None:

@@ -34,15 +34,19 @@ Turn = tuple[SSAValue, SSAValue]  # index of a stage, and phase of its barriers
 
 @dataclass
 class Memory:
-    """The buffers of the channels of a ring, and its barriers; what is used once is never empty again."""
+    """The buffers of the channels of a ring, and its barriers; what is used once is never empty again.
+
+    Each warp of a consumer arrives at "empty" for itself, `warps` in all: so they need not wait for each other.
+    """
 
     buffers: list[SSAValue]
     full: SSAValue
     empty: SSAValue | None
+    warps: int
 
 
-def make_memory(code: Emitter, ring: Ring, producers: int, consumers: int) -> Memory:
-    """Buffers, and barriers for the arrivals of `producers` threads that copy, or of one that starts TMA."""
+def make_memory(code: Emitter, ring: Ring, producers: int, consumers: int, warps: int) -> Memory:
+    """Buffers, and barriers for `producers` threads that copy, or one that starts TMA, and consumers of `warps` warps."""
     buffers: list[SSAValue] = []
     for channel in ring.channels:
         result = channel.load.results[0].type
@@ -52,7 +56,8 @@ def make_memory(code: Emitter, ring: Ring, producers: int, consumers: int) -> Me
     by_thread = any(channel.contiguity for channel in ring.channels)
     by_descriptor = any(not channel.contiguity for channel in ring.channels)
     full = make_barriers(code, ring.stages, producers * by_thread + by_descriptor)
-    return Memory(buffers, full, make_barriers(code, ring.stages, consumers) if ring.turns else None)
+    empty = make_barriers(code, ring.stages, consumers * warps) if ring.turns else None
+    return Memory(buffers, full, empty, warps)
 
 
 def make_barriers(code: Emitter, count: int, arrivals: int) -> SSAValue:

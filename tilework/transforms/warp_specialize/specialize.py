@@ -38,7 +38,7 @@ from tilework.transforms.remarks import warning
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments, live_values
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, loops_in, set_integer
 from tilework.transforms.ttg.pipeline.wgmma import launch
-from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings
+from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
 from tilework.transforms.warp_specialize.fewer_warps import run_on
 from tilework.transforms.warp_specialize.releases import release
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
@@ -81,6 +81,7 @@ def specialize(module: ModuleOp, function: Operation, stages: int) -> None:
     if not any(ring.turns for ring in rings):
         raise Refusal(function, "no load in a loop feeds a product of warp groups")
     check_memory(module, function, rings)
+    fit_stages(function, rings, find_target(function).limits.shared_bytes)
     plan = plan_consumers(function, rings)
     by_thread = any(channel.contiguity for ring in rings for channel in ring.channels)
     producer = make_producer(function, rings, plan.memories)
@@ -151,7 +152,8 @@ def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
 def make_consumers(function: Operation, rings: list[Ring], count: int) -> Plan:
     setup = Emitter(function.location)
     threads = GROUP * threads_per_warp(function)
-    memories = [make_memory(setup, ring, threads, count) for ring in rings]
+    warps = num_warps(function) if count == 1 else GROUP
+    memories = [make_memory(setup, ring, threads, count, warps) for ring in rings]
     programs = [Program.copy(function) for _ in range(count)]
     readings = [[consume(program, *pair) for pair in zip(rings, memories, strict=True)] for program in programs]
     return Plan(programs, readings, memories, setup)
