@@ -78,18 +78,19 @@ def stored_dot(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.cons
 
 @tilework.jit
 def many_dots(
-    a_ptr, b_ptr, c_ptr, COUNT, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A_TRANSPOSED: tl.constexpr
-):
+    a_ptr, b_ptr, c_ptr, COUNT, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A_TRANSPOSED: tl.constexpr,
+    ACC: tl.constexpr,
+):  # fmt: skip
     """A sum of products in a loop: operands are read from shared memory."""
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
-    total = tl.zeros((M, N), tl.float32)
+    total = tl.zeros((M, N), ACC)
     for step in range(COUNT):
         base = a_ptr + step * M * K
         if A_TRANSPOSED:
             a = tl.trans(tl.load(base + k[:, None] * M + m[None, :]))
         else:
             a = tl.load(base + m[:, None] * K + k[None, :])
-        total = tl.dot(a, tl.load(b_ptr + step * N * K + k[:, None] * N + n[None, :]), total)
+        total = tl.dot(a, tl.load(b_ptr + step * N * K + k[:, None] * N + n[None, :]), total, out_dtype=ACC)
     tl.store(c_ptr + m[:, None] * N + n[None, :], total)
 
 
@@ -242,18 +243,35 @@ def test_a_product_is_exact(dot: Dot) -> None:
     dot.check()
 
 
+def sum_of_products(dtype: str, arch: int, shape: tuple[int, int, int], count: int, a_transposed: bool) -> str:
+    """The PTX of a loop that adds `count` products, which are those of NumPy."""
+    m, n, k = shape
+    rng = np.random.default_rng(6)
+    a, b = numbers(rng, dtype, count, *((k, m) if a_transposed else (m, k))), numbers(rng, dtype, count, k, n)
+    acc = "i32" if dtype == "i8" else "fp32"
+    c = np.zeros((m, n), DTYPES[acc])
+    types = (f"*{dtype}", f"*{dtype}", f"*{acc}", "i32")
+    text = ptx_of(many_dots, arch, 4, types, (m, n, k, a_transposed, ACCUMULATORS[acc]))
+    launch(text, "many_dots", 4, a, b, c, count)
+    wide = a.astype("f8")
+    np.testing.assert_array_equal(c, np.matmul(wide.swapaxes(1, 2) if a_transposed else wide, b.astype("f8")).sum(0))
+    return text
+
+
+@pytest.mark.parametrize(("dtype", "a_transposed"), [("fp8e4nv", False), ("i8", True), ("fp32", False)])
+def test_wgmma_takes_operands_that_do_not_lie_along_k(dtype: str, a_transposed: bool) -> None:
+    """The right one becomes the left one of the transposed product; the left one, if both lie across, comes from registers."""
+    text = sum_of_products(dtype, 90, (64, 64, 32), 3, a_transposed)
+    assert "wgmma.mma_async" in text and not re.findall(r"ld\.shared\.[bu]8|mma\.sync", text)
+    assert ("ldmatrix.sync.aligned.m8n8.x4.trans" in text) == (dtype != "fp32")
+    assert a_transposed or "st.shared" not in text[text.index("wgmma") : text.rindex("wgmma.mma_async")]
+
+
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
 @pytest.mark.parametrize("arch", [80, 90])
 @pytest.mark.parametrize("a_transposed", [False, True])
 def test_operands_in_shared_memory_are_loaded_as_matrices(dtype: str, arch: int, a_transposed: bool) -> None:
-    m, n, k, count = 32, 32, 32, 3
-    rng = np.random.default_rng(6)
-    a, b = numbers(rng, dtype, count, *((k, m) if a_transposed else (m, k))), numbers(rng, dtype, count, k, n)
-    c = np.zeros((m, n), np.float32)
-    text = ptx_of(many_dots, arch, 4, (f"*{dtype}", f"*{dtype}", "*fp32", "i32"), (m, n, k, a_transposed))
-    launch(text, "many_dots", 4, a, b, c, count)
-    wide = a.astype("f8")
-    np.testing.assert_array_equal(c, np.matmul(wide.swapaxes(1, 2) if a_transposed else wide, b.astype("f8")).sum(0))
+    text = sum_of_products(dtype, arch, (32, 32, 32), 3, a_transposed)
     forms = re.findall(r"ldmatrix\.sync\.aligned\.m8n8\.x4(\.trans)?", text)
     assert forms.count(".trans") and (a_transposed or forms.count("")), forms
     assert not re.findall(r"ld\.shared\.[bu]16", text)

@@ -148,19 +148,20 @@ tt.func @descriptor(%da: !tt.tensordesc<tensor<64x32xf16>>, %db: !tt.tensordesc<
 
 // -----
 
-// Only 16-bit elements can be transposed: others lie along K.
+// Only 16-bit elements can be transposed by wgmma: a right factor of others that lies along N becomes the left one, read into
+// registers.
 // CHECK: #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 8]}>
-// CHECK: #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 32}>
+// CHECK: #shared = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 4, order = [1, 0]}>
 // CHECK: #shared1 = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 32}>
+// CHECK: #shared2 = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 4, order = [0, 1]}>
 // CHECK-LABEL: tt.func @tf32(
-// CHECK-NEXT: %a = tt.load %pa : tensor<64x32x!tt.ptr<f32>, #blocked>
-// CHECK-NEXT: %[[V0:[0-9]+]] = ttg.local_alloc %a : (tensor<64x32xf32, #blocked>) -> !ttg.memdesc<64x32xf32, #shared, #smem>
-// CHECK-NEXT: %b = tt.load %pb : tensor<32x64x!tt.ptr<f32>, #blocked>
-// CHECK-NEXT: %[[V1:[0-9]+]] = ttg.local_alloc %b : (tensor<32x64xf32, #blocked>) -> !ttg.memdesc<32x64xf32, #shared1, #smem>
-// CHECK-NEXT: %[[V2:[0-9]+]] = ttg.convert_layout %c : tensor<64x64xf32, #blocked> -> tensor<64x64xf32, #mma>
-// CHECK-NEXT: %[[V3:[0-9]+]] = ttng.warp_group_dot %[[V0]], %[[V1]], %[[V2]] {inputPrecision = 0 : i32} : !ttg.memdesc<64x32xf32, #shared, #smem> * !ttg.memdesc<32x64xf32, #shared1, #smem> -> tensor<64x64xf32, #mma>
-// CHECK-NEXT: %[[V4:[0-9]+]] = ttg.convert_layout %[[V3]] : tensor<64x64xf32, #mma> -> tensor<64x64xf32, #blocked>
-// CHECK-NEXT: tt.return %[[V4]] : tensor<64x64xf32, #blocked>
+// CHECK: %[[M:.*]] = ttg.local_alloc %b : (tensor<32x64xf32, #blocked>) -> !ttg.memdesc<32x64xf32, #shared, #smem>
+// CHECK: %[[A:.*]] = tt.trans %a {order = array<i32: 1, 0>}
+// CHECK: %[[R:.*]] = ttg.local_alloc %[[A]] : (tensor<32x64xf32, #blocked1>) -> !ttg.memdesc<32x64xf32, #shared1, #smem>
+// CHECK: %[[T:.*]] = ttg.memdesc_trans %[[M]] {order = array<i32: 1, 0>}
+// CHECK: %[[F:.*]] = ttg.local_load %[[T]] : !ttg.memdesc<64x32xf32, #shared2, #smem> -> tensor<64x32xf32, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 1}>>
+// CHECK: %[[D:.*]] = ttng.warp_group_dot %[[F]], %[[R]],
+// CHECK: tt.trans
 #blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
 #d0 = #ttg.dot_op<{opIdx = 0, parent = #blocked}>
 #d1 = #ttg.dot_op<{opIdx = 1, parent = #blocked}>
@@ -172,6 +173,34 @@ tt.func @tf32(%pa: tensor<64x32x!tt.ptr<f32>, #blocked>,%pb: tensor<32x64x!tt.pt
   %y = ttg.convert_layout %b : tensor<32x64xf32, #blocked> -> tensor<32x64xf32, #d1>
   %d = tt.dot %x, %y, %c, inputPrecision = tf32 : tensor<64x32xf32, #d0> * tensor<32x64xf32, #d1> -> tensor<64x64xf32, #blocked>
   tt.return %d : tensor<64x64xf32, #blocked>
+}
+}
+
+// -----
+
+// A left factor of i8 that lies along M is read into registers, with its rows in the order that ldmatrix gives; the right one,
+// of which K is contiguous, stays in memory.
+// CHECK-LABEL: tt.func @int8_left(
+// CHECK: %[[M:.*]] = ttg.local_alloc %a : (tensor<128x64xi8, #blocked>) -> !ttg.memdesc<128x64xi8, #shared, #smem>
+// CHECK: %[[R:.*]] = ttg.local_alloc %b
+// CHECK: ttg.memdesc_reshape %[[M]] : !ttg.memdesc<128x64xi8, #shared, #smem> -> !ttg.memdesc<8x8x2x64xi8,
+// CHECK: ttg.memdesc_trans {{.*}} {order = array<i32: 0, 2, 1, 3>}
+// CHECK: %[[F:.*]] = ttg.local_load {{.*}} -> tensor<128x64xi8, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 4}>>
+// CHECK: tt.reshape %c
+// CHECK: ttng.warp_group_dot %[[F]], %[[R]],
+// CHECK: tt.reshape {{.*}} -> tensor<8x2x8x128xi32,
+#blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
+#blockedT = #ttg.blocked<{sizePerThread = [4, 1], threadsPerWarp = [32, 1], warpsPerCTA = [1, 4], order = [0, 1]}>
+#d0 = #ttg.dot_op<{opIdx = 0, parent = #blocked}>
+#d1 = #ttg.dot_op<{opIdx = 1, parent = #blocked}>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func @int8_left(%pa: tensor<128x64x!tt.ptr<i8>, #blockedT>, %pb: tensor<64x128x!tt.ptr<i8>, #blockedT>, %c: tensor<128x128xi32, #blocked>) -> tensor<128x128xi32, #blocked> {
+  %a = tt.load %pa : tensor<128x64x!tt.ptr<i8>, #blockedT>
+  %b = tt.load %pb : tensor<64x128x!tt.ptr<i8>, #blockedT>
+  %x = ttg.convert_layout %a : tensor<128x64xi8, #blockedT> -> tensor<128x64xi8, #d0>
+  %y = ttg.convert_layout %b : tensor<64x128xi8, #blockedT> -> tensor<64x128xi8, #d1>
+  %d = tt.dot %x, %y, %c : tensor<128x64xi8, #d0> * tensor<64x128xi8, #d1> -> tensor<128x128xi32, #blocked>
+  tt.return %d : tensor<128x128xi32, #blocked>
 }
 }
 

@@ -77,7 +77,13 @@ class Dot:
 
 @dataclass(frozen=True, eq=False)
 class InFlight:
-    """The result of a `Dot`, which may not be looked at before its wait."""
+    """The result of a `Dot`, which may not be looked at before its wait, but rearranged."""
 
     value: Array
     dot: Dot
+
+    def reshape(self, shape: tuple[int, ...]) -> "InFlight":
+        return InFlight(self.value.reshape(shape), self.dot)
+
+    def transpose(self, order: tuple[int, ...]) -> "InFlight":
+        return InFlight(self.value.transpose(order), self.dot)

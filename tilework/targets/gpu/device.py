@@ -83,6 +83,7 @@ class Emission(Protocol):
     builder: Builder
     gpu: "Gpu"
     words: dict[tuple[str, ...], Value]
+    bytes: dict[str, tuple[Value, int]]
 
 
 class MatrixForm(Protocol):

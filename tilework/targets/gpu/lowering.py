@@ -73,6 +73,7 @@ class Lowering(OpLowering[Any]):
         super().__init__(module, builder, gpu.rules, facts.fuses)
         self.facts, self.gpu, self.device = facts, gpu, gpu.name
         self.words: dict[tuple[str, ...], Value] = {}  # by the names of the elements they hold (`words.py`)
+        self.bytes: dict[str, tuple[Value, int]] = {}  # which word an element of 8 bits is in, and where
         self.allocation: Allocation | None = None
         self.barriers = Barriers()
         self.around: Around | None = None

@@ -4,7 +4,7 @@
     pack_word(low, elements)                    # `word` again: nothing is built
 
 A tensor is a tuple of elements, so a word that is loaded is taken apart and put together again where it is used. `Lowering.words`
-remembers it by the names of its elements; it is known wherever they are.
+remembers it by the names of its elements; it is known wherever they are. Bytes that come from two words are chosen at once.
 """
 
 from collections.abc import Sequence
@@ -45,10 +45,24 @@ def pack_word(low: Emission, elements: Sequence[Value]) -> Value:
     if (word := low.words.get(tuple([element.text for element in elements]))) is not None:
         return word
     if len(elements) == 4:
+        if (word := chosen_bytes(low, elements)) is not None:
+            return word
         first, second, third, fourth = (b.zext(b.bitcast(element, i8), i32) for element in elements)
         choose = low.gpu.choose_bytes
         return choose(b, choose(b, first, second, 0x0040), choose(b, third, fourth, 0x0040), 0x5410)
     return b.bitcast(b.build_vector(elements), i32)
+
+
+def chosen_bytes(low: Emission, elements: Sequence[Value]) -> Value | None:
+    """Four bytes as they come from two words; None if they do not."""
+    places = [low.bytes.get(element.text) for element in elements]
+    found = [place for place in places if place is not None]
+    words = list({word.text: word for word, _ in found}.values())
+    if None in places or len(words) > 2:
+        return None
+    first, second = words[0], words[-1]
+    chosen = [at + 4 * (word.text != first.text) for word, at in found]
+    return low.gpu.choose_bytes(low.builder, first, second, sum(at << 4 * place for place, at in enumerate(chosen)))
 
 
 def pack_words(low: Emission, elements: Sequence[Value]) -> list[Value]:
@@ -65,6 +79,8 @@ def unpack_word(low: Emission, word: Value, element: Type) -> list[Value]:
         return [b.bitcast(word, element)]
     elements = b.lanes(b.bitcast(word, vector(element, WORD // element.bits)))
     low.words[tuple([found.text for found in elements])] = word
+    if element.bits == 8:
+        low.bytes.update({found.text: (word, at) for at, found in enumerate(elements) if found.constant is None})
     return elements
 
 

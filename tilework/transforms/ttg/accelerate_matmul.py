@@ -48,6 +48,16 @@ from tilework.transforms.ttg.matmul.mma_choice import (
     versions,
 )
 from tilework.transforms.ttg.matmul.operand_width import k_width
+from tilework.transforms.ttg.matmul.turned_operands import (
+    DEALT,
+    dealt,
+    is_dealt,
+    is_turned,
+    left_fragments,
+    put,
+    reads_left,
+    turn,
+)
 
 INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
 DOTS = (tt.DotOp, tt.DotScaledOp)
@@ -57,6 +67,7 @@ class AccelerateMatmulPass(Pass):
     name = "tritongpu-accelerate-matmul"
     target: str = ""  # of older compilers, whose modules do not say it
     disable_mma_v3: bool = False
+    keep_operands: bool = False  # those that wgmma cannot read as they lie are stored transposed, as Triton does
 
     def run(self, module: ModuleOp) -> None:
         dots = [
@@ -69,7 +80,7 @@ class AccelerateMatmulPass(Pass):
         allowed = [version for version in versions(target) if version != 3 or not self.disable_mma_v3]
         # From the last to the first: the end of a chain of dots decides how all of them are laid out.
         for dot in reversed(dots):
-            accelerate(dot, target, allowed)
+            accelerate(dot, target, allowed, self.keep_operands)
         for function in functions(module):
             Driver({}).run(function)  # dead conversions go, new constants move to the front
         for inner in tuple(module.walk()):
@@ -77,14 +88,16 @@ class AccelerateMatmulPass(Pass):
                 widen_operands(inner, target)
 
 
-def accelerate(op: Operation, target: Target, allowed: Sequence[int]) -> None:
+def accelerate(op: Operation, target: Target, allowed: Sequence[int], keep_operands: bool) -> None:
     """Use the best instruction for `op`, and say why if there would be a better one."""
     if (dot := dot_of(op, target)) is None:
         return
     for version in allowed:
         if (reason := reason_against(version, dot)) is None:
-            mma = encoding(version, dot)
-            (to_group_dot if version == 3 else to_warp_dot)(dot, mma)
+            if version == 3:
+                to_group_dot(dot, keep_operands)
+            else:
+                to_warp_dot(dot, encoding(version, dot))
             return
         remark(
             op,
@@ -103,15 +116,12 @@ def location_of(value: SSAValue, op: Operation) -> LocationAttr:
 
 def converted(op: Operation, value: SSAValue, layout: NvidiaMma | DotOperand) -> SSAValue:
     """`value` in another layout, in front of `op`."""
-    new = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location_of(value, op))
-    insert_before(op, new)
-    return new.results[0]
+    return put(op, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location_of(value, op)))
 
 
-def finish(dot: Dot, new: Operation) -> None:
-    """`new` takes the place of the dot; its result goes back to the layout that the users know."""
-    back = ttg.ConvertLayoutOp.make(new.results[0], dot.d, dot.op.location)
-    replace_op(dot.op, new, back)
+def finish(dot: Dot, result: SSAValue) -> None:
+    """`result` takes the place of the dot, in the layout that the users know."""
+    replace_op(dot.op, ttg.ConvertLayoutOp.make(result, dot.d, dot.op.location))
 
 
 def to_warp_dot(dot: Dot, mma: NvidiaMma) -> None:
@@ -121,23 +131,27 @@ def to_warp_dot(dot: Dot, mma: NvidiaMma) -> None:
     width = k_width(a, b)
     accumulator = converted(op, c, mma)
     left, right = converted(op, a, DotOperand(0, mma, width)), converted(op, b, DotOperand(1, mma, width))
-    finish(dot, recreate(op, operands=(left, right, accumulator), result_types=(accumulator.type,)))
+    finish(dot, put(op, recreate(op, operands=(left, right, accumulator), result_types=(accumulator.type,))))
 
 
-def to_group_dot(dot: Dot, mma: NvidiaMma) -> None:
+def to_group_dot(dot: Dot, keep_operands: bool) -> None:
     """`wgmma`: B in shared memory, A there or in registers."""
-    op = dot.op
+    if not keep_operands and is_turned(dot) and (turned := dot_of(turn(dot.op), dot.target)) is not None:
+        dot = turned
+    op, mma = dot.op, encoding(3, dot)
     a, b, c = op.operands
-    is_shared = is_from_memory(a)
-    left = in_shared_memory(op, a, 0) if is_shared else a
+    is_read, is_shared = not keep_operands and reads_left(dot), is_from_memory(a)
+    left = left_fragments(op, mma) if is_read else in_shared_memory(op, a, 0) if is_shared else a
     right = in_shared_memory(op, b, 1)
-    accumulator = converted(op, c, mma)
+    rows_move = is_read and is_dealt(op)
+    accumulator = converted(op, dealt(op, c, DEALT // 2) if rows_move else c, mma)
     if not is_shared:
         left = converted(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))
     new = ttng.WarpGroupDotOp.make(left, right, accumulator, None, op.location)
     new.properties |= op.properties
     new.attributes |= op.attributes
-    finish(dot, new)
+    result = put(op, new)
+    finish(dot, dealt(op, result, 2) if rows_move else result)
 
 
 def in_shared_memory(op: Operation, operand: SSAValue, index: int) -> SSAValue:

@@ -3,7 +3,8 @@
     ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%w0, %w1, %w2, %w3}, [%address];
 
 Lane 8j + r has the address of row r of matrix j. Afterwards lane 4r + q has in word j the 4 bytes 4q ... of that row. With
-`.trans` the elements have 16 bits, and lane 4c + q has two of column c: those of rows 2q and 2q + 1.
+`.trans` the elements have 16 bits, and lane 4c + q has two of column c: those of rows 2q and 2q + 1. An element may be two of
+8 bits.
 
 Whether registers can be filled so is a question to the layout that gives their offsets in memory. In elements of 16 bits:
 
@@ -17,7 +18,9 @@ The address of a lane comes from the same layout, with the bases of rows and mat
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilework.layouts.banks import lane_conflicts
 from tilework.layouts.linear import LinearLayout
+from tilework.layouts.packing import log2
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.words import WORD, pack_word, unpack_word
 from tilework.targets.llvm.types import i32, struct, void
@@ -96,12 +99,17 @@ def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> Matrices | None
         and 1 << len(inside) == each
     ):
         rows, is_transposed = lanes[2:], False
-    elif bits == 16 and lanes[2:] == (1, 2, 4) and usable:
-        inside = usable[:1]
-        rows, is_transposed = (registers[inside[0]], *lanes[:2]), True
+    elif bits < 32 and lanes[2:] == tuple(16 // bits << bit for bit in range(3)):
+        pair = [bit for bit in usable if registers[bit] < 16 // bits]
+        along = [bit for bit in usable if registers[bit] >= row]
+        if len(pair) != (bits == 8) or not along:
+            return None
+        first_row = min(along, key=lambda bit: lane_conflicts((registers[bit], *lanes[:2], 0, 0), log2(row), bits))
+        rows, is_transposed = (registers[first_row], *lanes[:2]), True
+        inside = [*pair, first_row]
     else:
         return None
-    others = [column for bit, column in enumerate(registers) if is_transposed or bit not in inside]
+    others = [column for bit, column in enumerate(registers) if bit not in inside]
     others += [
         *rows,
         *(column for name, columns in offsets.columns if name not in ("register", "lane") for column in columns),

@@ -8,7 +8,7 @@ With `pendings = 1` the product of the iteration before is done, and this one ru
 right if nobody looks at the sum or overwrites the operands meanwhile:
 
 1. the memory of the operands is not written in the same iteration: it is one of several buffers, or from outside;
-2. the result is only carried to the next iteration (as f32), or read in an `scf.if`, which then waits;
+2. the result is only carried to the next iteration (f32 or i32), or read in an `scf.if`, which then waits;
 3. there it is only the sum of products again, or read behind a wait for everything.
 
 A product for which this does not hold is waited for at once (`pendings = 0`), and so are all before it. A wait takes as
@@ -28,13 +28,14 @@ from tilework.ir.encodings import (
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.types import element_type, f32, i1, int_attr, is_tensor
+from tilework.ir.types import element_type, f32, i1, i32, int_attr, is_tensor
 from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, loops_in, num_stages, yield_of
 from tilework.transforms.ttg.pipeline.wgmma_split import split_along_k
 
 Dot = ttng.WarpGroupDotOp
 Wait = ttng.WarpGroupDotWaitOp
 SUM = 2  # the operand that is the sum so far
+RUN_ON = (f32, i32)  # not f16: two of them share a register, and are taken apart behind the product
 VIEWS: frozenset[type[Operation]] = frozenset(
     {ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescReinterpretOp, ttg.ConvertLayoutOp}
 )
@@ -70,7 +71,7 @@ def carried_position(loop: Operation, dot: Operation) -> int | None:
     """Which value of `loop` the result of `dot` becomes, if it may run on until the next iteration."""
     if not all(is_stable(value, loop, set()) for value in dot.operands[:SUM] if is_memdesc(value.type)):
         return None
-    if element_type(dot.results[0].type) != f32:
+    if element_type(dot.results[0].type) not in RUN_ON:
         return None
     positions: list[int] = []
     if not follow_result(dot.results[0], loop, positions) or len(positions) != 1:
@@ -89,7 +90,7 @@ def may_run_on(loop: Operation, dot: Operation) -> bool:
     positions: list[int] = []
     if (
         type(dot) is not Dot
-        or element_type(dot.results[0].type) != f32
+        or element_type(dot.results[0].type) not in RUN_ON
         or not follow_result(dot.results[0], loop, positions)
     ):
         return False

@@ -6,18 +6,22 @@
 
 The registers of a piece are free again when its instruction is done, before those of the whole. %a is cut by a reshape to
 M x 2 x ... x 2 x k, a transposition that brings the 2s to the end, and a `tt.split` for each of them: no data moves.
+
+Where %a is read from memory for this product, each piece is read in front of its own: while the ones before it run.
 """
 
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg
+from tilework.ir.effects import writes
 from tilework.ir.encodings import (
     distributed_of,
     encoding_of,
     with_encoding,
 )
-from tilework.ir.rewrite import constant, insert_before, recreate, replace_op
-from tilework.ir.types import i1, is_tensor, shape_of, tensor_type
+from tilework.ir.module_facts import integer
+from tilework.ir.rewrite import constant, erase_op, insert_before, recreate, replace_op
+from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, tensor_type
 from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_reshape
@@ -32,24 +36,49 @@ def split_along_k(dot: Operation) -> list[Operation]:
     shape, width = shape_of(left.type), mma.instr_shape[-1]
     if len(shape) != 2 or shape[1] <= width or shape[1] % width or len(mma.instr_shape) < 3:
         return [dot]
+    if bit_width(left.type) == 8 and integer(dot.properties, "maxNumImpreciseAcc") in range(1, shape[1] + 1):
+        return [dot]  # its lowering counts products: pieces would not know of each other
+    read = left.owner
+    is_read_here = isinstance(read, ttg.LocalLoadOp) and left.has_one_use() and is_undisturbed(read, dot)
     try:
-        lefts = pieces_of(dot, left, shape[1] // width, width)
+        lefts = [] if is_read_here else pieces_of(dot, left, shape[1] // width, width)
     except LayoutError:
         return [dot]
-    rights: list[SSAValue] = []
-    for position in range(len(lefts)):
-        part = ttg.MemDescSubsliceOp.make(right, (position * width, 0), (width, shape_of(right.type)[1]), dot.location)
-        insert_before(dot, part)
-        rights.append(part.results[0])
-    always = constant(1, i1, dot.location)
-    insert_before(dot, always)
+    starts = range(0, shape[1], width)
+    of_right = (width, shape_of(right.type)[1])
+    rights = [put(dot, ttg.MemDescSubsliceOp.make(right, (at, 0), of_right, dot.location)) for at in starts]
+    always = put(dot, constant(1, i1, dot.location))
     dots: list[Operation] = []
-    for a, b in zip(lefts, rights, strict=True):
-        piece = recreate(dot, operands=(a, b, total, *use_total))
-        total, use_total = piece.results[0], [always.results[0]]
-        dots.append(piece)
-    replace_op(dot, *dots)
+    for at, part in zip(starts, rights, strict=True):
+        piece = read_piece(dot, read, at, width) if is_read_here else lefts[at // width]
+        dots.append(recreate(dot, operands=(piece, part, total, *use_total)))
+        total, use_total = put(dot, dots[-1]), [always]
+    replace_op(dot, results=(total,))
+    if is_read_here:
+        erase_op(read)
     return dots
+
+
+def is_undisturbed(read: Operation, dot: Operation) -> bool:
+    """Nothing writes memory between the two, which are in one block."""
+    between = read.next_op
+    while between is not None and between is not dot and not writes(between):
+        between = between.next_op
+    return between is dot
+
+
+def read_piece(dot: Operation, read: Operation, start: int, width: int) -> SSAValue:
+    """The columns from `start` on of what `read` reads."""
+    memory, rows = read.operands[0], shape_of(read.results[0].type)[0]
+    part = put(dot, ttg.MemDescSubsliceOp.make(memory, (0, start), (rows, width), read.location))
+    whole = read.results[0].type
+    type = with_encoding(tensor_type((rows, width), element_type(whole)), distributed_of(whole))
+    return put(dot, ttg.LocalLoadOp.make(part, type, read.location, *read.operands[1:]))
+
+
+def put(before: Operation, op: Operation) -> SSAValue:
+    insert_before(before, op)
+    return op.results[0]
 
 
 def pieces_of(dot: Operation, left: SSAValue, count: int, width: int) -> list[SSAValue]:

@@ -1,0 +1,140 @@
+"""Dots of 8-bit and 32-bit operands that do not lie along K, which is all that `wgmma` reads of them in shared memory.
+
+    d = dot(a, b, c)     a: M x K, rows along K     b: K x N, rows along N
+
+The *left* factor may come from registers instead, and reading it there may transpose it (`ldmatrix.trans`, or words one by
+one). So the dot is turned around where it is the right one that lies across:
+
+    dT = dot(bT, aT, cT)              aT stays where it is, K contiguous; bT: registers
+    %m = ttg.local_alloc %b           #swizzled, rows as they were loaded: the pipeliner copies there in the background
+    %t = ttg.memdesc_trans %m         N x K
+    %r = ttg.local_load %t            #dot_op<0>
+
+`ldmatrix.trans` moves pairs of bytes, so a thread gets rows 2r and 2r + 1 where the instruction has r and r + 8. Rows of the
+product may come in any order: for 8-bit operands they are *dealt*, each 16 the even ones first, and those of the result are
+gathered again. Transpositions and deals of the sum are no code: its registers stay where they are.
+
+Shared memory sees each byte of such an operand twice (written, read) besides what the instruction itself reads; storing it
+transposed, as `in_shared_memory` does for all others, is three times.
+"""
+
+from xdsl.ir import Operation, SSAValue
+
+from tilework.ir import tt, ttg
+from tilework.ir.encodings import distributed_of, with_encoding
+from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
+from tilework.ir.types import array_values, bit_width, element_type, shape_of, tensor_type
+from tilework.layouts.construct import dot_shared, nvmma_shared
+from tilework.layouts.encodings import DotOperand, NvidiaMma, Shared, SwizzledShared
+from tilework.layouts.infer import infer_reshape
+from tilework.layouts.queries import order_for_memory
+from tilework.transforms.ttg.matmul.mma_choice import GROUP_ROWS, Dot, converted_from, feeds_a_dot
+
+SWAP = (1, 0)
+LOADS = (tt.LoadOp, tt.DescriptorLoadOp)
+DEALT = 16  # rows of one warp in one instruction
+
+
+def loaded(operand: SSAValue) -> tuple[SSAValue, bool] | None:
+    """What is loaded for `operand`, and whether it is transposed on the way; None if it is computed."""
+    value, is_swapped = converted_from(operand), False
+    while isinstance(owner := value.owner, tt.TransOp) and array_values(owner.properties["order"]) == SWAP:
+        value, is_swapped = converted_from(owner.operands[0]), not is_swapped
+    return (value, is_swapped) if isinstance(owner, LOADS) else None
+
+
+def lies_across(operand: SSAValue, k_dim: int) -> bool:
+    """`operand` is loaded, has elements that `wgmma` cannot transpose, and rows that are not along K."""
+    if bit_width(operand.type) not in (8, 32) or (found := loaded(operand)) is None:
+        return False
+    value, is_swapped = found
+    layout = distributed_of(value.type)
+    assert layout is not None, value.type
+    return order_for_memory(layout, shape_of(value.type))[0] != (1 - k_dim if is_swapped else k_dim)
+
+
+def is_turned(dot: Dot) -> bool:
+    """The dot should be turned around: its right factor lies across, the left one does not, and 64 divides N."""
+    a, b, _ = dot.op.operands
+    return (
+        lies_across(b, 0)
+        and loaded(a) is not None
+        and not lies_across(a, 1)
+        and dot.tile[1] % GROUP_ROWS == 0
+        and not feeds_a_dot(dot.op)
+    )
+
+
+def reads_left(dot: Dot) -> bool:
+    """The left factor should come from registers because it lies across."""
+    return lies_across(dot.op.operands[0], 1) and not feeds_a_dot(dot.op)
+
+
+def turn(op: Operation) -> Operation:
+    """The dot of the transposed factors the other way round, in the place of `op`."""
+    a, b, c = (tt.TransOp.make(converted_from(value), SWAP, op.location) for value in op.operands)
+    operands = (b.results[0], a.results[0], c.results[0])
+    new = recreate(op, operands=operands, result_types=(c.results[0].type,))
+    replace_op(op, a, b, c, new, tt.TransOp.make(new.results[0], SWAP, op.location))
+    return new
+
+
+def left_fragments(op: Operation, mma: NvidiaMma) -> SSAValue:
+    """The left factor of `op` in registers, by way of shared memory, with its rows dealt if they must be."""
+    operand = op.operands[0]
+    found = loaded(operand)
+    assert found is not None, operand
+    value, is_swapped = found
+    layout, element = DotOperand(0, mma, 32 // bit_width(operand.type)), element_type(operand.type)
+    memory = ttg.memdesc_type(shape_of(value.type), element, natural(value, layout, is_swapped))
+    alloc = ttg.LocalAllocOp.make(value, memory, op.location)
+    insert_after(value.owner, alloc)
+    view = alloc.results[0]
+    if is_swapped:
+        view = put(op, ttg.MemDescTransOp.make(view, SWAP, op.location))
+    if is_dealt(op):
+        rows, depth = shape_of(operand.type)
+        view = put(op, ttg.MemDescReshapeOp.make(view, (rows // DEALT, DEALT // 2, 2, depth), op.location))
+        view = put(op, ttg.MemDescTransOp.make(view, (0, 2, 1, 3), op.location))
+        view = put(op, ttg.MemDescReshapeOp.make(view, (rows, depth), op.location))
+    return put(op, ttg.LocalLoadOp.make(view, with_encoding(operand.type, layout), op.location))
+
+
+def natural(value: SSAValue, layout: DotOperand, is_swapped: bool) -> Shared:
+    """Rows as they were loaded, swizzled so that reading the fragments has no bank conflicts."""
+    held = distributed_of(value.type)
+    assert held is not None, value.type
+    shape, bits = shape_of(value.type), bit_width(value.type)
+    order = order_for_memory(held, shape)
+    if type(value.owner) is tt.DescriptorLoadOp:
+        return nvmma_shared(shape, order, bits, held.cga_bases)  # what TMA writes
+    if bits == 32:
+        return dot_shared(layout, shape, order, bits, need_trans=is_swapped, cga=held.cga_bases)
+    # A matrix of `ldmatrix` has the rows k of bits 2, 3 and either 0 or 1: in groups of 16 bytes of their own.
+    wide = shape[order[0]] >= 128
+    return SwizzledShared(16, *((2, 8) if wide else (4, 4)), order, held.cga_bases)
+
+
+def is_dealt(op: Operation) -> bool:
+    return bit_width(op.operands[0].type) == 8
+
+
+def dealt(op: Operation, value: SSAValue, halves: int) -> SSAValue:
+    """The rows of `value` by 16: with 8 `halves` the even ones first, with 2 that undone."""
+    rows, columns = shape_of(value.type)
+    value = reshaped(op, value, (rows // DEALT, halves, DEALT // halves, columns))
+    value = put(op, tt.TransOp.make(value, (0, 2, 1, 3), op.location))
+    return reshaped(op, value, (rows, columns))
+
+
+def reshaped(op: Operation, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+    before = distributed_of(value.type)
+    assert before is not None, value.type
+    type = tensor_type(shape, element_type(value.type))
+    encoding = infer_reshape(shape_of(value.type), before, shape)
+    return put(op, tt.ReshapeOp.make(value, with_encoding(type, encoding), op.location))
+
+
+def put(op: Operation, new: Operation) -> SSAValue:
+    insert_before(op, new)
+    return new.results[0]
