@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tilework as tw
+import tilework.language as tl
 from tests.targets.gpu_descriptors import Block, drawn
 from tests.targets.gpu_descriptors import run as run_ptx
 from tests.transforms.warp_specialized_kernels import (
@@ -16,10 +18,8 @@ from tests.transforms.warp_specialized_kernels import (
     run,
     ttgir,
 )
-from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.oracles.evaluator import evaluate
-from tilework.transforms.registry import parse_pipeline, run_pipeline
 from tilework.transforms.remarks import listening
 
 TILES = [(128, 64, 32), (64, 128, 32), (64, 256, 16), (128, 32, 64)]
@@ -84,32 +84,49 @@ def test_a_product_is_given_back_behind_the_next_one() -> None:
     assert not any("tt.warp_specialize" in line for line in lines)
 
 
-HEAD = """
-module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
-  tt.func public @kernel(%p: !tt.ptr<i32>, %n: i32) {
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
-    scf.for %i = %c0 to %n step %c1 : i32 {
-      tt.store %p, %i : !tt.ptr<i32>
-    } {tt.num_stages = 4 : i32, tt.warp_specialize}
-    tt.return
-  }
-}
-"""
-
-
-def refused(text: str, options: str = "") -> str:
-    module = parse_module(text)
-    with listening() as remarks:
-        run_pipeline(module, parse_pipeline(f"nvgpu-warp-specialization{options}"))
-    assert "warp_specialize" not in print_module(module)
-    (only,) = remarks
-    return str(only)
+@tw.jit
+def stays_whole(a, b, c, M, N, K, n, BM: tl.constexpr, WHY: tl.constexpr):
+    da = tl.make_tensor_descriptor(a, shape=[M, K], strides=[K, 1], block_shape=[BM, 32])
+    db = tl.make_tensor_descriptor(b, shape=[N, K], strides=[K, 1], block_shape=[64, 32])
+    acc = tl.zeros((BM, 64), dtype=tl.float32)
+    at = 0
+    for k in tl.range(0, n, warp_specialize=True):
+        if WHY == "made":
+            db = tl.make_tensor_descriptor(b + k * K, shape=[N, K], strides=[K, 1], block_shape=[64, 32])
+        y = db.load([0, at])
+        acc = tl.dot(da.load([0, k * 32]), y.T, acc)
+        at += 32
+        if WHY == "computed":
+            at = tl.max(tl.max(acc, 1), 0).to(tl.int32)
+        if WHY == "barrier":
+            tl.debug_barrier()
+        if WHY == "stored":
+            tl.store(a + k, 1.0)
+    rows = tl.arange(0, BM)
+    tl.store(c + rows[:, None] * 64 + tl.arange(0, 64)[None, :], acc.to(tl.float16))
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"), [("", "it has no product of warp groups"), ("{when=never}", "it is switched off")]
+    ("why", "warps", "reason"),
+    [
+        ("made", 4, "a descriptor for it is made in a loop, or chosen"),
+        ("computed", 4, "what it loads depends on what it computes"),
+        ("barrier", 4, "gpu.barrier needs all warps"),
+        ("stored", 4, "the kernel also stores to what it loads from"),
+        ("", 2, "it has no product of warp groups"),
+        ("", 16, "it takes 4 or 8 warps, not 16"),
+    ],
 )
-def test_a_loop_that_stays_whole_is_told_why(options: str, reason: str) -> None:
-    told = f"scf.for: the loop is not warp specialized: {reason}; all warps run the whole of it"
-    assert refused(HEAD, options) == told
+def test_a_loop_that_stays_whole_is_told_why(why: str, warps: int, reason: str) -> None:
+    types = {**dict.fromkeys("abc", "*fp16"), **dict.fromkeys("MNKn", "i32")}
+    with listening() as remarks:
+        module = ttgir(stays_whole, types, {"BM": 64, "WHY": why}, warps, "asked")
+    assert "warp_specialize" not in print_module(module)
+    told = [found.text for found in remarks if found.severity == "warning"]
+    assert told == [f"the loop is not warp specialized: {reason}; all warps run the whole of it"]
+
+
+def test_it_can_be_switched_off() -> None:
+    with listening() as remarks:
+        assert partitions(compiled(CASES[0], when="never")) == 0
+    assert any("it is switched off" in found.text for found in remarks)

@@ -97,6 +97,8 @@ def find_rings(function: Operation, default_stages: int, facts: AxisFacts) -> li
             continue
         if any(type(outer) not in (scf.ForOp, scf.IfOp, tt.FuncOp) for outer in blocks_around(op)):
             raise Refusal(op, "a load for it is in a `while` loop")
+        if type(op) is tt.DescriptorLoadOp and not is_made_once(op.operands[0], function):
+            raise Refusal(op, "a descriptor for it is made in a loop, or chosen")
         channel = make_channel(op, facts)
         block, anchor = op.parent, first_reader(channel)
         assert block is not None
@@ -107,6 +109,12 @@ def find_rings(function: Operation, default_stages: int, facts: AxisFacts) -> li
     for ring in rings.values():
         ring.stages = stages_of(ring, list(rings.values()), default_stages)
     return list(rings.values())
+
+
+def is_made_once(descriptor: SSAValue, function: Operation) -> bool:
+    """Copies may read `descriptor` until the kernel ends: it is an argument, or made where the function starts."""
+    op = descriptor.owner
+    return (type(op) is tt.MakeTensorDescOp and op.parent_op() is function) or op is function.regions[0].blocks[0]
 
 
 def fit_stages(function: Operation, rings: list[Ring], limit: int) -> None:

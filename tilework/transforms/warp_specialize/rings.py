@@ -76,6 +76,7 @@ class Program:
     clones: dict[Operation, Operation]
     blocks: dict[Block, Block]
     turns: dict[tuple[Block, int], Turn] = field(default_factory=dict)
+    loads: set[Operation] = field(default_factory=set)  # the originals of what it loads
 
     @classmethod
     def copy(cls, function: Operation) -> "Program":

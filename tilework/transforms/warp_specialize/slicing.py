@@ -14,17 +14,18 @@ from collections.abc import Callable, Iterator
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from tilework.analysis.value_flows import Pair, control_flows
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
-from tilework.ir.encodings import encoding_attr, encoding_of, with_encoding
+from tilework.ir.encodings import encoding_attr, encoding_of, layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import attr_value, insert_after, insert_before, recreate, splat_attr
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, retyped
-from tilework.ir.ttg.view_ops import transposed_memdesc
+from tilework.ir.ttg.view_ops import transposed_memdesc, verify_offsets
 from tilework.ir.types import (
     TensorDescType,
     array_values,
@@ -35,6 +36,7 @@ from tilework.ir.types import (
     tensor_type,
     tensordesc_type,
 )
+from tilework.layouts.errors import LayoutError
 from tilework.transforms.building.emitter import Emitter
 
 PARTS = 2
@@ -62,7 +64,24 @@ def find_slices(region: Region, dim: int) -> "Search":
     for value in search.whole:
         if value in search.dims:
             raise Uncut(f"{name_of(value)} is needed as a whole")
+    for value, axis in search.dims.items():
+        if isinstance(value.type, MemDescType):
+            check_memory(value, axis)
     return search
+
+
+def check_memory(value: SSAValue, dim: int) -> None:
+    """Raise `Uncut` if the parts of memory would cut the pattern of its swizzle."""
+    whole = value.type
+    assert isinstance(whole, MemDescType)
+    shape = cut_shape(whole.dims, dim)
+    try:
+        if isinstance(value, OpResult) and type(value.op) is ttg.MemDescIndexOp:
+            verify_offsets(cut_offsets(shape, dim, 1), whole, retyped(whole, shape, keep_alloc=True))
+        else:
+            layout_of(retyped(whole, shape))
+    except (VerifyException, LayoutError):
+        raise Uncut("a tile in shared memory is too narrow for two consumers") from None
 
 
 class Search:
@@ -267,6 +286,10 @@ def cut_shape(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     return tuple(size // PARTS if axis == dim else size for axis, size in enumerate(shape))
 
 
+def cut_offsets(shape: tuple[int, ...], dim: int, part: int) -> list[int]:
+    return [part * size if axis == dim else 0 for axis, size in enumerate(shape)]
+
+
 def cut_operands(op: Operation, found: Search, part: int) -> None:
     """Give `op`, which computes or stores a part, parts of what can be made again."""
     for index, operand in enumerate(op.operands):
@@ -323,8 +346,7 @@ def cut_view(op: Operation, dim: int, part: int) -> None:
     """Let the users of a stage see a part of it."""
     view = op.results[0]
     shape = cut_shape(shape_of(view.type), dim)
-    offsets = [part * size if axis == dim else 0 for axis, size in enumerate(shape)]
-    piece = ttg.MemDescSubsliceOp.make(view, offsets, shape, op.location)
+    piece = ttg.MemDescSubsliceOp.make(view, cut_offsets(shape, dim, part), shape, op.location)
     view.replace_all_uses_with(piece.results[0])
     piece.operands[0] = view
     insert_after(op, piece)

@@ -36,7 +36,7 @@ from tilework.transforms.common.canonicalize import canonicalize
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import warning
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments, live_values
-from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, loops_in, set_integer
+from tilework.transforms.ttg.pipeline.loops import LOADS, NUM_STAGES, body_ops, loops_in, set_integer
 from tilework.transforms.ttg.pipeline.wgmma import launch
 from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
 from tilework.transforms.warp_specialize.fewer_warps import run_on
@@ -80,11 +80,11 @@ def specialize(module: ModuleOp, function: Operation, stages: int) -> None:
     rings = find_rings(function, stages, axis_info(module))
     if not any(ring.turns for ring in rings):
         raise Refusal(function, "no load in a loop feeds a product of warp groups")
-    check_memory(module, function, rings)
     fit_stages(function, rings, find_target(function).limits.shared_bytes)
     plan = plan_consumers(function, rings)
     by_thread = any(channel.contiguity for ring in rings for channel in ring.channels)
     producer = make_producer(function, rings, plan.memories)
+    check_memory(module, function, producer)
     if num_warps(function) != GROUP:
         narrow_producer(function, producer)
     build(module, function, plan, producer, by_thread)
@@ -108,19 +108,15 @@ def check(function: Operation) -> None:
             raise Refusal(op, f"{op.name} needs all warps")
 
 
-def check_memory(module: ModuleOp, function: Operation, rings: list[Ring]) -> None:
-    """Raise `Refusal` if a producer that runs ahead might miss what consumers store."""
-    origins = module_origins(module)
+def check_memory(module: ModuleOp, function: Operation, producer: Program) -> None:
+    """Raise `Refusal` if the producer, which runs ahead, might miss what consumers store."""
+    origins, ops = module_origins(module), ops_in_order(*function.regions)
     stored = {
-        place
-        for op in ops_in_order(*function.regions)
-        if type(op) in WRITERS
-        for place in origins.get(op.operands[WRITERS[type(op)]], NOBODY)
-    }
-    for ring in rings:
-        for channel in ring.channels:
-            if (origins.get(channel.load.operands[0], NOBODY) & stored) - {UNKNOWN}:
-                raise Refusal(channel.load, "the kernel also stores to what it loads from")
+        place for op in ops if type(op) in WRITERS for place in origins.get(op.operands[WRITERS[type(op)]], NOBODY)
+    } - {UNKNOWN}
+    for op in ops:
+        if type(op) in LOADS and op in producer.loads and origins.get(op.operands[0], NOBODY) & stored:
+            raise Refusal(op, "the kernel also stores to what it loads from")
 
 
 @dataclass
@@ -197,6 +193,7 @@ def make_producer(function: Operation, rings: list[Ring], memories: list[Memory]
     live = live_values(ops_in_order(program.region))
     if any(value in live for value in lost):
         raise Refusal(function, "what it loads depends on what it computes")
+    program.loads = {op for op, copy in program.clones.items() if copy in loads or any(r in live for r in copy.results)}
     return program
 
 
