@@ -19,12 +19,14 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp
 from tilework.ir.nesting import end_of, home_of, is_inside
 from tilework.ir.rewrite import constant_value, defining_op
-from tilework.ir.types import axis_of, bit_width, is_float, shape_of
+from tilework.ir.types import axis_of, bit_width, i64, int_attr, is_float, shape_of
 
 Monomial = tuple[int, ...]
 Poly = dict[Monomial, int]
+LESS = int_attr(2, i64)  # of signed integers
 DEEPEST = 8  # sums between what a loop carries and what it yields
 
 
@@ -60,8 +62,13 @@ def has_places(poly: Poly) -> bool:
 
 @dataclass(frozen=True)
 class Wrapped:
-    """``(start + arange) % size`` of a tile is ``start % size + arange`` where `size` is a multiple of `block`, as `start` is."""
+    """The first place of a tile of `block` that is kept inside of `size` in one of two ways, of which the launch must see that they do nothing inside.
 
+    "wrapped"   ``(start + arange) % size`` is ``start % size + arange`` where `size` is a multiple of `block`, as `start` is
+    "inside"    ``where(start + arange < size, start + arange, ...)`` is ``start + arange`` where that is always less
+    """
+
+    way: str
     start: tuple[tuple[Monomial, int], ...]
     size: tuple[tuple[Monomial, int], ...]
     block: int
@@ -215,17 +222,31 @@ def expand_dims(forms: IndexForms, op: Operation) -> Poly | None:
 
 
 def remainder(forms: IndexForms, op: Operation) -> Poly | None:
-    """Of a tile that starts at a multiple of its size; see `Wrapped`."""
-    shape, (start, size) = shape_of(op.results[0].type), map(forms.of, op.operands)
+    """Of a tile that starts at a multiple of its size."""
+    return kept(forms, "wrapped", *op.operands)
+
+
+def select(forms: IndexForms, op: Operation) -> Poly | None:
+    """What is less than a bound, else something that is never used."""
+    condition, value, _ = op.operands
+    test = defining_op(condition)
+    if type(test) is not arith.CmpiOp or test.properties["predicate"] != LESS or test.operands[0] is not value:
+        return None
+    return kept(forms, "inside", *test.operands)
+
+
+def kept(forms: IndexForms, way: str, tile: SSAValue, bound: SSAValue) -> Poly | None:
+    """A tile of neighbours that something keeps below a bound known at launch; see `Wrapped`."""
+    shape, start, size = shape_of(tile.type), forms.of(tile), forms.of(bound)
     if not shape or start is None or size is None or has_places(size) or not forms.is_constant(size):
         return None
     places = {monomial: value for monomial, value in start.items() if any(number < 0 for number in monomial)}
     if len(places) != 1 or list(places.values()) != [1] or len(along := next(iter(places))) != 1:
         return None
     block, rest = shape[place(along[0])], plus(start, places, -1)
-    if any(value % block for value in rest.values()):
+    if way == "wrapped" and any(value % block for value in rest.values()):
         return None
-    return plus(places, forms.atom(Wrapped(frozen(rest), frozen(size), block)))
+    return plus(places, forms.atom(Wrapped(way, frozen(rest), frozen(size), block)))
 
 
 RULES: dict[type[Operation], Callable[[IndexForms, Operation], Poly | None]] = {
@@ -235,6 +256,7 @@ RULES: dict[type[Operation], Callable[[IndexForms, Operation], Poly | None]] = {
     arith.ShLIOp: shift,
     arith.ExtSIOp: same,
     arith.RemSIOp: remainder,
+    SelectOp: select,
     tt.AddPtrOp: add,
     tt.SplatOp: same,
     tt.BroadcastOp: same,

@@ -8,7 +8,7 @@
     ["loop", low, high, step]                                           the counter of a loop
     ["poly", [[coefficient, [node, ...]], ...]]                         a sum of products
     ["div" | "rem" | "min" | "max", left, right]                        as the ops of signed integers
-    ["wrapped", start, size, block]                                     `index_forms.Wrapped`
+    ["wrapped" | "inside", start, size, block]                          `index_forms.Wrapped`
 
 Nodes come after those that they name. Whoever evaluates them (`runtime/devices/cuda/launch_proof.py`) finds for each the interval of
 values that it has in all programs and iterations. They can be written as JSON.
@@ -67,7 +67,7 @@ class LaunchNumbers:
     def find(self, number: int) -> int | None:
         atom = self.forms.atoms[number]
         if isinstance(atom, Wrapped):
-            return self.add("wrapped", self.of(dict(atom.start)), self.of(dict(atom.size)), atom.block)
+            return self.add(atom.way, self.of(dict(atom.start)), self.of(dict(atom.size)), atom.block)
         op = defining_op(atom)
         if op is not None:
             if type(op) is tt.GetProgramIdOp or type(op) is tt.GetNumProgramsOp:

@@ -25,7 +25,7 @@ from math import gcd
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tilework.analysis.index_forms import IndexForms, Poly, Wrapped, divided, has_places, plus, times, without
+from tilework.analysis.index_forms import IndexForms, Poly, divided, has_places, plus, times, without
 from tilework.ir import tt
 from tilework.ir.rewrite import attr_value, constant_value, defining_op
 from tilework.ir.types import PointerType, axis_of, bit_width, shape_of
@@ -73,13 +73,15 @@ def rectangle_of(load: tt.LoadOp, forms: IndexForms) -> Rectangle | None:
     bounds = None if address is None else bounds_of(load.mask, len(shape), forms)
     if address is None or bounds is None or not pads_with_zero(load):
         return None
-    base, strides, rest = split_address(address, forms, len(shape))
-    if base is None or CONTIGUOUS not in strides or len(strides) != len(shape):
+    if (found := based(address, forms)) is None or (parts := split_address(found[1], forms, len(shape))) is None:
+        return None
+    base, (strides, rest) = found[0], parts
+    if CONTIGUOUS not in strides:
         return None
     inner = len(shape) - 1 - strides[::-1].index(CONTIGUOUS)
     axes: dict[int, Axis] = {}
-    for dim, found in bounds.items():
-        axis = bounded_axis(found, strides[dim], shape[dim], forms)
+    for dim, said in bounds.items():
+        axis = bounded_axis(said, strides[dim], shape[dim], forms)
         if axis is None:
             return None
         axes[dim] = axis
@@ -93,8 +95,8 @@ def rectangle_of(load: tt.LoadOp, forms: IndexForms) -> Rectangle | None:
     further, rest = further_axes(rest, forms, 1 if inner not in axes else ALIGNMENT * 8 // bits)
     if inner not in axes:
         axes[inner], rest = Axis(CONTIGUOUS, rest, None, False, shape[inner]), {}
-    found = Rectangle(base, offset, (*further, axes[outer], axes[inner]), inner != len(shape) - 1)
-    return found if not rest and is_describable(found, bits) else None
+    made = Rectangle(base, offset, (*further, axes[outer], axes[inner]), inner != len(shape) - 1)
+    return made if not rest and is_describable(made, bits) else None
 
 
 def pads_with_zero(load: tt.LoadOp) -> bool:
@@ -105,29 +107,31 @@ def pads_with_zero(load: tt.LoadOp) -> bool:
     return value == 0 and str(value)[0] != "-"
 
 
-def split_address(address: Poly, forms: IndexForms, rank: int) -> tuple[BlockArgument | None, list[Poly], Poly]:
-    """(base, the stride of each dimension, what is the same for the whole tile); no base if it is no argument."""
-    base: BlockArgument | None = None
+def based(address: Poly, forms: IndexForms) -> tuple[BlockArgument, Poly] | None:
+    """(the pointer among the arguments, elements from there) of an address."""
+    for monomial in address:
+        atom = forms.atoms[monomial[0]] if len(monomial) == 1 and monomial[0] >= 0 else None
+        if isinstance(atom, BlockArgument) and isinstance(atom.type, PointerType):
+            is_known = address[monomial] == 1 and forms.is_launch_constant(monomial[0])
+            return (atom, plus(address, {monomial: 1}, -1)) if is_known else None
+    return None
+
+
+def split_address(offsets: Poly, forms: IndexForms, rank: int) -> tuple[list[Poly], Poly] | None:
+    """(the stride of each dimension, what is the same for the whole tile), if strides are known at launch."""
     strides: list[Poly] = [{} for _ in range(rank)]
     rest: Poly = {}
-    for monomial, value in address.items():
+    for monomial, value in offsets.items():
         places = [number for number in monomial if number < 0]
-        atoms = [forms.atoms[number] for number in monomial if number >= 0]
-        if any(not isinstance(atom, Wrapped) and isinstance(atom.type, PointerType) for atom in atoms):
-            (atom, *more) = atoms
-            if base is not None or more or places or value != 1 or not forms.is_launch_constant(monomial[0]):
-                return None, [], {}
-            assert isinstance(atom, BlockArgument)
-            base = atom
-        elif len(places) > 1:
-            return None, [], {}
-        elif places:
+        if len(places) > 1:
+            return None
+        if places:
             left = without(monomial, (places[0],))
             assert left is not None
             strides[-1 - places[0]][left] = value
         else:
             rest[monomial] = value
-    return (base, strides, rest) if all(stride and forms.is_constant(stride) for stride in strides) else (None, [], {})
+    return (strides, rest) if all(stride and forms.is_constant(stride) for stride in strides) else None
 
 
 def bounds_of(mask: SSAValue | None, rank: int, forms: IndexForms) -> dict[int, Bounds] | None:

@@ -10,7 +10,8 @@ Which loads read rectangles `analysis/rectangles.py` decides. The kernel gets a 
 launches a kernel that was compiled without this pass. A tile whose first dimension is contiguous is loaded transposed, and turned.
 
 Left as they are: loads of anything else than operands of dots, operands of one byte or four in the order that tensor cores do not read,
-and loads that something written by this kernel may reach (another proxy of the GPU does the copies, and sees it later), or after one that waits.
+and loads after something that may wait for another program. After a store (another proxy of the GPU does the copies, and sees it later) the launch must
+see that it writes elsewhere. Descriptors that a kernel makes from its arguments come from the launch, too.
 Stage: TTIR to TTIR, targets with TMA. Cost: one walk, and what the addresses of candidates are computed from.
 """
 
@@ -19,21 +20,32 @@ from typing import Any
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.index_forms import IndexForms, Poly, Wrapped
 from tilework.analysis.launch_numbers import LaunchNumbers
-from tilework.analysis.rectangles import Rectangle, rectangle_of
+from tilework.analysis.rectangles import Rectangle, based, rectangle_of
 from tilework.ir import tt
 from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
 from tilework.ir.effects import is_pure, is_terminator, writes
+from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import has_body, is_private, ops_in_order
 from tilework.ir.module_facts import RECTANGLES
 from tilework.ir.nesting import LOOPS, body_of, end_of, loop_around, ops_around
 from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.tt.function_ops import function_type, function_type_of
-from tilework.ir.types import bit_width, element_type, i32, i32_array, string_attr, tensor_type, tensordesc_type
+from tilework.ir.types import (
+    bit_width,
+    element_type,
+    i32,
+    i32_array,
+    shape_of,
+    string_attr,
+    tensor_type,
+    tensordesc_type,
+)
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 
@@ -48,32 +60,27 @@ class RectanglesToDescriptorsPass(Pass):
         if len(kernels) != 1 or RECTANGLES in module.attributes:
             return
         rewrite = Rewrite(kernels[0])
-        for load in candidates(kernels[0]):
-            rewrite.load(load)
+        for op in ops_in_order(*kernels[0].regions):
+            if isinstance(op, tt.LoadOp) and is_candidate(op):
+                rewrite.load(op)
+            elif isinstance(op, tt.MakeTensorDescOp):
+                rewrite.descriptor(op)
         if rewrite.made:
             rewrite.finish()
-            told = {"nodes": rewrite.numbers.nodes, "fits": list(rewrite.fits), "maps": list(rewrite.made.values())}
+            lists = {"fits": rewrite.fits, "written": rewrite.written, "maps": rewrite.made.values()}
+            told = {"nodes": rewrite.numbers.nodes, **{name: list(found) for name, found in lists.items()}}
             module.attributes[RECTANGLES] = string_attr(json.dumps(told))
 
 
-def candidates(kernel: tt.FuncOp) -> list[tt.LoadOp]:
-    """Loads that only dots use, and that nothing written before can reach."""
-    ops = ops_in_order(*kernel.regions)
-    loads: list[tt.LoadOp] = []
-    writing: set[Operation] = set()  # loops that hold something that writes
-    has_written = False
-    for op in ops:
-        if not op.regions and not is_terminator(op) and writes(op):
-            writing.update(outer for outer in ops_around(op) if type(outer) in LOOPS)
-    for op in ops:
-        if isinstance(op, tt.LoadOp):
-            if has_written or writing.intersection(ops_around(op)):
-                continue
-            if bit_width(op.result.type) <= 32 and dot_operands(op.result):
-                loads.append(op)
-        elif not op.regions and not is_terminator(op) and writes(op):
-            has_written = True
-    return loads
+def is_candidate(load: tt.LoadOp) -> bool:
+    """Whether only dots use what is loaded."""
+    return not load.is_volatile.value.data and bool(dot_operands(load.result))
+
+
+def writers(kernel: tt.FuncOp) -> list[tuple[Operation, set[Operation]]]:
+    """What writes memory, or has another effect, and the loops around it; in program order."""
+    found = [op for op in ops_in_order(*kernel.regions) if not op.regions and not is_terminator(op) and writes(op)]
+    return [(op, {outer for outer in ops_around(op) if type(outer) in LOOPS}) for op in found]
 
 
 def dot_operands(value: SSAValue, turned: bool = False) -> list[tuple[int, bool]]:
@@ -107,24 +114,24 @@ class Rewrite:
         self.made: dict[Any, dict[str, Any]] = {}
         self.fits: dict[tuple[int, int], None] = {}
         self.remainders: dict[tuple[int, Operation], SSAValue] = {}
+        self.places = {op: place for place, op in enumerate(ops_in_order(*kernel.regions))}
+        self.writers = writers(kernel)
+        self.written: dict[tuple[int, int, int], None] = {}  # base, elements from there, bytes of one
 
     def load(self, load: tt.LoadOp) -> None:
         """Replace one load, if it reads a rectangle and a launch can see that."""
-        if load.is_volatile.value.data or (found := rectangle_of(load, self.forms)) is None:
+        found = rectangle_of(load, self.forms)
+        before = None if found is None else self.written_before(load)
+        if found is None or before is None or not is_readable(load, found):
             return
         told, fits = self.told(found, load), self.numbers.fits(*(root for root in (load.ptr, load.mask) if root))
-        if told is None or fits is None or not is_readable(load, found):
+        if told is None or fits is None:
             return
         self.fits |= dict.fromkeys(fits)
-        key = repr(
-            {**told, "axes": [[axis[0], axis[2] if axis[2] is not None else axis, axis[4]] for axis in told["axes"]]}
-        )
-        if key not in self.made:
-            block = tensor_type(tuple(axis.block for axis in found.axes), element_type(load.result.type))
-            argument = self.entry.insert_arg(tensordesc_type(block), len(self.entry.args))
-            argument.location = load.location
-            self.made[key] = told
-        argument = self.entry.args[self.count + list(self.made).index(key)]
+        self.written |= before
+        block = tensor_type(tuple(axis.block for axis in found.axes), element_type(load.result.type))
+        parts = [[axis[0], axis[2] if axis[2] is not None else axis, axis[4]] for axis in told["axes"]]
+        argument = self.argument(repr({**told, "axes": parts}), told, tensordesc_type(block), load)
         code = Emitter(load.location)
         starts = [self.emit(code, axis.start, load) for axis in found.axes]
         tile = tensor_type(tuple(axis.block for axis in found.axes[-2:]), element_type(load.result.type))
@@ -136,6 +143,46 @@ class Rewrite:
         replace_all_uses(load.result, value)
         erase_op(load)
 
+    def descriptor(self, make: tt.MakeTensorDescOp) -> None:
+        """Take a descriptor that the kernel makes from its arguments from the launch; it writes none to memory then."""
+        base, *numbers = map(self.forms.of, make.operands)
+        array = None if base is None else based(base, self.forms)
+        if array is None or not all(map(self.forms.is_constant, (array[1], *numbers))):
+            return
+        nodes, fits = [self.numbers.of(number) for number in (array[1], *numbers)], self.numbers.fits(*make.operands)
+        if None in nodes or fits is None:
+            return
+        self.fits |= dict.fromkeys(fits)
+        rank = len(make.shape)
+        axes = [[nodes[1 + rank + dim], self.numbers.of({}), nodes[1 + dim], False, 1] for dim in range(rank)]
+        size = bit_width(block_type(make.result.type)) // 8
+        told = {"base": array[0].index, "offset": nodes[0], "bytes": size, "axes": axes, "padding": make.padding.value.data == PaddingOption.NAN}  # fmt: skip
+        replace_all_uses(make.result, self.argument(repr((told, make.result.type)), told, make.result.type, make))
+        erase_op(make)
+
+    def argument(self, key: str, told: dict[str, Any], type_: Attribute, op: Operation) -> SSAValue:
+        """The hidden argument that is made so; a new one if there is none."""
+        if key not in self.made:
+            self.made[key] = told
+            new = self.entry.insert_arg(type_, len(self.entry.args))
+            new.location = op.location
+        return self.entry.args[self.count + list(self.made).index(key)]
+
+    def written_before(self, load: Operation) -> dict[tuple[int, int, int], None] | None:
+        """Where stores that may come before a load write; None if something else may, or nobody knows where."""
+        found: dict[tuple[int, int, int], None] = {}
+        for op, loops in self.writers:
+            if self.places[op] > self.places[load] and loops.isdisjoint(ops_around(load)):
+                continue
+            address = self.forms.of(op.operands[0]) if isinstance(op, tt.StoreOp) else None
+            array = None if address is None else based(address, self.forms)
+            node = None if array is None else self.numbers.of(array[1], shape_of(op.operands[0].type))
+            if array is None or node is None or (fits := self.numbers.fits(op.operands[0])) is None:
+                return None
+            self.fits |= dict.fromkeys(fits)
+            found[array[0].index, node, max(bit_width(op.operands[1].type) // 8, 1)] = None
+        return found
+
     def told(self, found: Rectangle, load: tt.LoadOp) -> dict[str, Any] | None:
         """What the launcher must know about a hidden argument; None if it cannot know it."""
         axes = [
@@ -145,7 +192,8 @@ class Rewrite:
         offset = self.numbers.of(found.offset)
         if offset is None or any(axis[0] is None or axis[1] is None for axis in axes):
             return None
-        return {"base": found.base.index, "offset": offset, "bytes": bit_width(load.result.type) // 8, "axes": axes}
+        size = bit_width(load.result.type) // 8
+        return {"base": found.base.index, "offset": offset, "bytes": size, "axes": axes, "padding": False}
 
     def emit(self, code: Emitter, poly: Poly, load: Operation) -> SSAValue:
         """A polynomial as 32 bits, what changes in the loop around `load` last."""
@@ -181,8 +229,10 @@ class Rewrite:
             outside = loop
         if (number, outside) not in self.remainders:
             code = Emitter(load.location)
-            start, size = (self.emit(code, dict(part), outside) for part in (atom.start, atom.size))
-            self.remainders[number, outside] = code.binary(arith.RemSIOp, start, size)
+            value = self.emit(code, dict(atom.start), outside)
+            if atom.way == "wrapped":
+                value = code.binary(arith.RemSIOp, value, self.emit(code, dict(atom.size), outside))
+            self.remainders[number, outside] = value
             code.insert_before(outside)
         return self.remainders[number, outside]
 

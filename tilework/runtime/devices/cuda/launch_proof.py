@@ -5,7 +5,7 @@
 
 Every node (`analysis/launch_numbers.py`) is evaluated to the interval of the values that it has in all programs and iterations. Then
 no sum that fits overflows, so that polynomials are what the kernel computes; a tile that wraps around does not do so inside; a start
-that no mask cuts off is not negative. So each tile is the box that the copy reads. The rest is what hardware wants: bases and strides
+that no mask cuts off is not negative; what the kernel stores before is elsewhere. So each tile is the box that the copy reads. The rest is what hardware wants: bases and strides
 are multiples of 16 bytes, axes do not overlap, sizes and starts have 31 bits.
 """
 
@@ -70,6 +70,14 @@ def wrapped(start: Interval, size: Interval, block: int) -> Interval:
     return 0, size[0] - block
 
 
+def inside(start: Interval, size: Interval, block: int) -> Interval:
+    require(start[1] + block <= point(size))
+    return start
+
+
+KEPT: Mapping[str, Callable[[Interval, Interval, int], Interval]] = {"wrapped": wrapped, "inside": inside}
+
+
 OPERATIONS: Mapping[str, Callable[[Interval, Interval], Interval]] = {
     "div": quotient,
     "rem": remainder,
@@ -100,8 +108,8 @@ def evaluate(nodes: Sequence[Any], args: Mapping[int, int], grid: Sequence[int])
             found.append((0, parts[0] - 1))
         elif word == "loop":
             found.append(counter(*(found[part] for part in parts)))
-        elif word == "wrapped":
-            found.append(wrapped(found[parts[0]], found[parts[1]], parts[2]))
+        elif word in KEPT:
+            found.append(KEPT[word](found[parts[0]], found[parts[1]], parts[2]))
         else:
             found.append(OPERATIONS[word](found[parts[0]], found[parts[1]]))
     return found
@@ -111,8 +119,9 @@ class LaunchProof:
     """See the module docstring."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
-        self.nodes, self.fits, self.maps = told["nodes"], told["fits"], told["maps"]
-        self.args = sorted({*(node[1] for node in self.nodes if node[0] == "arg"), *(one["base"] for one in self.maps)})
+        self.nodes, self.fits, self.maps, self.written = (told[name] for name in ("nodes", "fits", "maps", "written"))
+        bases = {*(one["base"] for one in self.maps), *(base for base, _, _ in self.written)}
+        self.args = sorted(bases | {node[1] for node in self.nodes if node[0] == "arg"})
 
     def arrays(self, args: Mapping[int, int], grid: Sequence[int]) -> list[Array] | None:
         """What the hidden descriptors describe; None if the kernel must not run with these arguments."""
@@ -120,7 +129,13 @@ class LaunchProof:
             found = evaluate(self.nodes, args, grid)
             for node, bits in self.fits:
                 require(-(1 << bits - 1) <= found[node][0] and found[node][1] < 1 << bits - 1)
-            return [array(one, args, found) for one in self.maps]
+            arrays = [array(one, args, found) for one in self.maps]
+            for base, node, size in self.written:
+                low, high = (args[base] + place * size for place in found[node])
+                for (address, shape, strides), told in zip(arrays, self.maps, strict=True):
+                    last = sum((count - 1) * step for count, step in zip(shape, strides, strict=True))
+                    require(high + size <= address or address + (last + 1) * told["bytes"] <= low)
+            return arrays
         except Unproved:
             return None
 

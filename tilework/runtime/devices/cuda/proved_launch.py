@@ -39,8 +39,8 @@ class ProvedLauncher(Launcher):
             return None
         cuda = library()
         return tuple(
-            encoded(cuda, address, meta["swizzle"], meta["elem_size"], meta["elem_type"], tuple(meta["block_size"]), shape, strides, 0)
-            for (address, shape, strides), meta in zip(arrays, self.shapes, strict=True)
+            encoded(cuda, address, meta["swizzle"], meta["elem_size"], meta["elem_type"], tuple(meta["block_size"]), shape, strides, int(told["padding"]))
+            for (address, shape, strides), meta, told in zip(arrays, self.shapes, self.proof.maps, strict=True)
         )  # fmt: skip
 
     def __call__(
