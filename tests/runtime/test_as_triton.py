@@ -1,6 +1,7 @@
 """Programs that say `import triton`, run by tilework: as a function call and with `python -m tilework.as_triton`."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -29,11 +30,19 @@ def check(kernel=scale, **options):
     print("right")
 """
 ACTIVATE = "import tilework\ntilework.as_triton()\n"
+ACTIVATED = "import tilework; tilework.as_triton()" + KERNEL  # on the same lines: one compilation for both
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all programs, which are run one after the other: a kernel at the same place is compiled once."""
+    return tmp_path_factory.mktemp("as_triton")
 
 
 @pytest.fixture
-def run(tmp_path: Path, warm_cache: Path):
+def run(folder: Path, warm_cache: Path):
     """Run Python in a folder with the given files, check its exit code, and return what it printed."""
+    shutil.rmtree(folder, ignore_errors=True)
 
     def runner(
         *arguments: str,
@@ -43,19 +52,20 @@ def run(tmp_path: Path, warm_cache: Path):
         error: str = "",
         environment: dict[str, str] | None = None,
     ) -> str:
+        folder.mkdir(exist_ok=True)
         for name, text in {**({} if main is None else {"main.py": main}), **(files or {})}.items():
-            path = tmp_path / name
+            path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         settings = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path / "installed")]),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "installed")]),
             "TRITON_CACHE_DIR": str(warm_cache),
             "TRITON_INTERPRET": "0",
             **(environment or {}),
         }
         done = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=300
+            [sys.executable, *arguments], cwd=folder, env=settings, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == code, done.stderr
         assert error in done.stderr, done.stderr
@@ -69,7 +79,7 @@ INSTALLED = {"installed/triton/__init__.py": "raise RuntimeError('the installed 
 
 @pytest.mark.parametrize("installed", [False, True], ids=["alone", "beside Triton"])
 def test_as_a_function(run, installed: bool) -> None:
-    script = ACTIVATE + KERNEL + "check(BLOCK=32)\n"
+    script = ACTIVATED + "check(BLOCK=32)\n"
     assert run("main.py", main=script, files=INSTALLED if installed else {}) == "right\n"
 
 
@@ -85,7 +95,7 @@ def test_as_a_command(run, installed: bool) -> None:
 
 
 def test_as_a_command_for_a_module(run) -> None:
-    tool = KERNEL + "import sys\ncheck(BLOCK=64)\nprint(sys.argv[1:], __name__)\n"
+    tool = KERNEL + "import sys\ncheck(BLOCK=32)\nprint(sys.argv[1:], __name__)\n"
     files = {"package/__init__.py": "", "package/tool.py": tool}
     printed = run("-m", "tilework.as_triton", "-m", "package.tool", "--flag", files=files)
     assert printed == "right\n['--flag'] __main__\n"
@@ -373,7 +383,7 @@ def test_the_distribution_called_triton(run) -> None:
     package = ROOT / "packages" / "triton"
     version = tomllib.loads((package / "pyproject.toml").read_text())["project"]["version"]
     script = (
-        "import triton.language as tl\n"
+        "import triton.language as tl"
         + KERNEL
         + "check(BLOCK=32)\nimport tilework\nprint(tilework.as_triton() is triton, triton.__version__)\n"
     )
