@@ -151,15 +151,15 @@ tt.func @descriptor(%da: !tt.tensordesc<tensor<64x32xf16>>, %db: !tt.tensordesc<
 // Only 16-bit elements can be transposed by wgmma: a right factor of others that lies along N becomes the left one, read into
 // registers.
 // CHECK: #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 8]}>
-// CHECK: #shared = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 4, order = [1, 0]}>
+// CHECK: #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 32}>
 // CHECK: #shared1 = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 32}>
-// CHECK: #shared2 = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 4, order = [0, 1]}>
 // CHECK-LABEL: tt.func @tf32(
 // CHECK: %[[M:.*]] = ttg.local_alloc %b : (tensor<32x64xf32, #blocked>) -> !ttg.memdesc<32x64xf32, #shared, #smem>
 // CHECK: %[[A:.*]] = tt.trans %a {order = array<i32: 1, 0>}
 // CHECK: %[[R:.*]] = ttg.local_alloc %[[A]] : (tensor<32x64xf32, #blocked1>) -> !ttg.memdesc<32x64xf32, #shared1, #smem>
 // CHECK: %[[T:.*]] = ttg.memdesc_trans %[[M]] {order = array<i32: 1, 0>}
-// CHECK: %[[F:.*]] = ttg.local_load %[[T]] : !ttg.memdesc<64x32xf32, #shared2, #smem> -> tensor<64x32xf32, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 1}>>
+// CHECK: ttg.memdesc_reshape %[[T]] : !ttg.memdesc<64x32xf32, #shared1, #smem> -> !ttg.memdesc<2x2x4x4x32xf32,
+// CHECK: %[[F:.*]] = ttg.local_load {{.*}} -> tensor<64x32xf32, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 1}>>
 // CHECK: %[[D:.*]] = ttng.warp_group_dot %[[F]], %[[R]],
 // CHECK: tt.trans
 #blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
@@ -183,12 +183,12 @@ tt.func @tf32(%pa: tensor<64x32x!tt.ptr<f32>, #blocked>,%pb: tensor<32x64x!tt.pt
 // CHECK-LABEL: tt.func @int8_left(
 // CHECK: %[[M:.*]] = ttg.local_alloc %a : (tensor<128x64xi8, #blocked>) -> !ttg.memdesc<128x64xi8, #shared, #smem>
 // CHECK: %[[R:.*]] = ttg.local_alloc %b
-// CHECK: ttg.memdesc_reshape %[[M]] : !ttg.memdesc<128x64xi8, #shared, #smem> -> !ttg.memdesc<8x8x2x64xi8,
-// CHECK: ttg.memdesc_trans {{.*}} {order = array<i32: 0, 2, 1, 3>}
+// CHECK: ttg.memdesc_reshape %[[M]] : !ttg.memdesc<128x64xi8, #shared, #smem> -> !ttg.memdesc<8x8x2x1x64xi8,
+// CHECK: ttg.memdesc_trans {{.*}} {order = array<i32: 0, 2, 1, 3, 4>}
 // CHECK: %[[F:.*]] = ttg.local_load {{.*}} -> tensor<128x64xi8, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 4}>>
 // CHECK: tt.reshape %c
 // CHECK: ttng.warp_group_dot %[[F]], %[[R]],
-// CHECK: tt.reshape {{.*}} -> tensor<8x2x8x128xi32,
+// CHECK: tt.reshape {{.*}} -> tensor<8x2x8x1x128xi32,
 #blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
 #blockedT = #ttg.blocked<{sizePerThread = [4, 1], threadsPerWarp = [32, 1], warpsPerCTA = [1, 4], order = [0, 1]}>
 #d0 = #ttg.dot_op<{opIdx = 0, parent = #blocked}>

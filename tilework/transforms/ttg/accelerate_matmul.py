@@ -49,9 +49,7 @@ from tilework.transforms.ttg.matmul.mma_choice import (
 )
 from tilework.transforms.ttg.matmul.operand_width import k_width
 from tilework.transforms.ttg.matmul.turned_operands import (
-    DEALT,
     dealt,
-    is_dealt,
     is_turned,
     left_fragments,
     put,
@@ -143,15 +141,14 @@ def to_group_dot(dot: Dot, keep_operands: bool) -> None:
     is_read, is_shared = not keep_operands and reads_left(dot), is_from_memory(a)
     left = left_fragments(op, mma) if is_read else in_shared_memory(op, a, 0) if is_shared else a
     right = in_shared_memory(op, b, 1)
-    rows_move = is_read and is_dealt(op)
-    accumulator = converted(op, dealt(op, c, DEALT // 2) if rows_move else c, mma)
+    accumulator = converted(op, dealt(op, c) if is_read else c, mma)
     if not is_shared:
         left = converted(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))
     new = ttng.WarpGroupDotOp.make(left, right, accumulator, None, op.location)
     new.properties |= op.properties
     new.attributes |= op.attributes
     result = put(op, new)
-    finish(dot, dealt(op, result, 2) if rows_move else result)
+    finish(dot, dealt(op, result, back=True) if is_read else result)
 
 
 def in_shared_memory(op: Operation, operand: SSAValue, index: int) -> SSAValue:

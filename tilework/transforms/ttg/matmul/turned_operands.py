@@ -10,13 +10,16 @@ one). So the dot is turned around where it is the right one that lies across:
     %t = ttg.memdesc_trans %m         N x K
     %r = ttg.local_load %t            #dot_op<0>
 
-`ldmatrix.trans` moves pairs of bytes, so a thread gets rows 2r and 2r + 1 where the instruction has r and r + 8. Rows of the
-product may come in any order: for 8-bit operands they are *dealt*, each 16 the even ones first, and those of the result are
-gathered again. Transpositions and deals of the sum are no code: its registers stay where they are.
+Rows of the product may come in any order, so they are *dealt*, and those of the result gathered again, where that suits the
+reading. `ldmatrix.trans` moves pairs of bytes: a thread gets rows 2r and 2r + 1 where the instruction has r and r + 8. Words of 32
+bits are read one by one: rows 0-3 and 16-19 of four values of K are in different banks of what TMA writes, rows 0-7 are not.
+Transpositions and deals of the sum are no code: its registers stay where they are.
 
 Shared memory sees each byte of such an operand twice (written, read) besides what the instruction itself reads; storing it
 transposed, as `in_shared_memory` does for all others, is three times.
 """
+
+from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
@@ -24,15 +27,16 @@ from tilework.ir import tt, ttg
 from tilework.ir.encodings import distributed_of, with_encoding
 from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
 from tilework.ir.types import array_values, bit_width, element_type, shape_of, tensor_type
-from tilework.layouts.construct import dot_shared, nvmma_shared
+from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import DotOperand, NvidiaMma, Shared, SwizzledShared
 from tilework.layouts.infer import infer_reshape
 from tilework.layouts.queries import order_for_memory
 from tilework.transforms.ttg.matmul.mma_choice import GROUP_ROWS, Dot, converted_from, feeds_a_dot
 
 SWAP = (1, 0)
+EXCHANGE = (0, 2, 1, 3, 4)
 LOADS = (tt.LoadOp, tt.DescriptorLoadOp)
-DEALT = 16  # rows of one warp in one instruction
+DEALS = {8: (8, 2, 1), 32: (2, 4, 4)}  # by the bits of an element: rows x, y, z come in the order y, x, z
 
 
 def loaded(operand: SSAValue) -> tuple[SSAValue, bool] | None:
@@ -80,50 +84,45 @@ def turn(op: Operation) -> Operation:
 
 
 def left_fragments(op: Operation, mma: NvidiaMma) -> SSAValue:
-    """The left factor of `op` in registers, by way of shared memory, with its rows dealt if they must be."""
+    """The left factor of `op` in registers, by way of shared memory, with its rows dealt."""
     operand = op.operands[0]
     found = loaded(operand)
     assert found is not None, operand
     value, is_swapped = found
     layout, element = DotOperand(0, mma, 32 // bit_width(operand.type)), element_type(operand.type)
-    memory = ttg.memdesc_type(shape_of(value.type), element, natural(value, layout, is_swapped))
+    memory = ttg.memdesc_type(shape_of(value.type), element, natural(value))
     alloc = ttg.LocalAllocOp.make(value, memory, op.location)
     insert_after(value.owner, alloc)
     view = alloc.results[0]
     if is_swapped:
         view = put(op, ttg.MemDescTransOp.make(view, SWAP, op.location))
-    if is_dealt(op):
-        rows, depth = shape_of(operand.type)
-        view = put(op, ttg.MemDescReshapeOp.make(view, (rows // DEALT, DEALT // 2, 2, depth), op.location))
-        view = put(op, ttg.MemDescTransOp.make(view, (0, 2, 1, 3), op.location))
-        view = put(op, ttg.MemDescReshapeOp.make(view, (rows, depth), op.location))
+    rows, depth = shape_of(operand.type)
+    deal = DEALS[bit_width(operand.type)]
+    view = put(op, ttg.MemDescReshapeOp.make(view, (rows // prod(deal), *deal, depth), op.location))
+    view = put(op, ttg.MemDescTransOp.make(view, EXCHANGE, op.location))
+    view = put(op, ttg.MemDescReshapeOp.make(view, (rows, depth), op.location))
     return put(op, ttg.LocalLoadOp.make(view, with_encoding(operand.type, layout), op.location))
 
 
-def natural(value: SSAValue, layout: DotOperand, is_swapped: bool) -> Shared:
-    """Rows as they were loaded, swizzled so that reading the fragments has no bank conflicts."""
+def natural(value: SSAValue) -> Shared:
+    """Rows as they were loaded, swizzled so that reading the fragments has no bank conflicts, or as TMA writes them."""
     held = distributed_of(value.type)
     assert held is not None, value.type
     shape, bits = shape_of(value.type), bit_width(value.type)
     order = order_for_memory(held, shape)
-    if type(value.owner) is tt.DescriptorLoadOp:
-        return nvmma_shared(shape, order, bits, held.cga_bases)  # what TMA writes
-    if bits == 32:
-        return dot_shared(layout, shape, order, bits, need_trans=is_swapped, cga=held.cga_bases)
+    if bits == 32 or type(value.owner) is tt.DescriptorLoadOp:
+        return nvmma_shared(shape, order, bits, held.cga_bases)
     # A matrix of `ldmatrix` has the rows k of bits 2, 3 and either 0 or 1: in groups of 16 bytes of their own.
     wide = shape[order[0]] >= 128
     return SwizzledShared(16, *((2, 8) if wide else (4, 4)), order, held.cga_bases)
 
 
-def is_dealt(op: Operation) -> bool:
-    return bit_width(op.operands[0].type) == 8
-
-
-def dealt(op: Operation, value: SSAValue, halves: int) -> SSAValue:
-    """The rows of `value` by 16: with 8 `halves` the even ones first, with 2 that undone."""
+def dealt(op: Operation, value: SSAValue, back: bool = False) -> SSAValue:
+    """The rows of `value`, a sum of `op`, in the order of the left factor, or in their own again."""
     rows, columns = shape_of(value.type)
-    value = reshaped(op, value, (rows // DEALT, halves, DEALT // halves, columns))
-    value = put(op, tt.TransOp.make(value, (0, 2, 1, 3), op.location))
+    x, y, z = DEALS[bit_width(op.operands[0].type)]
+    value = reshaped(op, value, (rows // (x * y * z), *((y, x) if back else (x, y)), z, columns))
+    value = put(op, tt.TransOp.make(value, EXCHANGE, op.location))
     return reshaped(op, value, (rows, columns))
 
 
