@@ -8,7 +8,7 @@ JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || ec
 # tests start hundreds of processes: each of them would compile every source again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-launch bench-tune bench-emulator format clean
+.PHONY: demo test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator format clean
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -58,6 +58,11 @@ bench-launch: $(STAMP)    ## cost of a launch above the kernel's own work
 
 bench-tune: $(STAMP)      ## how long tuning takes, beside Triton's where that can run
 	$(BIN)/python -m benchmarks.tune
+
+bench-gpu:                ## the table of GPU kernels, beside Triton and torch; needs torch, a GPU and no installation (ARGS="--rows matmul")
+	@for python in $(BIN)/python $(PYTHON); do \
+	  if $$python -c 'import torch' 2>/dev/null; then exec $$python -m benchmarks.gpu $(ARGS); fi; \
+	done; echo "the table is measured with torch on an NVIDIA GPU, and there is no torch here" >&2; exit 1
 
 bench-emulator: $(STAMP)  ## the PTX emulator: instructions and tensor-core tiles per second
 	$(BIN)/python -m benchmarks.emulator

@@ -1,52 +1,56 @@
-"""Kernels on an NVIDIA GPU beside Triton's code for the same source, and torch's routine for the same work.
+"""Kernels on an NVIDIA GPU beside Triton's code for the same source and torch's routine for the same work (`make bench-gpu`).
 
-    python -m benchmarks.gpu [NAME ...]
+    python -m benchmarks.gpu --rows matmul attention       rows whose name has one of the words
+    python -m benchmarks.gpu --rows "D64 full" --knob TILEWORK_WARP_SPECIALIZE=1 --knob A=1,B=0
+                                                           ours once more for each --knob, with these variables set
+    python -m benchmarks.gpu --rows histogram --ncu        what limits one launch of the best configuration, in ncu's words
+    python -m benchmarks.gpu --emulate                     no GPU: values of every row at a small size, in the emulator
 
-Every kernel of `gpu_kernels.py` is compiled by tilework and, if it is installed, by Triton, with the same configuration. Times are
-medians of `do_bench`, which empties the L2 cache before each launch, in one process per row; compile times are those of the first
-launch with an empty cache. The ratio is Triton's time divided by ours: 1.00 is as fast.
+Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a compiler refuses
+is printed. Then torch, Triton and ours are timed in turn, and once more in turn: the second figure shows the noise. A time is the
+median of launches, with the L2 cache emptied before each. Kernels are compiled before in several processes, which share a
+cache. A row that ends its process (a kernel that kills the context) costs that row.
 """
 
 import argparse
+import importlib
 import importlib.util
 import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    from benchmarks.gpu_rows import Config, Row
 
 SOURCE = Path(__file__).with_name("gpu_kernels.py")
-Launch = Callable[[Any], Any]
+COMPILERS = ("tilework", "triton")
+SCREEN_MS, BENCH_MS = 15, 100
+WARMERS = 8  # processes that compile
+COPY_BYTES = 1 << 30
+SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats", "Occupancy")
+SAID = (
+    "Throughput",
+    "Duration",
+    "Registers Per",
+    "Achieved Occ",
+    "Theoretical Occ",
+    "Warp Cycles Per Issued",
+    "OPT",
+    "INF",
+    "WRN",
+)
 
 
-@dataclass
-class Row:
-    """One kernel: `launch(kernels)` starts it with the module of one compiler, `result` is what it wrote."""
-
-    launch: Launch
-    result: Any
-    expected: Any
-    reference: Callable[[], Any]
-    work: float  # bytes, or floating-point operations
-    unit: str
-    rtol: float = 1e-2
-
-
-def load(name: str, compiler: str) -> ModuleType:
+def load(compiler: str) -> ModuleType:
     """The kernels, with `tl` and `triton` of one compiler."""
-    text = SOURCE.read_text()
-    if compiler == "triton":
-        text = text.replace("import tilework.language as tl", "import triton.language as tl").replace(
-            "import tilework as triton", "import triton"
-        )
-    path = Path(tempfile.mkdtemp()) / f"{name}_{compiler}.py"
+    text = SOURCE.read_text().replace("tilework", compiler).replace("import triton as triton", "import triton")
+    path = Path(tempfile.mkdtemp()) / f"kernels_{compiler}.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
@@ -56,141 +60,301 @@ def load(name: str, compiler: str) -> ModuleType:
     return module
 
 
-def add_row() -> Row:
-    n = 1 << 26
-    x, y = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
-    out = torch.empty_like(x)
-    return Row(
-        lambda k: k.add[(n // 1024,)](x, y, out, n, BLOCK=1024),
-        out,
-        x + y,
-        lambda: torch.add(x, y, out=out),
-        12 * n,
-        "GB/s",
-    )
+@contextmanager
+def environment(settings: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def softmax_row() -> Row:
-    m, c = 8192, 4096
-    a = torch.randn(m, c, device="cuda")
-    b = torch.empty_like(a)
-    return Row(
-        lambda k: k.softmax[(m,)](b, a, c, BLOCK=4096, num_warps=8), b, torch.softmax(a, 1), lambda: torch.softmax(a, 1),
-        8 * m * c, "GB/s",
-    )  # fmt: skip
+class Variant:
+    """One compiler with some environment variables, and what it makes of a row."""
+
+    def __init__(self, compiler: str, settings: Mapping[str, str] | None = None) -> None:
+        self.compiler, self.settings = compiler, dict(settings or {})
+        if self.settings:
+            self.settings["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
+        self.kernels = load(compiler)
+        self.descriptor = importlib.import_module(f"{compiler}.tools.tensor_descriptor").TensorDescriptor
+        self.best: Callable[[], Any] | None = None
+        self.config: Config = {}
+
+    def launch(self, row: "Row", config: "Config") -> Callable[[], Any]:
+        """A launch of a configuration."""
+        kernel = getattr(self.kernels, row.kernel)[row.grid(config)]
+        args, settings = row.args(config, self.descriptor), {**row.constants, **config}
+        return lambda: kernel(*args, **settings)
+
+    def warm(self, row: "Row") -> None:
+        """Compile every configuration, in the cache."""
+        for config in row.configs:
+            try:
+                args = row.args(config, self.descriptor)
+                getattr(self.kernels, row.kernel).warmup(*args, grid=(1,), **row.constants, **config)
+            except Exception:  # noqa: BLE001 - it is met again, and told, when the row is measured
+                continue
+
+    def choose(self, row: "Row", expected: Any, bench: Callable[[Callable[[], Any]], float]) -> list[str]:
+        """Find the fastest configuration whose values are right; what was refused."""
+        times: list[tuple[float, int]] = []
+        said: list[str] = []
+        for number, config in enumerate(row.configs):
+            try:
+                launch = self.launch(row, config)
+                row.result.zero_()
+                launch()
+                if (wrong := error_of(row, expected)) is not None:
+                    said.append(f"{shown(config)}: {wrong}")
+                    continue
+                times.append((bench(launch), number))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's result
+                lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+                said.append(f"{shown(config)}: {type(error).__name__}: {lines[-1][:160]}")
+        if times:
+            self.config = row.configs[min(times)[1]]
+            self.best = self.launch(row, self.config)
+        return said
 
 
-def layernorm_row() -> Row:
-    m, c = 8192, 4096
-    h = torch.randn(m, c, device="cuda", dtype=torch.bfloat16)
-    g = torch.empty_like(h)
-    w, v = (torch.randn(c, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    norm = lambda: torch.nn.functional.layer_norm(h, (c,), w, v)  # noqa: E731
-    return Row(
-        lambda k: k.layernorm[(m,)](g, h, w, v, c, 1e-5, BLOCK=4096, num_warps=8),
-        g,
-        norm(),
-        norm,
-        4 * m * c,
-        "GB/s",
-        5e-2,
-    )
+def shown(config: "Config") -> str:
+    return " ".join(f"{name}={value}" for name, value in config.items())
 
 
-def matmul_row(size: int, dtype: torch.dtype, warps: int, stages: int, bm: int, bn: int, bk: int) -> Row:
-    p, q = (torch.randn(size, size, device="cuda", dtype=dtype) for _ in range(2))
-    r = torch.empty(size, size, device="cuda", dtype=dtype)
-    torch.backends.cuda.matmul.allow_tf32 = True
-    grid = (size // bm * (size // bn),)
-    return Row(
-        lambda k: k.matmul[grid](
-            p, q, r, size, size, size, size, size, size, BM=bm, BN=bn, BK=bk, GROUP=8, num_warps=warps, num_stages=stages
-        ),
-        r, p @ q, lambda: torch.matmul(p, q, out=r), 2 * size**3, "TF/s", 3e-2,
-    )  # fmt: skip
+def error_of(row: "Row", expected: Any) -> str | None:
+    """What is wrong with a result, as a part of the largest value."""
+    found, wanted = row.result.float(), expected.float()
+    error = ((found - wanted).abs().max() / wanted.abs().max()).item()
+    return None if error <= row.tolerance else f"WRONG by {error:.2g}"
 
 
-def attention_row() -> Row:
-    z, heads, length, depth = 4, 32, 2048, 64
-    q, k, v = (torch.randn(z, heads, length, depth, device="cuda", dtype=torch.float16) for _ in range(3))
-    o = torch.empty_like(q)
-    attend = lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v)  # noqa: E731
-    return Row(
-        lambda kernels: kernels.attention[(length // 128, z * heads)](
-            q, k, v, o, length, depth**-0.5, BM=128, BN=64, D=depth, num_warps=4, num_stages=3
-        ),
-        o, attend(), attend, 4 * z * heads * length * length * depth, "TF/s", 3e-2,
-    )  # fmt: skip
+def median_ms(milliseconds: int) -> Callable[[Callable[[], Any]], float]:
+    from tilework.testing import do_bench  # loads the compiler
+
+    return lambda call: do_bench(call, warmup=milliseconds // 4, rep=milliseconds, return_mode="median")
 
 
-ROWS: dict[str, Callable[[], Row]] = {
-    "add f32 64M": add_row,
-    "softmax f32 8192x4096": softmax_row,
-    "layernorm bf16 8192x4096": layernorm_row,
-    "matmul f16 4096 128x256x64": lambda: matmul_row(4096, torch.float16, 8, 3, 128, 256, 64),
-    "matmul f16 4096 128x128x64": lambda: matmul_row(4096, torch.float16, 4, 4, 128, 128, 64),
-    "matmul tf32 2048 128x128x32": lambda: matmul_row(2048, torch.float32, 4, 3, 128, 128, 32),
-    "attention f16 4x32x2048x64": attention_row,
-}
+def copy_rate(torch: Any) -> float:
+    """GB/s of a copy on the device, counting what is read and written."""
+    source = torch.empty(COPY_BYTES, device="cuda", dtype=torch.uint8)
+    target = torch.empty_like(source)
+    return 2 * COPY_BYTES / median_ms(BENCH_MS)(lambda: target.copy_(source)) / 1e6
 
 
-def measure(row: Row, kernels: ModuleType, do_bench: Any) -> tuple[float, float, str]:
-    """Milliseconds of a launch, seconds of the first one, and whether the result is right."""
-    row.result.zero_()
-    start = time.perf_counter()
-    kernel = row.launch(kernels)
-    torch.cuda.synchronize()
-    first = time.perf_counter() - start
-    error = ((row.result - row.expected).abs().max() / row.expected.abs().max()).item()
-    facts = f"{kernel.n_regs} regs" + (f", {kernel.n_spills} spills" if kernel.n_spills else "")
-    return do_bench(lambda: row.launch(kernels)), first, facts if error <= row.rtol else f"WRONG by {error:.2g}"
-
-
-def show(name: str) -> None:
+def measure(name: str, knobs: Sequence[Mapping[str, str]], copy: float) -> None:
     """Measure one row and print it."""
-    import tilework.testing as ours
+    import torch  # lazily: only children need it
 
-    compilers = {"tilework": (load("kernels", "tilework"), ours.do_bench)}
-    if importlib.util.find_spec("triton") is not None:
-        import triton.testing
+    from benchmarks.gpu_rows import ROWS, Place
 
-        compilers["triton"] = (load("kernels", "triton"), triton.testing.do_bench)
     torch.manual_seed(0)
-    row = ROWS[name]()
-    reference = ours.do_bench(row.reference, return_mode="median")  # first: the GPU's clocks are up for what follows
-    found: dict[str, tuple[float, float, str]] = {}
-    for compiler, (kernels, bench) in compilers.items():
-        try:
-            found[compiler] = measure(row, kernels, lambda call, bench=bench: bench(call, return_mode="median"))
-        except Exception as error:
-            print(f"{name:30}{compiler}: {type(error).__name__}: {str(error)[:500]}")
-    nothing = (float("nan"), float("nan"), "")
-    own, first, facts = found.get("tilework", nothing)
-    other, second, theirs = found.get("triton", nothing)
-    rate = row.work / own / (1e6 if row.unit == "GB/s" else 1e9)
+    row = ROWS[name](Place())
+    expected = row.expected()
+    variants = {compiler: Variant(compiler) for compiler in installed()}
+    variants |= {words(settings): Variant("tilework", settings) for settings in knobs}
+    notes: list[str] = []
+    for title, variant in variants.items():
+        with environment(variant.settings):
+            notes += [f"    {title}: {said}" for said in variant.choose(row, expected, median_ms(SCREEN_MS))]
+    bench, rate = median_ms(BENCH_MS), row.work / (1e6 if row.unit == "GB/s" else 1e9)
+    calls = {"torch": row.reference} if row.reference is not None else {}
+    calls |= {title: variant.best for title, variant in variants.items() if variant.best is not None}
+    rates: dict[str, list[float]] = {title: [] for title in calls}
+    for _ in range(2):
+        for title, call in calls.items():
+            with environment(variants[title].settings if title in variants else {}):
+                rates[title].append(rate / bench(call))
+    print_row(name, row, rates, copy)
+    for title, variant in variants.items():
+        ratio = f" {max(rates[title]) / max(rates['tilework']):.2f}x" if title in rates and "tilework" in rates else ""
+        figures = " ".join(f"{figure:.0f}" for figure in rates.get(title, ()))
+        if title not in COMPILERS:
+            print(f"    {title}: {figures}{ratio}, {shown(variant.config)}")
+        elif title in rates:
+            print(f"    {title}: {shown(variant.config)}")
+    print("\n".join(notes), end="\n" if notes else "", flush=True)
+
+
+def print_row(name: str, row: "Row", rates: Mapping[str, list[float]], copy: float) -> None:
+    """Both figures of each, ours beside what it must reach."""
+    best = {title: max(found) for title, found in rates.items()}
+    cells = [
+        "/".join(f"{figure:.0f}" for figure in rates.get(title, ())) or "-" for title in ("torch", "triton", "tilework")
+    ]
+    ours = best.get("tilework")
+    demands = [(row.must.triton, best.get("triton")), (row.must.torch, best.get("torch")), (row.must.copy, copy)]
+    compared = [(factor, other) for factor, other in demands if factor]
+    reached = ours is not None and all(ours >= factor * (other or 0) for factor, other in compared)
+    verdict = "NOT reached" if not reached else "reached" if all(other for _, other in compared) else "not compared"
+    ratio = f"{ours / best['triton']:.2f}x" if ours and "triton" in best else "-"
     print(
-        f"{name:30}{own:7.3f} ms{other:7.3f} ms{reference:7.3f} ms{rate:9.1f} {row.unit}{other / own:8.2f}"
-        f"{first * 1e3:8.0f} ms{second * 1e3:7.0f} ms   {facts} | {theirs}",
-        flush=True,
+        f"{name:50}{row.unit:8}{cells[0]:>12}{cells[1]:>12}{cells[2]:>12}{ratio:>8}  {row.must}: {verdict}", flush=True
     )
+
+
+def installed() -> list[str]:
+    return [name for name in COMPILERS if importlib.util.find_spec(name) is not None]
+
+
+def words(settings: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in settings.items())
+
+
+def profile(name: str, compiler: str) -> None:
+    """The child of ncu: one launch of the best configuration between its marks."""
+    import torch
+
+    from benchmarks.gpu_rows import ROWS, Place
+
+    torch.manual_seed(0)
+    row, variant = ROWS[name](Place()), Variant(compiler)
+    said = variant.choose(row, row.expected(), median_ms(SCREEN_MS))
+    if variant.best is None:
+        sys.exit("\n".join(said))
+    print(f"== {name}, {compiler}: {shown(variant.config)}", flush=True)
+    torch.cuda.synchronize()
+    torch.cuda.profiler.start()
+    variant.best()
+    torch.cuda.synchronize()
+    torch.cuda.profiler.stop()
+
+
+def run_ncu(names: Sequence[str]) -> None:
+    """What ncu says about one launch of each row, of each compiler."""
+    for name in names:
+        for compiler in installed():
+            sections = [part for section in SECTIONS for part in ("--section", section)]
+            command = [
+                "ncu",
+                "--clock-control",
+                "none",
+                "--profile-from-start",
+                "off",
+                *sections,
+                *own("--profile", compiler, name),
+            ]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            lines = [line.rstrip() for line in done.stdout.splitlines()]
+            keep = [line for line in lines if line.startswith("== ") or any(word in line for word in SAID)]
+            print(
+                "\n".join(keep or [f"== {name}, {compiler}: ncu failed", *lines[-5:], *done.stderr.splitlines()[-5:]]),
+                flush=True,
+            )
+
+
+def own(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.gpu", *arguments]
+
+
+def emulate(names: Sequence[str]) -> bool:
+    """Values of our code at small sizes; whether all are right."""
+    import torch
+
+    from benchmarks.gpu_rows import ROWS, Place
+
+    good = True
+    for name in names:
+        torch.manual_seed(0)
+        row, variant = ROWS[name](Place("cpu", small=True)), Variant("tilework")
+        said = variant.choose(row, row.expected(), lambda call: 0.0)
+        good &= not said
+        print(f"{name:50}{'right' if not said else ''}", *said, sep="\n    " if said else "", flush=True)
+    return good
+
+
+def run_rows(names: list[str], knobs: Sequence[str]) -> None:
+    """Measure in a child; the next one goes on behind a row that it did not survive."""
+    passed = [part for knob in knobs for part in ("--knob", knob)]
+    while names:
+        with tempfile.NamedTemporaryFile("r") as done:
+            code = subprocess.run(own("--child", done.name, *passed, "--rows", *names), check=False).returncode
+            finished = len(done.read().splitlines())
+        if code == 0:
+            return
+        if finished < len(names):
+            print(f"{names[finished]:50}the process ended with {code}", flush=True)
+        names = names[finished + 1 :]
+
+
+def warm_up(names: Sequence[str]) -> None:
+    """Compile everything, in processes that take turns with the rows."""
+    count = min(WARMERS, len(names), os.cpu_count() or 1)
+    children = [subprocess.Popen(own("--warm", "--rows", *names[first::count])) for first in range(count)]
+    for child in children:
+        child.wait()
+
+
+def warm(names: Sequence[str]) -> None:
+    from benchmarks.gpu_rows import ROWS, Place
+
+    variants = [Variant(compiler) for compiler in installed()]
+    for name in names:
+        row = ROWS[name](Place())
+        for variant in variants:
+            variant.warm(row)
+
+
+def child(names: Sequence[str], knobs: Sequence[Mapping[str, str]], done: str) -> None:
+    import torch
+
+    copy = copy_rate(torch)
+    print(f"{'copy':50}{'GB/s':8}{copy:12.0f}", flush=True)
+    for name in names:
+        measure(name, knobs, copy)
+        with open(done, "a") as file:
+            print(name, file=file)
+
+
+def chosen(wanted: Sequence[str]) -> list[str]:
+    from benchmarks.gpu_rows import ROWS
+
+    exact = [name for name in ROWS if name in wanted]
+    found = exact or [name for name in ROWS if not wanted or any(word in name for word in wanted)]
+    return found or sys.exit(f"no row has one of {', '.join(wanted)}; there are: {'; '.join(ROWS)}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*")
-    given = parser.parse_args()
-    if len(given.names) == 1 and given.names[0] in ROWS:
-        os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
-        show(given.names[0])
-        return
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    print(
-        f"{'':30}{'ours':>10}{'Triton':>10}{'torch':>10}{'':>14}{'ratio':>8}{'compile':>11}{'Triton':>10}   registers",
-        flush=True,
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", nargs="*", default=[], help="words of the names of rows")
+    parser.add_argument(
+        "--knob", action="append", default=[], metavar="NAME=VALUE", help="also ours with variables set"
     )
-    for name in ROWS:
-        if not given.names or any(word in name for word in given.names):
-            subprocess.run([sys.executable, "-m", "benchmarks.gpu", name], check=False)
+    parser.add_argument("--ncu", action="store_true", help="profile one launch of each row")
+    parser.add_argument("--emulate", action="store_true", help="check values in the emulator")
+    for hidden in ("--child", "--profile"):
+        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    parser.add_argument("--warm", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("words", nargs="*", help="as --rows")
+    given = parser.parse_args()
+    wanted = [*given.rows, *given.words]
+    knobs = [dict(pair.split("=", 1) for pair in knob.split(",")) for knob in given.knob]
+    if importlib.util.find_spec("torch") is None:
+        sys.exit("the table is measured with torch on an NVIDIA GPU, and there is no torch here")
+    if given.emulate:
+        os.environ["TILEWORK_DEVICE"] = "emulator:sm_90"
+        sys.exit(not emulate(chosen(wanted)))
+    torch = importlib.import_module("torch")
+    if not torch.cuda.is_available():
+        sys.exit("the table is measured on an NVIDIA GPU, and torch finds none here")
+    if given.profile:
+        return profile(wanted[0], given.profile)
+    names = chosen(wanted)
+    if given.child:
+        return child(names, knobs, given.child)
+    if given.warm:
+        return warm(names)
+    os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
+    if given.ncu:
+        return run_ncu(names)
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, compilers: {', '.join(installed())}; two runs of each"
+    )
+    print(f"{'':50}{'':8}{'torch':>12}{'Triton':>12}{'tilework':>12}{'ratio':>8}  must reach", flush=True)
+    warm_up(names)
+    run_rows(names, given.knob)
 
 
 if __name__ == "__main__":

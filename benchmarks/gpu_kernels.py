@@ -37,7 +37,7 @@ def layernorm(out_ptr, in_ptr, w_ptr, b_ptr, columns, eps, BLOCK: tl.constexpr):
 @triton.jit
 def matmul(
     a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, SPECIALIZE: tl.constexpr = False,
 ):  # fmt: skip
     pid = tl.program_id(0)
     rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
@@ -52,7 +52,7 @@ def matmul(
     a_ptrs = a_ptr + rm[:, None] * stride_a + rk[None, :]
     b_ptrs = b_ptr + rk[:, None] * stride_b + rn[None, :]
     acc = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BK)):
+    for k in tl.range(0, tl.cdiv(K, BK), warp_specialize=SPECIALIZE):
         a = tl.load(a_ptrs, mask=rk[None, :] < K - k * BK, other=0.0)
         b = tl.load(b_ptrs, mask=rk[:, None] < K - k * BK, other=0.0)
         acc = tl.dot(a, b, acc)
@@ -65,18 +65,17 @@ def matmul(
 
 
 @triton.jit
-def attention(q_ptr, k_ptr, v_ptr, o_ptr, length, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
-    head = tl.program_id(1).to(tl.int64) * length * D
-    rm = tl.program_id(0) * BM + tl.arange(0, BM)
-    rn, rd = tl.arange(0, BN), tl.arange(0, D)
-    q = tl.load(q_ptr + head + rm[:, None] * D + rd[None, :])
-    k_ptrs = k_ptr + head + rn[None, :] * D + rd[:, None]
-    v_ptrs = v_ptr + head + rn[:, None] * D + rd[None, :]
-    peak = tl.full((BM,), -float("inf"), tl.float32)
-    total = tl.zeros((BM,), tl.float32)
-    acc = tl.zeros((BM, D), tl.float32)
-    for _ in range(0, length, BN):
-        scores = tl.dot(q, tl.load(k_ptrs)) * (scale * 1.4426950408889634)
+def attend(
+    acc, total, peak, q, k_ptrs, v_ptrs, rm, rn, begin, end, scale,
+    BN: tl.constexpr, D: tl.constexpr, MASKED: tl.constexpr, SPECIALIZE: tl.constexpr,
+):  # fmt: skip
+    """The keys from `begin` to `end`; `scale` is for powers of two."""
+    k_ptrs += begin * D
+    v_ptrs += begin * D
+    for start in tl.range(begin, end, BN, warp_specialize=SPECIALIZE):
+        scores = tl.dot(q, tl.load(k_ptrs)) * scale
+        if MASKED:
+            scores = tl.where(rm[:, None] >= start + rn[None, :], scores, -float("inf"))
         high = tl.maximum(peak, tl.max(scores, 1))
         p = tl.exp2(scores - high[:, None])
         shrink = tl.exp2(peak - high)
@@ -86,12 +85,40 @@ def attention(q_ptr, k_ptr, v_ptr, o_ptr, length, scale, BM: tl.constexpr, BN: t
         peak = high
         k_ptrs += BN * D
         v_ptrs += BN * D
+    return acc, total, peak
+
+
+@triton.jit
+def attention(
+    q_ptr, k_ptr, v_ptr, o_ptr, length, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr,
+    CAUSAL: tl.constexpr = False, SPECIALIZE: tl.constexpr = False,
+):  # fmt: skip
+    head = tl.program_id(1).to(tl.int64) * length * D
+    row = tl.program_id(0) * BM
+    rm = row + tl.arange(0, BM)
+    rn, rd = tl.arange(0, BN), tl.arange(0, D)
+    q = tl.load(q_ptr + head + rm[:, None] * D + rd[None, :])
+    k_ptrs = k_ptr + head + rn[None, :] * D + rd[:, None]
+    v_ptrs = v_ptr + head + rn[:, None] * D + rd[None, :]
+    peak = tl.full((BM,), -float("inf"), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    scale *= 1.4426950408889634
+    end = row if CAUSAL else length
+    acc, total, peak = attend(
+        acc, total, peak, q, k_ptrs, v_ptrs, rm, rn, 0, end, scale, BN, D, MASKED=False, SPECIALIZE=SPECIALIZE
+    )
+    if CAUSAL:
+        acc, total, peak = attend(
+            acc, total, peak, q, k_ptrs, v_ptrs, rm, rn, row, row + BM, scale, BN, D, MASKED=True, SPECIALIZE=False
+        )
     tl.store(o_ptr + head + rm[:, None] * D + rd[None, :], (acc / total[:, None]).to(tl.float16))
 
 
 @triton.jit
 def matmul_descriptors(
-    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr
+    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+    SPECIALIZE: tl.constexpr = False,
 ):  # fmt: skip
     pid = tl.program_id(0)
     rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
@@ -101,7 +128,7 @@ def matmul_descriptors(
     row = (first + (pid % (GROUP * columns)) % size) * BM
     column = ((pid % (GROUP * columns)) // size) * BN
     acc = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BK)):
+    for k in tl.range(0, tl.cdiv(K, BK), warp_specialize=SPECIALIZE):
         acc = tl.dot(a.load([row, k * BK]), b.load([k * BK, column]), acc)
     c.store([row, column], acc.to(c.dtype))
 

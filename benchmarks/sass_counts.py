@@ -13,6 +13,7 @@ import argparse
 import base64
 import importlib
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -108,10 +109,12 @@ def cubin_of(row: Row, compiler: str, kernels: Any) -> bytes:
     where = "tilework.targets.base" if compiler == "tilework" else "triton.backends.compiler"
     target = importlib.import_module(where).GPUTarget("cuda", 90, 32)
     kernel, types = getattr(kernels, row.kernel), iter(row.types.split())
-    signature = {name: "constexpr" if name in row.constants else next(types) for name in kernel.arg_names}
+    given = {name: param.default for name, param in inspect.signature(kernel.fn).parameters.items()}
+    constants = {name: value for name, value in given.items() if value is not inspect.Parameter.empty} | row.constants
+    signature = {name: "constexpr" if name in constants else next(types) for name in kernel.arg_names}
     is_aligned = [type.startswith("*") or type == "i32" for type in signature.values()]
     attrs = {(place,): [["tt.divisibility", 16]] for place, is_one in enumerate(is_aligned) if is_one}
-    source = made.ASTSource(kernel, signature, row.constants, attrs)
+    source = made.ASTSource(kernel, signature, constants, attrs)
     return made.compile(source, target=target, options=dict(row.options)).asm["cubin"]
 
 
