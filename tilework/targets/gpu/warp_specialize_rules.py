@@ -44,6 +44,8 @@ class Specialised:
     def __init__(self, low: Lowering, function: tt.FuncOp, total: int, registers: int | None) -> None:
         self.low, self.registers = low, registers
         self.ops = [op for op in function.walk() if isinstance(op, ttg.WarpSpecializeOp)]
+        if low.facts.num_ctas > 1:  # the barrier of a cluster is for all threads of its blocks
+            raise low.refuse(self.ops[0], "a cluster of blocks with partitions of warps")
         self.all = Warps(total, 0, MEETING, are_all=False)
         (first, *others), entry = self.ops, function.regions[0].blocks[0]
         self.runs_once = not others and first.parent is entry
@@ -96,7 +98,9 @@ class Specialised:
                 captured = self.captured(low, op)
                 self.meet_if_passed(op)
                 low.region(self.only_block(op, region), captured)
-                if not self.ends_kernel:
+                if self.ends_kernel:
+                    b.ret()  # not on to the code of others, which assemblers would take for divergent
+                else:
                     self.change_registers(self.registers, registers[1 + number])
 
     def registers_of(self, op: ttg.WarpSpecializeOp) -> Sequence[int | None]:

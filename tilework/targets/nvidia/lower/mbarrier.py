@@ -12,7 +12,7 @@ thread wrote before what they do.
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.pending import arrive_by_warps
-from tilework.ir import ttng
+from tilework.ir import ttg, ttng
 from tilework.ir.types import array_values
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Shared, number_of
@@ -46,10 +46,16 @@ def needs(low: Lowering, op: Operation, feature: Feature, what: str) -> None:
 
 @lowers(ttng.InitBarrierOp)
 def lower_init_barrier(low: Lowering, op: Operation) -> None:
-    """The other blocks of a cluster, and TMA, see it behind the fence and a barrier (`analysis/membar.py`)."""
+    """The other blocks of a cluster, and TMA, see it behind a fence, one for neighbours, and a barrier (`analysis/membar.py`)."""
     scope, fence = (
         ("::cta", ";fence.mbarrier_init.release.cluster") if low.gpu.has(Feature.MBARRIER_BYTES) else ("", "")
     )
+    following = op.next_op
+    while isinstance(following, ttg.MemDescIndexOp) or (
+        isinstance(following, ttg.LocalAllocOp) and not following.operands
+    ):
+        following = following.next_op
+    fence = "" if isinstance(following, ttng.InitBarrierOp) else fence
     text = f"mbarrier.init.shared{scope}.b64 [$0], {number_of(op, 'count', 1)}{fence}"
     by_one(low, text, [barrier_address(low, op.operands[0])])
 
