@@ -32,7 +32,7 @@ from tilework.transforms.warp_specialize.channels import Ring
 Turn = tuple[SSAValue, SSAValue]  # index of a stage, and phase of its barriers
 
 
-@dataclass
+@dataclass(eq=False)
 class Memory:
     """The buffers of the channels of a ring, and its barriers; what is used once is never empty again.
 
@@ -68,7 +68,7 @@ def make_barriers(code: Emitter, count: int, arrivals: int) -> SSAValue:
     return memory
 
 
-@dataclass
+@dataclass(eq=False)
 class Program:
     """A copy of a function's body that becomes a region, and where the originals are in it."""
 
@@ -175,7 +175,7 @@ def produce(program: Program, ring: Ring, memory: Memory) -> None:
     code.insert_before(loads[-1])
 
 
-@dataclass
+@dataclass(eq=False)
 class Reading:
     """A ring as a consumer sees it: the stage that it reads, and the views of it."""
 
@@ -183,16 +183,17 @@ class Reading:
     memory: Memory
     block: Block
     index: SSAValue
+    wait: Operation
     views: list[SSAValue] = field(default_factory=list)
 
 
 def consume(program: Program, ring: Ring, memory: Memory) -> Reading:
     """Read a stage of the ring where its loads are, behind the wait for it."""
     index, phase = program.turn(ring, ring.anchor.location)
-    reading = Reading(ring, memory, program.blocks[ring.block], index)
     code = Emitter(ring.anchor.location)
     full = stage_of(code, memory.full, index)
-    code.ops.append(ttng.WaitBarrierOp.make(full, phase, None, (), code.loc))
+    code.ops.append(wait := ttng.WaitBarrierOp.make(full, phase, None, (), code.loc))
+    reading = Reading(ring, memory, program.blocks[ring.block], index, wait)
     code.insert_before(program.clones[ring.anchor])
     for channel, buffer in zip(ring.channels, memory.buffers, strict=True):
         load = program.clones[channel.load]

@@ -15,6 +15,7 @@ Stage: TTGIR to TTGIR. Cost: AxisInfo and three copies of a function that asks; 
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from xdsl.dialects import scf, ub
 from xdsl.dialects.builtin import ModuleOp
@@ -40,16 +41,25 @@ from tilework.transforms.ttg.pipeline.loops import LOADS, NUM_STAGES, body_ops, 
 from tilework.transforms.ttg.pipeline.wgmma import launch
 from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
 from tilework.transforms.warp_specialize.fewer_warps import run_on
+from tilework.transforms.warp_specialize.overlap import overlap
 from tilework.transforms.warp_specialize.releases import release
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices
 
 WARP_SPECIALIZE = "tt.warp_specialize"
 GROUP = 4  # warps that tensor cores and register counts treat as one
-# Registers of a thread: 24 to 40 do for one that starts copies by descriptor, one that copies holds addresses.
-CONSUMER, COPYING_CONSUMER = 232, 208
-PRODUCER, COPYING_PRODUCER = 40, 88
 ALONE = frozenset({tt.CallOp, gpu.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
+
+
+class Shares(NamedTuple):
+    """The registers of a thread, where a producer and two consumers of four warps have those of a whole block."""
+
+    producer: int
+    consumer: int
+
+
+REGISTERS = {False: Shares(40, 232), True: Shares(88, 208)}  # whether threads of the producer copy, and hold addresses
+OVERLAPPING = Shares(24, 240)  # scores of two iterations are alive
 
 
 class WarpSpecializationPass(Pass):
@@ -57,6 +67,7 @@ class WarpSpecializationPass(Pass):
     num_stages: int = 3
     dump_intermediate_steps: bool = False
     when: str = "asked"  # or "never"
+    overlap: bool = True  # see `overlap.py`
 
     def run(self, module: ModuleOp) -> None:
         for function in functions(module):
@@ -68,16 +79,16 @@ class WarpSpecializationPass(Pass):
             try:
                 if self.when == "never":
                     raise Refusal(function, "it is switched off")
-                specialize(module, function, self.num_stages)
+                specialize(module, function, self)
             except Refusal as refusal:
                 place = asking[0] if refusal.op is function else refusal.op
                 warning(place, f"the loop is not warp specialized: {refusal.reason}; all warps run the whole of it")
 
 
-def specialize(module: ModuleOp, function: Operation, stages: int) -> None:
+def specialize(module: ModuleOp, function: Operation, options: WarpSpecializationPass) -> None:
     """Split `function`. Raises `Refusal`, before anything is changed."""
     check(function)
-    rings = find_rings(function, stages, axis_info(module))
+    rings = find_rings(function, options.num_stages, axis_info(module))
     if not any(ring.turns for ring in rings):
         raise Refusal(function, "no load in a loop feeds a product of warp groups")
     fit_stages(function, rings, find_target(function).limits.shared_bytes)
@@ -87,7 +98,7 @@ def specialize(module: ModuleOp, function: Operation, stages: int) -> None:
     check_memory(module, function, producer)
     if num_warps(function) != GROUP:
         narrow_producer(function, producer)
-    build(module, function, plan, producer, by_thread)
+    build(module, function, plan, producer, REGISTERS[by_thread], options)
 
 
 def check(function: Operation) -> None:
@@ -215,7 +226,14 @@ def narrow_producer(function: Operation, producer: Program) -> None:
         raise Refusal(function, str(reason)) from None
 
 
-def build(module: ModuleOp, function: Operation, plan: Plan, producer: Program, by_thread: bool) -> None:
+def build(
+    module: ModuleOp,
+    function: Operation,
+    plan: Plan,
+    producer: Program,
+    shares: Shares,
+    options: WarpSpecializationPass,
+) -> None:
     """Put the regions in the place of the function's body."""
     block = body_of(function)
     end = block.last_op
@@ -229,18 +247,18 @@ def build(module: ModuleOp, function: Operation, plan: Plan, producer: Program, 
     for part, found in enumerate(plan.cuts):
         apply(found, part)
     consumers = [program.region for program in plan.consumers]
+    default, partitions = (producer.region, consumers) if len(consumers) > 1 else (consumers[0], [producer.region])
     if len(consumers) > 1:
-        default, partitions, registers = producer.region, consumers, COPYING_CONSUMER if by_thread else CONSUMER
         module.attributes[NUM_WARPS] = int_attr(GROUP, i32)
-    else:
-        default, partitions, registers = consumers[0], [producer.region], COPYING_PRODUCER if by_thread else PRODUCER
     replace_end(default, ttg.WarpYieldOp.make((), end.location))
     for region in partitions:
         replace_end(region, ttg.WarpReturnOp.make(end.location))
     op = ttg.WarpSpecializeOp.make((), (), [GROUP] * len(partitions), default, partitions, end.location)
-    op.properties["requestedRegisters"] = i32_array(*[registers] * len(partitions))
     insert_before(end, op)
-    start_products(op, plan)
+    if start_products(op, plan, options) and shares is REGISTERS[False]:
+        shares = OVERLAPPING
+    registers = shares.consumer if len(consumers) > 1 else shares.producer
+    op.properties["requestedRegisters"] = i32_array(*[registers] * len(partitions))
     capture(op)
     function.properties["function_type"] = function_type(tuple(argument.type for argument in block.args), ())
     cut_dead_loop_arguments(function)
@@ -273,13 +291,19 @@ def replace_end(region: Region, end: Operation) -> None:
     block.add_op(end)
 
 
-def start_products(root: Operation, plan: Plan) -> None:
-    """Start the products of loops in the background, and give stages back behind them."""
+def start_products(root: Operation, plan: Plan, options: WarpSpecializationPass) -> bool:
+    """Start the products of loops in the background, and give stages back behind them. True if work overlaps them."""
+    readings = [reading for program in plan.readings for reading in program]
+    overlaps = False
     for loop in loops_in(root):
+        if options.overlap and (done := overlap(loop, readings)):
+            readings = [reading for reading in readings if reading not in done]
+            overlaps = True
+            continue
         if dots := [op for op in body_ops(loop) if type(op) is ttng.WarpGroupDotOp]:
             launch(loop, dots)
         if not any(type(op) is scf.ForOp for op in body_ops(loop)):
             set_integer(loop, NUM_STAGES, 0)
-    for readings in plan.readings:
-        for reading in readings:
-            release(reading)
+    for reading in readings:
+        release(reading)
+    return overlaps

@@ -1,0 +1,220 @@
+"""Two products with work between them, as in attention: the work of one iteration runs under the second product of the
+iteration before.
+
+    for n:                                    s = q @ k[0]; wait; p = softmax(s)
+        s = q @ k[n]                          for n = 1 ...:
+        p = softmax(s)                ==>         s = q @ k[n]                       started
+        acc = acc * a + p @ v[n]                  acc = acc * a + p @ v[n - 1]       started
+                                                  wait for s, give k[n] back
+                                                  p, a = softmax(s)                  while p @ v runs
+                                                  wait for acc, give v[n - 1] back
+                                              acc = acc * a + p @ v[last]
+
+The ops of the body fall into three parts: `first`, the product that can run ahead and what it needs; `second`, the other
+product and what only it needs; and `between`. What `second` needs of the iteration before is carried. The values are
+the same, bit by bit. All is behind the question whether there is an iteration at all.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilework.ir import ttng
+from tilework.ir.create import append_op
+from tilework.ir.effects import is_pure
+from tilework.ir.nesting import body_of, enclosing_op
+from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
+from tilework.ir.scf_ext import make_for, make_if, make_yield
+from tilework.ir.types import i1, int_attr
+from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, set_integer, used_values, yield_of
+from tilework.transforms.ttg.pipeline.wgmma import wait_for
+from tilework.transforms.warp_specialize.channels import readers_of
+from tilework.transforms.warp_specialize.releases import arrive
+from tilework.transforms.warp_specialize.rings import Reading
+
+Mapping = dict[SSAValue, SSAValue]
+
+
+@dataclass
+class Parts:
+    """The ops of a body, and which of the values it carries `second` computes."""
+
+    dots: tuple[Operation, Operation]
+    first: list[Operation]
+    between: list[Operation]
+    second: list[Operation]
+    late: set[int] = field(default_factory=set)
+
+
+def overlap(loop: Operation, readings: Sequence[Reading]) -> list[Reading]:
+    """Rewrite `loop` if it has that form; the rings of `readings` that are given back by what was written."""
+    own = [reading for reading in readings if reading.block is body_of(loop)]
+    parts = find_parts(loop, own)
+    if parts is None:
+        return []
+    users = [{enclosing_op(op, body_of(loop)) for view in ring.views for op in readers_of(view)} for ring in own]
+    if any(found not in ({parts.dots[0]}, {parts.dots[1]}) for found in users):
+        return []
+    rings = ([], [])
+    for reading, found in zip(own, users, strict=True):
+        rings[parts.dots[1] in found].append(reading)
+    Rotation(loop, parts, *rings).run()
+    return own
+
+
+def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
+    """How the body falls into parts, if it does."""
+    ops, end = body_ops(loop), yield_of(loop)
+    dots = [op for op in ops if type(op) is ttng.WarpGroupDotOp]
+    inner = [op for op in body_of(loop).walk() if type(op) is ttng.WarpGroupDotOp]
+    if len(dots) != 2 or len(inner) != 2 or "unsignedCmp" in loop.properties:
+        return None
+    waits = {reading.wait: enclosing_op(next(readers_of(reading.views[0])), body_of(loop)) for reading in readings}
+    first = closure([dots[0], *(wait for wait, reader in waits.items() if reader is dots[0])], ops)
+    second = {dots[1], *(wait for wait, reader in waits.items() if reader is dots[1])}
+    for op in reversed(ops):  # what only the second product needs
+        users = {enclosing_op(use.operation, body_of(loop)) for result in op.results for use in result.uses}
+        if op.results and users and users <= second and is_pure(op):
+            second.add(op)
+    if dots[1] in first or first & second or dots[0] not in closure([dots[1]], ops):
+        return None
+    between = [op for op in ops if op not in first and op not in second]
+    late = {index for index, value in enumerate(end.operands) if value.owner in second}
+    parts = Parts(
+        (dots[0], dots[1]), [op for op in ops if op in first], between, [op for op in ops if op in second], late
+    )
+    arguments = {body_of(loop).args[1 + index] for index in late}
+    early = [value for op in (*parts.first, *between) for value in used_values(op)]
+    made = {result for op in second for result in op.results}
+    if not late or any(value in arguments or value in made for value in early):
+        return None
+    return None if any(value.owner in between for op in first for value in used_values(op)) else parts
+
+
+def closure(roots: Iterable[Operation], ops: Sequence[Operation]) -> set[Operation]:
+    """`roots` and the ops of the body that they need in the same iteration."""
+    found, pending = set(roots), list(roots)
+    known = set(ops)
+    while pending:
+        for value in used_values(pending.pop()):
+            if isinstance(value.owner, Operation) and value.owner in known and value.owner not in found:
+                found.add(value.owner)
+                pending.append(value.owner)
+    return found
+
+
+class Rotation:
+    """The new code of one loop; `early` rings are read by the first product, `late` ones by the second."""
+
+    def __init__(self, loop: Operation, parts: Parts, early: list[Reading], late: list[Reading]) -> None:
+        self.loop, self.parts, self.early, self.late = loop, parts, early, late
+        self.arguments = list(body_of(loop).args)
+        self.yields = list(yield_of(loop).operands)
+        inside = {result for op in parts.second for result in op.results}
+        late_arguments = {self.arguments[1 + index] for index in parts.late}
+        needed = [value for op in parts.second for value in used_values(op)]
+        needed += [reading.index for reading in late]
+        own = {result for op in (*parts.first, *parts.between) for result in op.results} | set(self.arguments)
+        self.passed = [
+            value for value in dict.fromkeys(needed) if value in own and value not in inside | late_arguments
+        ]
+
+    def run(self) -> None:
+        loop, location = self.loop, self.loop.location
+        lower, upper, step, *initial = loop.operands
+        code = Emitter(location)
+        exists = code.compare("slt", lower, upper)
+        some = Block()
+        none = Block([make_yield(initial, location)])
+        branch = make_if(exists, [result.type for result in loop.results], Region(some), Region(none), location)
+        insert_before(loop, *code.ops, branch)
+        here: Mapping = dict(zip(self.arguments, [lower, *initial], strict=True))
+        self.start(some, here)
+        self.compute(some, here)
+        behind = self.make_loop(some, here, step, upper)
+        last: Mapping = dict(zip(self.arguments[1:], behind.results, strict=False))
+        last |= dict(zip(self.passed, behind.results[len(initial) :], strict=True))
+        self.finish(some, last, self.add(some, last))
+        results = [
+            last[self.yields[index]] if index in self.parts.late else behind.results[index]
+            for index in range(len(initial))
+        ]
+        append_op(some, make_yield(results, location))
+        for old, new in zip(loop.results, branch.results, strict=True):
+            replace_all_uses(old, new)
+        erase_op(loop)
+
+    def make_loop(self, block: Block, here: Mapping, step: SSAValue, upper: SSAValue) -> Operation:
+        """The loop over all iterations but the first, which carries what `second` needs of the one before."""
+        location, parts = self.loop.location, self.parts
+        carried = [
+            here[argument] if index in parts.late else here.get(value, value)
+            for index, (argument, value) in enumerate(zip(self.arguments[1:], self.yields, strict=True))
+        ]
+        passed = [here[value] for value in self.passed]
+        code = Emitter(location)
+        lower = code.binary(arith.AddiOp, here[self.arguments[0]], step)
+        types = [self.arguments[0].type, *(value.type for value in (*carried, *passed))]
+        body = Block(arg_types=types)
+        new = make_for(lower, upper, step, [*carried, *passed], Region(body), location, self.loop.attributes)
+        set_integer(new, NUM_STAGES, 0)
+        for op in (*code.ops, new):
+            append_op(block, op)
+        now: Mapping = dict(zip(self.arguments, body.args, strict=False))
+        before = {**now, **dict(zip(self.passed, body.args[len(self.arguments) :], strict=True))}
+        self.start(body, now)
+        running = self.add(body, before)
+        self.compute(body, now)
+        self.finish(body, before, running)
+        values = [(before if index in parts.late else now).get(value, value) for index, value in enumerate(self.yields)]
+        append_op(body, make_yield([*values, *(now[value] for value in self.passed)], location))
+        return new
+
+    def start(self, block: Block, here: Mapping) -> None:
+        """Start the first product."""
+        self.emit(block, self.parts.first, here)
+
+    def compute(self, block: Block, here: Mapping) -> None:
+        """Wait for the first product, give back what it read, and do what comes between."""
+        dot = here[self.parts.dots[0].results[0]].owner
+        assert isinstance(dot, Operation)
+        started = 0
+        last = dot
+        while last.next_op is not None:
+            last = last.next_op
+            started += type(last) is ttng.WarpGroupDotOp
+        wait = wait_for(dot.results, started, behind=last)
+        here[self.parts.dots[0].results[0]] = wait.results[0]
+        for reading in self.early:
+            arrive(reading, here.get(reading.index, reading.index), block.last_op or wait)
+        self.emit(block, self.parts.between, here)
+
+    def add(self, block: Block, here: Mapping) -> Operation:
+        """Start the second product."""
+        self.emit(block, self.parts.second, here)
+        dot = here[self.parts.dots[1].results[0]].owner
+        assert isinstance(dot, Operation)
+        return dot
+
+    def finish(self, block: Block, here: Mapping, dot: Operation) -> None:
+        """Wait for the second product and give back what it read."""
+        assert block.last_op is not None
+        wait = wait_for(dot.results, 0, behind=block.last_op)
+        result = self.parts.dots[1].results[0]
+        for value in [value for value, new in here.items() if new is dot.results[0]]:
+            here[value] = wait.results[0]
+        assert here[result] is wait.results[0]
+        for reading in self.late:
+            assert block.last_op is not None
+            arrive(reading, here.get(reading.index, reading.index), block.last_op)
+
+    def emit(self, block: Block, ops: Iterable[Operation], here: Mapping) -> None:
+        """Copy `ops` to the end of `block`."""
+        for op in ops:
+            copy = op.clone(value_mapper=here) if op.regions else op.clone_without_regions(value_mapper=here)
+            if type(copy) is ttng.WarpGroupDotOp:
+                copy.properties["isAsync"] = int_attr(1, i1)
+            block.add_op(copy)
