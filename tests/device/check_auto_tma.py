@@ -14,6 +14,7 @@ import torch
 import tilework
 import tilework.language as tl
 from benchmarks.gpu_kernels import attention, matmul
+from tests.transforms.warp_specialized_kernels import pointers
 from tilework.testing import do_bench
 
 
@@ -59,6 +60,18 @@ def product(m: int, n: int, k: int, pad: int = 0, first: int = 0, tile: tuple[in
     return compare(f"matmul {m}x{n}x{k} +{pad} @{first}", launch, c, 2.0 * m * n * k)
 
 
+def specialized(m: int, n: int, k: int) -> bool:
+    """Pointers in a loop that asks for partitions: with copies its producer is one thread."""
+    a, b = torch.randn(m, k, device="cuda").half(), torch.randn(n, k, device="cuda").half()
+    c = torch.empty(m, n, device="cuda").half()
+
+    def launch(copies: bool) -> Any:
+        settings = {"BM": 128, "BN": 256, "BK": 64, "STAGES": 3, "num_warps": 8, "auto_tma": copies}
+        return pointers[(-(-m // 128), -(-n // 256))](a, b, c, m, n, k, **settings)
+
+    return compare(f"warp specialized {m}x{n}x{k}", launch, c, 2.0 * m * n * k)
+
+
 def softmaxed(length: int, d: int) -> bool:
     q, k, v, o = (torch.randn(4, 16, length, d, device="cuda").half() for _ in range(4))
 
@@ -87,6 +100,7 @@ def main() -> int:
     good = [product(4096, 4096, 4096), product(8192, 8192, 8192), product(8192, 8192, 8192, tile=(128, 128, 64))]
     good += [product(512, 512, 520), product(512, 512, 520, pad=8), product(512, 512, 513), product(500, 512, 512)]
     good += [product(512, 512, 512, first=8), product(512, 512, 512, first=4), product(384, 768, 72, pad=56)]
+    good += [specialized(8192, 8192, 8192), specialized(1000, 1064, 72)]
     good += [softmaxed(8192, 64), softmaxed(8192, 128), interleaved()]
     return good.count(False)
 

@@ -29,7 +29,7 @@ from tilework.ir.module_facts import find_num_warps, find_target
 from tilework.ir.nesting import LOOPS
 from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of
+from tilework.ir.types import array_values, bit_width, element_type, is_float, is_tensor, shape_of
 from tilework.layouts.conversion import conversion
 from tilework.layouts.encodings import NvidiaMma
 from tilework.target import Rates
@@ -86,6 +86,12 @@ def straight_cost(function: Operation) -> Cost | None:
     return code_cost(own_ops(function), function)
 
 
+def together(costs: Sequence[Cost]) -> Cost:
+    """The cost of what runs at the same time: the partitions of a warp-specialized loop. None of them waits for another's dots."""
+    cycles = {name: sum(cost.cycles[name] for cost in costs) for name in RESOURCES}
+    return Cost(cycles, sum(cost.macs for cost in costs), len(costs) == 1 and costs[0].drains)
+
+
 def own_ops(op: Operation) -> list[Operation]:
     """What is inside of `op`, but not inside of a loop in it."""
     found: list[Operation] = []
@@ -109,7 +115,8 @@ def occupancy(op: Operation, registers: int | None = None) -> Occupancy | None:
     rates = find_target(op).rates
     if rates is None:
         return None
-    function, warps = function_around(op) if type(op) is not tt.FuncOp else op, find_num_warps(op) or 1
+    function = function_around(op) if type(op) is not tt.FuncOp else op
+    warps = (find_num_warps(function) or 1) + partition_warps(function)
     module = function.parent_op()
     shared = module_allocation(module, find_target(op))[symbol_of(function)].size  # pyright: ignore[reportArgumentType]
     needed = max(registers or 0, carried_registers(function), 24)
@@ -123,6 +130,12 @@ def occupancy(op: Operation, registers: int | None = None) -> Occupancy | None:
     }
     limit = min(rooms, key=lambda name: rooms[name])
     return Occupancy(rooms[limit], limit)
+
+
+def partition_warps(function: Operation) -> int:
+    """The warps that a kernel has beside its own, for the partitions of its warp-specialized loops."""
+    ops = [op for op in ops_in_order(*function.regions) if type(op) is ttg.WarpSpecializeOp]
+    return max((sum(array_values(op.properties["partitionNumWarps"])) for op in ops), default=0)
 
 
 def carried_registers(function: Operation) -> int:

@@ -4,12 +4,12 @@
        note: the others: shared memory 1024, L2 768, issue slots 122, MUFU 0, DRAM 0 cycles
        note: 1 block on a multiprocessor, for its shared memory; by this model an iteration takes 1024 cycles, 100% of the limit
        note: dots: wgmma 64x256x16, 1 still runs when the next iteration begins; operands: cp.async into 3 buffers
-       note: all warps run the whole loop; it does not ask for warp specialization (tl.range(..., warp_specialize=True))
+       note: all warps run the whole loop; tl.range(..., warp_specialize=True) asks for partitions
 
 The numbers are those of `analysis/cost.py` (docs/cost-model.md). Stage: finished TTGIR. Cost: one walk, where somebody listens.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -24,11 +24,12 @@ from tilework.analysis.cost import (
     own_ops,
     pending,
     straight_cost,
+    together,
 )
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import distributed_of, encoding_of
 from tilework.ir.functions import functions, has_body, is_private
-from tilework.ir.module_facts import find_target
+from tilework.ir.module_facts import find_num_warps, find_target
 from tilework.ir.nesting import ops_around
 from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.memdesc_types import is_memdesc
@@ -39,6 +40,7 @@ from tilework.target import Rates
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import is_heard, remark
 
+ALL_WARPS = "all warps run the whole loop; tl.range(..., warp_specialize=True) asks for partitions"
 COPIES: dict[type[Operation], str] = {
     ttng.AsyncTMACopyGlobalToLocalOp: "TMA",
     ttg.AsyncCopyGlobalToLocalOp: "cp.async",
@@ -54,15 +56,25 @@ class LimitRemarksPass(Pass):
             return
         for function in functions(module):
             if type(function) is tt.FuncOp and has_body(function) and not is_private(function):
-                for code in hot_loops(function) or [function]:
-                    explain(code)
+                groups: dict[Operation, list[Operation]] = {}
+                for loop in hot_loops(function):
+                    groups.setdefault(specialized(loop) or loop, []).append(loop)
+                for codes in groups.values() or [[function]]:
+                    explain(codes)
 
 
-def explain(code: Operation) -> None:
-    """One remark about a loop, or about a function."""
-    cost = straight_cost(code) if type(code) is tt.FuncOp else loop_cost(code)
+def specialized(loop: Operation) -> Operation | None:
+    """The op whose partitions a loop is in."""
+    return next((outer for outer in ops_around(loop) if type(outer) is ttg.WarpSpecializeOp), None)
+
+
+def explain(codes: Sequence[Operation]) -> None:
+    """One remark about a loop, about those of the partitions of one, or about a function."""
+    code = codes[0]
+    costs = [straight_cost(one) if type(one) is tt.FuncOp else loop_cost(one) for one in codes]
     held, rates = occupancy(code), find_target(code).rates
-    if cost is None or held is None or rates is None or not cost.bound:
+    known = [cost for cost in costs if cost is not None]
+    if not known or held is None or rates is None or not (cost := together(known)).bound:
         return
     what, once = ("kernel", "a program") if type(code) is tt.FuncOp else ("loop", "an iteration")
     text = f"the limit of this {what} is {cost.limit}: {once} takes at least {cost.bound:.0f} cycles{peak(cost, rates)}"
@@ -72,7 +84,7 @@ def explain(code: Operation) -> None:
         text,
         f"the others: {', '.join(f'{name} {-cycles:.0f}' for cycles, name in others)} cycles",
         distance(cost, held, once),
-        *choices(code, own_ops(code)),
+        *choices(codes),
     )
 
 
@@ -94,29 +106,29 @@ def distance(cost: Cost, held: Occupancy, once: str) -> str:
     )
 
 
-def choices(code: Operation, ops: list[Operation]) -> Iterator[str]:
+def choices(codes: Sequence[Operation]) -> Iterator[str]:
     """What the compiler chose for the code, a line for each subject."""
+    ops = [op for code in codes for op in own_ops(code)]
     ways = [*dict.fromkeys(dot_way(op, ops) for op in ops if type(op) in (tt.DotOp, ttng.WarpGroupDotOp))]
     moved = [*dict.fromkeys(copy_way(op) for op in ops if type(op) in COPIES and is_tile(op))]
     if ways or moved:
         yield "; ".join([*(f"dots: {way}" for way in ways), *(f"operands: {way}" for way in moved if ways)] or moved)
-    if type(code) is not tt.FuncOp:
-        inside = any(type(outer) is ttg.WarpSpecializeOp for outer in ops_around(code))
-        yield "the loop is one partition of a warp-specialized one" if inside else all_warps(code)
+    if type(codes[0]) is not tt.FuncOp:
+        yield partitions(codes) if specialized(codes[0]) else ALL_WARPS
     for width in dict.fromkeys(
         store_width(op) for op in ops if type(op) is tt.StoreOp and is_tensor(op.operands[1].type)
     ):
         yield f"stores: a thread writes {width} bytes side by side"
 
 
+def partitions(loops: Sequence[Operation]) -> str:
+    """Who runs the parts of a warp-specialized loop."""
+    warps = ", ".join(str(find_num_warps(loop)) for loop in loops)
+    return f"the loop is warp specialized: {len(loops)} partitions of {warps} warps"
+
+
 def is_tile(op: Operation) -> bool:
     return type(op) is not tt.LoadOp or is_tensor(op.results[0].type)
-
-
-def all_warps(loop: Operation) -> str:
-    asks = "tt.warp_specialize" in loop.attributes
-    reason = "it asks for warp specialization in vain" if asks else "it does not ask for warp specialization"
-    return f"all warps run the whole loop; {reason} (tl.range(..., warp_specialize=True))"
 
 
 def dot_way(op: Operation, ops: list[Operation]) -> str:
