@@ -193,6 +193,10 @@ class Gpu(ABC):
     def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
         """Words to global memory."""
 
+    def advance(self, b: Builder, pointer: Value, bytes: Value) -> Value:
+        """A pointer that a loop moves on, in a way that LLVM does not make several of: one base, and offsets from it."""
+        return b.gep(pointer, bytes)
+
     def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
         """How many neighbours, `most` at most, one instruction changes."""
         return 1

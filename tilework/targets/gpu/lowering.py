@@ -81,6 +81,7 @@ class Lowering(OpLowering[Any]):
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
         self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of allocations and calls
+        self.bases: set[str] = set()  # the names of pointers that loops move on (`carried_pointers.py`)
         self.alone = FirstWarp()
         self.is_alone = False  # whether only the first warp runs what is built
         self.specialised: Any = None  # what other warps of the block run (`warp_specialize_rules.py`)

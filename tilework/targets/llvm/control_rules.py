@@ -97,17 +97,35 @@ def lower_if(low: Low, op: Operation) -> list[Any]:
     return low.like(forms[0], made)
 
 
+class Carried:
+    """What an `scf.for` carries from round to round: all that its values are made of."""
+
+    def __init__(self, low: Low, op: Operation) -> None:
+        self.low, self.initial = low, [low[operand] for operand in op.operands[3:]]
+
+    def start(self) -> list[Value]:
+        return self.low.flat(self.initial)
+
+    def held(self, carried: Sequence[Value]) -> list[Any]:
+        """The values, of what is carried of them."""
+        return self.low.like(self.initial, carried)
+
+    def next(self, following: Sequence[Any]) -> list[Value]:
+        """What the next round carries, at the end of one that leaves these values."""
+        return self.low.flat(following)
+
+
 @lowers(scf.ForOp)
-def lower_for(low: Low, op: Operation) -> list[Any]:
+def lower_for(low: Low, op: Operation, kind: type[Carried] = Carried) -> list[Any]:
     start, end, step = (low.scalar(operand) for operand in op.operands[:3])
-    initial = [low[operand] for operand in op.operands[3:]]
+    carried = kind(low, op)
     hints = {"unroll": 1, "hints": licm_hints(op)}
-    with for_loop(low.builder, start, end, step, low.flat(initial), may_wrap(end, step), **hints) as (loop, index):
+    with for_loop(low.builder, start, end, step, carried.start(), may_wrap(end, step), **hints) as (loop, index):
         number = low.held([op.operands[0].type], [index])
-        following = low.region(op.regions[0].block, [*number, *low.like(initial, loop.carried)])
-        low.check_joined(op, initial, following)
-        loop.next(low.flat(following))
-    return low.like(initial, loop.results)
+        following = low.region(op.regions[0].block, [*number, *carried.held(loop.carried)])
+        low.check_joined(op, carried.initial, following)
+        loop.next(carried.next(following))
+    return carried.held(loop.results)
 
 
 def may_wrap(end: Value, step: Value) -> bool:

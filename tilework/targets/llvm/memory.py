@@ -36,11 +36,12 @@ class Memory:
             made = self.address(base, constant(i64, offset), element, inbounds)
             self.offsets[made.text] = (base, offset)
             return made
-        return (
-            base
-            if known.__class__ is int and known == 0 and base.type.is_vector == index.type.is_vector
-            else self.address(base, index, element, inbounds)
-        )
+        if known.__class__ is int and known == 0 and base.type.is_vector == index.type.is_vector:
+            return base
+        made = self.address(base, index, element, inbounds)
+        if element is i8 and index.type is i64:
+            self.terms[made.text] = (base, index)
+        return made
 
     def address(self: "Builder", base: Value, index: Value, element: Type, inbounds: bool) -> Value:
         result = base.type

@@ -150,6 +150,9 @@ class NvidiaGpu(AtomicInstructions):
         line, inputs = guarded(line, [at.address, *given], at.predicate)
         ptx(b, line, [], inputs, effect="write")
 
+    def advance(self, b: Builder, pointer: Value, bytes: Value) -> Value:
+        return ptx(b, "add.s64 $0, $1, $2;", [pointer.type], [pointer, bytes])[0]
+
     def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
         """Predicated: behind a branch, where threads come together again depends on where LLVM puts the blocks."""
         self.store(b, at, given, "shared")

@@ -1,0 +1,172 @@
+"""Tiles of pointers that a loop moves on: it carries one pointer, and each register is at a fixed distance from it.
+
+    %p = scf.for ... iter_args(%q = %start) {              %base = phi ptr [ ... ], [ %next, ... ]
+      tt.load %q                                           ld [%base + %row0], ld [%base + %row1] ...
+      %r = tt.addptr %q, (tt.splat %step)          ==>     %next = add %base, %step
+      scf.yield %r
+    }
+
+The pointers of neighbours in memory differ by constants, others by those terms of their sums that they do not share; the builder
+remembers them. A distance is one register where a pointer would be two, and only one sum is carried on.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from xdsl.dialects import scf
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+
+from tilework.ir import tt
+from tilework.ir.nesting import end_of
+from tilework.ir.types import PointerType, element_type, is_tensor, shape_of
+from tilework.targets.gpu.global_access import width_of
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.llvm.control_rules import Carried, lower_for
+from tilework.targets.llvm.scalars import pointee_bytes
+from tilework.targets.llvm.types import i64
+from tilework.targets.llvm.values import Value
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Pointers as one and distances from it, of the first of each `width` neighbours of `size` bytes."""
+
+    base: Value
+    apart: list[tuple[Value | None, int]]
+    width: int
+    size: int
+
+    def registers(self, low: Lowering, base: Value) -> Registers:
+        """The pointers, counted from where the base has come to."""
+        b, made = low.builder, list[Value]()
+        low.bases.add(base.text)
+        for own, fixed in self.apart:
+            first = b.gep(base if own is None else b.gep(base, own), fixed)
+            made += [b.gep(first, place * self.size) for place in range(self.width)]
+        return tuple(made)
+
+    def moved(self, low: Lowering, first: Value) -> Value:
+        """Where the base is when the first pointer is there."""
+        base, terms, bytes = taken_apart(low, first)
+        own, fixed = self.apart[0]
+        if base.text in low.bases and bytes == fixed and terms == ([] if own is None else [own]):
+            return base
+        b = low.builder
+        return b.gep(first if own is None else b.gep(first, b.sub(0, own)), -fixed)
+
+
+class CarriedPointers(Carried):
+    """Of tiles whose pointers all move by the same, one pointer."""
+
+    low: Lowering
+
+    def __init__(self, low: Lowering, op: Operation) -> None:
+        super().__init__(low, op)
+        self.tiles = [tile_of(low, op, position, value) for position, value in enumerate(self.initial)]
+        pairs = zip(self.initial, self.tiles, strict=True)
+        self.forms = [value if tile is None else (tile.base,) for value, tile in pairs]
+
+    def start(self) -> list[Value]:
+        return self.low.flat(self.forms)
+
+    def held(self, carried: Any) -> list[Any]:
+        pairs = zip(self.tiles, self.low.like(self.forms, carried), strict=True)
+        return [value if tile is None else tile.registers(self.low, value[0]) for tile, value in pairs]
+
+    def next(self, following: Any) -> list[Value]:
+        pairs = zip(self.tiles, following, strict=True)
+        return self.low.flat([value if tile is None else (tile.moved(self.low, value[0]),) for tile, value in pairs])
+
+
+@lowers(scf.ForOp, overrides=True)
+def lower_for_with_pointers(low: Lowering, op: Operation) -> list[Any]:
+    return lower_for(low, op, CarriedPointers)
+
+
+def tile_of(low: Lowering, op: Operation, position: int, registers: Any) -> Tile | None:
+    """A carried value as a tile, if it is one of pointers that move together."""
+    body = op.regions[0].block
+    arg = body.args[position + 1]
+    if not is_tensor(arg.type) or not isinstance(element_type(arg.type), PointerType):
+        return None
+    if not move_together(low, arg, end_of(body).operands[position]):
+        return None
+    size = size_of(arg.type)
+    width = width_of(low, arg, None, 8 * size)
+    parts = [taken_apart(low, register) for register in registers[::width]]
+    root, _, fixed = parts[0]
+    if any(other.text != root.text for other, _, _ in parts):
+        return None
+    b = low.builder
+    by_name = {term.text: term for _, terms, _ in parts for term in terms}
+    counts = [Counter(term.text for term in terms) for _, terms, _ in parts]
+    common = reduce(Counter.__and__, counts)
+    base = b.gep(reduce(b.gep, [by_name[name] for name in common.elements()], root), fixed)
+    apart: list[tuple[Value | None, int]] = []
+    for count, (_, _, bytes) in zip(counts, parts, strict=True):
+        own = [by_name[name] for name in (count - common).elements()]
+        apart.append((reduce(b.add, own) if own else None, bytes - fixed))
+    return Tile(base, apart, width, size)
+
+
+def move_together(low: Lowering, arg: SSAValue, last: SSAValue) -> bool:
+    """Whether a tile of pointers is `arg` with the same added to all."""
+    while last is not arg:
+        if not isinstance(last, OpResult):
+            return False
+        op, index = last.op, last.index
+        if type(op) is scf.ForOp:
+            body = op.regions[0].block
+            if not move_together(low, body.args[index + 1], end_of(body).operands[index]):
+                return False
+            last = op.operands[3 + index]
+        elif type(op) is tt.AddPtrOp and is_uniform(low, op.operands[1]):
+            last = op.operands[0]
+        else:
+            return False
+    return True
+
+
+def is_uniform(low: Lowering, value: SSAValue) -> bool:
+    """Whether all elements of a tile are one number."""
+    assert low.axis is not None
+    return is_tensor(value.type) and low.axis.of(value).constancy == shape_of(value.type)
+
+
+def taken_apart(low: Lowering, pointer: Value) -> tuple[Value, list[Value], int]:
+    """A pointer as another one, what is added to it, and how much of that is constant."""
+    b, terms, fixed = low.builder, list[Value](), 0
+    while pointer.text not in low.bases:
+        if (constant := b.offsets.get(pointer.text)) is not None:
+            pointer, fixed = constant[0], fixed + constant[1]
+        elif (moved := b.terms.get(pointer.text)) is not None:
+            pointer = moved[0]
+            terms.append(moved[1])
+        else:
+            break
+    return pointer, terms[::-1], fixed
+
+
+def size_of(pointers: Attribute) -> int:
+    """The bytes of an element that pointers point to."""
+    return pointee_bytes(element_type(pointers))
+
+
+def in_bytes(low: Lowering, offset: Value, size: int) -> Value:
+    return low.builder.mul(low.builder.cast(offset, i64, is_signed=True), size)
+
+
+@lowers(tt.AddPtrOp, elementwise=True, overrides=True)
+def lower_addptr(low: Lowering, op: Operation, pointer: Value, offset: Value) -> Value:
+    """What is added to a whole tile goes to the one pointer that all are counted from."""
+    b, added = low.builder, in_bytes(low, offset, size_of(op.operands[0].type))
+    if not low.bases or not is_uniform(low, op.operands[1]):
+        return b.gep(pointer, added)
+    base, terms, fixed = taken_apart(low, pointer)
+    if base.text not in low.bases:
+        return b.gep(pointer, added)
+    moved = low.gpu.advance(b, base, added)
+    low.bases.add(moved.text)
+    return b.gep(reduce(b.gep, terms, moved), fixed)
