@@ -54,5 +54,20 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // CHECK-NEXT: tt.return
   tt.func public @plain(%x: i32) {
     tt.return
+  }  // More than there is: all warps keep their share.
+// CHECK-LABEL: @greedy(
+// CHECK-NEXT: ttg.warp_specialize(%x) attributes {requestedRegisters = array<i32: 248, 248>, warpGroupStartIds = array<i32: 4, 8>}
+  tt.func public @greedy(%x: i32) {
+    ttg.warp_specialize(%x) attributes {requestedRegisters = array<i32: 248, 248>}
+    default {
+      ttg.warp_yield
+    }
+    partition0(%c: i32) num_warps(4) {
+      ttg.warp_return
+    }
+    partition1(%c: i32) num_warps(4) {
+      ttg.warp_return
+    } : (i32) -> ()
+    tt.return
   }
 }

@@ -42,7 +42,7 @@ from tilework.oracles.emulator.translate import (
     Unsupported,
     load_rules,
 )
-from tilework.oracles.emulator.waiting import CLUSTER, Barrier, Stuck, Waiting
+from tilework.oracles.emulator.waiting import CLUSTER, Barrier, Stuck, Waiting, spans
 
 DEEPEST_CALL = 64
 PATIENCE = 1000  # runs of one strand after which another one gets a turn
@@ -256,13 +256,22 @@ class Machine(Waiting):
             tries = RETRIES if all(self.in_vain[mask].all() for mask in self.strands.values()) else PATIENCE
             if self.idle > tries * max(1, len(self.strands)):
                 last = run.instructions[-1] if run.instructions else run.end
-                raise Stuck(
-                    self.located(
-                        "all threads wait for something that does not happen", last, int(np.flatnonzero(mask)[0])
-                    )
-                )
+                what = f"all threads wait for something that does not happen{self.elsewhere(run)}"
+                raise Stuck(self.located(what, last, int(np.flatnonzero(mask)[0])))
         elif self.idle and (mask & ~self.in_vain).any():
             self.idle = 0
+
+    def elsewhere(self, here: Run) -> str:
+        """Where the threads are that are not `here`, in brackets."""
+        at: dict[int, Array] = {}
+        for (_, run), mask in self.strands.items():
+            if run is not here and (last := run.instructions[-1] if run.instructions else run.end) is not None:
+                at[last.line] = at.get(last.line, False) | mask
+        for barrier in (*self.barriers.values(), *self.meetings.values()):
+            for (_, _, end), mask in barrier.waiting:
+                at[end.line] = at.get(end.line, False) | mask
+        told = [f"threads {spans(np.flatnonzero(mask))} at PTX line {line}" for line, mask in sorted(at.items())]
+        return f" (also {'; '.join(told)})" if told else ""
 
     idle = 0  # waits in vain since something happened
 

@@ -6,7 +6,7 @@
 The warps behind those of the default region come in groups of four, as many as the largest op of the module needs; in
 every op the warps that are left over get partitions that do nothing. Large partitions come first, so that one of four
 warps is a group. Where registers are asked for, a group gets the most that one of its partitions wants, and the default
-region what is left of the block's.
+region what is left of the block's; if that is too little, nobody gets more than others.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -29,6 +29,7 @@ from tilework.transforms.passes import Pass
 
 GROUP = 4  # warps that tensor cores and register counts treat as one
 IDLE_REGISTERS = 16
+LEAST_REGISTERS = 24  # that warps can have which give theirs away
 MOST_REGISTERS = 255  # that a kernel may start with
 
 
@@ -102,8 +103,9 @@ def share_registers(op: ttg.WarpSpecializeOp, base: int, extra: int, limit: int)
     starts = array_values(op.properties["warpGroupStartIds"])
     most: dict[int, int] = {}
     for start, asked in zip(starts, array_values(wanted), strict=True):
-        most[start // GROUP] = max(most.get(start // GROUP, 0), asked)
+        most[start // GROUP] = max(most.get(start // GROUP, LEAST_REGISTERS), -(-asked // 8) * 8)
     sizes = dict(zip(starts, warps_of(op), strict=True))
     taken = sum(most[start // GROUP] * max(GROUP, sizes[start]) for start in starts if start % GROUP == 0)
     left = (limit * (base + extra) - taken) // base // 8 * 8
-    op.properties["actualRegisters"] = i32_array(left, *(most[start // GROUP] for start in starts))
+    if left >= LEAST_REGISTERS:
+        op.properties["actualRegisters"] = i32_array(left, *(most[start // GROUP] for start in starts))
