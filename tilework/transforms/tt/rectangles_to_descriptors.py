@@ -48,8 +48,10 @@ from tilework.ir.types import (
 )
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
+from tilework.transforms.remarks import remark
 
 TURNED = i32_array(1, 0)
+STAYS = "this operand of a dot is not copied by TMA:"
 
 
 class RectanglesToDescriptorsPass(Pass):
@@ -120,13 +122,19 @@ class Rewrite:
 
     def load(self, load: tt.LoadOp) -> None:
         """Replace one load, if it reads a rectangle and a launch can see that."""
-        found = rectangle_of(load, self.forms)
-        before = None if found is None else self.written_before(load)
-        if found is None or before is None or not is_readable(load, found):
-            return
+        if (found := rectangle_of(load, self.forms)) is None:
+            return remark(
+                load, f"{STAYS} it reads no rectangle of an array that is bounded by its mask, or pads not with 0"
+            )
+        if not is_readable(load, found):
+            return remark(load, f"{STAYS} tensor cores read {bit_width(load.result.type)}-bit operands along k only")
+        if (before := self.written_before(load)) is None:
+            return remark(
+                load, f"{STAYS} what comes before it writes to unknown places, or may wait for another program"
+            )
         told, fits = self.told(found, load), self.numbers.fits(*(root for root in (load.ptr, load.mask) if root))
         if told is None or fits is None:
-            return
+            return remark(load, f"{STAYS} its place depends on values that a launch does not know")
         self.fits |= dict.fromkeys(fits)
         self.written |= before
         block = tensor_type(tuple(axis.block for axis in found.axes), element_type(load.result.type))
@@ -185,12 +193,14 @@ class Rewrite:
 
     def told(self, found: Rectangle, load: tt.LoadOp) -> dict[str, Any] | None:
         """What the launcher must know about a hidden argument; None if it cannot know it."""
-        axes = [
-            [self.numbers.of(axis.stride), self.numbers.of(axis.start), axis.size and self.numbers.of(axis.size), axis.starts_masked, axis.block]
-            for axis in found.axes
-        ]  # fmt: skip
-        offset = self.numbers.of(found.offset)
-        if offset is None or any(axis[0] is None or axis[1] is None for axis in axes):
+        axes: list[list[Any]] = []
+        for axis in found.axes:
+            parts = [self.numbers.of(axis.stride), self.numbers.of(axis.start)]
+            parts += [] if axis.size is None else [self.numbers.of(axis.size)]
+            if None in parts:
+                return None
+            axes.append([*parts[:2], *(parts[2:] or [None]), axis.starts_masked, axis.block])
+        if (offset := self.numbers.of(found.offset)) is None:
             return None
         size = bit_width(load.result.type) // 8
         return {"base": found.base.index, "offset": offset, "bytes": size, "axes": axes, "padding": False}
