@@ -9,7 +9,7 @@
 Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a compiler refuses
 is printed. Then torch, Triton and ours are timed in turn, and once more in turn: the second figure shows the noise. A time is the
 median of launches, with the L2 cache emptied before each. Kernels are compiled before in several processes, which share a
-cache. A row that ends its process (a kernel that kills the context) costs that row.
+cache. A row that ends its process (a kernel that kills the context), or does not end, costs that row.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 SOURCE = Path(__file__).with_name("gpu_kernels.py")
 COMPILERS = ("tilework", "triton")
 SCREEN_MS, BENCH_MS = 15, 100
+ROW_SECONDS = 100
+EMULATED = 2  # configurations of a row
 WARMERS = 8  # processes that compile
 COPY_BYTES = 1 << 30
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats", "Occupancy")
@@ -71,6 +74,27 @@ def environment(settings: Mapping[str, str]) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
+@contextmanager
+def standard_error(file: Any) -> Iterator[None]:
+    """What this process and its libraries write to standard error goes into a file: compilers print whole modules there."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def why(error: Exception, printed: str) -> str:
+    """The line that says what a compiler did not like."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    told = [line.strip() for line in printed.splitlines() if "Assertion" in line or " error: " in line]
+    return " ".join([f"{type(error).__name__}: {lines[-1][:160]}", *(line[-160:] for line in told[:1])])
+
+
 class Variant:
     """One compiler with some environment variables, and what it makes of a row."""
 
@@ -103,17 +127,20 @@ class Variant:
         times: list[tuple[float, int]] = []
         said: list[str] = []
         for number, config in enumerate(row.configs):
-            try:
-                launch = self.launch(row, config)
-                row.result.zero_()
-                launch()
-                if (wrong := error_of(row, expected)) is not None:
-                    said.append(f"{shown(config)}: {wrong}")
-                    continue
-                times.append((bench(launch), number))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's result
-                lines = [line for line in str(error).splitlines() if line.strip()] or [""]
-                said.append(f"{shown(config)}: {type(error).__name__}: {lines[-1][:160]}")
+            with tempfile.TemporaryFile("w+", errors="replace") as printed:
+                try:
+                    with standard_error(printed):
+                        launch = self.launch(row, config)
+                        row.result.zero_()
+                        launch()
+                        wrong = error_of(row, expected)
+                    if wrong is None:
+                        times.append((bench(launch), number))
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's result
+                    printed.seek(0)
+                    wrong = why(error, printed.read())
+            if wrong is not None:
+                said.append(f"{shown(config)}: {wrong}")
         if times:
             self.config = row.configs[min(times)[1]]
             self.best = self.launch(row, self.config)
@@ -259,6 +286,7 @@ def emulate(names: Sequence[str]) -> bool:
     for name in names:
         torch.manual_seed(0)
         row, variant = ROWS[name](Place("cpu", small=True)), Variant("tilework")
+        row.configs = row.configs[:EMULATED]
         said = variant.choose(row, row.expected(), lambda call: 0.0)
         good &= not said
         print(f"{name:50}{'right' if not said else ''}", *said, sep="\n    " if said else "", flush=True)
@@ -270,8 +298,16 @@ def run_rows(names: list[str], knobs: Sequence[str]) -> None:
     passed = [part for knob in knobs for part in ("--knob", knob)]
     while names:
         with tempfile.NamedTemporaryFile("r") as done:
-            code = subprocess.run(own("--child", done.name, *passed, "--rows", *names), check=False).returncode
-            finished = len(done.read().splitlines())
+            measuring = subprocess.Popen(own("--child", done.name, *passed, "--rows", *names))
+            finished, since = 0, time.monotonic()
+            while (code := measuring.poll()) is None:
+                time.sleep(0.2)
+                new = len(done.read().splitlines())
+                if new:
+                    finished, since = finished + new, time.monotonic()
+                elif time.monotonic() - since > ROW_SECONDS:  # a kernel that waits for ever
+                    measuring.kill()
+            finished += len(done.read().splitlines())
         if code == 0:
             return
         if finished < len(names):
@@ -282,7 +318,10 @@ def run_rows(names: list[str], knobs: Sequence[str]) -> None:
 def warm_up(names: Sequence[str]) -> None:
     """Compile everything, in processes that take turns with the rows."""
     count = min(WARMERS, len(names), os.cpu_count() or 1)
-    children = [subprocess.Popen(own("--warm", "--rows", *names[first::count])) for first in range(count)]
+    children = [
+        subprocess.Popen(own("--warm", "--rows", *names[first::count]), stderr=subprocess.DEVNULL)
+        for first in range(count)
+    ]
     for child in children:
         child.wait()
 
