@@ -187,25 +187,28 @@ def row_rows() -> Iterator[Row]:
 
 
 def matrix_rows() -> Iterator[Row]:
-    for size, dtype, name in (
-        (512, "f4", "f32"),
-        (1024, "f4", "f32"),
-        (2048, "f4", "f32"),
-        (1024, ml_dtypes.bfloat16, "bf16"),
+    for size, dtype, total, name in (
+        (512, "f4", "f4", "f32"),
+        (1024, "f4", "f4", "f32"),
+        (2048, "f4", "f4", "f32"),
+        (1024, ml_dtypes.bfloat16, ml_dtypes.bfloat16, "bf16"),
+        (1024, "f2", "f2", "f16"),
+        (1024, "i1", "i4", "int8"),
     ):
         a, b, c = (
             random(size, size, dtype=dtype),
             random(size, size, seed=1, dtype=dtype),
-            np.empty((size, size), dtype),
+            np.empty((size, size), total),
         )
         grid = lambda meta, size=size: (size // meta["BM"], size // meta["BN"])
         call = lambda a=a, b=b, c=c, grid=grid, size=size: kernels.matmul[grid](c, a, b, size, size, size)
         numpy = (lambda a=a, b=b, c=c: np.matmul(a, b, out=c)) if name == "f32" else None
+        multiply = torch._int_mm if torch is not None and name == "int8" else torch and torch.matmul
         yield Row(
             f"matmul {name} {size}", kernels.matmul, call, numpy,
-            torch_call(lambda a, b, c: lambda: torch.matmul(a, b, out=c), a, b, c),
-            a.astype("f4") @ b.astype("f4"), c, 2 * size**3, "GF/s", 0.8 if name == "f32" else 0.5,
-            1e-2 if name == "f32" else 1.0, "" if name == "f32" else "matmul f32 1024",
+            torch_call(lambda a, b, c, multiply=multiply: lambda: multiply(a, b, out=c), a, b, c),
+            a.astype("f4") @ b.astype("f4"), c, 2 * size**3, "GF/s", 0.95 if name == "f32" else 0.9,
+            1e-2 if name == "f32" else 1.0,
         )  # fmt: skip
     heads, n, d = 8, 1024, 64
     q, k, v = (random(heads, n, d, seed=seed) for seed in range(3))

@@ -10,7 +10,8 @@ import pytest
 from tests.targets.cpu_rules import buffer, lowered, module_text, run
 from tilework.ir import types as ir
 from tilework.targets.cpu.lower.dot_rules import Product, emit_product, plan_of
-from tilework.targets.cpu.lower.microkernel import F32, F64, choose_block, registers_of
+from tilework.targets.cpu.lower.dot_units import F32, F64
+from tilework.targets.cpu.lower.microkernel import choose_block, registers_of
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.compile import initialize_all
 from tilework.targets.llvm.module import Module
@@ -29,13 +30,24 @@ SHAPES = [
 ]
 FLOATS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
 FLOATS8 = [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2fnuz]
+AVX512 = ("avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx2", "fma", "f16c")
+TILES = ("amx-tile", "amx-bf16", "amx-int8")
 MACHINES = [
     ("x86_64-unknown-linux-gnu", HostTarget.of("x86_64", "haswell", ("avx2", "fma", "f16c"))),
     ("x86_64-unknown-linux-gnu", HostTarget.of("x86_64", "skylake-avx512", ("avx512f", "avx512bw", "fma"))),
     ("x86_64-unknown-linux-gnu", HostTarget.of("x86_64", "x86-64", ())),
     ("aarch64-unknown-linux-gnu", HostTarget.of("aarch64", "neoverse-n1", ("dotprod", "fullfp16"))),
     ("aarch64-unknown-linux-gnu", HostTarget.of("aarch64", "cortex-a53", ())),
+    ("aarch64-unknown-linux-gnu", HostTarget.of("aarch64", "neoverse-v1", ("bf16", "i8mm", "dotprod"))),
+    ("x86_64-unknown-linux-gnu", HostTarget.of("x86_64", "cooperlake", (*AVX512, "avx512bf16"))),
+    ("x86_64-unknown-linux-gnu", HostTarget.of("x86_64", "emeraldrapids", (*AVX512, "avx512bf16", *TILES))),
 ]
+INSTRUCTIONS = {  # for bf16 and int8
+    "neoverse-n1": ("fmla", "sdot"),
+    "neoverse-v1": ("bfmmla", "smmla"),
+    "cooperlake": ("vdpbf16ps", "vpdpwssd"),
+    "emeraldrapids": ("tdpbf16ps", "tdpbssd"),
+}
 
 
 def dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, clause: str = "") -> None:
@@ -150,13 +162,17 @@ def test_other_machines_get_code(triple: str, target: HostTarget, element: Any) 
         product = Product(1, rows, columns, depth, element, element, total)
         emit_product(module, target, product, plan_of(target, product))
     text = module.text().replace("define internal", "define")
-    features = ",".join(f"+{name}" for name in sorted(target.features))
+    features = ",".join(
+        [*(f"+{name}" for name in sorted(target.features)), *(f"-{name}" for name in target.dot_features)]
+    )
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=target.cpu, features=features, opt=2)
     parsed = llvm.parse_assembly(text, llvm.create_context())
     parsed.verify()
-    machine.emit_assembly(parsed)
-    block = plan_of(target, Product(1, 64, 64, 64, element, element, total)).block
-    assert registers_of(target, block.rows, block.vectors) <= target.vector_registers
+    assembly = machine.emit_assembly(parsed)
+    if target.cpu in INSTRUCTIONS and element in (ir.bf16, ir.i8):
+        assert f"\t{INSTRUCTIONS[target.cpu][element == ir.i8]}\t" in assembly
+    plan = plan_of(target, Product(1, 64, 64, 64, element, element, total))
+    assert plan.unit.tiles or registers_of(target, plan.block.rows, plan.block.vectors) <= target.vector_registers
 
 
 def test_blocks_keep_the_multipliers_busy() -> None:

@@ -7,8 +7,10 @@
 A target is a plain value: a test makes one of another machine with `HostTarget.of("x86_64", "skylake", {"avx2"})`.
 """
 
+import ctypes
 import os
 import platform
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +28,14 @@ LINUX_NAMES = {
     "i8mm": "i8mm",
     "sve": "sve",
 }
+
+# Instructions that only dots may use: LLVM would round floats to bf16 with them too, and they read subnormal numbers as zero
+DOT_ONLY = frozenset({"avx512bf16"})
+TILE_DATA, REQUEST_PERMISSION, ARCH_PRCTL = (
+    18,
+    0x1023,
+    158,
+)  # of Linux on x86: a component of a thread's state, and how to ask for it
 
 IDENTIFYING = (
     *("vendor_id", "cpu family", "model", "stepping", "flags"),
@@ -49,6 +59,7 @@ class HostTarget:
     vector_registers: int
     has_fma: bool
     cores: int = 1
+    dot_features: frozenset[str] = frozenset()  # those of DOT_ONLY
 
     @classmethod
     def detect(cls) -> "HostTarget":
@@ -58,18 +69,13 @@ class HostTarget:
     @classmethod
     def of(cls, arch: str, cpu: str, features: Iterable[str], cores: int = 1) -> "HostTarget":
         """A machine by its features; the vector unit follows from them."""
-        present = frozenset(features)
+        present, for_dots = frozenset(features) - DOT_ONLY, DOT_ONLY.intersection(features)
         if arch in ARM:
             return cls("aarch64", cpu, present, 16, 32, True, cores)
         if "avx512f" in present:
-            return cls(arch, cpu, present, 64, 32, True, cores)
+            return cls(arch, cpu, present, 64, 32, True, cores, for_dots)
         wide = "avx2" in present
-        return cls(arch, cpu, present, 32 if wide else 16, 16, "fma" in present, cores)
-
-    @property
-    def has_dot_i8(self) -> bool:
-        """Whether four products of bytes are added up in one instruction."""
-        return bool({"dotprod", "avxvnni", "avx512vnni"} & self.features)
+        return cls(arch, cpu, present, 32 if wide else 16, 16, "fma" in present, cores, for_dots)
 
     def masks_lanes(self, size: int) -> bool:
         """Whether there are loads and stores of some lanes of a vector, whose elements have `size` bytes."""
@@ -85,10 +91,12 @@ class HostTarget:
 @cache
 def detect() -> HostTarget:
     # lazily: loads LLVM, which a kernel from the cache does not need
-    from tilework.targets.llvm.compile import host_features
+    from tilework.targets.llvm.compile import flushing_features, host_features
 
     cpu, text = host_features()
-    features = {name[1:] for name in text.split(",") if name.startswith("+")}
+    features = {name[1:] for name in text.split(",") if name.startswith("+")} | (flushing_features() & DOT_ONLY)
+    if "amx-tile" in features and not may_use_tiles():
+        features = {name for name in features if not name.startswith("amx-")}
     arch = platform.machine().lower()
     if arch in ARM:
         features |= linux_arm_features()
@@ -105,7 +113,17 @@ def machine_identity() -> str:
     """What object code depends on, for cache keys; where Linux says it, LLVM is not asked, which is slow to load."""
     facts = processor_facts()
     known = ";".join(f"{name}={facts[name]}" for name in IDENTIFYING if name in facts)
+    if " amx_tile" in known:
+        known += f";tiles={may_use_tiles()}"
     return known or f"{detect().cpu};{','.join(sorted(detect().features))}"
+
+
+@cache
+def may_use_tiles() -> bool:
+    """Ask for AMX's tiles: a process must be allowed to use them, all threads at once; stacks of signal handlers may be too small."""
+    libc = ctypes.CDLL(None)
+    libc.syscall.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_ulong]
+    return sys.platform == "linux" and libc.syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0
 
 
 def processor_facts() -> dict[str, str]:

@@ -66,6 +66,14 @@ FLUSHING = ("avx512bf16", "avxneconvert", "avx10.2")
 
 @cache
 @apart
+def flushing_features() -> frozenset[str]:
+    """Those of FLUSHING that this machine has."""
+    found = llvm.get_host_cpu_features()
+    return frozenset(name for name in FLUSHING if found.get(name))
+
+
+@cache
+@apart
 def host_features() -> tuple[str, str]:
     """(cpu name, feature string) of this machine, without the features whose arithmetic is not IEEE's."""
     found = llvm.get_host_cpu_features()

@@ -12,8 +12,9 @@ The function is loops around one register block (microkernel.py), so its size do
             pack the strip of B                     if converted, or too large to be read well in place
             for each band of rows: c[band, strip] += a[band, :] @ b[:, strip]
 
-Borders (a size that the block does not divide) are further, narrower blocks. f16, bf16 and 8-bit floats are widened to
-f32 and summed in f32, f64 in f64, int8 in int32. Precision modes (tf32 and so on) are all computed in full f32.
+Borders (a size that the block does not divide) are further, narrower blocks. Which instructions multiply is decided in
+`dot_units.py`: f16, bf16 and 8-bit floats are summed in f32, f64 in f64, int8 in int32. Precision modes (tf32 and so on) are
+all computed in full f32.
 """
 
 from collections.abc import Sequence
@@ -23,25 +24,17 @@ from math import prod
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import ttc
-from tilework.ir import types as ir
+from tilework.targets.cpu.lower import amx
 from tilework.targets.cpu.lower.arena import aligned
+from tilework.targets.cpu.lower.dot_units import Sizes, block_of, tile_sizes, unit_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.microkernel import (
-    I32,
-    Block,
-    Operand,
-    Unit,
-    byte_unit,
-    choose_block,
-    emit_block,
-    float_unit,
-)
-from tilework.targets.cpu.lower.packing import convert_all, converted, pack_strip
+from tilework.targets.cpu.lower.microkernel import Block, Operand, Unit, emit_block
+from tilework.targets.cpu.lower.packing import convert_all, converted, is_as_stored, pack_strip
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Function, Module
 from tilework.targets.llvm.scalar_types import memory_type
-from tilework.targets.llvm.types import f32, f64, i64, ptr, vector, void
+from tilework.targets.llvm.types import i64, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant
 
 CACHE_BYTES = 32 * 1024  # of the nearest cache: a B that fits is read in place
@@ -58,6 +51,10 @@ class Product:
     left: Attribute
     right: Attribute
     sum: Attribute
+
+    @property
+    def matrix(self) -> Sizes:
+        return Sizes(self.rows, self.columns, self.depth)
 
     @property
     def name(self) -> str:
@@ -101,17 +98,13 @@ def product_of(op: Operation) -> Product:
 
 def plan_of(target: HostTarget, product: Product) -> Plan:
     """Decide from the shape, the types and the host."""
-    summed = memory_type(product.sum)
-    if summed.is_int:
-        unit = byte_unit(target, product.depth) if product.left == product.right == ir.i8 else I32
-    else:
-        unit = float_unit(target, f64 if summed is f64 else f32)
-    block = choose_block(target, unit, product.rows, product.columns)
+    unit = unit_of(target, product.matrix, product.left, product.right, product.sum)
+    block = block_of(target, unit, product.matrix)
     operand_bytes = unit.element.bits // 8
-    converts_left = memory_type(product.left) is not unit.element
+    converts_left = not is_as_stored(product.left, unit.element)
     reused = product.rows >= 2 * block.rows  # a strip read once gains nothing from a copy
     is_large = product.depth * product.columns * operand_bytes > CACHE_BYTES and product.columns > block.columns
-    packs_right = memory_type(product.right) is not unit.element or unit.group > 1 or (is_large and reused)
+    packs_right = not is_as_stored(product.right, unit.element) or unit.group > 1 or (is_large and reused)
     left_bytes = aligned(product.rows * product.depth * operand_bytes) if converts_left else 0
     right_bytes = aligned(product.depth * block.columns * operand_bytes) if packs_right else 0
     return Plan(unit, block, converts_left, packs_right, left_bytes, left_bytes + right_bytes)
@@ -121,16 +114,17 @@ def emit_product(module: Module, target: HostTarget, product: Product, plan: Pla
     """Define the function of a product: ``void (ptr a, ptr b, ptr c, ptr scratch)``."""
     parameters = [(ptr, name) for name in ("a", "b", "c", "scratch")]
     noalias = dict.fromkeys(range(4), "noalias nocapture")
+    attributes = ["nounwind", "noinline"]
+    if plan.unit.features:
+        names = ",".join(f"+{name}" for name in sorted(target.features | plan.unit.features))
+        attributes.append(f'"target-features"="{names}"')
     function = module.function(
-        product.name,
-        void,
-        parameters,
-        linkage="internal",
-        attributes=("nounwind", "noinline"),
-        param_attributes=noalias,
+        product.name, void, parameters, linkage="internal", attributes=attributes, param_attributes=noalias
     )
     emitter = Emitter(Builder(function), target, product, plan)
     left, right, total, scratch = function.args
+    if plan.unit.tiles:
+        amx.configure(emitter.b, plan.unit, tile_sizes(plan.unit, product.matrix))
     if product.batch == 1:
         emitter.matrix(left, right, total, scratch)
     else:
@@ -146,6 +140,8 @@ def emit_product(module: Module, target: HostTarget, product: Product, plan: Pla
                 matrix_of(total, product.rows * product.columns, product.sum),
                 scratch,
             )
+    if plan.unit.tiles:
+        amx.release(emitter.b)
     emitter.b.ret()
     return function
 
@@ -202,6 +198,10 @@ class Emitter:
         stored = memory_type(product.sum)
         left = Operand(b.gep(bands.address, b.mul(row, bands.stride)), bands.stride)
         corner = b.gep(total, b.mul(row, self.sum_stride))
+        if unit.tiles:
+            tile, target = tile_sizes(unit, product.matrix), Operand(corner, self.sum_stride)
+            amx.emit_tiles(b, unit, left, strip, target, tile, (rows // tile.rows, len(widths)), product.depth)
+            return
         places = [
             (b.gep(corner, line * self.sum_stride + sum(widths[:position]) * self.sum_bytes), width)
             for line in range(rows)
@@ -214,6 +214,7 @@ class Emitter:
             converted(b, b.load(vector(stored, width), place, align=self.sum_bytes), product.sum, unit.sum)
             for place, width in places
         ]
-        sums = emit_block(b, self.target, unit, left, strip, sums, rows, widths, product.depth // unit.group)
+        emit = unit.emit or emit_block
+        sums = emit(b, self.target, unit, left, strip, sums, rows, widths, product.depth // unit.group)
         for value, (place, width) in zip(sums, places, strict=True):
             b.store(b.cast(value, vector(stored, width)), place, align=self.sum_bytes)

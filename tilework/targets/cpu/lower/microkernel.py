@@ -13,7 +13,7 @@ instructions) or the latency of one accumulator. `choose_block` takes the block 
 the whole product with its borders, take the least time, among those whose values fit in the registers:
 
     >>> neon = HostTarget.of("aarch64", "neoverse-n1", ())
-    >>> choose_block(neon, F32, 64, 64)
+    >>> choose_block(neon, dot_units.F32, 64, 64)
     Block(rows=4, vectors=4, lanes=4)
 """
 
@@ -23,7 +23,7 @@ from functools import cache
 
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import Type, f32, f64, i8, i16, i32, vector
+from tilework.targets.llvm.types import Type, i32, vector
 from tilework.targets.llvm.values import Value, constant
 
 MULTIPLIERS, LOAD_PORTS, FRONT_END = 2, 2, 4
@@ -31,6 +31,7 @@ LATENCY = {"aarch64": 4, "x86_64": 5}  # cycles until an accumulator can be adde
 CACHE_LINE = 64
 
 Accumulate = Callable[[Builder, Value, Value, Value], Value]
+EmitBlock = Callable[..., tuple[Value, ...]]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class Unit:
     group: int = 1
     packed: Type | None = None  # the element while packing, `group` of which make an operand; None: the operand itself
     temporaries: int = 0  # registers for products that are not added in the same instruction
+    features: frozenset[str] = frozenset()  # that a function needs beside those which all code may use
+    emit: "EmitBlock | None" = None  # of accumulators that are no rows; None: `emit_block`
+    tiles: str = ""  # the instruction that multiplies whole tiles (amx.py)
 
     @property
     def element(self) -> Type:
@@ -61,70 +65,6 @@ class Block:
     @property
     def columns(self) -> int:
         return self.vectors * self.lanes
-
-
-def fused(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    return b.fma(x, y, total)
-
-
-def unfused(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    return b.fadd(b.fmul(x, y), total)
-
-
-def integer(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    return b.add(b.mul(x, y), total)
-
-
-def dot_bytes_arm(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """ARM's sdot: each lane adds four products of signed bytes."""
-    if (count := total.type.count) not in (2, 4):  # a border narrower than a register: pad to the smaller one
-        wide = 2 if count == 1 else 4
-        padded = [b.shuffle(value, None, [*range(count), *[-1] * (wide - count)]) for value in (total, x, y)]
-        return b.shuffle(dot_bytes_arm(b, *padded), None, range(count))
-    bytes_ = vector(i8, 4 * count)
-    x, y = b.bitcast(x, bytes_), b.bitcast(y, bytes_)
-    return b.intrinsic("aarch64.neon.sdot", total.type, total, y, x, overload=f"{total.type.suffix}.{bytes_.suffix}")
-
-
-def dot_pairs_x86(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """x86's pmaddwd: each lane adds two products of 16-bit numbers; exact, bytes are far from overflowing it."""
-    if total.type.count not in X86_PAIRS:
-        return dot_pairs_generic(b, total, x, y)
-    halves = vector(i16, 2 * total.type.count)
-    name = X86_PAIRS[total.type.count]
-    return b.add(total, b.intrinsic(name, total.type, b.bitcast(x, halves), b.bitcast(y, halves), overload=""))
-
-
-def dot_pairs_generic(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """The same by shifts, for borders narrower than a register."""
-    for shift in (lambda v: b.ashr(b.shl(v, 16), 16), lambda v: b.ashr(v, 16)):
-        total = b.add(total, b.mul(shift(x), shift(y)))
-    return total
-
-
-X86_PAIRS = {4: "x86.sse2.pmadd.wd", 8: "x86.avx2.pmadd.wd", 16: "x86.avx512.pmaddw.d.512"}
-
-F32 = Unit("f32", f32, f32, fused)
-F64 = Unit("f64", f64, f64, fused)
-F32_UNFUSED = Unit("f32", f32, f32, unfused, temporaries=2)
-F64_UNFUSED = Unit("f64", f64, f64, unfused, temporaries=2)
-I32 = Unit("i32", i32, i32, integer, temporaries=2)
-BYTES_ARM = Unit("sdot", i32, i32, dot_bytes_arm, 4, i8)
-PAIRS_X86 = Unit("pmaddwd", i32, i32, dot_pairs_x86, 2, i16, temporaries=2)
-
-
-def float_unit(target: HostTarget, sum: Type) -> Unit:
-    if sum is f64:
-        return F64 if target.has_fma else F64_UNFUSED
-    return F32 if target.has_fma else F32_UNFUSED
-
-
-def byte_unit(target: HostTarget, depth: int) -> Unit:
-    """The unit of int8 into int32; a K that does not fill its groups is multiplied as int32."""
-    if target.arch == "aarch64" and target.has_dot_i8 and depth % 4 == 0:
-        return BYTES_ARM
-    is_x86 = target.arch == "x86_64" and (target.vector_bytes < 64 or "avx512bw" in target.features)
-    return PAIRS_X86 if is_x86 and depth % 2 == 0 else I32
 
 
 def multiplies_by_lane(target: HostTarget) -> bool:

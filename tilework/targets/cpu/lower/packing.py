@@ -24,8 +24,16 @@ from tilework.targets.llvm.values import Value, constant
 CHUNK = 16  # columns rearranged at once where steps of K are interleaved
 
 
+def is_as_stored(element: Attribute, wanted: Type) -> bool:
+    """Whether elements of a buffer have the bits that an instruction takes; integers carry the bits of floats."""
+    stored = memory_type(element)
+    return stored is wanted or (wanted.is_int and not stored.is_int and stored.bits == wanted.bits)
+
+
 def converted(b: Builder, value: Value, element: Attribute, wanted: Type) -> Value:
     """Elements of a buffer as `wanted`, exactly."""
+    if is_as_stored(element, wanted):
+        return b.bitcast(value, value.type.with_scalar(wanted))
     if not wanted.is_int:
         value = widen(b, value, element)
     return value if value.type.scalar is wanted else b.cast(value, value.type.with_scalar(wanted))
@@ -78,10 +86,9 @@ def chunked(columns: int) -> list[int]:
 
 
 def interleaved(b: Builder, rows: Sequence[Value]) -> Value:
-    """Lane 0 of every row, then lane 1 of every row ... One, two or four rows."""
+    """Lane 0 of every row, then lane 1 of every row ... of as many rows as a power of two."""
     if len(rows) == 1:
         return rows[0]
-    width = rows[0].type.count
-    half = len(rows) // 2
-    first, second = (part[0] if half == 1 else b.concat(*part) for part in (rows[:half], rows[half:]))
-    return b.shuffle(first, second, [row * width + lane for lane in range(width) for row in range(len(rows))])
+    even, odd = interleaved(b, rows[::2]), interleaved(b, rows[1::2])
+    width = even.type.count
+    return b.shuffle(even, odd, [lane + side for lane in range(width) for side in (0, width)])

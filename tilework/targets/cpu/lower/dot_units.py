@@ -1,0 +1,254 @@
+"""Which instructions a dot becomes: the first row of `CHOICES` that the machine and the product allow.
+
+| operands, sum | x86 | ARM |
+|---|---|---|
+| bf16, f32 | AMX (`tdpbf16ps`), AVX512-BF16 (`vdpbf16ps`), else f32 | `bfmmla`, else f32 |
+| f16, f32 | AMX-FP16 (`tdpfp16ps`), else f32 | f32 |
+| int8, int32 | AMX (`tdpbssd`), VNNI (`vpdpwssd`), `pmaddwd` | `smmla`, `sdot` |
+
+f32 means that operands are converted, exactly, while they are packed. Products of f16 are summed in f32, so the instructions that sum in f16
+(AVX512-FP16, ARM's FP16 FMLA) do not serve; ARM's FMLAL multiplies no more numbers at once than FMLA of converted ones.
+Instructions for bf16 read and write subnormal numbers as zero, and add products in pairs.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.ir import Attribute
+
+from tilework.ir import types as ir
+from tilework.targets.cpu.lower.microkernel import Block, Operand, Unit, choose_block
+from tilework.targets.cpu.target import HostTarget
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.types import bf16, f32, f64, i8, i16, i32, i64, vector
+from tilework.targets.llvm.values import Value, constant
+
+TILE_ROWS, TILE_BYTES = 16, 64  # the largest tile of AMX: rows, and bytes of a row
+
+
+class Sizes(NamedTuple):
+    """Of a product: (rows x depth) times (depth x columns)."""
+
+    rows: int
+    columns: int
+    depth: int
+
+
+class Choice(NamedTuple):
+    """A unit, and what must hold for it: `divisors` divide the sizes."""
+
+    unit: Unit
+    arch: str
+    features: frozenset[str]
+    operand: Attribute
+    sum: Attribute
+    divisors: Sizes = Sizes(1, 1, 1)
+
+    def serves(self, target: HostTarget, sizes: Sizes, left: Attribute, right: Attribute, sum: Attribute) -> bool:
+        if (target.arch, left, right, sum) != (self.arch, self.operand, self.operand, self.sum):
+            return False
+        if not self.features <= target.features | target.dot_features:
+            return False
+        return not any(map(int.__mod__, sizes, self.divisors)) and (not self.unit.tiles or is_tiled(self.unit, sizes))
+
+
+def fused(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    return b.fma(x, y, total)
+
+
+def unfused(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    return b.fadd(b.fmul(x, y), total)
+
+
+def integer(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    return b.add(b.mul(x, y), total)
+
+
+def widened(b: Builder, total: Value, x: Value, y: Value, widths: Sequence[int]) -> tuple[list[Value], int]:
+    """Operands with the least of the lanes that an instruction has: borders may be narrower."""
+    count = total.type.count
+    width = next(width for width in widths if width >= count)
+    lanes = [*range(count), *[-1] * (width - count)]
+    return [value if width == count else b.shuffle(value, None, lanes) for value in (total, x, y)], width
+
+
+def dot_bytes_arm(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    """ARM's sdot: each lane adds four products of signed bytes."""
+    (wide, x, y), width = widened(b, total, x, y, (2, 4))
+    bytes_ = vector(i8, 4 * width)
+    x, y = b.bitcast(x, bytes_), b.bitcast(y, bytes_)
+    found = b.intrinsic("aarch64.neon.sdot", wide.type, wide, y, x, overload=f"{wide.type.suffix}.{bytes_.suffix}")
+    return b.shuffle(found, None, range(total.type.count))
+
+
+def dot_pairs_x86(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    """x86's pmaddwd: each lane adds two products of 16-bit numbers; exact, bytes are far from overflowing it."""
+    if total.type.count not in X86_PAIRS:
+        return dot_pairs_generic(b, total, x, y)
+    halves = vector(i16, 2 * total.type.count)
+    name = X86_PAIRS[total.type.count]
+    return b.add(total, b.intrinsic(name, total.type, b.bitcast(x, halves), b.bitcast(y, halves), overload=""))
+
+
+def dot_pairs_generic(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    """The same by shifts, for borders narrower than a register."""
+    for shift in (lambda v: b.ashr(b.shl(v, 16), 16), lambda v: b.ashr(v, 16)):
+        total = b.add(total, b.mul(shift(x), shift(y)))
+    return total
+
+
+def dot_pairs_vnni(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    """x86's vpdpwssd: the same in one instruction."""
+    (wide, x, y), width = widened(b, total, x, y, (4, 8, 16))
+    found = b.intrinsic(f"x86.avx512.vpdpwssd.{32 * width}", wide.type, wide, x, y, overload="")
+    return b.shuffle(found, None, range(total.type.count))
+
+
+def dot_bfloats_x86(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    """x86's vdpbf16ps: each lane adds two products of bf16."""
+    (wide, x, y), width = widened(b, total, x, y, (4, 8, 16))
+    x, y = (b.bitcast(value, vector(bf16, 2 * width)) for value in (x, y))
+    found = b.intrinsic(f"x86.avx512bf16.dpbf16ps.{32 * width}", wide.type, wide, x, y, overload="")
+    return b.shuffle(found, None, range(total.type.count))
+
+
+def matrices_of_bfloats(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    """ARM's bfmmla: 2 x 4 times 4 x 2."""
+    x, y = (b.bitcast(value, vector(bf16, 8)) for value in (x, y))
+    return b.intrinsic("aarch64.neon.bfmmla", total.type, total, x, y, overload="")
+
+
+def matrices_of_bytes(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    """ARM's smmla: 2 x 8 times 8 x 2."""
+    x, y = (b.bitcast(value, vector(i8, 16)) for value in (x, y))
+    return b.intrinsic("aarch64.neon.smmla", total.type, total, x, y, overload="v4i32.v16i8")
+
+
+def emit_matrices(
+    b: Builder,
+    target: HostTarget,
+    unit: Unit,
+    left: Operand,
+    right: Operand,
+    totals: Sequence[Value],
+    rows: int,
+    widths: Sequence[int],
+    depth: int,
+) -> tuple[Value, ...]:
+    """As `emit_block`, of accumulators that are 2 x 2 matrices: two rows of A, as far as 8 bytes of K go, times two columns of B.
+
+    ``a0 a1 a2 a3`` and ``b0 b1 b2 b3``, two rows of C, are the matrices ``a0 a1 b0 b1`` and ``a2 a3 b2 b3``.
+    """
+    align, line = unit.element.bits // 8, len(widths)
+
+    def paired(first: Value, second: Value) -> tuple[Value, Value]:
+        half = first.type.count // 2
+        low, high = range(half), range(half, 2 * half)
+        return tuple(b.shuffle(first, second, [*part, *(2 * half + lane for lane in part)]) for part in (low, high))  # type: ignore[return-value]
+
+    def steps(count: int, at_left: Value, at_right: Value, sums: Sequence[Value]) -> list[Value]:
+        loaded = [b.load(vector(i64, count), b.gep(at_left, row * left.stride), align=align) for row in range(rows)]
+        pairs = list(zip(loaded[::2], loaded[1::2], strict=True))
+        held = [paired(*pair) if count == 2 else (b.concat(*pair),) for pair in pairs]
+        sums = list(sums)
+        for step in range(count):
+            for column in range(2 * line):
+                offset = step * right.stride + column * 16
+                across = b.load(vector(i64, 2), b.gep(at_right, offset), align=align)
+                for pair in range(rows // 2):
+                    place = pair * 2 * line + column
+                    sums[place] = unit.accumulate(b, sums[place], held[pair][step], across)
+        return sums
+
+    sums: Sequence[Value] = [
+        matrix
+        for row in range(0, rows, 2)
+        for place in range(line)
+        for matrix in paired(totals[row * line + place], totals[(row + 1) * line + place])
+    ]
+    at_left, at_right = left.address, right.address
+    if trips := depth // 2:
+        with b.loop_carrying(constant(i32, 0), trips, 1, [at_left, at_right, *sums], unroll=1) as loop:
+            here, there, *current = loop.carried
+            loop.next([b.gep(here, 16), b.gep(there, 2 * right.stride), *steps(2, here, there, current)])
+        at_left, at_right, *sums = loop.results
+    if depth % 2:
+        sums = steps(1, at_left, at_right, sums)
+    found: list[Value] = []
+    for row in range(0, rows, 2):
+        both = [paired(*sums[row * line + 2 * place :][:2]) for place in range(line)]
+        found += [pair[0] for pair in both] + [pair[1] for pair in both]
+    return tuple(found)
+
+
+X86_PAIRS = {4: "x86.sse2.pmadd.wd", 8: "x86.avx2.pmadd.wd", 16: "x86.avx512.pmaddw.d.512"}
+
+F32 = Unit("f32", f32, f32, fused)
+F64 = Unit("f64", f64, f64, fused)
+F32_UNFUSED = Unit("f32", f32, f32, unfused, temporaries=2)
+F64_UNFUSED = Unit("f64", f64, f64, unfused, temporaries=2)
+I32 = Unit("i32", i32, i32, integer, temporaries=2)
+BYTES_ARM = Unit("sdot", i32, i32, dot_bytes_arm, 4, i8)
+PAIRS_X86 = Unit("pmaddwd", i32, i32, dot_pairs_x86, 2, i16, temporaries=2)
+VNNI_X86 = Unit("vpdpwssd", i32, i32, dot_pairs_vnni, 2, i16)
+BFLOATS_X86 = Unit("vdpbf16ps", i32, f32, dot_bfloats_x86, 2, i16, features=frozenset({"avx512bf16"}))
+BFMMLA = Unit("bfmmla", i64, f32, matrices_of_bfloats, 4, i16, features=frozenset({"bf16"}), emit=emit_matrices)
+SMMLA = Unit("smmla", i64, i32, matrices_of_bytes, 8, i8, features=frozenset({"i8mm"}), emit=emit_matrices)
+TILES_BF16 = Unit("amx-bf16", i32, f32, fused, 2, i16, features=frozenset({"amx-tile", "amx-bf16"}), tiles="tdpbf16ps")
+TILES_FP16 = Unit("amx-fp16", i32, f32, fused, 2, i16, features=frozenset({"amx-tile", "amx-fp16"}), tiles="tdpfp16ps")
+TILES_INT8 = Unit("amx-int8", i32, i32, integer, 4, i8, features=frozenset({"amx-tile", "amx-int8"}), tiles="tdpbssd")
+
+X86, ARM = "x86_64", "aarch64"
+CHOICES = [
+    Choice(TILES_BF16, X86, TILES_BF16.features, ir.bf16, ir.f32),
+    Choice(TILES_FP16, X86, TILES_FP16.features, ir.f16, ir.f32),
+    Choice(TILES_INT8, X86, TILES_INT8.features, ir.i8, ir.i32),
+    Choice(BFLOATS_X86, X86, BFLOATS_X86.features | {"avx512vl"}, ir.bf16, ir.f32, Sizes(1, 1, 2)),
+    *(
+        Choice(VNNI_X86, X86, frozenset(has), ir.i8, ir.i32, Sizes(1, 1, 2))
+        for has in (["avx512vnni", "avx512vl"], ["avxvnni"])
+    ),
+    Choice(BFMMLA, ARM, BFMMLA.features, ir.bf16, ir.f32, Sizes(2, 4, 4)),
+    Choice(SMMLA, ARM, SMMLA.features, ir.i8, ir.i32, Sizes(2, 4, 8)),
+    Choice(BYTES_ARM, ARM, frozenset({"dotprod"}), ir.i8, ir.i32, Sizes(1, 1, 4)),
+]
+
+
+def unit_of(target: HostTarget, sizes: Sizes, left: Attribute, right: Attribute, sum: Attribute) -> Unit:
+    for choice in CHOICES:
+        if choice.serves(target, sizes, left, right, sum):
+            return choice.unit
+    if memory_type(sum).is_int:
+        has_pairs = target.arch == X86 and (target.vector_bytes < 64 or "avx512bw" in target.features)
+        return PAIRS_X86 if has_pairs and left == right == ir.i8 and sizes.depth % 2 == 0 else I32
+    if memory_type(sum) is f64:
+        return F64 if target.has_fma else F64_UNFUSED
+    return F32 if target.has_fma else F32_UNFUSED
+
+
+def block_of(target: HostTarget, unit: Unit, sizes: Sizes) -> Block:
+    """The accumulators that registers hold."""
+    if unit.tiles:  # two tiles by two, so that each tile of A and B is used twice
+        rows, columns, _ = tile_sizes(unit, sizes)
+        return Block(min(sizes.rows, 2 * rows), min(sizes.columns // columns, 2), columns)
+    if unit.emit is not None:
+        return Block(min(sizes.rows, 8), min(sizes.columns // 4, 2), 4)
+    return choose_block(target, unit, sizes.rows, sizes.columns)
+
+
+def tile_sizes(unit: Unit, sizes: Sizes) -> Sizes:
+    """Of one tile each of C, A and B."""
+    deepest = TILE_BYTES * 8 // unit.element.bits
+    return Sizes(min(sizes.rows, TILE_ROWS), min(sizes.columns, TILE_BYTES // 4), min(sizes.depth, deepest))
+
+
+def is_tiled(unit: Unit, sizes: Sizes) -> bool:
+    """Whether whole blocks of tiles cover the product."""
+    tile = tile_sizes(unit, sizes)
+    counts = [size / each for size, each in zip(sizes, tile, strict=True)]
+    return (
+        all(count == 1 or count % 2 == 0 for count in counts[:2])
+        and counts[2] % 1 == 0
+        and tile.depth % unit.group == 0
+    )
