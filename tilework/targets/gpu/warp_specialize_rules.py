@@ -35,6 +35,7 @@ from tilework.targets.llvm.values import Value, constant
 MEETING = 1  # the barrier of all warps
 FIRST_OWN = 2  # that of partition 0
 MOST_PARTITIONS = 14
+GROUP = 4  # warps that have equally many registers
 MOST_REPEATED = 16  # ops that a partition computes again rather than being given a value
 
 
@@ -84,24 +85,34 @@ class Specialised:
             b.ret()
 
     def partitions(self, op: ttg.WarpSpecializeOp) -> None:
-        """The code of each partition for its warps."""
-        b, starts = self.low.builder, array_values(op.properties["warpGroupStartIds"])
-        counts, registers = array_values(op.properties["partitionNumWarps"]), self.registers_of(op)
+        """The code of each partition for its warps; those that share a group of warps change registers together."""
+        starts, counts = (array_values(op.properties[name]) for name in ("warpGroupStartIds", "partitionNumWarps"))
         if len(counts) > MOST_PARTITIONS:
             raise self.low.refuse(op, f"more than {MOST_PARTITIONS} partitions")
+        registers, groups = self.registers_of(op)[1:], dict[int, list[int]]()
         for number in sorted(range(len(starts)), key=lambda number: starts[number]):
-            first, count, region = starts[number], counts[number], op.partitions[number]
-            here = b.and_(b.icmp("uge", self.low.warp, first), b.icmp("ult", self.low.warp, first + count))
-            with b.if_(here):
-                low = self.low.of_warps(Warps(count, first, FIRST_OWN + number, are_all=False))
-                self.change_registers(registers[1 + number], self.registers)
-                captured = self.captured(low, op)
-                self.meet_if_passed(op)
-                low.region(self.only_block(op, region), captured)
-                if self.ends_kernel:
-                    b.ret()  # not on to the code of others, which assemblers would take for divergent
-                else:
-                    self.change_registers(self.registers, registers[1 + number])
+            groups.setdefault(starts[number] // GROUP, []).append(number)
+        for numbers in groups.values():
+            first, own = starts[numbers[0]], registers[numbers[0]]
+            with self.low.builder.if_(self.is_among(first, sum(counts[number] for number in numbers))):
+                self.change_registers(own, self.registers)
+                for number in numbers:
+                    with self.low.only_if(self.is_among(starts[number], counts[number]) if len(numbers) > 1 else None):
+                        self.partition(op, number, Warps(counts[number], starts[number], FIRST_OWN + number, False))
+                if not self.ends_kernel:
+                    self.change_registers(self.registers, own)
+
+    def is_among(self, first: int, count: int) -> Value:
+        b, warp = self.low.builder, self.low.warp
+        return b.and_(b.icmp("uge", warp, first), b.icmp("ult", warp, first + count))
+
+    def partition(self, op: ttg.WarpSpecializeOp, number: int, warps: Warps) -> None:
+        low = self.low.of_warps(warps)
+        captured = self.captured(low, op)
+        self.meet_if_passed(op)
+        low.region(self.only_block(op, op.partitions[number]), captured)
+        if self.ends_kernel:
+            low.builder.ret()  # not on to the code of others, which assemblers would take for divergent
 
     def registers_of(self, op: ttg.WarpSpecializeOp) -> Sequence[int | None]:
         """What threads of the default region and of each partition have."""
