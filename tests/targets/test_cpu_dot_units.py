@@ -1,0 +1,142 @@
+"""Dots with instructions that this machine may not have: the text for the other machine, with the instructions written out."""
+
+import ctypes
+import re
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.targets.cpu_rules import ELEMENTS
+from tilework.ir import types as ir
+from tilework.targets.cpu.lower.dot_rules import Product, emit_product, plan_of
+from tilework.targets.cpu.target import HostTarget
+from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, to_object
+from tilework.targets.llvm.module import Module
+
+AVX512 = ("avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx2", "fma", "avx512bf16")
+BFLOATS = HostTarget.of("x86_64", "cooperlake", AVX512)
+TILES = HostTarget.of("x86_64", "emeraldrapids", (*AVX512, "amx-tile", "amx-bf16", "amx-int8", "amx-fp16"))
+TYPES: dict[Any, tuple[Any, Any, Any]] = {
+    ml_dtypes.bfloat16: (ir.bf16, ir.f32, np.float32),
+    np.float16: (ir.f16, ir.f32, np.float32),
+    np.int8: (ir.i8, ir.i32, np.int32),
+}
+
+
+class TileRegisters:
+    """AMX in NumPy (Intel SDM, volume 1, chapter 18): functions at addresses that machine code can call."""
+
+    def __init__(self) -> None:
+        self.shapes: list[tuple[int, int]] = []
+        self.data = np.zeros((8, 16, 64), np.uint8)
+        byte, place, stride = ctypes.c_uint8, ctypes.c_void_p, ctypes.c_int64
+        signatures = {"ldtilecfg": [place], "tilerelease": [], "tileloadd64": [byte, place, stride]}
+        signatures |= {"tilestored64": [byte, place, stride], **dict.fromkeys(PRODUCTS, [byte] * 3)}
+        members: dict[str, Callable[..., None]] = {name: getattr(self, name, None) for name in signatures}  # type: ignore[misc]
+        members |= {name: lambda c, a, b, name=name: self.multiply(c, a, b, *PRODUCTS[name]) for name in PRODUCTS}
+        self.functions = {name: ctypes.CFUNCTYPE(None, *signatures[name])(members[name]) for name in signatures}
+        self.symbols = {f"tiles_{name}": ctypes.cast(self.functions[name], place).value for name in signatures}
+
+    def ldtilecfg(self, address: int) -> None:
+        data = ctypes.string_at(address, 64)
+        assert data[0] == 1 and not any(data[1:16]), "palette 1, from the first row on"
+        self.shapes = [(data[48 + tile], int.from_bytes(data[16 + 2 * tile :][:2], "little")) for tile in range(8)]
+        assert all(rows <= 16 and size <= 64 for rows, size in self.shapes)
+        self.data[:] = 0
+
+    def tilerelease(self) -> None:
+        self.shapes = []
+
+    def tileloadd64(self, tile: int, address: int, stride: int) -> None:
+        rows, size = self.shapes[tile]
+        self.data[tile] = 0
+        for row in range(rows):
+            self.data[tile, row, :size] = np.frombuffer(ctypes.string_at(address + row * stride, size), np.uint8)
+
+    def tilestored64(self, tile: int, address: int, stride: int) -> None:
+        rows, size = self.shapes[tile]
+        for row in range(rows):
+            ctypes.memmove(address + row * stride, self.data[tile, row].tobytes(), size)
+
+    def multiply(self, c: int, a: int, b: int, element: Any, total: Any) -> None:
+        (rows, size), (left_rows, left_size), (depth, right_size) = (self.shapes[tile] for tile in (c, a, b))
+        assert rows == left_rows and size == right_size and left_size == 4 * depth, "shapes that fit"
+        left = self.data[a].view(element).reshape(16, 16, -1).astype(total)  # rows, groups of K, K
+        right = self.data[b].view(element).reshape(16, 16, -1).astype(total)  # groups of K, columns, K
+        sums = self.data[c].view(total)
+        sums += np.einsum("rgk,gck->rc", left, right)
+
+
+PRODUCTS = {
+    "tdpbf16ps": (ml_dtypes.bfloat16, np.float32),
+    "tdpfp16ps": (np.float16, np.float32),
+    "tdpbssd": (np.int8, np.int32),
+}
+
+
+def pairs(width: int, element: str, total: str, given: str, operations: tuple[str, str, str]) -> str:
+    """The body of an instruction that adds two products to each lane."""
+    widen, multiply, add = operations
+    lines, found = [], "%c"
+    for side in (0, 1):
+        lanes = ", ".join(f"i32 {2 * lane + side}" for lane in range(width))
+        for name in "ab":
+            lines += [
+                f"%{name}{side} = shufflevector <{2 * width} x {element}> %{name}x, <{2 * width} x {element}> poison, <{width} x i32> <{lanes}>",
+                f"%{name}w{side} = {widen} <{width} x {element}> %{name}{side} to <{width} x {total}>",
+            ]
+        lines += [
+            f"%p{side} = {multiply} <{width} x {total}> %aw{side}, %bw{side}",
+            f"%s{side} = {add} <{width} x {total}> {found}, %p{side}",
+        ]
+        found = f"%s{side}"
+    casts = [f"%{name}x = bitcast {given} %{name} to <{2 * width} x {element}>" for name in "ab"]
+    return "\n".join([*casts, *lines, f"ret <{width} x {total}> {found}"])
+
+
+def written_out(text: str) -> str:
+    """`text` without instructions of x86 and what asks for them."""
+    text = re.sub(r'"target-features"="[^"]*"', "", text)
+    text = re.sub(r"@llvm\.x86\.(ldtilecfg|tile\w+|tdp\w+)", r"@tiles_\1", text)
+
+    def define(match: re.Match[str]) -> str:
+        name, bits = match[1], int(match[2])
+        width = bits // 32
+        if "dpbf16ps" in name:
+            total, element, given, ops = "float", "bfloat", f"<{2 * width} x bfloat>", ("fpext", "fmul", "fadd")
+        else:
+            total, element, given, ops = "i32", "i16", f"<{width} x i32>", ("sext", "mul", "add")
+        body = pairs(width, element, total, given, ops)
+        return f"define internal <{width} x {total}> @{name}.{bits}(<{width} x {total}> %c, {given} %a, {given} %b) {{\n{body}\n}}"
+
+    text = re.sub(r"declare .* @llvm\.(x86\.avx512\S+)\.(\d+)\(.*", define, text)
+    return text.replace("@llvm.x86.avx512", "@x86.avx512").replace("define internal void @dot", "define void @dot")
+
+
+@pytest.mark.parametrize("shape", [(32, 64, 128), (8, 8, 16), (20, 24, 6)], ids=str)
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: ELEMENTS[np.dtype(dtype)])
+@pytest.mark.parametrize("target", [BFLOATS, TILES], ids=lambda target: target.cpu)
+def test_products(target: HostTarget, dtype: Any, shape: tuple[int, int, int]) -> None:
+    element, total, summed = TYPES[dtype]
+    product = Product(2, *shape, element, element, total)
+    plan = plan_of(target, product)
+    if dtype is np.float16 and not plan.unit.tiles:
+        pytest.skip("as everywhere")
+    module = Module("other", data_layout=data_layout(host_target_machine()))
+    emit_product(module, target, product, plan)
+    registers = TileRegisters()
+    library = jit_load(
+        to_object(written_out(module.text()), 0, host_target_machine()), [product.name], registers.symbols
+    )
+    rows, columns, depth = shape
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-9, 10, size).astype(dtype) for size in ((2, rows, depth), (2, depth, columns)))
+    c = random.integers(-9, 10, (2, rows, columns)).astype(summed)
+    expected = c + a.astype(summed) @ b.astype(summed)
+    scratch = np.zeros(plan.scratch_bytes + 64, np.uint8)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(library[product.name])(*(x.ctypes.data for x in (a, b, c, scratch)))
+    np.testing.assert_array_equal(c, expected)
+    assert registers.shapes == [] and bool(plan.unit.tiles) == (target is TILES and depth % 4 == 0 and rows != 20)
