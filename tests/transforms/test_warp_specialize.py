@@ -48,13 +48,14 @@ def test_values(case: Case) -> None:
     run(case, module)
 
 
-@pytest.mark.parametrize(("rows", "warps", "columns"), [(128, 4, 96), (64, 8, 32)])
-def test_attention(rows: int, warps: int, columns: int) -> None:
+@pytest.mark.parametrize(("rows", "warps", "columns", "loops"), [(128, 4, 96, 1), (64, 8, 32, 1), (64, 4, 96, 2)])
+def test_attention(rows: int, warps: int, columns: int, loops: int) -> None:
     types = {"q": block((rows, 32)), "k": block((32, 32)), "v": block((32, 32)), "o": block((rows, 32))}
-    constants = {"BM": rows, "BN": 32, "D": 32, "STAGES": 2}
+    constants = {"BM": rows, "BN": 32, "D": 32, "STAGES": 2, "LOOPS": loops}
     module = ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, warps, "asked")
     text = print_module(module)
-    assert partitions(module) == rows // 64 and text.count("pendings = 1 : i32") == rows // 64  # once in each loop
+    assert partitions(module) == rows // 64 and text.count("pendings = 1 : i32") == rows // 64 * loops
+    assert text.count("local_alloc : () -> !ttg.memdesc<2x32x32xf16") == 2  # both loops use the same memory
     rng = np.random.default_rng(0)
     q, k, v = (rng.standard_normal((count, 32)).astype(np.float16) for count in (rows + 8, columns, columns))
     out = np.zeros_like(q)

@@ -75,13 +75,8 @@ def pointers(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.conste
 
 
 @tw.jit
-def attention(q, k, v, o, N, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, STAGES: tl.constexpr):
-    om = tl.program_id(0) * BM
-    top = tl.full((BM,), -float("inf"), tl.float32)
-    total = tl.zeros((BM,), tl.float32)
-    acc = tl.zeros((BM, D), tl.float32)
-    x = q.load([om, 0])
-    for n in tl.range(0, N, BN, warp_specialize=True, num_stages=STAGES):
+def attend(x, k, v, top, total, acc, begin, end, scale, BN: tl.constexpr, STAGES: tl.constexpr):
+    for n in tl.range(begin, end, BN, warp_specialize=True, num_stages=STAGES):
         s = tl.dot(x, k.load([n, 0]).T) * scale
         higher = tl.maximum(top, tl.max(s, 1))
         p = tl.math.exp2(s - higher[:, None])
@@ -90,6 +85,22 @@ def attention(q, k, v, o, N, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.co
         y = v.load([n, 0])
         acc = tl.dot(p.to(tl.float16), y, acc * alpha[:, None])
         top = higher
+    return top, total, acc
+
+
+@tw.jit
+def attention(
+    q, k, v, o, N, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, STAGES: tl.constexpr, LOOPS: tl.constexpr
+):
+    om = tl.program_id(0) * BM
+    top = tl.full((BM,), -float("inf"), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    x = q.load([om, 0])
+    middle = N if LOOPS == 1 else N // (2 * BN) * BN
+    top, total, acc = attend(x, k, v, top, total, acc, 0, middle, scale, BN, STAGES)
+    if LOOPS == 2:
+        top, total, acc = attend(x, k, v, top, total, acc, middle, N, scale, BN, STAGES)
     o.store([om, 0], (acc / total[:, None]).to(o.dtype))
 
 

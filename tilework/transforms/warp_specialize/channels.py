@@ -10,17 +10,17 @@ turn, with one barrier for "full" and one for "empty" per stage.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttng
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import LOOPS, enclosing_op, ops_around
-from tilework.ir.types import bit_width, is_tensor, shape_of
+from tilework.ir.types import bit_width, element_type, is_tensor, shape_of, tensor_type
 from tilework.layouts.encodings import Shared
 from tilework.transforms.ttg.pipeline.load_buffers import Clash, copy_width
 from tilework.transforms.ttg.pipeline.load_plans import (
@@ -60,25 +60,47 @@ class Channel:
     allocs: tuple[Operation, ...]  # the memory of consumers that the buffer replaces
 
     @property
+    def kind(self) -> tuple[Attribute, Shared, bool]:
+        """What the buffers are like, and who fills them."""
+        result = self.load.results[0].type
+        return tensor_type(shape_of(result), element_type(result)), self.encoding, bool(self.contiguity)
+
+    @property
     def bytes(self) -> int:
         """The size of one buffer."""
         result = self.load.results[0].type
         return prod(shape_of(result)) * bit_width(result) // 8
 
 
-@dataclass
+@dataclass(eq=False)
 class Ring:
-    """Channels that are full and empty together, and how many stages they have."""
+    """Channels that are full and empty together, and how many stages they have.
+
+    Loops that run one after the other and load alike use the same memory: `like` is the first such ring, and `blocks`
+    are the blocks of all of them.
+    """
 
     block: Block
     anchor: Operation  # the first op of the block that reads one of them
     channels: list[Channel]
-    stages: int
+    stages: int = 1
+    like: "Ring | None" = None
+    blocks: list[Block] = field(default_factory=list)
 
     @property
     def bytes(self) -> int:
         """The size of all buffers."""
-        return self.stages * sum(channel.bytes for channel in self.channels)
+        return 0 if self.like is not None else self.stages * sum(channel.bytes for channel in self.channels)
+
+    def is_like(self, other: "Ring") -> bool:
+        """`other` loads the same kinds of tiles, in another loop that does not run meanwhile."""
+        mine, theirs = ([channel.kind for channel in ring.channels] for ring in (self, other))
+        return (
+            self.turns
+            and other.turns
+            and (self.stages, mine) == (other.stages, theirs)
+            and all(are_apart(self.block, block) for block in other.blocks)
+        )
 
     @property
     def turns(self) -> bool:
@@ -103,12 +125,29 @@ def find_rings(function: Operation, default_stages: int, facts: AxisFacts) -> li
         block, anchor = op.parent, first_reader(channel)
         assert block is not None
         if (ring := rings.get(anchor)) is None:
-            rings[anchor] = Ring(block, anchor, [channel], 1)
+            rings[anchor] = Ring(block, anchor, [channel])
         else:
             ring.channels.append(channel)
-    for ring in rings.values():
-        ring.stages = stages_of(ring, list(rings.values()), default_stages)
-    return list(rings.values())
+    found = list(rings.values())
+    for ring in found:
+        ring.stages = stages_of(ring, found, default_stages)
+    share(found)
+    return found
+
+
+def share(rings: list[Ring]) -> None:
+    """Let rings use the memory of earlier ones that are like them."""
+    for position, ring in enumerate(rings):
+        ring.like = next((other for other in rings[:position] if other.like is None and ring.is_like(other)), None)
+        ring.blocks = [ring.block] if ring.like is None else ring.like.blocks
+        if ring.like is not None:
+            ring.blocks.append(ring.block)
+
+
+def are_apart(one: Block, other: Block) -> bool:
+    """Neither block is in the other."""
+    assert one.first_op is not None and other.first_op is not None
+    return enclosing_op(one.first_op, other) is None and enclosing_op(other.first_op, one) is None
 
 
 def is_made_once(descriptor: SSAValue, function: Operation) -> bool:
@@ -123,10 +162,12 @@ def fit_stages(function: Operation, rings: list[Ring], limit: int) -> None:
     most = {kind: max((size for op, size in stored.items() if type(op) is kind), default=0) for kind in STAGING}
     left = limit - RESERVED - sum(most.values())
     while sum(ring.bytes for ring in rings) > left:
-        deepest = max(rings, key=lambda ring: (ring.stages, ring.bytes))
+        deepest = max((ring for ring in rings if ring.like is None), key=lambda ring: (ring.stages, ring.bytes))
         if deepest.stages <= 2:
             raise Refusal(function, "its buffers do not fit into shared memory")
-        deepest.stages -= 1
+        for ring in rings:
+            if ring is deepest or ring.like is deepest:
+                ring.stages -= 1
 
 
 def store_bytes(store: Operation) -> int:

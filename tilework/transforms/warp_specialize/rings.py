@@ -19,7 +19,7 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.carried import also_carry, also_give, also_yield
 from tilework.ir.create import create_op, set_type
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import end_of
+from tilework.ir.nesting import body_of, end_of, ops_around
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.ttg.memdesc_types import MemDescType, as_mutable, memdesc_type
 from tilework.ir.types import element_type, i1, i32, i64, shape_of
@@ -75,7 +75,7 @@ class Program:
     region: Region
     clones: dict[Operation, Operation]
     blocks: dict[Block, Block]
-    turns: dict[tuple[Block, int], Turn] = field(default_factory=dict)
+    turns: dict[tuple[frozenset[Block], int], dict[Block, Turn]] = field(default_factory=dict)
     loads: set[Operation] = field(default_factory=set)  # the originals of what it loads
 
     @classmethod
@@ -99,40 +99,52 @@ class Program:
 
     def turn(self, ring: Ring, loc: LocationAttr) -> Turn:
         """Index and phase where an execution of the ring's block starts."""
-        key = (self.blocks[ring.block], ring.stages)
+        key = (frozenset(self.blocks[block] for block in ring.blocks), ring.stages)
         if key not in self.turns:
             self.turns[key] = carry_turn(*key, self.root, loc)
-        return self.turns[key]
+        return self.turns[key][self.blocks[ring.block]]
 
 
-def carry_turn(block: Block, stages: int, root: Block, loc: LocationAttr) -> Turn:
-    """Let everything between `root` and `block` carry an index and a phase, which step once in `block`."""
-    path: list[tuple[Operation, Block]] = []  # from the inside
-    inner = block
-    while inner is not root:
-        outer = inner.parent_op()
-        assert outer is not None and outer.parent is not None
-        path.append((outer, inner))
-        inner = outer.parent
+def carry_turn(blocks: frozenset[Block], stages: int, root: Block, loc: LocationAttr) -> dict[Block, Turn]:
+    """Let everything around `blocks` carry an index and a phase, which step once in each of them; what they find there."""
+    around = {op for block in blocks for op in ops_from(block)}
+    entered: dict[Block, Turn] = {}
+
+    def visit(block: Block, turn: list[SSAValue]) -> list[SSAValue]:
+        """What the turn is behind `block`."""
+        if block in blocks:
+            entered[block] = turn[0], turn[1]
+            turn = step(code, turn, stages)
+            code.insert_before(end_of(block))
+            return turn
+        for op in [op for op in block.ops if op in around]:
+            if type(op) is scf.ForOp:
+                left = visit(body_of(op), list(also_carry(op, turn)))
+                also_yield(body_of(op), left)
+                turn = list(op.results[-len(left) :])
+            else:
+                turn = visit_branches(op, turn)
+        return turn
+
+    def visit_branches(branch: Operation, turn: list[SSAValue]) -> list[SSAValue]:
+        for region in branch.regions:
+            if not region.blocks:
+                region.add_block(Block([scf.YieldOp.create(location=branch.location)]))
+            also_yield(region.blocks[0], visit(region.blocks[0], turn))
+        return [also_give(branch, value.type) for value in turn]
+
     code = Emitter(loc)
-    entered: list[SSAValue] = [code.constant(0, i32), code.constant(0, i32)]
-    first = path[-1][0] if path else root.first_op
-    assert first is not None
-    code.insert_before(first)
-    at_entry: dict[Operation, list[SSAValue]] = {}
-    for outer, _ in reversed(path):
-        at_entry[outer] = entered
-        if type(outer) is scf.ForOp:
-            entered = list(also_carry(outer, entered))
-    left = step(code, entered, stages)
-    code.insert_before(end_of(block))
-    for outer, inner in path:
-        if type(outer) is scf.ForOp:
-            also_yield(inner, left)
-            left = list(outer.results[-len(left) :])
-        else:
-            left = leave_branch(outer, inner, left, at_entry[outer])
-    return entered[0], entered[1]
+    first = [code.constant(0, i32), code.constant(0, i32)]
+    assert root.first_op is not None
+    code.insert_before(root.first_op)
+    visit(root, first)
+    return entered
+
+
+def ops_from(block: Block) -> list[Operation]:
+    """The ops around `block`, from the inside."""
+    op = block.parent_op()
+    return [] if op is None else [op, *ops_around(op)]
 
 
 def step(code: Emitter, turn: list[SSAValue], stages: int) -> list[SSAValue]:
@@ -140,15 +152,6 @@ def step(code: Emitter, turn: list[SSAValue], stages: int) -> list[SSAValue]:
     zero, one = code.constant(0, i32), code.constant(1, i32)
     index, wraps = next_in_turn(code, turn[0], code.constant(stages, i32), zero, one)
     return [index, code.select(wraps, code.binary(arith.XOrIOp, turn[1], one), turn[1])]
-
-
-def leave_branch(branch: Operation, taken: Block, values: list[SSAValue], otherwise: list[SSAValue]) -> list[SSAValue]:
-    """`values` of the branch `taken` as results of an `scf.if`; `otherwise` where the other one runs."""
-    for region in branch.regions:
-        if not region.blocks:
-            region.add_block(Block([scf.YieldOp.create(location=branch.location)]))
-        also_yield(region.blocks[0], values if region.blocks[0] is taken else otherwise)
-    return [also_give(branch, value.type) for value in values]
 
 
 def produce(program: Program, ring: Ring, memory: Memory) -> None:

@@ -160,7 +160,8 @@ def make_consumers(function: Operation, rings: list[Ring], count: int) -> Plan:
     setup = Emitter(function.location)
     threads = GROUP * threads_per_warp(function)
     warps = num_warps(function) if count == 1 else GROUP
-    memories = [make_memory(setup, ring, threads, count, warps) for ring in rings]
+    own = {ring: make_memory(setup, ring, threads, count, warps) for ring in rings if ring.like is None}
+    memories = [own[ring.like or ring] for ring in rings]
     programs = [Program.copy(function) for _ in range(count)]
     readings = [[consume(program, *pair) for pair in zip(rings, memories, strict=True)] for program in programs]
     return Plan(programs, readings, memories, setup)
