@@ -1,8 +1,5 @@
 """What new users type wrong, and what they are told: which word, what was meant, at which line."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +7,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.runtime.forked_script import run_forked
 from tilework.errors import CompilationError, PassError
 from tilework.oracles.interpreter import InterpretedFunction
 
@@ -147,10 +145,9 @@ def test_no_line_of_ours_is_shown(tmp_path: Path, warm_cache: Path, how: str) ->
     size, other, launch, variables, words = UNCAUGHT[how]
     script = tmp_path / "train.py"
     script.write_text(SCRIPT.format(size=size, other=other, launch=launch))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(warm_cache), **variables}
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 1 and words in done.stderr and launch in done.stderr
-    assert str(ROOT / "tilework") not in done.stderr and done.stderr.count("Traceback") == 1
+    code, _, shown = run_forked(script, {"TRITON_CACHE_DIR": str(warm_cache), **variables})
+    assert code == 1 and words in shown and launch in shown
+    assert str(ROOT / "tilework") not in shown and shown.count("Traceback") == 1
 
 
 def test_a_target_that_is_not_there_says_so() -> None:

@@ -7,12 +7,29 @@ from pathlib import Path
 
 import pytest
 
+from tests.runtime.forked_script import run_forked
+
 ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, warm_cache: Path):
     """Run a program that says `import triton`; what it printed."""
+    script = tmp_path_factory.mktemp("names") / "program.py"
+
+    def runner(text: str, **environment: str) -> str:
+        script.write_text(text)
+        settings = {"TRITON_CACHE_DIR": str(warm_cache), "TRITON_INTERPRET": "0", **environment}
+        code, printed, error = run_forked(script, settings, says_triton=True)
+        assert code == 0, error
+        return printed
+
+    return runner
+
+
+@pytest.fixture(scope="module")
+def run_alone(tmp_path_factory: pytest.TempPathFactory, warm_cache: Path):
+    """The same in a process of its own, in which nothing has been imported."""
     folder = tmp_path_factory.mktemp("names")
 
     def runner(script: str, **environment: str) -> str:
@@ -80,9 +97,9 @@ assert "backends" in dir(triton.backends) and "jit" in dir(triton) and "autotune
 @pytest.mark.parametrize(
     "first", ["", "import tilework.compiler, tilework.runtime.kernel_cache.managers, tilework.targets\n"]
 )
-def test_names_without_their_own_import(run, first: str) -> None:
+def test_names_without_their_own_import(run_alone, first: str) -> None:
     """Attributes are there after `import triton` alone, whatever was imported before."""
-    run(first + LATE)
+    run_alone(first + LATE)
 
 
 PRUNING = """

@@ -10,6 +10,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.runtime.forked_script import run_forked
 
 ROOT = Path(tilework.__file__).parent.parent
 KERNEL = """
@@ -45,7 +46,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("uncaught")
 
 
+def shown_by(folder: Path, text: str, **environment: str) -> str:
+    script = folder / "train.py"
+    script.write_text(KERNEL + text + "\n")
+    code, _, shown = run_forked(script, {"TRITON_CACHE_DIR": str(folder / "cache"), **environment})
+    assert code == 1
+    return shown
+
+
 def stderr_of(folder: Path, text: str, **environment: str) -> str:
+    """The same in a process of its own, for programs that change what shows errors, or show them elsewhere."""
     script = folder / "train.py"
     script.write_text(KERNEL + text + "\n")
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(folder / "cache"), **environment}
@@ -56,7 +66,7 @@ def stderr_of(folder: Path, text: str, **environment: str) -> str:
 
 @pytest.mark.parametrize("how", LAUNCHES)
 def test_no_line_of_ours_is_shown(folder: Path, how: str) -> None:
-    shown = stderr_of(folder, LAUNCHES[how])
+    shown = shown_by(folder, LAUNCHES[how])
     lines = shown.splitlines()
     assert lines[0] == "Traceback (most recent call last):" and LAUNCHES[how] in shown
     assert str(ROOT / "tilework") not in shown
@@ -71,12 +81,12 @@ def test_in_a_thread(folder: Path) -> None:
 
 
 def test_everything_is_shown_when_asked_for(folder: Path) -> None:
-    shown = stderr_of(folder, LAUNCHES["plain"], TRITON_FRONT_END_DEBUGGING="1")
+    shown = shown_by(folder, LAUNCHES["plain"], TRITON_FRONT_END_DEBUGGING="1")
     assert str(ROOT / "tilework" / "frontend") in shown
 
 
 def test_other_errors_are_as_ever(folder: Path) -> None:
-    shown = stderr_of(
+    shown = shown_by(
         folder,
         "kernel[(1,)](type('Bad', (), {'data_ptr': lambda self: 1 + None, 'dtype': 'float32'})(), 16, BLOCK=16)",
     )
@@ -106,7 +116,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_errors_that_users_raise(folder: Path, name: str) -> None:
-    shown = stderr_of(folder, SETTINGS[name])
+    shown = shown_by(folder, SETTINGS[name])
     assert "raise" in shown and "excepthook" not in shown and ("CompilationError" in shown or "Own" in shown)
 
 
@@ -121,7 +131,7 @@ except KeyError:
         error.add_note("try again")
         raise
 """
-    shown = stderr_of(folder, text)
+    shown = shown_by(folder, text)
     assert shown.index("KeyError: 'absent'") < shown.index("During handling") < shown.index("train.py:9:16: error: ")
     assert shown.endswith("try again\n") and str(ROOT / "tilework") not in shown
 

@@ -27,7 +27,7 @@ def bench(call, quantiles):
 
 measured = []
 
-@tilework.autotune([tilework.Config({"BLOCK": 2**k}) for k in range(4, 9)], key=["n"], do_bench=bench)
+@tilework.autotune([tilework.Config({"BLOCK": 2**k}) for k in range(4, 7)], key=["n"], do_bench=bench)
 @tilework.jit
 def scale(x, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -38,7 +38,7 @@ scale[lambda meta: (-(-32 // meta["BLOCK"]),)](x, 32)
 assert sys.argv[1:] == ["--size", "3"], sys.argv
 print("measured", len(measured))
 """
-TUNED = "scale (32, 'float32'): 1 ms with {'BLOCK': 16, 'num_ctas': 1, 'num_stages': 3, 'num_warps': 4}, of 5 configurations"
+TUNED = "scale (32, 'float32'): 1 ms with {'BLOCK': 16, 'num_ctas': 1, 'num_stages': 3, 'num_warps': 4}, of 3 configurations"
 
 
 @pytest.fixture
@@ -59,13 +59,13 @@ def run(*command: str, code: int = 0) -> list[str]:
 
 def test_later_runs_find_the_results(program: Path) -> None:
     arguments = (str(program), "--size", "3")
-    assert run("-m", "tilework", "tune", *arguments) == ["measured 5", TUNED]
+    assert run("-m", "tilework", "tune", *arguments) == ["measured 3", TUNED]
     assert run(*arguments) == ["measured 0"]
     assert run("-m", "tilework", "tune", str(program), code=1) == ["nothing new was tuned"], (
         "it ends as the program does"
     )
     program.write_text(PROGRAM.replace("* 3", "* 4"))
-    assert run(*arguments) == ["measured 5"], "another kernel"
+    assert run(*arguments) == ["measured 3"], "another kernel"
 
 
 def test_a_program_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +84,7 @@ def test_parts_are_put_together(program: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(program.parent)
     package = tune.triton_key()
     done = [tune.measure_part("program.py", ["--size", "3"], False, package, f"{part}/2") for part in range(2)]
-    assert [(code, text, len(files)) for code, text, files in done] == [(0, "measured 3\n", 3), (0, "measured 2\n", 2)]
+    assert [(code, text, len(files)) for code, text, files in done] == [(0, "measured 2\n", 2), (0, "measured 1\n", 1)]
     store = EntryStore(str(tmp_path / "cache"))
     tune.save(store, {path: text for _, _, files in done for path, text in files.items()})
     assert tune.report(store, {}).startswith("scale (32, 'float32'): 1 ms with ")
@@ -127,5 +127,5 @@ def cluster() -> Iterator[str]:
 def test_on_a_cluster(program: Path, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     (line,) = run("-m", "tilework", "tune", "--workers", cluster, "--parts", "2", str(program), "--size", "3")
-    assert line.startswith("scale (32, 'float32'): 1 ms with ") and line.endswith("of 5 configurations")
+    assert line.startswith("scale (32, 'float32'): 1 ms with ") and line.endswith("of 3 configurations")
     assert run(str(program), "--size", "3") == ["measured 0"]
