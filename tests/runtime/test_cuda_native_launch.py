@@ -211,6 +211,31 @@ def test_scratch_memory_is_asked_for_at_every_launch(cuda: EmulatedCuda) -> None
         k(x, out, 64)
 
 
+def test_hidden_maps_follow_the_arguments_and_the_grid(cuda: EmulatedCuda) -> None:
+    """Native launches get the maps of their own numbers; what justifies none takes the Python path, and the kernel without."""
+    k = Counted(blocks, BLOCK=32, auto_tma=True)
+    x, out = array(64), array(64)
+    k(x, out, 64)
+    for arrays in ((x, out), (out, x), (array(128), array(128))):
+        for n, grid in (
+            (64, (2,)),
+            (48, (2,)),
+            (48, (1,)),
+            (64, lambda meta: (meta["n"] // 32,)),
+            (48, lambda meta: (1,)),
+        ):
+            as_python_does(cuda, k, *arrays, n, grid=grid, slow=0)
+    for number in range(40):  # more than are kept
+        as_python_does(cuda, k, array(64), out, 64 - 16 * (number % 3), grid=(2,), slow=0)
+    room = DeviceArray(4096, "u1")
+    set_allocator(lambda size, alignment, stream: room)
+    try:
+        as_python_does(cuda, k, x, out, 0, slow=1)
+        as_python_does(cuda, k, x, out, 64, slow=0)
+    finally:
+        set_allocator(NullAllocator())
+
+
 def test_other_facts_take_the_python_path(cuda: EmulatedCuda) -> None:
     k, x = Counted(six), array()
     k(x, 3, 0.5, (x, 2), True, None)

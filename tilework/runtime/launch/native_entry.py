@@ -53,6 +53,17 @@ class Native:
     maps: Sequence[Callable[[Any], bytes]] = ()
     watched: tuple[Any, ...] = ()
     kept: Any = None
+    proof: "Proof | None" = None
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Hidden tensor maps: `find` makes `count` of them, for the slots from `slot` on, of what is in the slots of `numbers` and of the grid."""
+
+    numbers: Sequence[int]
+    slot: int
+    count: int
+    find: Callable[[bytes], bytes]
 
 
 class Undescribable(Exception):
@@ -147,6 +158,27 @@ class Guards:
         """All parameters have their guards, and there is room for everything."""
         if self.used != len(self.device.kinds) or self.slots > native.MOST_SLOTS or self.objects > native.MOST_OBJECTS:
             raise Undescribable
+        if (proof := self.device.proof) is not None:
+            self.prove(proof)
+
+    def prove(self, proof: Proof) -> None:
+        """Last of all: the maps depend on what the other guards have found. Any object will do, and there is one: a pointer."""
+        if not self.found or len(proof.numbers) > native.MOST_NUMBERS or proof.count > native.MOST_HIDDEN:
+            raise Undescribable
+        room = self.room(native.MOST_NUMBERS + native.PROOF_LINES * native.PROOF_LINE)
+        (ctypes.c_int64 * len(proof.numbers)).from_address(room)[:] = list(proof.numbers)
+        first, words = self.found[0], native.MAP_WORDS * proof.count
+        self.kept.append(proof.find)
+        self.found.append(
+            first._replace(
+                function=address("guard_proof"),
+                low=room,
+                high=words,
+                mode=len(proof.numbers),
+                slot=proof.slot,
+                expected=id(proof.find),
+            )
+        )
 
     def constant(self, value: Any, source: int) -> None:
         """A constant that cannot change."""

@@ -6,14 +6,17 @@
 What is proved and described for the same addresses, integers and grid is remembered.
 """
 
+import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tilework.runtime.devices.cuda.launch_proof import LaunchProof
-from tilework.runtime.devices.cuda.parameters import numbers_for
+from tilework.runtime.devices.cuda.launch_proof import LaunchProof, Unproved
+from tilework.runtime.devices.cuda.parameters import MAP_BYTES, WIDTHS, numbers_for
 from tilework.runtime.devices.cuda.tensor_map import encoded
 from tilework.runtime.devices.launcher import Extent, Launcher
+from tilework.runtime.launch.native_entry import Native, Proof
 from tilework.targets.nvidia.libcuda import library
 
 Maps = tuple[bytes, ...]
@@ -25,6 +28,7 @@ class ProvedLauncher(Launcher):
     def __init__(self, inner: Launcher, source: Any, metadata: Any) -> None:
         super().__init__(source, metadata)
         self.inner, self.source, self.metadata = inner, source, metadata
+        self.natively_scratched = inner.natively_scratched
         self.proof = LaunchProof(metadata.rectangles)
         assert self.signature is not None, f"{self.name} has hidden descriptors, and nobody knows its arguments"
         self.numbers = numbers_for(self.name, self.signature, self.proof.args)
@@ -65,6 +69,27 @@ class ProvedLauncher(Launcher):
             other = self.without()
             other.launcher(x, y, z, stream, other.function, *told, *args)
 
+    def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> Native | None:
+        """As the launcher inside, which has launched before; what proves nothing fits no entry and takes the Python path."""
+        count = len(self.proof.maps)
+        found = self.inner.native(driver, function, (*args, *[bytes(MAP_BYTES)] * count), follows=follows)
+        if found is None:
+            return None
+        kinds, places = [found.kinds[number] for number in self.proof.args], found.places
+
+        def find(key: bytes) -> bytes:
+            *words, x, y, z = struct.unpack(f"<{len(key) // 8}q", key)
+            maps = self.maps(tuple(map(as_kind, kinds, words)), (x, y, z))
+            if maps is None:
+                raise Unproved
+            return b"".join(maps)
+
+        proof = Proof([places[number] for number in self.proof.args], places[len(found.kinds) - count], count, find)
+        return replace(found, kinds=found.kinds[:-count], proof=proof, kept=(found.kept, self))
+
+    def memory_of(self, value: Any) -> Any:
+        return self.inner.memory_of(value)
+
     def without(self) -> Any:
         """The kernel for launches that prove nothing, compiled when there is the first one."""
         if self.plain is None:
@@ -80,6 +105,13 @@ class ProvedLauncher(Launcher):
     def counters(self) -> Any:
         """What the last launch did, if the device counts."""
         return getattr(self.inner, "counters", None)
+
+
+def as_kind(kind: str, word: int) -> int:
+    """What a kernel sees of a slot."""
+    bits = 8 * WIDTHS[kind]
+    low = word % (1 << bits)
+    return low - (1 << bits) if kind != "ptr" and low >> (bits - 1) else low
 
 
 def with_proof(launcher: Launcher, source: Any, metadata: Any) -> Launcher:

@@ -274,8 +274,11 @@ def write_launch_with(module: Module) -> None:
     function = module.function("launch_with", ptr, params, linkage="internal")
     b = Writer(function)
     state, grid, args, nargs, kwnames = function.args
-    slots, sizes, chosen, numbers = b.alloca(i64, FRAME, align=64), b.alloca(i64, 3), b.alloca(ptr), b.alloca(ptr)
+    slots, chosen, numbers = b.alloca(i64, FRAME + 3, align=64), b.alloca(ptr), b.alloca(ptr)
+    sizes = b.gep(slots, 8 * FRAME)
     plain = b.icmp("ne", b.call("extent", i32, [grid, sizes]), 0)
+    with b.if_(b.icmp("eq", plain, 0)):
+        b.store(num(-1), sizes)
     missed, matched, ready = b.new_block("missed"), b.new_block("matched"), b.new_block("ready")
     usable = b.if_else(plain, lambda: [constant(i32, 1)], lambda: [b.api("PyCallable_Check", grid, result=i32)])[0]
     search = b.new_block("search")

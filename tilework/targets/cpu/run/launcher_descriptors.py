@@ -18,6 +18,7 @@ from tilework.targets.cpu.run.launcher_guards import (
 )
 from tilework.targets.cpu.run.launcher_layout import (
     DICT_VERSION,
+    FRAME,
     GUARD_OTHER,
     KNOWN_BASE,
     KNOWN_ITEMS,
@@ -29,6 +30,9 @@ from tilework.targets.cpu.run.launcher_layout import (
     MAP_LINE,
     MAP_LINES,
     MAP_WORDS,
+    MOST_NUMBERS,
+    PROOF_LINE,
+    PROOF_LINES,
 )
 from tilework.targets.llvm.module import Block, Module
 from tilework.targets.llvm.types import i32, i64, ptr
@@ -210,4 +214,52 @@ def write_map(module: Module) -> None:
     b.finish(YES)
 
 
-WRITERS = (write_known, write_members, write_sizes, write_remember, write_map)
+def write_proof(module: Module) -> None:
+    """Hidden maps, made of the numbers in some slots and of the grid: from one of the lines at `low`, or from the function that is expected.
+
+    It is given the bytes of the numbers, and raises an exception if they justify no maps. While the grid is not known there are none.
+    """
+    b, _, settings, expected, slot = guard(module, "guard_proof")
+    frame, room = b.function.args[4], b.at(settings, 8, ptr)
+    count, size = b.sext(settings_mode(b, settings), i64), b.mul(b.at(settings, 16), 8)
+    grid = b.gep(frame, 8 * FRAME)
+    with b.if_(b.icmp("eq", b.load(i64, grid), num(-1))):
+        b.ret(YES)
+    key, mixed, words = b.alloca(i64, MOST_NUMBERS + 3), b.alloca(i64), b.add(count, 3)
+    with b.loop(0, count) as index:
+        place = b.load(i64, b.gep(room, index, i64))
+        b.store(b.load(i64, b.gep(frame, place, i64)), b.gep(key, index, i64))
+    b.copy(b.gep(key, count, i64), grid, num(24))
+    b.store(num(0), mixed)
+    with b.loop(0, words) as index:
+        both = b.xor(b.load(i64, mixed), b.load(i64, b.gep(key, index, i64)))
+        b.store(b.mul(both, num(SPREAD)), mixed)
+    number = b.lshr(b.load(i64, mixed), num(64 - (PROOF_LINES - 1).bit_length()))
+    line = b.gep(b.gep(room, 8 * MOST_NUMBERS), b.mul(number, 8 * PROOF_LINE))
+    kept, maps = b.gep(line, 8), b.gep(line, 8 * (1 + MOST_NUMBERS + 3))
+    made, done = b.new_block("made"), b.new_block("done")
+    unless(b, made, b.icmp("ne", b.load(i64, line), 0))
+    with b.loop(0, words) as index:
+        known = b.load(i64, b.gep(kept, index, i64))
+        unless(b, made, b.icmp("eq", known, b.load(i64, b.gep(key, index, i64))))
+    b.br(done)
+    b.enter(made)
+    given = b.alloca(ptr)
+    numbers = b.api("PyBytes_FromStringAndSize", key, b.mul(words, 8))
+    b.need(b.is_object(numbers))
+    b.store(numbers, given)
+    found = b.api("PyObject_Vectorcall", expected, given, num(1), NULL)
+    b.drop(numbers)
+    b.need(b.is_object(found))
+    b.store(num(0), line)
+    b.copy(maps, b.api("PyBytes_AsString", found), size)
+    b.drop(found)
+    b.copy(kept, key, b.mul(words, 8))
+    b.store(num(1), line)
+    b.br(done)
+    b.enter(done)
+    b.copy(slot, maps, size)
+    b.finish(YES)
+
+
+WRITERS = (write_proof, write_known, write_members, write_sizes, write_remember, write_map)

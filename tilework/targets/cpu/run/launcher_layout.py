@@ -19,6 +19,7 @@ DICT_VERSION = 24  # in Pythons where dictionaries have one
 GUARDS = (
     "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_fields", "guard_interface", "guard_asked", "guard_int",
     "guard_float", "guard_bool", "guard_tuple", "guard_known", "guard_members", "guard_sizes", "guard_remember", "guard_map",
+    "guard_proof",
 )  # fmt: skip
 ROUTINES = ("run_host", "run_cuda", "ready_cuda")  # what a device adds
 # in a torch tensor; the next six in its implementation, the last three in its storage
@@ -48,7 +49,9 @@ KERNEL, KEYWORDS, WATCHED, CONTENTS, RECORD, FAULT_CALL, DEVICE_CALL, NAMES, MET
 SLOT, MOST_SLOTS = 8, 256
 OBJECTS = MOST_SLOTS
 MOST_OBJECTS = 128
-FRAME = MOST_SLOTS + MOST_OBJECTS  # in words
+FRAME = (
+    MOST_SLOTS + MOST_OBJECTS
+)  # in words; behind it the three sizes of the grid, the first of them -1 while it is not known
 
 # positional, keywords, slots, their offset, guards, their offset, groups, their offset, run, ready, empty lists, their offset
 HEADER = struct.Struct("<12q")
@@ -76,6 +79,11 @@ MAP_LINE = 1 + MOST_SIZES + MAP_WORDS  # in words
 KNOWN_LINES = 8
 KNOWN_BASE, KNOWN_LISTS, KNOWN_ITEMS, KNOWN_NUMBERS = 8, 16, 40, 48
 KNOWN_LINE = KNOWN_NUMBERS // 8 + MOST_SIZES  # in words
+
+# hidden maps that were made before: the slots of the numbers that they are made of; then lines of 1 (0: empty), these numbers and the grid,
+# and the maps
+MOST_NUMBERS, MOST_HIDDEN, PROOF_LINES = 24, 8, 8
+PROOF_LINE = 1 + MOST_NUMBERS + 3 + MOST_HIDDEN * MAP_WORDS  # in words
 
 MISSING = ...  # what is watched instead of a value: that a dictionary does not have the key
 # function, low, high, mode, slot, stored, alignment mask, source, other; addresses of the class and of what is expected
