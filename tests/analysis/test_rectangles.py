@@ -187,7 +187,7 @@ def near_miss(a_ptr, b_ptr, c_ptr, index_ptr, K, stride, KIND: tl.constexpr):
         elif KIND == "a scalar":
             mask = mask & (k < 64)
         elif KIND == "no columns":
-            mask = rk[None, :] < 0
+            mask = k + rk[None, :] < 0
         elif KIND == "two bounds":
             mask = mask & (k + rk[None, :] < stride)
         elif KIND == "unsigned":
