@@ -8,6 +8,7 @@ import tilework.language as tl
 from tests.targets.gpu_descriptors import Block, drawn
 from tests.targets.gpu_descriptors import run as run_ptx
 from tests.transforms.warp_specialized_kernels import (
+    HOPPER,
     KERNELS,
     Case,
     attention,
@@ -20,6 +21,7 @@ from tests.transforms.warp_specialized_kernels import (
 )
 from tilework.ir.printer import print_module
 from tilework.oracles.evaluator import evaluate
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.transforms.remarks import listening
 
 TILES = [(128, 64, 32), (64, 128, 32), (64, 256, 16), (128, 32, 64)]
@@ -128,7 +130,24 @@ def test_a_loop_that_stays_whole_is_told_why(why: str, warps: int, reason: str) 
     assert told == [f"the loop is not warp specialized: {reason}; all warps run the whole of it"]
 
 
-def test_it_can_be_switched_off() -> None:
+def test_it_can_be_switched_off_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with listening() as remarks:
         assert partitions(compiled(CASES[0], when="never")) == 0
     assert any("it is switched off" in found.text for found in remarks)
+    for name, words in {"0": "when=never", "auto,plain": "when=pays overlap=false", "1": "when=asked"}.items():
+        monkeypatch.setenv("TILEWORK_WARP_SPECIALIZE", name)
+        assert f"nvgpu-warp-specialization{{num-stages=3 {words}}}" in ttgir_pipeline(HOPPER)
+
+
+@tw.jit
+def does_not_ask(a, b, c, K, BM: tl.constexpr):
+    acc = tl.zeros((BM, 64), dtype=tl.float32)
+    for k in range(0, K, 32):
+        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc)
+    c.store([0, 0], acc.to(c.dtype))
+
+
+@pytest.mark.parametrize(("rows", "when", "count"), [(128, "pays", 2), (128, "asked", 0), (64, "pays", 0)])
+def test_loops_that_do_not_ask(rows: int, when: str, count: int) -> None:
+    types = {"a": block((rows, 32)), "b": block((64, 32)), "c": block((rows, 64)), "K": "i32"}
+    assert partitions(ttgir(does_not_ask, types, {"BM": rows}, 4, when)) == count

@@ -90,7 +90,17 @@ def attend(x, k, v, top, total, acc, begin, end, scale, BN: tl.constexpr, STAGES
 
 @tw.jit
 def attention(
-    q, k, v, o, N, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, STAGES: tl.constexpr, LOOPS: tl.constexpr
+    q,
+    k,
+    v,
+    o,
+    N,
+    scale,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    D: tl.constexpr,
+    STAGES: tl.constexpr,
+    LOOPS: tl.constexpr = 1,
 ):
     om = tl.program_id(0) * BM
     top = tl.full((BM,), -float("inf"), tl.float32)

@@ -27,14 +27,13 @@ def ttgir_pipeline(
     loops (fuse to pipeline), and what the pipelined code needs (prefetch on). Without asynchronous copies loops are not
     pipelined.
     """
-    when = "asked" if may_specialize and knobs.nvidia.warp_specialize != "0" else "never"
     loops = [
         "tritongpu-fuse-nested-loops",
         "canonicalize",
         "triton-licm",
         "canonicalize",
         "tritongpu-combine-tensor-select-and-if",
-        f"nvgpu-warp-specialization{{num-stages={num_stages} when={when}}}",
+        f"nvgpu-warp-specialization{{num-stages={num_stages} {specialization(may_specialize)}}}",
         f"tritongpu-assign-latencies{{num-stages={num_stages}}}",
         "tritongpu-schedule-loops",
         f"tritongpu-pipeline{{num-stages={num_stages}}}",
@@ -78,6 +77,13 @@ RECTANGLES = ["tt-rectangles-to-descriptors", "canonicalize", "cse"]
 def has_rectangles(target: Target, options: CompileOptions) -> bool:
     """Whether loads of rectangles become copies: where they were asked for, and there is a unit that does them."""
     return options.auto_tma and Feature.TMA in target.features and options.num_ctas == 1
+
+
+def specialization(is_allowed: bool) -> str:
+    """The options of warp specialisation that the knob asks for."""
+    words = (knobs.nvidia.warp_specialize or "1").split(",")
+    when = "never" if "0" in words or not is_allowed else "pays" if "auto" in words else "asked"
+    return f"when={when}{' overlap=false' if 'plain' in words else ''}"
 
 
 def reporting(module: Any, names: list[str], tag: str) -> Any:

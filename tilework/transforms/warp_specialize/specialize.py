@@ -35,7 +35,7 @@ from tilework.target import Feature
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.canonicalize import canonicalize
 from tilework.transforms.passes import Pass
-from tilework.transforms.remarks import warning
+from tilework.transforms.remarks import remark, warning
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments, live_values
 from tilework.transforms.ttg.pipeline.loops import LOADS, NUM_STAGES, body_ops, loops_in, set_integer
 from tilework.transforms.ttg.pipeline.wgmma import launch
@@ -66,7 +66,7 @@ class WarpSpecializationPass(Pass):
     name = "nvgpu-warp-specialization"
     num_stages: int = 3
     dump_intermediate_steps: bool = False
-    when: str = "asked"  # or "never"
+    when: str = "asked"  # or "never", or "pays": also those that do not ask
     overlap: bool = True  # see `overlap.py`
 
     def run(self, module: ModuleOp) -> None:
@@ -74,19 +74,26 @@ class WarpSpecializationPass(Pass):
             if not has_body(function):
                 continue
             asking = [op for op in ops_in_order(*function.regions) if op.attributes.pop(WARP_SPECIALIZE, None)]
-            if not asking:
+            if not asking and (self.when != "pays" or not may_pay(function)):
                 continue
             try:
                 if self.when == "never":
                     raise Refusal(function, "it is switched off")
-                specialize(module, function, self)
+                specialize(module, function, self, bool(asking))
             except Refusal as refusal:
-                place = asking[0] if refusal.op is function else refusal.op
-                warning(place, f"the loop is not warp specialized: {refusal.reason}; all warps run the whole of it")
+                place = asking[0] if asking and refusal.op is function else refusal.op
+                tell = warning if asking else remark
+                tell(place, f"the loop is not warp specialized: {refusal.reason}; all warps run the whole of it")
 
 
-def specialize(module: ModuleOp, function: Operation, options: WarpSpecializationPass) -> None:
-    """Split `function`. Raises `Refusal`, before anything is changed."""
+def may_pay(function: Operation) -> bool:
+    """Whether a loop of `function`, which does not ask, is worth a try: products of tiles that descriptors load."""
+    loops = [op for op in ops_in_order(*function.regions) if type(op) is scf.ForOp]
+    return any({ttng.WarpGroupDotOp, tt.DescriptorLoadOp} <= {type(op) for op in body_ops(loop)} for loop in loops)
+
+
+def specialize(module: ModuleOp, function: Operation, options: WarpSpecializationPass, is_asked: bool) -> None:
+    """Split `function`. Raises `Refusal`, before anything is changed; where nobody asked, also if it would not pay."""
     check(function)
     rings = find_rings(function, options.num_stages, axis_info(module))
     if not any(ring.turns for ring in rings):
@@ -94,6 +101,8 @@ def specialize(module: ModuleOp, function: Operation, options: WarpSpecializatio
     fit_stages(function, rings, find_target(function).limits.shared_bytes)
     plan = plan_consumers(function, rings)
     by_thread = any(channel.contiguity for ring in rings for channel in ring.channels)
+    if not is_asked and (by_thread or len(plan.consumers) < PARTS):
+        raise Refusal(function, "it would not pay: a producer needs descriptors, and work for two consumers")
     producer = make_producer(function, rings, plan.memories)
     check_memory(module, function, producer)
     if num_warps(function) != GROUP:
