@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.analysis.allocation import module_allocation
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.encodings import distributed_of, encoding_of, layout_of
+from tilework.ir.encodings import distributed_of, layout_of, tensor_core_of
 from tilework.ir.functions import function_around, ops_in_order, symbol_of
 from tilework.ir.module_facts import find_num_warps, find_target
 from tilework.ir.nesting import LOOPS
@@ -31,7 +31,6 @@ from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import array_values, bit_width, element_type, is_float, is_tensor, shape_of
 from tilework.layouts.conversion import conversion
-from tilework.layouts.encodings import NvidiaMma
 from tilework.target import Rates
 
 TENSOR, MUFU, ISSUE, SHARED, L2, DRAM = "tensor cores", "MUFU", "issue slots", "shared memory", "L2", "DRAM"
@@ -310,9 +309,9 @@ def reduce(meter: Meter, op: Operation) -> None:
 def dot(meter: Meter, op: Operation) -> None:
     left, right, result = op.operands[0].type, op.operands[1].type, op.results[0].type
     *_, m, k = shape_of(left)
-    count, bits, mma = prod(shape_of(result)) * k, max(bit_width(left), 8), encoding_of(result)
+    count, bits, mma = prod(shape_of(result)) * k, max(bit_width(left), 8), tensor_core_of(result)
     meter.macs += count
-    if not isinstance(mma, NvidiaMma):
+    if mma is None:
         meter.used[ISSUE] += count / LANES
         return
     rate = meter.rates.macs[min(bits, 64)] * (1 if mma.is_hopper else meter.rates.warp_macs)

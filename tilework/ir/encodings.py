@@ -27,7 +27,7 @@ from xdsl.printer import Printer
 
 from tilework.ir.encoding_text import encoding_parts, read_encoding
 from tilework.ir.types import PointerType, Tensor, TensorDescType, shape_of, tensor_type, tensordesc_type
-from tilework.layouts.encodings import KINDS, Distributed, DotOperand, Encoding, Shared
+from tilework.layouts.encodings import KINDS, Distributed, DotOperand, Encoding, NvidiaMma, Shared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import to_linear
 
@@ -91,6 +91,12 @@ def distributed_of(type: Attribute) -> Distributed | None:
     """How the elements of a tensor lie in registers; None for memory, scalars and bare tensors."""
     encoding = encoding_of(type)
     return encoding if isinstance(encoding, Distributed) else None
+
+
+def tensor_core_of(type: Attribute) -> NvidiaMma | None:
+    """The instruction that gives a tensor as its result, if tensor cores do."""
+    encoding = encoding_of(type)
+    return encoding if isinstance(encoding, NvidiaMma) else None
 
 
 def shared_of(type: Attribute) -> Shared | None:

@@ -26,6 +26,7 @@ tilework.layouts.errors.LayoutError: Every element in sizePerThread must be a po
 """
 
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.families import (
@@ -73,6 +74,12 @@ class Blocked(Distributed, name="blocked", alias="blocked"):
         check_order(self.order)
         check_cga(self.cga, self.rank)
 
+    def on_warps(self, count: int, columns: int) -> "Blocked":
+        warps = list(self.warps_per_cta)
+        while prod(warps) > count:
+            warps[warps.index(max(warps))] //= 2
+        return replace(self, warps_per_cta=tuple(warps))
+
     @property
     def in_words(self) -> str:
         return f"rows of {max(self.size_per_thread)} elements per thread"
@@ -111,6 +118,12 @@ class NvidiaMma(Distributed, name="nvidia_mma", alias="mma"):
     @property
     def in_words(self) -> str:
         return "the result of a dot"
+
+    def on_warps(self, count: int, columns: int) -> "NvidiaMma | None":
+        if not self.is_hopper:
+            return None
+        rows, width, depth = self.instr_shape
+        return replace(self, warps_per_cta=(count, 1), instr_shape=(rows, min(width, columns), depth))
 
     @property
     def is_ampere(self) -> bool:

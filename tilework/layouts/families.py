@@ -105,6 +105,10 @@ class Distributed(Encoding):
         """Which dimension of the root `dim` is."""
         return dim
 
+    def on_warps(self, count: int, columns: int) -> "Distributed | None":
+        """A layout of the same kind for fewer warps, its instructions at most so many `columns` wide; None: no such one."""
+        return None
+
     def before_slice(self, dim: int) -> "Distributed | None":
         """The layout of which this is the slice along `dim`, if it is one."""
         return None

@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import convert
-from tilework.ir.encodings import distributed_of, encoding_of, with_encoding
+from tilework.ir.encodings import distributed_of, encoding_of, tensor_core_of, with_encoding
 from tilework.ir.functions import functions
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
@@ -185,8 +185,8 @@ def k_major(op: Operation, index: int, along: tuple[int, ...], element: Attribut
 def widen_operands(op: Operation, target: Target) -> None:
     """Give the operands a type that the instruction can multiply."""
     a, _, c = op.operands
-    layout, element = encoding_of(c.type), element_type(a.type)
-    if isinstance(layout, NvidiaMma):  # the instruction has been chosen: what it cannot multiply is widened
+    layout, element = tensor_core_of(c.type), element_type(a.type)
+    if layout is not None:  # the instruction has been chosen: what it cannot multiply is widened
         if layout.is_ampere and element in FP8 and Feature.MMA_FP8_FAST not in target.features:
             extend(op, f16)
     elif bit_width(a.type) < bit_width(c.type):  # none: multiplied and added

@@ -27,14 +27,13 @@ from tilework.analysis.cost import (
     together,
 )
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import distributed_of, encoding_of
+from tilework.ir.encodings import distributed_of, tensor_core_of
 from tilework.ir.functions import functions, has_body, is_private
 from tilework.ir.module_facts import find_num_warps, find_target
 from tilework.ir.nesting import ops_around
 from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import bit_width, is_tensor, shape_of
-from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.queries import contig_per_thread
 from tilework.target import Rates
 from tilework.transforms.passes import Pass
@@ -133,8 +132,8 @@ def is_tile(op: Operation) -> bool:
 
 def dot_way(op: Operation, ops: list[Operation]) -> str:
     """Which instruction a dot is, and how long it may run."""
-    mma = encoding_of(op.results[0].type)
-    if not isinstance(mma, NvidiaMma):
+    mma = tensor_core_of(op.results[0].type)
+    if mma is None:
         return "no tensor cores"
     if not mma.is_hopper:
         return "mma.sync"

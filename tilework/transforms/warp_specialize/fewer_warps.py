@@ -6,44 +6,18 @@ Every layout becomes one for half of the warps, the same one everywhere, so that
 product whose columns were cut has no more columns for an instruction than are left.
 """
 
-from dataclasses import replace
-
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Region, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.create import set_type
-from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.encodings import distributed_of, encoding_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import attr_value, splat_attr
 from tilework.ir.types import is_tensor, shape_of
-from tilework.layouts.encodings import Blocked, DotOperand, Encoding, NvidiaMma, Slice
+from tilework.layouts.encodings import Encoding
 from tilework.transforms.warp_specialize.slicing import Uncut
-
-
-def narrow(encoding: Encoding, warps: int, columns: dict[Encoding, int]) -> Encoding:
-    """`encoding` for `warps` warps, with instructions of at most so many `columns`. Raises `Uncut` if there is none."""
-    if isinstance(encoding, Slice | DotOperand):
-        return replace(encoding, parent=narrow(encoding.parent, warps, columns))
-    if isinstance(encoding, NvidiaMma) and encoding.is_hopper:
-        rows, width, depth = encoding.instr_shape
-        width = min(width, columns.get(encoding, width))
-        return replace(encoding, warps_per_cta=(warps, 1), instr_shape=(rows, width, depth))
-    if isinstance(encoding, Blocked):
-        counts = list(encoding.warps_per_cta)
-        while warps_in(counts) > warps:
-            axis = max(range(len(counts)), key=lambda axis: counts[axis])
-            counts[axis] //= 2
-        return replace(encoding, warps_per_cta=tuple(counts))
-    raise Uncut(f"{encoding} has no form for {warps} warps")
-
-
-def warps_in(counts: list[int]) -> int:
-    product = 1
-    for count in counts:
-        product *= count
-    return product
 
 
 def run_on(region: Region, warps: int, parts: int) -> None:
@@ -57,9 +31,13 @@ def run_on(region: Region, warps: int, parts: int) -> None:
     known: dict[Attribute, Attribute] = {}
 
     def visit(value: SSAValue) -> None:
-        if is_tensor(value.type) and (encoding := encoding_of(value.type)) is not None:
+        if is_tensor(value.type) and (encoding := distributed_of(value.type)) is not None:
             if value.type not in known:
-                known[value.type] = with_encoding(value.type, narrow(encoding, warps, columns))
+                root = encoding.root
+                fewer = root.on_warps(warps, columns.get(root, 256))
+                if fewer is None:
+                    raise Uncut(f"{root} has no form for {warps} warps")
+                known[value.type] = with_encoding(value.type, encoding.with_root(fewer))
             set_type(value, known[value.type])
 
     for op in ops:

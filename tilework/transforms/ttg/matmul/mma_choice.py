@@ -15,7 +15,7 @@ from math import ceil, prod
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import distributed_of, encoding_of
+from tilework.ir.encodings import distributed_of, tensor_core_of
 from tilework.ir.enums import InputPrecision
 from tilework.ir.module_facts import num_warps
 from tilework.ir.types import (
@@ -188,8 +188,8 @@ def related_dots(op: Operation) -> tuple[int, ...] | None:
             seen.add(other)
             queue.append(other)
             if type(other) is tt.DotOp and len(shape_of(other.results[0].type)) == 2:  # a batched one has another grid
-                result = encoding_of(other.results[0].type)
-                if isinstance(result, NvidiaMma):  # its instruction has been chosen, with a grid of warps
+                result = tensor_core_of(other.results[0].type)
+                if result is not None:  # its instruction has been chosen, with a grid of warps
                     return result.warps_per_cta
                 found = ()
     return found

@@ -16,13 +16,12 @@ from tilework.ir import tt, ttg
 from tilework.ir.effects import writes
 from tilework.ir.encodings import (
     distributed_of,
-    encoding_of,
+    tensor_core_of,
     with_encoding,
 )
 from tilework.ir.module_facts import integer
 from tilework.ir.rewrite import constant, erase_op, insert_before, recreate, replace_op
 from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, tensor_type
-from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_reshape
 
@@ -30,8 +29,8 @@ from tilework.layouts.infer import infer_reshape
 def split_along_k(dot: Operation) -> list[Operation]:
     """Replace `dot` by its pieces, in order; itself alone where it cannot or need not be cut."""
     left, right, total, *use_total = dot.operands
-    mma = encoding_of(dot.results[0].type)
-    if not is_tensor(left.type) or not isinstance(mma, NvidiaMma):  # its instruction says how K is cut
+    mma = tensor_core_of(dot.results[0].type)
+    if not is_tensor(left.type) or mma is None:  # its instruction says how K is cut
         return [dot]
     shape, width = shape_of(left.type), mma.instr_shape[-1]
     if len(shape) != 2 or shape[1] <= width or shape[1] % width or len(mma.instr_shape) < 3:
