@@ -58,6 +58,16 @@ MISTAKES = {
         "%52 = arith.constant 1 : i32",
         "waits for ever: the default region",
     ),
+    "only one consumer waits": (
+        r" +ttng\.wait_barrier %55, .*\n",
+        "",
+        "that a copy wrote, and no wait for an mbarrier orders",
+    ),
+    "no wait for one consumer": (
+        r" +ttng\.wait_barrier %52, .*\n",
+        "",
+        "waits for ever: the default region",
+    ),
     "no release": (RELEASE, "", "waits for ever: the default region waits in ttng.wait_barrier"),
     "a producer that does not wait": (
         r"arith\.xori %x_14, %true",

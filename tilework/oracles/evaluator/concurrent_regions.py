@@ -16,6 +16,7 @@ from xdsl.ir import Operation, Region
 
 from tilework.ir import ttg
 from tilework.oracles.evaluator.evaluation_errors import Fault
+from tilework.oracles.evaluator.region_order import RegionOrder
 from tilework.oracles.evaluator.table import evaluates
 from tilework.oracles.evaluator.tma_rules import check_stores_are_over
 
@@ -78,14 +79,17 @@ class Strand:
 @evaluates(ttg.WarpSpecializeOp)
 def eval_warp_specialize(machine: "Machine", op: Operation, *captures: Any) -> Any:
     assert isinstance(op, ttg.WarpSpecializeOp)
+    order = RegionOrder()
     machine.shared.barrier()
+    machine.shared.begin_region(order, "the default region")
     strands = [Strand(machine, "the default region", op.default_region, ())]
     for number, region in enumerate(op.partitions):
-        strands.append(Strand(partition_machine(machine), f"partition{number}", region, captures))
+        name = f"partition{number}"
+        strands.append(Strand(partition_machine(machine, order, name), name, region, captures))
     try:
         run_together(strands)
     finally:
-        machine.strand = None
+        machine.strand = machine.shared.order = None
         for strand in strands:
             if strand.thread.is_alive():
                 strand.cancel()
@@ -97,12 +101,12 @@ def eval_warp_specialize(machine: "Machine", op: Operation, *captures: Any) -> A
     return values[0] if len(values) == 1 else values
 
 
-def partition_machine(machine: "Machine") -> "Machine":
+def partition_machine(machine: "Machine", order: RegionOrder, name: str) -> "Machine":
     """What a partition sees of the program: its memory, and nothing under way that would be its own."""
     found = copy(machine)
     found.values, found.folds = {}, {}
     found.begin_warps()
-    found.shared = machine.shared.of_other_warps()
+    found.shared = machine.shared.of_other_warps(order, name)
     return found
 
 

@@ -8,6 +8,7 @@ A memory descriptor is a `MemView`: a buffer, and for each element the byte at w
     ttg.local_store           a write, at once
     ttg.async_copy..., TMA    *coming*: reading or writing these bytes is a fault until the copy is waited for
     wgmma, TMA stores         *held*: writing these bytes is a fault until the reader is waited for
+    ttg.warp_specialize       what another region wrote or read must be known from an mbarrier (`region_order.py`)
 
 Two more checks hold only for finished code, and are asked for: `barriers` (bytes that one thread wrote or read must not be
 touched by another before a barrier) and `fences` (what threads wrote is fenced before tensor cores or TMA read it).
@@ -33,6 +34,7 @@ from tilework.layouts.to_linear import to_linear
 from tilework.numerics.rounding import UNSIGNED, Array
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import BOOL, memory_bytes, storage
+from tilework.oracles.evaluator.region_order import Clocks, RegionOrder, learn
 
 GARBAGE = 0xFF
 COMING, HELD, READ, WRITTEN, UNFENCED = 1, 2, 4, 8, 16
@@ -119,19 +121,31 @@ class SharedMemory:
     frame: int = 0  # where the buffers of the running function begin
     coming: list[Copy] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
-    touched: dict[Buffer, Array] = field(
-        default_factory=dict
-    )  # READ and WRITTEN, by these warps since their last barrier
+    touched: dict[Buffer, Array] = field(default_factory=dict)  # READ and WRITTEN, since these warps' last barrier
+    order: RegionOrder | None = None  # where other warps run other code
+    known: Clocks = field(default_factory=dict)  # of what those did
     unfenced: set[Buffer] = field(default_factory=set)  # written by threads since the last fence
 
     def __post_init__(self) -> None:
         self.arena = None if self.size is None else Buffer(self.size * self.blocks)
 
-    def of_other_warps(self) -> "SharedMemory":
+    def begin_region(self, order: RegionOrder, name: str) -> None:
+        """Other warps run other code from here on."""
+        self.order, self.known = order, {None: 0, self: 1}
+        order.names[self] = name
+
+    def of_other_warps(self, order: RegionOrder, name: str) -> "SharedMemory":
         """The same memory, as warps see it that have barriers of their own."""
         found = shallow_copy(self)
         found.touched = {}
+        found.begin_region(order, name)
         return found
+
+    def tell(self, told: Clocks) -> None:
+        """Arrive: those who wait know what these warps did and knew so far."""
+        if self.order is not None:
+            learn(told, self.known)
+            self.known[self] += 1
 
     def allocate(self, type: MemDescType, offset: int | None) -> MemView:
         """New memory; at `offset` of the block where one was assigned."""
@@ -154,6 +168,9 @@ class SharedMemory:
             raise Fault("reads shared memory that threads wrote, and no ttng.fence_async_shared came between")
         if self.barriers:
             self.mark(view, READ)
+        if self.order is not None:
+            self.order.check_read(view, self.known)
+            self.order.note_read(view, self, self.known[self])
         dtype, size = storage(view.element), memory_bytes(view.element)
         words = view.buffer.data.view(UNSIGNED[size])[view.words]
         return words != 0 if dtype == BOOL else words.view(dtype)
@@ -162,6 +179,8 @@ class SharedMemory:
         """Threads store `values`."""
         self.check_write(view)
         self.put(view, values)
+        if self.order is not None:
+            self.order.note_write(view, self, self.known[self])
         if self.barriers:
             self.mark(view, WRITTEN)
         if self.fences:
@@ -182,6 +201,8 @@ class SharedMemory:
         if self.barriers and found & (READ | WRITTEN):
             verb = "read" if found & READ else "wrote"
             raise Fault(f"writes shared memory that other threads {verb} since the last barrier: a barrier is missing")
+        if self.order is not None:
+            self.order.check_write(view, self.known)
 
     def start(self, view: MemView, values: Array, op: Operation, by_threads: bool) -> Copy:
         """Begin to copy `values`: the memory is worth nothing until `finish`."""
@@ -194,15 +215,20 @@ class SharedMemory:
         self.mark(view, COMING)
         return copy
 
-    def finish(self, copies: Iterable[Copy], by_threads: bool = True) -> None:
-        """The copies are done, and their data may be read; what threads copied and waited for, by others after a barrier."""
+    def finish(self, copies: Iterable[Copy], phase: tuple[object, int] | None = None) -> None:
+        """The copies are done, and their data may be read; what threads copied and waited for, by others after a barrier.
+
+        `phase` is the mbarrier that counted them, with the number of the phase behind.
+        """
         for copy in copies:
             if copy in self.coming:
                 self.coming.remove(copy)
                 self.unmark(copy.target, COMING | UNFENCED)
                 self.put(copy.target, copy.values)
-                if by_threads and copy.by_threads and self.barriers:
+                if phase is None and copy.by_threads and self.barriers:
                     self.mark(copy.target, WRITTEN)
+                if self.order is not None:
+                    self.order.note_write(copy.target, *(phase or (self, self.known[self])))
 
     def hold(self, sources: list[MemView], op: Operation) -> Reader:
         """`op` reads `sources` in the background until `release`."""
@@ -219,6 +245,8 @@ class SharedMemory:
         for reader in done:
             for view in reader.sources:
                 self.unmark(view, HELD)
+                if self.order is not None:
+                    self.order.note_read(view, self, self.known[self])
         for reader in self.readers if done else ():
             for view in reader.sources:
                 self.mark(view, HELD)

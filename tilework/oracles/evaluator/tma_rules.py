@@ -39,14 +39,15 @@ from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt, 
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import memory_bytes
 from tilework.oracles.evaluator.global_memory import plain
-from tilework.oracles.evaluator.shared_memory import READ, WRITTEN, Buffer, Copy, MemView, described
+from tilework.oracles.evaluator.region_order import Clocks, learn
+from tilework.oracles.evaluator.shared_memory import READ, WRITTEN, Buffer, Copy, MemView, SharedMemory, described
 from tilework.oracles.evaluator.table import evaluates
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
 
 
-@dataclass
+@dataclass(eq=False)
 class Mbarrier:
     """A barrier for `count` arrivals: what is missing in the phase being counted, and the copies of each phase."""
 
@@ -55,11 +56,14 @@ class Mbarrier:
     missing: int = 0
     bytes: int = 0  # announced and not yet counted
     copies: dict[int, list[Copy]] = field(default_factory=dict)
+    told: Clocks = field(default_factory=dict)  # by those who arrived in this phase
+    knows: Clocks = field(default_factory=dict)  # from the phases that are over
 
     def __post_init__(self) -> None:
         self.missing = self.count
 
-    def arrive(self, count: int) -> None:
+    def arrive(self, count: int, shared: SharedMemory) -> None:
+        shared.tell(self.told)
         if count > self.missing:
             raise Fault(f"arrives {count} times at a barrier that waits for {self.missing} of {self.count} arrivals")
         self.missing -= count
@@ -69,6 +73,8 @@ class Mbarrier:
         """Begin the next phase if this one is complete."""
         if self.missing == 0 and self.bytes == 0:
             self.phase, self.missing = self.phase + 1, self.count
+            learn(self.knows, self.told | {self: self.phase})
+            self.told = {}
 
 
 Key = tuple[Buffer, int]
@@ -105,13 +111,13 @@ def eval_barrier_expect(machine: "Machine", op: Operation, view: MemView, pred: 
     if pred:
         barrier = barrier_at(machine, view)
         barrier.bytes += machine.integer(op, "size")
-        barrier.arrive(1)
+        barrier.arrive(1, machine.shared)
 
 
 @evaluates(ttng.ArriveBarrierOp)
 def eval_arrive_barrier(machine: "Machine", op: Operation, view: MemView, *pred: Array) -> None:
     if not pred or pred[0]:
-        barrier_at(machine, view).arrive(machine.integer(op, "count"))
+        barrier_at(machine, view).arrive(machine.integer(op, "count"), machine.shared)
 
 
 @evaluates(ttng.WaitBarrierOp)
@@ -130,7 +136,8 @@ def eval_wait_barrier(machine: "Machine", op: Operation, view: MemView, phase: A
     if not is_over():
         raise Fault(f"waits for ever: {unfinished(barrier, parity)}")
     for number in [number for number in barrier.copies if number < barrier.phase]:
-        machine.shared.finish(barrier.copies.pop(number), by_threads=False)
+        machine.shared.finish(barrier.copies.pop(number), (barrier, number + 1))
+    learn(machine.shared.known, barrier.knows)
     if machine.shared.barriers:
         machine.shared.mark(view, READ)
 
@@ -155,7 +162,7 @@ def eval_async_copy_mbarrier_arrive(machine: "Machine", op: Operation, view: Mem
     under_way = [copy for group in (*machine.groups, machine.open_copies) for copy in group]
     barrier.copies.setdefault(barrier.phase, []).extend(copy for copy in under_way if copy in machine.shared.coming)
     if "noIncrement" in op.properties:
-        barrier.arrive((find_num_warps(op) or 1) * threads_per_warp(op))
+        barrier.arrive((find_num_warps(op) or 1) * threads_per_warp(op), machine.shared)
 
 
 def block_bytes(op: Operation, view: MemView) -> int:
