@@ -15,6 +15,7 @@ from tilework.ir import tt, ttc
 from tilework.ir.parser import parse_module
 from tilework.targets.cpu.lower.codegen import RULE_FILES  # noqa: F401  # importing it fills the table of rules
 from tilework.targets.cpu.lower.lowering import Lowering
+from tilework.targets.cpu.run.interface import CONTROL
 from tilework.targets.cpu.run.printing import PRINT_SYMBOL, print_address
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
@@ -96,7 +97,7 @@ def run(
     addresses = np.array([array.ctypes.data for array in given], np.int64)
     arena = np.full(ARENA + 64, 0xCD, np.uint8)
     start = -(-arena.ctypes.data // 64) * 64
-    ctypes.c_int32.from_address(start).value = 0
+    ctypes.memset(start, 0, CONTROL)  # no fault, and nobody to help
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 3, ctypes.c_void_p)(library["f"])
     function(addresses.ctypes.data, *program, start)
     return ctypes.c_int32.from_address(start).value

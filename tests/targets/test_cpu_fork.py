@@ -68,7 +68,15 @@ def overlapping(x, out, n, B: tl.constexpr):
     tl.store(out + i // 64, tl.exp(tl.load(x + i // 64)) + tl.sin(tl.load(x + i // 64)))
 
 
-KERNELS = [masked, rows, columns, repeated, turned]
+@tilework.jit
+def product(x, out, n, B: tl.constexpr):
+    i = tl.arange(0, 256)[:, None] * 256 + tl.arange(0, 256)[None, :]
+    start = tl.program_id(0) * B
+    a, b = tl.load(x + start + i), tl.load(x + start + B // 2 + i)
+    tl.store(out + start + i, tl.dot(a.to(tl.float16), b.to(tl.float16), a))
+
+
+KERNELS = [masked, rows, columns, repeated, turned, product]
 
 
 def native(kernel: Any, size: int = SIZE) -> tuple[NativeKernel, Interface]:

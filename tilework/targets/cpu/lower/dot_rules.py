@@ -17,7 +17,7 @@ Borders (a size that the block does not divide) are further, narrower blocks. Wh
 all computed in full f32.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -30,13 +30,16 @@ from tilework.targets.cpu.lower.dot_units import Sizes, block_of, tile_sizes, un
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.microkernel import Block, Operand, Unit, emit_block
 from tilework.targets.cpu.lower.packing import convert_all, converted, is_as_stored, pack_strip
+from tilework.targets.cpu.run.fork import share
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Function, Module
 from tilework.targets.llvm.scalar_types import memory_type
-from tilework.targets.llvm.types import i64, ptr, vector, void
+from tilework.targets.llvm.types import Type, i8, i64, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant
 
+SHARED_WORK = 1 << 19  # instructions: about 0.1 ms
+MOST_STACK = 64 * 1024
 CACHE_BYTES = 32 * 1024  # of the nearest cache: a B that fits is read in place
 
 
@@ -72,16 +75,43 @@ class Plan:
     packs_right: bool
     left_bytes: int
     scratch_bytes: int
+    strips: int  # of columns
 
 
 @lowers(ttc.DotOp)
 def lower_dot(low: Lowering, op: Operation) -> None:
     product = product_of(op)
     plan = plan_of(low.target, product)
+    if is_shareable(low.target, product, plan):
+        share_strips(low, op, product, plan)
+        return
     scratch = low.scratch(plan.scratch_bytes) if plan.scratch_bytes else constant(ptr, 0)
     if product.name not in low.builder.module.functions:
         emit_product(low.builder.module, low.target, product, plan)
     low.builder.call(product.name, void, [*(low[operand] for operand in op.operands), scratch])
+
+
+def is_shareable(target: HostTarget, product: Product, plan: Plan) -> bool:
+    """Whether threads may take strips of columns, each with a panel on its stack."""
+    instructions = product.rows * product.columns * product.depth // target.lanes(plan.unit.sum.bits)
+    panel = plan.scratch_bytes - plan.left_bytes
+    return product.batch == 1 and instructions >= SHARED_WORK and plan.strips > 1 and panel <= MOST_STACK
+
+
+def share_strips(low: Lowering, op: Operation, product: Product, plan: Plan) -> None:
+    name = f"{product.name}.strips"
+    left, right, total = (low[operand] for operand in op.operands)
+    if plan.converts_left:
+        converted_left = low.scratch(plan.left_bytes)
+        convert_left(low.builder, low.target, product, plan, left, converted_left)
+        left = converted_left
+    if name not in low.builder.module.functions:
+        emit_strips(low.builder.module, low.target, product, plan, name)
+
+    def emit(b: Builder, inside: Mapping[int, Value], first: Value, last: Value) -> None:
+        b.call(name, void, [*inside.values(), first, last])
+
+    share(low, dict(enumerate((left, right, total))), plan.strips, 1, emit)
 
 
 def scratch_bytes(op: Operation, target: HostTarget) -> int:
@@ -107,43 +137,64 @@ def plan_of(target: HostTarget, product: Product) -> Plan:
     packs_right = not is_as_stored(product.right, unit.element) or unit.group > 1 or (is_large and reused)
     left_bytes = aligned(product.rows * product.depth * operand_bytes) if converts_left else 0
     right_bytes = aligned(product.depth * block.columns * operand_bytes) if packs_right else 0
-    return Plan(unit, block, converts_left, packs_right, left_bytes, left_bytes + right_bytes)
+    strips = -(-product.columns // block.columns)
+    return Plan(unit, block, converts_left, packs_right, left_bytes, left_bytes + right_bytes, strips)
 
 
 def emit_product(module: Module, target: HostTarget, product: Product, plan: Plan) -> Function:
     """Define the function of a product: ``void (ptr a, ptr b, ptr c, ptr scratch)``."""
-    parameters = [(ptr, name) for name in ("a", "b", "c", "scratch")]
-    noalias = dict.fromkeys(range(4), "noalias nocapture")
+    function = product_function(module, target, product.name, plan, [ptr] * 4)
+    emitter = Emitter(Builder(function), target, product, plan)
+    b, (left, right, total, scratch) = emitter.b, function.args
+    emitter.begin()
+    with b.loop(constant(i64, 0), product.batch, unroll=1) as batch:
+
+        def matrix_of(base: Value, size: int, element: Attribute) -> Value:
+            return b.gep(base, b.mul(batch, size * (memory_type(element).bits // 8)))
+
+        one = matrix_of(left, product.rows * product.depth, product.left)
+        if plan.converts_left:
+            convert_left(b, target, product, plan, one, scratch)
+            one = scratch
+        emitter.strips(
+            one,
+            matrix_of(right, product.depth * product.columns, product.right),
+            matrix_of(total, product.rows * product.columns, product.sum),
+            b.gep(scratch, plan.left_bytes),
+            constant(i64, 0),
+            constant(i64, plan.strips),
+        )
+    emitter.end()
+    return function
+
+
+def emit_strips(module: Module, target: HostTarget, product: Product, plan: Plan, name: str) -> None:
+    """Define the function of some strips: ``void (ptr a, ptr b, ptr c, i64 first, i64 last)``, A being converted."""
+    function = product_function(module, target, name, plan, [ptr, ptr, ptr, i64, i64])
+    emitter = Emitter(Builder(function), target, product, plan)
+    left, right, total, first, last = function.args
+    panel = emitter.b.alloca(i8, max(1, plan.scratch_bytes - plan.left_bytes), align=64)
+    emitter.begin()
+    emitter.strips(left, right, total, panel, first, last)
+    emitter.end()
+
+
+def product_function(module: Module, target: HostTarget, name: str, plan: Plan, types: Sequence[Type]) -> Function:
     attributes = ["nounwind", "noinline"]
     if plan.unit.features:
         names = ",".join(f"+{name}" for name in sorted(target.features | plan.unit.features))
         attributes.append(f'"target-features"="{names}"')
-    function = module.function(
-        product.name, void, parameters, linkage="internal", attributes=attributes, param_attributes=noalias
-    )
-    emitter = Emitter(Builder(function), target, product, plan)
-    left, right, total, scratch = function.args
-    if plan.unit.tiles:
-        amx.configure(emitter.b, plan.unit, tile_sizes(plan.unit, product.matrix))
-    if product.batch == 1:
-        emitter.matrix(left, right, total, scratch)
-    else:
-        b = emitter.b
-        with b.loop(constant(i64, 0), product.batch, unroll=1) as batch:
+    parameters = list(zip(types, ("a", "b", "c", "d", "e"), strict=False))
+    noalias = {place: "noalias nocapture" for place, type in enumerate(types) if type is ptr}
+    return module.function(name, void, parameters, linkage="internal", attributes=attributes, param_attributes=noalias)
 
-            def matrix_of(base: Value, size: int, element: Attribute) -> Value:
-                return b.gep(base, b.mul(batch, size * (memory_type(element).bits // 8)))
 
-            emitter.matrix(
-                matrix_of(left, product.rows * product.depth, product.left),
-                matrix_of(right, product.depth * product.columns, product.right),
-                matrix_of(total, product.rows * product.columns, product.sum),
-                scratch,
-            )
-    if plan.unit.tiles:
-        amx.release(emitter.b)
-    emitter.b.ret()
-    return function
+def convert_left(
+    b: Builder, target: HostTarget, product: Product, plan: Plan, source: Value, converted_left: Value
+) -> None:
+    element = plan.unit.element
+    count, lanes = product.rows * product.depth, 2 * target.lanes(element.bits)
+    convert_all(b, source, product.left, converted_left, element, count, lanes)
 
 
 class Emitter:
@@ -155,24 +206,29 @@ class Emitter:
         self.sum_bytes = memory_type(product.sum).bits // 8
         self.sum_stride = product.columns * self.sum_bytes
 
-    def matrix(self, left: Value, right: Value, total: Value, scratch: Value) -> None:
-        b, product, plan = self.b, self.product, self.plan
-        element, block = plan.unit.element, plan.block
-        if plan.converts_left:
-            lanes = 2 * self.target.lanes(element.bits)
-            convert_all(b, left, product.left, scratch, element, product.rows * product.depth, lanes)
-            left = scratch
-        bands = Operand(left, product.depth * (element.bits // 8))
-        panel = b.gep(scratch, plan.left_bytes)
+    def begin(self) -> None:
+        if self.plan.unit.tiles:
+            amx.configure(self.b, self.plan.unit, tile_sizes(self.plan.unit, self.product.matrix))
+
+    def end(self) -> None:
+        if self.plan.unit.tiles:
+            amx.release(self.b)
+        self.b.ret()
+
+    def strips(self, left: Value, right: Value, total: Value, panel: Value, first: Value, last: Value) -> None:
+        """Strips `first` to `last` - 1; a narrower one is the last of all."""
+        b, product, block = self.b, self.product, self.plan.block
+        bands = Operand(left, product.depth * (self.plan.unit.element.bits // 8))
         whole, border = divmod(product.columns, block.columns)
         if whole:
-            with b.loop(constant(i64, 0), whole, unroll=1) as strip:
+            with b.loop(first, b.smin(last, constant(i64, whole)), unroll=1) as strip:
                 column = b.mul(strip, block.columns)
                 self.strip(bands, right, total, panel, column, [block.lanes] * block.vectors)
         if border:
             full, rest = divmod(border, block.lanes)
             widths = [block.lanes] * full + ([rest] if rest else [])
-            self.strip(bands, right, total, panel, constant(i64, whole * block.columns), widths)
+            with b.if_(b.icmp("sgt", last, constant(i64, whole))):
+                self.strip(bands, right, total, panel, constant(i64, whole * block.columns), widths)
 
     def strip(
         self, bands: Operand, right: Value, total: Value, panel: Value, column: Value, widths: Sequence[int]

@@ -11,11 +11,13 @@
 
 Whether anybody helps is decided for each launch (`pool.py`), by the address at byte FORK of the arena: that of `pool_share`
 (`pool_code.py`); in a large grid it is 0 and the nest costs one test and one call more. A nest qualifies if its work is worth waking a thread for, if no
-reduction runs along the outermost loop, and if different indices of that loop write to different places.
+reduction runs along the outermost loop, and if different indices of that loop write to different places. Large dots are shared in the
+same way, by strips of columns (`dot_rules.py`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
+from typing import TypeVar
 
 from xdsl.ir import Operation, SSAValue
 
@@ -33,6 +35,8 @@ from tilework.targets.llvm.values import Value, constant
 
 FORK_WORK = 1 << 21  # instructions on elements: about 0.1 ms
 ACCESS_COST = 4  # of an element that comes from memory, beside the instructions
+Key = TypeVar("Key")
+Emit = Callable[[Builder, Mapping[Key, Value], Value, Value], None]
 SHAREABLE = (tt.LoadOp, tt.StoreOp, ttc.ReadOp, ttc.WriteOp, ttc.ReduceOp)
 
 
@@ -40,7 +44,7 @@ SHAREABLE = (tt.LoadOp, tt.StoreOp, ttc.ReadOp, ttc.WriteOp, ttc.ReduceOp)
 def lower_nest(low: Lowering, op: Operation) -> None:
     nest = nest_of(low, op)
     if is_shareable(nest):
-        share(low, op, nest)
+        share_nest(low, op, nest)
         return
     releases, acquires = any(map(orders, nest.ops)), any(map(is_ordered, nest.ops))
     if releases:
@@ -75,18 +79,32 @@ def is_independent(nest: Nest, op: Operation, dim: int) -> bool:
     return kind in nest.low.elementwise or (kind in SHAREABLE and not (kind is tt.LoadOp and is_volatile(op)))
 
 
-def share(low: Lowering, op: Operation, nest: Nest) -> None:
+def share_nest(low: Lowering, op: Operation, nest: Nest) -> None:
     """Write the nest as a function of its own, and call it."""
-    b = low.builder
     outermost = nest.order[0]
     size, step = nest.shape[outermost], nest.step if outermost == nest.dim else 1
     moved = {value: low[value] for value in outer_values(op) if not is_fixed(low[value])}
+    outer, values, lines = low.builder, low.values, low.lines
+
+    def emit(b: Builder, inside: Mapping[SSAValue, Value], first: Value, last: Value) -> None:
+        low.builder, low.values, low.lines = b, values | inside, None
+        nest.b, nest.bounds = b, (first, last)
+        nest.emit()
+        low.builder, low.values, low.lines = outer, values, lines
+
+    share(low, moved, size, step, emit)
+
+
+def share(low: Lowering, moved: Mapping[Key, Value], size: int, step: int, emit: Emit[Key]) -> None:
+    """Have indices 0 to `size` - 1 taken by several threads, multiples of `step` at once: ``emit(builder, the moved values
+    there, first, behind the last)`` writes what is done for some of them."""
+    b = low.builder
     name = f"{FORK_SYMBOL}{sum(known.startswith(FORK_SYMBOL) for known in low.module.functions)}"
     slots = b.alloca(i64, 1 + len(moved), align=8)
     b.store(constant(i64, 0), slots, align=8)
     for place, value in enumerate(moved.values(), 1):
         b.store(value, b.gep(slots, 8 * place), align=8)
-    define(low, nest, name, moved, size)
+    define(low, name, moved, size, emit)
     function = Value(ptr, f"@{name}")
     helper = b.load(ptr, b.gep(low.arena, FORK), align=8)
     with b.if_(b.icmp("ne", helper, constant(ptr, 0)), weights=(1, 1000)):
@@ -111,29 +129,23 @@ def is_fixed(value: Value) -> bool:
     return value.constant is not None or not value.text.startswith("%")
 
 
-def define(low: Lowering, nest: Nest, name: str, moved: dict[SSAValue, Value], size: int) -> None:
-    """The function of a nest."""
+def define(low: Lowering, name: str, moved: Mapping[Key, Value], size: int, emit: Emit[Key]) -> None:
+    """The function that threads run."""
     params = [(ptr, "slots"), (i64, "chunk"), (ptr, "worker")]
     function = low.module.function(name, void, params, linkage="internal", attributes=("nounwind",))
-    outer, values, lines = low.builder, low.values, low.lines
-    b = low.builder = Builder(function)
-    b.flags = outer.flags
+    b = Builder(function)
+    b.flags = low.builder.flags
     slots, chunk, _ = function.args
     inside = {
-        value: b.load(known.type, b.gep(slots, 8 * place), align=8)
-        for place, (value, known) in enumerate(moved.items(), 1)
+        key: b.load(known.type, b.gep(slots, 8 * place), align=8) for place, (key, known) in enumerate(moved.items(), 1)
     }
-    low.values, low.lines = values | inside, None
     claim, run, done = (function.block(label) for label in ("claim", "run", "done"))
     b.br(claim)
     b.resume(claim)
     first = b.atomic_rmw("add", slots, chunk, align=8)
     b.cond_br(b.icmp("slt", first, size), run, done)
     b.resume(run)
-    nest.b = b
-    nest.bounds = (first, b.smin(b.add(first, chunk), constant(i64, size)))
-    nest.emit()
+    emit(b, inside, first, b.smin(b.add(first, chunk), constant(i64, size)))
     b.br(claim)
     b.resume(done)
     b.ret()
-    low.builder, low.values, low.lines = outer, values, lines
