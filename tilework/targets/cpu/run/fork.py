@@ -87,7 +87,7 @@ def share_nest(low: Lowering, op: Operation, nest: Nest) -> None:
     outer, values, lines = low.builder, low.values, low.lines
 
     def emit(b: Builder, inside: Mapping[SSAValue, Value], first: Value, last: Value) -> None:
-        low.builder, low.values, low.lines = b, values | inside, None
+        low.builder, low.values, low.lines = b, {**values, **inside}, None
         nest.b, nest.bounds = b, (first, last)
         nest.emit()
         low.builder, low.values, low.lines = outer, values, lines
