@@ -47,6 +47,7 @@ class Cost:
     cycles: Mapping[str, float]
     macs: int = 0  # multiply-adds of its dots
     drains: bool = False  # whether it waits for all of its dots before it goes on
+    latency: float = 0.0  # cycles that a block waits for memory, once; less, if copies were started iterations before
 
     @property
     def limit(self) -> str:
@@ -58,9 +59,9 @@ class Cost:
 
     @property
     def serial(self) -> float:
-        """What one block needs by itself: dots and the rest one after the other, if it waits for them; copies overlap."""
+        """What one block needs by itself: dots and the rest one after the other, if it waits for them; and what memory takes."""
         rest = max(self.cycles[MUFU], self.cycles[ISSUE])
-        return max(self.bound, self.cycles[TENSOR] + rest if self.drains else self.bound)
+        return max(self.bound, self.latency, self.cycles[TENSOR] + rest if self.drains else 0)
 
     def estimate(self, blocks: int) -> float:
         """What an iteration of a block takes of a multiprocessor that has `blocks`: one may run while another waits."""
@@ -88,7 +89,8 @@ def straight_cost(function: Operation) -> Cost | None:
 def together(costs: Sequence[Cost]) -> Cost:
     """The cost of what runs at the same time: the partitions of a warp-specialized loop. None of them waits for another's dots."""
     cycles = {name: sum(cost.cycles[name] for cost in costs) for name in RESOURCES}
-    return Cost(cycles, sum(cost.macs for cost in costs), len(costs) == 1 and costs[0].drains)
+    latency = max(cost.latency for cost in costs)
+    return Cost(cycles, sum(cost.macs for cost in costs), len(costs) == 1 and costs[0].drains, latency)
 
 
 def own_ops(op: Operation) -> list[Operation]:
@@ -169,7 +171,31 @@ def code_cost(ops: Sequence[Operation], around: Operation) -> Cost | None:
     waits = [op for op in ops if type(op) is ttng.WarpGroupDotWaitOp]
     is_async = any(isinstance(op, ttng.WarpGroupDotOp) and op.is_async.value.data for op in ops)
     drains = bool(meter.macs) and (not is_async or any(pending(wait) == 0 for wait in waits))
-    return Cost(meter.cycles(), meter.macs, drains)
+    return Cost(
+        meter.cycles(), meter.macs, drains, rates.memory_cycles / iterations_ahead(ops) if is_loading(ops) else 0
+    )
+
+
+def is_loading(ops: Iterable[Operation]) -> bool:
+    return any(type(op) in COPIES or (type(op) is tt.LoadOp and is_tensor(op.results[0].type)) for op in ops)
+
+
+def iterations_ahead(ops: Iterable[Operation]) -> int:
+    """How many iterations before their use tiles are asked for: one less than there are buffers; 1 for loads."""
+    buffers = [ring for op in ops if type(op) in COPIES if (ring := ring_size(op)) is not None]
+    loads = any(type(op) is tt.LoadOp and is_tensor(op.results[0].type) for op in ops)
+    return 1 if loads or not buffers else max(min(buffers) - 1, 1)
+
+
+def copied_to(op: Operation) -> SSAValue:
+    """The shared memory that a copy writes, not its barrier."""
+    return next(value for value in reversed(op.operands) if is_memdesc(value.type) and bit_width(value.type) < 64)
+
+
+def ring_size(op: Operation) -> int | None:
+    """The buffers that a copy writes in turn."""
+    view = defining_op(copied_to(op))
+    return shape_of(view.operands[0].type)[0] if isinstance(view, ttg.MemDescIndexOp) else None
 
 
 def pending(wait: Operation) -> int:
@@ -267,9 +293,7 @@ def store(meter: Meter, op: Operation) -> None:
 
 def copy_in(meter: Meter, op: Operation) -> None:
     """From global to shared memory: what dots read, mostly, which comes from L2."""
-    target = next(
-        value.type for value in reversed(op.operands) if is_memdesc(value.type) and bit_width(value.type) < 64
-    )
+    target = copied_to(op).type
     meter.move(target, L2, SHARED)
     if type(op) is ttg.AsyncCopyGlobalToLocalOp:
         meter.instructions(target)
@@ -326,6 +350,7 @@ def dot(meter: Meter, op: Operation) -> None:
         meter.used[ISSUE] += count / (16 * 8 * 16 * 16 / bits)
 
 
+COPIES = frozenset({ttg.AsyncCopyGlobalToLocalOp, ttng.AsyncTMACopyGlobalToLocalOp})
 DOTS = frozenset({tt.DotOp, tt.DotScaledOp, ttng.WarpGroupDotOp})
 PASSING = frozenset({ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp, ttg.MemDescTransOp, tt.TransOp, tt.FpToFpOp, arith.ExtFOp, arith.TruncFOp})  # fmt: skip
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})

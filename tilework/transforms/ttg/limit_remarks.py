@@ -23,6 +23,7 @@ from tilework.analysis.cost import (
     occupancy,
     own_ops,
     pending,
+    ring_size,
     straight_cost,
     together,
 )
@@ -31,8 +32,6 @@ from tilework.ir.encodings import distributed_of, tensor_core_of
 from tilework.ir.functions import functions, has_body, is_private
 from tilework.ir.module_facts import find_num_warps, find_target
 from tilework.ir.nesting import ops_around
-from tilework.ir.rewrite import defining_op
-from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.queries import contig_per_thread
 from tilework.target import Rates
@@ -146,12 +145,8 @@ def dot_way(op: Operation, ops: list[Operation]) -> str:
 
 def copy_way(op: Operation) -> str:
     """How a tile comes from global memory, and into how many buffers."""
-    target = next(
-        (value for value in reversed(op.operands) if is_memdesc(value.type) and bit_width(value.type) < 64), None
-    )
-    view = None if target is None else defining_op(target)
-    buffers = f" into {shape_of(view.operands[0].type)[0]} buffers" if type(view) is ttg.MemDescIndexOp else ""
-    return f"{COPIES[type(op)]}{buffers}"
+    buffers = None if type(op) is tt.LoadOp else ring_size(op)
+    return COPIES[type(op)] + (f" into {buffers} buffers" if buffers else "")
 
 
 def store_width(op: Operation) -> int:
