@@ -39,6 +39,7 @@ from tilework.targets.llvm.types import i32, i64, ptr
 from tilework.targets.llvm.values import Value
 
 SPREAD = 0x9E3779B97F4A7C15  # 2^64 by the golden ratio
+MEMBERS = 5  # of a descriptor: base, sizes, strides, block, padding
 
 
 def unless(b: Writer, other: Block, condition: Value) -> None:
@@ -69,8 +70,8 @@ def write_known(module: Module) -> None:
     line = b.gep(b.at(settings, 8, ptr), b.mul(known_line(b, version), 8 * KNOWN_LINE))
     unless(b, unknown, b.icmp("eq", version, b.load(i64, line)))
     items = b.at(line, KNOWN_ITEMS, ptr)
-    for part in range(3):
-        holder = b.at(line, KNOWN_LISTS + 8 * part, ptr)
+    with b.loop(0, 3) as part:
+        holder = b.load(ptr, b.gep(b.gep(line, KNOWN_LISTS), part, ptr))
         with b.if_(b.is_object(holder)):
             unless(b, unknown, b.icmp("eq", b.size(holder), rank))
             found, first = b.at(holder, LIST_ITEMS, ptr), b.mul(rank, part)
@@ -120,33 +121,30 @@ def write_remember(module: Module) -> None:
     version = b.at(dictionary(b, arg), DICT_VERSION)
     unless(b, leave, b.icmp("eq", version, b.load(i64, room)))
     objects = word(b, frame, b.at(settings, GUARD_OTHER, i32))
-    members = [b.at(objects, 8 * index, ptr) for index in range(5)]
-    for index, member in enumerate(members):
-        unless(b, leave, b.icmp("eq", member, b.at(room, 8 + 8 * index, ptr)))
-    numbers = (slot, b.gep(slot, rank, i64), b.gep(room, 8 * (1 + len(members))))
-    overflow, lists = b.alloca(i32), []
-    for part, (holder, expects) in enumerate(zip(members[1:4], numbers, strict=True)):
-        is_list = b.icmp("eq", b.and_(b.at(settings, 32, i32), 1 << part), 0)
+    with b.loop(0, MEMBERS) as index:
+        member, kept = (b.load(ptr, b.gep(place, index, ptr)) for place in (objects, b.gep(room, 8)))
+        unless(b, leave, b.icmp("eq", member, kept))
+    number, overflow = known_line(b, version), b.alloca(i32)
+    line = b.gep(b.at(settings, 8, ptr), b.mul(number, 8 * KNOWN_LINE))
+    b.store(num(0), line)
+    with b.loop(0, 3) as part:
+        holder = b.load(ptr, b.gep(b.gep(objects, 8), part, ptr))
+        is_list = b.icmp("eq", b.and_(b.lshr(b.zext(b.at(settings, 32, i32), i64), part), 1), 0)
         unless(b, leave, b.icmp("eq", b.size(holder), rank))
         found = b.select(is_list, b.at(holder, LIST_ITEMS, ptr), b.gep(holder, b.tuple_items))
+        first = b.mul(rank, part)
+        numbers = b.select(b.icmp("eq", part, 2), b.gep(room, 8 * (1 + MEMBERS)), b.gep(slot, first, i64))
         with b.loop(0, rank) as index:
             item = b.load(ptr, b.gep(found, index, ptr))
             unless(b, leave, is_class(b, item, "int"))
             value = b.api("PyLong_AsLongLongAndOverflow", item, overflow, result=i64)
             unless(b, leave, b.icmp("eq", b.load(i32, overflow), 0))
-            unless(b, leave, b.icmp("eq", value, b.load(i64, b.gep(expects, index, i64))))
+            unless(b, leave, b.icmp("eq", value, b.load(i64, b.gep(numbers, index, i64))))
             b.keep(item)
-            place = b.add(b.mul(rank, part), index)
-            b.store(item, b.gep(b.gep(items, b.tuple_items), place, ptr))
-        lists.append(b.select(is_list, holder, NULL))
-    number = known_line(b, version)
-    line = b.gep(b.at(settings, 8, ptr), b.mul(number, 8 * KNOWN_LINE))
-    b.store(num(0), line)
+            b.store(item, b.gep(b.gep(items, b.tuple_items), b.add(first, index), ptr))
+        b.store(b.select(is_list, holder, NULL), b.gep(b.gep(line, KNOWN_LISTS), part, ptr))
     b.api("PyList_SetItem", expected, number, items, result=i32)
-    for place, value in zip(
-        (KNOWN_BASE, *(KNOWN_LISTS + 8 * part for part in range(3))), (members[0], *lists), strict=True
-    ):
-        b.store(value, b.gep(line, place))
+    b.store(b.load(ptr, objects), b.gep(line, KNOWN_BASE))
     b.store(items, b.gep(line, KNOWN_ITEMS))
     b.copy(b.gep(line, KNOWN_NUMBERS), slot, b.mul(rank, 16))
     b.store(version, line)
