@@ -13,6 +13,7 @@ import tilework.language as tl
 from tilework import knobs
 from tilework.compiler import ASTSource, lower
 from tilework.targets.base import GPUTarget
+from tilework.targets.cpu.lower import scan
 from tilework.targets.cpu.run import pool
 from tilework.targets.cpu.run import run_grid as driver
 from tilework.targets.cpu.run.interface import NO_MEMORY, PROGRAM, SHARERS, Interface
@@ -76,6 +77,18 @@ def product(x, out, n, B: tl.constexpr):
     tl.store(out + start + i, tl.dot(a.to(tl.float16), b.to(tl.float16), a))
 
 
+@tilework.jit
+def running_rows(x, out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B // 512)[:, None] * 512 + tl.arange(0, 512)[None, :]
+    tl.store(out + i, tl.cumsum(tl.load(x + i), 1))
+
+
+@tilework.jit
+def running_columns(x, out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B // 512)[:, None] * 512 + tl.arange(0, 512)[None, :]
+    tl.store(out + i, tl.cumsum(tl.load(x + i), 0))
+
+
 KERNELS = [masked, rows, columns, repeated, turned, product]
 
 
@@ -113,6 +126,13 @@ def test_the_number_of_threads_changes_nothing(kernel: Any, programs: int) -> No
     assert expected.any()
     for threads in (2, 4, 7):
         np.testing.assert_array_equal(run(loaded, interface, x, n, programs, threads), expected)
+
+
+@pytest.mark.parametrize("kernel", [running_rows, running_columns], ids=lambda kernel: kernel.fn.__name__)
+def test_scans_are_shared(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "FORK_WORK", 1)
+    monkeypatch.setattr(scan, "IN_FLIGHT", 1)  # so that a test of this size has several strips of columns
+    test_the_number_of_threads_changes_nothing(kernel, 1)
 
 
 NEST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)

@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import ttc
 from tilework.ir.nesting import only_op
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
+from tilework.targets.cpu.run.fork import ACCESS_COST, FORK_WORK, share_op
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.types import i64
@@ -43,17 +44,11 @@ Row = list[Value]
 @lowers(ttc.ScanOp)
 def lower_scan(low: Lowering, op: Operation) -> None:
     scan = Scan(low, op)
-    if scan.inner > 1:
-        scan.columns()
-    elif scan.lanes == 1 or scan.length == 1:
-        scan.sequence(constant(i64, 0), scan.outer)
+    size, step = scan.parts()
+    if scan.lanes > 1 and size >= 2 * step and size % step == 0 and scan.cost() >= FORK_WORK:
+        share_op(low, op, size, step, lambda first, last: Scan(low, op).emit(first, last))
     else:
-        whole = scan.outer - scan.outer % scan.lanes if scan.length % scan.lanes == 0 else 0
-        if whole:
-            scan.rows(whole)
-        if whole < scan.outer:
-            is_prefix = scan.is_cheap and scan.length % scan.lanes == 0
-            (scan.prefix if is_prefix else scan.sequence)(constant(i64, whole), scan.outer)
+        scan.emit(constant(i64, 0), constant(i64, size))
 
 
 @dataclass(frozen=True)
@@ -85,6 +80,32 @@ class Scan:
         self.is_cheap = len(list(self.block.ops)) <= CHEAP
         self.is_sum = count == 1 and type(only_op(self.block)) in SUMS
 
+    def parts(self) -> tuple[int, int]:
+        """What can be scanned apart: columns of a matrix, or else rows; and how many of them together."""
+        if self.inner > 1 and self.outer == 1:
+            return self.inner, min(self.inner, IN_FLIGHT * self.lanes) if self.lanes > 1 else 1
+        in_squares = self.inner == 1 and self.lanes > 1 and self.length > 1 and self.length % self.lanes == 0
+        return self.outer, self.lanes if in_squares else 1
+
+    def cost(self) -> int:
+        """Instructions, about."""
+        return self.outer * self.length * self.inner * (len(list(self.block.ops)) + ACCESS_COST) // self.lanes
+
+    def emit(self, first: Value, last: Value) -> None:
+        """Some of the `parts`."""
+        size, step = self.parts()
+        if self.inner > 1:
+            self.columns(first, last)
+        elif step == 1:
+            self.sequence(first, last)
+        elif size % step == 0:
+            self.rows(first, last)
+        else:
+            whole = constant(i64, size - size % step)
+            if size > step:
+                self.rows(first, whole)
+            (self.prefix if self.is_cheap else self.sequence)(whole, last)
+
     def combine(self, earlier: Row, later: Row) -> Row:
         return self.low.region(self.block, [*earlier, *later])
 
@@ -105,15 +126,19 @@ class Scan:
 
     # Neighbours in memory belong to different scans
 
-    def columns(self) -> None:
+    def columns(self, first: Value, last: Value) -> None:
+        """Columns from `first` to `last` of one matrix, or all those of several."""
+        b, one = self.b, self.outer == 1
         width = min(self.inner, IN_FLIGHT * self.lanes) if self.lanes > 1 else 1
         whole = self.inner - self.inner % width
-        with self.b.loop(constant(i64, 0), self.outer, unroll=1) as outer:
-            start = self.b.mul(outer, self.length * self.inner)
-            with self.b.loop(constant(i64, 0), whole, width, unroll=1) as column:
-                self.strip(self.b.add(start, column), width)
+        outer_bounds = (constant(i64, 0), constant(i64, 1)) if one else (first, last)
+        bounds = (first, b.smin(last, constant(i64, whole))) if one else (constant(i64, 0), constant(i64, whole))
+        with b.loop(*outer_bounds, unroll=1) as outer:
+            start = b.mul(outer, self.length * self.inner)
+            with b.loop(*bounds, width, unroll=1) as column:
+                self.strip(b.add(start, column), width)
             if whole < self.inner:
-                self.strip(self.b.add(start, constant(i64, whole)), self.inner - whole)
+                self.strip(b.add(start, constant(i64, whole)), self.inner - whole)
 
     def strip(self, start: Value, width: int) -> None:
         """Scan `width` neighbouring columns."""
@@ -134,10 +159,10 @@ class Scan:
 
     # Lanes are rows
 
-    def rows(self, count: int) -> None:
-        """Scan the first `count` rows, as many at a time as a vector has lanes."""
+    def rows(self, first: Value, last: Value) -> None:
+        """Scan rows, as many at a time as a vector has lanes."""
         b, lanes = self.b, self.lanes
-        with b.loop(constant(i64, 0), count, lanes, unroll=1) as row:
+        with b.loop(first, last, lanes, unroll=1) as row:
             start = b.mul(row, self.length)
             running = self.square(start, constant(i64, 0), None)
             if self.length > lanes:
@@ -164,7 +189,7 @@ class Scan:
 
     # Logarithmic steps
 
-    def prefix(self, first: Value, last: int) -> None:
+    def prefix(self, first: Value, last: Value) -> None:
         """Scan the rows from `first` to `last` one by one, several vectors at a time."""
         b = self.b
         width = self.lanes * min(IN_FLIGHT, self.length // self.lanes)
@@ -221,7 +246,7 @@ class Scan:
 
     # One after the other
 
-    def sequence(self, first: Value, last: int) -> None:
+    def sequence(self, first: Value, last: Value) -> None:
         with self.b.loop(first, last, unroll=1) as row:
             self.strip(self.b.mul(row, self.length), 1)
 

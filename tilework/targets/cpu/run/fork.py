@@ -12,7 +12,7 @@
 Whether anybody helps is decided for each launch (`pool.py`), by the address at byte FORK of the arena: that of `pool_share`
 (`pool_code.py`); in a large grid it is 0 and the nest costs one test and one call more. A nest qualifies if its work is worth waking a thread for, if no
 reduction runs along the outermost loop, and if different indices of that loop write to different places. Large dots are shared in the
-same way, by strips of columns (`dot_rules.py`).
+same way, by strips of columns (`dot_rules.py`), and large scans, by rows or columns (`scan.py`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -82,17 +82,25 @@ def is_independent(nest: Nest, op: Operation, dim: int) -> bool:
 def share_nest(low: Lowering, op: Operation, nest: Nest) -> None:
     """Write the nest as a function of its own, and call it."""
     outermost = nest.order[0]
-    size, step = nest.shape[outermost], nest.step if outermost == nest.dim else 1
+
+    def emit(first: Value, last: Value) -> None:
+        nest.b, nest.bounds = low.builder, (first, last)
+        nest.emit()
+
+    share_op(low, op, nest.shape[outermost], nest.step if outermost == nest.dim else 1, emit)
+
+
+def share_op(low: Lowering, op: Operation, size: int, step: int, emit: Callable[[Value, Value], None]) -> None:
+    """`share` what ``emit(first, behind the last)`` lowers of an op, with all values that it uses."""
     moved = {value: low[value] for value in outer_values(op) if not is_fixed(low[value])}
     outer, values, lines = low.builder, low.values, low.lines
 
-    def emit(b: Builder, inside: Mapping[SSAValue, Value], first: Value, last: Value) -> None:
-        low.builder, low.values, low.lines = b, {**values, **inside}, None
-        nest.b, nest.bounds = b, (first, last)
-        nest.emit()
+    def inside(b: Builder, known: Mapping[SSAValue, Value], first: Value, last: Value) -> None:
+        low.builder, low.values, low.lines = b, {**values, **known}, None
+        emit(first, last)
         low.builder, low.values, low.lines = outer, values, lines
 
-    share(low, moved, size, step, emit)
+    share(low, moved, size, step, inside)
 
 
 def share(low: Lowering, moved: Mapping[Key, Value], size: int, step: int, emit: Emit[Key]) -> None:
