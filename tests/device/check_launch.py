@@ -146,6 +146,67 @@ def descriptors() -> None:
     out[:] = 1
     k(source, described(out), 16)
     expect((k.slow, float(out[16:32].abs().sum())), (1, 0.0))
+    source.shape[0] = rows
+    target = described(out)
+    for change in (
+        lambda: None,
+        lambda: setattr(source, "base", bases[1]),
+        lambda: bases[1].set_(bases[2]),
+        source.shape.reverse,
+    ):
+        change()
+        k(source, target, 16)
+        expect(bool(torch().equal(out[16:32], source.base[16:32])), True)
+    expect(k.slow, 1)
+
+
+@check
+def arrays_of_jax() -> str:
+    """Its bf16 can be had through DLPack only."""
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    try:
+        import jax.numpy as jnp
+    except ImportError:
+        return "no JAX"
+    k = Counted(add_one, BLOCK=64)
+    for dtype in (jnp.float32, jnp.bfloat16):
+        before = k.slow
+        for start in range(3):
+            x = jnp.arange(start, 64 + start).astype(dtype)
+            k(x, 64)
+            torch().cuda.synchronize()
+            expect(float(x[5]), 6.0 + start)
+        expect(k.slow - before, 1)
+    return str(type(x).__module__)
+
+
+def with_descriptor(x, out, n, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [n], [1], [BLOCK])
+    tl.store(out + tl.arange(0, BLOCK), source.load([0]))
+
+
+def scaled(out, a: tl.float16, b: tl.bfloat16):
+    tl.store(out, a.to(tl.float32) * 4096 + b.to(tl.float32))
+
+
+@check
+def scratch_memory_and_short_numbers() -> None:
+    asked: list[int] = []
+    tilework.set_allocator(
+        lambda size, alignment, stream: asked.append(size) or torch().empty(size, device="cuda", dtype=torch().int8)
+    )
+    k, x = Counted(with_descriptor, BLOCK=64), ramp()
+    for n in (64, 48, 32, 64):
+        out = torch().ones(64, device="cuda")
+        k(x, out, n)
+        expect(bool(torch().equal(out, torch().where(x < n, x, 0))), True)
+    expect((k.slow, len(asked)), (1, 4))
+    k, out = Counted(scaled), torch().zeros(1, device="cuda")
+    for a, b in ((0.5, 1.0), (1 + 2**-10, 1 + 2**-8), (-0.25, 3.0)):
+        k(out, a, b)
+        want = torch().tensor(a).half().float() * 4096 + torch().tensor(b).bfloat16().float()
+        expect(float(out), float(want))
+    expect(k.slow, 1)
 
 
 @check
