@@ -94,6 +94,17 @@ def test_atomics_on_one_word_take_turns() -> None:
     assert turns_of(LANES.astype(np.uint64) * 4, 4, LANES, one_by_one=True) == (1, 1, 1)
 
 
+def test_arrivals_of_copies_are_no_accesses() -> None:
+    """One barrier for all lanes is what an mbarrier is for."""
+    device = Device(counters=True)
+    text = """.version 8.0 .target sm_90 .address_size 64
+    .visible .entry k() { .reg .b32 %b; .reg .pred %p; .shared .align 8 .b64 bar; mov.u32 %b, bar;
+    elect.sync _|%p, 0xffffffff; @%p mbarrier.init.shared.b64 [%b], 32; bar.sync 0;
+    cp.async.mbarrier.arrive.noinc.shared.b64 [%b]; ret; }"""
+    device.launch(device.load(text).function("k"), 1, 32, [])
+    assert device.counters is not None and device.counters.total.turns == 0
+
+
 def test_tensor_operations() -> None:
     for name, wanted in (("gemm_f16", 2 * 64**3), ("wgmma_f16", 2 * 64**3), ("gemm_s8", 2 * 16 * 8 * 64)):
         for check in (False, True):

@@ -149,7 +149,7 @@ class Counters:
     ) -> None:  # fmt: skip
         if (
             ins is None
-            or (kind == "atomic" and (values is not None or ins.opcode == "mbarrier"))
+            or (kind == "atomic" and (values is not None or ins.opcode == "mbarrier" or "mbarrier" in ins.modifiers))
             or "param" in ins.modifiers
         ):
             return
