@@ -278,7 +278,9 @@ def test_loads_of_rectangles_become_copies_where_the_launch_proves_it() -> None:
     for m, n, k, pad, copies in ((80, 64, 72, 8, True), (64, 64, 72, 1, False), (64, 48, 72, 0, False)):
         a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k + pad), (n, k)))
         c = np.zeros((m, n), np.float32)
-        kernel = by_pointers[(-(-m // 64),)](a, b, c, m, n, k, k + pad, BM=64, BN=64, BK=32, auto_tma=True)
+        with knobs.nvidia.scope():
+            knobs.nvidia.auto_tma = True
+            kernel = by_pointers[(-(-m // 64),)](a, b, c, m, n, k, k + pad, BM=64, BN=64, BK=32)
         np.testing.assert_array_equal(c, a[:, :k].astype(np.float32) @ b.T.astype(np.float32))
         assert "cp.async.bulk.tensor" in kernel.asm["ptx"] and kernel.metadata.global_scratch_size == 0
         assert (kernel.launcher.plain is None) == copies

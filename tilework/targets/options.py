@@ -75,7 +75,6 @@ class CompileOptions:
             "debug": knobs.runtime.debug,
             "sanitize": knobs.runtime.sanitize,
             "sanitize_overflow": knobs.runtime.sanitize_overflow,
-            "auto_tma": knobs.nvidia.auto_tma,
         }
         return cls(**{**defaults, **derived, **given})
 

@@ -216,6 +216,8 @@ class JITFunction(KernelInterface, LanguageFunction):
                 if knobs.runtime.sanitize_overflow
                 else {"sanitize_overflow": options.get("sanitize_overflow", False)}
             ),
+            # only here: who compiles a kernel to launch it in another way does not know of hidden arguments
+            **({"auto_tma": options.get("auto_tma", True)} if knobs.nvidia.auto_tma else {}),
             "debug": bool(debug) or knobs.runtime.debug or knobs.compilation.instrumentation_mode == "consan",
             "instrumentation_mode": knobs.compilation.instrumentation_mode,
         }
