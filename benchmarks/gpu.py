@@ -5,6 +5,7 @@
                                                            ours once more for each --knob, with these variables set
     python -m benchmarks.gpu --rows histogram --ncu        what limits one launch of the best configuration, in ncu's words
     python -m benchmarks.gpu --emulate                     no GPU: values of every row at a small size, in the emulator
+    compute-sanitizer --tool racecheck python -m benchmarks.gpu --check          the same on the GPU
 
 Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a compiler refuses
 is printed. Then torch, Triton and ours are timed in turn, and once more in turn: the second figure shows the noise. A time is the
@@ -33,7 +34,7 @@ SOURCE = Path(__file__).with_name("gpu_kernels.py")
 COMPILERS = ("tilework", "triton")
 SCREEN_MS, BENCH_MS = 15, 100
 ROW_SECONDS = 100
-EMULATED = 2  # configurations of a row
+CHECKED = 2  # configurations of a row
 WARMERS = 8  # processes that compile
 COPY_BYTES = 1 << 30
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats", "Occupancy")
@@ -276,7 +277,7 @@ def own(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "benchmarks.gpu", *arguments]
 
 
-def emulate(names: Sequence[str]) -> bool:
+def check(names: Sequence[str], device: str) -> bool:
     """Values of our code at small sizes; whether all are right."""
     import torch
 
@@ -285,8 +286,8 @@ def emulate(names: Sequence[str]) -> bool:
     good = True
     for name in names:
         torch.manual_seed(0)
-        row, variant = ROWS[name](Place("cpu", small=True)), Variant("tilework")
-        row.configs = row.configs[:EMULATED]
+        row, variant = ROWS[name](Place(device, small=True)), Variant("tilework")
+        row.configs = row.configs[:CHECKED]
         said = variant.choose(row, row.expected(), lambda call: 0.0)
         good &= not said
         print(f"{name:50}{'right' if not said else ''}", *said, sep="\n    " if said else "", flush=True)
@@ -363,6 +364,7 @@ def main() -> None:
     )
     parser.add_argument("--ncu", action="store_true", help="profile one launch of each row")
     parser.add_argument("--emulate", action="store_true", help="check values in the emulator")
+    parser.add_argument("--check", action="store_true", help="check values at small sizes")
     for hidden in ("--child", "--profile"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     parser.add_argument("--warm", action="store_true", help=argparse.SUPPRESS)
@@ -374,10 +376,12 @@ def main() -> None:
         sys.exit("the table is measured with torch on an NVIDIA GPU, and there is no torch here")
     if given.emulate:
         os.environ["TILEWORK_DEVICE"] = "emulator:sm_90"
-        sys.exit(not emulate(chosen(wanted)))
+        sys.exit(not check(chosen(wanted), "cpu"))
     torch = importlib.import_module("torch")
     if not torch.cuda.is_available():
         sys.exit("the table is measured on an NVIDIA GPU, and torch finds none here")
+    if given.check:
+        sys.exit(not check(chosen(wanted), "cuda"))
     if given.profile:
         return profile(wanted[0], given.profile)
     names = chosen(wanted)

@@ -285,9 +285,13 @@ class AutotunerError(ReportedError):
 
 
 class PTXASError(ReportedError):
-    """The assembler refused the PTX, or did not survive it."""
+    """The assembler refused the PTX."""
 
     prefix = "PTXAS error: "
+
+
+class PTXASKilled(PTXASError):
+    """It did not survive it, or was not let: another time it may."""
 
 
 class OutOfResources(TritonError):

@@ -14,7 +14,7 @@ from tests.runtime.test_autotuner import blocks, floats
 from tests.runtime.test_autotuner import cache_dir as cache_dir
 from tests.runtime.test_autotuner import in_process as in_process
 from tilework import knobs
-from tilework.errors import OutOfResources
+from tilework.errors import OutOfResources, PTXASKilled, StageError
 from tilework.runtime.launch.jit import jit
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune
 
@@ -92,6 +92,22 @@ def test_hooks_of_configurations_switch_it_off(cache_dir: Path) -> None:
     configs = [Config({"BLOCK": 16}, pre_hook=lambda args: None), Config({"BLOCK": 32})]
     assert [tune_on_disk(configs)[1] for _ in range(2)] == [2, 2]
     assert not list(cache_dir.rglob("*.autotune.json"))
+
+
+def test_failures_of_this_moment_are_not_remembered(cache_dir: Path) -> None:
+    for error in (PTXASKilled("out of memory"), MemoryError(), StageError("no ptxas")):
+        timings = iter([error, [2.0], [1.0]])  # the first configuration fails, and is measured again by the next tuner
+
+        def bench(call: Any, quantiles: Any) -> Any:
+            if isinstance(found := next(timings), Exception):  # noqa: B023
+                raise found
+            return found
+
+        for best in (16, 32):
+            configs = [Config({"BLOCK": size}, num_stages=1 + len(str(error))) for size in (32, 16)]
+            tuned = autotune(configs, ["n"], do_bench=bench, cache_results=True)(add_one)
+            tuned[grid](floats(64), floats(64), 64)
+            assert tuned.best_config is not None and tuned.best_config.kwargs["BLOCK"] == best
 
 
 def test_failures_are_remembered(cache_dir: Path, capsys: Any) -> None:

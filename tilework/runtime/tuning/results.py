@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.errors import StageError
+from tilework.errors import PTXASKilled, StageError
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITCallable
 from tilework.runtime.devices.active_driver import driver
@@ -41,7 +41,12 @@ from tilework.targets.base import find_backend
 Timing = Any  # what a benchmarker returned: a number, or a list of them
 FAILED = (math.inf, math.inf, math.inf)
 HASH_CHARS = 16
-PASSING = (CompilerDied, MemoryError, StageError)  # what a configuration may fail with here and now, and not elsewhere
+PASSING = (
+    CompilerDied,
+    PTXASKilled,
+    MemoryError,
+    StageError,
+)  # what a configuration may fail with here and now, and not elsewhere
 CLAIMED: set[str] = set()  # what this process measures
 CACHED, SAVED, TIMING = "autotune", "tuned", "timing"  # kinds of files
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilework import knobs
-from tilework.errors import PTXASError
+from tilework.errors import PTXASError, PTXASKilled
 
 # what ptxas tells about code that is slower than it could be: setmaxnreg ignored, wgmma serialised, waits inserted
 SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)
@@ -61,7 +61,7 @@ def to_cubin(ptx: str, name: str, settings: CubinSettings, tool: str) -> bytes:
             help = (
                 f"this ptxas knows no {settings.cpu}: TRITON_PTXAS_PATH names another one, arch= another architecture"
             )
-        raise PTXASError(
+        raise (PTXASKilled if code is None or code < 0 else PTXASError)(
             f"{describe(code)} for the kernel {name}\n`ptxas` stderr:\n{log.rstrip()}\n\nRepro command: {command}\n"
             f"help: {help}"
         )
