@@ -88,19 +88,27 @@ def quietest(a, b):
 
 
 @jit
-def with_nan(x, AXIS: tl.constexpr):
+def with_nan(x, AXIS: tl.constexpr, SORTED: tl.constexpr):
     top, where = tl.max(x, AXIS, return_indices=True)
     low, place = tl.min(x, AXIS, return_indices=True)
     highest, _ = tl.max(x, AXIS, return_indices=True, return_indices_tie_break_left=False)
     lowest, _ = tl.min(x, AXIS, return_indices=True, return_indices_tie_break_left=False)
     best, worst = tl.max(x, AXIS), tl.min(x, AXIS)
-    return top, where, low, place, tl.argmax(x, AXIS), tl.argmin(x, AXIS), highest, lowest, best, worst, tl.sort(x)
+    rows = tl.sort(x) if SORTED else x
+    return top, where, low, place, tl.argmax(x, AXIS), tl.argmin(x, AXIS), highest, lowest, best, worst, rows
 
 
 @jit
-def folds_with_nan(x, AXIS: tl.constexpr):
+def folds_with_nan(x, AXIS: tl.constexpr, SORTED: tl.constexpr):
     rising, falling = tl.associative_scan(x, AXIS, loudest), tl.associative_scan(x, AXIS, quietest, reverse=True)
-    return tl.reduce(x, AXIS, loudest), rising, falling, tl.cumsum(x, AXIS), tl.sum(x, AXIS), tl.topk(x, 4)
+    return (
+        tl.reduce(x, AXIS, loudest),
+        rising,
+        falling,
+        tl.cumsum(x, AXIS),
+        tl.sum(x, AXIS),
+        tl.topk(x, 4) if SORTED else x,
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +121,8 @@ def test_nan_in_every_reduction(code: str, shape: tuple[int, ...], axis: int) ->
     share = np.linspace(0, 1.2, shape[0]).reshape(-1, *[1] * (len(shape) - 1))  # the last rows have nothing else
     values = np.where(random.random(shape) < (share if axis else share.T if len(shape) == 1 else 0.8), np.nan, values)
     block = values.astype(NUMPY[code])
-    top, where, low, place, *others = agree(with_nan, block, params=(axis,))
+    is_short = shape[-1] < 32  # networks of longer rows take long to compile
+    top, where, low, place, *others = agree(with_nan, block, params=(axis, is_short))
     is_silent = np.isnan(values).all(axis, keepdims=True)
     for found, at, again, worst, best in (
         (top, where, others[0], -np.inf, np.max),
@@ -125,9 +134,10 @@ def test_nan_in_every_reduction(code: str, shape: tuple[int, ...], axis: int) ->
         assert np.array_equal(found.astype(np.float64), wanted, equal_nan=True)
     for found, wanted in zip(others[2:6], (top, low, top, low), strict=True):
         assert np.array_equal(found.astype(np.float64), wanted.astype(np.float64), equal_nan=True)
-    assert np.array_equal(others[6].astype(np.float64), np.sort(values, axis=-1), equal_nan=True)
+    rows = np.sort(values, axis=-1) if is_short else values
+    assert np.array_equal(others[6].astype(np.float64), rows, equal_nan=True)
     if code != "bf16":
-        agree(folds_with_nan, block, params=(axis,))
+        agree(folds_with_nan, block, params=(axis, is_short))
 
 
 @drawn
@@ -219,7 +229,7 @@ def merging(x):
 
 
 @drawn
-@given(st.sampled_from([*INTS, *FLOATS]), st.sampled_from([(8,), (2, 4), (16,), (1,)]), seeds)
+@given(st.sampled_from([*INTS, *FLOATS]), st.sampled_from([(8,), (2, 4), (4,), (1,)]), seeds)
 def test_sort_and_topk(code: str, shape: tuple[int, ...], seed: int) -> None:
     values = sample(code, shape, seed, special=False)
     rows = agree(sorting, values, params=(max(1, shape[-1] // 2),))[0]
