@@ -175,6 +175,7 @@ def near_miss(a_ptr, b_ptr, c_ptr, index_ptr, K, stride, KIND: tl.constexpr):
     rm, rn, rk = tl.arange(0, 32), tl.arange(0, 32), tl.arange(0, 64)
     rows = tl.load(index_ptr + rm) if KIND == "gathered rows" else rm
     acc = tl.zeros((32, 32), tl.float32)
+    tl.assume(K > 0)
     for k in range(0, K, 64):
         a_ptrs = a_ptr + rows[:, None] * stride + k + rk[None, :]
         mask = k + rk[None, :] < K

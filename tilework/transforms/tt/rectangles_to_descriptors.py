@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.analysis.index_forms import IndexForms, Poly, Wrapped
 from tilework.analysis.launch_numbers import LaunchNumbers
 from tilework.analysis.rectangles import Rectangle, based, rectangle_of
-from tilework.ir import tt
+from tilework.ir import gpu, llvm, tt
 from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
 from tilework.ir.effects import is_pure, is_terminator, writes
@@ -51,6 +51,7 @@ from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 
 TURNED = i32_array(1, 0)
+HARMLESS = frozenset({llvm.AssumeOp, gpu.GpuBarrierOp, tt.AssertOp, tt.PrintOp})  # effects that no load sees
 STAYS = "this operand of a dot is not copied by TMA:"
 
 
@@ -80,9 +81,9 @@ def is_candidate(load: tt.LoadOp) -> bool:
 
 
 def writers(kernel: tt.FuncOp) -> list[tuple[Operation, set[Operation]]]:
-    """What writes memory, or has another effect, and the loops around it; in program order."""
-    found = [op for op in ops_in_order(*kernel.regions) if not op.regions and not is_terminator(op) and writes(op)]
-    return [(op, {outer for outer in ops_around(op) if type(outer) in LOOPS}) for op in found]
+    """What writes memory, or may wait for another program, and the loops around it; in program order."""
+    found = [op for op in ops_in_order(*kernel.regions) if not op.regions and type(op) not in HARMLESS and writes(op)]
+    return [(op, {outer for outer in ops_around(op) if type(outer) in LOOPS}) for op in found if not is_terminator(op)]
 
 
 def dot_operands(value: SSAValue, turned: bool = False) -> list[tuple[int, bool]]:
