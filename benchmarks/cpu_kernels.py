@@ -1,5 +1,7 @@
 """The kernels of `make bench-cpu`, each with a few tile configurations to choose from."""
 
+from typing import Any
+
 import tilework
 import tilework.language as tl
 
@@ -7,20 +9,22 @@ RSQRT2 = tl.constexpr(0.7071067811865476)
 LOG2E = tl.constexpr(1.4426950408889634)
 
 
-def configs(*choices: dict[str, int]) -> list[tilework.Config]:
+def configs(*choices: dict[str, Any]) -> list[tilework.Config]:
     return [tilework.Config(choice) for choice in choices]
 
 
 BLOCKS = configs(*({"BLOCK": block} for block in (1024, 8192, 65536)))
-LARGE_BLOCKS = configs({"BLOCK": 65536}, {"BLOCK": 262144})  # for what memory limits
+# for what memory limits: sizes, and whether stores go past the caches
+LARGE_BLOCKS = configs(*({"BLOCK": block, "CACHE": cache} for block in (65536, 262144) for cache in ("", ".cs")))
 
 
 @tilework.autotune(configs=LARGE_BLOCKS, key=["n"])
 @tilework.jit
-def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr, CACHE: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n
-    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask) + tl.load(y_ptr + i, mask=mask), mask=mask)
+    total = tl.load(x_ptr + i, mask=mask) + tl.load(y_ptr + i, mask=mask)
+    tl.store(out_ptr + i, total, mask=mask, cache_modifier=CACHE)
 
 
 @tilework.autotune(configs=BLOCKS, key=["n"])

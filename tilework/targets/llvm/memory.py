@@ -88,6 +88,11 @@ class Memory:
         words, ending = access_text("store", align, volatile, ordering, scope)
         self.line(f"{words}{value.typed}, {address.typed}{ending}")
 
+    def stream(self: "Builder", value: Value, address: Value, align: int) -> None:
+        """Store what will not be read soon: past the caches, where the machine can."""
+        node = self.module.node("!{i32 1}")
+        self.line(f"store {value.typed}, {address.typed}, align {align}, !nontemporal {node}")
+
     # Masked accesses
 
     def masked_load(

@@ -109,7 +109,12 @@ def emit_store(nest: OpenNest, op: Operation) -> None:
     mask = nest.kind(rest[0]) if rest else None
     if (rest and nest.lanes == 1) or isinstance(mask, Linear):
         mask = nest.vector(rest[0])
-    store(nest, value.type, nest.kind(pointer), nest.vector(value), mask)
+    store(nest, value.type, nest.kind(pointer), nest.vector(value), mask, streams(op))
+
+
+def streams(op: Operation) -> bool:
+    """A store with the cache modifier ``.cs``: nobody reads it soon, so it need not stay in the caches."""
+    return type(op) is tt.StoreOp and number_of(op, "cache") == CacheModifier.CS
 
 
 def is_volatile(op: Operation) -> bool:
@@ -176,6 +181,7 @@ def chosen(
 
 
 NOTHING = Value(void, "")
+STREAM_ALIGN = 16  # bytes that stores past the caches need on x86; wider ones are divided
 
 
 def interval_lanes(nest: OpenNest, mask: Interval) -> tuple[Value, Value]:
@@ -241,7 +247,14 @@ def step_of(address: Kind) -> int | None:
     return None
 
 
-def all_lanes(nest: OpenNest, element: Attribute, address: Kind, value: Value | None, volatile: bool = False) -> Value:
+def all_lanes(
+    nest: OpenNest,
+    element: Attribute,
+    address: Kind,
+    value: Value | None,
+    volatile: bool = False,
+    streams: bool = False,
+) -> Value:
     """Every lane is on: what they read, or write if there is a `value`."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     size, step = element_bytes(element), step_of(address)
@@ -252,7 +265,13 @@ def all_lanes(nest: OpenNest, element: Attribute, address: Kind, value: Value | 
         place = b.gep(nest.base(address), 0 if step == size else -size * (lanes - 1))
         if given is None:
             return b.shuffle(low.read(element, place, lanes, volatile=volatile), None, order)
-        low.write(element, given, place)
+        if streams:
+            held = low.to_memory(element, given)
+            is_aligned = b.icmp("eq", b.and_(b.ptrtoint(place, i64), STREAM_ALIGN - 1), 0)
+            stored = lambda: (b.store(held, place, align=size), ())[1]
+            b.if_else(is_aligned, lambda: (b.stream(held, place, STREAM_ALIGN), ())[1], stored)
+        else:
+            low.write(element, given, place)
         return NOTHING
     if value is None:
         held = memory_type(element)
@@ -294,7 +313,7 @@ def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, val
     return low.from_memory(element, made) if is_load else NOTHING
 
 
-def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask: Any) -> None:
+def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask: Any, streams: bool = False) -> None:
     """Write lanes; of lanes with the same address the last one stays."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     if isinstance(address, Linear) and lanes == 1:
@@ -312,7 +331,7 @@ def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask:
     def part() -> Value:
         return some_lanes(nest, element, address, mask, full, False)
 
-    chosen(nest, mask, lambda: all_lanes(nest, element, address, full), part, None)
+    chosen(nest, mask, lambda: all_lanes(nest, element, address, full, streams=streams), part, None)
 
 
 def define_partial(module: Any, name: str, place: Type, lanes: Type, size: int, is_load: bool) -> None:

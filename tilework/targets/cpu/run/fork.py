@@ -25,7 +25,7 @@ from tilework.ir import tt, ttc
 from tilework.targets.cpu.lower.atomic_rules import orders
 from tilework.targets.cpu.lower.grouped import nest_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.nest_access import access_stride, is_volatile
+from tilework.targets.cpu.lower.nest_access import access_stride, is_volatile, streams
 from tilework.targets.cpu.lower.nests import Nest
 from tilework.targets.cpu.run.interface import FORK
 from tilework.targets.cpu.run.library import FORK_SYMBOL
@@ -49,9 +49,17 @@ def lower_nest(low: Lowering, op: Operation) -> None:
     releases, acquires = any(map(orders, nest.ops)), any(map(is_ordered, nest.ops))
     if releases:
         low.builder.fence("release")
-    nest.emit()
+    emit_nest(nest)
     if acquires:
         low.builder.fence("acq_rel" if releases else "acquire")
+
+
+def emit_nest(nest: Nest) -> None:
+    """The nest, and the order of stores past the caches, which x86 does not keep by itself."""
+    nest.emit()
+    if nest.low.target.arch == "x86_64" and any(map(streams, nest.ops)):
+        nest.low.module.declare("llvm.x86.sse.sfence", void, [])
+        nest.low.builder.line("call void @llvm.x86.sse.sfence()")
 
 
 def is_ordered(op: Operation) -> bool:
@@ -85,7 +93,7 @@ def share_nest(low: Lowering, op: Operation, nest: Nest) -> None:
 
     def emit(first: Value, last: Value) -> None:
         nest.b, nest.bounds = low.builder, (first, last)
-        nest.emit()
+        emit_nest(nest)
 
     share_op(low, op, nest.shape[outermost], nest.step if outermost == nest.dim else 1, emit)
 
