@@ -50,11 +50,14 @@ def test_values(case: Case) -> None:
     run(case, module)
 
 
-@pytest.mark.parametrize(("rows", "warps", "columns", "loops"), [(128, 4, 96, 1), (64, 8, 32, 1), (64, 4, 96, 2)])
-def test_attention(rows: int, warps: int, columns: int, loops: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "warps", "columns", "loops", "when"),
+    [(128, 4, 96, 1, "asked"), (64, 8, 32, 1, "asked"), (128, 4, 160, 2, "asked ping-pong=true")],
+)
+def test_attention(rows: int, warps: int, columns: int, loops: int, when: str) -> None:
     types = {"q": block((rows, 32)), "k": block((32, 32)), "v": block((32, 32)), "o": block((rows, 32))}
     constants = {"BM": rows, "BN": 32, "D": 32, "STAGES": 2, "LOOPS": loops}
-    module = ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, warps, "asked")
+    module = ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, warps, when)
     text = print_module(module)
     assert partitions(module) == rows // 64 and text.count("pendings = 1 : i32") == rows // 64 * loops
     assert text.count("local_alloc : () -> !ttg.memdesc<2x32x32xf16") == 2  # both loops use the same memory

@@ -445,7 +445,8 @@ class nvidia_knobs(base_knobs):
     libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
     ptxas_timeout = env_int("TILEWORK_PTXAS_TIMEOUT", 3600)
     auto_tma = env_bool("TILEWORK_AUTO_TMA")
-    # Words with commas. 0: no loop, 1: those that ask, auto: all where it should pay; plain: products and work in turn
+    # Words with commas. 0: no loop, 1: those that ask, auto: all where it should pay; plain: products and work in turn;
+    # pingpong: two consumers start their products in turn
     warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")
 
     def find_tool(self, name: str) -> "NvidiaTool | None":

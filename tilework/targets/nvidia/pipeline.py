@@ -83,7 +83,8 @@ def specialization(is_allowed: bool) -> str:
     """The options of warp specialisation that the knob asks for."""
     words = (knobs.nvidia.warp_specialize or "1").split(",")
     when = "never" if "0" in words or not is_allowed else "pays" if "auto" in words else "asked"
-    return f"when={when}{' overlap=false' if 'plain' in words else ''}"
+    settings = {"plain": " overlap=false", "pingpong": " ping-pong=true"}
+    return f"when={when}{''.join(text for word, text in settings.items() if word in words)}"
 
 
 def reporting(module: Any, names: list[str], tag: str) -> Any:

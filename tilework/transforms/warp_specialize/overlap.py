@@ -1,18 +1,20 @@
 """Two products with work between them, as in attention: the work of one iteration runs under the second product of the
 iteration before.
 
-    for n:                                    s = q @ k[0]; wait; p = softmax(s)
+    for n:                                    s = q @ k[0]; wait; p, a = softmax(s)
         s = q @ k[n]                          for n = 1 ...:
-        p = softmax(s)                ==>         s = q @ k[n]                       started
-        acc = acc * a + p @ v[n]                  acc = acc * a + p @ v[n - 1]       started
+        p, a = softmax(s)             ==>         wait for acc, give v[n - 2] back
+        acc = acc * a + p @ v[n]                  s = q @ k[n]                       started
+                                                  acc = acc * a + p @ v[n - 1]       started
                                                   wait for s, give k[n] back
                                                   p, a = softmax(s)                  while p @ v runs
-                                                  wait for acc, give v[n - 1] back
+                                              wait for acc, give v[last - 1] back
                                               acc = acc * a + p @ v[last]
 
 The ops of the body fall into three parts: `first`, the product that can run ahead and what it needs; `second`, the other
 product and what only it needs; and `between`. What `second` needs of the iteration before is carried. The values are
-the same, bit by bit. All is behind the question whether there is an iteration at all.
+the same, bit by bit. All is behind the question whether there is an iteration at all. The wait for acc is at the start of
+an iteration, not at the end of the one before: there ptxas would move it in front of the work.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +29,7 @@ from tilework.ir.effects import is_pure
 from tilework.ir.nesting import body_of, enclosing_op
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
-from tilework.ir.types import i1, int_attr
+from tilework.ir.types import i1, int_attr, is_tensor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, set_integer, used_values, yield_of
 from tilework.transforms.ttg.pipeline.wgmma import wait_for
@@ -49,20 +51,19 @@ class Parts:
     late: set[int] = field(default_factory=set)
 
 
-def overlap(loop: Operation, readings: Sequence[Reading]) -> list[Reading]:
-    """Rewrite `loop` if it has that form; the rings of `readings` that are given back by what was written."""
+def overlap(loop: Operation, readings: Sequence[Reading]) -> tuple[Operation | None, list[Reading]]:
+    """Rewrite `loop` if it has that form: the new loop, and the rings of `readings` that are given back by what was written."""
     own = [reading for reading in readings if reading.block is body_of(loop)]
     parts = find_parts(loop, own)
     if parts is None:
-        return []
+        return None, []
     users = [{enclosing_op(op, body_of(loop)) for view in ring.views for op in readers_of(view)} for ring in own]
     if any(found not in ({parts.dots[0]}, {parts.dots[1]}) for found in users):
-        return []
+        return None, []
     rings = ([], [])
     for reading, found in zip(own, users, strict=True):
         rings[parts.dots[1] in found].append(reading)
-    Rotation(loop, parts, *rings).run()
-    return own
+    return Rotation(loop, parts, *rings).run(), own
 
 
 def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
@@ -121,8 +122,10 @@ class Rotation:
         self.passed = [
             value for value in dict.fromkeys(needed) if value in own and value not in inside | late_arguments
         ]
+        self.given_back = [reading.index for reading in late]
 
-    def run(self) -> None:
+    def run(self) -> Operation:
+        """The new loop."""
         loop, location = self.loop, self.loop.location
         lower, upper, step, *initial = loop.operands
         code = Emitter(location)
@@ -136,7 +139,12 @@ class Rotation:
         self.compute(some, here)
         behind = self.make_loop(some, here, step, upper)
         last: Mapping = dict(zip(self.arguments[1:], behind.results, strict=False))
-        last |= dict(zip(self.passed, behind.results[len(initial) :], strict=True))
+        last |= dict(zip(self.passed, behind.results[len(initial) :], strict=False))
+        code = Emitter(location)
+        has_run = code.compare("slt", behind.operands[0], upper)
+        for op in code.ops:
+            append_op(some, op)
+        self.settle(some, last, behind.results, has_run)
         self.finish(some, last, self.add(some, last))
         results = [
             last[self.yields[index]] if index in self.parts.late else behind.results[index]
@@ -146,6 +154,7 @@ class Rotation:
         for old, new in zip(loop.results, branch.results, strict=True):
             replace_all_uses(old, new)
         erase_op(loop)
+        return behind
 
     def make_loop(self, block: Block, here: Mapping, step: SSAValue, upper: SSAValue) -> Operation:
         """The loop over all iterations but the first, which carries what `second` needs of the one before."""
@@ -154,7 +163,7 @@ class Rotation:
             here[argument] if index in parts.late else here.get(value, value)
             for index, (argument, value) in enumerate(zip(self.arguments[1:], self.yields, strict=True))
         ]
-        passed = [here[value] for value in self.passed]
+        passed = [here[value] for value in (*self.passed, *self.given_back)]
         code = Emitter(location)
         lower = code.binary(arith.AddiOp, here[self.arguments[0]], step)
         types = [self.arguments[0].type, *(value.type for value in (*carried, *passed))]
@@ -164,14 +173,33 @@ class Rotation:
         for op in (*code.ops, new):
             append_op(block, op)
         now: Mapping = dict(zip(self.arguments, body.args, strict=False))
-        before = {**now, **dict(zip(self.passed, body.args[len(self.arguments) :], strict=True))}
+        before = {**now, **dict(zip(self.passed, body.args[len(self.arguments) :], strict=False))}
+        code = Emitter(location)
+        is_next = code.compare("ne", body.args[0], lower)
+        for op in code.ops:
+            append_op(body, op)
+        self.settle(body, before, body.args[1:], is_next)
         self.start(body, now)
-        running = self.add(body, before)
+        self.add(body, before)
         self.compute(body, now)
-        self.finish(body, before, running)
         values = [(before if index in parts.late else now).get(value, value) for index, value in enumerate(self.yields)]
-        append_op(body, make_yield([*values, *(now[value] for value in self.passed)], location))
+        given_back = (before[value] for value in self.given_back)
+        append_op(body, make_yield([*values, *(now[value] for value in self.passed), *given_back], location))
         return new
+
+    def settle(self, block: Block, here: Mapping, carried: Sequence[SSAValue], condition: SSAValue) -> None:
+        """Wait for the second product of the iteration before, and give back what it read, if there was one.
+
+        What the next one reads goes through the wait: its registers must not be filled before.
+        """
+        (total,) = (index for index in self.parts.late if self.yields[index] is self.parts.dots[1].results[0])
+        held = [self.arguments[1 + total], *(value for value in self.passed if is_tensor(value.type))]
+        assert block.last_op is not None
+        wait = wait_for([here[value] for value in held], 0, behind=block.last_op)
+        here.update(zip(held, wait.results, strict=True))
+        own = carried[len(self.yields) + len(self.passed) :]
+        for reading, index in zip(self.late, own, strict=True):
+            arrive(reading, index, block.last_op, condition)
 
     def start(self, block: Block, here: Mapping) -> None:
         """Start the first product."""

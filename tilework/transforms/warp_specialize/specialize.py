@@ -42,6 +42,7 @@ from tilework.transforms.ttg.pipeline.wgmma import launch
 from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
 from tilework.transforms.warp_specialize.fewer_warps import run_on
 from tilework.transforms.warp_specialize.overlap import overlap
+from tilework.transforms.warp_specialize.ping_pong import take_turns
 from tilework.transforms.warp_specialize.releases import release
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices
@@ -58,7 +59,7 @@ class Shares(NamedTuple):
     consumer: int
 
 
-REGISTERS = {False: Shares(40, 232), True: Shares(88, 208)}  # whether threads of the producer copy, and hold addresses
+SHARES = Shares(40, 232)
 OVERLAPPING = Shares(24, 240)  # scores of two iterations are alive
 
 
@@ -68,6 +69,7 @@ class WarpSpecializationPass(Pass):
     dump_intermediate_steps: bool = False
     when: str = "asked"  # or "never", or "pays": also those that do not ask
     overlap: bool = True  # see `overlap.py`
+    ping_pong: bool = False  # see `ping_pong.py`
 
     def run(self, module: ModuleOp) -> None:
         for function in functions(module):
@@ -107,7 +109,7 @@ def specialize(module: ModuleOp, function: Operation, options: WarpSpecializatio
     check_memory(module, function, producer)
     if num_warps(function) != GROUP:
         narrow_producer(function, producer)
-    build(module, function, plan, producer, REGISTERS[by_thread], options)
+    build(module, function, plan, producer, options)
 
 
 def check(function: Operation) -> None:
@@ -241,7 +243,6 @@ def build(
     function: Operation,
     plan: Plan,
     producer: Program,
-    shares: Shares,
     options: WarpSpecializationPass,
 ) -> None:
     """Put the regions in the place of the function's body."""
@@ -265,8 +266,7 @@ def build(
         replace_end(region, ttg.WarpReturnOp.make(end.location))
     op = ttg.WarpSpecializeOp.make((), (), [GROUP] * len(partitions), default, partitions, end.location)
     insert_before(end, op)
-    if start_products(op, plan, options) and shares is REGISTERS[False]:
-        shares = OVERLAPPING
+    shares = OVERLAPPING if start_products(op, plan, options) else SHARES
     registers = shares.consumer if len(consumers) > 1 else shares.producer
     op.properties["requestedRegisters"] = i32_array(*[registers] * len(partitions))
     capture(op)
@@ -301,19 +301,25 @@ def replace_end(region: Region, end: Operation) -> None:
     block.add_op(end)
 
 
-def start_products(root: Operation, plan: Plan, options: WarpSpecializationPass) -> bool:
+def start_products(op: ttg.WarpSpecializeOp, plan: Plan, options: WarpSpecializationPass) -> bool:
     """Start the products of loops in the background, and give stages back behind them. True if work overlaps them."""
     readings = [reading for program in plan.readings for reading in program]
-    overlaps = False
-    for loop in loops_in(root):
-        if options.overlap and (done := overlap(loop, readings)):
-            readings = [reading for reading in readings if reading not in done]
-            overlaps = True
-            continue
-        if dots := [op for op in body_ops(loop) if type(op) is ttng.WarpGroupDotOp]:
+    overlapping: list[Operation] = []
+    for loop in loops_in(op):
+        if options.overlap:
+            new, done = overlap(loop, readings)
+            if new is not None:
+                readings = [reading for reading in readings if reading not in done]
+                overlapping.append(new)
+                continue
+        if dots := [inner for inner in body_ops(loop) if type(inner) is ttng.WarpGroupDotOp]:
             launch(loop, dots)
-        if not any(type(op) is scf.ForOp for op in body_ops(loop)):
+        if not any(type(inner) is scf.ForOp for inner in body_ops(loop)):
             set_integer(loop, NUM_STAGES, 0)
     for reading in readings:
         release(reading)
-    return overlaps
+    if options.ping_pong and len(plan.consumers) == PARTS:
+        half = len(overlapping) // PARTS  # those of the first consumer come first
+        for pair in zip(overlapping[:half], overlapping[half:], strict=True):
+            take_turns(op, pair, GROUP)
+    return bool(overlapping)
