@@ -145,6 +145,8 @@ class CudaBackend(LaterStages):
         target = self.target_for(options)
         stages = 1 if options.sanitize else options.num_stages
         ttgir = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas, not options.sanitize)
+        if options.enable_fp_fusion and not options.sanitize:
+            ttgir = ["tt-scaled-maximum", *ttgir]
         ttir = (
             [*ttir_pipeline(target.without(Feature.TMA)), *checking_pipeline(options.sanitize)]
             if options.sanitize

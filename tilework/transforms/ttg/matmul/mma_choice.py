@@ -18,6 +18,7 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import distributed_of, tensor_core_of
 from tilework.ir.enums import InputPrecision
 from tilework.ir.module_facts import num_warps
+from tilework.ir.nesting import is_inside, loop_around, owner_of
 from tilework.ir.types import (
     bf16,
     bit_width,
@@ -269,3 +270,9 @@ def is_from_memory(value: SSAValue) -> bool:
     while isinstance(owner := value.owner, tt.TransOp):
         value = converted_from(owner.operands[0])
     return isinstance(owner, Block | tt.LoadOp | tt.DescriptorLoadOp | tt.DescriptorGatherOp)
+
+
+def is_known_before_loop(op: Operation, value: SSAValue) -> bool:
+    """Whether a loop around `op` would hold `value` in registers in every round, or read it there from shared memory."""
+    loop, owner = loop_around(op), owner_of(converted_from(value))
+    return loop is not None and owner is not None and not is_inside(owner, loop)
