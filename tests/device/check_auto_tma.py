@@ -46,7 +46,15 @@ def compare(name: str, launch: Any, out: torch.Tensor, work: float) -> bool:
     return same
 
 
-def product(m: int, n: int, k: int, pad: int = 0, first: int = 0, tile: tuple[int, int, int] = (128, 256, 64)) -> bool:
+def product(
+    m: int,
+    n: int,
+    k: int,
+    pad: int = 0,
+    first: int = 0,
+    tile: tuple[int, int, int] = (128, 256, 64),
+    parts: bool = False,
+) -> bool:
     room = torch.randn(m * (k + pad) + first, device="cuda").half()
     a = room[first:].view(m, k + pad)
     b, c = torch.randn(k, n, device="cuda").half(), torch.empty(m, n, device="cuda").half()
@@ -54,10 +62,10 @@ def product(m: int, n: int, k: int, pad: int = 0, first: int = 0, tile: tuple[in
 
     def launch(copies: bool) -> Any:
         grid = (-(-m // bm) * -(-n // bn),)
-        settings = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "num_warps": 8, "num_stages": 3, "auto_tma": copies}
-        return matmul[grid](a, b, c, m, n, k, k + pad, n, n, **settings)
+        settings = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "SPECIALIZE": parts}
+        return matmul[grid](a, b, c, m, n, k, k + pad, n, n, **settings, num_warps=8, num_stages=3, auto_tma=copies)
 
-    return compare(f"matmul {m}x{n}x{k} +{pad} @{first}", launch, c, 2.0 * m * n * k)
+    return compare(f"matmul {m}x{n}x{k} +{pad} @{first}{' in parts' * parts}", launch, c, 2.0 * m * n * k)
 
 
 def specialized(m: int, n: int, k: int) -> bool:
@@ -72,14 +80,14 @@ def specialized(m: int, n: int, k: int) -> bool:
     return compare(f"warp specialized {m}x{n}x{k}", launch, c, 2.0 * m * n * k)
 
 
-def softmaxed(length: int, d: int) -> bool:
+def softmaxed(length: int, d: int, parts: bool = False) -> bool:
     q, k, v, o = (torch.randn(4, 16, length, d, device="cuda").half() for _ in range(4))
 
     def launch(copies: bool) -> Any:
-        grid = (length // 128, 64)
-        return attention[grid](q, k, v, o, length, 0.1, BM=128, BN=128 if d == 64 else 64, D=d, num_warps=8 if d == 128 else 4, auto_tma=copies)  # fmt: skip
+        settings = {"BM": 128, "BN": 128 if d == 64 else 64, "D": d, "SPECIALIZE": parts}
+        return attention[(length // 128, 64)](q, k, v, o, length, 0.1, **settings, num_warps=8, auto_tma=copies)
 
-    return compare(f"attention {length} D{d}", launch, o, 4.0 * 64 * length * length * d)
+    return compare(f"attention {length} D{d}{' in parts' * parts}", launch, o, 4.0 * 64 * length * length * d)
 
 
 def interleaved() -> bool:
@@ -101,7 +109,8 @@ def main() -> int:
     good += [product(512, 512, 520), product(512, 512, 520, pad=8), product(512, 512, 513), product(500, 512, 512)]
     good += [product(512, 512, 512, first=8), product(512, 512, 512, first=4), product(384, 768, 72, pad=56)]
     good += [specialized(8192, 8192, 8192), specialized(1000, 1064, 72)]
-    good += [softmaxed(8192, 64), softmaxed(8192, 128), interleaved()]
+    good += [product(4096, 4096, 4096, parts=True), product(8192, 8192, 8192, parts=True)]
+    good += [softmaxed(8192, d, parts) for d in (64, 128) for parts in (False, True)] + [interleaved()]
     return good.count(False)
 
 
