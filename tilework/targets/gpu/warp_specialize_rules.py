@@ -14,8 +14,9 @@ the captured values which op it has come to, workers do that op's partition, mee
               state = 2; meet; ret                                              2: ret
 
 Captured values that can be had without the kernel (parameters, buffers, a little arithmetic on them) are not stored: each
-partition computes them; where others are stored, all meet once more when they have been read. Barrier 0 is that of the default region and partition i has barrier 2 + i. Where the op says how many registers
-its regions want, warps change to that number when they have met, and back before they meet again.
+partition computes them; where others are stored, all meet once more when they have been read. Barrier 0 is that of the
+default region and partition i has barrier 2 + i. Where the op says how many registers its regions want, warps change to
+that number when they have met, and back before they meet again.
 """
 
 from collections.abc import Iterator, Sequence
