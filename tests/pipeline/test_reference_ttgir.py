@@ -29,13 +29,13 @@ def lines(module: ModuleOp) -> list[str]:
 
 
 @pytest.mark.parametrize("kernel", PAIRS)
-def test_our_passes_decide_as_tritons(kernel: str) -> None:
+def test_our_passes_decide_as_tritons(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWORK_PLAIN_DOTS", "1")
     path = PAIRS[kernel]
     wanted = parse_module(path.read_text())
     module = parse_module(path.with_suffix(".ttir").read_text())
     items = ttgir_pipeline(target(wanted), num_warps(wanted), NUM_STAGES.get(path.stem, 3))
-    as_triton = {"tritongpu-accelerate-matmul": "tritongpu-accelerate-matmul{keep-operands=true}"}
-    run_pipeline(module, [one for item in items for one in parse_pipeline(as_triton.get(item, item))])
+    run_pipeline(module, [one for item in items for one in parse_pipeline(item)])
     assert lines(module) == lines(wanted)
 
 

@@ -62,7 +62,12 @@ WITHOUT_EFFECT = [
 
 
 def test_the_list_is_complete() -> None:
-    assert set(CACHE_INVALIDATING) == {*LISTED, "TILEWORK_PERFORMANCE_REMARKS", "TILEWORK_WARP_SPECIALIZE"}
+    assert set(CACHE_INVALIDATING) == {
+        *LISTED,
+        "TILEWORK_PERFORMANCE_REMARKS",
+        "TILEWORK_PLAIN_DOTS",
+        "TILEWORK_WARP_SPECIALIZE",
+    }
 
 
 @pytest.mark.parametrize("name", LISTED)

@@ -18,6 +18,11 @@ from tilework.targets.nvidia.assembly import LaterStages
 from tilework.targets.options import CompileOptions
 
 
+def flag(value: bool) -> str:
+    """How an option of a pass is written."""
+    return str(value).lower()
+
+
 def ttgir_pipeline(
     target: Target, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1, may_specialize: bool = True
 ) -> list[str]:
@@ -27,6 +32,7 @@ def ttgir_pipeline(
     loops (fuse to pipeline), and what the pipelined code needs (prefetch on). Without asynchronous copies loops are not
     pipelined.
     """
+    plain = knobs.nvidia.plain_dots
     loops = [
         "tritongpu-fuse-nested-loops",
         "canonicalize",
@@ -35,19 +41,17 @@ def ttgir_pipeline(
         "tritongpu-combine-tensor-select-and-if",
         f"nvgpu-warp-specialization{{num-stages={num_stages} {specialization(may_specialize)}}}",
         f"tritongpu-assign-latencies{{num-stages={num_stages}}}",
-        "tritongpu-schedule-loops",
+        f"tritongpu-schedule-loops{{overlap={flag(not plain)}}}",
         f"tritongpu-pipeline{{num-stages={num_stages}}}",
     ]
     return [
         f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas={num_ctas}}}",
         "tritongpu-coalesce",
-        f"tritongpu-F32DotTC{{emu-tf32={str(Feature.MMA in target.features).lower()}}}",
+        f"tritongpu-F32DotTC{{emu-tf32={flag(Feature.MMA in target.features)}}}",
         "triton-nvidia-gpu-plan-cta",
         "tritongpu-remove-layout-conversions",
         "tritongpu-optimize-thread-locality",
-        "tritongpu-accelerate-matmul{disable-mma-v3=true}"
-        if is_on("DISABLE_MMA_V3")
-        else "tritongpu-accelerate-matmul",
+        f"tritongpu-accelerate-matmul{{disable-mma-v3={flag(is_on('DISABLE_MMA_V3'))} keep-operands={flag(plain)}}}",
         "tritongpu-remove-layout-conversions",
         "tritongpu-optimize-dot-operands",
         "triton-nvidia-optimize-descriptor-encoding",

@@ -304,12 +304,14 @@ def in_parts(it: Product, sums: list[Value] | None, use: Value | None, depth: in
 
 @lowers(ttng.WarpGroupDotWaitOp)
 def lower_warp_group_dot_wait(low: Lowering, op: Operation) -> list[Registers | Shared]:
-    """Accumulators pass through the wait, so that LLVM cannot use them before it."""
-    text = f"wgmma.wait_group.sync.aligned {number_of(op, 'pendings', 0)};"
+    """Accumulators pass through the wait, so that LLVM cannot use them before it; what is summed over their rows comes first."""
     passed = [value for value in op.operands if is_accumulator(value.type)]
     flat = [register for value in passed for register in low[value]]
+    rows = [register for value in op.operands if is_of_rows(value.type) for register in low[value]]
+    names = [f"${number}" for number in range(2 * len(flat), 2 * len(flat) + len(rows))]
+    text = f"{held_back_by(names)}wgmma.wait_group.sync.aligned {number_of(op, 'pendings', 0)};"
     outputs = [value.type for value in flat]
-    made = iter(ptx(low.builder, text, outputs, flat, effect="write", convergent=True, tied=len(flat)))
+    made = iter(ptx(low.builder, text, outputs, [*flat, *rows], effect="write", convergent=True, tied=len(flat)))
     found: list[Registers | Shared] = []
     for value in op.operands:
         given: Registers | Shared = low[value]
@@ -321,6 +323,26 @@ def lower_warp_group_dot_wait(low: Lowering, op: Operation) -> list[Registers | 
     return found
 
 
+def held_back_by(sums: Sequence[str]) -> str:
+    """Code behind which a wait stays until these registers are known.
+
+    ptxas starts a wait as early as it can, with all that should happen meanwhile behind it. A branch it does not cross: one
+    that is never taken (no sum is this NaN, which is not the canonical one), and if it were, would do no harm.
+    """
+    if not sums:
+        return ""
+    added = "".join(f"add.f32 sum, sum, {name}; " for name in sums[1:])
+    return (
+        f"{{ .reg .pred never; .reg .f32 sum; .reg .b32 bits; mov.f32 sum, {sums[0]}; {added}mov.b32 bits, sum; "
+        "setp.eq.b32 never, bits, 0xFFBADBAD; @never nanosleep.u32 1; } "
+    )
+
+
 def is_accumulator(type: Attribute) -> bool:
     """What an asynchronous dot may still be working on."""
-    return not is_memdesc(type) and isinstance(encoding_of(type), NvidiaMma) and bit_width(type) == 32
+    return not is_memdesc(type) and len(shape_of(type)) == 2 and bit_width(type) == 32
+
+
+def is_of_rows(type: Attribute) -> bool:
+    """One number for each row of an accumulator."""
+    return not is_memdesc(type) and len(shape_of(type)) == 1 and isinstance(element_type(type), Float32Type)

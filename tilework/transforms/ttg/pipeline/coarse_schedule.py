@@ -39,6 +39,7 @@ class Schedule:
         self.clusters: list[Cluster] = []
         self.places: dict[Operation, tuple[int, Cluster]] = {}
         self.last_stage = 0
+        self.slack: dict[Operation, int] = {}  # ops that also run for so many iterations behind the last
 
     def front_cluster(self) -> Cluster:
         """A new cluster before all others."""

@@ -14,11 +14,12 @@ old loop. In the new loop a value made in stage d and read in stage s > d is car
 first. A value that the old loop carried and that an op of stage d computes is, at the start of iteration j, the one for
 iteration j + S - d; an op of stage d - 1 reads the result of that op directly.
 
-Ops that run for iterations that may not exist are made conditional (`predicate.py`). If a carried value is used after
+Ops that run for iterations that may not exist are made conditional (`predicate.py`), those with a `slack` only for later ones:
+what they make is read for so many more. If a carried value is used after
 the loop, it keeps its value in those: ``select(exists, new, old)``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
@@ -54,16 +55,17 @@ def problem(loop: Operation, order: Order) -> str | None:
     return None
 
 
-def expand(loop: Operation, order: Order) -> Operation:
+def expand(loop: Operation, order: Order, slack: Mapping[Operation, int] | None = None) -> Operation:
     """Replace `loop` by its prologue and the new loop, which is returned. `problem` must have found none."""
-    return Expander(loop, order).run()
+    return Expander(loop, order, slack or {}).run()
 
 
 class Expander:
     """One expansion."""
 
-    def __init__(self, loop: Operation, order: Order) -> None:
+    def __init__(self, loop: Operation, order: Order, slack: Mapping[Operation, int]) -> None:
         self.loop = loop
+        self.slack = slack
         self.order = order
         self.body = body_of(loop)
         self.yields = tuple(yield_of(loop).operands)
@@ -131,7 +133,8 @@ class Expander:
         """A copy of `op` for `iteration`."""
         mapping = {value: self.at(value, iteration) for value in used_values(op) if self.is_inside(value)}
         copy = copy_op(op, mapping)
-        self.code.ops.extend(made := predicated(copy, self.exists[iteration]))
+        needed = iteration - self.slack.get(op, 0)
+        self.code.ops.extend(made := predicated(copy, self.exists[needed]) if needed >= 0 else [copy])
         for old, new in zip(op.results, made[-1].results, strict=True):
             self.versions.setdefault(old, {})[iteration] = new
         for position, value in enumerate(self.yields):
@@ -225,7 +228,8 @@ class Kernel:
         for op, stage in old.order:
             mapping = {value: self.read(value, stage) for value in used_values(op) if old.is_inside(value)}
             copy = copy_op(op, mapping)
-            made = predicated(copy, self.exists[stage]) if stage < self.last else [copy]
+            needed = stage + old.slack.get(op, 0)
+            made = predicated(copy, self.exists[needed]) if needed < self.last else [copy]
             code.ops.extend(made)
             for before, after in zip(op.results, made[-1].results, strict=True):
                 self.made[before] = after

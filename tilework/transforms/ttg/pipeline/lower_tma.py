@@ -4,6 +4,8 @@
     at the loads      barrier_expect %bars[insert], bytes of all of them;  async_tma_copy_global_to_local each
     at the first use  wait_barrier %bars[extract], %phase
 
+A use that is not in the last stage also runs for iterations behind the last one: what it reads is loaded for these, too.
+
 Loads that stand together, with the same place and first use, share the barriers.
 """
 
@@ -68,16 +70,17 @@ def lower_group(low: Lowering, group: list[LoadPlan]) -> None:
     barrier = low.value(first, ttg.MemDescIndexOp.make(barriers, counters.insert, first.location), plan.place)
     total = sum(block_bytes(member) for member in group)
     always = low.value(first, constant(1, i1, first.location), plan.place)
-    low.put(first, ttng.BarrierExpectOp.make(barrier, total, always, first.location), plan.place)
+    started = [low.put(first, ttng.BarrierExpectOp.make(barrier, total, always, first.location), plan.place)]
     for member in group:
         load = member.load
         target = low.value(load, ttg.MemDescIndexOp.make(low.allocs[load], counters.insert, load.location), plan.place)
         always = low.value(load, constant(1, i1, load.location), plan.place)
-        low.put(load, copy_block(load, target, barrier, always), plan.place)
+        started.append(low.put(load, copy_block(load, target, barrier, always), plan.place))
     behind = last.next_op
     assert behind is not None, "a load is not the last op of a loop"
     done = low.value(behind, ttg.MemDescIndexOp.make(barriers, counters.extract, last.location), plan.first_use)
     wait = low.put(behind, ttng.WaitBarrierOp.make(done, counters.phase, None, (), last.location), plan.first_use)
+    low.schedule.slack |= dict.fromkeys((*started, wait), low.schedule.last_stage - plan.first_use[0])
     for member in group:
         behind = wait.next_op
         assert behind is not None

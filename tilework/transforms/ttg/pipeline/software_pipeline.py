@@ -37,7 +37,7 @@ class PipelinePass(Pass):
         for loop, schedule in lower_loops(module):
             order = schedule.in_order(loop)
             if is_feasible(loop, order):  # a lowered loop is right as it is, only slow
-                expand(loop, order)
+                expand(loop, order, schedule.slack)
         erase_schedule(module)
         launch_dots(module, self.num_stages)
         update_waits(module)

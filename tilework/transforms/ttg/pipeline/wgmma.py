@@ -21,6 +21,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
+from tilework.ir.effects import writes
 from tilework.ir.encodings import (
     is_accumulator,
     layout_of,
@@ -28,14 +29,17 @@ from tilework.ir.encodings import (
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.types import element_type, f32, i1, i32, int_attr, is_tensor
-from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, loops_in, num_stages, yield_of
+from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_tensor
+from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, loops_in, num_stages, used_values, yield_of
 from tilework.transforms.ttg.pipeline.wgmma_split import split_along_k
 
 Dot = ttng.WarpGroupDotOp
 Wait = ttng.WarpGroupDotWaitOp
 SUM = 2  # the operand that is the sum so far
 RUN_ON = (f32, i32)  # not f16: two of them share a register, and are taken apart behind the product
+ORDERING: frozenset[type[Operation]] = frozenset(
+    {Dot, Wait, ttg.AsyncWaitOp, ttng.WaitBarrierOp, ttng.FenceAsyncSharedOp}
+)
 VIEWS: frozenset[type[Operation]] = frozenset(
     {ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescReinterpretOp, ttg.ConvertLayoutOp}
 )
@@ -56,15 +60,58 @@ def launch(loop: Operation, dots: Sequence[Operation]) -> None:
     for dot in dots:
         dot.properties["isAsync"] = int_attr(1, i1)
         position = carried_position(loop, dot)
-        if position is None:
-            wait_for(dot.results, 0, behind=dot)
-        else:
+        if position is not None:
             running[dot] = position
+        elif not wait_late(loop, dot):
+            wait_for(dot.results, 0, behind=dot)
     if not running:
         return
     if first_full_wait(loop) is None:
         wait_in_loop(loop, [piece for dot in running for piece in split_along_k(dot)])
     wait_behind(loop, list(running.values()))
+
+
+def wait_late(loop: Operation, dot: Operation) -> bool:
+    """Wait for `dot` where its result is read, if other products come before that; or, if that is in the next iteration and
+    the left factor is computed in this one (`overlap.py`), where the registers of that are needed for the next. Nothing may
+    write memory until then. False if neither is so.
+    """
+    reader, other_dots = dot.next_op, 0
+    packing = next_left(loop, dot)
+    while (
+        reader is not None and reader is not packing and not any(value in dot.results for value in used_values(reader))
+    ):
+        if type(reader) not in ORDERING and writes(reader):
+            return False
+        other_dots += type(reader) is Dot
+        reader = reader.next_op
+    if reader is None or (reader is packing) == bool(other_dots):
+        return False
+    wait_for(dot.results, other_dots, before=reader, through=[] if packing is None else with_row_sums(packing))
+    return True
+
+
+def with_row_sums(packing: Operation) -> list[SSAValue]:
+    """What `packing` makes narrower, and the sums over its rows: when they are known, all of it is."""
+    wide = packing.operands[0]
+    sums = [use.operation for use in wide.uses if type(use.operation) is tt.ReduceOp]
+    return [wide, *(op.results[0] for op in sums if is_before(op, packing))]
+
+
+def next_left(loop: Operation, dot: Operation) -> Operation | None:
+    """The op that makes the left factor of `dot`, carried in registers, for the next iteration, from a wider sum."""
+    left = dot.operands[0]
+    if not isinstance(left, BlockArgument) or left.block is not body_of(loop):
+        return None
+    value = yield_of(loop).operands[left.index - 1]
+    while isinstance(value, OpResult) and value.op.parent is body_of(loop):
+        source = value.op.operands[0] if len(value.op.operands) == 1 else None
+        if source is None or not is_tensor(source.type):
+            return None
+        if bit_width(source.type) > bit_width(value.type):
+            return value.op if is_accumulator(source.type) else None
+        value = source
+    return None
 
 
 def carried_position(loop: Operation, dot: Operation) -> int | None:
@@ -158,15 +205,18 @@ def first_full_wait(loop: Operation) -> Operation | None:
     return None
 
 
+def is_before(op: Operation, other: Operation) -> bool:
+    """`op` comes before `other` in its block."""
+    current = op.next_op
+    while current is not None and current is not other:
+        current = current.next_op
+    return current is other
+
+
 def is_behind(op: Operation, wait: Operation, loop: Operation) -> bool:
     """`op` runs after `wait` in an iteration."""
     here = enclosing_op(op, body_of(loop))
-    current = wait.next_op
-    while current is not None:
-        if current is here:
-            return True
-        current = current.next_op
-    return False
+    return here is not None and is_before(wait, here)
 
 
 def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
@@ -214,18 +264,28 @@ def is_within(block: Block, other: Block) -> bool:
 
 
 def wait_for(
-    values: Iterable[SSAValue], pendings: int, *, behind: Operation | None = None, inside: Block | None = None
+    values: Iterable[SSAValue],
+    pendings: int,
+    *,
+    behind: Operation | None = None,
+    inside: Block | None = None,
+    before: Operation | None = None,
+    through: Sequence[SSAValue] = (),
 ) -> Operation:
-    """A wait for `values` behind an op, or at the start of a block; what comes after it reads its results."""
-    values = list(values)
+    """A wait for `values` behind or before an op, or at the start of a block; what comes after it reads its results.
+
+    The values in `through` are there already, but what is made of them must not be before the wait.
+    """
+    values = [*values, *through]
     operands = list(dict.fromkeys([*values, *(memory for value in values for memory in memory_read_for(value))]))
     location = behind.location if behind is not None else values[0].owner.location  # pyright: ignore
     wait = Wait.make(operands, pendings, location)
     if behind is not None:
         insert_after(behind, wait)
     else:
-        assert inside is not None and inside.first_op is not None
-        insert_before(inside.first_op, wait)
+        start = before if inside is None else inside.first_op
+        assert start is not None
+        insert_before(start, wait)
     for value, done in zip(values, wait.results, strict=False):
         use_instead(value, done, wait)
     return wait
