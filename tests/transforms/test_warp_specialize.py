@@ -43,7 +43,7 @@ def draw(seed: int) -> Case:
     )
 
 
-@pytest.mark.parametrize("case", [*CASES, *map(draw, range(6))], ids=str)
+@pytest.mark.parametrize("case", [*CASES, *map(draw, range(5))], ids=str)
 def test_values(case: Case) -> None:
     module = compiled(case)
     assert partitions(module) == (1 if case.tile[:2] == (64, 128) else 2)
@@ -79,6 +79,20 @@ def test_values_in_ptx() -> None:
     text = run_ptx(KERNELS["tiles"], args, constants, warps=4, aligned="MNK")
     assert "setmaxnreg.inc.sync.aligned.u32 \t232" in text
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+def test_attention_in_ptx() -> None:
+    """Registers that a product in the background still reads are not filled again before its wait."""
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.integers(-1, 2, (rows, 16)).astype(np.float16) for rows in (64, 96, 96))
+    out = np.zeros_like(q)
+    blocks = {
+        name: Block(array, (len(q) if len(array) == 64 else 32, 16))
+        for name, array in zip("qkvo", (q, k, v, out), strict=True)
+    }
+    run_ptx(attention, {**blocks, "N": 96, "scale": 1}, {"BM": 64, "BN": 32, "D": 16, "STAGES": 2, "LOOPS": 1})
+    p = np.exp2(q.astype(np.float32) @ k.astype(np.float32).T)
+    np.testing.assert_allclose(out, p @ v.astype(np.float32) / p.sum(1, keepdims=True), atol=2e-3)
 
 
 def test_a_product_is_given_back_behind_the_next_one() -> None:
