@@ -159,6 +159,8 @@ def build(
         **facts,
         **environment,
     }
+    if "rectangles" in facts:  # who compiles the kernel once more needs what was asked for, not what became of it
+        metadata["asked"] = asdict(options)
     files[f"{name}.json"] = json.dumps(metadata, default=str).encode()
     return files
 

@@ -94,10 +94,8 @@ class ProvedLauncher(Launcher):
         """The kernel for launches that prove nothing, compiled when there is the first one."""
         if self.plain is None:
             from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
-            from tilework.targets.options import CompileOptions
 
-            options = {name: getattr(self.metadata, name) for name in CompileOptions.__dataclass_fields__}
-            self.plain = compile(self.source, self.metadata.target, {**options, "auto_tma": False})
+            self.plain = compile(self.source, self.metadata.target, {**self.metadata.asked, "auto_tma": False})
             self.plain._init_handles()
         return self.plain
 
