@@ -44,9 +44,9 @@ from tilework.transforms.ttg.matmul.mma_choice import (
     dot_of,
     encoding,
     is_from_memory,
-    is_known_before_loop,
     reason_against,
     versions,
+    without_sign,
 )
 from tilework.transforms.ttg.matmul.operand_width import k_width
 from tilework.transforms.ttg.matmul.turned_operands import (
@@ -139,7 +139,7 @@ def to_group_dot(dot: Dot, keep_operands: bool) -> None:
         dot = turned
     op, mma = dot.op, encoding(3, dot)
     a, b, c = op.operands
-    is_read, is_shared = not keep_operands and reads_left(dot), is_from_memory(a) or is_known_before_loop(op, a)
+    is_read, is_shared = not keep_operands and reads_left(dot), is_from_memory(without_sign(a))
     left = left_fragments(op, mma) if is_read else in_shared_memory(op, a, 0) if is_shared else a
     right = in_shared_memory(op, b, 1)
     accumulator = converted(op, dealt(op, c) if is_read else c, mma)

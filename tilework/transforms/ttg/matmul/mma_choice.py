@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
+from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
+from tilework.ir.arith_ext import SelectOp
 from tilework.ir.encodings import distributed_of, tensor_core_of
 from tilework.ir.enums import InputPrecision
 from tilework.ir.module_facts import num_warps
-from tilework.ir.nesting import is_inside, loop_around, owner_of
+from tilework.ir.rewrite import constant_value
 from tilework.ir.types import (
     bf16,
     bit_width,
@@ -272,7 +274,12 @@ def is_from_memory(value: SSAValue) -> bool:
     return isinstance(owner, Block | tt.LoadOp | tt.DescriptorLoadOp | tt.DescriptorGatherOp)
 
 
-def is_known_before_loop(op: Operation, value: SSAValue) -> bool:
-    """Whether a loop around `op` would hold `value` in registers in every round, or read it there from shared memory."""
-    loop, owner = loop_around(op), owner_of(converted_from(value))
-    return loop is not None and owner is not None and not is_inside(owner, loop)
+def without_sign(value: SSAValue) -> SSAValue:
+    """`value`, or what it is a product of with 1 or -1 for all (`tt/scaled_maximum.py`)."""
+    product = converted_from(value).owner
+    if not isinstance(product, arith.MulfOp) or not isinstance(signs := product.operands[1].owner, tt.SplatOp):
+        return value
+    chosen = signs.operands[0].owner
+    if not isinstance(chosen, SelectOp) or [constant_value(side) for side in chosen.operands[1:]] != [-1.0, 1.0]:
+        return value
+    return product.operands[0]
