@@ -151,7 +151,12 @@ def test_it_can_be_switched_off_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with listening() as remarks:
         assert partitions(compiled(CASES[0], when="never")) == 0
     assert any("it is switched off" in found.text for found in remarks)
-    for name, words in {"0": "when=never", "auto,plain": "when=pays overlap=false", "1": "when=asked"}.items():
+    for name, words in {
+        "0": "when=never",
+        "auto+plain": "when=pays overlap=false",
+        "1+pingpong": "when=asked ping-pong=true",
+        "1": "when=asked",
+    }.items():
         monkeypatch.setenv("TILEWORK_WARP_SPECIALIZE", name)
         assert f"nvgpu-warp-specialization{{num-stages=3 {words}}}" in ttgir_pipeline(HOPPER)
 

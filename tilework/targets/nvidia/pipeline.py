@@ -85,7 +85,7 @@ def has_rectangles(target: Target, options: CompileOptions) -> bool:
 
 def specialization(is_allowed: bool) -> str:
     """The options of warp specialisation that the knob asks for."""
-    words = (knobs.nvidia.warp_specialize or "1").split(",")
+    words = (knobs.nvidia.warp_specialize or "1").split("+")
     when = "never" if "0" in words or not is_allowed else "pays" if "auto" in words else "asked"
     settings = {"plain": " overlap=false", "pingpong": " ping-pong=true"}
     return f"when={when}{''.join(text for word, text in settings.items() if word in words)}"

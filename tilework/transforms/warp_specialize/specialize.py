@@ -15,6 +15,7 @@ Stage: TTGIR to TTGIR. Cost: AxisInfo and three copies of a function that asks; 
 """
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects import scf, ub
@@ -30,12 +31,13 @@ from tilework.ir.module_facts import NUM_WARPS, find_target, num_ctas, num_warps
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.tt.function_ops import function_type
-from tilework.ir.types import i32, i32_array, int_attr
+from tilework.ir.types import i32, i32_array, int_attr, shape_of
 from tilework.target import Feature
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.canonicalize import canonicalize
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark, warning
+from tilework.transforms.ttg.allocate_warp_groups import MAX_REGISTERS
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments, live_values
 from tilework.transforms.ttg.pipeline.loops import LOADS, NUM_STAGES, body_ops, loops_in, set_integer
 from tilework.transforms.ttg.pipeline.wgmma import launch
@@ -60,6 +62,8 @@ class Shares(NamedTuple):
 
 
 SHARES = Shares(40, 232)
+SMALL = 64  # registers of accumulators, beside which another block has room:
+HALF_SHARE = 128  # registers of each of 256 threads, half of those of a multiprocessor
 OVERLAPPING = Shares(24, 240)  # scores of two iterations are alive
 
 
@@ -261,6 +265,8 @@ def build(
     default, partitions = (producer.region, consumers) if len(consumers) > 1 else (consumers[0], [producer.region])
     if len(consumers) > 1:
         module.attributes[NUM_WARPS] = int_attr(GROUP, i32)
+    elif num_warps(function) == GROUP and sum(map(accumulators, ops_in_order(default))) <= SMALL:
+        module.attributes.setdefault(MAX_REGISTERS, int_attr(HALF_SHARE, i32))
     replace_end(default, ttg.WarpYieldOp.make((), end.location))
     for region in partitions:
         replace_end(region, ttg.WarpReturnOp.make(end.location))
@@ -273,6 +279,11 @@ def build(
     function.properties["function_type"] = function_type(tuple(argument.type for argument in block.args), ())
     cut_dead_loop_arguments(function)
     canonicalize(function)
+
+
+def accumulators(op: Operation) -> int:
+    """The registers of a thread that hold the result of a product of four warps."""
+    return prod(shape_of(op.results[0].type)) // (GROUP * 32) if type(op) is ttng.WarpGroupDotOp else 0
 
 
 def capture(op: ttg.WarpSpecializeOp) -> None:
