@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
+from tilework import knobs
 from tilework.target import Target
 
 ARM = ("aarch64", "arm64")
@@ -31,6 +32,7 @@ LINUX_NAMES = {
 
 # Instructions that only dots may use: LLVM would round floats to bf16 with them too, and they read subnormal numbers as zero
 DOT_ONLY = frozenset({"avx512bf16"})
+FOR_DOTS = DOT_ONLY | {"amx-bf16", "amx-fp16", "amx-int8", "avx512vnni", "avxvnni", "bf16", "i8mm"}
 TILE_DATA, REQUEST_PERMISSION, ARCH_PRCTL = (
     18,
     0x1023,
@@ -100,6 +102,8 @@ def detect() -> HostTarget:
     arch = platform.machine().lower()
     if arch in ARM:
         features |= linux_arm_features()
+    if not knobs.runtime.cpu_dots:
+        features -= FOR_DOTS
     return HostTarget.of({"amd64": "x86_64"}.get(arch, arch), cpu, features, available_cores())
 
 
@@ -115,6 +119,8 @@ def machine_identity() -> str:
     known = ";".join(f"{name}={facts[name]}" for name in IDENTIFYING if name in facts)
     if " amx_tile" in known:
         known += f";tiles={may_use_tiles()}"
+    if known and not knobs.runtime.cpu_dots:
+        known += ";plain dots"
     return known or f"{detect().cpu};{','.join(sorted(detect().features))}"
 
 
