@@ -169,6 +169,20 @@ def does_not_ask(a, b, c, K, BM: tl.constexpr):
     c.store([0, 0], acc.to(c.dtype))
 
 
+@tw.jit
+def turned(a, b, c, K):
+    acc = tl.zeros((128, 64), dtype=tl.float32)
+    for k in tl.range(0, K, 32, warp_specialize=True):
+        acc = tl.dot(a.load([0, k]), b.load([k, 0]), acc)
+    c.store([0, 0], acc)
+
+
+def test_a_producer_needs_no_layouts_of_what_it_does_not_do() -> None:
+    shapes = {"a": (128, 32), "b": (32, 64), "c": (128, 64)}
+    types = {name: block(shape).replace("fp16", "fp32") for name, shape in shapes.items()}
+    assert partitions(ttgir(turned, {**types, "K": "i32"}, {}, 8, "asked")) == 1
+
+
 @pytest.mark.parametrize(("rows", "when", "count"), [(128, "pays", 2), (128, "asked", 0), (64, "pays", 0)])
 def test_loops_that_do_not_ask(rows: int, when: str, count: int) -> None:
     types = {"a": block((rows, 32)), "b": block((64, 32)), "c": block((rows, 64)), "K": "i32"}

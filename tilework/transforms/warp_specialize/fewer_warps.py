@@ -6,6 +6,8 @@ Every layout becomes one for half of the warps, the same one everywhere, so that
 product whose columns were cut has no more columns for an instruction than are left.
 """
 
+from collections.abc import Container
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Region, SSAValue
@@ -20,8 +22,11 @@ from tilework.layouts.encodings import Encoding
 from tilework.transforms.warp_specialize.slicing import Uncut
 
 
-def run_on(region: Region, warps: int, parts: int) -> None:
-    """Give all tensors in `region` layouts for `warps` warps; the columns of products will be cut into `parts`."""
+def run_on(region: Region, warps: int, parts: int, needed: Container[SSAValue] | None = None) -> None:
+    """Give the tensors in `region` layouts for `warps` warps; the columns of products will be cut into `parts`.
+
+    Only `needed` ones, if these are known: the others go.
+    """
     ops = ops_in_order(region)
     columns: dict[Encoding, int] = {}
     for result in (op.results[0].type for op in ops if type(op) is ttng.WarpGroupDotOp):
@@ -31,12 +36,14 @@ def run_on(region: Region, warps: int, parts: int) -> None:
     known: dict[Attribute, Attribute] = {}
 
     def visit(value: SSAValue) -> None:
+        if needed is not None and value not in needed:
+            return
         if is_tensor(value.type) and (encoding := distributed_of(value.type)) is not None:
             if value.type not in known:
                 root = encoding.root
                 fewer = root.on_warps(warps, columns.get(root, 256))
                 if fewer is None:
-                    raise Uncut(f"{root} has no form for {warps} warps")
+                    raise Uncut(f"the layout of a tensor has no form for {warps} warps")
                 known[value.type] = with_encoding(value.type, encoding.with_root(fewer))
             set_type(value, known[value.type])
 
@@ -47,6 +54,8 @@ def run_on(region: Region, warps: int, parts: int) -> None:
             for block in inner.blocks:
                 for argument in block.args:
                     visit(argument)
+        if needed is not None and not any(result in needed for result in op.results):
+            continue
         if isinstance(op, arith.ConstantOp) and isinstance(value := op.properties["value"], DenseIntOrFPElementsAttr):
             number = attr_value(value)
             if number is None:

@@ -237,7 +237,7 @@ def poison_results(op: Operation) -> list[SSAValue]:
 
 def narrow_producer(function: Operation, producer: Program) -> None:
     try:
-        run_on(producer.region, GROUP, 1)
+        run_on(producer.region, GROUP, 1, live_values(ops_in_order(producer.region)))
     except Uncut as reason:
         raise Refusal(function, str(reason)) from None
 
