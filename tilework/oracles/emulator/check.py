@@ -284,7 +284,7 @@ class Checker:
             if guard is not None:
                 self.registers.require(t, ins, (guard,), mine, "a predicate")
                 mine = mine & (t.registers[guard] ^ ins.negated)
-                if not mine.any():
+                if not np.count_nonzero(mine):
                     return
             before(mine)
             if orders is not None:

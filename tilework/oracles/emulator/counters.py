@@ -125,10 +125,10 @@ class Counters:
             here = everyone if mask is True else mask
             mine = here if guard is None else here & (guard ^ ins.negated)
             counts = self.line(ins)
-            counts.instructions[kind] += int(here.reshape(-1, WARP).any(axis=1).sum())
-            counts.threads += int(mine.sum())
+            counts.instructions[kind] += warps_of(here)
+            counts.threads += np.count_nonzero(mine)
             if operations:
-                counts.tensor_operations += operations * int(mine.reshape(-1, WARP).any(axis=1).sum())
+                counts.tensor_operations += operations * warps_of(mine)
             op(mask)
             if self.turns:
                 self.settle(ins, counts)
@@ -137,8 +137,8 @@ class Counters:
 
     def ending(self, end: Instruction, t: Translator, mask: Array) -> None:
         counts = self.line(end)
-        counts.instructions[kind_of(end)] += int(mask.reshape(-1, WARP).any(axis=1).sum())
-        counts.threads += int(mask.sum())
+        counts.instructions[kind_of(end)] += warps_of(mask)
+        counts.threads += np.count_nonzero(mask)
         if end.opcode in ("ret", "exit"):
             self.close_tiles()
 
@@ -224,6 +224,11 @@ def row(name: str, counts: Counts) -> tuple[str, ...]:
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.instructions.items()))
     first = (str(sum(counts.instructions.values())), str(counts.threads), str(counts.sectors or "-"), coalescing)
     return (name, *first, *(str(number or "-") for number in numbers), kinds)
+
+
+def warps_of(mask: Array) -> int:
+    """How many warps have a thread in `mask`."""
+    return np.count_nonzero(mask.reshape(-1, WARP).any(axis=1))
 
 
 def tensor_operations(ins: Instruction) -> int:

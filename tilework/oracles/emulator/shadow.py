@@ -134,7 +134,8 @@ class Shadow:
         if racing.any():
             found = self.conflict(int(racing.argmax()), 0, accesses)
         self.note_own_read(accesses, clocks.block)
-        for cell in range(1, 1 + 2 * self.slots):
+        read = () if found is not None else 1 + np.flatnonzero(self.agent[1:, accesses.at].any(axis=1))
+        for cell in map(int, read):
             if found is None and (racing := self.conflicts(cell, accesses, clocks)).any():
                 racing &= ~self.is_replica(cell, accesses, self.ins[cell, accesses.at], clocks.block)
                 found = self.conflict(int(racing.argmax()), cell, accesses) if racing.any() else None
