@@ -21,6 +21,7 @@ demo: $(STAMP)            ## compile the examples, run them, compare with NumPy
 	$(BIN)/python -m examples.demo
 
 test: $(STAMP)            ## all tests; no GPU needed
+	$(BIN)/python -m compileall -q tilework
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
 
 test-quick: $(STAMP)      ## some of every folder, in a minute

@@ -25,6 +25,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 CONTEXT_LINES = 12
 SHOWN_CALLS = 4  # of a long chain of calls, so many at each end
@@ -155,17 +156,17 @@ class CompilationError(TritonError):
         self.message = self._format_message()
 
     def _format_message(self) -> str:
-        node = self.node
+        node: Any = self.node
         text = self.error_message
         if self.src is None:
             source = " <source unavailable>"
         elif hasattr(node, "lineno"):
-            head = f"at {node.lineno}:{node.col_offset}:"  # pyright: ignore[reportAttributeAccessIssue]
+            head = f"at {node.lineno}:{node.col_offset}:"
             if self.where is not None:
-                head += f" ({self.where.file}, line {self.where.first_line + node.lineno - 1})"  # pyright: ignore[reportAttributeAccessIssue]
-            rows = self.src.split("\n")[: node.lineno]  # pyright: ignore[reportAttributeAccessIssue]
+                head += f" ({self.where.file}, line {self.where.first_line + node.lineno - 1})"
+            rows = self.src.split("\n")[: node.lineno]
             rows = rows[-self.source_line_count_max_in_message :]
-            rows.append(" " * node.col_offset + "^")  # pyright: ignore[reportAttributeAccessIssue]
+            rows.append(" " * node.col_offset + "^")
             source = "\n".join([head, *rows])
         else:
             source = self.src

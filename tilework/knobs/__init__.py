@@ -13,7 +13,7 @@ reads them again.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from operator import attrgetter
@@ -309,7 +309,7 @@ class base_knobs:
         return self
 
     @contextmanager
-    def scope(self) -> Iterator[Self]:
+    def scope(self) -> Generator[Self, None, None]:
         """On exit the group, its hooks and its variables are what they were."""
         values = dict(vars(self))
         calls = {name: list(value.calls) for name, value in values.items() if isinstance(value, HookChain)}
