@@ -17,6 +17,7 @@ import argparse
 import importlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -231,6 +232,14 @@ def words(settings: Mapping[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in settings.items())
 
 
+def settings_of(knob: str) -> dict[str, str]:
+    """``A=1,B=2,x`` sets A to 1 and B to ``2,x``."""
+    pairs = [pair.partition("=") for pair in re.split(r",(?=\w+=)", knob)]
+    if not all(sign for _, sign, _ in pairs):
+        sys.exit(f"--knob {knob}: it is NAME=VALUE, or several with commas between")
+    return {name: value for name, _, value in pairs}
+
+
 def profile(name: str, compiler: str) -> None:
     """The child of ncu: one launch of the best configuration between its marks."""
     import torch
@@ -371,7 +380,7 @@ def main() -> None:
     parser.add_argument("words", nargs="*", help="as --rows")
     given = parser.parse_args()
     wanted = [*given.rows, *given.words]
-    knobs = [dict(pair.split("=", 1) for pair in knob.split(",")) for knob in given.knob]
+    knobs = [settings_of(knob) for knob in given.knob]
     if importlib.util.find_spec("torch") is None:
         sys.exit("the table is measured with torch on an NVIDIA GPU, and there is no torch here")
     if given.emulate:
