@@ -129,7 +129,11 @@ def may_use_tiles() -> bool:
     """Ask for AMX's tiles: a process must be allowed to use them, all threads at once; stacks of signal handlers may be too small."""
     libc = ctypes.CDLL(None)
     libc.syscall.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_ulong]
-    return sys.platform == "linux" and libc.syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0
+    return (
+        knobs.runtime.cpu_tiles
+        and sys.platform == "linux"
+        and libc.syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0
+    )
 
 
 def processor_facts() -> dict[str, str]:
