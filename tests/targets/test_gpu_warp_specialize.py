@@ -233,6 +233,9 @@ def test_a_kernel_that_asks_is_launched_with_all_its_warps(tmp_path: Path) -> No
 
 
 def test_what_cannot_be_compiled() -> None:
+    greedy = STREAM.replace("requestedRegisters = array<i32: 232>", "actualRegisters = array<i32: 168, 232>")
+    with pytest.raises(PassError, match=r"partitions that want \[168, 232\] registers, of which there are 168"):
+        ptx_of(greedy.replace("module attributes {", "module attributes {ttg.maxnreg = 168 : i32, "), 90)
     with pytest.raises(PassError, match="a captured value of type tensor"):
         text = STREAM.replace(
             "%f = tt.load %scale : !tt.ptr<f16>", "%f = arith.constant dense<0.0> : tensor<16x64xf16, #b>"

@@ -20,6 +20,7 @@ that number when they have met, and back before they meet again.
 """
 
 from collections.abc import Iterator, Sequence
+from operator import mul
 from typing import Any
 
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -119,7 +120,12 @@ class Specialised:
         """What threads of the default region and of each partition have."""
         if self.registers is None or (given := op.properties.get("actualRegisters")) is None:
             return (None,) * (1 + len(op.partitions))
-        return array_values(given)
+        warps, counts = (self.low.warps.count, *array_values(op.properties["partitionNumWarps"])), array_values(given)
+        if sum(map(mul, warps, counts)) > self.registers * self.all.count:  # they would wait for each other for ever
+            raise self.low.refuse(
+                op, f"partitions that want {list(counts)} registers, of which there are {self.registers},"
+            )
+        return counts
 
     def change_registers(self, count: int | None, before: int | None) -> None:
         if count is not None and before is not None:
