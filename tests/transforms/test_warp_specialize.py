@@ -177,6 +177,23 @@ def turned(a, b, c, K):
     c.store([0, 0], acc)
 
 
+@tw.jit
+def carried(a, b, c, K):
+    rm, rn, rk = tl.arange(0, 128), tl.arange(0, 64), tl.arange(0, 32)
+    pa, pb = a + rm[:, None] * K + rk[None, :], b + rn[None, :] * K + rk[:, None]
+    acc = tl.zeros((128, 64), dtype=tl.float32)
+    for _ in tl.range(0, K, 32, warp_specialize=True):
+        acc = tl.dot(tl.load(pa), tl.load(pb), acc)
+        pa += 32
+        pb += 32
+    tl.store(c + rm[:, None] * 64 + rn[None, :], acc)
+
+
+def test_pointers_that_a_loop_of_eight_warps_carries() -> None:
+    types = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "K": "i32"}
+    assert partitions(ttgir(carried, types, {}, 8, "asked")) == 2
+
+
 def test_a_producer_needs_no_layouts_of_what_it_does_not_do() -> None:
     shapes = {"a": (128, 32), "b": (32, 64), "c": (128, 64)}
     types = {name: block(shape).replace("fp16", "fp32") for name, shape in shapes.items()}

@@ -237,7 +237,14 @@ def poison_results(op: Operation) -> list[SSAValue]:
 
 def narrow_producer(function: Operation, producer: Program) -> None:
     try:
-        run_on(producer.region, GROUP, 1, live_values(ops_in_order(producer.region)))
+        ops = ops_in_order(producer.region)
+        needed = live_values(ops)
+        for loop in (
+            op for op in ops if isinstance(op, scf.ForOp)
+        ):  # what one carries is of one type, whoever needs it
+            for place in zip(loop.regions[0].block.args[1:], loop.results, strict=True):
+                needed |= set(place) if not needed.isdisjoint(place) else set()
+        run_on(producer.region, GROUP, 1, needed)
     except Uncut as reason:
         raise Refusal(function, str(reason)) from None
 
