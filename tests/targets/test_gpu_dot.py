@@ -95,6 +95,24 @@ def many_dots(
 
 
 @tilework.jit
+def attention(q_ptr, k_ptr, v_ptr, o_ptr, LENGTH, D: tl.constexpr):
+    """The second product of each iteration follows from the first."""
+    m, d = tl.arange(0, 64)[:, None], tl.arange(0, D)[None, :]
+    q = tl.load(q_ptr + m * D + d)
+    peak, total = tl.full((64,), -float("inf"), tl.float32), tl.zeros((64,), tl.float32)
+    acc = tl.zeros((64, D), tl.float32)
+    for start in range(0, LENGTH, 64):
+        scores = tl.dot(q, tl.load(k_ptr + (start + m) * D + d).T)
+        high = tl.maximum(peak, tl.max(scores, 1))
+        p = tl.exp2(scores - high[:, None])
+        shrink = tl.exp2(peak - high)
+        total = total * shrink + tl.sum(p, 1)
+        acc = tl.dot(p.to(tl.float16), tl.load(v_ptr + (start + m) * D + d), acc * shrink[:, None])
+        peak = high
+    tl.store(o_ptr + m * D + d, acc / total[:, None])
+
+
+@tilework.jit
 def scaled_dot(
     a_ptr, s_ptr, b_ptr, d_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A: tl.constexpr, B: tl.constexpr,
     PACK: tl.constexpr,
@@ -265,6 +283,21 @@ def test_wgmma_takes_operands_that_do_not_lie_along_k(dtype: str, a_transposed: 
     assert "wgmma.mma_async" in text and not re.findall(r"ld\.shared\.[bu]8|mma\.sync", text)
     assert ("ldmatrix.sync.aligned.m8n8.x4.trans" in text) == (dtype != "fp32")
     assert a_transposed or "st.shared" not in text[text.index("wgmma") : text.rindex("wgmma.mma_async")]
+
+
+def test_a_product_runs_under_the_computation_of_the_next_one() -> None:
+    length, depth = 192, 64
+    rng = np.random.default_rng(8)
+    q, k, v = (numbers(rng, "fp16", rows, depth) / 16 for rows in (64, length, length))
+    o = np.zeros((64, depth), np.float32)
+    text = ptx_of(attention, 90, 4, ("*fp16", "*fp16", "*fp16", "*fp32", "i32"), (depth,))
+    launch(text, "attention", 4, q, k, v, o, length)
+    p = np.exp2(q.astype("f8") @ k.astype("f8").T)
+    np.testing.assert_allclose(o, p @ v.astype("f8") / p.sum(1, keepdims=True), atol=1e-3)
+    turn = text[: text.rindex("\n\tbra.uni")].split("$L__BB0_1:")[1]
+    assert turn.count("bar.sync") == 1 and turn.index("cp.async") < turn.index("ex2.approx")
+    waits = re.findall(r"wgmma\.wait_group\.sync\.aligned (\d)", turn)
+    assert waits == ["1", "0"] and turn.index("wait_group.sync.aligned 0") > turn.rindex("ex2.approx")
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])

@@ -24,6 +24,7 @@ from tilework.analysis.allocation import Allocation, async_regions, module_alloc
 from tilework.analysis.first_warp import BY_ONE_THREAD, FirstWarp, first_warp
 from tilework.analysis.liveness import Interval
 from tilework.analysis.pending import CLEAN, Accesses, Filter, Pending, Walk, arrive_by_warps
+from tilework.analysis.ring_slots import in_other_slots
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import callee_of, modules
@@ -138,8 +139,11 @@ READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalLoadOp})
 def ordered_by_mbarrier(before: Operation, after: Operation) -> bool:
     """Whether an mbarrier does for two accesses what a barrier of all threads would do, or one thread makes both.
 
-    What TMA writes is read behind a wait of the reading thread, to which a barrier would add nothing.
+    What TMA writes is read behind a wait of the reading thread, to which a barrier would add nothing. Different buffers of a
+    ring need no order at all.
     """
+    if in_other_slots(before, after):
+        return True
     first, second = type(before), type(after)
     if first in COPIES and second in READERS:
         return True

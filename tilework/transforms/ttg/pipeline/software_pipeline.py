@@ -1,8 +1,8 @@
 """Pipeline the loops that have a schedule.
 
-Five steps, each in its own file: loads to copies (`lower_loads.py`), prologue and kernel loop (`expand.py`), matrix
-products that run on in the background (`wgmma.py`), the numbers of waits (`waits.py`), stores by descriptor
-(`tma_stores.py`). A loop whose schedule cannot be carried out is left as it is.
+Six steps, each in its own file: loads to copies (`lower_loads.py`), prologue and kernel loop (`expand.py`), matrix
+products that run on in the background (`wgmma.py`), the numbers of waits (`waits.py`), copies as early as
+buffers allow (`early_copies.py`), stores by descriptor (`tma_stores.py`). A loop whose schedule cannot be carried out is left as it is.
 Stage: TTGIR to TTGIR. Cost: AxisInfo, and a copy of the body per stage.
 """
 
@@ -18,6 +18,7 @@ from tilework.transforms.folding.worklist import Driver, rule_table
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule, erase_schedule
+from tilework.transforms.ttg.pipeline.early_copies import start_copies_early
 from tilework.transforms.ttg.pipeline.expand import Order, expand, problem
 from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
 from tilework.transforms.ttg.pipeline.lower_loads import lower_loads
@@ -32,6 +33,7 @@ ARITHMETIC = rule_table(FOLDS, {**folding_arith.REWRITES, **folding_casts.REWRIT
 class PipelinePass(Pass):
     name = "tritongpu-pipeline"
     num_stages: int = 3
+    early_copies: bool = False
 
     def run(self, module: ModuleOp) -> None:
         for loop, schedule in lower_loops(module):
@@ -42,6 +44,8 @@ class PipelinePass(Pass):
         launch_dots(module, self.num_stages)
         update_waits(module)
         fold_arithmetic(module)
+        for loop in loops_in(module) if self.early_copies else ():
+            start_copies_early(loop)
         pipeline_stores(module, self.num_stages)
 
 
