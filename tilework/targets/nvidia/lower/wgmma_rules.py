@@ -41,6 +41,7 @@ M = 64  # rows of one instruction
 K_BYTES = 32  # of both factors in one instruction
 GROUP_BITS = 2  # of a warp's number: its place in the group of four
 ADDRESS = 0x3FFFF
+SUM = 2  # the operand that is the sum so far
 
 
 @dataclass(frozen=True)
@@ -304,8 +305,9 @@ def in_parts(it: Product, sums: list[Value] | None, use: Value | None, depth: in
 
 @lowers(ttng.WarpGroupDotWaitOp)
 def lower_warp_group_dot_wait(low: Lowering, op: Operation) -> list[Registers | Shared]:
-    """Accumulators pass through the wait, so that LLVM cannot use them before it; what is summed over their rows comes first."""
-    passed = [value for value in op.operands if is_accumulator(value.type)]
+    """Accumulators that are used pass through the wait, so that LLVM cannot use them before it; sums over their rows come first."""
+    pairs = zip(op.operands, op.results, strict=True)
+    passed = [value for value, result in pairs if is_accumulator(value.type) and not is_only_summed(result)]
     flat = [register for value in passed for register in low[value]]
     rows = [register for value in op.operands if is_of_rows(value.type) for register in low[value]]
     names = [f"${number}" for number in range(2 * len(flat), 2 * len(flat) + len(rows))]
@@ -336,6 +338,11 @@ def held_back_by(sums: Sequence[str]) -> str:
         f"{{ .reg .pred never; .reg .f32 sum; .reg .b32 bits; mov.f32 sum, {sums[0]}; {added}mov.b32 bits, sum; "
         "setp.eq.b32 never, bits, 0xFFBADBAD; @never nanosleep.u32 1; } "
     )
+
+
+def is_only_summed(value: SSAValue) -> bool:
+    """Only products read `value`, to add to it: they come behind the wait anyway."""
+    return all(type(use.operation) is ttng.WarpGroupDotOp and use.index == SUM for use in value.uses)
 
 
 def is_accumulator(type: Attribute) -> bool:
