@@ -126,7 +126,7 @@ class Counters:
             mine = here if guard is None else here & (guard ^ ins.negated)
             counts = self.line(ins)
             counts.instructions[kind] += warps_of(here)
-            counts.threads += np.count_nonzero(mine)
+            counts.threads += int(np.count_nonzero(mine))
             if operations:
                 counts.tensor_operations += operations * warps_of(mine)
             op(mask)
@@ -138,7 +138,7 @@ class Counters:
     def ending(self, end: Instruction, t: Translator, mask: Array) -> None:
         counts = self.line(end)
         counts.instructions[kind_of(end)] += warps_of(mask)
-        counts.threads += np.count_nonzero(mask)
+        counts.threads += int(np.count_nonzero(mask))
         if end.opcode in ("ret", "exit"):
             self.close_tiles()
 
@@ -228,7 +228,7 @@ def row(name: str, counts: Counts) -> tuple[str, ...]:
 
 def warps_of(mask: Array) -> int:
     """How many warps have a thread in `mask`."""
-    return np.count_nonzero(mask.reshape(-1, WARP).any(axis=1))
+    return int(np.count_nonzero(mask.reshape(-1, WARP).any(axis=1)))
 
 
 def tensor_operations(ins: Instruction) -> int:
