@@ -159,6 +159,9 @@ def test_it_can_be_switched_off_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
     }.items():
         monkeypatch.setenv("TILEWORK_WARP_SPECIALIZE", name)
         assert f"nvgpu-warp-specialization{{num-stages=3 {words}}}" in ttgir_pipeline(HOPPER)
+    monkeypatch.setenv("TILEWORK_WARP_SPECIALIZE", "1,pingpong")
+    with pytest.raises(ValueError, match=r"with \+ between, not '1,pingpong'"):
+        ttgir_pipeline(HOPPER)
 
 
 @tw.jit

@@ -448,9 +448,7 @@ class nvidia_knobs(base_knobs):
     ptxas_timeout = env_int("TILEWORK_PTXAS_TIMEOUT", 3600)
     auto_tma = env_bool("TILEWORK_AUTO_TMA")
     plain_dots = env_bool("TILEWORK_PLAIN_DOTS")  # operands and products of wgmma as Triton arranges them
-    # Words with + between. 0: no loop, 1: those that ask, auto: all where it should pay; plain: products and work in turn;
-    # pingpong: two consumers start their products in turn
-    warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")
+    warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")  # 0, 1, auto, plain, pingpong, with + between
 
     def find_tool(self, name: str) -> "NvidiaTool | None":
         """The tool of a knob, or None: ``find_tool("ptxas")``."""

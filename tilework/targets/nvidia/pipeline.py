@@ -75,6 +75,7 @@ def ttgir_pipeline(
     ]
 
 
+SPECIALIZE_WORDS = frozenset({"0", "1", "auto", "plain", "pingpong"})
 RECTANGLES = ["tt-rectangles-to-descriptors", "canonicalize", "cse"]
 
 
@@ -84,8 +85,17 @@ def has_rectangles(target: Target, options: CompileOptions) -> bool:
 
 
 def specialization(is_allowed: bool) -> str:
-    """The options of warp specialisation that the knob asks for."""
+    """The options of warp specialisation that the knob asks for: words with + between.
+
+    0: no loop, 1: those that ask, auto: all where it should pay; plain: a consumer's products and its other work in turn;
+    pingpong: two consumers start their products in turn.
+    """
     words = (knobs.nvidia.warp_specialize or "1").split("+")
+    if not set(words) <= SPECIALIZE_WORDS:
+        given = knobs.nvidia.warp_specialize
+        raise ValueError(
+            f"TILEWORK_WARP_SPECIALIZE is {', '.join(sorted(SPECIALIZE_WORDS))} or some with + between, not {given!r}"
+        )
     when = "never" if "0" in words or not is_allowed else "pays" if "auto" in words else "asked"
     settings = {"plain": " overlap=false", "pingpong": " ping-pong=true"}
     return f"when={when}{''.join(text for word, text in settings.items() if word in words)}"

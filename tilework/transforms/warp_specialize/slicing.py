@@ -59,7 +59,7 @@ def find_slices(region: Region, dim: int) -> "Search":
     while search.pending:
         value = search.pending.pop()
         for op in dict.fromkeys((*(use.operation for use in value.uses), owner_of(value))):
-            if op in search.ops:
+            if op is not None and op in search.ops:
                 search.follow(op, value)
     for value in search.whole:
         if value in search.dims:

@@ -92,7 +92,9 @@ def left_fragments(op: Operation, mma: NvidiaMma) -> SSAValue:
     layout, element = DotOperand(0, mma, 32 // bit_width(operand.type)), element_type(operand.type)
     memory = ttg.memdesc_type(shape_of(value.type), element, natural(value))
     alloc = ttg.LocalAllocOp.make(value, memory, op.location)
-    insert_after(value.owner, alloc)
+    load = value.owner
+    assert isinstance(load, LOADS), load
+    insert_after(load, alloc)
     view = alloc.results[0]
     if is_swapped:
         view = put(op, ttg.MemDescTransOp.make(view, SWAP, op.location))

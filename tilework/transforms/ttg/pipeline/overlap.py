@@ -49,7 +49,7 @@ def late_ops(loop: Operation) -> tuple[Operation, set[Operation]] | None:
     (use, *others) = second.results[0].uses
     if others or use.operation is not yield_of(loop):
         return None
-    late = {second}
+    late: set[Operation] = {second}
     if not collect_path(body_of(loop).args[1 + use.index], second, late):
         return None
     for op in reversed(ops):

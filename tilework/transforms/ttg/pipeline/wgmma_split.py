@@ -37,10 +37,10 @@ def split_along_k(dot: Operation) -> list[Operation]:
         return [dot]
     if bit_width(left.type) == 8 and integer(dot.properties, "maxNumImpreciseAcc") in range(1, shape[1] + 1):
         return [dot]  # its lowering counts products: pieces would not know of each other
-    read = left.owner
-    is_read_here = isinstance(read, ttg.LocalLoadOp) and left.has_one_use() and is_undisturbed(read, dot)
+    read = left.owner if isinstance(left.owner, ttg.LocalLoadOp) and left.has_one_use() else None
+    read = read if read is not None and is_undisturbed(read, dot) else None
     try:
-        lefts = [] if is_read_here else pieces_of(dot, left, shape[1] // width, width)
+        lefts = [] if read is not None else pieces_of(dot, left, shape[1] // width, width)
     except LayoutError:
         return [dot]
     starts = range(0, shape[1], width)
@@ -49,11 +49,11 @@ def split_along_k(dot: Operation) -> list[Operation]:
     always = put(dot, constant(1, i1, dot.location))
     dots: list[Operation] = []
     for at, part in zip(starts, rights, strict=True):
-        piece = read_piece(dot, read, at, width) if is_read_here else lefts[at // width]
+        piece = read_piece(dot, read, at, width) if read is not None else lefts[at // width]
         dots.append(recreate(dot, operands=(piece, part, total, *use_total)))
         total, use_total = put(dot, dots[-1]), [always]
     replace_op(dot, results=(total,))
-    if is_read_here:
+    if read is not None:
         erase_op(read)
     return dots
 
