@@ -7,9 +7,8 @@ A knob has the value set in Python, else the one in the environment, else its de
 environment, so that child processes agree (`propagate_env = False` stops that); `del group.knob`, or assigning `env`,
 forgets the Python value. Nothing else in the package looks at the environment.
 
-Reading a knob costs a microsecond, because the environment may have changed. Those that every launch needs (`READ_ONCE`) are
-read once, at import: `runtime.debug`, `runtime.sanitize` and `compilation.instrumentation_mode` among them; `refresh_knobs()`
-reads them again.
+Reading a knob costs a microsecond, because the environment may have changed. Those that every launch needs (`READ_ONCE`:
+`runtime.debug`, `runtime.sanitize` ...) are read once, at import; `refresh_knobs()` reads them again.
 """
 
 import os
