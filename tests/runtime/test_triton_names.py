@@ -1,5 +1,6 @@
 """Names that programs written for Triton use, under `as_triton`: what they are, and what they do."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -76,6 +77,7 @@ for target in (target, GPUTarget("cuda", 90, 32)):
 
 
 def test_backends_by_name(run) -> None:
+    importlib.import_module("tilework.triton.runtime.driver")  # must not replace the driver of that name
     assert run(BACKENDS, TILEWORK_DEVICE="native") == "ttir ttcir llir obj\nttir ttgir llir ptx cubin\n"
 
 

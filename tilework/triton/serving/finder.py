@@ -132,6 +132,9 @@ def extend(module: ModuleType) -> None:
         added = (addition(mirror).__all__ for mirror in additions()[module.__name__])
         return sorted({*names, *(name for found in added for name in found)})
 
+    for mirror in additions()[module.__name__]:
+        if mirror in sys.modules:
+            addition(mirror)
     if getattr(own, "__module__", None) != __name__:
         names.update(__getattr__=find, __dir__=listed)
 
