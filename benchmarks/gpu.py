@@ -24,14 +24,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from benchmarks.compiler_of_kernels import load
 
 if TYPE_CHECKING:
     from benchmarks.gpu_rows import Config, Row
 
-SOURCE = Path(__file__).with_name("gpu_kernels.py")
 COMPILERS = ("tilework", "triton")
 SCREEN_MS, BENCH_MS = 15, 100
 ROW_SECONDS = 100
@@ -50,19 +49,6 @@ SAID = (
     "INF",
     "WRN",
 )
-
-
-def load(compiler: str) -> ModuleType:
-    """The kernels, with `tl` and `triton` of one compiler."""
-    text = SOURCE.read_text().replace("tilework", compiler).replace("import triton as triton", "import triton")
-    path = Path(tempfile.mkdtemp()) / f"kernels_{compiler}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @contextmanager

@@ -26,7 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-KERNELS = Path(__file__).with_name("gpu_kernels.py")
+from benchmarks.compiler_of_kernels import load
+
 CLASSES = {  # of opcodes, in the order of the columns; the first that matches counts
     "tensor": r"[HQI]GMMA|[HIQ]MMA",
     "mufu": r"MUFU",
@@ -90,19 +91,6 @@ ROWS = {
 }
 
 
-def load(compiler: str) -> Any:
-    """The kernels, with `tl` and `triton` of one compiler."""
-    text = KERNELS.read_text().replace("tilework", compiler).replace("import triton as triton", "import triton")
-    path = Path(tempfile.mkdtemp()) / f"sass_kernels_{compiler}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def cubin_of(row: Row, compiler: str, kernels: Any) -> bytes:
     """What a compiler that is installed here makes of a row."""
     made = importlib.import_module(f"{compiler}.compiler")
@@ -128,8 +116,9 @@ def compile_rows(compiler: str, names: list[str]) -> None:
 
 def cubins(python: str, compiler: str, names: list[str]) -> dict[str, bytes]:
     """What the compiler of another interpreter makes of the rows."""
-    command = [python, str(Path(__file__)), *names, "--compiler", compiler]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    command = [python, "-m", "benchmarks.sass_counts", *names, "--compiler", compiler]
+    root = Path(__file__).parent.parent
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('["')]
     return {name: base64.b64decode(text) for name, text in lines}
 

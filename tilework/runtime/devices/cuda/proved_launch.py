@@ -47,21 +47,9 @@ class ProvedLauncher(Launcher):
             for (address, shape, strides), meta, told in zip(arrays, self.shapes, self.proof.maps, strict=True)
         )  # fmt: skip
 
-    def __call__(
-        self,
-        x: int,
-        y: int,
-        z: int,
-        stream: int,
-        function: Any,
-        packed_metadata: Any,
-        launch_metadata: Any,
-        enter_hook: Any,
-        exit_hook: Any,
-        *args: Any,
-    ) -> None:
-        """As `Launcher`."""
-        told = packed_metadata, launch_metadata, enter_hook, exit_hook
+    def __call__(self, x: int, y: int, z: int, stream: int, function: Any, *rest: Any) -> None:
+        """As `Launcher`, whose four arguments about metadata and hooks are passed on."""
+        told, args = rest[:4], rest[4:]
         maps = self.maps(self.numbers(args), (x, y, z))
         if maps is not None:
             self.inner(x, y, z, stream, function, *told, *args, *maps)
