@@ -12,11 +12,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import tilework
-import tilework.language as tl
 from tests.pipeline.gpu import Config
 from tests.targets.gpu_run import CPU, VERSION, check, ptx_of
-from tests.targets.gpu_text import kernel_ptx, launch
 from tilework.errors import PassError
 from tilework.ir.parser import parse_module
 from tilework.ir.verify import verify
@@ -488,41 +485,3 @@ def test_products_stay_in_the_background() -> None:
     )
     assert found.returncode == 0, found.stderr
     assert "C75" not in found.stderr and "0 bytes spill stores" in found.stderr
-
-
-@tilework.jit
-def walk(x_ptr, y_ptr, out_ptr, rows, stride, SIZE: tl.constexpr):
-    r, c = tl.arange(0, 16), tl.arange(0, SIZE)
-    x_ptrs = x_ptr + r[:, None] * stride + c[None, :]
-    y_ptrs = y_ptr + c
-    total = tl.zeros((16, SIZE), tl.int32)
-    for _ in range(2):
-        for k in range(0, rows):
-            total += tl.load(x_ptrs) * (k + 1)
-            x_ptrs += stride
-            if k % 2 == 0:
-                y_ptrs += SIZE
-            x_ptrs += k
-        total += tl.load(y_ptrs)[None, :]
-        x_ptrs -= rows * (rows - 1) // 2
-    tl.store(out_ptr + r[:, None] * SIZE + c[None, :], total + tl.load(x_ptrs))
-
-
-def test_pointers_that_a_loop_moves_on_are_one() -> None:
-    """Of different registers, steps that change, through nested loops and behind them; one whose steps depend on a branch."""
-    types = {"x_ptr": "*i32", "y_ptr": "*i32", "out_ptr": "*i32", "rows": "i32", "stride": "i32"}
-    text = kernel_ptx(walk, types, {"SIZE": 64}, 90, 2)
-    assert text.count("begin inline asm\n\tadd.s64") == 3
-    rng = np.random.default_rng(3)
-    rows, stride, size = 3, 80, 64
-    x, y = rng.integers(-99, 99, 4096, np.int32), rng.integers(-99, 99, 640, np.int32)
-    out, wanted, at = np.zeros((16, size), np.int32), np.zeros((16, size), np.int32), 0
-    place = np.arange(16)[:, None] * stride + np.arange(size)
-    for outer in range(2):
-        for k in range(rows):
-            wanted += x[place + at] * (k + 1)
-            at += stride + k
-        wanted += y[(outer + 1) * 2 * size + np.arange(size)]
-        at -= 3
-    launch(text, "walk", [x, y, out, rows, stride], 2)
-    np.testing.assert_array_equal(out, wanted + x[place + at])
