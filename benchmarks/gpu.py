@@ -8,9 +8,9 @@
     compute-sanitizer --tool racecheck python -m benchmarks.gpu --check          the same on the GPU
 
 Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a compiler refuses
-is printed. Then torch, Triton and ours are timed in turn, and once more in turn: the second figure shows the noise. A time is the
-median of launches, with the L2 cache emptied before each. Kernels are compiled before in several processes, which share a
-cache. A row that ends its process (a kernel that kills the context), or does not end, costs that row.
+is printed. Then torch, Triton and ours are timed in turns: the figures are the medians of the even and of the odd turns, which shows the
+noise. A time is the median of launches, with the L2 cache emptied before each. Kernels are compiled before in several processes, which
+share a cache. A row that ends its process (a kernel that kills the context), or does not end, costs that row.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import importlib
 import importlib.util
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,15 +33,18 @@ if TYPE_CHECKING:
     from benchmarks.gpu_rows import Config, Row
 
 COMPILERS = ("tilework", "triton")
-SCREEN_MS, BENCH_MS = 15, 100
+SCREEN_MS, BURST_MS = 15, 30
+TURNS = 8  # of torch, Triton and ours, each for a burst: a GPU at its limit of power slows down during a longer one
 ROW_SECONDS = 100
 CHECKED = 2  # configurations of a row
 WARMERS = 8  # processes that compile
-COPY_BYTES = 1 << 30
+BEST = "    best: "
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats", "Occupancy")
 SAID = (
     "Throughput",
     "Duration",
+    "SM Frequency",
+    "Elapsed Cycles",
     "Registers Per",
     "Achieved Occ",
     "Theoretical Occ",
@@ -152,14 +156,13 @@ def median_ms(milliseconds: int) -> Callable[[Callable[[], Any]], float]:
     return lambda call: do_bench(call, warmup=milliseconds // 4, rep=milliseconds, return_mode="median")
 
 
-def copy_rate(torch: Any) -> float:
-    """GB/s of a copy on the device, counting what is read and written."""
-    source = torch.empty(COPY_BYTES, device="cuda", dtype=torch.uint8)
-    target = torch.empty_like(source)
-    return 2 * COPY_BYTES / median_ms(BENCH_MS)(lambda: target.copy_(source)) / 1e6
+def copy_of(torch: Any, work: float) -> Callable[[], Any]:
+    """A copy on the device that reads and writes so many bytes in all."""
+    source, target = (torch.empty(int(work) // 2, device="cuda", dtype=torch.uint8) for _ in range(2))
+    return lambda: target.copy_(source)
 
 
-def measure(name: str, knobs: Sequence[Mapping[str, str]], copy: float) -> None:
+def measure(name: str, knobs: Sequence[Mapping[str, str]]) -> None:
     """Measure one row and print it."""
     import torch  # lazily: only children need it
 
@@ -174,15 +177,17 @@ def measure(name: str, knobs: Sequence[Mapping[str, str]], copy: float) -> None:
     for title, variant in variants.items():
         with environment(variant.settings):
             notes += [f"    {title}: {said}" for said in variant.choose(row, expected, median_ms(SCREEN_MS))]
-    bench, rate = median_ms(BENCH_MS), row.work / (1e6 if row.unit == "GB/s" else 1e9)
+    bench, rate = median_ms(BURST_MS), row.work / (1e6 if row.unit == "GB/s" else 1e9)
     calls = {"torch": row.reference} if row.reference is not None else {}
+    calls |= {"copy": copy_of(torch, row.work)} if row.must.copy else {}
     calls |= {title: variant.best for title, variant in variants.items() if variant.best is not None}
-    rates: dict[str, list[float]] = {title: [] for title in calls}
-    for _ in range(2):
+    turns: dict[str, list[float]] = {title: [] for title in calls}
+    for _ in range(TURNS):
         for title, call in calls.items():
             with environment(variants[title].settings if title in variants else {}):
-                rates[title].append(rate / bench(call))
-    print_row(name, row, rates, copy)
+                turns[title].append(rate / bench(call))
+    rates = {title: [statistics.median(found[first::2]) for first in (0, 1)] for title, found in turns.items()}
+    print_row(name, row, rates)
     for title, variant in variants.items():
         ratio = f" {max(rates[title]) / max(rates['tilework']):.2f}x" if title in rates and "tilework" in rates else ""
         figures = " ".join(f"{figure:.0f}" for figure in rates.get(title, ()))
@@ -190,18 +195,19 @@ def measure(name: str, knobs: Sequence[Mapping[str, str]], copy: float) -> None:
             print(f"    {title}: {figures}{ratio}, {shown(variant.config)}")
         elif title in rates:
             print(f"    {title}: {shown(variant.config)}")
+    if "copy" in rates:
+        print("    a copy of as many bytes:", *(f"{figure:.0f}" for figure in rates["copy"]))
     print("\n".join(notes), end="\n" if notes else "", flush=True)
 
 
-def print_row(name: str, row: "Row", rates: Mapping[str, list[float]], copy: float) -> None:
+def print_row(name: str, row: "Row", rates: Mapping[str, list[float]]) -> None:
     """Both figures of each, ours beside what it must reach."""
     best = {title: max(found) for title, found in rates.items()}
     cells = [
         "/".join(f"{figure:.0f}" for figure in rates.get(title, ())) or "-" for title in ("torch", "triton", "tilework")
     ]
     ours = best.get("tilework")
-    demands = [(row.must.triton, best.get("triton")), (row.must.torch, best.get("torch")), (row.must.copy, copy)]
-    compared = [(factor, other) for factor, other in demands if factor]
+    compared = [(factor, best.get(title)) for title, factor in vars(row.must).items() if factor]
     reached = ours is not None and all(ours >= factor * (other or 0) for factor, other in compared)
     verdict = "NOT reached" if not reached else "reached" if all(other for _, other in compared) else "not compared"
     ratio = f"{ours / best['triton']:.2f}x" if ours and "triton" in best else "-"
@@ -237,7 +243,7 @@ def profile(name: str, compiler: str) -> None:
     said = variant.choose(row, row.expected(), median_ms(SCREEN_MS))
     if variant.best is None:
         sys.exit("\n".join(said))
-    print(f"== {name}, {compiler}: {shown(variant.config)}", flush=True)
+    print(f"{BEST}{shown(variant.config)}", flush=True)
     torch.cuda.synchronize()
     torch.cuda.profiler.start()
     variant.best()
@@ -245,10 +251,11 @@ def profile(name: str, compiler: str) -> None:
     torch.cuda.profiler.stop()
 
 
-def run_ncu(names: Sequence[str]) -> None:
-    """What ncu says about one launch of each row, of each compiler."""
+def run_ncu(names: Sequence[str], knobs: Sequence[Mapping[str, str]]) -> None:
+    """What ncu says about one launch of each row, of each compiler and of ours with each knob."""
+    variants = [*((compiler, {}) for compiler in installed()), *(("tilework", settings) for settings in knobs)]
     for name in names:
-        for compiler in installed():
+        for compiler, settings in variants:
             sections = [part for section in SECTIONS for part in ("--section", section)]
             command = [
                 "ncu",
@@ -259,13 +266,12 @@ def run_ncu(names: Sequence[str]) -> None:
                 *sections,
                 *own("--profile", compiler, name),
             ]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            with environment(settings):
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
             lines = [line.rstrip() for line in done.stdout.splitlines()]
-            keep = [line for line in lines if line.startswith("== ") or any(word in line for word in SAID)]
-            print(
-                "\n".join(keep or [f"== {name}, {compiler}: ncu failed", *lines[-5:], *done.stderr.splitlines()[-5:]]),
-                flush=True,
-            )
+            keep = [line for line in lines if line.startswith(BEST) or any(word in line for word in SAID)]
+            failed = ["ncu failed", *lines[-5:], *done.stderr.splitlines()[-5:]]
+            print(f"== {name}, {words(settings) or compiler}", *(keep or failed), sep="\n", flush=True)
 
 
 def own(*arguments: str) -> list[str]:
@@ -333,12 +339,9 @@ def warm(names: Sequence[str]) -> None:
 
 
 def child(names: Sequence[str], knobs: Sequence[Mapping[str, str]], done: str) -> None:
-    import torch
 
-    copy = copy_rate(torch)
-    print(f"{'copy':50}{'GB/s':8}{copy:12.0f}", flush=True)
     for name in names:
-        measure(name, knobs, copy)
+        measure(name, knobs)
         with open(done, "a") as file:
             print(name, file=file)
 
@@ -386,7 +389,7 @@ def main() -> None:
         return warm(names)
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
     if given.ncu:
-        return run_ncu(names)
+        return run_ncu(names, knobs)
     print(
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}, compilers: {', '.join(installed())}; two runs of each"
     )

@@ -255,9 +255,8 @@ def threads() -> None:
 
     def work() -> None:
         try:
-            x, stream = ramp(), torch().cuda.Stream()
-            with torch().cuda.stream(stream):
-                x.zero_()
+            with torch().cuda.stream(stream := torch().cuda.Stream()):
+                x = ramp().zero_()  # on this stream: what another one writes may come later
                 for _ in range(500):
                     k(x, 60)
                 stream.synchronize()

@@ -129,7 +129,7 @@ def main() -> int:
         for size in SMALL if given.small else SIZES:
             for tile, warps, stages in TILES[-1:] if given.small else TILES:
                 failures += product(name, size, tile, warps, stages, given)
-    given.ways |= {"1,pingpong": given.rounds, "1,plain": given.rounds}
+    given.ways |= {"1+pingpong": given.rounds, "1+plain": given.rounds}
     if "attention" in names:
         for length, d, warps in [(256, 64, 4)] if given.small else [(8192, 64, 4), (8192, 128, 4), (8192, 128, 8)]:
             failures += softmaxed(length, d, warps, given)
