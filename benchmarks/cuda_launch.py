@@ -3,15 +3,16 @@
     python -m benchmarks.cuda_launch
 
 The kernels do nothing. `driver` is `cuLaunchKernelEx` called in a loop of machine code with parameters that stay as they are, so that
-nothing can be faster; then the same with the GIL released, the context and the stream asked for. The driver's time varies more from row to
-row than what is measured, so the rows `without driver` launch through a function that returns at once: they are our own part, whole. Every
-figure is the least of many rounds, in which the rows take turns; a round is short enough for the stream to take it without waiting,
-and the GPU is idle when it begins. Needs torch.
+nothing can be faster; then the same with the GIL released, the context and the stream asked for. The driver's time drifts by more
+than what is measured: each turn of a row comes right after one of the driver, and what is in brackets is the median of their differences. The rows
+`without driver` launch through a function that returns at once: they are our own part, whole. A time is the least of many turns; a turn is
+short enough for the stream to take it without waiting, and the GPU is idle when it begins. Needs torch.
 """
 
 import ctypes
 import importlib
 import importlib.util
+import statistics
 import struct
 import time
 from collections.abc import Callable
@@ -120,17 +121,25 @@ def driver_loops(kernel: Any, args: list[Any]) -> dict[str, Callable[[], None]]:
     return rows
 
 
-def measured(torch: Any, rows: dict[str, Callable[[], None]]) -> dict[str, float]:
-    """The least microseconds of a call of each row."""
-    best = dict.fromkeys(rows, float("inf"))
+def measured(torch: Any, rows: dict[str, Callable[[], None]]) -> dict[str, tuple[float, float]]:
+    """The least microseconds of a call of each row, and how many more than the driver's right before it."""
+
+    def turn(run: Callable[[], None]) -> float:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        run()
+        return (time.perf_counter() - start) / CALLS * 1e6
+
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
     for _ in range(ROUNDS):
         for name, run in rows.items():
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            run()
-            best[name] = min(best[name], (time.perf_counter() - start) / CALLS * 1e6)
-    torch.cuda.synchronize()
-    return best
+            driver = 0.0 if name.endswith(WITHOUT) else turn(rows["driver"])
+            mine = turn(run)
+            found[name].append((mine, mine - driver))
+    return {
+        name: (min(mine for mine, _ in turns), statistics.median(above for _, above in turns))
+        for name, turns in found.items()
+    }
 
 
 def without_driver(kernel: Any) -> Any:
@@ -187,8 +196,7 @@ def main() -> None:
             loop = loop_of(len(given), "launch[(1,)]({})")
             rows["Triton"] = lambda kernel=kernel, given=given, loop=loop: loop(kernel, CALLS, *given)
         found = measured(torch, rows)
-        for row, microseconds in found.items():
-            above = microseconds - (0 if row.endswith(WITHOUT) else found["driver"])
+        for row, (microseconds, above) in found.items():
             budget = BOUND_BUDGET_US if row.startswith("bound") else BUDGET_US
             verdict = (
                 "" if row in ("driver", "Triton") else " ok" if above <= budget else f" over the budget of {budget}"
