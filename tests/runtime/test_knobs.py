@@ -51,7 +51,6 @@ runtime.num_threads                             TILEWORK_NUM_THREADS            
 runtime.device                                  TILEWORK_DEVICE                     None
 runtime.native_launch                           TILEWORK_NATIVE_LAUNCH              True
 runtime.cpu_dots                                TILEWORK_CPU_DOTS                   True
-runtime.cpu_tiles                               TILEWORK_CPU_TILES                  False
 language.fp32_default                           TRITON_F32_DEFAULT                  None
 language.default_fp_fusion                      TRITON_DEFAULT_FP_FUSION            True
 nvidia.dump_nvptx                               NVPTX_ENABLE_DUMP                   False

@@ -11,8 +11,10 @@ import pytest
 
 from tests.targets.cpu_rules import ELEMENTS
 from tilework.ir import types as ir
+from tilework.targets.cpu import target as hosts
 from tilework.targets.cpu.lower.dot_rules import Product, emit_product, plan_of
 from tilework.targets.cpu.target import HostTarget
+from tilework.targets.llvm import compile as llvm_compile
 from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, to_object
 from tilework.targets.llvm.module import Module
 
@@ -138,3 +140,11 @@ def test_products(target: HostTarget, dtype: Any, shape: tuple[int, int, int]) -
     ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(library[product.name])(*(x.ctypes.data for x in (a, b, c, scratch)))
     np.testing.assert_array_equal(c, expected)
     assert registers.shapes == [] and bool(plan.unit.tiles) == (target is TILES and depth % 4 == 0 and rows != 20)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_tiles_are_used_where_the_process_may(allowed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llvm_compile, "host_features", lambda: ("emeraldrapids", "+avx512f,+amx-tile,+amx-bf16"))
+    monkeypatch.setattr(hosts, "may_use_tiles", lambda: allowed)
+    found = hosts.detect.__wrapped__().features
+    assert ({"amx-tile", "amx-bf16"} <= found) == allowed and "avx512f" in found

@@ -401,7 +401,6 @@ class runtime_knobs(base_knobs):
     device = env_opt_str("TILEWORK_DEVICE")
     native_launch = env_bool("TILEWORK_NATIVE_LAUNCH", True)
     cpu_dots = env_bool("TILEWORK_CPU_DOTS", True)  # 0: no instructions that only dots of bf16, f16 and int8 have
-    cpu_tiles = env_bool("TILEWORK_CPU_TILES")  # 1: of those, AMX's too, which no test has run on such a machine yet
     debug: bool
     sanitize: bool | str
     sanitize_overflow: bool

@@ -117,23 +117,19 @@ def machine_identity() -> str:
     """What object code depends on, for cache keys; where Linux says it, LLVM is not asked, which is slow to load."""
     facts = processor_facts()
     known = ";".join(f"{name}={facts[name]}" for name in IDENTIFYING if name in facts)
-    if " amx_tile" in known:
-        known += f";tiles={may_use_tiles()}"
-    if known and not knobs.runtime.cpu_dots:
-        known += ";plain dots"
+    if known:
+        known += f";dots={knobs.runtime.cpu_dots};tiles={' amx_tile' in known and may_use_tiles()}"
     return known or f"{detect().cpu};{','.join(sorted(detect().features))}"
 
 
 @cache
 def may_use_tiles() -> bool:
     """Ask for AMX's tiles: a process must be allowed to use them, all threads at once; stacks of signal handlers may be too small."""
+    if sys.platform != "linux" or not knobs.runtime.cpu_dots:
+        return False
     libc = ctypes.CDLL(None)
     libc.syscall.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_ulong]
-    return (
-        knobs.runtime.cpu_tiles
-        and sys.platform == "linux"
-        and libc.syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0
-    )
+    return libc.syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0
 
 
 def processor_facts() -> dict[str, str]:
