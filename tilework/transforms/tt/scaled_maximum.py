@@ -9,7 +9,8 @@
 The product with the sign of the scale is exact, and rounding keeps the order of numbers: the same maxima. (A scale of 0 times an
 infinite sum is a NaN, which a maximum ignores and a product does not; `s` has it in any case.) In attention one
 instruction less for each score. Fires for dots that start at 0 and whose left factor, like the scale, comes from outside of the
-loop; what uses the scaled sums is one maximum, and differences.
+loop; what uses the scaled sums is one maximum, and differences. Other dots with the same left factor, such as those of masked
+tiles in a loop behind, get `q2` and `positive` too: shared memory has room for one of both.
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
@@ -20,7 +21,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt
-from tilework.ir.arith_ext import binary, cmpf, unary
+from tilework.ir.arith_ext import cmpf, unary
 from tilework.ir.nesting import is_inside, loop_around, only_op, owner_of
 from tilework.ir.rewrite import constant_value, defining_op, insert_after
 from tilework.ir.types import element_type, is_tensor, shape_of
@@ -35,32 +36,47 @@ class ScaledMaximumPass(FunctionPass):
     name = "tt-scaled-maximum"
 
     def run_on(self, function: Operation) -> None:
-        for op in tuple(function.walk()):
-            if type(op) is tt.DotOp and (found := scaling_of(op)) is not None:
-                scale_maximum(found)
+        dots = [op for op in function.walk() if type(op) is tt.DotOp]
+        found = {dot: scaling for dot in dots if (scaling := scaling_of(dot)) is not None}
+        lefts = {dot: dot.operands[0] for dot in dots}
+        for scaling in found.values():
+            alike = [found.get(dot) for dot in dots if lefts[dot] is scaling.left]
+            maximum = maximum_of(scaling)
+            if maximum is not None and all(one is not None and one.scale is scaling.scale for one in alike):
+                for one in alike:
+                    move_sign(one)
+                scale_maximum(scaling, maximum)
 
 
 class Scaling(NamedTuple):
-    """A dot whose sums are scaled, and the maximum of that; all in one loop."""
+    """A dot in a loop whose sums are scaled; the left factor and the scale are from outside."""
 
     loop: Operation
     dot: Operation
+    left: SSAValue
     product: Operation
     scale: SSAValue
-    maximum: Operation
 
 
 def scaling_of(dot: Operation) -> Scaling | None:
     """The pattern that starts at a dot."""
-    loop, (sums,) = loop_around(dot), dot.results
+    loop, (sums,), left = loop_around(dot), dot.results, dot.operands[0]
     product = only_user(sums)
     if loop is None or product is None or type(product) is not arith.MulfOp or constant_value(dot.operands[2]) != 0:
         return None
     factor = product.operands[0] if product.operands[1] is sums else product.operands[1]
     splat = defining_op(factor)
-    if splat is None or type(splat) is not tt.SplatOp or not isinstance(element_type(dot.operands[0].type), FACTORS):
+    if splat is None or type(splat) is not tt.SplatOp or not isinstance(element_type(left.type), FACTORS):
         return None
-    scaled, scale = product.results[0], splat.operands[0]
+    scale = splat.operands[0]
+    if any(is_inside(owner, loop) for value in (left, scale) if (owner := owner_of(value)) is not None):
+        return None
+    return Scaling(loop, dot, left, product, scale)
+
+
+def maximum_of(scaling: Scaling) -> Operation | None:
+    """The maximum of scaled sums over an axis, if all else that is done to them is to subtract from them."""
+    (scaled,) = scaling.product.results
     users = [use.operation for use in scaled.uses]
     maxima = [user for user in users if type(user) is tt.ReduceOp and len(user.operands) == 1]
     if len(maxima) != 1 or type(only_op(maxima[0].regions[0].block)) not in MAXIMA:
@@ -68,9 +84,7 @@ def scaling_of(dot: Operation) -> Scaling | None:
     users.remove(maxima[0])
     if not users or any(type(user) is not arith.SubfOp or user.operands[0] is not scaled for user in users):
         return None
-    if any(is_inside(owner, loop) for value in (dot.operands[0], scale) if (owner := owner_of(value)) is not None):
-        return None
-    return Scaling(loop, dot, product, scale, maxima[0]) if is_tensor(maxima[0].results[0].type) else None
+    return maxima[0] if is_tensor(maxima[0].results[0].type) else None
 
 
 def only_user(value: SSAValue) -> Operation | None:
@@ -78,25 +92,32 @@ def only_user(value: SSAValue) -> Operation | None:
     return use.operation if use is not None and value.has_one_use() else None
 
 
-def scale_maximum(found: Scaling) -> None:
-    """Move the scaling behind the maximum, and its sign to the left factor."""
-    loop, dot, product, scale, maximum = found
-    left, code = dot.operands[0], Emitter(dot.location)
+def move_sign(scaling: Scaling) -> None:
+    """Move the sign of the scale to the left factor, once; `cse` finds what is computed for several."""
+    loop, dot, left, product, scale = scaling
+    if dot.operands[0] is not left:
+        return
+    code = Emitter(dot.location)
     element = element_type(left.type)
     is_negative = code.append(cmpf("olt", scale, code.constant(0.0, scale.type), code.loc))
     sign = code.select(is_negative, code.constant(-1.0, element), code.constant(1.0, element))
-    signed = code.binary(arith.MulfOp, left, code.splat(sign, shape_of(left.type)))
+    dot.operands[0] = code.binary(arith.MulfOp, left, code.splat(sign, shape_of(left.type)))
     positive = code.append(unary(math.AbsFOp, scale, code.loc))
-    whole, lines = (code.splat(positive, shape_of(value.type)) for value in (product.results[0], maximum.results[0]))
+    whole = code.splat(positive, shape_of(product.results[0].type))
     code.insert_before(loop)
-    dot.operands[0] = signed
     for place, operand in enumerate(product.operands):
         if operand is not dot.results[0]:
             product.operands[place] = whole
-    maximum.operands[0] = dot.results[0]
+
+
+def scale_maximum(scaling: Scaling, maximum: Operation) -> None:
+    """Move the scaling behind the maximum."""
     (result,) = maximum.results
+    maximum.operands[0] = scaling.dot.results[0]
     users = list(result.uses)
-    scaled = binary(arith.MulfOp, result, lines, maximum.location)
-    insert_after(maximum, scaled)
+    code = Emitter(maximum.location)
+    positive = code.append(unary(math.AbsFOp, scaling.scale, code.loc))
+    scaled = code.binary(arith.MulfOp, result, code.splat(positive, shape_of(result.type)))
+    insert_after(maximum, *code.ops)
     for use in users:
-        use.operation.operands[use.index] = scaled.results[0]
+        use.operation.operands[use.index] = scaled
