@@ -1,10 +1,10 @@
 """`make bench-cpu`: our CPU kernels beside NumPy's and, if it can be imported, torch's routines for the same work.
 
 All columns come from one run; the rounds alternate between them, and the fastest counts: other work on the machine can
-only add time. Before each turn there is a pause, in which the threads of the one before (OpenMP's look out for more work for
-some milliseconds) go to sleep. The ratio is torch's time (or NumPy's, without torch) divided by ours: 1.00 is as fast; for bf16 it is our
+only add time. Before each turn there is a pause, in which the threads of the one before go to sleep (those of NumPy's BLAS look out for
+more work for 30 ms), and a turn has as many calls in every column. The ratio is torch's time (or NumPy's, without torch) divided by ours: 1.00 is as fast; for bf16 it is our
 own f32 time divided by ours, and for one program on several threads our time on one. Every result is checked before it
-is timed. `--only NAME` picks rows, `--rounds N` changes the least number of rounds.
+is timed. `--only NAME` picks rows, `--rounds N` changes the least number of rounds, `--seconds S` how long a row is measured.
 """
 
 import argparse
@@ -32,9 +32,8 @@ except ImportError:
 
 ROUNDS = 9
 SLICE = 0.002  # seconds of one measurement at least
-REST = 0.01  # seconds between turns
-SPENT = 2.0  # seconds of a row at least, but not more than MOST_ROUNDS
-MOST_ROUNDS = 200
+REST = 0.04  # seconds between turns
+SPENT = 2.0  # seconds of a row at least
 SLOW = 1.0  # seconds; a call that takes longer is measured once
 Call = Callable[[], Any]
 
@@ -237,21 +236,20 @@ def seconds(call: Call, repeats: int) -> float:
     return (time.perf_counter() - start) / repeats
 
 
-def measure(calls: list[Call | None], rounds: int) -> list[float | None]:
+def measure(calls: list[Call | None], rounds: int, spent: float) -> list[float | None]:
     """The fewest seconds of each call, measured in turns."""
-    first = [0.0 if call is None else seconds(call, 1) for call in calls]
-    repeats = [max(1, int(SLICE / max(time, 1e-9))) for time in first]
-    times: list[list[float]] = [[time] if time > SLOW else [] for time in first]
-    short = sum(max(time, SLICE) for call, time in zip(calls, first, strict=True) if call is not None and time <= SLOW)
-    for _ in range(max(rounds, min(MOST_ROUNDS, int(SPENT / max(short, SLICE))))):
-        for index, call in enumerate(calls):
-            if call is not None and first[index] <= SLOW:
-                time.sleep(REST)
-                times[index].append(seconds(call, repeats[index]))
+    times = [[seconds(call, 1)] if call is not None else [] for call in calls]
+    quick = [(call, found) for call, found in zip(calls, times, strict=True) if call is not None and found[0] <= SLOW]
+    second = [seconds(call, 1) for call, _ in quick]
+    repeats = max(1, int(SLICE / max(second)))
+    for _ in range(max(rounds, int(spent / (repeats * sum(second) + REST * len(quick))))):
+        for call, found in quick:
+            time.sleep(REST)
+            found.append(seconds(call, repeats))
     return [min(found) if found else None for found in times]
 
 
-def report(row: Row, rounds: int, known: dict[str, float]) -> bool:
+def report(row: Row, rounds: int, spent: float, known: dict[str, float]) -> bool:
     """Check, measure and print one row; whether its result is right. Our times are collected in `known`."""
     row.ours()
     difference = float(np.max(np.abs(np.asarray(row.got, "f8") - row.expected)))
@@ -259,7 +257,7 @@ def report(row: Row, rounds: int, known: dict[str, float]) -> bool:
     if not difference <= row.atol:
         print(f"{row.name:26} WRONG by {difference:.2g} with {config}")
         return False
-    ours, numpy, other = measure([row.ours, row.numpy, row.torch], rounds)
+    ours, numpy, other = measure([row.ours, row.numpy, row.torch], rounds, spent)
     assert ours is not None
     known[row.name] = ours
     base = known.get(row.base) if row.base else other if other is not None else numpy
@@ -274,6 +272,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--seconds", type=float, default=SPENT)
     args = parser.parse_args()
     host = HostTarget.detect()
     print(f"{host.cpu}, {host.cores} cores, vectors of {host.vector_bytes} bytes; NumPy {np.__version__}, ", end="")
@@ -283,7 +282,7 @@ def main() -> int:
     for rows in (elementwise_rows, row_rows, matrix_rows, one_program_rows):
         for row in rows():
             if args.only in row.name:
-                good &= report(row, args.rounds, known)
+                good &= report(row, args.rounds, args.seconds, known)
     return 0 if good else 1
 
 

@@ -26,7 +26,7 @@ LETTERS: dict[str, Type] = {"Q": ptr, "q": i64, "i": i32}  # of the fields of re
 # what functions of the system and of Python return
 RESULTS: dict[str, Type] = {
     **dict.fromkeys(("malloc", "signal", "CreateThread"), ptr),
-    **dict.fromkeys(("write", "strlen", "pthread_self", "GetTickCount64"), i64),
+    **dict.fromkeys(("write", "strlen", "pthread_self", "GetTickCount64", "syscall"), i64),
     **dict.fromkeys(("free", "PyGILState_Release", "PyErr_Fetch", "Sleep"), void),
     **dict.fromkeys(("AcquireSRWLockExclusive", "ReleaseSRWLockExclusive"), void),
     **dict.fromkeys(("WakeConditionVariable", "WakeAllConditionVariable"), void),

@@ -9,10 +9,10 @@
 
 Work on offer stands in one of JOBS places: a function, its two arguments, and a word with the tickets that are left (high
 half) and the helpers at work (low half). Helpers take a ticket with one compare-and-swap; the owner takes the tickets away
-when its own part is done, and waits until no helper is at work. Whoever joins while tickets are left wakes two more, so
+when its own part is done, and waits until no helper is at work. Whoever joins while tickets are left wakes FAN_OUT more, so
 that many threads start in few steps. A helper without work looks out for it for some microseconds, then sleeps.
 
-The system's locks and conditions are used only to sleep (`system_code.py`).
+The system is asked only for sleep (`system_code.py`).
 
 `cores.py` keeps helpers off the core of the thread that woke them.
 """
@@ -25,13 +25,15 @@ from tilework.targets.cpu.run.crash_code import SAVED
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH_FIELDS, WORKER_FIELDS
 from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, memory, num, word, write_functions
-from tilework.targets.cpu.run.system_code import system
+from tilework.targets.cpu.run.system_code import EPOCH, system
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import array, i8, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value
 
 JOBS = 32  # launches and nests that can be on offer at the same time
 SPINS = 2000  # looks at a word before a thread sleeps: some ten microseconds
+OWNER_TURNS = 8  # times as many by the owner of a job, who makes way in between
+FAN_OUT = 4  # a thread of a virtual machine takes some ten microseconds to wake, and the one who wakes it some two
 NEST_CHUNKS = 4  # per thread
 PAGE = 4096
 
@@ -41,9 +43,7 @@ CLAIMED, WAITING, ACTIVE, TICKET = 1 << 31, 1 << 30, (1 << 30) - 1, 1 << 32  # p
 
 GLOBALS = {"lock": 128, "work": 128, "done": 128, "epoch": 64, "sleepers": 64, "jobs": JOBS * LINE, "cores": CORES // 8}
 GLOBALS |= {"main_thread": 8, "saved": 64 * SAVED, "telling": 4}  # bytes; all begin as zeros
-EPOCH, SLEEPERS, RUNNING, SHARE, POLL = (
-    memory(name) for name in ("epoch", "sleepers", "running", "pool_share", "pool_poll")
-)
+SLEEPERS, RUNNING, SHARE, POLL = (memory(name) for name in ("sleepers", "running", "pool_share", "pool_poll"))
 PAUSES: dict[str, tuple[str, tuple[Value, ...]]] = {  # a short wait of the processor
     **dict.fromkeys(("aarch64", "arm64"), ("llvm.aarch64.isb", (word(15),))),
     **dict.fromkeys(("x86_64", "amd64"), ("llvm.x86.sse2.pause", ())),
@@ -75,13 +75,13 @@ def pool_reset(b: Code) -> None:
     b.ret()
 
 
-@code("void wake_two()")
-def wake_two(b: Code) -> None:
-    """The one who changes the epoch and then finds no sleeper, and the one who notes that he sleeps and then finds the epoch
+@code("void wake(i64 wanted)")
+def wake(b: Code, wanted: Value) -> None:
+    """Some of those who are wanted. The one who changes the epoch and then finds no sleeper, and the one who notes that he sleeps and then finds the epoch
     unchanged, cannot be wrong both: all four accesses are sequentially consistent."""
     b.add_to(EPOCH, 1, "seq_cst")
     with b.if_(b.icmp("sgt", b.look(SLEEPERS, "seq_cst"), 0)):
-        system(b, "take_lock", "wake_one", "wake_one", "give_lock")
+        b.run("wake_sleepers", b.umin(wanted, num(FAN_OUT)))
         b.run("make_way")
     b.ret()
 
@@ -98,7 +98,7 @@ def open_job(b: Code, function: Value, first: Value, second: Value, helpers: Val
         with b.if_(job.change("word", 0, num(CLAIMED), "acquire")):
             job.set(code=function, first=first, second=second, core=b.run("mark_core"))
             job.set("release", word=b.or_(b.mul(helpers, TICKET), CLAIMED))
-            b.run("wake_two")
+            b.run("wake", helpers)
             b.ret(job.base)
     b.ret(NULL)
 
@@ -118,9 +118,11 @@ def close_job(b: Code, place: Value, launch: Value) -> None:
         b.ret()
     b.run("leave_core", job.get("core"))
     b.atomic_rmw("and", place, num(TICKET - 1), ordering="acq_rel", align=8)
-    with b.loop(0, SPINS):
-        leave_if_done()
-        pause(b)
+    with b.loop(0, OWNER_TURNS):
+        with b.loop(0, SPINS):
+            leave_if_done()
+            pause(b)
+        b.run("make_way")
     system(b, "take_lock")
     b.atomic_rmw("or", place, num(WAITING), ordering="acq_rel", align=8)
     with b.forever():
@@ -146,7 +148,7 @@ def pool_serve(b: Code, worker: Value) -> None:
 
             left = b.add(b.until(job.get("word", "monotonic"), join), 1 - TICKET)
             with b.if_(b.icmp("uge", left, TICKET)):
-                b.run("wake_two")
+                b.run("wake", b.lshr(left, 32))
             function, first, second = (job.get(name) for name in ("code", "first", "second"))
             core = b.run("find_core")
             b.call(function, void, [first, second, worker])
@@ -160,14 +162,9 @@ def pool_serve(b: Code, worker: Value) -> None:
             with b.if_(b.icmp("ne", b.look(EPOCH, "monotonic"), seen)):
                 b.br(begin)
             pause(b)
-        system(b, "take_lock")
         b.add_to(SLEEPERS, 1, "seq_cst")
-        with b.forever():
-            with b.if_(b.icmp("ne", b.look(EPOCH, "seq_cst"), seen)):
-                b.add_to(SLEEPERS, -1, "seq_cst")
-                system(b, "give_lock")
-                b.br(begin)
-            system(b, "sleep")
+        b.run("sleep_through", seen)
+        b.add_to(SLEEPERS, -1, "seq_cst")
 
 
 @code("ptr arena_of(ptr worker, i64 bytes)")

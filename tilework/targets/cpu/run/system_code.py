@@ -1,10 +1,12 @@
-"""What the machine code of the pool asks of the system: locks to sleep on, the time, threads. POSIX, or Windows' slim locks."""
+"""What the machine code of the pool asks of the system: sleep, the time, threads. Linux' futexes, POSIX, or Windows' slim locks."""
 
 from tilework.targets.cpu.run.machine_code import NULL, Code, code, memory, num, word
-from tilework.targets.llvm.types import i64
+from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value
 
-LOCK, WORK, DONE = (memory(name) for name in ("lock", "work", "done"))
+LOCK, WORK, DONE, EPOCH = (memory(name) for name in ("lock", "work", "done", "epoch"))
+FUTEX = {"aarch64": 98, "x86_64": 202}  # the number of the system call
+FUTEX_WAIT, FUTEX_WAKE = 128, 129  # of this process only
 MONOTONIC, REALTIME = {"darwin": 6}, 0  # clocks; Linux counts the first as 1
 SECOND, NAP = 1_000_000_000, 50_000_000  # ns
 # what each wish is on POSIX systems and on Windows
@@ -32,6 +34,39 @@ def prepare(b: Code) -> None:
         b.run("pthread_mutex_init", LOCK, NULL)
         b.run("pthread_cond_init", WORK, NULL)
         b.run("pthread_cond_init", DONE, NULL)
+    b.ret()
+
+
+def futex(b: Code, what: int, value: Value) -> None:
+    """Of the low half of the epoch. A thread that wakes takes no lock: many that wake at once would wait for each other."""
+    b.run("syscall", num(FUTEX[b.platform.processor]), EPOCH, num(what), b.trunc(value, i32), NULL)
+
+
+@code("void sleep_through(i64 epoch)")
+def sleep_through(b: Code, epoch: Value) -> None:
+    """Until the epoch is another one."""
+    if not (has_futex := b.platform.is_linux and b.platform.processor in FUTEX):
+        system(b, "take_lock")
+    with b.forever():
+        with b.if_(b.icmp("ne", b.look(EPOCH, "seq_cst"), epoch)):
+            if not has_futex:
+                system(b, "give_lock")
+            b.ret()
+        if has_futex:
+            futex(b, FUTEX_WAIT, epoch)
+        else:
+            system(b, "sleep")
+
+
+@code("void wake_sleepers(i64 count)")
+def wake_sleepers(b: Code, count: Value) -> None:
+    if b.platform.is_linux and b.platform.processor in FUTEX:
+        futex(b, FUTEX_WAKE, count)
+    else:
+        system(b, "take_lock")
+        with b.loop(0, count):
+            system(b, "wake_one")
+        system(b, "give_lock")
     b.ret()
 
 
