@@ -63,6 +63,7 @@ nvidia.libcuda_path                             TRITON_LIBCUDA_PATH             
 nvidia.ptxas_timeout                            TILEWORK_PTXAS_TIMEOUT              3600
 nvidia.auto_tma                                 TILEWORK_AUTO_TMA                   False
 nvidia.plain_dots                               TILEWORK_PLAIN_DOTS                 False
+nvidia.two_blocks                               TILEWORK_TWO_BLOCKS                 False
 nvidia.warp_specialize                          TILEWORK_WARP_SPECIALIZE            None
 amd.use_buffer_ops                              AMDGCN_USE_BUFFER_OPS               True
 amd.use_buffer_atomics                          AMDGCN_USE_BUFFER_ATOMICS           True

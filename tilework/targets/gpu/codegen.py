@@ -154,8 +154,8 @@ class Emitter:
                 params.append((parameter_type(arg.type), f"a{position}"))
         params += [(pointer(1), "scratch"), (pointer(1), "profile")]
         warps = self.warps_of(op)
-        count, registers = (warps.count, None) if warps.are_all else (self.total_warps, self.registers)
-        attributes = self.gpu.kernel_attributes(self.gpu.warp_size * count, self.facts.num_ctas, registers)
+        count = warps.count if warps.are_all else self.total_warps
+        attributes = self.gpu.kernel_attributes(self.gpu.warp_size * count, self.facts.num_ctas, self.registers)
         function = self.module.function(
             name, void, params, convention=self.gpu.kernel_convention, attributes=["nounwind", *attributes],
             param_attributes=by_value,

@@ -42,7 +42,8 @@ def ttgir_pipeline(
         f"nvgpu-warp-specialization{{num-stages={num_stages} {specialization(may_specialize)}}}",
         f"tritongpu-assign-latencies{{num-stages={num_stages}}}",
         f"tritongpu-schedule-loops{{overlap={flag(not plain)}}}",
-        f"tritongpu-pipeline{{num-stages={num_stages} early-copies={flag(not plain)}}}",
+        f"tritongpu-pipeline{{num-stages={num_stages} early-copies={flag(not plain)}"
+        f" two-blocks={flag(knobs.nvidia.two_blocks)}}}",
     ]
     return [
         f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas={num_ctas}}}",

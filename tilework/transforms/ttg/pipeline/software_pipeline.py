@@ -34,6 +34,7 @@ class PipelinePass(Pass):
     name = "tritongpu-pipeline"
     num_stages: int = 3
     early_copies: bool = False
+    two_blocks: bool = False
 
     def run(self, module: ModuleOp) -> None:
         for loop, schedule in lower_loops(module):
@@ -41,7 +42,7 @@ class PipelinePass(Pass):
             if is_feasible(loop, order):  # a lowered loop is right as it is, only slow
                 expand(loop, order, schedule.slack)
         erase_schedule(module)
-        launch_dots(module, self.num_stages)
+        launch_dots(module, self.num_stages, self.two_blocks)
         update_waits(module)
         fold_arithmetic(module)
         for loop in loops_in(module) if self.early_copies else ():

@@ -20,12 +20,14 @@ from collections.abc import Iterable, Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from tilework.analysis.cost import occupancy, registers
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import writes
 from tilework.ir.encodings import (
     is_accumulator,
     layout_of,
 )
+from tilework.ir.module_facts import MAX_REGISTERS, find_target, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
@@ -36,6 +38,8 @@ from tilework.transforms.ttg.pipeline.wgmma_split import split_along_k
 Dot = ttng.WarpGroupDotOp
 Wait = ttng.WarpGroupDotWaitOp
 SUM = 2  # the operand that is the sum so far
+BLOCKS = 2  # that share a multiprocessor where one of them would otherwise wait
+OTHERS = 24  # registers beside sums and factors: row maxima, addresses
 RUN_ON = (f32, i32)  # not f16: two of them share a register, and are taken apart behind the product
 ORDERING: frozenset[type[Operation]] = frozenset(
     {Dot, Wait, ttg.AsyncWaitOp, ttng.WaitBarrierOp, ttng.FenceAsyncSharedOp}
@@ -45,21 +49,21 @@ VIEWS: frozenset[type[Operation]] = frozenset(
 )
 
 
-def launch_dots(root: Operation, default_stages: int) -> None:
-    """Make the products directly in loops under `root` asynchronous."""
+def launch_dots(root: Operation, default_stages: int, two_blocks: bool = False) -> None:
+    """Make the products directly in loops under `root` asynchronous; with `two_blocks` so that another one has room beside."""
     for loop in loops_in(root):
         if num_stages(loop, default_stages) >= 1:
             dots = [op for op in body_ops(loop) if type(op) is Dot]
             if dots:
-                launch(loop, dots)
+                launch(loop, dots, two_blocks and leaves_room(root, loop, dots))
 
 
-def launch(loop: Operation, dots: Sequence[Operation]) -> None:
-    """Start the products `dots` of `loop` in the background, and wait where it must be."""
+def launch(loop: Operation, dots: Sequence[Operation], at_once: bool = False) -> None:
+    """Start the products `dots` of `loop` in the background, and wait where it must be, or `at_once`."""
     running: dict[Operation, int] = {}  # the products that go on, with the number of the carried value each gives
     for dot in dots:
         dot.properties["isAsync"] = int_attr(1, i1)
-        position = carried_position(loop, dot)
+        position = None if at_once else carried_position(loop, dot)
         if position is not None:
             running[dot] = position
         elif not wait_late(loop, dot):
@@ -69,6 +73,23 @@ def launch(loop: Operation, dots: Sequence[Operation]) -> None:
     if first_full_wait(loop) is None:
         wait_in_loop(loop, [piece for dot in running for piece in split_along_k(dot)])
     wait_behind(loop, list(running.values()))
+
+
+def leaves_room(root: Operation, loop: Operation, dots: Sequence[Operation]) -> bool:
+    """If the products end in their iteration, the left factor of one may be where the other's sum was: then the registers of
+    another block are free, and it works while this one waits. The limit is set for the assembler.
+    """
+    sums = sum(registers(dot.results[0].type) for dot in dots)
+    made = [dot.operands[0].type for dot in dots if must_free_registers(dot, loop, of_sums=True)]
+    factors = sum(registers(type) * bit_width(type) // 32 for type in made)
+    share = find_target(loop).limits.registers // (BLOCKS * num_warps(loop) * threads_per_warp(loop))
+    if not made or not sums + OTHERS <= share < sums + factors + OTHERS:
+        return False
+    room = occupancy(loop, share)
+    if room is None or room.blocks < BLOCKS:
+        return False
+    root.attributes[MAX_REGISTERS] = int_attr(share, i32)
+    return True
 
 
 def wait_late(loop: Operation, dot: Operation) -> bool:
@@ -234,13 +255,13 @@ def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
         wait_for(results, len(dots), behind=dots[-1])
 
 
-def must_free_registers(dot: Operation, loop: Operation) -> bool:
-    """The left factor is in registers that the loop computes anew."""
+def must_free_registers(dot: Operation, loop: Operation, of_sums: bool = False) -> bool:
+    """The left factor is in registers that the loop computes anew; `of_sums`: from other products."""
     left = dot.operands[0]
     if not is_tensor(left.type) or not isinstance(left, OpResult) or enclosing_op(left.op, body_of(loop)) is None:
         return False
     source = left.op.operands[0] if type(left.op) is ttg.ConvertLayoutOp else None
-    return source is None or not is_accumulator(source.type)
+    return (source is not None and is_accumulator(source.type)) == of_sums
 
 
 def branches_that_read(dot: Operation, loop: Operation) -> list[Block]:
