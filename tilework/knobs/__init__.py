@@ -446,7 +446,9 @@ class nvidia_knobs(base_knobs):
     ptxas_timeout = env_int("TILEWORK_PTXAS_TIMEOUT", 3600)
     auto_tma = env_bool("TILEWORK_AUTO_TMA")
     plain_dots = env_bool("TILEWORK_PLAIN_DOTS")  # operands and products of wgmma as Triton arranges them
-    two_blocks = env_bool("TILEWORK_TWO_BLOCKS")  # products end in their iteration where that leaves room for another block
+    two_blocks = env_bool(
+        "TILEWORK_TWO_BLOCKS"
+    )  # products end in their iteration where that leaves room for another block
     warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")  # 0, 1, auto, plain, pingpong, with + between
 
     def find_tool(self, name: str) -> "NvidiaTool | None":
