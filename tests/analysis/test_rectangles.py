@@ -87,9 +87,9 @@ def rewritten(module: Any) -> dict[str, Any] | None:
 
 def hidden(told: dict[str, Any], args: list[Any], grid: tuple[int, ...]) -> list[Any] | None:
     """The host descriptors of the hidden arguments; None if the launch proves nothing."""
-    numbers = {i: arg.ctypes.data if isinstance(arg, np.ndarray) else arg for i, arg in enumerate(args)}
-    found = LaunchProof(told).arrays(numbers, (*grid, 1, 1)[:3])
-    return found
+    proof = LaunchProof(told)
+    numbers = [arg.ctypes.data if isinstance(arg, np.ndarray) else arg for arg in args]
+    return proof.arrays(tuple(numbers[number] for number in proof.args), (*grid, 1, 1)[:3])
 
 
 def padded(rows: int, columns: int, stride: int, rng: np.random.Generator, extra: int = 0) -> tuple[Any, Any]:
@@ -229,9 +229,7 @@ def test_near_misses_stay_loads() -> None:
         told = rewritten(compiled(near_miss, types, {"KIND": kind}))
         assert (0 if told is None else len(told["maps"])) == count, kind
         if told is not None and count == 2:  # an axis without elements is no axis without a bound
-            found = LaunchProof(told).arrays(
-                {0: 1 << 20, 1: 2 << 20, 2: 3 << 20, 3: 4 << 20, 4: 128, 5: 128}, (1, 1, 1)
-            )
+            found = hidden(told, [1 << 20, 2 << 20, 3 << 20, 4 << 20, 128, 128], (1,))
             assert (found is None) == (kind == "no columns")
 
 
@@ -288,7 +286,7 @@ def test_what_overflows_is_refused() -> None:
     told = rewritten(compiled(product, types, constants))
     assert told is not None
     fits = [1 << 20, 2 << 20, 3 << 20, 4096, 4096, 4096, 4096, 4096, 0, 0]
-    assert LaunchProof(told).arrays(dict(enumerate(fits)), (4096, 1, 1)) == [
+    assert hidden(told, fits, (4096,)) == [
         (1 << 20, (4096, 4096), (4096, 1)),
         (2 << 20, (4096, 4096), (4096, 1)),
     ]
@@ -303,4 +301,4 @@ def test_what_overflows_is_refused() -> None:
         {5: 0},
         {8: 1},
     ):
-        assert LaunchProof(told).arrays(dict(enumerate(fits)) | changed, (4096, 1, 1)) is None, changed
+        assert hidden(told, list((dict(enumerate(fits)) | changed).values()), (4096,)) is None, changed

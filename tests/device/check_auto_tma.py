@@ -39,8 +39,7 @@ def compare(name: str, launch: Any, out: torch.Tensor, work: float) -> bool:
         results.append(out.clone())
         times.append(do_bench(lambda copies=copies: launch(copies)))
     same = torch.equal(results[0].nan_to_num(7e4), results[1].nan_to_num(7e4))
-    launcher = kernel.launcher
-    way = "no copies" if not hasattr(launcher, "plain") else "copies" if launcher.plain is None else "loads"
+    way = "copies" if kernel.has_copies else "loads"
     rates = " ".join(f"{work / time / 1e9:8.1f}" for time in times)
     print(f"{'ok   ' if same else 'WRONG'} {name:36} {rates} TFLOP/s with loads, with copies ({way})", flush=True)
     return same

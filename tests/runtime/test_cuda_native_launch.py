@@ -212,7 +212,7 @@ def test_scratch_memory_is_asked_for_at_every_launch(cuda: EmulatedCuda) -> None
 
 
 def test_hidden_maps_follow_the_arguments_and_the_grid(cuda: EmulatedCuda) -> None:
-    """Native launches get the maps of their own numbers; what justifies none takes the Python path, and the kernel without."""
+    """Native launches get the maps of their own numbers, or launch the kernel without, once that was launched; the kernel tells which."""
     k = Counted(blocks, BLOCK=32, auto_tma=True)
     x, out = array(64), array(64)
     k(x, out, 64)
@@ -231,7 +231,9 @@ def test_hidden_maps_follow_the_arguments_and_the_grid(cuda: EmulatedCuda) -> No
     set_allocator(lambda size, alignment, stream: room)
     try:
         as_python_does(cuda, k, x, out, 0, slow=1)
-        as_python_does(cuda, k, x, out, 64, slow=0)
+        for n, grid in ((0, (2,)), (64, (1,)), (0, lambda meta: (1,)), (64, lambda meta: (1,)), (0, (1,))):
+            as_python_does(cuda, k, x, out, n, grid=grid, slow=0)
+            assert bool(k(x, out, n, grid=grid).metadata.global_scratch_size) == (n == 0)
     finally:
         set_allocator(NullAllocator())
 

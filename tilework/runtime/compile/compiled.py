@@ -94,6 +94,7 @@ class Loaded:
     def __init__(self) -> None:
         self.launch: Any = None
         self.repeated: Any = None
+        self.plain: CompiledKernel | None = None
         self.failure: Exception | None = None
         self.process, self.lock = os.getpid(), threading.RLock()
 
@@ -133,6 +134,7 @@ class CompiledKernel:
         self.n_spills: int | None = None
         self.n_max_threads: Any = None
         self._loaded = Loaded()
+        self.has_copies = bool(getattr(self.metadata, "rectangles", None))  # through descriptors that launches make
 
     def __getstate__(self) -> dict[str, Any]:
         """The products; the next process loads them again."""
@@ -179,6 +181,21 @@ class CompiledKernel:
             raise OutOfResources(self.metadata.num_warps * warp_size, self.n_max_threads, "threads")
         self._loaded.launch = active.launcher_cls(self.src, self.metadata)
         knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, self.metadata_group, self.hash)
+
+    def justified(self, grid: Sequence[int], args: Sequence[Any]) -> "CompiledKernel":
+        """What to launch: this kernel, or the one without copies if the arguments do not justify those, or they need too much memory."""
+        if not self.has_copies:
+            return self
+        try:
+            launcher = self.launcher
+            if launcher.justifies(grid, args):
+                return self
+        except OutOfResources:
+            launcher = driver.for_target(self.metadata.target).launcher_cls(self.src, self.metadata)
+        loaded = self._loaded
+        if loaded.plain is None:
+            loaded.plain = launcher.without()
+        return loaded.plain
 
     @property
     def run(self) -> Any:
@@ -227,9 +244,11 @@ class CompiledKernel:
         return runner
 
 
-def launch_kernel(kernel: CompiledKernel, grid: Sequence[int], stream: int, args: Sequence[Any]) -> None:
-    """One launch, with hooks."""
+def launch_kernel(kernel: CompiledKernel, grid: Sequence[int], stream: int, args: Sequence[Any]) -> CompiledKernel:
+    """One launch, with hooks; what was launched."""
+    x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
+    kernel = kernel.justified((x, y, z), args)
     metadata = kernel.launch_metadata(grid, stream, *args)
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
-    x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
     kernel.launcher(x, y, z, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)
+    return kernel

@@ -79,6 +79,10 @@ class Launcher:
         """
         return None
 
+    def refusing(self, plain: Any) -> Any:
+        """What the launcher of `without()` gave to the native launcher, for launches only that do not justify this kernel."""
+        return plain
+
     def memory_of(self, value: Any) -> Any:
         """How the native launcher recognises memory like `value`; None if it cannot."""
         return None

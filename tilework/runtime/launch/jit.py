@@ -172,7 +172,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             except ValueError:
                 driver.refuse_mix(self, args, kwargs)
                 raise
-            launch_kernel(kernel, extent, active.get_current_stream(device), values)
+            kernel = launch_kernel(kernel, extent, active.get_current_stream(device), values)
         return kernel
 
     def forget_old_source(self, kernels: dict[str, Any], keys: dict[Any, str]) -> None:

@@ -58,12 +58,15 @@ class Native:
 
 @dataclass(frozen=True)
 class Proof:
-    """Hidden tensor maps: `find` makes `count` of them, for the slots from `slot` on, of what is in the slots of `numbers` and of the grid."""
+    """Hidden tensor maps: `find` makes `count` of them, for the slots from `slot` on, of what is in the slots of `numbers` and of the grid.
+
+    Where it gives None the entry does not fit. If `count` is 0, that is where it does.
+    """
 
     numbers: Sequence[int]
     slot: int
     count: int
-    find: Callable[[bytes], bytes]
+    find: Callable[[bytes], bytes | None]
 
 
 class Undescribable(Exception):
@@ -165,17 +168,17 @@ class Guards:
         """Last of all: the maps depend on what the other guards have found. Any object will do, and there is one: a pointer."""
         if not self.found or len(proof.numbers) > native.MOST_NUMBERS or proof.count > native.MOST_HIDDEN:
             raise Undescribable
-        room = self.room(native.MOST_NUMBERS + native.PROOF_LINES * native.PROOF_LINE)
-        (ctypes.c_int64 * len(proof.numbers)).from_address(room)[:] = list(proof.numbers)
-        first, words = self.found[0], native.MAP_WORDS * proof.count
+        first, count, words = self.found[0], len(proof.numbers), native.MAP_WORDS * proof.count
+        room = self.room(native.PROOF_LINES * (1 + count + 3 + words), proof.numbers)
         self.kept.append(proof.find)
         self.found.append(
             first._replace(
                 function=address("guard_proof"),
                 low=room,
                 high=words,
-                mode=len(proof.numbers),
+                mode=count,
                 slot=proof.slot,
+                stored=native.PROVED if proof.count else native.REFUSED,
                 expected=id(proof.find),
             )
         )

@@ -125,8 +125,13 @@ def describe(
         key = keys.get(marker)
         follows = driver._host is not None and active.is_chosen_by(values)
         adds = run.native(active, kernel.function, values, follows=follows)
-        if adds is None or key is None or kernels.get(key) is not kernel:
+        if adds is None or key is None or (chosen := kernels.get(key)) is None:
             return None
+        if chosen is not kernel:
+            if kernel is not chosen._loaded.plain:
+                return None
+            if isinstance(proving := chosen._loaded.launch, Launcher):  # there is none if it needs too much memory
+                adds = proving.refusing(adds)
         names = [*fn.arg_names[: len(args)], *kwargs]
         guards = Guards(adds, len(names))
         positions = {name: index for index, name in enumerate(names)}
@@ -144,7 +149,7 @@ def describe(
     except (Undescribable, TypeError, ValueError, OverflowError, KeyError):  # or something changed since the launch
         return None
     DESCRIBED.add(fn)
-    watched, hooks = watches(fn, kernel, run, device, kernels, key)
+    watched, hooks = watches(fn, kernel, run, device, kernels, key, chosen)
     if (
         any(hooks)
         or any(type(hook) is not list for hook in hooks)
@@ -170,9 +175,12 @@ ON_CHANGE.append(forget_sources)
 
 
 def watches(
-    fn: Any, kernel: Any, run: Any, device: Any, kernels: dict[str, Any], key: str
+    fn: Any, kernel: Any, run: Any, device: Any, kernels: dict[str, Any], key: str, chosen: Any
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """(dict, key, value three by three, empty lists): the Python path does the same as long as these do not change."""
+    """(dict, key, value three by three, empty lists): the Python path does the same as long as these do not change.
+
+    It has `chosen` for such arguments, and launched `kernel`.
+    """
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
     members = [
         (driver, "_active", driver._active),
@@ -195,7 +203,7 @@ def watches(
         (kernel._loaded, "launch", run),
         (kernel, "function", kernel.function),
     ]
-    flat: list[Any] = [fn.device_caches, device, fn.device_caches[device], kernels, key, kernel]
+    flat: list[Any] = [fn.device_caches, device, fn.device_caches[device], kernels, key, chosen]
     for holder, name, value in members:
         flat += [vars(holder), name, value]
     return tuple(flat), (fn.pre_run_hooks, enter.calls, leave.calls)

@@ -1,7 +1,8 @@
 """Whether the arguments of a launch justify what a kernel was compiled for, and the arrays that its hidden descriptors describe.
 
     proof = LaunchProof(told)                                # what `transforms/tt/rectangles_to_descriptors.py` tells
-    proof.arrays({0: 0x7f00, 3: 4096, ...}, (1024, 1, 1))    # by number of argument -> [(address, shape, strides), ...] or None
+    proof.args                                               # [0, 3, ...]: which arguments it needs
+    proof.arrays((0x7f00, 4096, ...), (1024, 1, 1))          # these -> [(address, shape, strides), ...] or None
 
 Every node (`analysis/launch_numbers.py`) is evaluated to the interval of the values that it has in all programs and iterations. Then
 no sum that fits overflows, so that polynomials are what the kernel computes; a tile that wraps around does not do so inside; a start
@@ -10,7 +11,10 @@ are multiples of 16 bytes, axes do not overlap, sizes and starts have 31 bits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from tilework.runtime.devices.launcher import Extent
 
 Interval = tuple[int, int]
 Array = tuple[int, tuple[int, ...], tuple[int, ...]]  # address, shape, strides in elements
@@ -115,36 +119,65 @@ def evaluate(nodes: Sequence[Any], args: Mapping[int, int], grid: Sequence[int])
     return found
 
 
+class Box(NamedTuple):
+    """An array behind one of the pointers, whatever that is: bytes from there to its first element and behind its last."""
+
+    base: int
+    first: int
+    end: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Plan(NamedTuple):
+    """What integers and a grid justify, if the pointers do: arrays to describe, and bytes (base, first, end) that are written."""
+
+    boxes: tuple[Box, ...]
+    written: tuple[tuple[int, int, int], ...]
+
+
 class LaunchProof:
-    """See the module docstring."""
+    """See the module docstring. What integers and grid say is remembered, so that other pointers cost little."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.nodes, self.fits, self.maps, self.written = (told[name] for name in ("nodes", "fits", "maps", "written"))
-        bases = {*(one["base"] for one in self.maps), *(base for base, _, _ in self.written)}
-        self.args = sorted(bases | {node[1] for node in self.nodes if node[0] == "arg"})
+        self.pointers = sorted({*(one["base"] for one in self.maps), *(base for base, _, _ in self.written)})
+        self.integers = sorted({node[1] for node in self.nodes if node[0] == "arg"})
+        self.args = self.pointers + self.integers
+        self.plan = lru_cache(1024)(self.find_plan)
 
-    def arrays(self, args: Mapping[int, int], grid: Sequence[int]) -> list[Array] | None:
-        """What the hidden descriptors describe; None if the kernel must not run with these arguments."""
+    def find_plan(self, integers: tuple[int, ...], grid: Extent) -> Plan | None:
         try:
-            found = evaluate(self.nodes, args, grid)
+            found = evaluate(self.nodes, dict(zip(self.integers, integers, strict=True)), grid)
             for node, bits in self.fits:
                 require(-(1 << bits - 1) <= found[node][0] and found[node][1] < 1 << bits - 1)
-            arrays = [array(one, args, found) for one in self.maps]
-            for base, node, size in self.written:
-                low, high = (args[base] + place * size for place in found[node])
-                for (address, shape, strides), told in zip(arrays, self.maps, strict=True):
-                    last = sum((count - 1) * step for count, step in zip(shape, strides, strict=True))
-                    require(high + size <= address or address + (last + 1) * told["bytes"] <= low)
-            return arrays
+            boxes = tuple(box(one, found) for one in self.maps)
         except Unproved:
             return None
+        written = ((base, found[node][0] * size, (found[node][1] + 1) * size) for base, node, size in self.written)
+        return Plan(boxes, tuple(written))
+
+    def arrays(self, numbers: tuple[int, ...], grid: Extent) -> list[Array] | None:
+        """What the hidden descriptors describe, for the values of `args`; None if the kernel must not run with them."""
+        count = len(self.pointers)
+        plan = self.plan(numbers[count:], grid)
+        if plan is None:
+            return None
+        at = dict(zip(self.pointers, numbers, strict=False))
+        found: list[Array] = []
+        for base, first, end, shape, strides in plan.boxes:
+            address = at[base] + first
+            if address <= 0 or address % ALIGNMENT:
+                return None
+            if any(at[to] + low < at[base] + end and address < at[to] + high for to, low, high in plan.written):
+                return None
+            found.append((address, shape, strides))
+        return found
 
 
-def array(told: Mapping[str, Any], args: Mapping[int, int], found: Sequence[Interval]) -> Array:
-    """The address, shape and strides of one descriptor."""
+def box(told: Mapping[str, Any], found: Sequence[Interval]) -> Box:
+    """Where the array of one descriptor lies."""
     size = told["bytes"]
-    address = args[told["base"]] + point(found[told["offset"]]) * size
-    require(address > 0 and address % ALIGNMENT == 0)
     shape, strides = [], []
     for stride, start, end, starts_masked, block in told["axes"]:
         strides.append(point(found[stride]))
@@ -158,4 +191,5 @@ def array(told: Mapping[str, Any], args: Mapping[int, int], found: Sequence[Inte
     for step, count in sorted((step, count) for step, count in zip(strides, shape, strict=True) if count > 1):
         require(step > covered)
         covered += step * (count - 1)
-    return address, tuple(shape), tuple(strides)
+    first = point(found[told["offset"]]) * size
+    return Box(told["base"], first, first + (covered + 1) * size, tuple(shape), tuple(strides))

@@ -330,8 +330,8 @@ def write_launch_with(module: Module) -> None:
 def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, ready: Block) -> None:
     """Call a callable grid, and compare once more: it may have changed anything.
 
-    The Python path gets what it gave instead of the grid, so that it is called once; but a callable must not be called in
-    turn, so for one the Python path starts from the grid and finds the mistake.
+    If another entry, or none, is for what it gave, that is launched instead, so that the grid is called once; but a callable must not
+    be called in turn, so for one the Python path starts from the grid and finds the mistake.
     """
     state, grid, args, nargs, kwnames = b.function.args
     result = b.call("meta", ptr, [entry, grid, args])
@@ -344,8 +344,14 @@ def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value
     )
     with b.if_(b.icmp("eq", fits, 0)):
         b.drop(entry)
+        b.api("PyErr_Clear", result=void)
         is_sizes = b.icmp("eq", b.api("PyCallable_Check", result, result=i32), 0)
-        given = b.call("missed", ptr, [state, b.select(is_sizes, result, grid), args, nargs, kwnames])
+        call = [args, nargs, kwnames]
+        (given,) = b.if_else(
+            is_sizes,
+            lambda: [b.call("launch_with", ptr, [state, result, *call])],
+            lambda: [b.call("missed", ptr, [state, grid, *call])],
+        )
         b.drop(result)
         b.ret(given)
     b.drop(result)

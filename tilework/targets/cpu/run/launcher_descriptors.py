@@ -31,8 +31,9 @@ from tilework.targets.cpu.run.launcher_layout import (
     MAP_LINES,
     MAP_WORDS,
     MOST_NUMBERS,
-    PROOF_LINE,
     PROOF_LINES,
+    PROVED,
+    REFUSED,
 )
 from tilework.targets.llvm.module import Block, Module
 from tilework.targets.llvm.types import i32, i64, ptr
@@ -215,7 +216,8 @@ def write_map(module: Module) -> None:
 def write_proof(module: Module) -> None:
     """Hidden maps, made of the numbers in some slots and of the grid: from one of the lines at `low`, or from the function that is expected.
 
-    It is given the bytes of the numbers, and raises an exception if they justify no maps. While the grid is not known there are none.
+    It is given the bytes of the numbers, and gives None if they justify no maps; `stored` says which of the two fits. While the grid is not
+    known there are no maps, and everything does.
     """
     b, _, settings, expected, slot = guard(module, "guard_proof")
     frame, room = b.function.args[4], b.at(settings, 8, ptr)
@@ -224,8 +226,11 @@ def write_proof(module: Module) -> None:
     with b.if_(b.icmp("eq", b.load(i64, grid), num(-1))):
         b.ret(YES)
     key, mixed, words = b.alloca(i64, MOST_NUMBERS + 3), b.alloca(i64), b.add(count, 3)
+    key_size = b.mul(words, 8)
+    line_size = b.add(b.add(key_size, size), 8)
+    slots = b.gep(room, b.mul(line_size, PROOF_LINES))
     with b.loop(0, count) as index:
-        place = b.load(i64, b.gep(room, index, i64))
+        place = b.load(i64, b.gep(slots, index, i64))
         b.store(b.load(i64, b.gep(frame, place, i64)), b.gep(key, index, i64))
     b.copy(b.gep(key, count, i64), grid, num(24))
     b.store(num(0), mixed)
@@ -233,8 +238,9 @@ def write_proof(module: Module) -> None:
         both = b.xor(b.load(i64, mixed), b.load(i64, b.gep(key, index, i64)))
         b.store(b.mul(both, num(SPREAD)), mixed)
     number = b.lshr(b.load(i64, mixed), num(64 - (PROOF_LINES - 1).bit_length()))
-    line = b.gep(b.gep(room, 8 * MOST_NUMBERS), b.mul(number, 8 * PROOF_LINE))
-    kept, maps = b.gep(line, 8), b.gep(line, 8 * (1 + MOST_NUMBERS + 3))
+    line = b.gep(room, b.mul(number, line_size))
+    kept = b.gep(line, 8)
+    maps = b.gep(kept, key_size)
     made, done = b.new_block("made"), b.new_block("done")
     unless(b, made, b.icmp("ne", b.load(i64, line), 0))
     with b.loop(0, words) as index:
@@ -243,19 +249,22 @@ def write_proof(module: Module) -> None:
     b.br(done)
     b.enter(made)
     given = b.alloca(ptr)
-    numbers = b.api("PyBytes_FromStringAndSize", key, b.mul(words, 8))
+    numbers = b.api("PyBytes_FromStringAndSize", key, key_size)
     b.need(b.is_object(numbers))
     b.store(numbers, given)
     found = b.api("PyObject_Vectorcall", expected, given, num(1), NULL)
     b.drop(numbers)
     b.need(b.is_object(found))
+    is_refused = b.icmp("eq", found, b.context("none"))
     b.store(num(0), line)
-    b.copy(maps, b.api("PyBytes_AsString", found), size)
+    with b.if_(b.icmp("eq", is_refused, 0)):
+        b.copy(maps, b.api("PyBytes_AsString", found), size)
     b.drop(found)
-    b.copy(kept, key, b.mul(words, 8))
-    b.store(num(1), line)
+    b.copy(kept, key, key_size)
+    b.store(b.select(is_refused, num(REFUSED), num(PROVED)), line)
     b.br(done)
     b.enter(done)
+    b.need(b.icmp("eq", b.load(i64, line), b.sext(b.at(settings, 32, i32), i64)))
     b.copy(slot, maps, size)
     b.finish(YES)
 
