@@ -9,11 +9,19 @@ from tilework.ir.module_facts import MAX_REGISTERS
 from tilework.ir.types import i32, int_attr
 from tilework.target import Target
 from tilework.targets.gpu import codegen
-from tilework.targets.nvidia.lower import casts, mbarrier, mma, tensormap_rules, tma_rules, wgmma_rules
+from tilework.targets.nvidia.lower import casts, mbarrier, mma, rescale_rules, tensormap_rules, tma_rules, wgmma_rules
 from tilework.targets.nvidia.lower.nvidia_gpu import NvidiaGpu
 from tilework.transforms.ttg.allocate_warp_groups import AllocateWarpGroupsPass
 
-RULE_FILES = (casts, mbarrier, mma, tensormap_rules, tma_rules, wgmma_rules)  # importing these fills the table of rules
+RULE_FILES = (
+    casts,
+    mbarrier,
+    mma,
+    rescale_rules,
+    tensormap_rules,
+    tma_rules,
+    wgmma_rules,
+)  # importing these fills the table of rules
 
 
 def emit_module(

@@ -1,0 +1,45 @@
+"""The sum of a product that is rescaled row by row, as attention does: where every factor of a warp is 1, nothing is done.
+
+    acc = acc * shrink[:, None]              %any = vote.any (shrink0 != 1 or shrink1 != 1)
+    acc = tl.dot(p, v, acc)          ==>     br %any, label %then, label %endif      ; over 32 products or more
+
+The maxima of rows change seldom behind the first blocks of keys. A product by 1 gives what was there, bit by bit.
+"""
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation
+
+from tilework import knobs
+from tilework.ir import ttng
+from tilework.targets.gpu.arithmetic import lower_native
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.llvm.types import f32, i1
+from tilework.targets.llvm.values import Value
+from tilework.targets.nvidia.lower.nvidia_gpu import ALL_LANES
+from tilework.targets.nvidia.lower.own_rules import lowers
+from tilework.targets.nvidia.lower.wgmma_rules import SUM
+
+MANY = 8  # products with one factor
+
+
+@lowers(arith.MulfOp, overrides=True)
+def lower_product(low: Lowering, op: Operation) -> Registers:
+    factors = distinct(low[op.operands[1]])
+    if not knobs.nvidia.skip_ones or not is_sum(op) or len(factors) * MANY > len(low[op.operands[1]]):
+        return lower_native(low, op)
+    b = low.builder
+    differs = b.fcmp("une", factors[0], 1.0)
+    for factor in factors[1:]:
+        differs = b.or_(differs, b.fcmp("une", factor, 1.0))
+    any_differs = b.call("llvm.nvvm.vote.any.sync", i1, [ALL_LANES, differs], attributes="convergent")
+    return b.if_else(any_differs, lambda: lower_native(low, op), lambda: low[op.operands[0]])
+
+
+def is_sum(op: Operation) -> bool:
+    """A product of warp groups adds to the result of `op`, in f32."""
+    uses = list(op.results[0].uses)
+    return len(uses) == 1 and type(uses[0].operation) is ttng.WarpGroupDotOp and uses[0].index == SUM
+
+
+def distinct(registers: Registers) -> list[Value]:
+    return list({value.text: value for value in registers if value.type is f32}.values())
