@@ -446,6 +446,7 @@ class nvidia_knobs(base_knobs):
     ptxas_timeout = env_int("TILEWORK_PTXAS_TIMEOUT", 3600)
     auto_tma = env_bool("TILEWORK_AUTO_TMA")
     plain_dots = env_bool("TILEWORK_PLAIN_DOTS")  # operands and products of wgmma as Triton arranges them
+    row_sums = env_bool("TILEWORK_ROW_SUMS")  # sums over rows that loops carry meet behind them
     skip_ones = env_bool("TILEWORK_SKIP_ONES")  # sums are not rescaled where all factors are 1
     two_blocks = env_bool(
         "TILEWORK_TWO_BLOCKS"

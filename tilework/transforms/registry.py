@@ -73,6 +73,7 @@ PASSES: dict[str, str] = {
     "tritongpu-fuse-nested-loops": "ttg.fuse_nested_loops:FuseNestedLoopsPass",
     "tritongpu-reduce-data-duplication": "ttg.reduce_data_duplication:ReduceDataDuplicationPass",
     "tritongpu-reorder-instructions": "ttg.reorder_instructions:ReorderInstructionsPass",
+    "tritongpu-carry-row-sums": "ttg.carried_row_sums:CarryRowSumsPass",
     "triton-nvidia-gpu-fence-insertion": "ttng.fence_insertion:FenceInsertionPass",
     "triton-nvidia-gpu-proxy-fence-insertion": "ttng.proxy_fence_insertion:ProxyFenceInsertionPass",
     "tritongpu-limit-remarks": "ttg.limit_remarks:LimitRemarksPass",

@@ -67,6 +67,7 @@ def ttgir_pipeline(
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
         "tritongpu-reorder-instructions",
+        *(["tritongpu-carry-row-sums"] if knobs.nvidia.row_sums else []),
         "triton-loop-aware-cse",
         "symbol-dce",
         f"triton-nvidia-gpu-fence-insertion{{compute-capability={target.arch}}}",
