@@ -21,9 +21,9 @@ from tilework.runtime.devices.cuda.launch_proof import LaunchProof
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline
 
-PASSES = ["tt-rectangles-to-descriptors", "canonicalize", "cse"]
+PASSES = "tt-rectangles-to-descriptors,canonicalize,cse"
 
 
 @tilework.jit
@@ -78,9 +78,9 @@ def compiled(kernel: Any, types: dict[str, str], constants: dict[str, Any]) -> A
     return module
 
 
-def rewritten(module: Any) -> dict[str, Any] | None:
+def rewritten(module: Any, passes: str = PASSES) -> dict[str, Any] | None:
     """Run the pass; what the launcher is told."""
-    run_pipeline(module, PASSES)
+    run_pipeline(module, parse_pipeline(passes))
     told = module.attributes.get(RECTANGLES)
     return json.loads(told.data) if isinstance(told, StringAttr) else None
 
@@ -168,6 +168,36 @@ def test_drawn_products() -> None:
     """Launches that fit are proved, others are refused, and where they are proved the copies read what the loads read."""
     for seed in range(16):
         case(seed)
+
+
+@tilework.jit
+def scaled(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WAY: tl.constexpr):
+    rm, rn, rk = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    first = tl.load(a_ptr + rm[:, None] * K + rk[None, :])
+    for k in range(0, K, BK):
+        a = first if WAY == "known" else tl.load(a_ptr + rm[:, None] * K + k + rk[None, :])
+        b = tl.load(b_ptr + rn[None, :] * K + (k + rk)[:, None])
+        acc = tl.dot(a * 2 if WAY == "scaled" else a, b, acc, input_precision=WAY if WAY == "ieee" else None)
+    tl.store(c_ptr + rm[:, None] * BN + rn[None, :], tl.dot(first, tl.trans(first)) + acc if WAY == "after" else acc)
+
+
+PAYING = [
+    *[(0, ways, 8) for ways in ({"BM": 32}, {"BK": 32}, {"WAY": "scaled"}, {"type": "fp32", "WAY": "ieee"})],
+    *[(2, ways, 8) for ways in ({}, {"WAY": "known"}, {"BK": 128, "type": "fp8e4nv"})],
+    *[(0, {}, 2), (2, {"WAY": "after"}, 4), (2, {"type": "fp32", "WAY": "tf32"}, 4)],
+]
+
+
+def test_all_large_operands_of_a_loop_become_copies_or_none() -> None:
+    for count, given, warps in PAYING:
+        ways: dict[str, Any] = {"BM": 64, "BN": 64, "BK": 64, "WAY": "", "type": "fp16", **given}
+        pointer = f"*{ways.pop('type')}"
+        types = {"a_ptr": pointer, "b_ptr": pointer, "c_ptr": "*fp32", "M": "i32", "N": "i32", "K": "i32"}
+        told = rewritten(
+            compiled(scaled, types, ways), f"tt-rectangles-to-descriptors{{when=pays num-warps={warps}}},canonicalize"
+        )
+        assert (0 if told is None else len(told["maps"])) == count, (given, warps)
 
 
 @tilework.jit

@@ -444,7 +444,7 @@ class nvidia_knobs(base_knobs):
     libdevice_path = env_opt_str("TRITON_LIBDEVICE_PATH")
     libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
     ptxas_timeout = env_int("TILEWORK_PTXAS_TIMEOUT", 3600)
-    auto_tma = env_bool("TILEWORK_AUTO_TMA")
+    auto_tma = env_opt_bool("TILEWORK_AUTO_TMA")  # unset: where it pays
     plain_dots = env_bool("TILEWORK_PLAIN_DOTS")  # operands and products of wgmma as Triton arranges them
     row_sums = env_bool("TILEWORK_ROW_SUMS")  # sums over rows that loops carry meet behind them
     skip_ones = env_bool("TILEWORK_SKIP_ONES")  # sums are not rescaled where all factors are 1

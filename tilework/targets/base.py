@@ -40,6 +40,10 @@ class Backend(ABC):
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         """Options from launch keywords; unknown ones are a KeyError."""
 
+    def launch_defaults(self) -> dict[str, Any]:
+        """Options of kernels that are compiled to be launched here, where the launch names no others."""
+        return {}
+
     def target_for(self, options: CompileOptions) -> Target:
         """What the code is for, if the options can ask for another architecture than the device's."""
         return Target.of(self.target)

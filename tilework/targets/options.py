@@ -47,7 +47,9 @@ class CompileOptions:
     arch: str | None = None
     instrumentation_mode: str = ""
     sanitize: bool | str = False  # or "strict" or "race"
-    auto_tma: bool = False  # loads of rectangles become copies through descriptors that the launch makes
+    auto_tma: bool | str = (
+        False  # loads of rectangles become copies through descriptors that the launch makes; or "pays": some
+    )
     cluster_dims: tuple[int, int, int] = field(default=(1, 1, 1))
 
     def __post_init__(self) -> None:

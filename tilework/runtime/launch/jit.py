@@ -146,7 +146,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         kernel = kernels.get(key) if key is not None else None
         if kernel is None:
             self.forget_old_source(kernels, keys)
-            specialization = Specialization.of(self, values, specs, self.full_options(options))
+            specialization = Specialization.of(self, values, specs, self.full_options(options, backend))
             key = specialization.key
             if marker is not None:
                 keys[marker] = key
@@ -200,8 +200,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         found = Specialization.of(self, list(bound_args.values()), specialization, dict(kwargs))
         return backend.parse_options(kwargs), found.signature, found.constants, found.attrs
 
-    def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The launch's options with debug settings; names that launches may not use are refused."""
+    def full_options(self, options: dict[str, Any], backend: Any) -> dict[str, Any]:
+        """The launch's options with debug settings and what the backend adds; names that launches may not use are refused."""
         for name in RESERVED:
             assert name not in options, f"{name} option is deprecated; current {name} will be used"
         debug = options.get("debug", self.debug)
@@ -209,6 +209,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         if sanitize is None:
             sanitize = knobs.runtime.sanitize
         return {
+            **backend.launch_defaults(),
             **{name: value for name, value in options.items() if name != "sanitize"},
             **({"sanitize": knobs.sanitize_mode(sanitize)} if sanitize or knobs.runtime.sanitize else {}),
             **(
@@ -216,8 +217,6 @@ class JITFunction(KernelInterface, LanguageFunction):
                 if knobs.runtime.sanitize_overflow
                 else {"sanitize_overflow": options.get("sanitize_overflow", False)}
             ),
-            # only here: who compiles a kernel to launch it in another way does not know of hidden arguments
-            **({"auto_tma": options.get("auto_tma", True)} if knobs.nvidia.auto_tma else {}),
             "debug": bool(debug) or knobs.runtime.debug or knobs.compilation.instrumentation_mode == "consan",
             "instrumentation_mode": knobs.compilation.instrumentation_mode,
         }

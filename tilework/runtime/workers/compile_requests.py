@@ -86,7 +86,7 @@ def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, A
     kernels, _, target, backend, bind = kernel.device_caches[driver.cache_key(driver.active)]
     try:
         values, specs, _, options = bind(*map(MockTensor.wrap_dtype, args), **kwargs)
-        specialization = Specialization.of(kernel, values, specs, kernel.full_options(options))
+        specialization = Specialization.of(kernel, values, specs, kernel.full_options(options, backend))
         if specialization.key in kernels:
             return None
         parsed = backend.parse_options(specialization.options)

@@ -78,12 +78,14 @@ def ttgir_pipeline(
 
 
 SPECIALIZE_WORDS = frozenset({"0", "1", "auto", "plain", "pingpong"})
-RECTANGLES = ["tt-rectangles-to-descriptors", "canonicalize", "cse"]
 
 
-def has_rectangles(target: Target, options: CompileOptions) -> bool:
-    """Whether loads of rectangles become copies: where they were asked for, and there is a unit that does them."""
-    return options.auto_tma and Feature.TMA in target.features and options.num_ctas == 1
+def copying(target: Target, options: CompileOptions) -> list[str]:
+    """The passes that make copies of loads of rectangles: where they were asked for, and there is a unit that does them."""
+    if not options.auto_tma or Feature.TMA not in target.features or options.num_ctas != 1:
+        return []
+    when = "pays" if options.auto_tma == "pays" else "always"
+    return [f"tt-rectangles-to-descriptors{{when={when} num-warps={options.num_warps}}}", "canonicalize", "cse"]
 
 
 def specialization(is_allowed: bool) -> str:
@@ -150,6 +152,12 @@ class CudaBackend(LaterStages):
             )
         return options
 
+    def launch_defaults(self) -> dict[str, Any]:
+        """Copies with hidden arguments: who compiles a kernel to launch it in another way does not know of these."""
+        asked = knobs.nvidia.auto_tma
+        has_copies = asked is not False and Feature.TMA in Target.of(self.target).features
+        return {"auto_tma": asked or "pays"} if has_copies else {}
+
     def target_for(self, options: CompileOptions) -> Target:
         return target_of(options.arch) if options.arch else Target.of(self.target)
 
@@ -166,7 +174,7 @@ class CudaBackend(LaterStages):
         ttir = (
             [*ttir_pipeline(target.without(Feature.TMA)), *checking_pipeline(options.sanitize)]
             if options.sanitize
-            else [*ttir_pipeline(target), *(RECTANGLES if has_rectangles(target, options) else [])]
+            else [*ttir_pipeline(target), *copying(target, options)]
         )
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),

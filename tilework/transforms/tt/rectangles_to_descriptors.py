@@ -16,12 +16,13 @@ Stage: TTIR to TTIR, targets with TMA. Cost: one walk, and what the addresses of
 """
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilework.analysis.copied_operands import dot_operands, is_candidate, loops_of_products, worth_copying
 from tilework.analysis.index_forms import IndexForms, Poly, Wrapped
 from tilework.analysis.launch_numbers import LaunchNumbers
 from tilework.analysis.rectangles import Rectangle, based, rectangle_of
@@ -57,16 +58,28 @@ STAYS = "this operand of a dot is not copied by TMA:"
 
 class RectanglesToDescriptorsPass(Pass):
     name = "tt-rectangles-to-descriptors"
+    when: str = (
+        "always"  # or "pays": what `analysis/copied_operands.py` finds, and no descriptors that the kernel makes
+    )
+    num_warps: int = 4
 
     def run(self, module: ModuleOp) -> None:
         kernels = [op for op in module.ops if type(op) is tt.FuncOp and has_body(op) and not is_private(op)]
         if len(kernels) != 1 or RECTANGLES in module.attributes:
             return
+        ops = list(ops_in_order(*kernels[0].regions))
+        pays = self.when == "pays"
+        loops = loops_of_products(ops, self.num_warps) if pays else {}
+        if pays and not loops:
+            return
         rewrite = Rewrite(kernels[0])
-        for op in ops_in_order(*kernels[0].regions):
-            if isinstance(op, tt.LoadOp) and is_candidate(op):
-                rewrite.load(op)
-            elif isinstance(op, tt.MakeTensorDescOp):
+        candidates = worth_copying(loops, rewrite.is_copyable) if pays else filter(is_candidate, ops)
+        chosen = dict.fromkeys(load for load in candidates if rewrite.is_copyable(load))
+        rewrite.numbers = LaunchNumbers(rewrite.forms)  # of these loads only: the launch must know all of them
+        for load in chosen:
+            rewrite.load(load)
+        for op in [] if pays else ops:
+            if isinstance(op, tt.MakeTensorDescOp):
                 rewrite.descriptor(op)
         if rewrite.made:
             rewrite.finish()
@@ -75,28 +88,19 @@ class RectanglesToDescriptorsPass(Pass):
             module.attributes[RECTANGLES] = string_attr(json.dumps(told))
 
 
-def is_candidate(load: tt.LoadOp) -> bool:
-    """Whether only dots use what is loaded."""
-    return not load.is_volatile.value.data and bool(dot_operands(load.result))
+class Copy(NamedTuple):
+    """A load as a copy: what it reads, what the launcher is told, which numbers must fit, and where is written before."""
+
+    reads: Rectangle
+    told: dict[str, Any]
+    fits: dict[tuple[int, int], None]
+    written: dict[tuple[int, int, int], None]
 
 
 def writers(kernel: tt.FuncOp) -> list[tuple[Operation, set[Operation]]]:
     """What writes memory, or may wait for another program, and the loops around it; in program order."""
     found = [op for op in ops_in_order(*kernel.regions) if not op.regions and type(op) not in HARMLESS and writes(op)]
     return [(op, {outer for outer in ops_around(op) if type(outer) in LOOPS}) for op in found if not is_terminator(op)]
-
-
-def dot_operands(value: SSAValue, turned: bool = False) -> list[tuple[int, bool]]:
-    """(operand, whether it is turned before) of each dot that uses a tile; empty if anything else uses it."""
-    found: list[tuple[int, bool]] = []
-    for use in value.uses:
-        if type(use.operation) is tt.DotOp and use.index < 2:
-            found.append((use.index, turned))
-        elif type(use.operation) is tt.TransOp and (more := dot_operands(use.operation.results[0], not turned)):
-            found += more
-        else:
-            return []
-    return found
 
 
 def is_readable(load: tt.LoadOp, found: Rectangle) -> bool:
@@ -121,8 +125,8 @@ class Rewrite:
         self.writers = writers(kernel)
         self.written: dict[tuple[int, int, int], None] = {}  # base, elements from there, bytes of one
 
-    def load(self, load: tt.LoadOp) -> None:
-        """Replace one load, if it reads a rectangle and a launch can see that."""
+    def find(self, load: tt.LoadOp) -> Copy | None:
+        """The copy that may take the place of a load, if it reads a rectangle and a launch can see that."""
         if (found := rectangle_of(load, self.forms)) is None:
             return remark(
                 load, f"{STAYS} it reads no rectangle of an array that is bounded by its mask, or pads not with 0"
@@ -136,8 +140,19 @@ class Rewrite:
         told, fits = self.told(found, load), self.numbers.fits(*(root for root in (load.ptr, load.mask) if root))
         if told is None or fits is None:
             return remark(load, f"{STAYS} its place depends on values that a launch does not know")
-        self.fits |= dict.fromkeys(fits)
-        self.written |= before
+        places, more = before
+        return Copy(found, told, dict.fromkeys([*fits, *more]), places)
+
+    def is_copyable(self, load: tt.LoadOp) -> bool:
+        return self.find(load) is not None
+
+    def load(self, load: tt.LoadOp) -> None:
+        """Replace a load by its copy."""
+        copy = self.find(load)
+        assert copy is not None
+        found, told, fits, written = copy
+        self.fits |= fits
+        self.written |= written
         block = tensor_type(tuple(axis.block for axis in found.axes), element_type(load.result.type))
         parts = [[axis[0], axis[2] if axis[2] is not None else axis, axis[4]] for axis in told["axes"]]
         argument = self.argument(repr({**told, "axes": parts}), told, tensordesc_type(block), load)
@@ -177,9 +192,10 @@ class Rewrite:
             new.location = op.location
         return self.entry.args[self.count + list(self.made).index(key)]
 
-    def written_before(self, load: Operation) -> dict[tuple[int, int, int], None] | None:
-        """Where stores that may come before a load write; None if something else may, or nobody knows where."""
+    def written_before(self, load: Operation) -> tuple[dict[tuple[int, int, int], None], list[tuple[int, int]]] | None:
+        """(where stores that may come before a load write, what must fit); None if something else may, or nobody knows where."""
         found: dict[tuple[int, int, int], None] = {}
+        fitting: list[tuple[int, int]] = []
         for op, loops in self.writers:
             if self.places[op] > self.places[load] and loops.isdisjoint(ops_around(load)):
                 continue
@@ -188,9 +204,9 @@ class Rewrite:
             node = None if array is None else self.numbers.of(array[1], shape_of(op.operands[0].type))
             if array is None or node is None or (fits := self.numbers.fits(op.operands[0])) is None:
                 return None
-            self.fits |= dict.fromkeys(fits)
+            fitting += fits
             found[array[0].index, node, max(bit_width(op.operands[1].type) // 8, 1)] = None
-        return found
+        return found, fitting
 
     def told(self, found: Rectangle, load: tt.LoadOp) -> dict[str, Any] | None:
         """What the launcher must know about a hidden argument; None if it cannot know it."""

@@ -37,7 +37,7 @@ class ProvedLauncher(Launcher):
         assert self.signature is not None, f"{self.name} has hidden descriptors, and nobody knows its arguments"
         self.numbers = numbers_for(self.name, self.signature, self.proof.args)
         described = zip(metadata.tensordesc_meta[-len(self.proof.maps) :], self.proof.maps, strict=True)
-        self.boxes = [
+        self.boxes: list[tuple[Any, ...]] = [
             (meta["swizzle"], meta["elem_size"], meta["elem_type"], tuple(meta["block_size"]), int(told["padding"]))
             for meta, told in described
         ]
