@@ -14,7 +14,7 @@ from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
 
 REFERENCE = Path(__file__).parent / "reference"
-FINAL = sorted([*REFERENCE.glob("sm_80/*.ttgir"), *REFERENCE.glob("sm_90/*.ttgir")])
+FINAL = sorted([path for part in ("sm_80", "sm_90", "amd") for path in REFERENCE.glob(f"{part}/*.ttgir")])
 INNER = sorted(REFERENCE.glob("pipeliner/*.ttgir"))
 ALIAS = re.compile(r"^(#\w+) = (.*)\n", re.MULTILINE)
 
@@ -34,7 +34,7 @@ def without_aliases(text: str) -> str:
 
 
 def test_there_are_fixtures() -> None:
-    assert len(FINAL) == 16 and len(INNER) == 5
+    assert len(FINAL) == 25 and len(INNER) == 5
 
 
 @pytest.mark.parametrize("path", FINAL, ids=label)

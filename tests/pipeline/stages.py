@@ -11,6 +11,7 @@ from xdsl.dialects import cf, math, scf, ub
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
 
+from tilework.ir.amdg import AMDG, ROCDL
 from tilework.ir.arith_ext import Arith
 from tilework.ir.effects import TT_ELEMENTWISE
 from tilework.ir.gpu import GPU
@@ -94,7 +95,7 @@ TTCIR = Stage(
 # Block pointers are gone before; predicated code lives only inside the pipeliner.
 TTGIR = Stage(
     name="ttgir",
-    ops=(TTIR.ops | {*TTG.operations, *TTNG.operations})
+    ops=(TTIR.ops | {*TTG.operations, *TTNG.operations, *AMDG.operations, *ROCDL.operations})
     - {AdvanceOp, MakeTensorPtrOp, MaskOp, MaskReturnOp, PredicateStageOp},
     encodings=True,
 )

@@ -6,6 +6,7 @@ from xdsl.context import Context
 from xdsl.dialects import cf, math, scf, ub
 from xdsl.dialects.builtin import Builtin
 
+from tilework.ir.amdg import AMDG, ROCDL
 from tilework.ir.arith_ext import Arith
 from tilework.ir.gpu import GPU
 from tilework.ir.legacy.shared_tensor_ops import TRITON_GPU
@@ -16,7 +17,7 @@ from tilework.ir.ttc import TTC
 from tilework.ir.ttg import TTG
 from tilework.ir.ttng import TTNG
 
-DIALECTS = (Builtin, Arith, math.Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT, TTC, TTG, TTNG, TRITON_GPU)
+DIALECTS = (Builtin, Arith, math.Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT, TTC, TTG, TTNG, TRITON_GPU, AMDG, ROCDL)
 
 
 @cache

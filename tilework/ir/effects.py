@@ -21,7 +21,7 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 
-from tilework.ir import tt, ttc, ttg, ttng
+from tilework.ir import amdg, tt, ttc, ttg, ttng
 from tilework.ir.arith_ext import Arith
 from tilework.ir.constraints import Elementwise
 from tilework.ir.property_text import is_true
@@ -30,7 +30,7 @@ Ops = frozenset[type[Operation]]
 
 TRAITS = {
     op: {type(trait) for trait in op.traits}
-    for dialect in (tt.TT, ttc.TTC, ttg.TTG, ttng.TTNG)
+    for dialect in (tt.TT, ttc.TTC, ttg.TTG, ttng.TTNG, amdg.AMDG, amdg.ROCDL)
     for op in dialect.operations
 }
 

@@ -19,6 +19,7 @@ from typing import Any
 from xdsl.parser import AttrParser
 
 from tilework.ir.legacy.encoding_fields import OLD_NAMES, Fields, modernize
+from tilework.layouts import amd as amd  # has kinds too
 from tilework.layouts.encodings import (
     DISTRIBUTED_INS,
     KINDS,

@@ -309,12 +309,14 @@ def dictionary_attempt(fields: Fields) -> Attempt:
 
 
 def group_attempt(group: Group, fields: Fields) -> Attempt:
-    """The first part of the group says whether it is there."""
+    """The first part of the group says whether it is there; a type is, where what it is the type of was."""
+    first = group.nodes[0]
+    named = first.name if isinstance(first, TypeOf) else None
     (attempt, _), *others = (part for node in group.nodes for part in node_parts(node, fields))
     rest = [required(*part) for part in others]
 
     def read(parser: Parser, reading: Reading) -> bool:
-        if found := attempt(parser, reading):
+        if found := (named is None or bool(reading.operands.get(named))) and attempt(parser, reading):
             for step in rest:
                 step(parser, reading)
         return found

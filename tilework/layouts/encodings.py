@@ -9,7 +9,7 @@ Two families. A *distributed* encoding says which register of which lane of whic
     Linear        anything else, as a matrix over bits         Linear(LinearLayout(...))
 
 A *shared* encoding says at which offset of shared memory each element lies: `SwizzledShared`, `NvmmaShared`,
-`SharedLinear`, `PaddedShared`.
+`SharedLinear`, `PaddedShared`. AMD's are in `amd.py`.
 
 Everything here is a frozen, hashable value; making one checks it. What an encoding means for a tensor of a given shape
 is a `LinearLayout`: `to_linear.py`. Its text follows from its fields, in their order: `size_per_thread` is written
@@ -80,6 +80,10 @@ class Blocked(Distributed, name="blocked", alias="blocked"):
             warps[warps.index(max(warps))] //= 2
         return replace(self, warps_per_cta=tuple(warps))
 
+    def check_operand(self, op_idx: int, k_width: int) -> None:
+        if k_width != 0:
+            raise LayoutError("ttg.dot_op kWidth parameter is not supported when the parent is a blocked layout")
+
     @property
     def in_words(self) -> str:
         return f"rows of {max(self.size_per_thread)} elements per thread"
@@ -118,6 +122,16 @@ class NvidiaMma(Distributed, name="nvidia_mma", alias="mma"):
     @property
     def in_words(self) -> str:
         return "the result of a dot"
+
+    def check_operand(self, op_idx: int, k_width: int) -> None:
+        if k_width == 0:
+            raise LayoutError("ttg.dot_op kWidth parameter is mandatory for Ampere or Hopper MMA parent")
+        if op_idx != 0 and self.is_hopper:
+            raise LayoutError(
+                "ttg.dot_op opIdx parameter must be 0 for Hopper MMA parent, since Hopper WGMMA only "
+                "allows first operand to be in registers"
+            )
+        check_powers_of_two("kWidth", (k_width,))
 
     def on_warps(self, count: int, columns: int) -> "NvidiaMma | None":
         if not self.is_hopper:
@@ -189,20 +203,7 @@ class DotOperand(Distributed, name="dot_op"):
     def __post_init__(self) -> None:
         if self.op_idx not in (0, 1):
             raise LayoutError(f"ttg.dot_op opIdx parameter can be 0 or 1, got: {self.op_idx}")
-        if isinstance(self.parent, NvidiaMma):
-            if self.k_width == 0:
-                raise LayoutError("ttg.dot_op kWidth parameter is mandatory for Ampere or Hopper MMA parent")
-            if self.op_idx != 0 and self.parent.is_hopper:
-                raise LayoutError(
-                    "ttg.dot_op opIdx parameter must be 0 for Hopper MMA parent, since Hopper WGMMA only "
-                    "allows first operand to be in registers"
-                )
-            check_powers_of_two("kWidth", (self.k_width,))
-        elif isinstance(self.parent, Blocked):
-            if self.k_width != 0:
-                raise LayoutError("ttg.dot_op kWidth parameter is not supported when the parent is a blocked layout")
-        else:
-            raise LayoutError("ttg.dot_op unexpected parent layout: a blocked or nvidia_mma layout is wanted")
+        self.parent.check_operand(self.op_idx, self.k_width)
 
     @property
     def rank(self) -> int:

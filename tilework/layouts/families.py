@@ -109,6 +109,10 @@ class Distributed(Encoding):
         """A layout of the same kind for fewer warps, its instructions at most so many `columns` wide; None: no such one."""
         return None
 
+    def check_operand(self, op_idx: int, k_width: int) -> None:
+        """Refuse an operand that a dot with a result in this layout does not have."""
+        raise LayoutError("ttg.dot_op unexpected parent layout: a layout that dots have is wanted")
+
     def before_slice(self, dim: int) -> "Distributed | None":
         """The layout of which this is the slice along `dim`, if it is one."""
         return None

@@ -156,12 +156,22 @@ def mma(encoding: NvidiaMma, shape: Shape) -> LinearLayout:
 
 def dot_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
     """A and B as the instruction wants them: every warp along K holds the same elements."""
-    parent, k, cga = encoding.parent, encoding.k_dim, encoding.cga_bases
-    if isinstance(parent, Blocked):
-        order = parent.order
-        held = parent.size_per_thread[:k] + (shape[k],) + parent.size_per_thread[k + 1 :]
-        tile = Tile(order).grid("register", held, order).grid("lane", parent.threads_per_warp, order, k)
-        return tile.grid("warp", parent.warps_per_cta, order, k).fit(cga, shape)
+    return OPERAND_RULES[type(encoding.parent)](encoding, shape)
+
+
+def blocked_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
+    """A thread has all of K."""
+    parent, k = encoding.parent, encoding.k_dim
+    assert isinstance(parent, Blocked)
+    order = parent.order
+    held = parent.size_per_thread[:k] + (shape[k],) + parent.size_per_thread[k + 1 :]
+    tile = Tile(order).grid("register", held, order).grid("lane", parent.threads_per_warp, order, k)
+    return tile.grid("warp", parent.warps_per_cta, order, k).fit(encoding.cga_bases, shape)
+
+
+def mma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
+    """Four lanes along K with `k_width` neighbours each, twice; 8 groups of four along the other dimension, twice in A."""
+    parent, k = encoding.parent, encoding.k_dim
     assert isinstance(parent, NvidiaMma)
     other = encoding.rank - 2 if encoding.op_idx == 0 else encoding.rank - 1
     tile = Tile((k, other, *range(encoding.rank - 2)))
@@ -169,7 +179,7 @@ def dot_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
     if encoding.op_idx == 0:
         tile.id(2, "register", other)
     tile.id(2, "register", k)
-    return tile.grid("warp", parent.warps_per_cta, mma_warp_order(parent), k).fit(cga, shape)
+    return tile.grid("warp", parent.warps_per_cta, mma_warp_order(parent), k).fit(encoding.cga_bases, shape)
 
 
 def slice_of(encoding: Slice, shape: Shape) -> LinearLayout:
@@ -283,6 +293,12 @@ def shared_layout(offsets: list[int], blocks: tuple[int, ...], shape: Shape) -> 
     outs = tuple(zip(dim_names(len(shape)), shape, strict=True))
     return LinearLayout.packed((("offset", tuple(offsets)), ("block", blocks)), outs)
 
+
+OPERAND_RULES: dict[type, Callable[[DotOperand, Shape], LinearLayout]] = {
+    Blocked: blocked_operand,
+    NvidiaMma: mma_operand,
+}
+"""Layouts of operands by the layout of the result."""
 
 RULES: dict[type, Callable[[Any, Shape], LinearLayout]] = {
     Blocked: blocked,

@@ -1,0 +1,256 @@
+"""How AMD's matrix instructions hold their results and operands, and how rows rotate in LDS.
+
+    AmdMfma           an accumulator of CDNA's mfma, 64 lanes     AmdMfma(3, (2, 2), (32, 32, 8), True)
+    AmdWmma           one of RDNA's wmma, 32 lanes                AmdWmma(2, True, (2, 2))
+    RotatingShared    `SwizzledShared` whose phase also changes where the plain one would repeat
+
+Both kinds of accumulator are *transposed* as a rule: the instruction is called with its operands exchanged, and a thread then
+holds neighbours of a row.
+
+>>> from tilework.layouts.to_linear import to_linear
+>>> to_linear(AmdMfma(3, (2, 2), (32, 32, 8), True), (64, 64)).bases[0]
+('register', ((0, 1), (0, 2), (0, 8), (0, 16)))
+"""
+
+from dataclasses import dataclass, field
+
+from tilework.layouts.encodings import DotOperand
+from tilework.layouts.errors import LayoutError
+from tilework.layouts.families import (
+    Bases,
+    Distributed,
+    Ints,
+    Shared,
+    check_cga,
+    check_order,
+    check_powers_of_two,
+    spelled,
+)
+from tilework.layouts.linear import LinearLayout
+from tilework.layouts.to_linear import (
+    OPERAND_RULES,
+    RULES,
+    Shape,
+    Tile,
+    out_shifts,
+    pack_blocks,
+    shared_layout,
+    split_blocks,
+)
+
+WAVE = 64  # lanes of a wave that has mfma
+ONES = spelled(implied=lambda known: (1,) * len(known["warps_per_cta"]))
+
+
+@dataclass(frozen=True)
+class AmdMfma(Distributed, name="amd_mfma", alias="mma"):
+    """The accumulator of an mfma of `instr_shape` (m, n, k): version 1 to 4 are CDNA 1 to 4.
+
+    `tiles_per_warp`: so many instructions of a warp lie side by side. `element_bit_width` is 64 for f64.
+    """
+
+    is_accumulator = True
+
+    version: int
+    warps_per_cta: Ints = field(metadata=spelled("warpsPerCTA"))
+    instr_shape: Ints
+    is_transposed: bool
+    cga: Bases = field(default=(), kw_only=True, metadata=spelled("CGALayout"))
+    tiles_per_warp: Ints = field(default=(), kw_only=True, metadata=ONES)
+    element_bit_width: int = field(default=32, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.version <= 4:
+            raise LayoutError("version must be in the [0, 4] range")
+        if self.instr_shape[:2] not in ((32, 32), (16, 16), (64, 4), (4, 64)) or len(self.instr_shape) != 3:
+            raise LayoutError(f"invalid (mDim, nDim) combination: ({', '.join(map(str, self.instr_shape[:2]))})")
+        if self.element_bit_width not in (32, 64):
+            raise LayoutError("elementBitWidth must be 32 or 64")
+        check_accumulator(self)
+
+    @property
+    def rank(self) -> int:
+        return len(self.warps_per_cta)
+
+    @property
+    def in_words(self) -> str:
+        return "the result of a dot"
+
+    def check_operand(self, op_idx: int, k_width: int) -> None:
+        if k_width == 0:
+            raise LayoutError("ttg.dot_op kWidth parameter is mandatory for MFMA parent")
+        check_powers_of_two("kWidth", (k_width,))
+
+
+@dataclass(frozen=True)
+class AmdWmma(Distributed, name="amd_wmma", alias="mma"):
+    """The accumulator of a wmma: version 1 is RDNA3, 2 RDNA4, 3 gfx1250."""
+
+    is_accumulator = True
+
+    version: int
+    is_transpose: bool
+    warps_per_cta: Ints = field(metadata=spelled("warpsPerCTA"))
+    cga: Bases = field(default=(), kw_only=True, metadata=spelled("CGALayout"))
+    tiles_per_warp: Ints = field(default=(), kw_only=True, metadata=ONES)
+    instr_shape: Ints = field(default=(16, 16, 16), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.version not in K_WIDTHS:
+            raise LayoutError("WMMA version must be in the [1, 3] range")
+        if len(self.instr_shape) != 3:
+            raise LayoutError(f"instrShape = {list(self.instr_shape)} must have three numbers")
+        check_powers_of_two("instrShape", self.instr_shape)
+        check_accumulator(self)
+
+    @property
+    def rank(self) -> int:
+        return len(self.warps_per_cta)
+
+    @property
+    def in_words(self) -> str:
+        return "the result of a dot"
+
+    def check_operand(self, op_idx: int, k_width: int) -> None:
+        allowed = K_WIDTHS[self.version]
+        if k_width not in allowed:
+            widths = "/".join(map(str, allowed))
+            raise LayoutError(f"ttg.dot_op kWidth parameter must be {widths} for WMMA v{self.version}")
+
+
+K_WIDTHS = {1: (8, 16), 2: (4, 8, 16), 3: (2, 8, 16)}  # of operands, by version of wmma
+
+
+def check_accumulator(encoding: AmdMfma | AmdWmma) -> None:
+    """Refuse fields that are wrong for either; instructions side by side are one where nothing is said."""
+    if encoding.rank not in (2, 3):
+        raise LayoutError(f"{encoding.NAME} has rank 2 or 3, not {encoding.rank}")
+    if not encoding.tiles_per_warp:
+        object.__setattr__(encoding, "tiles_per_warp", (1,) * encoding.rank)
+    if len(encoding.tiles_per_warp) != encoding.rank:
+        raise LayoutError("tilesPerWarp and warpsPerCTA must have the same rank")
+    check_powers_of_two("warpsPerCTA", encoding.warps_per_cta)
+    check_powers_of_two("tilesPerWarp", encoding.tiles_per_warp)
+    check_cga(encoding.cga, encoding.rank)
+
+
+@dataclass(frozen=True)
+class RotatingShared(Shared, name="amd_rotating_shared", alias="shared"):
+    """`SwizzledShared`, but rows `max_phase * per_phase` apart do not have the same phase: they start in other banks too."""
+
+    vec: int
+    per_phase: int
+    max_phase: int
+    order: Ints
+    cga: Bases = field(default=(), metadata=spelled("CGALayout"))
+
+    def __post_init__(self) -> None:
+        check_powers_of_two("vec, perPhase, maxPhase", (self.vec, self.per_phase, self.max_phase))
+        check_order(self.order)
+        check_cga(self.cga, self.rank)
+
+
+# Linear layouts
+
+
+def mfma(encoding: AmdMfma, shape: Shape) -> LinearLayout:
+    """Groups of four registers along one dimension, lanes along the other; what is left of the instruction in registers."""
+    rows, columns = encoding.rank - 2, encoding.rank - 1
+    m, n = encoding.instr_shape[:2]
+    inner, outer, wide = (columns, rows, m) if encoding.is_transposed else (rows, columns, n)
+    group = 1 if encoding.element_bit_width == 64 else 4
+    tile = accumulator_tile(encoding.rank).id(group, "register", inner).id(wide, "lane", outer)
+    tile.id(WAVE // wide, "lane", inner).id(max(m * n // (WAVE * group), 1), "register", inner)
+    return spread(encoding, tile, shape)
+
+
+def wmma(encoding: AmdWmma, shape: Shape) -> LinearLayout:
+    """Sixteen lanes along one dimension; along the other registers and the two halves of the wave."""
+    rows, columns = encoding.rank - 2, encoding.rank - 1
+    along, across = (rows, columns) if encoding.is_transpose else (columns, rows)
+    tile = accumulator_tile(encoding.rank)
+    if encoding.version == 1:  # the halves alternate
+        tile.id(16, "lane", along).id(2, "lane", across).id(8, "register", across)
+    else:
+        tile.id(8, "register", across).id(16, "lane", along).id(2, "lane", across)
+    return spread(encoding, tile, shape)
+
+
+def accumulator_tile(rank: int) -> Tile:
+    return Tile(tuple(reversed(range(rank))))
+
+
+def spread(encoding: AmdMfma | AmdWmma, tile: Tile, shape: Shape) -> LinearLayout:
+    """An instruction's tile for all warps: every column is covered before rows repeat."""
+    rows, columns = encoding.rank - 2, encoding.rank - 1
+    warps, tiles = encoding.warps_per_cta, encoding.tiles_per_warp
+    tile.id(tiles[columns], "register", columns).id(warps[columns], "warp", columns)
+    _, wanted = split_blocks(encoding.cga, shape)
+    tile.id(1 << max(wanted[columns] - tile.bits[columns], 0), "register", columns)
+    tile.id(tiles[rows], "register", rows)
+    return tile.grid("warp", warps, tuple(reversed(range(columns)))).fit(encoding.cga, shape)
+
+
+def mfma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
+    """`k_width` neighbours along K in registers, the lanes that are left behind the other dimension along K."""
+    parent, k, other, tile = operand_tile(encoding)
+    assert isinstance(parent, AmdMfma)
+    m, n = parent.instr_shape[:2]
+    wide, thin = (m, n) if encoding.op_idx == 0 else (n, m)
+    tile.id(encoding.k_width, "register", k).id(wide, "lane", other).id(WAVE // wide, "lane", k)
+    tile.id(16 if thin == 4 else 1, "register", k)  # sixteen instructions share the small operand
+    cover(tile, encoding.cga_bases, shape, k)
+    tile.id(parent.tiles_per_warp[other], "register", other)
+    return tile.grid("warp", parent.warps_per_cta, tuple(reversed(range(encoding.rank))), k).fit(
+        encoding.cga_bases, shape
+    )
+
+
+def wmma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
+    """The second half of the wave repeats the first (version 1) or goes on along K."""
+    parent, k, other, tile = operand_tile(encoding)
+    assert isinstance(parent, AmdWmma)
+    tile.id(encoding.k_width, "register", k).id(16, "lane", other)
+    tile = tile.copies(2, "lane") if parent.version == 1 else tile.id(2, "lane", k)
+    tile.id(max(parent.instr_shape[2] // (2 * encoding.k_width), 1), "register", k)
+    if parent.tiles_per_warp[other] > 1:
+        cover(tile, encoding.cga_bases, shape, k)
+        tile.id(parent.tiles_per_warp[other], "register", other)
+    return tile.grid("warp", parent.warps_per_cta, tuple(reversed(range(encoding.rank))), k).fit(
+        encoding.cga_bases, shape
+    )
+
+
+def operand_tile(encoding: DotOperand) -> tuple[Distributed, int, int, Tile]:
+    """The accumulator, the dimension K, the other one, and a tile that grows along K first."""
+    k = encoding.k_dim
+    other = encoding.rank - 2 if encoding.op_idx == 0 else encoding.rank - 1
+    return encoding.parent, k, other, Tile((k, other, *range(encoding.rank - 2)))
+
+
+def cover(tile: Tile, cga: Bases, shape: Shape, dim: int) -> None:
+    """More registers until the tile has all of a dimension."""
+    _, wanted = split_blocks(cga, shape)
+    tile.id(1 << max(wanted[dim] - tile.bits[dim], 0), "register", dim)
+
+
+def rotating(encoding: RotatingShared, shape: Shape) -> LinearLayout:
+    """Row-major in `order`; in row bit y the column is xored with `vec` times its phase."""
+    blocks, bits = split_blocks(encoding.cga, shape)
+    shifts = out_shifts(shape)
+    column = encoding.order[0]
+    offsets = [1 << (shifts[column] + bit) for bit in range(bits[column])]
+    for place, dim in enumerate(encoding.order[1:]):
+        for bit in range(bits[dim]):
+            moved = encoding.vec * phase_of(encoding, 1 << bit) if place == 0 else 0
+            offsets.append(1 << (shifts[dim] + bit) | (moved & ((1 << bits[column]) - 1)) << shifts[column])
+    return shared_layout(offsets, pack_blocks(blocks, bits, shifts), shape)
+
+
+def phase_of(encoding: RotatingShared, row: int) -> int:
+    turn = row // encoding.per_phase
+    return (turn % encoding.max_phase) ^ (turn // encoding.max_phase % encoding.max_phase)
+
+
+RULES |= {AmdMfma: mfma, AmdWmma: wmma, RotatingShared: rotating}
+OPERAND_RULES |= {AmdMfma: mfma_operand, AmdWmma: wmma_operand}
