@@ -188,7 +188,7 @@ def test_bulk_load_with_multicast_and_policy() -> None:
     @%p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%s], [%in], %n, [%b], %m, %c;"""
     text = bulk("", load, f"{WAIT} ld.shared.b32 %w, [%at]; st.global.b32 [%to], %w;")
     np.testing.assert_array_equal(run(text, 128, [WORDS], np.zeros_like(WORDS)), WORDS)
-    with pytest.raises(EmulatorError, match="clusters of one block"):
+    with pytest.raises(EmulatorError, match="of a cluster of 1"):
         run(text.replace("mov.b16 %m, 1", "mov.b16 %m, 3"), 128, [WORDS], np.zeros_like(WORDS))
 
 

@@ -408,7 +408,7 @@ LOAD = "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx
         (kernel(LOAD.replace("2d", "3d"), 256), Unsupported, "3 dimensions and 2 coordinates"),
         (kernel(LOAD.replace(".global.", ".global.im2col."), 256), Unsupported, "not im2col"),
         (kernel(LOAD.replace(".global.", ".global.tile::gather4."), 256), Unsupported, "sm_100"),
-        (kernel(LOAD.replace("bytes [", "bytes.multicast::cluster [").replace("[%b];", "[%b], 3;"), 256), EmulatorError, "clusters of one block"),
+        (kernel(LOAD.replace("bytes [", "bytes.multicast::cluster [").replace("[%b];", "[%b], 3;"), 256), EmulatorError, "of a cluster of 1"),
     ],
 )  # fmt: skip
 def test_mistakes(text: str, error: type[Exception], why: str) -> None:

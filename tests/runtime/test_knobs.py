@@ -62,6 +62,7 @@ nvidia.libdevice_path                           TRITON_LIBDEVICE_PATH           
 nvidia.libcuda_path                             TRITON_LIBCUDA_PATH                 None
 nvidia.ptxas_timeout                            TILEWORK_PTXAS_TIMEOUT              3600
 nvidia.auto_tma                                 TILEWORK_AUTO_TMA                   None
+nvidia.cluster                                  TILEWORK_CLUSTER                    False
 nvidia.plain_dots                               TILEWORK_PLAIN_DOTS                 False
 nvidia.row_sums                                 TILEWORK_ROW_SUMS                   False
 nvidia.skip_ones                                TILEWORK_SKIP_ONES                  False

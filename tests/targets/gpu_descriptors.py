@@ -79,6 +79,12 @@ def run(kernel: Any, args: Mapping[str, Any], constants: Mapping[str, Any] = {},
         for name, value in args.items()
     }  # fmt: skip
     text = compiled(kernel, types, constants, **options)
+    launched(text, kernel.__name__, args, grid, options.get("warps", 4))
+    return text
+
+
+def launched(text: str, name: str, args: Mapping[str, Any], grid: int = 1, warps: int = 4) -> None:
+    """Run PTX like `run`."""
     facts = ptx_text.told(text)
     maps = iter(facts.get("tensordesc_meta", ()))
     device, uploaded, values = Device(check=True), [], []
@@ -99,18 +105,18 @@ def run(kernel: Any, args: Mapping[str, Any], constants: Mapping[str, Any] = {},
         if isinstance(value, Block):
             values += [*value.size, *(step // array.itemsize for step in array.strides)]
     scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * grid))
-    function = device.load(text).function(kernel.__name__)
+    function = device.load(text).function(name)
     device.launch(
         function,
         grid,
-        32 * facts.get("num_warps", options.get("warps", 4)),
+        32 * facts.get("num_warps", warps),
         [*values, scratch, 0],
         facts.get("shared", 0),
+        (2 if facts.get("pairs") and grid % 2 == 0 else 1, 1, 1),
     )
     device.synchronize()
     for array, address in uploaded:
         array[...] = device.download(address, array)
-    return text
 
 
 def drawn(shape: Sequence[int], dtype: Any) -> Array:

@@ -445,6 +445,7 @@ class nvidia_knobs(base_knobs):
     libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
     ptxas_timeout = env_int("TILEWORK_PTXAS_TIMEOUT", 3600)
     auto_tma = env_opt_bool("TILEWORK_AUTO_TMA")  # unset: where it pays
+    cluster = env_bool("TILEWORK_CLUSTER")  # neighbouring programs of warp-specialised loops share tiles
     plain_dots = env_bool("TILEWORK_PLAIN_DOTS")  # operands and products of wgmma as Triton arranges them
     row_sums = env_bool("TILEWORK_ROW_SUMS")  # sums over rows that loops carry meet behind them
     skip_ones = env_bool("TILEWORK_SKIP_ONES")  # sums are not rescaled where all factors are 1

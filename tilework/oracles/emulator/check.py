@@ -38,6 +38,7 @@ from tilework.oracles.emulator.shadow import (
 )
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction
 from tilework.oracles.emulator.translate import WARP, Block, Mask, Op, Translator, Unsupported
+from tilework.oracles.emulator.waiting import NEXT_BLOCK
 
 MOST = 200  # findings that are kept
 SHARED_SLOTS, GLOBAL_SLOTS = 8, 4
@@ -94,7 +95,7 @@ class Checker:
             self.findings.append(finding)
 
     def who(self, thread: int, block: int | None = None) -> str:
-        place = self.blocks[-1 if block is None else block]
+        place = self.machine.block_of(thread) if block in (None, len(self.blocks) - 1) else self.blocks[block]
         return f"thread {self.machine.thread_id(thread)} of block {place}"
 
     def report_at(self, kind: str, what: str, ins: Instruction, thread: int) -> None:
@@ -392,6 +393,7 @@ class CheckingMachine(Machine):
             clocks.deliver(threads, done)
         if "arrive" in kinds:
             number = CLUSTER if "cluster" in kinds else self.uniform(run.code.translator, end.operands[0], mask, end)
+            number += 0 if "cluster" in kinds else int(self.block.ranks[threads[0]]) * NEXT_BLOCK  # it is one warp
             self.early[number] = clocks.collect(threads).merged(self.early.get(number))
             clocks.tick(threads)
         super().arrive(group, run, end, mask)

@@ -154,32 +154,38 @@ class Device:
         """Launches are finished when they return."""
 
     def launch(
-        self, function: LoadedFunction, grid: Dimensions, block: Dimensions, args: Sequence[Any], shared: int = 0
-    ) -> None:
+        self, function: LoadedFunction, grid: Dimensions, block: Dimensions, args: Sequence[Any], shared: int = 0,
+        cluster: Dimensions | None = None,
+    ) -> None:  # fmt: skip
+        """Clusters are those of `cluster`, or those that the kernel requires."""
         grid3, block3 = dimensions(grid, "grid"), dimensions(block, "block")
-        self.check_launch(function, grid3, block3, shared)
+        cluster3 = cluster_of(function.function) if cluster is None else dimensions(cluster, "cluster")
+        self.check_launch(function, grid3, block3, shared, cluster3)
         data = pack_arguments(function.function, args)
-        machine = self.machine_for(function, block3, shared)
+        machine = self.machine_for(function, block3, shared, cluster3)
         if data:
             self.memory.write(machine.parameters, data)
         if self.counters is not None:
             self.counters.begin_launch()
         machine.begin_launch(grid3)
-        for z in range(grid3[2]):
-            for y in range(grid3[1]):
-                for x in range(grid3[0]):
+        for z in range(0, grid3[2], cluster3[2]):
+            for y in range(0, grid3[1], cluster3[1]):
+                for x in range(0, grid3[0], cluster3[0]):
                     machine.run_block((x, y, z), grid3)
         machine.end_launch()
         self.thread_instructions += machine.thread_instructions
         machine.thread_instructions = 0
 
-    def machine_for(self, function: LoadedFunction, block: tuple[int, int, int], shared: int) -> Machine:
-        key = (block, shared)
+    def machine_for(
+        self, function: LoadedFunction, block: tuple[int, int, int], shared: int, cluster: tuple[int, int, int]
+    ) -> Machine:
+        key = (block, shared, cluster)
         if key not in function.machines:
             module = function.module
             shared_offsets, shared_size = shared_layout(module.ptx, shared)
-            state = Block(block, shared_size, module.local_size, ArenaPort(self.memory, self.watcher), self.watcher)
-            state.cluster = cluster_of(function.function)
+            arena = ArenaPort(self.memory, self.watcher)
+            state = Block(block, shared_size, module.local_size, arena, self.watcher, cluster)
+            state.shared_names = set(shared_offsets)
             state.specials["%dynamic_smem_size"][...] = shared
             state.specials["%total_smem_size"][...] = shared_size
             symbols = {**module.symbols, **shared_offsets, **module.local_offsets}
@@ -198,8 +204,9 @@ class Device:
         return function.machines[key]
 
     def check_launch(
-        self, function: LoadedFunction, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int
-    ) -> None:
+        self, function: LoadedFunction, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int,
+        cluster: tuple[int, int, int],
+    ) -> None:  # fmt: skip
         threads = block[0] * block[1] * block[2]
         if not 0 < threads <= LARGEST_BLOCK:
             raise EmulatorError(f"a block of {threads} threads; 1 to {LARGEST_BLOCK} are possible")
@@ -208,10 +215,10 @@ class Device:
         limits = function.function.limits
         if "reqntid" in limits and (*limits["reqntid"], 1, 1)[:3] != block:
             raise EmulatorError(f"{function.name} requires blocks of {limits['reqntid']} threads, not {block}")
-        if any(size % width for size, width in zip(grid, cluster_of(function.function), strict=True)):
-            raise EmulatorError(
-                f"{function.name} has clusters of {limits['reqnctapercluster']} blocks, which do not divide {grid}"
-            )
+        if "reqnctapercluster" in limits and cluster_of(function.function) != cluster:
+            raise EmulatorError(f"{function.name} requires clusters of {limits['reqnctapercluster']}, not {cluster}")
+        if any(size % width for size, width in zip(grid, cluster, strict=True)):
+            raise EmulatorError(f"{function.name} has clusters of {cluster} blocks, which do not divide {grid}")
         if "maxntid" in limits and threads > int(np.prod(limits["maxntid"])):
             raise EmulatorError(
                 f"{function.name} allows {int(np.prod(limits['maxntid']))} threads in a block, not {threads}"

@@ -303,10 +303,15 @@ class Machine(Waiting):
         """A message with the instruction, its source line, the block and the thread."""
         if ins is None:
             return what
-        ctaid = tuple(int(self.block.specials[f"%ctaid.{axis}"]) for axis in "xyz")
+        ctaid = self.block_of(thread or 0)
         who = f"block {ctaid}" + (f", thread {self.thread_id(thread)}" if thread is not None else "")
         source = f"\n  at {ins.place}" if ins.source else ""
         return f"{what} ({who}){source}\n  PTX line {ins.line}: {ins.text}"
+
+    def block_of(self, thread: int) -> tuple[int, int, int]:
+        """The place in the grid of a thread's block."""
+        specials, threads = self.block.specials, self.block.threads
+        return tuple(int(np.broadcast_to(specials[f"%ctaid.{axis}"], threads)[thread]) for axis in "xyz")  # type: ignore[return-value]
 
     def thread_id(self, thread: int) -> tuple[int, int, int]:
         return tuple(int(self.block.specials[f"%tid.{axis}"][thread]) for axis in "xyz")  # type: ignore[return-value]

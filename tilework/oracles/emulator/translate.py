@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 
 from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE, Array, Bytes
+from tilework.oracles.emulator.clusters import BLOCK_BITS, ClusterPort
+from tilework.oracles.emulator.layout import inside
 from tilework.oracles.emulator.ports import ArenaPort, GenericPort, LocalPort, Port
 from tilework.oracles.emulator.syntax import (
     Address,
@@ -119,44 +121,60 @@ def load_rules() -> None:
 
 
 class Block:
-    """What the instructions of one block share: its shape, memory, and special registers. It is reused for every block of a launch."""
+    """What the instructions of one block share: its shape, memory, and special registers. It is reused for every block of a launch.
+
+    The blocks of a cluster are one here, with the threads of all of them (`clusters.py`)."""
 
     def __init__(
-        self, shape: tuple[int, int, int], shared_size: int, local_size: int, arena: ArenaPort, watcher: Any = None
-    ) -> None:
-        self.shape = shape
+        self, shape: tuple[int, int, int], shared_size: int, local_size: int, arena: ArenaPort, watcher: Any = None,
+        cluster: tuple[int, int, int] = (1, 1, 1),
+    ) -> None:  # fmt: skip
+        self.shape, self.cluster = shape, cluster
         self.count = shape[0] * shape[1] * shape[2]
-        self.threads = (self.count + WARP - 1) // WARP * WARP
+        self.blocks = cluster[0] * cluster[1] * cluster[2]
+        self.width = (self.count + WARP - 1) // WARP * WARP  # threads of one block
+        self.threads = self.blocks * self.width
         self.everyone = np.arange(self.threads)
-        self.exists = self.everyone < self.count
+        self.ranks = self.everyone // self.width
+        self.windows = self.ranks.astype(np.uint64) << np.uint64(BLOCK_BITS)
+        self.exists = self.everyone % self.width < self.count
         self.watcher = watcher
         self.arena = arena
-        self.shared = Port("shared", Bytes.zeros(shared_size), shared_size, watcher)
+        self.shared = (
+            Port("shared", Bytes.zeros(shared_size), shared_size, watcher)
+            if self.blocks == 1
+            else ClusterPort(self.blocks, shared_size, watcher)
+        )
+        self.shared_names: set[str] = set()  # variables of each block
         self.local = LocalPort("local", Bytes.zeros(local_size * self.threads), local_size, watcher)
         self.ports: dict[str, Any] = {"shared": self.shared, "local": self.local}
         self.ports |= dict.fromkeys(("global", "const", "param"), arena)
         self.ports["generic"] = GenericPort(arena, self.shared, self.local)
-        self.specials = special_registers(shape, self.threads)
-        # blocks that know of each other; they run one after the other all the same
-        self.cluster: tuple[int, int, int] = (1, 1, 1)
+        self.specials = special_registers(shape, self.width)
+        if self.blocks > 1:
+            for name, values in self.specials.items():
+                if values.ndim:
+                    self.specials[name] = np.tile(values, self.blocks)
+                elif name.startswith(("%ctaid", "%cluster_cta")):
+                    self.specials[name] = np.zeros(self.threads, values.dtype)
         # what families of rules keep per block: barriers, copy groups; cleared for each block
         self.state: dict[str, Any] = {}
 
     def start(self, ctaid: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
-        """Make this the block at `ctaid`."""
-        rank, width = 0, 1
+        """Make this the block at `ctaid`, or the cluster that begins there."""
+        rank = self.ranks if self.blocks > 1 else 0
+        self.specials["%cluster_ctarank"][...] = rank
         for axis, name in enumerate("xyz"):
             size = self.cluster[axis]
-            self.specials[f"%ctaid.{name}"][...] = ctaid[axis]
+            self.specials[f"%ctaid.{name}"][...] = ctaid[axis] + rank % size
             self.specials[f"%nctaid.{name}"][...] = grid[axis]
             self.specials[f"%clusterid.{name}"][...] = ctaid[axis] // size
             self.specials[f"%nclusterid.{name}"][...] = grid[axis] // size
-            self.specials[f"%cluster_ctaid.{name}"][...] = ctaid[axis] % size
+            self.specials[f"%cluster_ctaid.{name}"][...] = rank % size
             self.specials[f"%cluster_nctaid.{name}"][...] = size
-            rank, width = rank + ctaid[axis] % size * width, width * size
-        self.specials["%cluster_ctarank"][...] = rank
-        self.specials["%cluster_nctarank"][...] = width
-        self.specials["%is_explicit_cluster"][...] = width > 1
+            rank = rank // size
+        self.specials["%cluster_nctarank"][...] = self.blocks
+        self.specials["%is_explicit_cluster"][...] = self.blocks > 1
         self.shared.data.data[:] = 0
         self.local.data.data[:] = 0
         self.state.clear()
@@ -227,7 +245,12 @@ class Translator:
                     raise EmulatorError(f"the special register {name} is not supported")
                 return low_bits(self.block.specials[name], dtype)
             case Symbol(name, offset):
-                return np.array(self.symbol(name) + offset, np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
+                place = np.array(self.symbol(name) + offset, np.uint64)
+                if self.block.blocks > 1 and not self.block.shared_names.isdisjoint(
+                    (name, inside(self.function, name))
+                ):
+                    place = place + self.block.windows
+                return place.astype(f"u{dtype.itemsize}").view(dtype)
             case Sink():
                 return np.zeros((), dtype)
         raise EmulatorError(f"{operand} is not a value")
@@ -328,6 +351,8 @@ class Translator:
         offset = np.uint64(operand.offset & 0xFFFF_FFFF_FFFF_FFFF)
         if not isinstance(operand.base, Reg):
             constant = self.read(operand.base, np.uint64) + offset
+            if constant.ndim:
+                return lambda threads: constant[threads]
             return lambda threads: np.full(len(threads), constant)
         register, everyone = self.registers[operand.base.name], self.block.everyone
         if register.dtype.itemsize == 4:

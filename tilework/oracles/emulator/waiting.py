@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tilework.oracles.emulator.machine import Run
 
 FULL_WARP = 0xFFFF_FFFF
-CLUSTER = 16  # the number of the cluster's barrier, after those of the block
+CLUSTER = 16  # the number of the cluster's barrier, after those of the first block
+NEXT_BLOCK = 32  # the number of barrier 0 of the second block
 
 
 class Stuck(EmulatorError):
@@ -53,11 +54,23 @@ class Waiting:
     def arrive(self, group: int, run: "Run", end: Instruction, mask: Array) -> None:
         """bar.sync, bar.arrive and bar.red, and barrier.* which are the same with other names."""
         kinds = set(end.modifiers)
-        translator = run.code.translator
         if "warp" in kinds:
             return self.meet(group, run, end, mask)
         if "cluster" in kinds:
             return self.arrive_in_cluster(group, run, end, mask)
+        for rank, part in self.by_block(mask):
+            self.arrive_in_block(group, run, end, part, rank)
+        return None
+
+    def by_block(self, mask: Array) -> list[tuple[int, Array]]:
+        """(number of a block in the cluster, those of the threads that are in it)."""
+        if self.block.blocks == 1:
+            return [(0, mask)]
+        ranks = self.block.ranks
+        return [(rank, mask & (ranks == rank)) for rank in np.unique(ranks[mask]).tolist()]
+
+    def arrive_in_block(self, group: int, run: "Run", end: Instruction, mask: Array, rank: int) -> None:
+        kinds, translator = set(end.modifiers), run.code.translator
         operands = list(end.operands)
         target = operands.pop(0) if "red" in kinds else None
         number = self.uniform(translator, operands[0], mask, end)
@@ -67,7 +80,8 @@ class Waiting:
             raise EmulatorError(self.located(f"barrier {number} is not one of 0 to 15", end))
         if count % WARP:
             raise EmulatorError(self.located(f"a barrier for {count} threads, which is not a multiple of {WARP}", end))
-        barrier = self.barriers.setdefault(number, Barrier(np.zeros(self.block.threads, bool)))
+        key = number + rank * NEXT_BLOCK
+        barrier = self.barriers.setdefault(key, Barrier(np.zeros(self.block.threads, bool)))
         if (again := barrier.arrived & mask).any():
             raise EmulatorError(
                 self.located(f"a thread arrives at barrier {number} twice", end, int(np.flatnonzero(again)[0]))
@@ -84,8 +98,7 @@ class Waiting:
             self.go(group, run.next(), mask)
         else:
             barrier.waiting.append(((group, run.next(), end), mask))
-        self.release(group, number)
-        return None
+        self.release(group, key)
 
     def meet(self, group: int, run: "Run", end: Instruction, mask: Array) -> None:
         """bar.warp.sync: lanes wait until all lanes that the member mask names are at one with the same mask, or have ended."""
@@ -127,7 +140,7 @@ class Waiting:
         """Lanes have met at bar.warp.sync; for those who watch."""
 
     def arrive_in_cluster(self, group: int, run: "Run", end: Instruction, mask: Array) -> None:
-        """barrier.cluster.arrive and .wait. A cluster is one block, so this is one more barrier of all its threads."""
+        """barrier.cluster.arrive and .wait: one more barrier, of the threads of all blocks."""
         barrier = self.barriers.get(CLUSTER)
         if "wait" in end.modifiers:
             if barrier is None or not (barrier.arrived & mask).any():
@@ -178,7 +191,8 @@ class Waiting:
             whole = (barrier.arrived | self.finished).reshape(-1, WARP)[warps].all(axis=1)
             complete = int(whole.sum()) * WARP >= barrier.expected
         else:
-            complete = bool((barrier.arrived | self.finished).all())
+            here = self.block.ranks == number // NEXT_BLOCK if number != CLUSTER else slice(None)
+            complete = bool((barrier.arrived | self.finished)[here].all())
         if not complete:
             return
         del self.barriers[number]
@@ -203,10 +217,13 @@ class Waiting:
         number, barrier = next(iter(self.barriers.items()))
         if not barrier.waiting:
             return  # arrived without waiting, and nobody waits
-        missing = np.flatnonzero(~barrier.arrived & self.block.exists)
-        waits = [str(index) for index in self.barriers]
+        here = (
+            self.block.exists if number == CLUSTER else self.block.exists & (self.block.ranks == number // NEXT_BLOCK)
+        )
+        missing = np.flatnonzero(~barrier.arrived & here)
+        waits = [str(index % NEXT_BLOCK) for index in self.barriers]
         (_, _, end), mask = barrier.waiting[0]
-        what = f"barrier {number} is not reached by all threads: {int(barrier.arrived.sum())} have arrived"
+        what = f"barrier {number % NEXT_BLOCK} is not reached by all threads: {int(barrier.arrived.sum())} have arrived"
         if len(missing):
             what += f", {'thread' if len(missing) == 1 else 'threads'} {spans(missing)} {'has' if len(missing) == 1 else 'have'} not"
         if len(waits) > 1:

@@ -25,6 +25,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.functions import has_body, is_private, symbol_of
 from tilework.ir.module_facts import (
     MAX_REGISTERS,
+    PAIRS,
     RECTANGLES,
     SANITIZER_FACTS,
     TOTAL_WARPS,
@@ -107,6 +108,8 @@ class Emitter:
             told |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
         if self.total_warps != self.facts.num_warps:  # beside those that were asked for, others run partitions
             told["num_warps"] = self.total_warps
+        if PAIRS in self.source.attributes:
+            told["pairs"] = True
         if self.descriptors:
             told["tensordesc_meta"] = self.descriptors
         for name, attribute in (("sanitizer", SANITIZER_FACTS), ("rectangles", RECTANGLES)):

@@ -25,7 +25,7 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.ir import tt, ttg
+from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import array_values, is_tensor
@@ -38,6 +38,7 @@ MEETING = 1  # the barrier of all warps
 FIRST_OWN = 2  # that of partition 0
 MOST_PARTITIONS = 14
 GROUP = 4  # warps that have equally many registers
+CLUSTER_BARRIER = frozenset({ttng.ClusterArriveOp, ttng.ClusterWaitOp})
 MOST_REPEATED = 16  # ops that a partition computes again rather than being given a value
 
 
@@ -47,11 +48,14 @@ class Specialised:
     def __init__(self, low: Lowering, function: tt.FuncOp, total: int, registers: int | None) -> None:
         self.low, self.registers = low, registers
         self.ops = [op for op in function.walk() if isinstance(op, ttg.WarpSpecializeOp)]
-        if low.facts.num_ctas > 1:  # the barrier of a cluster is for all threads of its blocks
-            raise low.refuse(self.ops[0], "a cluster of blocks with partitions of warps")
+        meetings = [op for op in function.walk() if type(op) in CLUSTER_BARRIER]
         self.all = Warps(total, 0, MEETING, are_all=False)
         (first, *others), entry = self.ops, function.regions[0].blocks[0]
         self.runs_once = not others and first.parent is entry
+        # the barrier of a cluster is for all threads of its blocks: the workers come there too, before they meet the others
+        self.cluster_barriers = [op for op in entry.ops if op in meetings and op.is_before_in_block(first)]
+        if low.facts.num_ctas > 1 or (meetings and (meetings != self.cluster_barriers or not self.runs_once)):
+            raise low.refuse(first, "a cluster of blocks with partitions of warps")
         self.ends_kernel = self.runs_once and isinstance(first.next_op, tt.ReturnOp)  # nobody waits for the workers
 
     @property
@@ -68,6 +72,8 @@ class Specialised:
         low, b = self.low, self.low.builder
         with b.if_(b.icmp("uge", low.warp, low.warps.count)):
             if self.runs_once:
+                for op in self.cluster_barriers:
+                    low.lower(op)
                 self.meet(low)
                 self.partitions(self.ops[0])
                 if not self.ends_kernel:

@@ -102,7 +102,8 @@ def specialization(is_allowed: bool) -> str:
         )
     when = "never" if "0" in words or not is_allowed else "pays" if "auto" in words else "asked"
     settings = {"plain": " overlap=false", "pingpong": " ping-pong=true"}
-    return f"when={when}{''.join(text for word, text in settings.items() if word in words)}"
+    pairs = " pairs=true" if knobs.nvidia.cluster else ""
+    return f"when={when}{pairs}{''.join(text for word, text in settings.items() if word in words)}"
 
 
 def reporting(module: Any, names: list[str], tag: str) -> Any:

@@ -30,7 +30,7 @@ def take_turns(op: Operation, loops: Sequence[Operation], warps: int) -> None:
     for consumer, loop in enumerate(loops):
         body = body_of(loop)
         dots = [inner for inner in body_ops(loop) if type(inner) is ttng.WarpGroupDotOp]
-        _, phase = carry_turn(frozenset({body}), 1, entry_around(loop), loop.location)[body]
+        _, phase = carry_turn(frozenset({body}), 1, entry_around(loop), loop.location)[0][body]
         code = Emitter(dots[0].location)
         if consumer == 0:
             phase = code.binary(arith.XOrIOp, phase, code.constant(1, i32))

@@ -19,7 +19,7 @@ from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects import scf, ub
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
@@ -27,7 +27,7 @@ from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, module_origins
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
 from tilework.ir.functions import functions, has_body, ops_in_order
-from tilework.ir.module_facts import NUM_WARPS, find_target, num_ctas, num_warps, threads_per_warp
+from tilework.ir.module_facts import NUM_WARPS, PAIRS, find_target, num_ctas, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.tt.function_ops import function_type
@@ -44,6 +44,7 @@ from tilework.transforms.ttg.pipeline.wgmma import launch
 from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
 from tilework.transforms.warp_specialize.fewer_warps import run_on
 from tilework.transforms.warp_specialize.overlap import overlap
+from tilework.transforms.warp_specialize.pairs import Pairing, find_pairings
 from tilework.transforms.warp_specialize.ping_pong import take_turns
 from tilework.transforms.warp_specialize.releases import release
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
@@ -74,6 +75,7 @@ class WarpSpecializationPass(Pass):
     when: str = "asked"  # or "never", or "pays": also those that do not ask
     overlap: bool = True  # see `overlap.py`
     ping_pong: bool = False  # see `ping_pong.py`
+    pairs: bool = False  # see `pairs.py`
 
     def run(self, module: ModuleOp) -> None:
         for function in functions(module):
@@ -105,7 +107,9 @@ def specialize(module: ModuleOp, function: Operation, options: WarpSpecializatio
     if not any(ring.turns for ring in rings):
         raise Refusal(function, "no load in a loop feeds a product of warp groups")
     fit_stages(function, rings, find_target(function).limits.shared_bytes)
-    plan = plan_consumers(function, rings)
+    numbers = Emitter(function.location)
+    pairings = find_pairings(function, rings, numbers) if options.pairs else {}
+    plan = plan_consumers(function, rings, pairings)
     by_thread = any(channel.contiguity for ring in rings for channel in ring.channels)
     if not is_asked and (by_thread or len(plan.consumers) < PARTS):
         raise Refusal(function, "it would not pay: a producer needs descriptors, and work for two consumers")
@@ -113,6 +117,10 @@ def specialize(module: ModuleOp, function: Operation, options: WarpSpecializatio
     check_memory(module, function, producer)
     if num_warps(function) != GROUP:
         narrow_producer(function, producer)
+    if pairings:
+        module.attributes[PAIRS] = UnitAttr()
+        plan.setup.ops[:0] = numbers.ops
+        plan.setup.ops += [ttng.ClusterArriveOp.make(True, plan.setup.loc), ttng.ClusterWaitOp.make(plan.setup.loc)]
     build(module, function, plan, producer, options)
 
 
@@ -156,10 +164,10 @@ class Plan:
     cuts: list[Search] = field(default_factory=list)
 
 
-def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
+def plan_consumers(function: Operation, rings: list[Ring], pairings: dict[Ring, Pairing]) -> Plan:
     """Two consumers of four warps if the work can be cut, or one that is as the kernel was."""
     for dim in range(len(LEAST)):
-        plan = make_consumers(function, rings, PARTS)
+        plan = make_consumers(function, rings, PARTS, pairings)
         try:
             for part, program in enumerate(plan.consumers):
                 plan.cuts.append(found := find_slices(program.region, dim))
@@ -168,14 +176,16 @@ def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
             return plan
         except Uncut:
             continue
-    return make_consumers(function, rings, 1)
+    return make_consumers(function, rings, 1, pairings)
 
 
-def make_consumers(function: Operation, rings: list[Ring], count: int) -> Plan:
+def make_consumers(function: Operation, rings: list[Ring], count: int, pairings: dict[Ring, Pairing]) -> Plan:
     setup = Emitter(function.location)
     threads = GROUP * threads_per_warp(function)
     warps = num_warps(function) if count == 1 else GROUP
-    own = {ring: make_memory(setup, ring, threads, count, warps) for ring in rings if ring.like is None}
+    own = {
+        ring: make_memory(setup, ring, threads, count, warps, pairings.get(ring)) for ring in rings if ring.like is None
+    }
     memories = [own[ring.like or ring] for ring in rings]
     programs = [Program.copy(function) for _ in range(count)]
     readings = [[consume(program, *pair) for pair in zip(rings, memories, strict=True)] for program in programs]

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilework.numerics.rounding import BF16
 from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.clusters import in_block
 from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.pending import Access, operations
 from tilework.oracles.emulator.rules.atom import FUNCTIONS, float_max, float_min
@@ -24,7 +25,6 @@ from tilework.oracles.emulator.syntax import EmulatorError, Imm, Instruction, No
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
 BULK_UNIT = 16
-ONE_BLOCK = 1  # the multicast mask of a cluster of one block
 
 
 @rule("cp")
@@ -163,11 +163,14 @@ class Signal:
             self.barriers.transfer(address, thread, -size)
 
 
-def check_multicast(mask: int) -> None:
-    if mask != ONE_BLOCK:
-        raise EmulatorError(
-            f"a copy for the blocks {mask:#x} of a cluster; the emulator has clusters of one block, {ONE_BLOCK:#x}"
-        )
+def receivers(t: Translator, mask: int | None, address: int, bell: int | None) -> list[tuple[int, int | None]]:
+    """Where a copy goes and what it signals, in each block that a multicast mask names; without one in one block."""
+    if mask is None or bell is None:
+        return [(address, bell)]
+    if not 0 < mask < 1 << t.block.blocks:
+        raise EmulatorError(f"a copy for the blocks {mask:#x} of a cluster of {t.block.blocks}")
+    ranks = [rank for rank in range(t.block.blocks) if mask >> rank & 1]
+    return [(int(in_block(address, rank)), int(in_block(bell, rank))) for rank in ranks]
 
 
 def bulk_copy(ins: Instruction, t: Translator) -> Op:
@@ -186,16 +189,17 @@ def bulk_copy(ins: Instruction, t: Translator) -> Op:
 
     def op(mask: Mask) -> None:
         for thread in t.active(mask).tolist():
-            if multicast is not None:
-                check_multicast(int(multicast[thread]))
-            issue(thread)
+            place = int(to(np.array([thread]))[0])
+            wanted = None if multicast is None else int(multicast[thread])
+            for address, bell in receivers(t, wanted, place, signal.address(thread)):
+                issue(thread, address, bell)
 
-    def issue(thread: int) -> None:
-        one, size, bell = np.array([thread]), int(sizes[thread]), signal.address(thread)
+    def issue(thread: int, address: int, bell: int | None) -> None:
+        one, size = np.array([thread]), int(sizes[thread])
         if size % BULK_UNIT:
             raise EmulatorError(f"a bulk copy of {size} bytes, which is not a multiple of {BULK_UNIT}")
         units = np.arange(0, size, BULK_UNIT, dtype=np.uint64)
-        places, sources, threads = to(one) + units, source(one) + units, np.full(len(units), thread)
+        places, sources, threads = np.uint64(address) + units, source(one) + units, np.full(len(units), thread)
         if size:
             target.check(places, BULK_UNIT, BULK_UNIT, threads)
             origin.check(sources, BULK_UNIT, BULK_UNIT, threads)

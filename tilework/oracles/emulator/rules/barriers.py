@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tilework.oracles.emulator.arenas import SHARED_BASE, Array, MemoryFault
+from tilework.oracles.emulator.clusters import BLOCK_BITS
 from tilework.oracles.emulator.pending import Access, operations
 from tilework.oracles.emulator.rules.atom import FUNCTIONS
 from tilework.oracles.emulator.rules.ld_st import registers, space_of, width_of
@@ -63,6 +64,10 @@ class Barriers:
         bits = int(
             self.port.read(np.array([address], np.uint64), np.uint64, 1, np.array([thread]), self.ins, "atomic")[0, 0]
         )
+        blocks = self.t.block
+        if (rank := address >> BLOCK_BITS) != blocks.ranks[thread] and blocks.blocks > 1:
+            if self.t.machine.finished[blocks.ranks == rank].all():
+                raise EmulatorError(f"the block of the mbarrier at {address:#x} has ended")
         if not bits >> 63:
             raise EmulatorError(f"shared address {address:#x} holds no initialised mbarrier")
         return Phase.unpack(bits)

@@ -18,7 +18,7 @@ import numpy as np
 from tilework.numerics.rounding import to_tf32
 from tilework.oracles.emulator.arenas import LOCAL_BASE, Array
 from tilework.oracles.emulator.pending import Access, operations
-from tilework.oracles.emulator.rules.async_copy import Signal, check_multicast, combine
+from tilework.oracles.emulator.rules.async_copy import Signal, combine, receivers
 from tilework.oracles.emulator.rules.atom import FUNCTIONS
 from tilework.oracles.emulator.rules.barriers import per_thread
 from tilework.oracles.emulator.rules.ld_st import space_of
@@ -156,11 +156,10 @@ def load(ins: Instruction, t: Translator, rank: int) -> Op:
 
     def op(mask: Mask) -> None:
         for thread in t.active(mask).tolist():
-            if multicast is not None:
-                check_multicast(int(multicast[thread]))
-            one, bell = np.array([thread]), signal.address(thread)
+            one, wanted = np.array([thread]), None if multicast is None else int(multicast[thread])
             map, start, own = source(thread)
-            issue(Box(map, start, int(to(one)[0]), thread, ins, t), one, bell, own)
+            for address, bell in receivers(t, wanted, int(to(one)[0]), signal.address(thread)):
+                issue(Box(map, start, address, thread, ins, t), one, bell, own)
 
     def issue(box: Box, one: Array, bell: int | None, own: tuple[Access, ...]) -> None:
         def store(which: Array, data: Array) -> None:

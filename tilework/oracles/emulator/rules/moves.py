@@ -5,7 +5,8 @@ import time
 import numpy as np
 
 from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE
-from tilework.oracles.emulator.syntax import Instruction, Special, Vector
+from tilework.oracles.emulator.clusters import BLOCK_BITS, WINDOWS, in_block
+from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Special, Vector
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, elementwise, rule, unsigned
 
 BASES = {"shared": SHARED_BASE, "local": LOCAL_BASE, "global": 0, "const": 0, "param": 0}
@@ -113,9 +114,25 @@ def isspacep(ins: Instruction, t: Translator) -> Op:
     raise Unsupported(ins)
 
 
-# the address of the same variable in another block of the cluster, and the number of a block: there is only one
-elementwise("mapa", types=(None, np.uint32))(lambda ins, address, block: address)
-elementwise("getctarank", result=np.uint32, types=(np.uint64,))(lambda ins, address: np.zeros((), np.uint32))
+@rule("mapa")
+def mapa(ins: Instruction, t: Translator) -> Op:
+    """The address of the same variable in another block of the cluster."""
+    dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
+    out, address = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype)
+    blocks = t.read(ins.operands[2], np.uint32)
+
+    def op(mask: Mask) -> None:
+        wanted = np.broadcast_to(blocks, (t.threads,))[t.active(mask)]
+        if wanted.max() >= t.block.blocks:
+            raise EmulatorError(f"mapa to block {wanted.max()} of a cluster of {t.block.blocks}")
+        np.copyto(out, in_block(address.astype(np.uint64), blocks).astype(dtype), where=mask)
+
+    return op
+
+
+elementwise("getctarank", result=np.uint32, types=(np.uint64,))(
+    lambda ins, address: (address & np.uint64(WINDOWS)) >> np.uint64(BLOCK_BITS)
+)
 
 
 @rule("selp")

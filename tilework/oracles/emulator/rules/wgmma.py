@@ -238,8 +238,7 @@ def matrix(
     ins: Instruction, t: Translator, found: Descriptor, rows: int, first: int, type: str, by_k: bool, warps: Array
 ) -> Loaded:
     """Rows of a matrix in shared memory: (rows, k). It is read once for all `warps`, by the first of their threads."""
-    pieces = found.pieces(rows, first, by_k)
-    addresses = pieces.reshape(-1)
+    addresses = found.pieces(rows, first, by_k).reshape(-1) + t.block.windows[warps[0] * WARP]
     threads = np.full(len(addresses), warps[0] * WARP)
     data = t.port("shared").read(addresses, np.uint64, 2, threads, ins, "async load")
     access = (Access("shared", addresses, PIECE),)

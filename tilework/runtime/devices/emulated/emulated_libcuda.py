@@ -21,7 +21,7 @@ import numpy as np
 from tilework.oracles.emulator import tensor_map
 from tilework.oracles.emulator.arenas import Extent, MemoryFault
 from tilework.oracles.emulator.counters import Counts
-from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction
+from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction, cluster_of
 from tilework.oracles.emulator.layout import frame_layout
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.runtime.devices.emulated.callbacks import CALLBACKS
@@ -301,12 +301,12 @@ class EmulatedCuda:
         )
         facts = kernel.function.attributes
         allowed = kernel.set.get(libcuda.FUNCTION_MAX_DYNAMIC_SHARED, PLAIN_SHARED - facts["shared_size_bytes"])
-        cluster = attributes.get(libcuda.LAUNCH_CLUSTER, (1, 1, 1))
-        if given.shared > allowed or np.prod(block) > facts["max_threads_per_block"] or grid[0] % cluster[0]:
+        if given.shared > allowed or np.prod(block) > facts["max_threads_per_block"]:
             return INVALID_VALUE
+        cluster = attributes.get(libcuda.LAUNCH_CLUSTER, cluster_of(kernel.function.function))
         device = self.devices[kernel.device]
         try:
-            device.check_launch(kernel.function, grid, block, given.shared)
+            device.check_launch(kernel.function, grid, block, given.shared, cluster)
         except EmulatorError:
             return INVALID_VALUE
         self.launches.append(launched)
@@ -315,10 +315,10 @@ class EmulatedCuda:
         def work() -> None:
             if observer is None:
                 self.clock += 1.0
-                return device.launch(kernel.function, grid, block, values, shared)
+                return device.launch(kernel.function, grid, block, values, shared, cluster)
             with device.memory.lend(observer.extents):
                 try:
-                    device.launch(kernel.function, grid, block, values, shared)
+                    device.launch(kernel.function, grid, block, values, shared, cluster)
                 except EmulatorError as error:
                     observer.failed(error)
             self.clock += steps_of(device)
