@@ -2,7 +2,8 @@
 
     python -m benchmarks.cuda_launch
 
-The kernels do nothing. `driver` is `cuLaunchKernelEx` called in a loop of machine code with parameters that stay as they are, so that
+The kernels do nothing, but for those whose tiles TMA copies though they load them by pointers: one is launched with arguments that
+justify that, and with others, for which the kernel that loads is launched. `driver` is `cuLaunchKernelEx` called in a loop of machine code with parameters that stay as they are, so that
 nothing can be faster; then the same with the GIL released, the context and the stream asked for. The driver's time drifts by more
 than what is measured: each turn of a row comes right after one of the driver, and what is in brackets is the median of their differences. The rows
 `without driver` launch through a function that returns at once: they are our own part, whole. A time is the least of many turns; a turn is
@@ -19,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tilework
+import tilework.language as tl
 from tilework.runtime.devices.cuda.launch_kernel import Frame
 from tilework.runtime.devices.cuda.torch_stream import torch_stream_functions
 from tilework.targets.cpu.run import launcher_layout as native
@@ -27,6 +29,7 @@ from tilework.tools.tensor_descriptor import TensorDescriptor
 
 ROUNDS, CALLS = 60, 200
 WITHOUT = ", without driver"
+COPIES = "2 copies, 2 more"  # of ours: Triton has none
 BUDGET_US, BOUND_BUDGET_US = 1.0, 0.4  # above the driver
 
 LOOP = """
@@ -74,6 +77,16 @@ def two_descriptors(a, b, c, n):
     pass
 
 
+def two_copies(a, b, c, n):
+    """Tiles of arrays of 64 rows, of `n` columns each."""
+    rows, columns = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    acc = tl.zeros((64, 64), tl.float32)
+    for k in range(0, n, 64):
+        x, y = tl.load(a + rows * n + k + columns), tl.load(b + rows * n + k + columns)
+        acc = tl.dot(x, tl.trans(y), acc)
+    tl.store(c + rows * 64 + columns, acc)
+
+
 def cases(torch: Any, descriptor: Any) -> dict[str, tuple[Callable[..., Any], list[Any]]]:
     """What is launched with which arguments."""
     tensors = [torch.zeros(1024, device="cuda") for _ in range(12)]
@@ -84,6 +97,8 @@ def cases(torch: Any, descriptor: Any) -> dict[str, tuple[Callable[..., Any], li
         "6 arguments": (six, [*tensors[:5], 1000]),
         "12 arguments": (twelve, [*tensors[:11], 1000]),
         "2 descriptors, 2 more": (two_descriptors, [*described, tensors[0], 1000]),
+        COPIES: (two_copies, [*square, torch.zeros(64, 64, device="cuda"), 64]),
+        f"{COPIES}, refused": (two_copies, [*square, torch.zeros(64, 64, device="cuda"), 65]),
     }
 
 
@@ -101,6 +116,8 @@ def driver_loops(kernel: Any, args: list[Any]) -> dict[str, Callable[[], None]]:
     from tilework.targets.llvm.compile import jit_load, to_object  # loads LLVM
 
     launcher = kernel.launcher
+    if kernel.has_copies:
+        args, launcher = [*args, *launcher.maps(launcher.numbers(args), (1, 1, 1))], launcher.inner
     packer, _ = launcher.plans[len(args)]
     frame = Frame(packer, launcher.attributes, launcher.block, launcher.shared)
     packer.pack(frame.buffer, args, (None, None))
@@ -160,7 +177,21 @@ def own_rows(function: Callable[..., Any], args: list[Any]) -> dict[str, Callabl
         kernel[(1,)](*args)
         keep = prepare(kernel)
         rows |= {row + words: run for row, run in launches_of(kernel, args, keep).items()}
+        if function is two_copies:
+            rows["kernel[grid](another a, ...)" + words] = with_others(kernel, args)
     return rows
+
+
+def with_others(kernel: Any, args: list[Any]) -> Callable[[], None]:
+    """Launches with as many arrays in turn: what is known of some of them is forgotten before they come again."""
+    first, *rest = args
+    others = [first.clone() for _ in range(CALLS)]
+
+    def launch() -> None:
+        for other in others:
+            kernel[(1,)](other, *rest)
+
+    return launch
 
 
 def launches_of(kernel: Any, args: list[Any], keep: Any) -> dict[str, Callable[[], None]]:
@@ -190,7 +221,7 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, microseconds of one launch; in brackets above the driver")
     for name, (function, args) in cases(torch, TensorDescriptor).items():
         rows = {**driver_loops(tilework.jit(function)[(1,)](*args), args), **own_rows(function, args)}
-        if triton is not None:
+        if triton is not None and not name.startswith(COPIES):
             kernel, given = triton.jit(function), theirs[name][1]
             kernel[(1,)](*given)
             loop = loop_of(len(given), "launch[(1,)]({})")

@@ -141,8 +141,8 @@ class LaunchProof:
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.nodes, self.fits, self.maps, self.written = (told[name] for name in ("nodes", "fits", "maps", "written"))
-        self.pointers = sorted({*(one["base"] for one in self.maps), *(base for base, _, _ in self.written)})
-        self.integers = sorted({node[1] for node in self.nodes if node[0] == "arg"})
+        self.pointers: list[int] = sorted({*(one["base"] for one in self.maps), *(base for base, _, _ in self.written)})
+        self.integers: list[int] = sorted({node[1] for node in self.nodes if node[0] == "arg"})
         self.args = self.pointers + self.integers
         self.plan = lru_cache(1024)(self.find_plan)
 
