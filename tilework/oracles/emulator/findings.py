@@ -15,19 +15,20 @@ SHOWN = 20  # findings that one error spells out
 
 @dataclass(frozen=True)
 class Site:
-    """One instruction: its source line, its line in the PTX, its text."""
+    """One instruction: its source line, its line in the PTX or LLVM text, its text."""
 
     source: str
     line: int
     text: str
     places: tuple[tuple[str, int], ...] = ()  # (file, line), then those that it is inlined at
+    language: str = "PTX"
 
     @classmethod
     def of(cls, ins: Instruction) -> "Site":
         return cls(ins.place, ins.line, ins.text, (ins.source, *ins.callers) if ins.source else ())
 
     def __str__(self) -> str:
-        return (f"{self.source}, " if self.source else "") + f"PTX line {self.line}: {self.text}"
+        return (f"{self.source}, " if self.source else "") + f"{self.language} line {self.line}: {self.text}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,449 @@
+"""Loads, stores, buffers, waits, fences, and what a thread knows of itself."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE, WINDOW, Array
+from tilework.oracles.emulator.llvm.ir_text import Assembly, Instruction
+from tilework.oracles.emulator.llvm.ir_types import (
+    Int,
+    Pointer,
+    Struct,
+    Type,
+    align_of,
+    dtype_of,
+    leaves,
+    size_of,
+)
+from tilework.oracles.emulator.llvm.lane_values import Value, flatten, from_bytes, to_bytes, unflatten
+from tilework.oracles.emulator.llvm.lds import element_width
+from tilework.oracles.emulator.llvm.translate_ir import Mask, Op, Translator, Unsupported, intrinsic, rule
+from tilework.oracles.emulator.syntax import Trapped
+
+if TYPE_CHECKING:
+    from tilework.oracles.emulator.llvm.workgroup import Workgroup
+
+LDS, PRIVATE = 3, 5
+MASKED = 0x80000000  # the offset that says that a lane is off
+RELEASES = {"release", "acq_rel", "seq_cst"}
+
+
+# bytes of any space
+
+
+def fetch(
+    group: "Workgroup", space: int, addresses: Array, size: int, align: int, threads: Array, ins: Instruction, atomic: bool = False
+) -> tuple[Array, Array | None]:  # fmt: skip
+    """Rows of bytes, and why they mean nothing (None: they do)."""
+    if space == 0:
+        return fetch_flat(group, addresses, size, align, threads, ins, atomic)
+    if space == LDS:
+        return group.lds.read(addresses, size, threads, align, ins, atomic)
+    port = group.private if space == PRIVATE else group.arena
+    port.check(addresses, size, align, threads)
+    width = element_width(size, align)
+    rows = np.ascontiguousarray(port.read(addresses, f"u{width}", size // width, threads, align=width)).view(np.uint8)
+    if space != PRIVATE:
+        group.count_access(threads)
+    return rows, None
+
+
+def send(
+    group: "Workgroup", space: int, addresses: Array, rows: Array, align: int, threads: Array, ins: Instruction,
+    undefined: Array | None = None, atomic: bool = False,
+) -> None:  # fmt: skip
+    if space == 0:
+        for part, base, which in flat_parts(addresses):
+            missing = None if undefined is None else undefined[which]
+            send(group, part, addresses[which] - base, rows[which], align, threads[which], ins, missing, atomic)
+    elif space == LDS:
+        group.lds.write(addresses, rows, threads, align, ins, undefined, atomic)
+    else:
+        port = group.private if space == PRIVATE else group.arena
+        port.check(addresses, rows.shape[1], align, threads)
+        width = element_width(rows.shape[1], align)
+        port.write(addresses, np.ascontiguousarray(rows).view(f"u{width}"), threads, align=width)
+        if space != PRIVATE:
+            group.count_access(threads)
+
+
+def flat_parts(addresses: Array) -> list[tuple[int, np.uint64, Array]]:
+    """(space, its base, which addresses) of the spaces that occur."""
+    found = []
+    rest = np.ones(len(addresses), bool)
+    for space, base in ((LDS, SHARED_BASE), (PRIVATE, LOCAL_BASE)):
+        inside = (addresses >= base) & (addresses < base + WINDOW)
+        rest &= ~inside
+        found.append((space, np.uint64(base), np.flatnonzero(inside)))
+    found.append((1, np.uint64(0), np.flatnonzero(rest)))
+    return [one for one in found if len(one[2])]
+
+
+def fetch_flat(
+    group: "Workgroup", addresses: Array, size: int, align: int, threads: Array, ins: Instruction, atomic: bool
+) -> Any:
+    rows, missing = np.empty((len(addresses), size), np.uint8), None
+    for space, base, which in flat_parts(addresses):
+        rows[which], undefined = fetch(group, space, addresses[which] - base, size, align, threads[which], ins, atomic)
+        if undefined is not None:
+            missing = np.zeros(rows.shape, np.uint8) if missing is None else missing
+            missing[which] = undefined
+    return rows, missing
+
+
+# values
+
+
+def loaded(group: "Workgroup", kind: Type, rows: Array, missing: Array | None, threads: Array) -> Value:
+    """The value of these threads from bytes as they lie in memory; other threads have zeros."""
+    if len(threads) < group.threads:
+        full = np.zeros((group.threads, rows.shape[1]), np.uint8)
+        full[threads] = rows
+        rows = full
+        if missing is not None:
+            full = np.zeros(rows.shape, np.uint8)
+            full[threads] = missing
+            missing = full
+    found = []
+    for offset, leaf in leaves(kind):
+        end = offset + size_of(leaf)
+        undefined = None if missing is None else missing[:, offset:end].max(axis=1)
+        found.append(
+            from_bytes(leaf, rows[:, offset:end], undefined if undefined is not None and undefined.any() else None)
+        )
+    return unflatten(kind, found)
+
+
+def stored(group: "Workgroup", kind: Type, value: Value, threads: Array) -> tuple[Array, Array | None]:
+    """Bytes of these threads as they lie in memory, and why they mean nothing. The type has no holes."""
+    rows, undefined = to_bytes(kind, value)
+    rows = np.broadcast_to(rows, (group.threads, rows.shape[1]))[threads]
+    if undefined is None:
+        return rows, None
+    columns = []
+    for (_, why), (_, leaf) in zip(flatten(value), leaves(kind), strict=True):
+        why = np.zeros(1, np.uint8) if why is None else why
+        columns.append(np.repeat(np.broadcast_to(why, group.threads)[threads][:, None], size_of(leaf), axis=1))
+    return rows, np.concatenate(columns, axis=1)
+
+
+def addresses_of(t: Translator, slot: int, threads: Array, mask: Mask, ins: Instruction) -> Array:
+    value = t.slots[slot]
+    t.require(value, mask, ins, "an address")
+    return np.broadcast_to(value[0], t.group.threads)[threads].astype(np.uint64)
+
+
+def has_holes(kind: Type) -> bool:
+    return isinstance(kind, Struct) and sum(size_of(leaf) for _, leaf in leaves(kind)) < size_of(kind)
+
+
+@rule("load")
+def load(ins: Instruction, t: Translator) -> Op:
+    (a,), out, group = t.inputs(ins), t.output(ins), t.group
+    pointer = ins.operands[0][0]
+    assert isinstance(pointer, Pointer)
+    size, align = size_of(ins.type), ins.extra["align"] or align_of(ins.type)
+
+    def op(mask: Mask) -> None:
+        threads = group.numbers(mask)
+        addresses = addresses_of(t, a, threads, mask, ins)
+        rows, missing = fetch(group, pointer.space, addresses, size, align, threads, ins, ins.extra["atomic"])
+        t.put(out, loaded(group, ins.type, rows, missing, threads), mask)
+
+    return op
+
+
+@rule("store")
+def store(ins: Instruction, t: Translator) -> Op:
+    (a, b), group = t.inputs(ins), t.group
+    kind, pointer = ins.operands[0][0], ins.operands[1][0]
+    assert isinstance(pointer, Pointer)
+    align = ins.extra["align"] or align_of(kind)
+    parts = leaves(kind) if has_holes(kind) else None
+
+    def op(mask: Mask) -> None:
+        threads = group.numbers(mask)
+        addresses = addresses_of(t, b, threads, mask, ins)
+        if pointer.space not in (LDS, PRIVATE):
+            t.require(t.slots[a], mask, ins, "what is stored")
+        if parts is None:
+            rows, missing = stored(group, kind, t.slots[a], threads)
+            send(group, pointer.space, addresses, rows, align, threads, ins, missing, ins.extra["atomic"])
+            return
+        for (offset, leaf), value in zip(parts, flatten(t.slots[a]), strict=True):
+            rows, missing = stored(group, leaf, value, threads)
+            send(group, pointer.space, addresses + np.uint64(offset), rows, 1, threads, ins, missing)
+
+    return op
+
+
+@rule("alloca")
+def allocate(ins: Instruction, t: Translator) -> Op:
+    if ins.extra["count"] is None:
+        raise Unsupported(ins, "of a size that is not a number")
+    place = t.group.stack_place(size_of(ins.extra["element"]) * ins.extra["count"], ins.extra["align"])
+    out, data = t.output(ins), np.array([place], dtype_of(ins.type))
+    return lambda mask: t.put(out, (data, None), mask)
+
+
+# buffers: a resource is [base, bytes that exist]
+
+
+@intrinsic("amdgcn.make.buffer.rsrc")
+def make_resource(ins: Instruction, t: Translator) -> Op:
+    (base, _, records, _), out = t.inputs(ins), t.output(ins)
+    if t.literal(ins, 1):
+        raise Unsupported(ins, "a stride")
+
+    def op(mask: Mask) -> None:
+        count, undefined = t.slots[records]
+        t.put(out, [t.slots[base], (count.astype(np.uint64), undefined)], mask)
+
+    return op
+
+
+def buffer_places(t: Translator, slots: list[int], mask: Mask, ins: Instruction) -> tuple[Array, Array, Array, Array]:
+    """(threads, addresses, offsets, bytes that exist) of a buffer access; `slots` are the resource and what is added to its base."""
+    group = t.group
+    threads = group.numbers(mask)
+    base, records = t.slots[slots[0]]
+    t.require(t.slots[slots[0]], mask, ins, "a buffer")
+    offset = np.zeros(1, np.uint64)
+    for slot in slots[1:]:
+        t.require(t.slots[slot], mask, ins, "an address")
+        offset = offset + t.slots[slot][0].astype(np.uint64)
+    first, offsets, limit = (np.broadcast_to(one, group.threads)[threads] for one in (base[0], offset, records[0]))
+    wrong = (offsets >= MASKED) & (offsets != MASKED) & (offsets >= limit)
+    if wrong.any():
+        at = int(wrong.argmax())
+        group.report(
+            "bad access", f"the offset {int(offsets[at]) - (1 << 32)} of a buffer is negative", ins, int(threads[at])
+        )
+    return threads, first + offsets, offsets, limit
+
+
+def fetch_buffer(
+    t: Translator, slots: list[int], size: int, width: int, mask: Mask, ins: Instruction
+) -> tuple[Array, Array]:
+    """(threads, rows of bytes); what is beyond the end is 0, word by word."""
+    threads, addresses, offsets, limit = buffer_places(t, slots, mask, ins)
+    inside = offsets + np.uint64(size) <= limit
+    if inside.all():
+        return threads, fetch(t.group, 1, addresses, size, width, threads, ins)[0]
+    rows = np.zeros((len(threads), size), np.uint8)
+    if inside.any():
+        rows[inside] = fetch(t.group, 1, addresses[inside], size, width, threads[inside], ins)[0]
+    for at in range(0, size, width):
+        some = ~inside & (offsets + np.uint64(at + width) <= limit)
+        if some.any():
+            rows[some, at : at + width] = fetch(
+                t.group, 1, addresses[some] + np.uint64(at), width, width, threads[some], ins
+            )[0]
+    return threads, rows
+
+
+def word(kind: Type) -> int:
+    """What a buffer access is aligned to: its elements, or words."""
+    return min(4, size_of(leaves(kind)[0][1]))
+
+
+@intrinsic("amdgcn.raw.ptr.buffer.load")
+def buffer_load(ins: Instruction, t: Translator) -> Op:
+    slots, out, size = t.inputs(ins)[:3], t.output(ins), size_of(ins.type)
+
+    def op(mask: Mask) -> None:
+        threads, rows = fetch_buffer(t, slots, size, word(ins.type), mask, ins)
+        t.put(out, loaded(t.group, ins.type, rows, None, threads), mask)
+
+    return op
+
+
+@intrinsic("amdgcn.raw.ptr.buffer.store")
+def buffer_store(ins: Instruction, t: Translator) -> Op:
+    value, *slots = t.inputs(ins)[:4]
+    kind = ins.operands[0][0]
+    width = word(kind)
+
+    def op(mask: Mask) -> None:
+        threads, addresses, offsets, limit = buffer_places(t, slots, mask, ins)
+        inside = offsets + np.uint64(width) <= limit
+        if not inside.any():
+            return
+        rows, missing = stored(t.group, kind, t.slots[value], threads)
+        if missing is not None:
+            off = np.zeros(t.group.threads, bool)
+            off[threads[inside]] = True
+            t.require(t.slots[value], off, ins, "what is stored")
+        whole = offsets + np.uint64(rows.shape[1]) <= limit
+        send(t.group, 1, addresses[whole], rows[whole], width, threads[whole], ins) if whole.any() else None
+        for at in range(0, rows.shape[1], width):
+            some = ~whole & (offsets + np.uint64(at + width) <= limit)
+            if some.any():
+                part = rows[some, at : at + width]
+                send(t.group, 1, addresses[some] + np.uint64(at), part, width, threads[some], ins)
+
+    return op
+
+
+@intrinsic("amdgcn.raw.ptr.buffer.load.lds", "amdgcn.global.load.lds", "amdgcn.load.to.lds", collective=True)
+def copy_to_lds(ins: Instruction, t: Translator) -> Op:
+    """Lane i of a wave copies to the place of the first lane + i * size; the bytes arrive at the wait."""
+    slots, group = t.inputs(ins), t.group
+    is_buffer = "buffer" in ins.callee
+    size = t.literal(ins, 2)
+    group.counts_accesses = True
+
+    def rows_of(mask: Mask) -> tuple[Array, Array]:
+        if is_buffer:
+            return fetch_buffer(t, [slots[0], *slots[3:6]], size, 4, mask, ins)
+        threads = group.numbers(mask)
+        more = np.broadcast_to(t.slots[slots[3]][0], group.threads)[threads].astype(np.uint64)
+        return threads, fetch(group, 1, addresses_of(t, slots[0], threads, mask, ins) + more, size, 4, threads, ins)[0]
+
+    def op(mask: Mask) -> None:
+        threads, rows = rows_of(mask)
+        start = addresses_of(t, slots[1], threads, mask, ins)
+        for wave in np.unique(threads // group.wave).tolist():
+            mine = threads // group.wave == wave
+            if (start[mine] != start[mine][0]).any():
+                group.report(
+                    "divergent copy", "lanes of a wave copy to different places in LDS", ins, wave * group.wave
+                )
+            lanes = threads[mine]
+            places = start[mine][0] + (lanes % group.wave * size).astype(np.uint64)
+            arrive = arrival(group, places, rows[mine], lanes, ins)
+            group.lds.start_copy(wave, places, size, arrive)
+
+    return op
+
+
+def arrival(group: "Workgroup", places: Array, rows: Array, threads: Array, ins: Instruction) -> Callable[[], None]:
+    return lambda: group.lds.write(places, rows, threads, 4, ins)
+
+
+# waits and fences
+
+
+def counters(arch: str, word: int) -> tuple[int, int]:
+    """(vmcnt, lgkmcnt) of a waitcnt word."""
+    major = int(arch[3:-2])
+    if major >= 11:
+        return word >> 10 & 63, word >> 4 & 63
+    return word & 15 | (word >> 14 & 3) << 4, word >> 8 & (63 if major == 10 else 15)
+
+
+def waiting(group: "Workgroup", copies: int | None, lds: int | None) -> Op:
+    """A wait until that many are under way; None: for none of them."""
+
+    def op(mask: Mask) -> None:
+        waves = np.unique(group.numbers(mask) // group.wave)
+        if copies is not None:
+            group.lds.wait_for_copies(waves, copies)
+        if lds == 0:
+            group.lds.wait(waves)
+
+    return op
+
+
+@intrinsic("amdgcn.s.waitcnt")
+def wait(ins: Instruction, t: Translator) -> Op:
+    copies, lds = counters(t.group.arch, t.literal(ins, 0) & 0xFFFF)
+    return waiting(t.group, None if copies == 63 else copies, lds)
+
+
+@intrinsic("amdgcn.s.wait.dscnt", "amdgcn.s.wait.loadcnt", "amdgcn.s.wait.asynccnt", "amdgcn.wait.asyncmark")
+def wait_for(ins: Instruction, t: Translator) -> Op:
+    count = t.literal(ins, 0)
+    return waiting(t.group, None, count) if "dscnt" in ins.callee else waiting(t.group, count, None)
+
+
+@rule("fence")
+def fence(ins: Instruction, t: Translator) -> Op:
+    wide = not ins.extra["scope"].startswith(("singlethread", "wavefront"))
+    return waiting(t.group, None, 0) if RELEASES.intersection(ins.extra["ordering"]) and wide else nothing
+
+
+def nothing(mask: Mask) -> None:
+    return None
+
+
+@intrinsic(
+    "amdgcn.sched.barrier", "amdgcn.sched.group.barrier", "amdgcn.iglp.opt", "amdgcn.s.setprio", "amdgcn.s.sleep", "assume",
+    "amdgcn.wave.barrier", "lifetime.start", "lifetime.end", "experimental.noalias.scope.decl", "amdgcn.s.nop", "sideeffect",
+    "donothing", "dbg.value", "dbg.declare", "dbg.label", "prefetch", "amdgcn.s.wait.storecnt", "amdgcn.s.wait.kmcnt",
+    "amdgcn.s.barrier.signal", "invariant.start", "invariant.end",
+)  # fmt: skip
+def no_effect(ins: Instruction, t: Translator) -> Op:
+    return nothing
+
+
+@rule("asm")
+def assembly(ins: Instruction, t: Translator) -> Op:
+    """A wait, or text without instructions, which hands on what it is given."""
+    code = ins.extra["callee"]
+    if not isinstance(code, Assembly):
+        raise Unsupported(ins)
+    found = {name: int(count) for name, count in re.findall(r"(vmcnt|lgkmcnt)\((\d+)\)", code.text)}
+    if "s_waitcnt" in code.text:
+        return waiting(t.group, found.get("vmcnt"), found.get("lgkmcnt"))
+    if code.text.strip() and not re.fullmatch(r"(;.*|\s|\\0A)*", code.text):
+        raise Unsupported(ins, "assembly")
+    if ins.result is None:
+        return nothing
+    (a,), out = t.inputs(ins), t.output(ins)
+    return lambda mask: t.put(out, t.slots[a], mask)
+
+
+@intrinsic("trap", "debugtrap", "ubsantrap")
+def trap(ins: Instruction, t: Translator) -> Op:
+    def op(mask: Mask) -> None:
+        raise Trapped("a trap")
+
+    return op
+
+
+# who a thread is
+
+
+@intrinsic(*(f"amdgcn.{what}.id.{axis}" for what in ("workgroup", "workitem", "cluster") for axis in "xyz"))
+def identity(ins: Instruction, t: Translator) -> Op:
+    out, axis, group = t.output(ins), "xyz".index(ins.callee[-1]), t.group
+    if "workitem" in ins.callee:
+        return lambda mask: t.put(out, (group.items[axis], None), mask)
+    return lambda mask: t.put(out, (np.array([group.place[axis]], np.uint32), None), mask)
+
+
+@intrinsic("amdgcn.implicitarg.ptr", "amdgcn.dispatch.ptr", "amdgcn.wavefrontsize", "amdgcn.lds.kernel.id")
+def launch_fact(ins: Instruction, t: Translator) -> Op:
+    out, group = t.output(ins), t.group
+    name = ins.callee.removeprefix("llvm.amdgcn.")
+    facts: dict[str, Callable[[], int]] = {
+        "implicitarg.ptr": lambda: group.hidden,
+        "dispatch.ptr": lambda: group.packet,
+        "wavefrontsize": lambda: group.wave,
+        "lds.kernel.id": lambda: 0,
+    }
+    return lambda mask: t.put(out, (np.array([facts[name]()], dtype_of(ins.type)), None), mask)
+
+
+@intrinsic("amdgcn.s.memtime", "amdgcn.s.memrealtime", "readcyclecounter", "readsteadycounter", "amdgcn.s.getreg")
+def clock(ins: Instruction, t: Translator) -> Op:
+    out = t.output(ins)
+    dtype = dtype_of(ins.type) if isinstance(ins.type, Int) else np.uint64
+    return lambda mask: t.put(out, (np.array([t.group.executed], dtype), None), mask)
+
+
+@intrinsic("amdgcn.s.setreg")
+def mode(ins: Instruction, t: Translator) -> Op:
+    """Of the mode register, what conversions to 8 bits look at: FP16_OVFL (bit 23) makes them saturate."""
+    register, slot = t.literal(ins, 0), t.inputs(ins)[1]
+    if register >> 6 & 31 != 23 or register & 63 != 1:
+        return nothing
+
+    def op(mask: Mask) -> None:
+        t.group.saturates = bool(t.slots[slot][0][0])
+
+    return op

@@ -1,0 +1,188 @@
+"""Functions of floats: LLVM's and those of the hardware, in double precision and rounded to the type."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilework.numerics.arithmetic import Arithmetic
+from tilework.numerics.rounding import F32, F64, UNSIGNED, narrow, narrow_to_zero
+from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.llvm.ir_text import Instruction
+from tilework.oracles.emulator.llvm.ir_types import Float, dtype_of
+from tilework.oracles.emulator.llvm.lane_values import either
+from tilework.oracles.emulator.llvm.translate_ir import (
+    Mask,
+    Op,
+    Translator,
+    element,
+    elementwise,
+    floating,
+    intrinsic,
+)
+
+LEAST = np.float32(2.0**-126)
+
+
+def fraction(x: Array) -> Array:
+    return np.minimum(x - np.floor(x), np.nextafter(1.0, 0.0))
+
+
+def median(a: Array, b: Array, c: Array) -> Array:
+    return np.fmax(np.fmin(a, b), np.fmin(np.fmax(a, b), c))
+
+
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "exp2": np.exp2, "exp": np.exp, "log": np.log, "log2": np.log2, "log10": np.log10, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "sqrt": np.sqrt, "pow": np.power, "tanh": np.tanh, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
+    "sinh": np.sinh, "cosh": np.cosh, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint, "nearbyint": np.rint,
+    "roundeven": np.rint, "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), "exp10": lambda x: np.power(10.0, x),
+}  # fmt: skip
+HARDWARE: dict[str, Callable[..., Array]] = {
+    "amdgcn.exp2": np.exp2, "amdgcn.log": np.log2, "amdgcn.sqrt": np.sqrt, "amdgcn.rcp": lambda x: 1.0 / x,
+    "amdgcn.rsq": lambda x: 1.0 / np.sqrt(x), "amdgcn.sin": lambda x: np.sin(2 * np.pi * fraction(x)),
+    "amdgcn.cos": lambda x: np.cos(2 * np.pi * fraction(x)), "amdgcn.fract": fraction, "amdgcn.tanh": np.tanh,
+    "amdgcn.fmed3": median,
+}  # fmt: skip
+EXACT: dict[str, Callable[..., Array]] = {
+    "maxnum": np.fmax, "minnum": np.fmin, "maximum": np.maximum, "minimum": np.minimum, "maximumnum": np.fmax, "minimumnum": np.fmin,
+    "canonicalize": lambda x: x, "arithmetic.fence": lambda x: x,
+}  # fmt: skip
+
+
+def rounded_function(function: Callable[..., Array], dtype: Any, flushes: bool) -> Callable[..., Array]:
+    """Computed in doubles; the hardware's functions of f32 know no denormal numbers."""
+
+    def computed(*args: Array) -> Array:
+        wide = [flushed(arg) if flushes else arg for arg in args]
+        found = narrow(function(*(arg.astype(F64) for arg in wide)), dtype)
+        return flushed(found) if flushes else found
+
+    return computed
+
+
+def flushed(values: Array) -> Array:
+    return np.where(np.abs(values) < LEAST, np.copysign(np.float32(0), values), values)
+
+
+@intrinsic(*FUNCTIONS, *HARDWARE)
+def function(ins: Instruction, t: Translator) -> Op:
+    dtype = floating(ins)
+    name = ".".join(ins.callee.split(".")[1:3]) if ins.callee.startswith("llvm.amdgcn") else ins.callee.split(".")[1]
+    found = HARDWARE.get(name)
+    flushes = found is not None and dtype == F32 and name not in ("amdgcn.fract", "amdgcn.fmed3")
+    return elementwise(ins, t, rounded_function(found or FUNCTIONS[name], dtype, flushes))
+
+
+@intrinsic(*EXACT)
+def exact(ins: Instruction, t: Translator) -> Op:
+    name = ins.callee.removeprefix("llvm.").rpartition(".")[0]
+    return elementwise(ins, t, EXACT[name])
+
+
+@intrinsic("fabs", "copysign")
+def signs(ins: Instruction, t: Translator) -> Op:
+    dtype = floating(ins)
+    bits = UNSIGNED[dtype.itemsize]
+    rest = bits.type((1 << 8 * dtype.itemsize - 1) - 1)
+
+    def cleared(a: Array) -> Array:
+        return (np.ascontiguousarray(a).view(bits) & rest).view(dtype)
+
+    def signed(a: Array, b: Array) -> Array:
+        return (np.ascontiguousarray(cleared(a)).view(bits) | (np.ascontiguousarray(b).view(bits) & ~rest)).view(dtype)
+
+    return elementwise(ins, t, cleared if "fabs" in ins.callee else signed)
+
+
+@intrinsic("ldexp", "amdgcn.ldexp")
+def scaled(ins: Instruction, t: Translator) -> Op:
+    dtype = floating(ins)
+    return elementwise(ins, t, lambda a, b: narrow(np.ldexp(a.astype(F64), b.view(np.int32)), dtype))
+
+
+@intrinsic("frexp", "amdgcn.frexp.mant", "amdgcn.frexp.exp")
+def parts(ins: Instruction, t: Translator) -> Op:
+    (a,), out = t.inputs(ins), t.output(ins)
+    dtype = dtype_of(element(ins.operands[0][0]))
+    exponent = np.int16 if "i16" in ins.callee else np.int32
+
+    def op(mask: Mask) -> None:
+        data, undefined = t.slots[a]
+        mantissa, power = np.frexp(data.astype(F64))
+        pair = [
+            (narrow(mantissa, dtype), undefined),
+            (power.astype(exponent).view(f"u{exponent().itemsize}"), undefined),
+        ]
+        t.put(
+            out, pair if "llvm.frexp" in ins.callee else pair["exp." in ins.callee.removeprefix("llvm.amdgcn.fr")], mask
+        )
+
+    return op
+
+
+@intrinsic("is.fpclass")
+def is_class(ins: Instruction, t: Translator) -> Op:
+    """Bits of the number: signalling and quiet NaN, then -inf, -normal, -denormal, -0, and the same upwards."""
+    classes, slots = t.literal(ins, 1), t.inputs(ins)[:1]
+    least = 2.0**-126
+    kind = element(ins.operands[0][0])
+    assert isinstance(kind, Float)
+    least = Arithmetic.of(dtype_of(kind)).least
+
+    def found(a: Array) -> Array:
+        x = a.astype(F64)
+        negative, size = np.signbit(x), np.abs(x)
+        step = np.where(size == 0, 0, np.where(size < least, 1, np.where(np.isinf(x), 3, 2)))
+        number = np.where(np.isnan(x), 1, np.where(negative, 5 - step, 6 + step))
+        return (classes >> number & 1).astype(bool) | (np.isnan(x) & bool(classes & 3))
+
+    return elementwise(ins, t, found, slots)
+
+
+@intrinsic("amdgcn.cvt.pkrtz")
+def pack_to_zero(ins: Instruction, t: Translator) -> Op:
+    slots, out = t.inputs(ins), t.output(ins)
+    half = np.dtype(np.float16)
+
+    def op(mask: Mask) -> None:
+        t.put(out, [(narrow_to_zero(t.slots[slot][0], half), t.slots[slot][1]) for slot in slots], mask)
+
+    return op
+
+
+@intrinsic("amdgcn.fdot2", "amdgcn.fdot2.f32.bf16")
+def dot_two(ins: Instruction, t: Translator) -> Op:
+    (a, b, c, _), out = t.inputs(ins), t.output(ins)
+
+    def op(mask: Mask) -> None:
+        data, undefined = t.slots[c]
+        total = data.astype(F64)
+        for x, y in zip(t.slots[a], t.slots[b], strict=True):
+            total = total + x[0].astype(F64) * y[0].astype(F64)
+            undefined = either(undefined, either(x[1], y[1]))
+        t.put(out, (total.astype(F32), undefined), mask)
+
+    return op
+
+
+@intrinsic("amdgcn.sdot4", "amdgcn.udot4", "amdgcn.sudot4")
+def dot_four(ins: Instruction, t: Translator) -> Op:
+    slots, out = t.inputs(ins), t.output(ins)
+    if "sudot4" in ins.callee:
+        signs = bool(t.literal(ins, 0)), bool(t.literal(ins, 2))
+        slots = [slots[1], slots[3], slots[4]]
+    else:
+        signs = ("sdot4" in ins.callee,) * 2
+
+    def lanes(data: Array, is_signed: bool) -> Array:
+        shifts = np.arange(0, 32, 8, dtype=np.uint32)
+        return (data[:, None] >> shifts & np.uint32(255)).astype(np.uint8).view(np.int8 if is_signed else np.uint8)
+
+    def op(mask: Mask) -> None:
+        (x, p), (y, q), (z, r) = (t.slots[slot] for slot in slots[:3])
+        products = lanes(x, signs[0]).astype(np.int64) * lanes(y, signs[1])
+        total = products.sum(axis=-1) + z.view(np.int32).astype(np.int64)
+        t.put(out, (total.astype(np.uint32), either(p, either(q, r))), mask)
+
+    return op

@@ -1,0 +1,193 @@
+"""Launches of kernels for AMD GPUs, from their LLVM text, on arrays of this process.
+
+    >>> text = '''define amdgpu_kernel void @twice(ptr addrspace(1) %x) {
+    ...   %i = call i32 @llvm.amdgcn.workitem.id.x()
+    ...   %p = getelementptr i32, ptr addrspace(1) %x, i32 %i
+    ...   %v = load i32, ptr addrspace(1) %p, align 4
+    ...   %w = shl i32 %v, 1
+    ...   store i32 %w, ptr addrspace(1) %p, align 4
+    ...   ret void
+    ... }'''
+    >>> x = np.arange(4, dtype=np.int32)
+    >>> run(text, [x], grid=1, threads=4, arch="gfx942")
+    >>> x
+    array([0, 2, 4, 6], dtype=int32)
+
+Mistakes are a `CheckFailed` that tells all of them: accesses out of bounds, races in LDS, undefined values that are used, and so on.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilework.oracles.emulator.arenas import Array, Extent, Memory, MemoryFault
+from tilework.oracles.emulator.findings import CheckFailed
+from tilework.oracles.emulator.llvm.ir_parser import parse_llvm
+from tilework.oracles.emulator.llvm.ir_text import Function, Module, Operand, Variable
+from tilework.oracles.emulator.llvm.ir_types import Int, Pointer, Type, dtype_of, leaves, rounded_up, size_of
+from tilework.oracles.emulator.llvm.lane_values import flatten
+from tilework.oracles.emulator.llvm.translate_ir import Translator
+from tilework.oracles.emulator.llvm.workgroup import Workgroup
+from tilework.oracles.emulator.syntax import EmulatorError
+
+MAX_INSTRUCTIONS = 10_000_000
+HIDDEN_BYTES = 256
+LDS = 3
+
+
+def wave_size(arch: str) -> int:
+    """Of a GPU by its name: ``gfx1100`` is of generation 11 and has waves of 32 lanes, before 10 they have 64."""
+    return 32 if int(arch[3:-2]) >= 10 else 64
+
+
+@dataclass(eq=False)
+class LoadedKernel:
+    """A kernel on a GPU `arch`, its text parsed and its constants in memory."""
+
+    module: Module
+    function: Function
+    arch: str
+    memory: Memory
+    groups: dict[Any, Workgroup] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.symbols, self.lds_static = {}, 0
+        dynamic = []
+        for variable in self.module.variables.values():
+            if variable.space != LDS:
+                self.symbols[variable.name] = self.memory.allocate(max(1, size_of(variable.type)))
+            elif size_of(variable.type) == 0:
+                dynamic.append(variable)
+            else:
+                self.lds_static = rounded_up(self.lds_static, variable.align)
+                self.symbols[variable.name] = self.lds_static
+                self.lds_static += size_of(variable.type)
+        for variable in dynamic:
+            self.symbols[variable.name] = rounded_up(self.lds_static, variable.align)
+        self.symbols |= {name: self.memory.allocate(1) for name in self.module.functions}
+        self.hidden, self.packet = self.memory.allocate(HIDDEN_BYTES), self.memory.allocate(64)
+
+    @property
+    def threads(self) -> int:
+        """The largest workgroup that the kernel says it may have."""
+        found = re.search(r'"amdgpu-flat-work-group-size"="\d+,\s*(\d+)"', self.function.attributes)
+        return int(found[1]) if found else 1024
+
+    def group(self, sizes: tuple[int, int, int], wave: int, lds_bytes: int, checks: bool) -> Workgroup:
+        key = (sizes, wave, lds_bytes, checks)
+        if key not in self.groups:
+            made = Workgroup(
+                self.module, self.function, self.memory, self.symbols, sizes, wave, self.lds_static + lds_bytes, self.arch, checks,
+                MAX_INSTRUCTIONS,
+            )  # fmt: skip
+            made.hidden, made.packet = self.hidden, self.packet
+            for variable in self.module.variables.values():
+                if variable.space != LDS and variable.initial is not None:
+                    self.memory.write(self.symbols[variable.name], initial_bytes(made, variable))
+            self.groups[key] = made
+        return self.groups[key]
+
+    def launch(
+        self, grid: Sequence[int], threads: Sequence[int], arguments: Sequence[Any], lds_bytes: int = 0, wave: int | None = None,
+        checks: bool = True, collect: bool = False, lent: Sequence[Extent] = (),
+    ) -> list[Any]:  # fmt: skip
+        """Runs a grid. Arguments are NumPy arrays, addresses and numbers, None is null; missing ones at the end, which Triton's kernels
+        have for scratch memory, are null. What is found is raised, or with `collect` returned. `lent` is memory behind addresses."""
+        grid3, sizes = three(grid), three(threads)
+        if (count := sizes[0] * sizes[1] * sizes[2]) > self.threads:
+            raise EmulatorError(f"{self.function.name} allows {self.threads} threads in a workgroup, not {count}")
+        group = self.group(sizes, wave or wave_size(self.arch), lds_bytes, checks)
+        group.findings, group.told = [], set()
+        self.write_hidden(grid3, sizes)
+        values = self.values(arguments)
+        extents = [extent_of(argument) for argument in arguments if isinstance(argument, np.ndarray)]
+        with self.memory.lend([*extents, *lent]):
+            for z in range(grid3[2]):
+                for y in range(grid3[1]):
+                    for x in range(grid3[0]):
+                        try:
+                            group.run((x, y, z), values)
+                        except MemoryFault:  # which has been reported
+                            continue
+        if group.findings and not collect:
+            raise CheckFailed(self.function.name, group.findings)
+        return group.findings
+
+    def values(self, arguments: Sequence[Any]) -> list[Any]:
+        params = self.function.params
+        if not len(params) - 2 <= len(arguments) <= len(params):
+            raise EmulatorError(f"{self.function.name} takes {len(params)} arguments and is given {len(arguments)}")
+        given = [*arguments, *[None] * (len(params) - len(arguments))]
+        return [value_of(kind, one) for (kind, _), one in zip(params, given, strict=True)]
+
+    def write_hidden(self, grid: tuple[int, int, int], sizes: tuple[int, int, int]) -> None:
+        """The arguments that the runtime adds, and the packet of the launch."""
+        hidden = np.zeros(HIDDEN_BYTES, np.uint8)
+        hidden[:12], hidden[12:18] = np.array(grid, np.uint32).view(np.uint8), np.array(sizes, np.uint16).view(np.uint8)
+        hidden[64:66] = np.array([sum(size > 1 for size in grid) or 1], np.uint16).view(np.uint8)
+        packet = np.zeros(64, np.uint8)
+        packet[4:10] = np.array(sizes, np.uint16).view(np.uint8)
+        packet[12:24] = np.array([a * b for a, b in zip(grid, sizes, strict=True)], np.uint32).view(np.uint8)
+        self.memory.write(self.hidden, hidden)
+        self.memory.write(self.packet, packet)
+
+
+def three(given: int | Sequence[int]) -> tuple[int, int, int]:
+    sizes = [given] if isinstance(given, int | np.integer) else list(given)
+    x, y, z = (*(int(size) for size in sizes), 1, 1)[:3]
+    return x, y, z
+
+
+def extent_of(array: Array) -> Extent:
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return Extent(low, high, low, bool(array.flags.writeable))
+
+
+def value_of(kind: Type, given: Any) -> Any:
+    """An argument as a value that all threads share."""
+    dtype = dtype_of(kind)
+    if given is None:
+        return np.zeros(1, dtype), None
+    if isinstance(given, np.ndarray):
+        if not isinstance(kind, Pointer):
+            raise EmulatorError(f"an array is given for a parameter of type {kind}")
+        return np.array([given.ctypes.data], dtype), None
+    if isinstance(kind, Int | Pointer):
+        return np.array([int(given) & (1 << 8 * dtype.itemsize) - 1], dtype), None
+    return np.array([given]).astype(dtype), None
+
+
+def initial_bytes(group: Workgroup, variable: Variable) -> Array:
+    """What a variable holds before the launch."""
+    data = np.zeros(max(1, size_of(variable.type)), np.uint8)
+    operand: Operand | None = variable.initial
+    value = Translator(group.kernel.function, group).constant(variable.type, operand)
+    for (offset, leaf), (one, _) in zip(leaves(variable.type), flatten(value), strict=True):
+        raw = np.asarray(one).astype(dtype_of(leaf)).view(np.uint8)
+        data[offset : offset + len(raw)] = raw
+    return data
+
+
+def load_kernel(text: str, arch: str, kernel: str | None = None, memory: Memory | None = None) -> LoadedKernel:
+    """The kernel of this name, or the only one."""
+    module = parse_llvm(text)
+    if kernel is None:
+        if len(module.kernels) != 1:
+            raise EmulatorError(f"the module has the kernels {', '.join(module.kernels) or 'none'}; which one?")
+        kernel = module.kernels[0]
+    if kernel not in module.kernels:
+        raise EmulatorError(f"the module has no kernel {kernel!r}; it has {', '.join(module.kernels) or 'none'}")
+    return LoadedKernel(module, module.functions[kernel], arch, memory or Memory(1 << 30))
+
+
+def run(
+    text: str, arguments: Sequence[Any], grid: int | Sequence[int] = 1, threads: int | Sequence[int] | None = None, lds_bytes: int = 0,
+    arch: str = "gfx942", wave: int | None = None, kernel: str | None = None, checks: bool = True, collect: bool = False,
+) -> list[Any]:  # fmt: skip
+    """Runs a kernel once; `threads` are by themselves as many as its text says."""
+    loaded = load_kernel(text, arch, kernel)
+    sizes = three(loaded.threads if threads is None else threads)
+    return loaded.launch(three(grid), sizes, arguments, lds_bytes, wave, checks, collect)
