@@ -249,11 +249,16 @@ def measure(calls: list[Call | None], rounds: int, spent: float) -> list[float |
     return [min(found) if found else None for found in times]
 
 
+def tile_of(row: Row) -> str:
+    """What the tuner has chosen."""
+    return ", ".join(f"{key}={value}" for key, value in row.kernel.best_config.kwargs.items())
+
+
 def report(row: Row, rounds: int, spent: float, known: dict[str, float]) -> bool:
     """Check, measure and print one row; whether its result is right. Our times are collected in `known`."""
     row.ours()
     difference = float(np.max(np.abs(np.asarray(row.got, "f8") - row.expected)))
-    config = ", ".join(f"{key}={value}" for key, value in row.kernel.best_config.kwargs.items())
+    config = tile_of(row)
     if not difference <= row.atol:
         print(f"{row.name:26} WRONG by {difference:.2g} with {config}")
         return False

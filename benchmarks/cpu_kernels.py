@@ -120,10 +120,13 @@ def transpose(out_ptr, in_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
     tl.store(out_ptr + rn[:, None] * M + rm[None, :], x.T, mask=mask.T)
 
 
+# small ones for many cores, deep ones for AMX
 TILES = configs(
-    {"BM": 128, "BN": 128, "BK": 128}, {"BM": 128, "BN": 256, "BK": 256},
-    {"BM": 256, "BN": 256, "BK": 256},
-)  # fmt: skip
+    *(
+        {"BM": m, "BN": n, "BK": k}
+        for m, n, k in ((64, 128, 128), (128, 128, 128), (128, 256, 256), (256, 256, 256), (128, 128, 512))
+    )
+)
 
 
 @tilework.autotune(configs=TILES, key=["M", "N", "K"])

@@ -1,4 +1,4 @@
-"""What a launch on all cores costs beside its work: `python -m benchmarks.cpu_scaling --only matmul --pool FAN_OUT=2`.
+"""What a launch on all cores costs beside its work: `python -m benchmarks.cpu_scaling --matrices --pool FAN_OUT=2`.
 
 | column | time of a call |
 |---|---|
@@ -51,6 +51,7 @@ def columns(row: cpu.Row, cores: int) -> Iterator[float | None]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--matrices", action="store_true", help="only products of matrices")
     parser.add_argument("--pool", default="", help="NAME=NUMBER,...")
     args = parser.parse_args()
     for name, number in (setting.split("=") for setting in args.pool.split(",") if setting):
@@ -58,9 +59,13 @@ def main() -> None:
         setattr(pool_code, name, int(number))
     cores = HostTarget.detect().cores
     print(f"{args.pool:26}" + "".join(f"{name:>9}" for name in ("one", "share", "warm", "rested", "torch")) + "  ms")
-    for row in chain(cpu.elementwise_rows(), cpu.row_rows(), cpu.matrix_rows()):
+    for row in chain(*([] if args.matrices else [cpu.elementwise_rows(), cpu.row_rows()]), cpu.matrix_rows()):
         if args.only in row.name and (found := list(columns(row, cores))):
-            print(f"{row.name:26}" + "".join("        -" if ms is None else f"{ms:9.3f}" for ms in found), flush=True)
+            print(
+                f"{row.name:26}" + "".join("        -" if ms is None else f"{ms:9.3f}" for ms in found),
+                f"  {cpu.tile_of(row)}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from tilework.targets.llvm.object_loader import load_object
 
 WAKE_NS = 30_000  # a grid that takes less is done before a helper would have started
 FORK_NS = 100_000  # nests of a program that takes less are not shared
-CHUNKS = 16  # per thread, where there are enough programs: how finely the work is divided
+CHUNKS = 64  # per thread, where there are enough programs: at the end a thread waits for at most so small a part
 PAGE = mmap.PAGESIZE
 FRESH = struct.pack(f"<{FUEL - FAULT}xi{CONTROL - FUEL - 4}x", FULL)  # a control block
 BYTES_AT = bytes.__basicsize__ - 1  # where the content of a bytes object begins: what follows is one byte that ends it
