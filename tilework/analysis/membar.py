@@ -25,6 +25,7 @@ from tilework.analysis.first_warp import BY_ONE_THREAD, FirstWarp, first_warp
 from tilework.analysis.liveness import Interval
 from tilework.analysis.pending import CLEAN, Accesses, Filter, Pending, Walk, arrive_by_warps
 from tilework.analysis.ring_slots import in_other_slots
+from tilework.analysis.scratch import sort_trips
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import callee_of, modules
@@ -171,7 +172,9 @@ def shifted(summary: Pending, offset: int, call: Operation) -> Pending:
 
 
 def is_warp_synchronous(op: Operation) -> bool:
-    """A conversion through shared memory in which each warp reads only what it wrote."""
+    """Conversions through shared memory in which each warp reads only what it wrote."""
+    if type(op) is tt.SortRunsOp:
+        return all(trip.in_warps for trip in sort_trips(op))
     if type(op) is not ttg.ConvertLayoutOp:
         return False
     return conversion(layout_of(op.operands[0].type), layout_of(op.results[0].type)).kind == "warp"

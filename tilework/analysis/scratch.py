@@ -2,6 +2,7 @@
 
     ttg.convert_layout        what passes through shared memory at a time (`layouts/conversion.py`); 0 by shuffles
     tt.reduce, tt.scan        a partial result of each warp along the axis; 0 if one warp has the whole axis
+    tt.sort_runs              all elements, as words and with padding; 0 if no lane or warp meets another (`layouts/sort_plan.py`)
     tt.histogram              all bins, at least one per lane
     tt.gather                 the source, unless each warp has all that it may pick
     tt.atomic_rmw, tt.atomic_cas   the old values, where some threads have copies of others' elements;
@@ -12,7 +13,7 @@
 Threads exchange elements there, so it is per block, and free again after the op.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 from xdsl.ir import Attribute, Operation
@@ -25,10 +26,12 @@ from tilework.ir.encodings import (
     layout_of,
 )
 from tilework.ir.module_facts import threads_per_warp
+from tilework.ir.rewrite import attr_value
 from tilework.ir.types import array_values, axis_of, bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, shape_per_cta
+from tilework.layouts.sort_plan import Trip, flat_layout, padded, sort_plan
 from tilework.target import Target
 
 SCRATCH_ALIGNMENT = 128
@@ -52,6 +55,19 @@ def element_bytes(type: Attribute) -> int:
 def convert_scratch(op: Operation, target: Target) -> int:
     source, result = op.operands[0].type, op.results[0].type
     return scratch_bytes(layout_of(source), layout_of(result), bit_width(source), *target.matrix_access)
+
+
+def sort_trips(op: Operation) -> Sequence[Trip]:
+    """The layouts between which a `tt.sort_runs` moves its elements through shared memory."""
+    bits = attr_value(op.properties["bits"])
+    assert isinstance(bits, int)
+    plan = sort_plan(flat_layout(layout_of(op.operands[0].type)), bits)
+    return [trip for trip in plan.trips if not trip.in_threads] if plan is not None else ()
+
+
+def sort_scratch(op: Operation, target: Target) -> int:
+    source = op.operands[0].type
+    return padded(prod(shape_of(source)) * max(4, element_bytes(source))) if sort_trips(op) else 0
 
 
 def warps_along(layout: LinearLayout, axis: int) -> int:
@@ -155,6 +171,7 @@ RULES: dict[type[Operation], Callable[[Operation, Target], int]] = {
     ttg.WarpSpecializeOp: specialize_scratch,
     tt.ReduceOp: reduce_scratch,
     tt.ScanOp: scan_scratch,
+    tt.SortRunsOp: sort_scratch,
     tt.HistogramOp: histogram_scratch,
     tt.GatherOp: gather_scratch,
     tt.AtomicRMWOp: atomic_scratch,

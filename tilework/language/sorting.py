@@ -13,7 +13,7 @@ comparing along bits s-1, ..., 0, upwards or downwards by bit s of the index; do
 Floats are sorted through integer keys in the same order: the bits, with those of negative numbers below the sign
 inverted. Comparing keys is a total order (-NaN, -inf, ..., -0, 0, ..., inf, NaN), so no element is ever lost.
 
-A CPU has no use for the parallel steps of a network: there, sorting runs is one op, and its code is loops over the steps.
+Where a kernel is compiled, sorting runs is one op: a CPU makes loops over the steps of it, a GPU knows where elements are best in each step.
 """
 
 # Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
@@ -78,8 +78,9 @@ def _is_cpu() -> bool:
 
 
 @constexpr_function
-def _is_one_op(dtype: Any) -> bool:
-    return _is_cpu() and dtype.primitive_bitwidth >= 8
+def _is_one_op(dtype: Any, merges: bool) -> bool:
+    """Whether the compiler has an op for it: to sort, on every target; to merge, on the CPU."""
+    return dtype.primitive_bitwidth >= 8 and (_is_cpu() if merges else TARGET.get() is not None)
 
 
 @core.builtin
@@ -136,7 +137,7 @@ def _compare_exchange(keys: Any, larger_first: Any, bit: core.constexpr) -> Any:
 @jit
 def _merge(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
     """Sort each aligned run of ``2**bits`` elements that is bitonic (it rises and then falls, or the reverse)."""
-    if _is_one_op(keys.dtype):
+    if _is_one_op(keys.dtype, True):
         return _sort_by_one_op(keys, bits, order, True)
     else:
         larger_first = _index_bit(bits, len(keys.shape)) if order == IN_TURNS else order
@@ -148,9 +149,10 @@ def _merge(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
 @jit
 def _sort_runs(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
     """Sort each aligned run of ``2**bits`` elements; shorter ones upwards and downwards in turn, so that pairs are bitonic."""
-    if _is_one_op(keys.dtype):
+    if _is_one_op(keys.dtype, False):
         return _sort_by_one_op(keys, bits, order, False)
     else:
+        keys = core.reshape(keys, _rows(keys.shape))
         for stage in core.static_range(1, bits):
             keys = _merge(keys, IN_TURNS, stage)
         return _merge(keys, order, bits)
@@ -160,7 +162,7 @@ def _sort_runs(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
 def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
     """Sort along the last axis: ``tl.sort(x, descending=True)``. NaN counts as larger than every number."""
     core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension of a block can be sorted")
-    keys = _sort_runs(core.reshape(_to_keys(x), _rows(x.shape)), descending, _log2(x.shape[-1]))
+    keys = _sort_runs(_to_keys(x), descending, _log2(x.shape[-1]))
     return _from_keys(core.reshape(keys, x.shape), x.dtype)
 
 
@@ -185,7 +187,7 @@ def topk(x: Any, k: core.constexpr, dim: core.constexpr = None) -> Any:
     if kept == bits:
         return sort(x, None, True)
     else:
-        keys = _sort_runs(core.reshape(_to_keys(x), _rows(x.shape)), IN_TURNS, kept)
+        keys = core.reshape(_sort_runs(_to_keys(x), IN_TURNS, kept), _rows(x.shape))
         for dropped in core.static_range(bits - kept):
             # of two runs in opposite order, the larger of each pair are the k largest, and bitonic
             keys = core.reduce(keys, bits - dropped - kept, _elementwise_max)

@@ -141,11 +141,11 @@ class ScanOp(Op):
 
 
 class SortRunsOp(Op):
-    """Sort each aligned run of ``2**bits`` integers, in row-major order; what only the CPU has, GPUs sort by networks of small ops.
+    """Sort each aligned run of ``2**bits`` integers, in row-major order.
 
     ``%y = tt.sort_runs %x {bits = 3 : i32, merges = false, order = 0 : i32, signed = true} : tensor<4x8xi32>``
 
-    `order` is one of `SortOrder`. With `merges` the runs are bitonic, and only the last stage of the bitonic network is done.
+    `order` is one of `SortOrder`. With `merges` (on the CPU) the runs are bitonic, and only the last stage of the bitonic network is done.
     """
 
     name = "tt.sort_runs"

@@ -52,6 +52,7 @@ from tilework.targets.gpu import (
     reduce_rules,
     scan,
     shared_access,
+    sort_runs,
     views,
     warp_specialize_rules,
 )
@@ -69,7 +70,7 @@ from tilework.targets.llvm.values import Value
 # importing these fills the table of rules
 RULE_FILES = (
     arithmetic, async_copy_rules, atomic_rules, carried_pointers, convert, debug, dot_rules, foreign, fp4, gather, global_access,
-    map_elementwise, program_rules, reduce_rules, scan, shared_access, views, warp_specialize_rules,
+    map_elementwise, program_rules, reduce_rules, scan, shared_access, sort_runs, views, warp_specialize_rules,
 )  # fmt: skip
 
 

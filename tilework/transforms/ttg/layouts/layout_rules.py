@@ -124,6 +124,7 @@ FORWARD: dict[str, Rule] = {
     tt.JoinOp.name: lambda op, layout: infer_join(layout, shape_of(op.operands[0].type)),
     tt.SplitOp.name: lambda op, layout: split(layout, op.operands[0]),
     tt.ScanOp.name: keep_blocked,
+    tt.SortRunsOp.name: lambda op, layout: layout,
     ttng.WarpGroupDotWaitOp.name: lambda op, layout: layout,
 }
 

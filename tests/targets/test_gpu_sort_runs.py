@@ -1,0 +1,60 @@
+"""`tt.sort_runs` on GPUs, run in the emulator: drawn layouts, orders and types against NumPy; what the code of a row is made of."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.targets.gpu_tiles import Tile, blocked, compiled, element, layout, module_text, run
+from tilework.errors import PassError
+from tilework.ir.tt import SortOrder
+
+DTYPES = ("int32", "int64", "int8", "int16")
+
+
+def sort_text(tile: Tile, dtype: str, bits: int, order: int, signed: bool = True, merges: str = "false") -> str:
+    settings = f"bits = {bits} : i32, merges = {merges}, order = {order} : i32, signed = {str(signed).lower()}"
+    return f"%y = tt.sort_runs %x {{{settings}}} : {tile.type(element(dtype))}"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_drawn_layouts(seed: int) -> None:
+    """Bits of the index are in registers, lanes and warps in any order, with copies."""
+    rng = np.random.default_rng(seed)
+    warps, rows, columns = (int(2 ** rng.integers(0, most)) for most in (4, 4, 9))
+    tile = Tile((rows, columns), layout(rng, (rows, columns), warps))
+    dtype, order = DTYPES[seed % len(DTYPES)], SortOrder(seed % 3)
+    total = (rows * columns).bit_length() - 1
+    if not total:
+        pytest.skip("one element")
+    bits = int(rng.integers(1, total + 1))
+    is_signed = seed % 5 > 0
+    x = rng.integers(-100, 100, tile.shape).astype(dtype)
+    keys = x if is_signed else x.view(f"u{dtype}")
+    expected = np.sort(keys.reshape(-1, 1 << bits), axis=1).view(dtype)
+    falls = slice(order == SortOrder.IN_TURNS, None, 1 + (order == SortOrder.IN_TURNS))
+    if order != SortOrder.UPWARDS:
+        expected[falls] = expected[falls, ::-1]
+    text = sort_text(tile, dtype, bits, order, is_signed)
+    (found,) = run(text, [("x", tile, x)], [("y", tile, dtype)], warps, (80, 90)[seed % 2])
+    np.testing.assert_array_equal(found, expected.reshape(tile.shape))
+
+
+def test_the_steps_of_a_row() -> None:
+    """1024 elements on one warp: 191 comparisons in threads, then 40 - 15 + 12 steps in registers, and 3 by shuffles."""
+    tile = Tile((1024,), blocked((4,), (32,), (1,), (0,)))
+    x = np.zeros(tile.shape, np.int32)
+    text = compiled(module_text(sort_text(tile, "int32", 10, 0), [("x", tile, x)], [("y", tile, "int32")], 1, 90), 90)
+    counts = [len(re.findall(rf"\t{name}\.", text)) for name in ("(?:min|max)", "shfl", r"st\.shared", r"ld\.shared")]
+    assert counts == [2 * 191 + 32 * 37 + 64 * 3, 32 * 3, 3 * 8 + 3 * 32 + 8, 3 * 32 + 3 * 8 + 8]
+
+
+def test_merging_is_refused() -> None:
+    tile = Tile((64,), blocked((1,), (32,), (2,), (0,)))
+    with pytest.raises(PassError, match="only merged"):
+        run(
+            sort_text(tile, "int32", 3, 0, merges="true"),
+            [("x", tile, np.zeros(64, np.int32))],
+            [("y", tile, "int32")],
+            2,
+        )
