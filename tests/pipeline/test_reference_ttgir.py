@@ -31,6 +31,7 @@ def lines(module: ModuleOp) -> list[str]:
 @pytest.mark.parametrize("kernel", PAIRS)
 def test_our_passes_decide_as_tritons(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWORK_PLAIN_DOTS", "1")
+    monkeypatch.setenv("TILEWORK_WARP_SPECIALIZE", "1")
     path = PAIRS[kernel]
     wanted = parse_module(path.read_text())
     module = parse_module(path.with_suffix(".ttir").read_text())

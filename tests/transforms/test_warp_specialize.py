@@ -156,6 +156,8 @@ def test_it_can_be_switched_off_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
         "auto+plain": "when=pays overlap=false",
         "1+pingpong": "when=asked ping-pong=true",
         "1": "when=asked",
+        "all": "when=all",
+        "": "when=pays",
     }.items():
         monkeypatch.setenv("TILEWORK_WARP_SPECIALIZE", name)
         assert f"nvgpu-warp-specialization{{num-stages=3 {words}}}" in ttgir_pipeline(HOPPER)
@@ -165,10 +167,18 @@ def test_it_can_be_switched_off_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @tw.jit
-def does_not_ask(a, b, c, K, BM: tl.constexpr):
-    acc = tl.zeros((BM, 64), dtype=tl.float32)
-    for k in range(0, K, 32):
-        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc)
+def does_not_ask(a, b, c, pa, pb, K, BM: tl.constexpr, BN: tl.constexpr, BY: tl.constexpr, WORK: tl.constexpr):
+    rm, rn, rk = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, 64)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, 64):
+        if BY == "descriptors":
+            x, y = a.load([0, k]), b.load([0, k])
+        else:
+            x, y = tl.load(pa + rm[:, None] * K + k + rk), tl.load(pb + rn[:, None] * K + k + rk)
+        if WORK:
+            acc += tl.exp2(tl.dot(x, y.T))
+        else:
+            acc = tl.dot(x, y.T, acc)
     c.store([0, 0], acc.to(c.dtype))
 
 
@@ -203,7 +213,25 @@ def test_a_producer_needs_no_layouts_of_what_it_does_not_do() -> None:
     assert partitions(ttgir(turned, {**types, "K": "i32"}, {}, 8, "asked")) == 1
 
 
-@pytest.mark.parametrize(("rows", "when", "count"), [(128, "pays", 2), (128, "asked", 0), (64, "pays", 0)])
-def test_loops_that_do_not_ask(rows: int, when: str, count: int) -> None:
-    types = {"a": block((rows, 32)), "b": block((64, 32)), "c": block((rows, 64)), "K": "i32"}
-    assert partitions(ttgir(does_not_ask, types, {"BM": rows}, 4, when)) == count
+@pytest.mark.parametrize(
+    ("by", "work", "rows", "when", "told"),
+    [
+        ("descriptors", False, 128, "pays", ""),
+        ("descriptors", False, 128, "asked", None),
+        ("descriptors", False, 64, "pays", "3 blocks on a multiprocessor overlap"),
+        ("pointers", False, 128, "pays", "threads would copy as much as before"),
+        ("pointers", True, 128, "pays", ""),
+        ("pointers", True, 64, "pays", "blocks on a multiprocessor overlap"),
+        ("pointers", False, 128, "all", ""),
+    ],
+)
+def test_loops_that_do_not_ask(by: str, work: bool, rows: int, when: str, told: str | None) -> None:
+    columns = 2 * rows
+    types = {"a": block((rows, 64)), "b": block((columns, 64)), "c": block((rows, columns)), "K": "i32"}
+    types |= {"pa": "*fp16", "pb": "*fp16"}
+    constants = {"BM": rows, "BN": columns, "BY": by, "WORK": work}
+    with listening() as remarks:
+        count = partitions(ttgir(does_not_ask, types, constants, 8, when))
+    texts = [found.text for found in remarks if "would not pay" in found.text]
+    assert (count, len(texts)) == (2 if told == "" else 0, int(bool(told)))
+    assert all(told in text for text in texts if told)

@@ -4,6 +4,7 @@ case = Case("descriptors", (128, 64, 32), warps=4, stages=3, size=(136, 64, 160)
 run(case, when="asked")          the result, by NumPy what it should be, and the TTGIR
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +136,7 @@ def ttgir(kernel: Any, types: dict[str, str], constants: dict[str, Any], warps: 
     signature = {**types, **dict.fromkeys(constants, "constexpr")}
     module = compile_to_ttir(kernel, signature, constants, attrs, frontend_options(GPUTarget("cuda", 90, 32), {}))
     run_pipeline(module, ttir_pipeline(HOPPER))
-    passes = [item.replace("when=asked", f"when={when}") for item in ttgir_pipeline(HOPPER, warps, 3, 1)]
+    passes = [re.sub(r"when=\w+", f"when={when}", item) for item in ttgir_pipeline(HOPPER, warps, 3, 1)]
     run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
     verify(module)
     return module

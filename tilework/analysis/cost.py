@@ -111,15 +111,18 @@ def hot_loops(function: Operation) -> list[Operation]:
     return [loop for loop in loops if not any(type(inner) in LOOPS for inner in ops_in_order(*loop.regions))]
 
 
-def occupancy(op: Operation, registers: int | None = None) -> Occupancy | None:
-    """Blocks per multiprocessor of the kernel around `op`, with as many registers per thread; at least its accumulators."""
+def occupancy(op: Operation, registers: int | None = None, shared: int | None = None) -> Occupancy | None:
+    """Blocks per multiprocessor of the kernel around `op`, with as many registers per thread, at least its accumulators, and
+    bytes of shared memory; without a number the code as it is says how many.
+    """
     rates = find_target(op).rates
     if rates is None:
         return None
     function = function_around(op) if type(op) is not tt.FuncOp else op
     warps = (find_num_warps(function) or 1) + partition_warps(function)
     module = function.parent_op()
-    shared = module_allocation(module, find_target(op))[symbol_of(function)].size  # pyright: ignore[reportArgumentType]
+    if shared is None:
+        shared = module_allocation(module, find_target(op))[symbol_of(function)].size  # pyright: ignore[reportArgumentType]
     needed = max(registers or 0, carried_registers(function), 24)
     limits = find_target(op).limits
     per_warp = -(-needed // 8) * 8 * LANES
@@ -284,6 +287,10 @@ def feeds_dot(value: SSAValue, depth: int = 4) -> bool:
     return False
 
 
+def described_load(meter: Meter, op: Operation) -> None:
+    meter.move(op.results[0].type, L2)
+
+
 def store(meter: Meter, op: Operation) -> None:
     value = op.operands[1].type
     if is_tensor(value):
@@ -384,6 +391,7 @@ WEIGHTS: dict[type[Operation], tuple[float, int]] = {
 Rule = Callable[[Meter, Operation], None]
 RULES: dict[type[Operation], Rule] = {
     tt.LoadOp: load,
+    tt.DescriptorLoadOp: described_load,
     tt.StoreOp: store,
     ttg.AsyncCopyGlobalToLocalOp: copy_in,
     ttng.AsyncTMACopyGlobalToLocalOp: copy_in,

@@ -452,7 +452,7 @@ class nvidia_knobs(base_knobs):
     two_blocks = env_bool(
         "TILEWORK_TWO_BLOCKS"
     )  # products end in their iteration where that leaves room for another block
-    warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")  # 0, 1, auto, plain, pingpong, with + between
+    warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")  # 0, 1, auto, all, plain, pingpong, with + between
 
     def find_tool(self, name: str) -> "NvidiaTool | None":
         """The tool of a knob, or None: ``find_tool("ptxas")``."""

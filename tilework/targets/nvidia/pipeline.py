@@ -41,7 +41,7 @@ def ttgir_pipeline(
         "tritongpu-combine-tensor-select-and-if",
         f"nvgpu-warp-specialization{{num-stages={num_stages} {specialization(may_specialize)}}}",
         f"tritongpu-assign-latencies{{num-stages={num_stages}}}",
-        f"tritongpu-schedule-loops{{overlap={flag(not plain)}}}",
+        "tritongpu-schedule-loops",
         f"tritongpu-pipeline{{num-stages={num_stages} early-copies={flag(not plain)}"
         f" two-blocks={flag(knobs.nvidia.two_blocks)}}}",
     ]
@@ -77,7 +77,7 @@ def ttgir_pipeline(
     ]
 
 
-SPECIALIZE_WORDS = frozenset({"0", "1", "auto", "plain", "pingpong"})
+SPECIALIZE_WORDS = frozenset({"0", "1", "auto", "all", "plain", "pingpong"})
 
 
 def copying(target: Target, options: CompileOptions) -> list[str]:
@@ -91,16 +91,17 @@ def copying(target: Target, options: CompileOptions) -> list[str]:
 def specialization(is_allowed: bool) -> str:
     """The options of warp specialisation that the knob asks for: words with + between.
 
-    0: no loop, 1: those that ask, auto: all where it should pay; plain: a consumer's products and its other work in turn;
-    pingpong: two consumers start their products in turn.
+    0: no loop, 1: those that ask, auto: also where it should pay, all: also where it can be done; plain: a consumer's products
+    and its other work in turn; pingpong: two consumers start their products in turn.
     """
-    words = (knobs.nvidia.warp_specialize or "1").split("+")
+    words = (knobs.nvidia.warp_specialize or "auto").split("+")
     if not set(words) <= SPECIALIZE_WORDS:
         given = knobs.nvidia.warp_specialize
         raise ValueError(
             f"TILEWORK_WARP_SPECIALIZE is {', '.join(sorted(SPECIALIZE_WORDS))} or some with + between, not {given!r}"
         )
-    when = "never" if "0" in words or not is_allowed else "pays" if "auto" in words else "asked"
+    levels = {"0": "never", "1": "asked", "all": "all"}
+    when = next((level for word, level in levels.items() if word in words), "pays") if is_allowed else "never"
     settings = {"plain": " overlap=false", "pingpong": " ping-pong=true"}
     pairs = " pairs=true" if knobs.nvidia.cluster else ""
     return f"when={when}{pairs}{''.join(text for word, text in settings.items() if word in words)}"

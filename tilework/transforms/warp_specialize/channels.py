@@ -68,8 +68,13 @@ class Channel:
     @property
     def bytes(self) -> int:
         """The size of one buffer."""
-        result = self.load.results[0].type
-        return prod(shape_of(result)) * bit_width(result) // 8
+        return tile_bytes(self.load)
+
+
+def tile_bytes(load: Operation) -> int:
+    """The size of the tile that `load` gives."""
+    result = load.results[0].type
+    return prod(shape_of(result)) * bit_width(result) // 8
 
 
 @dataclass(eq=False)

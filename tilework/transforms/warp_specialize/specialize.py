@@ -46,6 +46,7 @@ from tilework.transforms.warp_specialize.fewer_warps import run_on
 from tilework.transforms.warp_specialize.overlap import overlap
 from tilework.transforms.warp_specialize.pairs import Pairing, find_pairings
 from tilework.transforms.warp_specialize.ping_pong import take_turns
+from tilework.transforms.warp_specialize.profit import reason_to_stay
 from tilework.transforms.warp_specialize.releases import release
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices
@@ -72,7 +73,7 @@ class WarpSpecializationPass(Pass):
     name = "nvgpu-warp-specialization"
     num_stages: int = 3
     dump_intermediate_steps: bool = False
-    when: str = "asked"  # or "never", or "pays": also those that do not ask
+    when: str = "asked"  # or "never", or also those that do not ask: "pays", where the cost model says so, "all", where it can be done
     overlap: bool = True  # see `overlap.py`
     ping_pong: bool = False  # see `ping_pong.py`
     pairs: bool = False  # see `pairs.py`
@@ -82,22 +83,26 @@ class WarpSpecializationPass(Pass):
             if not has_body(function):
                 continue
             asking = [op for op in ops_in_order(*function.regions) if op.attributes.pop(WARP_SPECIALIZE, None)]
-            if not asking and (self.when != "pays" or not may_pay(function)):
+            if not asking and (self.when not in ("pays", "all") or not has_products(function)):
                 continue
             try:
                 if self.when == "never":
                     raise Refusal(function, "it is switched off")
-                specialize(module, function, self, bool(asking))
+                if (
+                    not asking
+                    and self.when == "pays"
+                    and (why := reason_to_stay(function, self.num_stages)) is not None
+                ):
+                    raise Refusal(function, f"it would not pay: {why}")
+                specialize(module, function, self, bool(asking) or self.when == "all")
             except Refusal as refusal:
                 place = asking[0] if asking and refusal.op is function else refusal.op
                 tell = warning if asking else remark
                 tell(place, f"the loop is not warp specialized: {refusal.reason}; all warps run the whole of it")
 
 
-def may_pay(function: Operation) -> bool:
-    """Whether a loop of `function`, which does not ask, is worth a try: products of tiles that descriptors load."""
-    loops = [op for op in ops_in_order(*function.regions) if type(op) is scf.ForOp]
-    return any({ttng.WarpGroupDotOp, tt.DescriptorLoadOp} <= {type(op) for op in body_ops(loop)} for loop in loops)
+def has_products(function: Operation) -> bool:
+    return any(type(op) is ttng.WarpGroupDotOp for op in ops_in_order(*function.regions))
 
 
 def specialize(module: ModuleOp, function: Operation, options: WarpSpecializationPass, is_asked: bool) -> None:
@@ -110,9 +115,8 @@ def specialize(module: ModuleOp, function: Operation, options: WarpSpecializatio
     numbers = Emitter(function.location)
     pairings = find_pairings(function, rings, numbers) if options.pairs else {}
     plan = plan_consumers(function, rings, pairings)
-    by_thread = any(channel.contiguity for ring in rings for channel in ring.channels)
-    if not is_asked and (by_thread or len(plan.consumers) < PARTS):
-        raise Refusal(function, "it would not pay: a producer needs descriptors, and work for two consumers")
+    if not is_asked and len(plan.consumers) < PARTS:
+        raise Refusal(function, "it would not pay: there is no work for two consumers")
     producer = make_producer(function, rings, plan.memories)
     check_memory(module, function, producer)
     if num_warps(function) != GROUP:
@@ -127,7 +131,7 @@ def specialize(module: ModuleOp, function: Operation, options: WarpSpecializatio
 def check(function: Operation) -> None:
     """Raise `Refusal` for a function that has no form to be split."""
     ops = ops_in_order(*function.regions)
-    if not any(type(op) is ttng.WarpGroupDotOp for op in ops):
+    if not has_products(function):
         raise Refusal(function, "it has no product of warp groups")
     if Feature.TMA not in find_target(function).features or Feature.WGMMA not in find_target(function).features:
         raise Refusal(function, "the target has no products of warp groups")

@@ -1,0 +1,69 @@
+"""Whether partitions pay for loops that do not ask for them, by the cost model (docs/cost-model.md).
+
+    products, then other work, of one block      tensor cores ####----####----       all warps run both: an iteration takes their sum,
+                                                 other units  ----####----####       divided by the blocks that a multiprocessor has
+    two consumers, each with half of the rows    tensor cores ########              one works while the other's products run
+
+Two consumers take no longer than the busiest unit; so they pay where a block waits for its products, and there is no other block to
+fill the gap. Where nobody waits there is nothing to win but the instructions of copies: a thread of the producer starts a whole tile
+by descriptor, and consumers do not wait for each other. Copies by threads are as many as before, by half as many threads.
+"""
+
+from dataclasses import replace
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation
+
+from tilework.analysis.cost import hot_loops, loop_cost, occupancy, registers
+from tilework.ir import tt, ttng
+from tilework.ir.functions import ops_in_order
+from tilework.ir.rewrite import constant_value
+from tilework.ir.types import bit_width, is_tensor
+from tilework.transforms.ttg.pipeline.loops import body_ops, num_stages
+from tilework.transforms.ttg.pipeline.wgmma import may_run_on
+from tilework.transforms.warp_specialize.channels import loads_of_products, tile_bytes
+
+OTHERS = 32  # registers of a thread beside sums and factors of its products
+LEAST_GAIN = 1.1  # what a model of throughput does not see is less
+
+
+def reason_to_stay(function: Operation, default_stages: int) -> str | None:
+    """Why the loops of `function` should be run by all warps; None if partitions pay for one of them."""
+    loops = [loop for loop in hot_loops(function) if any(type(op) is ttng.WarpGroupDotOp for op in body_ops(loop))]
+    loads = loads_of_products(function) | {
+        op for op in ops_in_order(*function.regions) if type(op) is tt.DescriptorLoadOp
+    }
+    reasons = [loop_reason(loop, loads, num_stages(loop, default_stages)) for loop in loops]
+    return None if None in reasons else next(iter(reasons), "it has no loop with products")
+
+
+def loop_reason(loop: Operation, loads: set[Operation], stages: int) -> str | None:
+    dots = [op for op in body_ops(loop) if type(op) is ttng.WarpGroupDotOp]
+    inside = loads & set(body_ops(loop))
+    if not inside:
+        return "its products read nothing that it loads"
+    if type(loop) is scf.ForOp and (count := iterations(loop)) is not None and count <= stages:
+        return f"it runs {count} times"
+    shared = sum(tile_bytes(load) * (stages if load in inside else 1) for load in loads)
+    sums = sum(registers(dot.results[0].type) for dot in dots)
+    factors = sum(registers(kind) * bit_width(kind) // 32 for dot in dots if is_tensor(kind := dot.operands[0].type))
+    held, cost = occupancy(loop, sums + factors + OTHERS, shared), loop_cost(loop)
+    if held is None or cost is None:
+        return "the target has no cost model"
+    waits = not all(may_run_on(loop, dot) for dot in dots)
+    gain = replace(cost, drains=waits, latency=0).estimate(held.blocks) / cost.bound
+    if gain >= LEAST_GAIN:
+        return None
+    if held.blocks > 1:
+        return f"{held.blocks} blocks on a multiprocessor overlap products with other work"
+    if any(type(load) is tt.LoadOp for load in inside):
+        return "its products run on under everything else, and threads would copy as much as before"
+    return None
+
+
+def iterations(loop: scf.ForOp) -> int | None:
+    """How often a loop between constants runs."""
+    lower, upper, step = (constant_value(value) for value in loop.operands[:3])
+    if not (isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int) and step > 0):
+        return None
+    return max(-(-(upper - lower) // step), 0)
