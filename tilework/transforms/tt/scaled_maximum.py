@@ -40,11 +40,11 @@ class ScaledMaximumPass(FunctionPass):
         found = {dot: scaling for dot in dots if (scaling := scaling_of(dot)) is not None}
         lefts = {dot: dot.operands[0] for dot in dots}
         for scaling in found.values():
-            alike = [found.get(dot) for dot in dots if lefts[dot] is scaling.left]
+            alike = [dot for dot in dots if lefts[dot] is scaling.left]
             maximum = maximum_of(scaling)
-            if maximum is not None and all(one is not None and one.scale is scaling.scale for one in alike):
-                for one in alike:
-                    move_sign(one)
+            if maximum is not None and all(dot in found and found[dot].scale is scaling.scale for dot in alike):
+                for dot in alike:
+                    move_sign(found[dot])
                 scale_maximum(scaling, maximum)
 
 
