@@ -158,15 +158,22 @@ def in_bytes(low: Lowering, offset: Value, size: int) -> Value:
     return low.builder.mul(low.builder.cast(offset, i64, is_signed=True), size)
 
 
-@lowers(tt.AddPtrOp, elementwise=True, overrides=True)
-def lower_addptr(low: Lowering, op: Operation, pointer: Value, offset: Value) -> Value:
+@lowers(tt.AddPtrOp, overrides=True)
+def lower_addptr(low: Lowering, op: Operation) -> Registers:
     """What is added to a whole tile goes to the one pointer that all are counted from."""
-    b, added = low.builder, in_bytes(low, offset, size_of(op.operands[0].type))
+    b, size = low.builder, size_of(op.operands[0].type)
+    pairs = list(zip(low[op.operands[0]], low[op.operands[1]], strict=True))
     if not low.bases or not is_uniform(low, op.operands[1]):
-        return b.gep(pointer, added)
-    base, terms, fixed = taken_apart(low, pointer)
-    if base.text not in low.bases:
-        return b.gep(pointer, added)
-    moved = low.gpu.advance(b, base, added)
-    low.bases.add(moved.text)
-    return b.gep(reduce(b.gep, terms, moved), fixed)
+        return tuple([b.gep(pointer, in_bytes(low, offset, size)) for pointer, offset in pairs])
+    added, moved = in_bytes(low, pairs[0][1], size), dict[str, Value]()
+    made: list[Value] = []
+    for pointer, _ in pairs:
+        base, terms, fixed = taken_apart(low, pointer)
+        if base.text not in low.bases:
+            made.append(b.gep(pointer, added))
+            continue
+        if base.text not in moved:
+            moved[base.text] = low.gpu.advance(b, base, added)
+        made.append(b.gep(reduce(b.gep, terms, moved[base.text]), fixed))
+    low.bases.update(one.text for one in moved.values())
+    return tuple(made)

@@ -61,7 +61,8 @@ def spread_of(low: Lowering, layout: LinearLayout, out: str) -> Spread:
 
 def register_images(layout: LinearLayout) -> list[dict[str, int]]:
     """What each register adds to each out."""
-    return [layout.apply(register=register) for register in range(layout.in_size("register"))]
+    names = layout.out_names
+    return [dict(zip(names, layout.vector(image), strict=True)) for image in layout.images("register")]
 
 
 def coordinates(low: Lowering, layout: LinearLayout) -> list[tuple[Value, ...]]:

@@ -15,7 +15,7 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.rewrite import attr_value, splat_attr
 from tilework.ir.types import array_values, element_type, shape_of
 from tilework.layouts.linear import LinearLayout
-from tilework.targets.gpu.indices import coordinates, register_images
+from tilework.targets.gpu.indices import coordinates
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of, register_count
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import scalar_constant
@@ -27,8 +27,11 @@ Places = tuple[int, ...]
 
 def register_places(layout: LinearLayout) -> list[Places]:
     """The coordinates of each register of thread 0."""
-    rank = len(layout.outs)
-    return [tuple(found[f"dim{dim}"] for dim in range(rank)) for found in register_images(layout)]
+    fields = [layout.fields[f"dim{dim}"] for dim in range(len(layout.outs))]
+    if len(fields) == 2:
+        (shift, mask), (other, more) = fields
+        return [(image >> shift & mask, image >> other & more) for image in layout.images("register")]
+    return [tuple(image >> shift & mask for shift, mask in fields) for image in layout.images("register")]
 
 
 def moved(source: LinearLayout, result: LinearLayout, where: Callable[[Places], Places]) -> list[int]:
