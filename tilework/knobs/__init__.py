@@ -449,6 +449,7 @@ class nvidia_knobs(base_knobs):
     plain_dots = env_bool("TILEWORK_PLAIN_DOTS")  # operands and products of wgmma as Triton arranges them
     row_sums = env_bool("TILEWORK_ROW_SUMS")  # sums over rows that loops carry meet behind them
     skip_ones = env_bool("TILEWORK_SKIP_ONES")  # sums are not rescaled where all factors are 1
+    three_maxima = env_bool("TILEWORK_THREE_MAXIMA")  # of floats, as integers
     two_blocks = env_bool(
         "TILEWORK_TWO_BLOCKS"
     )  # products end in their iteration where that leaves room for another block

@@ -183,6 +183,10 @@ class Gpu(ABC):
         """An i32 of all lanes by add, and, or, xor, max, min, umax or umin, where that is one instruction."""
         return None
 
+    def maxima(self, b: Builder, rows: Sequence[Sequence[Value]]) -> Sequence[Value] | None:
+        """The largest number of each row of f32, where that is faster than by pairs; NaN only where all are NaN."""
+        return None
+
     # Global memory
 
     @abstractmethod

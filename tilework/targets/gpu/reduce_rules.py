@@ -28,10 +28,11 @@ from tilework.targets.gpu.combine import call, fold, single_op
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import exchange_moves
 from tilework.targets.gpu.views import register_places
-from tilework.targets.llvm.types import i32
+from tilework.targets.llvm.types import f32, i32
 from tilework.targets.llvm.values import Value
 
 VECTOR_BYTES = 16
+MANY = 16  # registers of a row
 Parts = dict[int, list[Value]]  # by register (without its bits along the axis): a value of each operand
 
 REDUCTIONS: dict[type[Operation], str] = {
@@ -70,6 +71,10 @@ def in_threads(low: Lowering, op: Operation, ways: Ways) -> Parts:
     sources = [low[operand] for operand in op.operands]
     along = subsets(numbers(ways.along, "register"))
     rows = subsets(sorted(numbers(ways.across, "register")))
+    if single_op(op.regions[0]) is arith.MaxnumfOp and sources[0][0].type is f32 and len(along) >= MANY:
+        found = low.gpu.maxima(low.builder, [[sources[0][row | place] for place in along] for row in rows])
+        if found is not None:
+            return {row: [value] for row, value in zip(rows, found, strict=True)}
     return {
         row: fold(low, op.regions[0], [[registers[row | place] for registers in sources] for place in along])
         for row in rows

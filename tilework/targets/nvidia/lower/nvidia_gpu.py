@@ -1,11 +1,13 @@
 """NVIDIA GPUs: what the neutral rules ask for, as NVVM's intrinsics and PTX."""
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
+from tilework import knobs
 from tilework.analysis.global_order import global_order
 from tilework.analysis.proxy_fences import proxy_fences
 from tilework.ir.encodings import encoding_of
@@ -28,9 +30,22 @@ from tilework.targets.nvidia.lower.tensormap_rules import MAP_BYTES, describe
 AXES = "xyz"
 ALL_LANES = constant(i32, -1)
 BY_VALUE = f'byval([{MAP_BYTES} x i8]) align {MAP_BYTES} "nvvm.grid_constant"'
+INFINITY = 0x7F800000  # as f32
 MOST_PRINTED = 32  # values of one call
 MOST_REGISTERS = 256  # that `setmaxnreg` asks for
 EVICT = {EvictionPolicy.FIRST: ".L1::evict_first", EvictionPolicy.LAST: ".L1::evict_last"}
+
+
+def any_lane(b: Builder, condition: Value) -> Value:
+    """Whether `condition` holds in a lane of the warp."""
+    return b.call("llvm.nvvm.vote.any.sync", i1, [ALL_LANES, condition], attributes="convergent")
+
+
+def by_threes(combine: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:
+    """All values combined; of integers, the assembler makes one instruction of two maxima."""
+    while len(values) > 1:
+        values = [reduce(combine, values[at : at + 3]) for at in range(0, len(values), 3)]
+    return values[0]
 
 
 def special(b: Builder, name: str) -> Value:
@@ -131,6 +146,21 @@ class NvidiaGpu(AtomicInstructions):
 
     def reduce_warp(self, b: Builder, name: str, word: Value) -> Value:
         return b.call(f"llvm.nvvm.redux.sync.{name}", i32, [word, ALL_LANES], attributes="convergent")
+
+    def maxima(self, b: Builder, rows: Sequence[Sequence[Value]]) -> Sequence[Value] | None:
+        """Three at a time as integers: floats that are not negative are ordered like these. Others, which no row with one of
+        them gives as its maximum, and NaN are a case apart.
+        """
+        if not knobs.nvidia.three_maxima or not self.has(Feature.WGMMA):
+            return None
+        larger = partial(b.intrinsic, "smax", i32)
+        found = [by_threes(larger, [b.bitcast(value, i32) for value in row]) for row in rows]
+        odd = [b.icmp("ugt", value, INFINITY) for value in found]
+        return b.if_else(
+            any_lane(b, reduce(b.or_, odd)),
+            lambda: [by_threes(b.maxnum, row) for row in rows],
+            lambda: [b.bitcast(value, f32) for value in found],
+        )
 
     # Memory
 

@@ -6,6 +6,8 @@
 The maxima of rows change seldom behind the first blocks of keys. A product by 1 gives what was there, bit by bit.
 """
 
+from functools import reduce
+
 from xdsl.dialects import arith
 from xdsl.ir import Operation
 
@@ -13,9 +15,9 @@ from tilework import knobs
 from tilework.ir import ttng
 from tilework.targets.gpu.arithmetic import lower_native
 from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.llvm.types import f32, i1
+from tilework.targets.llvm.types import f32
 from tilework.targets.llvm.values import Value
-from tilework.targets.nvidia.lower.nvidia_gpu import ALL_LANES
+from tilework.targets.nvidia.lower.nvidia_gpu import any_lane
 from tilework.targets.nvidia.lower.own_rules import lowers
 from tilework.targets.nvidia.lower.wgmma_rules import SUM
 
@@ -28,11 +30,8 @@ def lower_product(low: Lowering, op: Operation) -> Registers:
     if not knobs.nvidia.skip_ones or not is_sum(op) or len(factors) * MANY > len(low[op.operands[1]]):
         return lower_native(low, op)
     b = low.builder
-    differs = b.fcmp("une", factors[0], 1.0)
-    for factor in factors[1:]:
-        differs = b.or_(differs, b.fcmp("une", factor, 1.0))
-    any_differs = b.call("llvm.nvvm.vote.any.sync", i1, [ALL_LANES, differs], attributes="convergent")
-    return b.if_else(any_differs, lambda: lower_native(low, op), lambda: low[op.operands[0]])
+    differs = reduce(b.or_, [b.fcmp("une", factor, 1.0) for factor in factors])
+    return b.if_else(any_lane(b, differs), lambda: lower_native(low, op), lambda: low[op.operands[0]])
 
 
 def is_sum(op: Operation) -> bool:
