@@ -1,5 +1,6 @@
 """``TILEWORK_DEVICE=emulator``: programs as they are on an emulated GPU, with ordinary arrays; what it finds and counts."""
 
+import gc
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -205,10 +206,14 @@ def through_table(table_ptr, out_ptr, BLOCK: tl.constexpr):
 
 
 def test_arrays_that_are_pointed_to_and_arrays_that_were_freed() -> None:
+    gc.freeze()  # what other tests have left need not be looked through
     out = np.zeros((3, 32), np.float32)
 
     def launched() -> Any:
-        rows = [numbers(1 << 20) + row for row in range(3)]  # large ones: their pages are given back
+        rows = [np.empty(1 << 24, np.float32) for _ in range(3)]  # so large that their pages are given back
+        for number, row in enumerate(rows):
+            row[:32] = numbers(32) + number
+        del row
         table = np.array([row.ctypes.data for row in rows])
         through_table[(3,)](table, out, BLOCK=32)
         return table

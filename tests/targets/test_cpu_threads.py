@@ -15,7 +15,7 @@ from tilework.targets.llvm import types
 from tilework.compiler import ASTSource, lower
 from pathlib import Path
 
-THREADS, KERNELS = 4, 2
+THREADS, KERNELS = 4, 1
 folder = Path(sys.argv[1])
 sources = []
 for seed in range(THREADS * KERNELS):

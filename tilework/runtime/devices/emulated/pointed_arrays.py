@@ -11,6 +11,7 @@ import gc
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -67,18 +68,15 @@ def live_arrays() -> Iterator[Found]:
             waiting.append(frame)  # `f_locals` would keep what it shows alive
             frame = frame.f_back
     kinds = Kinds()
-    items = [*(item for item in waiting if kinds[type(item)] == ARRAY)]
+    items = [item for item in kinds.known(waiting) if kinds[type(item)] == ARRAY]
     while waiting:
         batch = waiting[-BATCH:]
         del waiting[-BATCH:]
-        for item in gc.get_referents(*batch):
-            kind = kinds[type(item)]
-            if kind and id(item) not in seen:
+        for item in kinds.known(gc.get_referents(*batch)):
+            is_array = kinds[type(item)] == ARRAY
+            if (is_array or not gc.is_tracked(item)) and id(item) not in seen:
                 seen.add(id(item))
-                if kind == ARRAY:
-                    items.append(item)
-                elif not gc.is_tracked(item):
-                    waiting.append(item)
+                (items if is_array else waiting).append(item)
         batch.clear()  # our own frame is among them, and would keep them alive
     for item in items:
         try:
@@ -89,6 +87,10 @@ def live_arrays() -> Iterator[Found]:
 
 class Kinds(dict[type, int]):
     """What an object of a type may be."""
+
+    def known(self, items: list[Any]) -> Iterator[Any]:
+        """Those that are something: without Python code for each of the millions that are not."""
+        return compress(items, map(self.__getitem__, map(type, items)))
 
     def __missing__(self, kind: type) -> int:
         is_array = issubclass(kind, np.ndarray) or hasattr(kind, "untyped_storage")
