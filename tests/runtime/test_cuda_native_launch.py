@@ -62,7 +62,7 @@ class Counted:
     """A kernel whose launches through Python are counted."""
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        self.kernel: Any = tilework.jit(function)
+        self.kernel: Any = function if isinstance(function, tilework.JITFunction) else tilework.jit(function)
         self.options, self.slow = options, 0
         self.state = self.kernel[(1,)].__self__[0]
         python = self.state[0]
@@ -84,12 +84,17 @@ def array(count: int = 64, dtype: str = "f4") -> DeviceArray:
 class Interface:
     """An array of another library."""
 
-    def __init__(self, base: DeviceArray, typestr: str = "<f4") -> None:
-        self.base, self.typestr = base, typestr
+    def __init__(self, base: DeviceArray, typestr: str = "<f4", first: int = 0) -> None:
+        self.base, self.typestr, self.first = base, typestr, first
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {"shape": self.base.shape, "typestr": self.typestr, "data": (self.base.data_ptr(), False), "version": 3}
+        return {
+            "shape": self.base.shape,
+            "typestr": self.typestr,
+            "data": (self.base.data_ptr() + self.first, False),
+            "version": 3,
+        }
 
 
 NEW_CAPSULE = ctypes.pythonapi.PyCapsule_New
@@ -238,6 +243,22 @@ def test_hidden_maps_follow_the_arguments_and_the_grid(cuda: EmulatedCuda) -> No
             assert bool(k(x, out, n, grid=grid).metadata.global_scratch_size) == (n == 0)
     finally:
         set_allocator(NullAllocator())
+
+
+def square(x, out):
+    r = tl.arange(0, 16)
+    tile = tl.load(x + r[:, None] * 16 + r[None, :])
+    tl.store(out + r[:, None] * 16 + r[None, :], tl.dot(tile, tile))
+
+
+def test_hidden_maps_have_the_addresses_of_the_launch(cuda: EmulatedCuda) -> None:
+    """Of aligned arrays; others are loaded."""
+    kernel = tilework.jit(square, do_not_specialize_on_alignment=["x"])
+    k, out, x = Counted(kernel, auto_tma=True), array(256), DeviceArray.of(np.zeros(512, "f2"))
+    for number, first in enumerate((0, 8, 16, 64, 128, 24, 0)):  # bytes
+        args = Interface(x, "<f2", first), out
+        as_python_does(cuda, k, *args, slow=int(number < 2))
+        assert k(*args).has_copies == (first % 16 == 0)
 
 
 def test_other_facts_take_the_python_path(cuda: EmulatedCuda) -> None:

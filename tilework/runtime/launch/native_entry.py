@@ -58,14 +58,16 @@ class Native:
 
 @dataclass(frozen=True)
 class Proof:
-    """Hidden tensor maps: `find` makes `count` of them, for the slots from `slot` on, of what is in the slots of `numbers` and of the grid.
+    """Hidden tensor maps, for the slots from `slot` on: `find` makes them of what is in the slots of `numbers` and of the grid.
 
-    Where it gives None the entry does not fit. If `count` is 0, that is where it does.
+    They are the same for numbers that have the same bits in `masks`, but for their addresses: a map has that from the slot of `bases`
+    if it names one, else as it was found. Where `find` gives None the entry does not fit. If there are no `bases`, that is where it does.
     """
 
     numbers: Sequence[int]
+    masks: Sequence[int]
     slot: int
-    count: int
+    bases: Sequence[int | None]
     find: Callable[[bytes], bytes | None]
 
 
@@ -166,10 +168,11 @@ class Guards:
 
     def prove(self, proof: Proof) -> None:
         """Last of all: the maps depend on what the other guards have found. Any object will do, and there is one: a pointer."""
-        if not self.found or len(proof.numbers) > native.MOST_NUMBERS or proof.count > native.MOST_HIDDEN:
+        if not self.found or len(proof.numbers) > native.MOST_NUMBERS:
             raise Undescribable
-        first, count, words = self.found[0], len(proof.numbers), native.MAP_WORDS * proof.count
-        room = self.room(native.PROOF_LINES * (1 + count + 3 + words), proof.numbers)
+        first, count, words = self.found[0], len(proof.numbers), native.MAP_WORDS * len(proof.bases)
+        bases = [native.AS_FOUND if base is None else base for base in proof.bases]
+        room = self.room(native.PROOF_LINES * (1 + count + 3 + words), [*proof.numbers, *proof.masks, *bases])
         self.kept.append(proof.find)
         self.found.append(
             first._replace(
@@ -178,7 +181,7 @@ class Guards:
                 high=words,
                 mode=count,
                 slot=proof.slot,
-                stored=native.PROVED if proof.count else native.REFUSED,
+                stored=native.PROVED if bases else native.REFUSED,
                 expected=id(proof.find),
             )
         )

@@ -14,14 +14,17 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tilework.runtime.devices.cuda.launch_proof import LaunchProof
+from tilework.runtime.devices.cuda.launch_proof import ALIGNMENT, LaunchProof
 from tilework.runtime.devices.cuda.parameters import MAP_BYTES, WIDTHS, numbers_for
 from tilework.runtime.devices.cuda.tensor_map import encoded
 from tilework.runtime.devices.launcher import Extent, Launcher
 from tilework.runtime.launch.native_entry import Native, Proof
-from tilework.targets.nvidia.libcuda import library
+from tilework.targets.nvidia.libcuda import Cuda, CudaError, library
 
 Maps = tuple[bytes, ...]
+WORD = 8  # bytes
+ADDRESSES = 0x7F5A12345670, 0x7EF000000000
+AWAY = 1 << 21  # bytes
 
 
 class ProvedLauncher(Launcher):
@@ -83,22 +86,32 @@ class ProvedLauncher(Launcher):
         found = self.inner.native(driver, function, (*args, *[bytes(MAP_BYTES)] * count), follows=follows)
         if found is None:
             return None
-        proof = self.finding(found, found.places[len(found.kinds) - count], count)
+        proof = self.finding(found, found.places[len(found.kinds) - count], [told["base"] for told in self.proof.maps])
         return replace(found, kinds=found.kinds[:-count], proof=proof, kept=(found.kept, self))
 
     def refusing(self, plain: Native) -> Native:
         """What the launcher of the kernel without descriptors gave, for those launches only that prove nothing."""
-        return replace(plain, proof=self.finding(plain, 0, 0), kept=(plain.kept, self))
+        return replace(plain, proof=self.finding(plain, 0, []), kept=(plain.kept, self))
 
-    def finding(self, device: Native, slot: int, count: int) -> Proof:
-        kinds = [device.kinds[number] for number in self.proof.args]
+    def finding(self, device: Native, slot: int, bases: Sequence[int]) -> Proof:
+        """How the native launcher finds the maps; if addresses can be put into them, and nothing else depends on these, it does that."""
+        args, moves = self.proof.args, not self.proof.written and addresses_come_first(library())
+        kinds, places = [device.kinds[number] for number in args], [device.places[number] for number in args]
+        masks = [ALIGNMENT - 1 if moves and number in self.proof.pointers else -1 for number in args]
 
         def find(key: bytes) -> bytes | None:
             *words, x, y, z = struct.unpack(f"<{len(key) // 8}q", key)
-            maps = self.maps(tuple(map(as_kind, kinds, words)), (x, y, z))
-            return None if maps is None else b"".join(maps)
+            numbers = tuple(map(as_kind, kinds, words))
+            maps = self.maps(numbers, (x, y, z))
+            if maps is None or not moves:
+                return None if maps is None else b"".join(maps)
+            elsewhere = [number + AWAY * (mask >= 0) for number, mask in zip(numbers, masks, strict=True)]
+            if self.maps(tuple(elsewhere), (x, y, z)) != tuple(moved(map, AWAY) for map in maps):
+                raise ValueError("an address that is not the first word of a tensor map")
+            pointers = dict(zip(args, numbers, strict=True))
+            return b"".join(moved(map, -pointers[base]) for map, base in zip(maps, bases, strict=False))
 
-        return Proof([device.places[number] for number in self.proof.args], slot, count, find)
+        return Proof(places, masks, slot, [device.places[base] if moves else None for base in bases], find)
 
     def memory_of(self, value: Any) -> Any:
         return self.inner.memory_of(value)
@@ -107,6 +120,32 @@ class ProvedLauncher(Launcher):
     def counters(self) -> Any:
         """What the last launch did, if the device counts."""
         return getattr(self.inner, "counters", None)
+
+
+def moved(map: bytes, distance: int) -> bytes:
+    """A map whose first word is the address of its array, with another one."""
+    address = int.from_bytes(map[:WORD], "little") + distance
+    return (address % (1 << 8 * WORD)).to_bytes(WORD, "little") + map[WORD:]
+
+
+@lru_cache
+def addresses_come_first(cuda: Cuda) -> bool:
+    """Whether the driver makes maps that differ in their first word if the addresses differ, and have the address there.
+
+    Nobody promises that, so it is tried, on arrays that do not exist; and again for the maps of each kernel.
+    """
+    arrays = [((4096, 8192), (8192, 1), (64, 64)), ((3, 130, 77, 40), (400400, 3080, 40, 1), (1, 1, 64, 8))]
+    for shape, strides, block in arrays:
+        try:
+            first, second = (encoded(cuda, at, 0, 2, 6, block, shape, strides, 0) for at in ADDRESSES)
+        except CudaError:
+            return False
+        if (
+            int.from_bytes(first[:WORD], "little") != ADDRESSES[0]
+            or moved(first, ADDRESSES[1] - ADDRESSES[0]) != second
+        ):
+            return False
+    return True
 
 
 def as_kind(kind: str, word: int) -> int:

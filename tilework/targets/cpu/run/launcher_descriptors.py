@@ -17,6 +17,7 @@ from tilework.targets.cpu.run.launcher_guards import (
     word,
 )
 from tilework.targets.cpu.run.launcher_layout import (
+    AS_FOUND,
     DICT_VERSION,
     FRAME,
     GUARD_OTHER,
@@ -40,6 +41,7 @@ from tilework.targets.llvm.types import i32, i64, ptr
 from tilework.targets.llvm.values import Value
 
 SPREAD = 0x9E3779B97F4A7C15  # 2^64 by the golden ratio
+MAP_SHIFT = MAP_WORDS.bit_length() - 1
 MEMBERS = 5  # of a descriptor: base, sizes, strides, block, padding
 
 
@@ -217,7 +219,7 @@ def write_proof(module: Module) -> None:
     """Hidden maps, made of the numbers in some slots and of the grid: from one of the lines at `low`, or from the function that is expected.
 
     It is given the bytes of the numbers, and gives None if they justify no maps; `stored` says which of the two fits. While the grid is not
-    known there are no maps, and everything does.
+    known there are no maps, and everything does. The first word of a map is its address.
     """
     b, _, settings, expected, slot = guard(module, "guard_proof")
     frame, room = b.function.args[4], b.at(settings, 8, ptr)
@@ -225,14 +227,18 @@ def write_proof(module: Module) -> None:
     grid = b.gep(frame, 8 * FRAME)
     with b.if_(b.icmp("eq", b.load(i64, grid), num(-1))):
         b.ret(YES)
-    key, mixed, words = b.alloca(i64, MOST_NUMBERS + 3), b.alloca(i64), b.add(count, 3)
+    numbers, key = b.alloca(i64, MOST_NUMBERS + 3), b.alloca(i64, MOST_NUMBERS + 3)
+    mixed, words = b.alloca(i64), b.add(count, 3)
     key_size = b.mul(words, 8)
     line_size = b.add(b.add(key_size, size), 8)
     slots = b.gep(room, b.mul(line_size, PROOF_LINES))
+    masks = b.gep(slots, count, i64)
     with b.loop(0, count) as index:
-        place = b.load(i64, b.gep(slots, index, i64))
-        b.store(b.load(i64, b.gep(frame, place, i64)), b.gep(key, index, i64))
-    b.copy(b.gep(key, count, i64), grid, num(24))
+        value = b.load(i64, b.gep(frame, b.load(i64, b.gep(slots, index, i64)), i64))
+        b.store(value, b.gep(numbers, index, i64))
+        b.store(b.and_(value, b.load(i64, b.gep(masks, index, i64))), b.gep(key, index, i64))
+    for whole in (numbers, key):
+        b.copy(b.gep(whole, count, i64), grid, num(24))
     b.store(num(0), mixed)
     with b.loop(0, words) as index:
         both = b.xor(b.load(i64, mixed), b.load(i64, b.gep(key, index, i64)))
@@ -249,11 +255,11 @@ def write_proof(module: Module) -> None:
     b.br(done)
     b.enter(made)
     given = b.alloca(ptr)
-    numbers = b.api("PyBytes_FromStringAndSize", key, key_size)
-    b.need(b.is_object(numbers))
-    b.store(numbers, given)
+    told = b.api("PyBytes_FromStringAndSize", numbers, key_size)
+    b.need(b.is_object(told))
+    b.store(told, given)
     found = b.api("PyObject_Vectorcall", expected, given, num(1), NULL)
-    b.drop(numbers)
+    b.drop(told)
     b.need(b.is_object(found))
     is_refused = b.icmp("eq", found, b.context("none"))
     b.store(num(0), line)
@@ -266,6 +272,13 @@ def write_proof(module: Module) -> None:
     b.enter(done)
     b.need(b.icmp("eq", b.load(i64, line), b.sext(b.at(settings, 32, i32), i64)))
     b.copy(slot, maps, size)
+    bases = b.gep(masks, count, i64)
+    with b.loop(0, b.at(settings, 16), MAP_WORDS) as place:
+        base, first = b.load(i64, b.gep(bases, b.lshr(place, MAP_SHIFT), i64)), b.gep(slot, place, i64)
+        with b.if_(b.icmp("ne", base, num(AS_FOUND))):
+            address = b.add(b.load(i64, first), b.load(i64, b.gep(frame, base, i64)))
+            b.need(b.icmp("sgt", address, 0))
+            b.store(address, first)
     b.finish(YES)
 
 

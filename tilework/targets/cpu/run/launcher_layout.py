@@ -82,9 +82,10 @@ KNOWN_BASE, KNOWN_LISTS, KNOWN_ITEMS, KNOWN_NUMBERS = 8, 16, 40, 48
 KNOWN_LINE = KNOWN_NUMBERS // 8 + MOST_SIZES  # in words
 
 # hidden maps that were made before: lines of what was found (0: empty), the numbers that they are made of and the grid, and the maps;
-# then the slots of these numbers
-MOST_NUMBERS, MOST_HIDDEN, PROOF_LINES = 24, 8, 64
+# then the slots of these numbers, which of their bits count, and for each map the slot of what is added to its address
+MOST_NUMBERS, PROOF_LINES = 24, 64
 PROVED, REFUSED = 1, 2
+AS_FOUND = -1
 
 MISSING = ...  # what is watched instead of a value: that a dictionary does not have the key
 # function, low, high, mode, slot, stored, alignment mask, source, other; addresses of the class and of what is expected
