@@ -19,8 +19,10 @@ from tests.transforms.warp_specialized_kernels import (
     run,
     ttgir,
 )
+from tilework.compiler import ASTSource, lower
 from tilework.ir.printer import print_module
 from tilework.oracles.evaluator import evaluate
+from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.transforms.remarks import listening
 
@@ -180,6 +182,24 @@ def does_not_ask(a, b, c, pa, pb, K, BM: tl.constexpr, BN: tl.constexpr, BY: tl.
         else:
             acc = tl.dot(x, y.T, acc)
     c.store([0, 0], acc.to(c.dtype))
+
+
+@tw.jit
+def needs_more(a, b, c, K):
+    acc = tl.zeros((128, 256), dtype=tl.float32)
+    for k in tl.range(0, K, 64, warp_specialize=True):
+        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc)
+    rm, rn = tl.arange(0, 128)[:, None], tl.arange(0, 256)[None, :]
+    tl.store(c + rm * 256 + rn, tl.gather(acc, (rm + 1 + 0 * rn) % 128, 0))
+
+
+def test_a_loop_that_only_fits_whole_stays_whole() -> None:
+    """Beside its buffers, which the kernel asks for, a consumer would need 128 KB for what comes after the loop."""
+    types = {"a": block((128, 64)), "b": block((256, 64)), "c": "*fp32", "K": "i32"}
+    source = ASTSource(needs_more, types, {}, {(2,): [["tt.divisibility", 16]]})
+    with listening() as remarks:
+        text = lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], num_warps=8, num_stages=4)["ttgir"]
+    assert "ttg.warp_specialize" not in text and any("does not fit" in found.text for found in remarks)
 
 
 @tw.jit

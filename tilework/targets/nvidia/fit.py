@@ -15,10 +15,11 @@ from xdsl.ir import Attribute
 from tilework.analysis.allocation import allocations
 from tilework.errors import DoesNotFit
 from tilework.ir.encodings import distributed_of, layout_of
+from tilework.ir.tt import DotOp
 from tilework.ir.ttg import WarpSpecializeOp
 from tilework.ir.types import bit_width, element_type, is_float
 from tilework.layouts.encodings import NvidiaMma
-from tilework.target import Target
+from tilework.target import Feature, Target
 from tilework.targets.options import CompileOptions
 from tilework.transforms.ttg.allocate_warp_groups import extra_warps
 
@@ -28,11 +29,11 @@ MOST_REGISTERS = 255  # of a thread, 32 bits each
 
 def check_fit(module: ModuleOp, options: CompileOptions, target: Target, properties: Mapping[str, int]) -> None:
     """Refuse a kernel that a GPU with these `properties` cannot run, or only from memory."""
-    special = [op for op in module.walk() if isinstance(op, WarpSpecializeOp)]
+    special = partitions(module)
     threads = (options.num_warps + extra_warps(special)) * target.warp_size
     share = properties.get("max_num_regs", 1 << 16) // threads if not special else MOST_REGISTERS  # groups trade theirs
     registers = min(options.maxnreg or MOST_REGISTERS, share, MOST_REGISTERS)
-    shared = max((found.size for found in allocations(module, target)), default=0)
+    shared = shared_bytes(module, target)
     carried = max((accumulators(op) for op in module.walk() if isinstance(op, ForOp)), default=0)
     for needed, limit, name in (
         (threads, MOST_THREADS, "threads"),
@@ -41,6 +42,24 @@ def check_fit(module: ModuleOp, options: CompileOptions, target: Target, propert
     ):
         if needed > limit:
             raise DoesNotFit(needed, limit, name)
+
+
+def shared_bytes(module: ModuleOp, target: Target) -> int:
+    return max((found.size for found in allocations(module, target)), default=0)
+
+
+def partitions(module: ModuleOp) -> list[WarpSpecializeOp]:
+    return [op for op in module.walk() if isinstance(op, WarpSpecializeOp)]
+
+
+def may_have_partitions(module: ModuleOp, target: Target) -> bool:
+    """Whether loops of a kernel may be warp specialized: there is a product of warp groups."""
+    return Feature.WGMMA in target.features and any(type(op) is DotOp for op in module.walk())
+
+
+def partitions_fit(module: ModuleOp, target: Target) -> bool:
+    """Whether TTGIR has no partitions, or they fit: what they need at the same time, a loop run by all warps needs in turn."""
+    return not partitions(module) or shared_bytes(module, target) <= target.limits.shared_bytes
 
 
 def accumulators(loop: ForOp) -> int:

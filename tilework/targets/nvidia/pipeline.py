@@ -4,7 +4,7 @@
 ['triton-nvidia-tma-lowering']
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilework import knobs
@@ -24,13 +24,13 @@ def flag(value: bool) -> str:
 
 
 def ttgir_pipeline(
-    target: Target, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1, may_specialize: bool = True
+    target: Target, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1, specialize: str = "all"
 ) -> list[str]:
     """The passes from optimised TTIR to TTGIR.
 
     Layouts first (convert to remove-layout-conversions), then tensor cores (accelerate-matmul to descriptor encodings),
     loops (fuse to pipeline), and what the pipelined code needs (prefetch on). Without asynchronous copies loops are not
-    pipelined.
+    pipelined. `specialize` is the most of `LEVELS` that loops are warp specialized.
     """
     plain = knobs.nvidia.plain_dots
     loops = [
@@ -39,7 +39,7 @@ def ttgir_pipeline(
         "triton-licm",
         "canonicalize",
         "tritongpu-combine-tensor-select-and-if",
-        f"nvgpu-warp-specialization{{num-stages={num_stages} {specialization(may_specialize)}}}",
+        f"nvgpu-warp-specialization{{num-stages={num_stages} {specialization(specialize)}}}",
         f"tritongpu-assign-latencies{{num-stages={num_stages}}}",
         "tritongpu-schedule-loops",
         f"tritongpu-pipeline{{num-stages={num_stages} early-copies={flag(not plain)}"
@@ -78,6 +78,7 @@ def ttgir_pipeline(
 
 
 SPECIALIZE_WORDS = frozenset({"0", "1", "auto", "all", "plain", "pingpong"})
+LEVELS = ("unfit", "never", "asked", "pays", "all")  # which loops are warp specialized
 
 
 def copying(target: Target, options: CompileOptions) -> list[str]:
@@ -88,8 +89,8 @@ def copying(target: Target, options: CompileOptions) -> list[str]:
     return [f"tt-rectangles-to-descriptors{{when={when} num-warps={options.num_warps}}}", "canonicalize", "cse"]
 
 
-def specialization(is_allowed: bool) -> str:
-    """The options of warp specialisation that the knob asks for: words with + between.
+def specialization(most: str) -> str:
+    """The options of warp specialisation that the knob asks for, words with + between, but not more than a level.
 
     0: no loop, 1: those that ask, auto: also where it should pay, all: also where it can be done; plain: a consumer's products
     and its other work in turn; pingpong: two consumers start their products in turn.
@@ -101,17 +102,28 @@ def specialization(is_allowed: bool) -> str:
             f"TILEWORK_WARP_SPECIALIZE is {', '.join(sorted(SPECIALIZE_WORDS))} or some with + between, not {given!r}"
         )
     levels = {"0": "never", "1": "asked", "all": "all"}
-    when = next((level for word, level in levels.items() if word in words), "pays") if is_allowed else "never"
+    when = next((level for word, level in levels.items() if word in words), "pays")
+    when = min(when, most, key=LEVELS.index)
     settings = {"plain": " overlap=false", "pingpong": " ping-pong=true"}
     pairs = " pairs=true" if knobs.nvidia.cluster else ""
     return f"when={when}{pairs}{''.join(text for word, text in settings.items() if word in words)}"
 
 
-def reporting(module: Any, names: list[str], tag: str) -> Any:
-    """Run passes, and look at the finished module too when remarks about speed are wanted (`targets/diagnostics.py`)."""
-    looks = ["tritongpu-performance-remarks"] if wants_remarks() else []
-    limits = ["tritongpu-limit-remarks"] if knobs.compilation.performance_remarks else []
-    return run_passes(module, [*names, *looks, *limits], tag)
+def make_ttgir(module: Any, target: Target, names: list[str], whole: Callable[[], list[str]]) -> Any:
+    """Run passes to TTGIR; the passes `whole` instead if partitions of warps need more shared memory than there is."""
+    from tilework.targets.nvidia.fit import may_have_partitions, partitions_fit  # lazily: when something is compiled
+
+    before = module.clone() if may_have_partitions(module, target) else None
+    made = run_passes(module, names, "make_ttgir")
+    if before is not None and not partitions_fit(made, target):
+        made = run_passes(before, whole(), "make_ttgir")
+    return run_passes(made, names, "remarks") if (names := looks()) else made
+
+
+def looks() -> list[str]:
+    """The passes that look at finished TTGIR, when remarks about speed are wanted (`targets/diagnostics.py`)."""
+    own = ["tritongpu-limit-remarks"] if knobs.compilation.performance_remarks else []
+    return [*(["tritongpu-performance-remarks"] if wants_remarks() else []), *own]
 
 
 def disassembled(cubin: bytes) -> str:
@@ -170,9 +182,12 @@ class CudaBackend(LaterStages):
 
         target = self.target_for(options)
         stages = 1 if options.sanitize else options.num_stages
-        ttgir = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas, not options.sanitize)
-        if options.enable_fp_fusion and not options.sanitize:
-            ttgir = ["tt-scaled-maximum", *ttgir]
+        most = "never" if options.sanitize else "asked" if options.maxnreg else "all"
+
+        def ttgir(level: str) -> list[str]:
+            passes = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas, level)
+            return ["tt-scaled-maximum", *passes] if options.enable_fp_fusion and not options.sanitize else passes
+
         ttir = (
             [*ttir_pipeline(target.without(Feature.TMA)), *checking_pipeline(options.sanitize)]
             if options.sanitize
@@ -180,7 +195,7 @@ class CudaBackend(LaterStages):
         )
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
-            "ttgir": lambda module: reporting(module, ttgir, "make_ttgir"),
+            "ttgir": lambda module: make_ttgir(module, target, ttgir(most), lambda: ttgir("unfit")),
             **self.later_stages(options),
         }
 

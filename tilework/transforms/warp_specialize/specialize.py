@@ -69,11 +69,14 @@ HALF_SHARE = 128  # registers of each of 256 threads, half of those of a multipr
 OVERLAPPING = Shares(24, 240)  # scores of two iterations are alive
 
 
+OFF = {"never": "it is switched off", "unfit": "what it needs does not fit into shared memory"}
+
+
 class WarpSpecializationPass(Pass):
     name = "nvgpu-warp-specialization"
     num_stages: int = 3
     dump_intermediate_steps: bool = False
-    when: str = "asked"  # or "never", or also those that do not ask: "pays", where the cost model says so, "all", where it can be done
+    when: str = "asked"  # or one of `OFF`, or also those that do not ask: "pays", where the cost model says so, "all", where it can be done
     overlap: bool = True  # see `overlap.py`
     ping_pong: bool = False  # see `ping_pong.py`
     pairs: bool = False  # see `pairs.py`
@@ -86,8 +89,8 @@ class WarpSpecializationPass(Pass):
             if not asking and (self.when not in ("pays", "all") or not has_products(function)):
                 continue
             try:
-                if self.when == "never":
-                    raise Refusal(function, "it is switched off")
+                if (why := OFF.get(self.when)) is not None:
+                    raise Refusal(function, why)
                 if (
                     not asking
                     and self.when == "pays"

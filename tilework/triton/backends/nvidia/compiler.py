@@ -25,7 +25,7 @@ from tilework.target import Feature, Target
 from tilework.targets.base import GPUTarget, run_passes
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.arch import number_of, target_of
-from tilework.targets.nvidia.pipeline import CudaBackend, reporting, ttgir_pipeline
+from tilework.targets.nvidia.pipeline import CudaBackend, looks, ttgir_pipeline
 from tilework.targets.nvidia.ptx_version import cpu_name, ptx_of_cuda
 from tilework.targets.options import CompileOptions
 from tilework.transforms.pipelines import ttir_pipeline
@@ -113,11 +113,8 @@ class CUDABackend(CudaBackend, ListedBackend):
     @staticmethod
     def make_ttgir(mod: Any, metadata: dict[str, Any], opt: Any, capability: int) -> Any:
         """TTIR to TTGIR, in place."""
-        reporting(
-            plain(mod),
-            ttgir_pipeline(target_of(f"sm{capability}"), opt.num_warps, opt.num_stages, opt.num_ctas),
-            "make_ttgir",
-        )
+        passes = ttgir_pipeline(target_of(f"sm{capability}"), opt.num_warps, opt.num_stages, opt.num_ctas)
+        run_passes(plain(mod), [*passes, *looks()], "make_ttgir")
         metadata["tensordesc_meta"] = []
         return mod
 
