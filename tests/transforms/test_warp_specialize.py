@@ -72,6 +72,16 @@ def test_attention(rows: int, warps: int, columns: int, loops: int, when: str) -
     np.testing.assert_allclose(out, p @ v.astype(np.float32) / p.sum(1, keepdims=True), atol=1e-3)
 
 
+@pytest.mark.parametrize("k", [16, 640])
+def test_results_are_stored_through_a_ring_that_is_empty(k: int) -> None:
+    case = Case("blocks", (128, 64, 64), 4, 12, (136, 64, k))
+    module = compiled(case, "asked ring-stores=true")
+    text = print_module(module)
+    assert text.count("ttg.local_store") == 2 and "memdesc<9x64x64xf16" in text  # instead of 8
+    assert "memdesc<8x64x64xf16" in print_module(compiled(case))
+    run(case, module)
+
+
 def test_values_in_ptx() -> None:
     m, n, k = 128, 64, 96
     a, b = drawn((m, k), np.float16), drawn((n, k), np.float16)

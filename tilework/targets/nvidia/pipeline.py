@@ -77,7 +77,7 @@ def ttgir_pipeline(
     ]
 
 
-SPECIALIZE_WORDS = frozenset({"0", "1", "auto", "all", "plain", "pingpong"})
+SPECIALIZE_WORDS = frozenset({"0", "1", "auto", "all", "plain", "pingpong", "stores"})
 LEVELS = ("unfit", "never", "asked", "pays", "all")  # which loops are warp specialized
 
 
@@ -93,7 +93,7 @@ def specialization(most: str) -> str:
     """The options of warp specialisation that the knob asks for, words with + between, but not more than a level.
 
     0: no loop, 1: those that ask, auto: also where it should pay, all: also where it can be done; plain: a consumer's products
-    and its other work in turn; pingpong: two consumers start their products in turn.
+    and its other work in turn; pingpong: two consumers start their products in turn; stores: results go through a ring.
     """
     words = (knobs.nvidia.warp_specialize or "auto").split("+")
     if not set(words) <= SPECIALIZE_WORDS:
@@ -104,7 +104,7 @@ def specialization(most: str) -> str:
     levels = {"0": "never", "1": "asked", "all": "all"}
     when = next((level for word, level in levels.items() if word in words), "pays")
     when = min(when, most, key=LEVELS.index)
-    settings = {"plain": " overlap=false", "pingpong": " ping-pong=true"}
+    settings = {"plain": " overlap=false", "pingpong": " ping-pong=true", "stores": " ring-stores=true"}
     pairs = " pairs=true" if knobs.nvidia.cluster else ""
     return f"when={when}{pairs}{''.join(text for word, text in settings.items() if word in words)}"
 

@@ -48,6 +48,7 @@ from tilework.transforms.warp_specialize.pairs import Pairing, find_pairings
 from tilework.transforms.warp_specialize.ping_pong import take_turns
 from tilework.transforms.warp_specialize.profit import reason_to_stay
 from tilework.transforms.warp_specialize.releases import release
+from tilework.transforms.warp_specialize.ring_stores import Home, find_homes, store_through
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices
 
@@ -80,6 +81,7 @@ class WarpSpecializationPass(Pass):
     overlap: bool = True  # see `overlap.py`
     ping_pong: bool = False  # see `ping_pong.py`
     pairs: bool = False  # see `pairs.py`
+    ring_stores: bool = False  # see `ring_stores.py`
 
     def run(self, module: ModuleOp) -> None:
         for function in functions(module):
@@ -111,22 +113,15 @@ def has_products(function: Operation) -> bool:
 def specialize(module: ModuleOp, function: Operation, options: WarpSpecializationPass, is_asked: bool) -> None:
     """Split `function`. Raises `Refusal`, before anything is changed; where nobody asked, also if it would not pay."""
     check(function)
-    rings = find_rings(function, options.num_stages, axis_info(module))
-    if not any(ring.turns for ring in rings):
-        raise Refusal(function, "no load in a loop feeds a product of warp groups")
-    fit_stages(function, rings, find_target(function).limits.shared_bytes)
-    numbers = Emitter(function.location)
-    pairings = find_pairings(function, rings, numbers) if options.pairs else {}
-    plan = plan_consumers(function, rings, pairings)
+    rings, plan = find_plan(module, function, options)
     if not is_asked and len(plan.consumers) < PARTS:
         raise Refusal(function, "it would not pay: there is no work for two consumers")
     producer = make_producer(function, rings, plan.memories)
     check_memory(module, function, producer)
     if num_warps(function) != GROUP:
         narrow_producer(function, producer)
-    if pairings:
+    if any(memory.pairing is not None for memory in plan.memories):
         module.attributes[PAIRS] = UnitAttr()
-        plan.setup.ops[:0] = numbers.ops
         plan.setup.ops += [ttng.ClusterArriveOp.make(True, plan.setup.loc), ttng.ClusterWaitOp.make(plan.setup.loc)]
     build(module, function, plan, producer, options)
 
@@ -169,6 +164,27 @@ class Plan:
     memories: list[Memory]
     setup: Emitter
     cuts: list[Search] = field(default_factory=list)
+    homes: list[list[Home]] = field(default_factory=list)  # of the stores of each consumer
+
+
+def find_plan(module: ModuleOp, function: Operation, options: WarpSpecializationPass) -> tuple[list[Ring], Plan]:
+    """The rings and the plan with most stages: results may be stored through memory of their own, or through a ring's."""
+    facts, limit = axis_info(module), find_target(function).limits.shared_bytes
+    for is_staged in (False, True) if options.ring_stores else (True,):
+        rings = find_rings(function, options.num_stages, facts)
+        if not any(ring.turns for ring in rings):
+            raise Refusal(function, "no load in a loop feeds a product of warp groups")
+        has_room = fit_stages(function, rings, limit, is_staged)
+        numbers = Emitter(function.location)
+        pairings = find_pairings(function, rings, numbers) if options.pairs else {}
+        plan = plan_consumers(function, rings, pairings)
+        plan.setup.ops[:0] = numbers.ops
+        if is_staged or has_room:
+            break
+        if (homes := find_homes(plan.cuts, plan.readings)) is not None:
+            plan.homes = homes
+            break
+    return rings, plan  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def plan_consumers(function: Operation, rings: list[Ring], pairings: dict[Ring, Pairing]) -> Plan:
@@ -285,6 +301,7 @@ def build(
     plan.setup.insert_before(end)
     for part, found in enumerate(plan.cuts):
         apply(found, part)
+        store_through(plan.homes[part] if plan.homes else [], part)
     consumers = [program.region for program in plan.consumers]
     default, partitions = (producer.region, consumers) if len(consumers) > 1 else (consumers[0], [producer.region])
     if len(consumers) > 1:
