@@ -5,7 +5,7 @@
 The kernels do nothing, but for those whose tiles TMA copies though they load them by pointers: one is launched with arguments that
 justify that, and with others, for which the kernel that loads is launched. `driver` is `cuLaunchKernelEx` called in a loop of machine code with parameters that stay as they are, so that
 nothing can be faster; then the same with the GIL released, the context and the stream asked for. The driver's time drifts by more
-than what is measured: each turn of a row comes right after one of the driver, and what is in brackets is the median of their differences. The rows
+than what is measured: each turn of a row comes right after one of the driver, and what is in brackets is the difference of the least of both. The rows
 `without driver` launch through a function that returns at once: they are our own part, whole. A time is the least of many turns; a turn is
 short enough for the stream to take it without waiting, and the GPU is idle when it begins. Needs torch.
 """
@@ -13,7 +13,6 @@ short enough for the stream to take it without waiting, and the GPU is idle when
 import ctypes
 import importlib
 import importlib.util
-import statistics
 import struct
 import time
 from collections.abc import Callable
@@ -151,12 +150,9 @@ def measured(torch: Any, rows: dict[str, Callable[[], None]]) -> dict[str, tuple
     for _ in range(ROUNDS):
         for name, run in rows.items():
             driver = 0.0 if name.endswith(WITHOUT) else turn(rows["driver"])
-            mine = turn(run)
-            found[name].append((mine, mine - driver))
-    return {
-        name: (min(mine for mine, _ in turns), statistics.median(above for _, above in turns))
-        for name, turns in found.items()
-    }
+            found[name].append((turn(run), driver))
+    least = {name: [min(times) for times in zip(*turns, strict=True)] for name, turns in found.items()}
+    return {name: (mine, mine - driver) for name, (mine, driver) in least.items()}
 
 
 def without_driver(kernel: Any) -> Any:

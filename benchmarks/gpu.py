@@ -182,8 +182,10 @@ def measure(name: str, knobs: Sequence[Mapping[str, str]]) -> None:
     calls |= {"copy": copy_of(torch, row.work)} if row.must.copy else {}
     calls |= {title: variant.best for title, variant in variants.items() if variant.best is not None}
     turns: dict[str, list[float]] = {title: [] for title in calls}
-    for _ in range(TURNS):
-        for title, call in calls.items():
+    order = list(calls.items())
+    for turn in range(TURNS):
+        start = turn % len(order)  # what ran before decides the clock of the GPU
+        for title, call in (*order[start:], *order[:start]):
             with environment(variants[title].settings if title in variants else {}):
                 turns[title].append(rate / bench(call))
     rates = {title: [statistics.median(found[first::2]) for first in (0, 1)] for title, found in turns.items()}
