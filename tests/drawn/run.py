@@ -13,21 +13,17 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.traits import IsTerminator
 
 from tests.drawn.kernels import CPU, Kernel, draw_kernel
 from tests.pipeline.stages import check_stage
 from tilework.frontend.generator import compile_to_ttir
-from tilework.ir import tt
 from tilework.ir.printer import print_module
 from tilework.ir.verify import op_problem, use_problem
 from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.tools.check_each import Report, check_each
-from tilework.transforms.folding.interning import identity
 from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
 from tilework.transforms.registry import make_pass
 
@@ -49,31 +45,13 @@ class Passes(ModulePass):
             part.apply(ctx, op)
 
 
-SEEN: set[Hashable] = set()  # ops without regions that were found well formed
-
-
 def check(module: ModuleOp, when: str) -> None:
-    """The module is well formed and of the stage. Most ops of a run look like one that was checked before."""
+    """The module is well formed and of the stage."""
     positions = {op: number for number, op in enumerate(module.walk())}
     for op in positions:
-        problem = None
-        if op.regions or op.has_trait(IsTerminator) or type(op) is tt.CallOp:
-            problem = op_problem(op)
-        elif (key := outline(op)) not in SEEN:
-            problem = op_problem(op)
-            SEEN.add(key)
-        problem = problem or use_problem(op, positions)
+        problem = op_problem(op) or use_problem(op, positions)
         assert problem is None, f"{when}: {op.name}: {problem}"
     check_stage(module, "ttir")
-
-
-def outline(op: Operation) -> Hashable:
-    """All that the verifier of an op without regions looks at."""
-    facts: list[Hashable] = [op.name, len(op.operands)]
-    facts += [identity(value.type) for value in (*op.operands, *op.results)]
-    for group in (op.properties, op.attributes):
-        facts.append(tuple((name, identity(group[name])) for name in sorted(group)))
-    return tuple(facts)
 
 
 def capability(seed: int) -> int:

@@ -9,14 +9,17 @@ a tensor is as good as its element. Verification costs about as much as compilin
 
 import re
 from collections.abc import Callable
+from functools import cache
 
 from xdsl.dialects import arith
 from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.layout_check import layout_problem
+from tilework.ir.tt.function_ops import CallOp
 from tilework.ir.types import bit_width, element_type, i1, is_float, is_integer, shape_of, with_element
 from tilework.ir.verify_flow import flow_problem
 
@@ -42,6 +45,9 @@ CASTS: dict[type[Operation], tuple[Kind, Kind, int]] = {  # from, to, and the si
     arith.FPToUIOp: (is_float, is_integer, 0),
     arith.IndexCastOp: (is_int_or_index, is_int_or_index, 0),
 }
+LOCAL = ("arith.", "math.", "tt.", "ttg.", "ttng.")
+SOUND: dict[tuple[int, ...], list[object]] = {}  # what ops without problems are made of, by the identities of it
+MOST_SOUND = 50_000
 
 
 def verify(module: Operation) -> None:
@@ -61,7 +67,29 @@ def first_problem(root: Operation) -> tuple[Operation, str] | None:
 
 
 def op_problem(op: Operation) -> str | None:
-    """What is wrong with `op` alone."""
+    """What is wrong with `op` alone; most ops of a module look like one that was checked before a pass."""
+    if op.regions or not is_local(type(op)):
+        return problem_of(op)
+    seen: list[object] = [type(op), len(op.operands), *(value.type for value in (*op.operands, *op.results))]
+    for group in (op.properties, op.attributes):
+        seen += (*group, *group.values())
+    key = tuple(map(id, seen))
+    if key in SOUND:
+        return None
+    if (problem := problem_of(op)) is None:
+        if len(SOUND) >= MOST_SOUND:
+            SOUND.clear()
+        SOUND[key] = seen
+    return problem
+
+
+@cache
+def is_local(kind: type[Operation]) -> bool:
+    """Whether ops of a kind look at nothing but their own types and attributes."""
+    return kind.name.startswith(LOCAL) and kind is not CallOp and not kind.has_trait(IsTerminator)
+
+
+def problem_of(op: Operation) -> str | None:
     if (comparison := COMPARISONS.get(type(op))) is not None:
         return comparison_problem(op, *comparison)
     if (cast := CASTS.get(type(op))) is not None:
