@@ -75,8 +75,8 @@ for plugin in plugins.plugins("tilework.backends"):
 @pytest.mark.parametrize(
     ("metadata", "has_pyproject", "printed"),
     [
-        (None, True, "tilework cuda CudaBackend\ntilework cpu CpuBackend\n"),
-        ("x = tilework.gone:Y", True, "tilework cuda CudaBackend\ntilework cpu CpuBackend\n"),
+        (None, True, "tilework cuda CudaBackend\ntilework hip HipBackend\ntilework cpu CpuBackend\n"),
+        ("x = tilework.gone:Y", True, "tilework cuda CudaBackend\ntilework hip HipBackend\ntilework cpu CpuBackend\n"),
         ("cpu = tilework.targets.cpu.pipeline:CpuBackend", False, "tilework cpu CpuBackend\n"),
         (
             "x = tilework.gone.deep:Y",

@@ -4,6 +4,7 @@ import contextvars
 import sys
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -95,11 +96,12 @@ def test_what_the_amd_backend_says_about_arguments() -> None:
         assert HIPBackend.get_tensor_specialization(small, align=True) == "D"
 
 
-def test_there_is_no_amd_compiler() -> None:
+def test_the_amd_backend() -> None:
     backend = HIPBackend(GPUTarget("hip", "gfx942", 64))
     assert "gfx942" in backend.hash() and backend.get_module_map() == {}
-    with pytest.raises(ValueError, match="does not compile for AMD"):
-        backend.parse_options({})
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, backend.parse_options({"kpack": 2, "waves_per_eu": 1}))
+    assert list(stages) == ["ttir", "ttgir", "llir", "hsaco"]
 
 
 def test_a_driver_of_ones_own() -> None:

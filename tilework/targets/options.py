@@ -99,7 +99,8 @@ def without_foreign(settings: Mapping[str, Any], backend: str) -> Mapping[str, A
 
     A number of blocks that work together stays, and means nothing on the CPU.
     """
-    ignored = {name: "AMD GPUs" for name in AMD_OPTIONS if name in settings}
+    foreign = () if backend == "hip" else AMD_OPTIONS
+    ignored = {name: "AMD GPUs" for name in foreign if name in settings}
     blocks = settings.get("num_ctas")
     if backend == "cpu" and isinstance(blocks, int) and blocks != 1:
         ignored["num_ctas"] = "NVIDIA GPUs"
@@ -110,4 +111,4 @@ def without_foreign(settings: Mapping[str, Any], backend: str) -> Mapping[str, A
             _warned.add(name)
             text = f"the option {name}={settings[name]!r} is for {owner}: the target {backend} ignores it"
             warnings.warn(text, stacklevel=2)
-    return {name: value for name, value in settings.items() if name not in AMD_OPTIONS}
+    return {name: value for name, value in settings.items() if name not in foreign}

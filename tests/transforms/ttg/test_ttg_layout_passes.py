@@ -75,7 +75,7 @@ def test_every_size_on_every_machine(size: int, warps: int, ctas: int) -> None:
     assert print_module(parse_module(first)) == first
 
 
-@pytest.mark.parametrize("target", ["", "hip:gfx90a", "cuda", "cuda:ninety"])
+@pytest.mark.parametrize("target", ["", "hip:gfx77", "metal:m1", "cuda", "cuda:ninety"])
 def test_a_target_is_needed(target: str) -> None:
     with pytest.raises(
         PassError, match=r"convert-triton-to-tritongpu: target .*: (expected BACKEND:ARCH|there is no compiler)"

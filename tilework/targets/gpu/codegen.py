@@ -155,7 +155,7 @@ class Emitter:
                 self.descriptors.append(told)
                 params.append((ptr, f"a{position}"))
             else:
-                params.append((parameter_type(arg.type), f"a{position}"))
+                params.append((parameter_type(arg.type, self.gpu), f"a{position}"))
         params += [(pointer(1), "scratch"), (pointer(1), "profile")]
         warps = self.warps_of(op)
         count = warps.count if warps.are_all else self.total_warps
@@ -205,10 +205,10 @@ class Emitter:
 FRAME: Sequence[tuple[Type, str]] = ((pointer(SHARED_SPACE), "smem"), (pointer(1), "scratch"))
 
 
-def parameter_type(type: Attribute) -> Type:
-    """How a scalar is passed: an i1 as a byte."""
+def parameter_type(type: Attribute, gpu: Gpu) -> Type:
+    """How a scalar is passed: an i1 as a byte, a pointer as one to global memory where the GPU tells them apart."""
     (made,) = Lowering.types_of(type)
-    return i8 if made.bits == 1 else made
+    return i8 if made.bits == 1 else pointer(gpu.argument_space) if made is ptr else made
 
 
 def from_parameter(low: Lowering, type: Attribute, value: Value) -> Value:
@@ -216,4 +216,6 @@ def from_parameter(low: Lowering, type: Attribute, value: Value) -> Value:
     if isinstance(type, TensorDescType):
         return value
     (wanted,) = Lowering.types_of(type)
-    return value if value.type is wanted else low.builder.icmp("ne", value, 0)
+    if value.type is wanted:
+        return value
+    return low.builder.addrspacecast(value, wanted) if wanted is ptr else low.builder.icmp("ne", value, 0)

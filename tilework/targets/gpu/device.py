@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir.enums import CacheModifier, EvictionPolicy, MemSemantic, MemSyncScope, RMWOp
 from tilework.layouts.linear import LinearLayout
-from tilework.target import Feature, Target
+from tilework.target import Target
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import Rules
 from tilework.targets.llvm.types import Type, f32, f64, i8, i32, vector
@@ -119,7 +119,7 @@ class Gpu(ABC):
     def __init__(self, target: Target) -> None:
         self.target, self.name, self.warp_size = target, str(target), target.warp_size
 
-    def has(self, feature: Feature) -> bool:
+    def has(self, feature: str) -> bool:
         return feature in self.target.features
 
     # The kernel
@@ -127,6 +127,7 @@ class Gpu(ABC):
     kernel_convention: ClassVar[str]
     line_tables: ClassVar[str] = "LineTablesOnly"  # what LLVM is told about source lines
     shared_alignment: ClassVar[int] = 16  # of the start of shared memory
+    argument_space: ClassVar[int] = 0  # the address space of pointers that are arguments
 
     @abstractmethod
     def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:

@@ -109,6 +109,15 @@ def nvptx_target_machine(cpu: str, ptx: str, level: int = 2) -> Any:
 
 @cache
 @apart
+def amdgcn_target_machine(cpu: str, features: str = "", level: int = 3) -> Any:
+    """The code generator for an AMD GPU: ``amdgcn_target_machine("gfx942")``."""
+    initialize_all()
+    target = llvm.Target.from_triple("amdgcn-amd-amdhsa")
+    return target.create_target_machine(cpu=cpu, features=features, opt=level)
+
+
+@cache
+@apart
 def data_layout(machine: Any) -> str:
     """The data layout of a code generator, as it stands in LLVM text."""
     with machine.target_data as data:

@@ -1,20 +1,24 @@
-"""How arguments are specialised for AMD GPUs. Tilework does not compile for them.
+"""The HIP backend with Triton's names and interface, and how arguments are specialised for AMD GPUs.
 
 >>> HIPBackend.parse_attr("DS")
 [['tt.divisibility', 16], ['tt.pointer_range', 32]]
 """
 
-from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 from tilework import knobs
+from tilework.targets.amd.options import HipOptions as HIPOptions
+from tilework.targets.amd.pipeline import HipBackend
 from tilework.targets.base import GPUTarget
-from tilework.triton.backends.compiler import BaseBackend, Language
+from tilework.triton.backends.compiler import BaseBackend
+from tilework.triton.backends.listed import ListedBackend
+
+__all__ = ["GPUTarget", "HIPBackend", "HIPOptions"]
 
 LIMIT = 2**31 - 1  # a buffer instruction addresses this many bytes
 
 
-class HIPBackend(BaseBackend):
+class HIPBackend(HipBackend, ListedBackend):
     """Knows small tensors: below 2 GiB, 32-bit offsets reach every element."""
 
     supports_native_tensor_specialization = False
@@ -38,19 +42,3 @@ class HIPBackend(BaseBackend):
     def get_tensor_specialization(arg: Any, **kwargs: Any) -> str:
         key = BaseBackend.get_tensor_specialization(arg, **kwargs)
         return key + "S" if knobs.amd.use_buffer_ops and HIPBackend.is_within_2gb(arg) else key
-
-    def hash(self) -> str:
-        return f"hip-{self.target.arch}"
-
-    def parse_options(self, options: dict[str, Any]) -> NoReturn:
-        raise ValueError("tilework does not compile for AMD GPUs; it has the targets cuda and cpu")
-
-    def add_stages(self, stages: dict[str, Any], options: Any, language: Language = Language.TRITON) -> None:
-        self.parse_options({})
-
-    def load_dialects(self, context: Any) -> None:
-        """There are none."""
-
-    def get_module_map(self) -> dict[str, ModuleType]:
-        """Nothing is replaced."""
-        return {}

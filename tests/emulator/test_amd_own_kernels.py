@@ -1,0 +1,101 @@
+"""Our kernels for AMD GPUs, in the emulator with its checks on: waves of 64 and of 32 lanes give what NumPy gives."""
+
+# pyright: reportMissingParameterType=false
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tilework.compiler import ASTSource, compile
+from tilework.oracles.emulator.llvm.run_llvm import run
+from tilework.target import Target
+from tilework.targets.amd.code_object import told
+
+WARPS = 4
+
+
+@tilework.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+@tilework.jit
+def softmax(x, out, n, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * n + i, mask=i < n, other=float("-inf"))
+    values = tl.exp(values - tl.max(values, 0))
+    tl.store(out + row * n + i, values / tl.sum(values, 0), mask=i < n)
+
+
+@tilework.jit
+def product(a, b, out, SIZE: tl.constexpr, STEP: tl.constexpr):
+    i, k = tl.arange(0, SIZE), tl.arange(0, STEP)
+    total = tl.zeros((SIZE, SIZE), tl.float32)
+    for start in range(0, SIZE, STEP):
+        left = tl.load(a + i[:, None] * SIZE + start + k[None, :])
+        total = tl.dot(left, tl.load(b + (start + k[:, None]) * SIZE + i[None, :]), total)
+    tl.store(out + i[:, None] * SIZE + i[None, :], total)
+
+
+@tilework.jit
+def scan_and_sort(x, sums, sorted_, N: tl.constexpr):
+    i = tl.arange(0, N)
+    values = tl.load(x + i)
+    tl.store(sums + i, tl.cumsum(values, 0))
+    tl.store(sorted_ + i, tl.sort(values))
+
+
+@tilework.jit
+def transpose(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i[:, None] * N + i[None, :], tl.trans(tl.load(x + i[:, None] * N + i[None, :])))
+
+
+@tilework.jit
+def count(x, out, chosen, N: tl.constexpr):
+    i = tl.arange(0, N)
+    values = tl.load(x + i)
+    tl.atomic_add(out + values, 1)
+    tl.store(chosen + i, tl.gather(values, (i + 1) % N, 0) * tl.num_programs(0))
+
+
+def launch(kernel: Any, arch: str, args: Sequence[Any], grid: int = 1, **constants: Any) -> None:
+    kinds = {"float32": "*fp32", "float16": "*fp16", "int32": "*i32"}
+    types = [kinds[arg.dtype.name] if isinstance(arg, np.ndarray) else "i32" for arg in args]
+    source = ASTSource(kernel, signature=dict(zip(kernel.arg_names, types, strict=False)), constexprs=constants)
+    target = Target.parse(f"hip:{arch}")
+    text = compile(source, target=target.name, options={"num_warps": WARPS}).asm["llir"]
+    threads = WARPS * target.warp_size
+    run(text, [*args, 0, 0], grid=grid, threads=threads, lds_bytes=told(text)["shared"], arch=arch)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_kernels_equal_numpy(arch: str) -> None:
+    random = np.random.default_rng(0)
+    x, y, out = random.standard_normal((3, 1000), dtype=np.float32)
+    launch(add, arch, [x, y, out, 1000], grid=4, BLOCK=256)
+    assert np.array_equal(out, x + y)
+    rows = random.standard_normal((3, 300), dtype=np.float32)
+    found = np.zeros_like(rows)
+    launch(softmax, arch, [rows, found, 300], grid=3, BLOCK=512)
+    powers = np.exp(rows - rows.max(1, keepdims=True))
+    assert np.allclose(found, powers / powers.sum(1, keepdims=True), rtol=1e-5)
+    a, b = random.standard_normal((2, 32, 32)).astype(np.float16)
+    products = np.zeros((32, 32), np.float32)
+    launch(product, arch, [a, b, products], SIZE=32, STEP=16)
+    assert np.allclose(products, a.astype(np.float32) @ b.astype(np.float32), atol=1e-5)
+    sums, in_order = np.zeros((2, 256), np.float32)
+    launch(scan_and_sort, arch, [x[:256].copy(), sums, in_order], N=256)
+    assert np.allclose(sums, np.cumsum(x[:256]), atol=1e-4) and np.array_equal(in_order, np.sort(x[:256]))
+    square, turned = random.standard_normal((2, 64, 64), dtype=np.float32)
+    launch(transpose, arch, [square, turned], N=64)
+    assert np.array_equal(turned, square.T)
+    numbers = random.integers(0, 16, 512).astype(np.int32)
+    counts, chosen = np.zeros(16, np.int32), np.zeros(512, np.int32)
+    launch(count, arch, [numbers, counts, chosen], N=512)
+    assert np.array_equal(counts, np.bincount(numbers, minlength=16)) and np.array_equal(chosen, np.roll(numbers, -1))

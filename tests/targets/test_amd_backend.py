@@ -1,0 +1,58 @@
+"""Kernels for AMD GPUs, compiled and linked without ROCm: stages, code objects, and what is refused."""
+
+# pyright: reportMissingParameterType=false
+
+import struct
+from typing import Any
+
+import pytest
+
+import tilework
+import tilework.language as tl
+from tilework.compiler import ASTSource, compile
+from tilework.target import GPUTarget, Target, UnknownTarget
+from tilework.targets.amd.link import read_sections
+
+
+@tilework.jit
+def row_sums(x, out, n, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * n + i, mask=i < n, other=0.0)
+    tl.store(out + row, tl.sum(tl.exp(values - tl.max(values, 0)), 0) * tl.num_programs(0))
+
+
+def compiled(arch: str, **options: Any) -> Any:
+    source = ASTSource(row_sums, signature={"x": "*fp32", "out": "*fp32", "n": "i32"}, constexprs={"BLOCK": 512})
+    return compile(source, target=GPUTarget("hip", arch, Target.parse(f"hip:{arch}").warp_size), options=options)
+
+
+@pytest.mark.parametrize(("arch", "flags"), [("gfx942", 0x54C), ("gfx1100", 0x41)])
+def test_code_objects(arch: str, flags: int) -> None:
+    """A loadable file with the kernel, its descriptor, which leads to the code, and its metadata."""
+    kernel = compiled(arch)
+    assert f'"ttg.threads-per-warp" = {kernel.metadata.warp_size} : i32' in kernel.asm["ttgir"]
+    data = kernel.asm["hsaco"]
+    assert struct.unpack_from("<HHI", data, 16) == (3, 224, 1) and struct.unpack_from("<I", data, 48) == (flags,)
+    sections = {section.name: section.data for section in read_sections(data)}
+    symbols = {name: rest for name, *rest in dynamic_symbols(sections)}
+    assert set(symbols) == {"row_sums", "row_sums.kd"}
+    (descriptor,), (code,) = symbols["row_sums.kd"], symbols["row_sums"]
+    (distance,) = struct.unpack_from("<q", sections[".rodata"], 16)
+    assert descriptor % 64 == 0 and code % 256 == 0 and descriptor + distance == code
+    assert b"amdhsa.kernels" in sections[".note"] and b"row_sums.kd" in sections[".note"]
+
+
+def dynamic_symbols(sections: dict[str, bytes]) -> list[tuple[str, int]]:
+    strings = sections[".dynstr"]
+    found = []
+    for name, _, _, section, address, _ in struct.iter_unpack("<IBBHQQ", sections[".dynsym"]):
+        if section:
+            found.append((strings[name : strings.index(b"\0", name)].decode(), address))
+    return found
+
+
+def test_unknown_architectures() -> None:
+    with pytest.raises(UnknownTarget, match="hip:gfx999"):
+        Target.parse("hip:gfx999")
+    with pytest.raises(ValueError, match="num_ctas > 1 not supported on gfx942"):
+        compiled("gfx942", num_ctas=2)

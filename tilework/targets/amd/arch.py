@@ -1,0 +1,94 @@
+"""What AMD's GPUs can do, by the name of their architecture: gfx942 is CDNA3 (MI300), gfx1100 RDNA3.
+
+>>> describe("gfx942").warp_size, describe("gfx1100").warp_size
+(64, 32)
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from tilework.target import Feature, Limits, Target
+
+
+class AmdFeature(StrEnum):
+    """What only some of AMD's GPUs can do."""
+
+    ARCHITECTED_IDS = "architected_ids"  # the place in the grid comes in registers that attributes must not take away
+    BUFFER_ATOMICS = "buffer_atomics"
+    DOT2 = "dot2"  # two products of f16 and a sum in f32
+    DPP_MOVES = "dpp_moves"  # a lane reads another one of its row, within an instruction
+    FP8_FNUZ = "fp8_fnuz"  # instructions for 8-bit floats without infinities and -0
+    FP8_OCP = "fp8_ocp"
+    PACKED_BF16 = "packed_bf16"  # f32 to bf16 in one instruction
+    ROW_SWAP = "row_swap"  # permlanex16
+    SPLIT_WAITS = "split_waits"  # a counter for each kind of memory, in place of one word
+    WAVE_PRELOAD = "wave_preload"  # arguments come in scalar registers
+    XF32 = "xf32"  # mfma of f32 in the precision of tf32
+
+
+class Family(NamedTuple):
+    """A generation: the version of its matrix instructions (0 if it has none), its LDS, what it can do."""
+
+    words: str
+    wave: int
+    lds: int
+    mfma: int = 0
+    wmma: int = 0
+    features: tuple[str, ...] = ()
+
+
+D, A = Feature, AmdFeature
+CDNA = (A.DOT2,)
+RDNA = (A.DOT2, A.DPP_MOVES, A.ROW_SWAP)
+FAMILIES: dict[str, Family] = {
+    "gfx908": Family("CDNA1", 64, 64 << 10, mfma=1, features=CDNA),
+    "gfx90a": Family("CDNA2", 64, 64 << 10, mfma=2, features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD)),
+    "gfx942": Family(
+        "CDNA3", 64, 64 << 10, mfma=3,
+        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.FP8_FNUZ, A.XF32),
+    ),
+    "gfx950": Family(
+        "CDNA4", 64, 160 << 10, mfma=4,
+        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.FP8_OCP, A.PACKED_BF16),
+    ),
+    "gfx101": Family("RDNA1", 32, 64 << 10),
+    "gfx103": Family("RDNA2", 32, 64 << 10, features=(A.DOT2,)),
+    "gfx110": Family("RDNA3", 32, 64 << 10, wmma=1, features=RDNA),
+    "gfx115": Family("RDNA3", 32, 64 << 10, wmma=1, features=RDNA),
+    "gfx120": Family("RDNA4", 32, 64 << 10, wmma=2, features=(*RDNA, A.FP8_OCP, A.ARCHITECTED_IDS, A.SPLIT_WAITS)),
+    "gfx1250": Family(
+        "gfx1250", 32, 320 << 10, wmma=3, features=(A.DPP_MOVES, A.ROW_SWAP, A.ARCHITECTED_IDS, A.SPLIT_WAITS)
+    ),
+}  # fmt: skip
+MEMBERS = {
+    "gfx101": range(4), "gfx103": range(7), "gfx110": range(4), "gfx115": range(4), "gfx120": range(2),
+}  # fmt: skip
+KNOWN = {
+    name: family
+    for prefix, family in FAMILIES.items()
+    for name in ([f"{prefix}{member}" for member in MEMBERS[prefix]] if prefix in MEMBERS else [prefix])
+}
+
+
+def family_of(arch: str) -> Family:
+    """The generation of a known architecture."""
+    return KNOWN[arch]
+
+
+def describe(arch: str) -> Target | None:
+    """The target ``hip:gfx942``; a driver's ``gfx942:sramecc+:xnack-`` is the same. None for what is no known name."""
+    name = arch.partition(":")[0]
+    if (family := KNOWN.get(name)) is None:
+        return None
+    return Target(
+        "hip",
+        name,
+        warp_size=family.wave,
+        features=frozenset({*family.features, Feature.BF16_FROM_INTEGER}),
+        limits=Limits(vector_bits=128, threads=1024, registers=1 << 16, shared_bytes=family.lds),
+        label=name,
+        float8=("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16"),
+        slow_float8=("fp8e4b8", "fp8e5b16") if family.mfma == 4 else (),
+        least_dot=(1, 1, 1),
+        least_byte_dot=(1, 1, 1),
+    )

@@ -1,0 +1,81 @@
+"""LLVM text to a code object (`.hsaco`), or to assembly.
+
+    data = to_code_object(text, "gfx942")        # an ELF file that the HIP runtime loads
+    assembly(text, "gfx942")                     # to look at
+
+LLVM makes a relocatable object, `link.py` the loadable file of it. Assembly is made only when somebody asks for it, since LLVM cannot
+assemble it again.
+"""
+
+import json
+import re
+from contextlib import ExitStack
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from tilework.errors import StageError
+from tilework.targets.amd.link import link
+from tilework.targets.llvm import switches
+from tilework.targets.llvm.apart import apart
+from tilework.targets.llvm.compile import amdgcn_target_machine, data_layout, optimize
+
+TRIPLE = "amdgcn-amd-amdhsa"
+LEVEL = 3
+FACTS = re.compile(r"^; tilework: (\{.*\})$", re.MULTILINE)
+KERNEL = re.compile(r"^define amdgpu_kernel void @([\w.$]+)", re.MULTILINE)
+FLAGS = """
+!llvm.module.flags = !{!10001}
+!10001 = !{i32 1, !"amdhsa_code_object_version", i32 500}
+"""
+
+
+def told(text: str) -> dict[str, Any]:
+    """What the first line of LLVM text of ours says."""
+    found = FACTS.search(text)
+    return json.loads(found[1]) if found is not None else {}
+
+
+def kernel_name(text: str) -> str:
+    """The name of the one kernel."""
+    names = KERNEL.findall(text)
+    if len(names) != 1:
+        found = (
+            f"the kernels {', '.join(names)}"
+            if names
+            else "no kernel, a function with the calling convention amdgpu_kernel"
+        )
+        raise StageError(f"the LLVM text has {found}: one is wanted")
+    return names[0]
+
+
+def machine_for(arch: str) -> Any:
+    """RDNA3 keeps halves in whole registers, as Triton's code does."""
+    return amdgcn_target_machine(arch, "-real-true16" if arch.startswith("gfx11") else "", switches.level(LEVEL))
+
+
+@apart
+def generated(text: str, arch: str, as_text: bool) -> Any:
+    """Assembly or a relocatable object."""
+    name, machine = kernel_name(text), machine_for(arch)
+    with ExitStack() as owner:
+        context = owner.enter_context(llvm.create_context())
+        try:
+            module = owner.enter_context(llvm.parse_assembly(text, context))
+            if "amdhsa_code_object_version" not in text:
+                module.link_in(owner.enter_context(llvm.parse_assembly(FLAGS, context)))
+            module.triple, module.data_layout = TRIPLE, data_layout(machine)
+            module.verify()
+        except RuntimeError as error:
+            raise StageError(f"LLVM does not accept the text of {name}: {error}") from None
+        optimize(module, LEVEL, machine)
+        with switches.watching(text):
+            return machine.emit_assembly(module) if as_text else machine.emit_object(module)
+
+
+def assembly(text: str, arch: str) -> str:
+    return generated(text, arch, as_text=True)
+
+
+def to_code_object(text: str, arch: str) -> bytes:
+    return link(generated(text, arch, as_text=False))

@@ -1,0 +1,1 @@
+"""TTGIR to LLVM text for AMD GPUs."""

@@ -1,0 +1,231 @@
+"""AMD GPUs: what the neutral rules ask for, as LLVM's own memory instructions and amdgcn intrinsics.
+
+LLVM knows memory orders, scopes and waits of these GPUs, so that loads, stores, atomics and fences are its own. What it does not find is an
+intrinsic; one that an architecture does not have would end the process, so each asks for its feature.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilework.errors import PassError
+from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
+from tilework.target import Target
+from tilework.targets.amd.arch import AmdFeature
+from tilework.targets.amd.lower import fast_math
+from tilework.targets.amd.lower.own_rules import AMD
+from tilework.targets.gpu.device import Access, Atomic, Emission, Gpu, Warps
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i32, integer, pointer, vector, void
+from tilework.targets.llvm.values import Value, constant
+
+AXES = "xyz"
+CONSTANT_SPACE = 4
+IMPLICIT_ARGUMENTS = pointer(CONSTANT_SPACE)
+SCOPES = {MemSyncScope.GPU: "agent", MemSyncScope.CTA: "workgroup", MemSyncScope.SYS: ""}
+ORDERS = {
+    MemSemantic.RELAXED: "monotonic",
+    MemSemantic.ACQUIRE: "acquire",
+    MemSemantic.RELEASE: "release",
+    MemSemantic.ACQ_REL: "acq_rel",
+}
+CHANGES = {
+    RMWOp.AND: "and", RMWOp.OR: "or", RMWOp.XOR: "xor", RMWOp.ADD: "add", RMWOp.FADD: "fadd", RMWOp.MAX: "max",
+    RMWOp.MIN: "min", RMWOp.UMAX: "umax", RMWOp.UMIN: "umin", RMWOp.EXCH: "xchg",
+}  # fmt: skip
+STREAMED = (CacheModifier.CG, CacheModifier.CS)  # read or written once
+PAST_CACHES = (CacheModifier.CV, CacheModifier.WT)
+QUAD = {1: 0xB1, 2: 0x4E}  # which lane of its quad a lane reads, by the bit in which their numbers differ
+ROW = {
+    4: ((0x114, 0xA), (0x104, 0x5)),
+    8: ((0x118, 0xC), (0x108, 0x3)),
+}  # shifts within 16 lanes, and the banks that take each
+SWIZZLE_XOR = 10  # where `ds.swizzle` has the bits to flip; its lower half keeps all bits of a lane's number
+UNUSED = (
+    *("dispatch-ptr", "queue-ptr", "dispatch-id", "hostcall-ptr", "heap-ptr", "default-queue", "completion-action"),
+    *("multigrid-sync-arg", "lds-kernel-id", "workitem-id-y", "workitem-id-z", "flat-scratch-init"),
+)  # what kernels may ask the runtime for, and ours do not
+
+
+class AmdGpu(Gpu):
+    """``hip:gfx942``."""
+
+    rules = AMD
+    kernel_convention = "amdgpu_kernel"
+    argument_space = 1
+    native_floats = frozenset({f16, f32, f64})
+    fast_functions = fast_math.FAST
+    functions = fast_math.LIBRARY
+    assembly_types = {"v": i32, "s": i32}  # noqa: RUF012
+
+    def __init__(self, target: Target, options: Any = None) -> None:
+        super().__init__(target)
+        self.waves = getattr(options, "waves_per_eu", 0)
+        self.flushes_denormals = getattr(options, "allow_flush_denorm", False)
+
+    # The kernel
+
+    def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:
+        denormals = "preserve-sign" if self.flushes_denormals else "ieee"
+        found = [
+            f'"amdgpu-flat-work-group-size"="1,{threads}"',
+            '"uniform-work-group-size"="true"',
+            f'"denormal-fp-math-f32"="{denormals},{denormals}"',
+            *(f'"amdgpu-no-{name}"' for name in UNUSED),
+        ]
+        return [*found, f'"amdgpu-waves-per-eu"="{self.waves}, {self.waves}"'] if self.waves else found
+
+    def thread_id(self, b: Builder) -> Value:
+        return self.intrinsic(b, "workitem.id.x", i32)
+
+    def program_id(self, b: Builder, axis: int, clusters: bool) -> Value:
+        return self.intrinsic(b, f"workgroup.id.{AXES[axis]}", i32)
+
+    def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
+        """The runtime leaves the size of the grid behind the arguments."""
+        counts = self.intrinsic(b, "implicitarg.ptr", IMPLICIT_ARGUMENTS)
+        return b.load(i32, b.gep(counts, 4 * axis), align=4)
+
+    def intrinsic(self, b: Builder, name: str, type: Type, *args: Value) -> Value:
+        """A value that depends on nothing but its arguments and the thread."""
+        return b.call(f"llvm.amdgcn.{name}", type, args, is_pure=True)
+
+    # Threads together
+
+    def barrier(self, b: Builder, warps: Warps) -> None:
+        """Shared memory is in order before and behind; what is under way to global memory is not waited for."""
+        assert warps.are_all, "waves of AMD's GPUs all come to one barrier"
+        local = b.module.node('!{!"amdgpu-synchronize-as", !"local"}')
+        b.line(f'fence syncscope("workgroup") release, !mmra {local}')
+        b.call("llvm.amdgcn.s.barrier", void, [], attributes="convergent")
+        b.line(f'fence syncscope("workgroup") acquire, !mmra {local}')
+
+    def warp_barrier(self, b: Builder) -> None:
+        """Lanes run in step; only the compiler must keep the order."""
+        b.fence("acq_rel", "wavefront")
+        b.call("llvm.amdgcn.wave.barrier", void, [], attributes="convergent")
+
+    def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
+        return b.call("llvm.amdgcn.ds.bpermute", i32, [b.shl(lane, 2), word], attributes="convergent")
+
+    def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
+        """Within a row of 16 lanes an instruction reads its neighbour directly; the halves of 32 lanes swap."""
+        if self.has(AmdFeature.DPP_MOVES) and mask in QUAD:
+            return self.moved(b, word, word, QUAD[mask], 0xF)
+        if self.has(AmdFeature.DPP_MOVES) and mask in ROW:
+            found = word
+            for control, banks in ROW[mask]:
+                found = self.moved(b, found, word, control, banks)
+            return found
+        if mask == 16 and self.has(AmdFeature.ROW_SWAP):
+            lanes = [constant(i32, 0x76543210), constant(i32, 0xFEDCBA98), constant(i1, 1), constant(i1, 0)]
+            return b.call("llvm.amdgcn.permlanex16.i32", i32, [word, word, *lanes], attributes="convergent")
+        if mask < 32:
+            pattern = constant(i32, mask << SWIZZLE_XOR | 0x1F)
+            return b.call("llvm.amdgcn.ds.swizzle", i32, [word, pattern], attributes="convergent")
+        return super().shuffle_xor(b, word, mask)
+
+    def moved(self, b: Builder, old: Value, word: Value, control: int, banks: int) -> Value:
+        """The word of another lane of the row, in the lanes of these banks; `old` in the others."""
+        settings = [constant(i32, control), constant(i32, 0xF), constant(i32, banks), constant(i1, 0)]
+        return b.call("llvm.amdgcn.update.dpp.i32", i32, [old, word, *settings], attributes="convergent")
+
+    # Global memory
+
+    def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> Sequence[Value]:
+        type, count, size = at.words
+
+        def read() -> list[Value]:
+            whole = vector(type, count) if count > 1 else type
+            hints = f", !nontemporal {b.module.node('!{i32 1}')}" if at.hints.cache in STREAMED else ""
+            is_volatile = at.hints.is_volatile or at.hints.cache in PAST_CACHES
+            text = (
+                f"load {'volatile ' if is_volatile else ''}{whole.text}, {at.address.typed}, align {size * count // 8}"
+            )
+            found = b.effect(f"{text}{hints}", whole)
+            return b.lanes(found) if count > 1 else [found]
+
+        def missing() -> list[Value]:
+            return list(other) if other else [constant(type, 0)] * count
+
+        return read() if at.predicate is None else b.if_else(at.predicate, read, missing)
+
+    def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
+        def write() -> None:
+            value = b.build_vector(list(given)) if len(given) > 1 else given[0]
+            hints = f", !nontemporal {b.module.node('!{i32 1}')}" if at.hints.cache is CacheModifier.CS else ""
+            is_volatile = at.hints.is_volatile or at.hints.cache in PAST_CACHES
+            align = at.words.size * at.words.count // 8
+            b.line(f"store {'volatile ' if is_volatile else ''}{value.typed}, {at.address.typed}, align {align}{hints}")
+
+        if at.predicate is None:
+            return write()
+        with b.if_(at.predicate):
+            write()
+
+    def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
+        self.store(b, at, given)
+
+    def change_shared(self, b: Builder, address: Value, may: Value | None, kind: RMWOp, value: Value) -> None:
+        def change() -> None:
+            b.atomic_rmw(CHANGES[kind], address, value, ordering="monotonic", scope="workgroup")
+
+        if may is None:
+            return change()
+        with b.if_(may):
+            change()
+
+    # Atomics
+
+    def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
+        return held.bits >= (16 if kind is RMWOp.FADD else 32)
+
+    def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
+        (value,) = values
+        return self.where(
+            low.builder, at, value.type,
+            lambda b: b.atomic_rmw(CHANGES[kind], at.address, value, ordering=ORDERS[at.sem], scope=SCOPES[at.scope]),
+        )  # fmt: skip
+
+    def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
+        failure = "acquire" if at.sem in (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL) else "monotonic"
+
+        def exchange(b: Builder) -> Value:
+            words = [b.bitcast(x, integer(x.type.bits)) for x in (compared, value)]
+            order, scope = ORDERS[at.sem], SCOPES[at.scope]
+            found, _ = b.compare_exchange(at.address, *words, ordering=order, failure=failure, scope=scope)
+            return b.bitcast(found, value.type)
+
+        return self.where(low.builder, at, value.type, exchange)
+
+    def atomic_load(self, low: Emission, at: Atomic, held: Type) -> Sequence[Value]:
+        order = "acquire" if at.sem in (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL) else "monotonic"
+
+        def read(b: Builder) -> Value:
+            word = integer(held.bits)
+            found = b.load(word, at.address, align=held.bits // 8, ordering=order, scope=SCOPES[at.scope])
+            return b.bitcast(found, held)
+
+        return self.where(low.builder, at, held, read)
+
+    def where(self, b: Builder, at: Atomic, type: Type, change: Callable[[Builder], Value]) -> Sequence[Value]:
+        """What was there, or 0 where nothing may be done."""
+        if at.may is None:
+            return [change(b)]
+        return b.if_else(at.may, lambda: [change(b)], lambda: [constant(type, 0)])
+
+    def fence(self, b: Builder, scope: MemSyncScope) -> None:
+        b.fence("acq_rel", SCOPES[scope])
+
+    # Bytes and messages
+
+    def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
+        """A selector of the instruction is a byte."""
+        spread = sum((selector >> 4 * place & 7) << 8 * place for place in range(4))
+        return self.intrinsic(b, "perm", i32, high, low, constant(i32, spread))
+
+    def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
+        raise PassError(f"tl.device_print cannot be compiled for {self.name} yet")
+
+    def fail(self, b: Builder, message: str, file: str, line: int, function: str) -> None:
+        """The kernel ends; the driver reports a trap."""
+        b.trap()

@@ -1,0 +1,16 @@
+"""TTGIR to LLVM text for an AMD GPU."""
+
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilework.target import Target
+from tilework.targets.amd.lower.amd_gpu import AmdGpu
+from tilework.targets.gpu import codegen
+
+
+def emit_module(
+    module: ModuleOp, target: Target, *, fuses: bool = True, lines: bool = True, options: Any = None
+) -> str:
+    """LLVM text of every function of a module of TTGIR."""
+    return codegen.emit_module(module, AmdGpu(target, options), fuses=fuses, lines=lines)

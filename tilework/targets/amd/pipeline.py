@@ -1,0 +1,113 @@
+"""AMD GPUs: the list of stages, and the list of passes from TTIR to TTGIR."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import StageError
+from tilework.target import Target
+from tilework.targets.amd.arch import AmdFeature, describe
+from tilework.targets.amd.options import HipOptions
+from tilework.targets.base import Backend, Stage, run_passes
+from tilework.targets.diagnostics import wants_remarks
+from tilework.targets.options import CompileOptions
+
+PRECISIONS = ("ieee", "bf16x3", "bf16x6")
+
+
+def ttgir_pipeline(target: Target, num_warps: int = 4) -> list[str]:
+    """The passes from optimised TTIR to TTGIR."""
+    return [
+        f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas=1}}",
+        "tritongpu-coalesce",
+        "tritongpu-F32DotTC{emu-tf32=false}",
+        "tritongpu-remove-layout-conversions",
+        "tritongpu-optimize-thread-locality",
+        "tritongpu-remove-layout-conversions",
+        "tritongpu-fuse-nested-loops",
+        "canonicalize",
+        "triton-licm",
+        "canonicalize",
+        "tritongpu-remove-layout-conversions",
+        "tritongpu-reduce-data-duplication",
+        "canonicalize",
+        "cse",
+        "symbol-dce",
+    ]
+
+
+class HipBackend(Backend):
+    """``hip:gfx942``. Kernels end as code objects."""
+
+    binary_ext = "hsaco"
+
+    def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
+        arch = knobs.runtime.override_arch or settings.get("arch") or self.target.arch
+        target = target_of(str(arch))
+        has_tf32 = AmdFeature.XF32 in target.features
+        options = HipOptions.of(
+            {**settings, "arch": target.arch},
+            backend_name="hip",
+            warp_size=target.warp_size,
+            supported_fp8_dtypes=target.float8,
+            deprecated_fp8_dot_operand_dtypes=target.slow_float8,
+            default_dot_input_precision="ieee",
+            allowed_dot_input_precisions=(*PRECISIONS, "tf32") if has_tf32 else PRECISIONS,
+        )
+        if options.num_ctas > 1:
+            raise ValueError(f"num_ctas > 1 not supported on {target.arch}")
+        return options
+
+    def target_for(self, options: CompileOptions) -> Target:
+        return target_of(options.arch) if options.arch else Target.of(self.target)
+
+    def stages(self, options: CompileOptions) -> dict[str, Stage]:
+        """TTIR, TTGIR, LLVM text, assembly to look at, code object."""
+        # lazily: the compiler loads when something is compiled
+        from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
+
+        target = self.target_for(options)
+        ttir = [*ttir_pipeline(target), *(checking_pipeline(options.sanitize) if options.sanitize else ())]
+        looks = ["tritongpu-performance-remarks"] if wants_remarks() else []
+        ttgir = [*ttgir_pipeline(target, options.num_warps), *looks]
+
+        def llir(module: Any) -> str:
+            # lazily: the compiler loads when something is compiled
+            from tilework.targets.amd.lower.emit import emit_module
+
+            lines = not knobs.compilation.disable_line_info
+            return emit_module(module, target, fuses=options.enable_fp_fusion, lines=lines, options=options)
+
+        def hsaco(text: str) -> bytes:
+            from tilework.targets.amd.code_object import to_code_object  # lazily: loads LLVM
+
+            return to_code_object(text, str(target.arch))
+
+        return {
+            "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
+            "ttgir": lambda module: run_passes(module, ttgir, "make_ttgir"),
+            "llir": llir,
+            "hsaco": hsaco,
+        }
+
+    def kernel_facts(
+        self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
+    ) -> dict[str, Any]:
+        """From LLVM text: shared and scratch memory, warps."""
+        if stage != "llir":
+            return {}
+        from tilework.targets.amd.code_object import told  # lazily: loads LLVM
+
+        return {key: fact for key, fact in told(product).items() if key != "fp_contract"}
+
+    def hash(self) -> str:
+        import llvmlite  # lazily: the package says its version, and loads LLVM only when that is asked for
+
+        return f"hip-{self.target.arch}-llvmlite-{llvmlite.__version__}"
+
+
+def target_of(arch: str) -> Target:
+    """What the option ``arch="gfx942"`` asks for."""
+    if (target := describe(arch)) is None:
+        raise StageError(f"unsupported target: {arch!r}")
+    return target
