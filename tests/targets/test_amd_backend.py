@@ -56,3 +56,9 @@ def test_unknown_architectures() -> None:
         Target.parse("hip:gfx999")
     with pytest.raises(ValueError, match="num_ctas > 1 not supported on gfx942"):
         compiled("gfx942", num_ctas=2)
+
+
+def test_what_there_is_to_look_at() -> None:
+    """Assembly on demand, with the code of the code object."""
+    text = compiled("gfx942").asm["amdgcn"]
+    assert "s_endpgm" in text and ".amdhsa_kernel row_sums" in text and "amdgcn-amd-amdhsa--gfx942" in text

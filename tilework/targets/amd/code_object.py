@@ -1,7 +1,7 @@
 """LLVM text to a code object (`.hsaco`), or to assembly.
 
-    data = to_code_object(text, "gfx942")        # an ELF file that the HIP runtime loads
-    assembly(text, "gfx942")                     # to look at
+    data = to_code_object(text)        # an ELF file that the HIP runtime loads
+    assembly(text)                     # to look at
 
 LLVM makes a relocatable object, `link.py` the loadable file of it. Assembly is made only when somebody asks for it, since LLVM cannot
 assemble it again.
@@ -23,6 +23,7 @@ from tilework.targets.llvm.compile import amdgcn_target_machine, data_layout, op
 TRIPLE = "amdgcn-amd-amdhsa"
 LEVEL = 3
 FACTS = re.compile(r"^; tilework: (\{.*\})$", re.MULTILINE)
+PROCESSOR = re.compile(r'"target-cpu"="(gfx\w+)"')
 KERNEL = re.compile(r"^define amdgpu_kernel void @([\w.$]+)", re.MULTILINE)
 FLAGS = """
 !llvm.module.flags = !{!10001}
@@ -49,15 +50,23 @@ def kernel_name(text: str) -> str:
     return names[0]
 
 
+def processor_of(text: str) -> str:
+    """The architecture that LLVM text says it is for."""
+    found = PROCESSOR.search(text)
+    if found is None:
+        raise StageError(f'the LLVM text of {kernel_name(text)} does not say what it is for: "target-cpu"="gfx942"')
+    return found[1]
+
+
 def machine_for(arch: str) -> Any:
     """RDNA3 keeps halves in whole registers, as Triton's code does."""
     return amdgcn_target_machine(arch, "-real-true16" if arch.startswith("gfx11") else "", switches.level(LEVEL))
 
 
 @apart
-def generated(text: str, arch: str, as_text: bool) -> Any:
+def generated(text: str, as_text: bool) -> Any:
     """Assembly or a relocatable object."""
-    name, machine = kernel_name(text), machine_for(arch)
+    name, machine = kernel_name(text), machine_for(processor_of(text))
     with ExitStack() as owner:
         context = owner.enter_context(llvm.create_context())
         try:
@@ -73,9 +82,9 @@ def generated(text: str, arch: str, as_text: bool) -> Any:
             return machine.emit_assembly(module) if as_text else machine.emit_object(module)
 
 
-def assembly(text: str, arch: str) -> str:
-    return generated(text, arch, as_text=True)
+def assembly(text: str) -> str:
+    return generated(text, as_text=True)
 
 
-def to_code_object(text: str, arch: str) -> bytes:
-    return link(generated(text, arch, as_text=False))
+def to_code_object(text: str) -> bytes:
+    return link(generated(text, as_text=False))

@@ -36,10 +36,17 @@ def ttgir_pipeline(target: Target, num_warps: int = 4) -> list[str]:
     ]
 
 
+def assembled(llir: bytes | str) -> str:
+    from tilework.targets.amd.code_object import assembly  # lazily: few look at it
+
+    return assembly(llir if isinstance(llir, str) else llir.decode())
+
+
 class HipBackend(Backend):
     """``hip:gfx942``. Kernels end as code objects."""
 
     binary_ext = "hsaco"
+    views = {"amdgcn": ("llir", assembled)}
 
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         arch = knobs.runtime.override_arch or settings.get("arch") or self.target.arch
@@ -62,7 +69,7 @@ class HipBackend(Backend):
         return target_of(options.arch) if options.arch else Target.of(self.target)
 
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
-        """TTIR, TTGIR, LLVM text, assembly to look at, code object."""
+        """TTIR, TTGIR, LLVM text, code object."""
         # lazily: the compiler loads when something is compiled
         from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
 
@@ -81,7 +88,7 @@ class HipBackend(Backend):
         def hsaco(text: str) -> bytes:
             from tilework.targets.amd.code_object import to_code_object  # lazily: loads LLVM
 
-            return to_code_object(text, str(target.arch))
+            return to_code_object(text)
 
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),

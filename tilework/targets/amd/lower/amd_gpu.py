@@ -67,6 +67,7 @@ class AmdGpu(Gpu):
     def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:
         denormals = "preserve-sign" if self.flushes_denormals else "ieee"
         found = [
+            f'"target-cpu"="{self.target.arch}"',
             f'"amdgpu-flat-work-group-size"="1,{threads}"',
             '"uniform-work-group-size"="true"',
             f'"denormal-fp-math-f32"="{denormals},{denormals}"',
