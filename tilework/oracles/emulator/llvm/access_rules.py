@@ -288,6 +288,28 @@ def buffer_store(ins: Instruction, t: Translator) -> Op:
     return op
 
 
+@intrinsic("amdgcn.ds.read.tr16.b64", "amdgcn.ds.read.tr8.b64", collective=True)
+def transposed_read(ins: Instruction, t: Translator) -> Op:
+    """16 lanes read rows of 16 elements, 8 bytes each lane; then lane i has column i."""
+    (a,), out, group = t.inputs(ins), t.output(ins), t.group
+    width = 2 if "tr16" in ins.callee else 1
+    count = 8 // width  # elements of a lane, and rows
+
+    def op(mask: Mask) -> None:
+        threads = group.numbers(mask)
+        rows, missing = fetch(group, LDS, addresses_of(t, a, threads, mask, ins), 8, 8, threads, ins)
+        if len(threads) % 16:
+            raise Unsupported(ins, "in divergent code")
+
+        def turned(data: Array) -> Array:
+            tiles = data.reshape(-1, count, 16, width)
+            return np.ascontiguousarray(tiles.swapaxes(1, 2)).reshape(-1, 8)
+
+        t.put(out, loaded(group, ins.type, turned(rows), None if missing is None else turned(missing), threads), mask)
+
+    return op
+
+
 @intrinsic("amdgcn.raw.ptr.buffer.load.lds", "amdgcn.global.load.lds", "amdgcn.load.to.lds", collective=True)
 def copy_to_lds(ins: Instruction, t: Translator) -> Op:
     """Lane i of a wave copies to the place of the first lane + i * size; the bytes arrive at the wait."""

@@ -81,7 +81,6 @@ class LoadedKernel:
         if key not in self.groups:
             made = Workgroup(
                 self.module, self.function, self.memory, self.symbols, sizes, wave, self.lds_static + lds_bytes, self.arch, checks,
-                MAX_INSTRUCTIONS,
             )  # fmt: skip
             made.hidden, made.packet = self.hidden, self.packet
             for variable in self.module.variables.values():
@@ -92,7 +91,7 @@ class LoadedKernel:
 
     def launch(
         self, grid: Sequence[int], threads: Sequence[int], arguments: Sequence[Any], lds_bytes: int = 0, wave: int | None = None,
-        checks: bool = True, collect: bool = False, lent: Sequence[Extent] = (),
+        checks: bool = True, collect: bool = False, lent: Sequence[Extent] = (), max_instructions: int = MAX_INSTRUCTIONS,
     ) -> list[Any]:  # fmt: skip
         """Runs a grid. Arguments are NumPy arrays, addresses and numbers, None is null; missing ones at the end, which Triton's kernels
         have for scratch memory, are null. What is found is raised, or with `collect` returned. `lent` is memory behind addresses."""
@@ -100,7 +99,7 @@ class LoadedKernel:
         if (count := sizes[0] * sizes[1] * sizes[2]) > self.threads:
             raise EmulatorError(f"{self.function.name} allows {self.threads} threads in a workgroup, not {count}")
         group = self.group(sizes, wave or wave_size(self.arch), lds_bytes, checks)
-        group.findings, group.told = [], set()
+        group.findings, group.told, group.max_instructions = [], set(), max_instructions
         self.write_hidden(grid3, sizes)
         values = self.values(arguments)
         extents = [extent_of(argument) for argument in arguments if isinstance(argument, np.ndarray)]
@@ -185,9 +184,9 @@ def load_kernel(text: str, arch: str, kernel: str | None = None, memory: Memory 
 
 def run(
     text: str, arguments: Sequence[Any], grid: int | Sequence[int] = 1, threads: int | Sequence[int] | None = None, lds_bytes: int = 0,
-    arch: str = "gfx942", wave: int | None = None, kernel: str | None = None, checks: bool = True, collect: bool = False,
+    arch: str = "gfx942", kernel: str | None = None, **options: Any,
 ) -> list[Any]:  # fmt: skip
-    """Runs a kernel once; `threads` are by themselves as many as its text says."""
+    """Runs a kernel once; `threads` are by themselves as many as its text says. `options` are those of `launch`."""
     loaded = load_kernel(text, arch, kernel)
     sizes = three(loaded.threads if threads is None else threads)
-    return loaded.launch(three(grid), sizes, arguments, lds_bytes, wave, checks, collect)
+    return loaded.launch(three(grid), sizes, arguments, lds_bytes, **options)

@@ -65,7 +65,7 @@ class Workgroup:
 
     def __init__(
         self, module: Module, kernel: Function, memory: Memory, symbols: dict[str, int], sizes: tuple[int, int, int], wave: int,
-        lds_bytes: int, arch: str, checks: bool, max_instructions: int,
+        lds_bytes: int, arch: str, checks: bool,
     ) -> None:  # fmt: skip
         load_rules()
         self.module, self.memory, self.symbols, self.wave, self.arch = module, memory, symbols, wave, arch
@@ -85,7 +85,7 @@ class Workgroup:
         self.hidden, self.packet = 0, 0
         self.findings: list[Finding] = []
         self.told: set[Any] = set()
-        self.max_instructions, self.executed = max_instructions, 0
+        self.max_instructions, self.executed = 0, 0
         self.counts_accesses = False  # set by code that copies to LDS
         self.saturates = False
         self.place = (0, 0, 0)
@@ -317,9 +317,10 @@ class Workgroup:
     # barriers
 
     def arrive(self, segment: Segment, mask: Array) -> None:
-        if not self.is_whole(mask):
-            lanes = (mask | self.finished).reshape(-1, self.wave)
-            wave = int(np.flatnonzero(mask.reshape(-1, self.wave).any(axis=1) & ~lanes.all(axis=1))[0])
+        lanes = (mask | ~self.exists).reshape(-1, self.wave)
+        partial = mask.reshape(-1, self.wave).any(axis=1) & ~lanes.all(axis=1)
+        if partial.any():
+            wave = int(partial.argmax())
             lane = int(np.flatnonzero(~lanes[wave])[0])
             what = f"lane {lane} of wave {wave} is elsewhere while others of it are at a barrier"
             self.report("barrier in divergent code", what, segment.end, int(np.flatnonzero(mask)[0]))
@@ -333,9 +334,9 @@ class Workgroup:
         here = np.logical_or.reduce([mask for _, mask in self.held])
         if not (here | self.finished).all():
             return
-        ended = (self.finished & self.exists).reshape(-1, self.wave).any(axis=1)
+        ended = self.finished.reshape(-1, self.wave).all(axis=1)
         if ended.any():
-            what = f"wave {int(ended.argmax())} has ended, or some of its lanes, and will never come to this barrier"
+            what = f"wave {int(ended.argmax())} has ended and will never come to this barrier"
             self.report("barrier that not all reach", what, self.held[0][0].end, int(here.argmax()))
         self.lds.barrier(np.flatnonzero(here.reshape(-1, self.wave).any(axis=1)))
         held, self.held = self.held, []
