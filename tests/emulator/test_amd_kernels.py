@@ -1,4 +1,7 @@
-"""Triton's LLVM text of kernels for AMD GPUs (`amd_llir.tar.xz`: after O3, locations removed) on the emulator, compared with NumPy."""
+"""Triton's LLVM text of kernels for AMD GPUs (`amd_llir.tar.xz`: after O3, locations removed) on the emulator, compared with NumPy.
+
+Dots of formats that are mixed (fp8 and bf8) on gfx942 are not among them: Triton 3.6 exchanges the operands and not their formats.
+"""
 
 import tarfile
 from collections.abc import Callable
@@ -6,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
+from tilework.numerics.rounding import BF16, F16, F32, F64, FLOATS, narrow, saturate
 from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.llvm.run_llvm import run
 
@@ -58,7 +61,7 @@ def softmax(text: str, arch: str) -> None:
 
 
 def layernorm(text: str, arch: str) -> None:
-    x, w, b = draw(3, 6000, dtype=ml_dtypes.bfloat16)
+    x, w, b = draw(3, 6000, dtype=BF16)
     y = np.zeros_like(x)
     run(text, [x, y, w, b, 6000, 5984, 1e-5], lds_bytes=64, arch=arch)
     v, w, b = (one[:5984].astype(np.float32) for one in (x, w, b))
@@ -178,6 +181,36 @@ def math_f32(text: str, arch: str) -> None:
         near(row, function(x), 1e-5)
 
 
+def atomics(text: str, arch: str) -> None:
+    x, number = draw(256), np.arange(256, dtype=np.int32)
+    floats, words = np.repeat(np.array([-100, 0], F32), 8), np.zeros(520, np.int32)
+    run(text, [x, floats, words], arch=arch)
+    near(floats, np.concatenate([x.reshape(-1, 8).max(0), x.reshape(-1, 8).sum(0)]), 1e-4)
+    assert words[:6].tolist() == [-3, -2, -1, 0, 0, -1]
+    near(words[8:], np.tile(number, 2), 0)
+
+
+def misc(text: str, arch: str) -> None:
+    """cumsum, sort, max, flip, random numbers; argmax, umulhi, divisions, xor."""
+    x, words = draw(512), np.random.default_rng(7).integers(-(2**31), 2**31, 512).astype(np.int32)
+    floats, numbers = np.zeros((5, 512), np.float32), np.zeros((5, 512), np.int32)
+    run(text, [x, words, floats, numbers], lds_bytes=LDS, arch=arch)
+    near(floats[0], np.cumsum(x), 1e-3)
+    near(floats[1:4], [np.sort(x), 0 * x + x.max(), x[::-1]], 0)
+    high = (words.view(np.uint32).astype(np.uint64) * 1640531527 >> 32).astype(np.int32)
+    quotient = np.trunc(words / 7).astype(np.int32)
+    expected = [0 * words + x.argmax(), high, quotient, np.fmod(words, 13), 0 * words + np.bitwise_xor.reduce(words)]
+    assert numbers.tolist() == np.stack(expected).tolist()
+
+
+def async_matmul(text: str, arch: str) -> None:
+    """Copies go from global memory to LDS directly."""
+    a, b = draw(2, 128, 128, dtype=np.float16)
+    c = np.zeros_like(a)
+    run(text, [a, b, c, 128, 128, 128, 128, 128, 128], lds_bytes=68016, arch=arch)
+    near(c, a.astype(np.float32) @ b.astype(np.float32), 2e-2)
+
+
 Kernel = Callable[[str, str], None]
 BY_BOTH: tuple[Kernel, ...] = (
     softmax, layernorm, cumsum, sort, transpose, histogram, matmul_f16_small, num_programs, atomic_result, atomic_scalar, atomic_f16,
@@ -185,11 +218,47 @@ BY_BOTH: tuple[Kernel, ...] = (
 )  # fmt: skip
 CASES = [(kernel, arch) for kernel in BY_BOTH for arch in BOTH]
 CASES += [(add, CDNA), (attention, CDNA), (math_f32, CDNA), (matmul_f16_small, "gfx1201")]
+CASES += [(misc, CDNA), (misc, RDNA), (atomics, RDNA), (async_matmul, "gfx950")]
 
 
 @pytest.mark.parametrize(("kernel", "arch"), CASES, ids=lambda one: one if isinstance(one, str) else one.__name__)
 def test_kernel_of_triton(kernel: Kernel, arch: str) -> None:
     kernel(text_of(arch, kernel.__name__), arch)
+
+
+OF_DOTS = {**FLOATS, "f16": F16, "bf16": BF16, "f32": F32, "tf32": F32, "f64": F64, "i8": np.dtype(np.int8)}
+DOTS = {
+    CDNA: "bf16 tf32 f64 i8 fp8e4b8_fp8e4b8 64x4 4x64 16x16_f32", "gfx90a": "i8", "gfx950": "f16 fp8e4nv_fp8e5 16x16_i8", RDNA: "bf16 i8",
+    "gfx1201": "fp8e4nv_fp8e4nv",
+}  # fmt: skip
+SHAPES = {"tf32": (32, 32, 32), "f64": (32, 32, 16), "i8": (64, 64, 64), "64x4": (64, 4, 64), "4x64": (4, 64, 64)}
+
+
+@pytest.mark.parametrize(("arch", "name"), [(arch, name) for arch, names in DOTS.items() for name in names.split()])
+def test_dot(arch: str, name: str) -> None:
+    """mfma and wmma of each format and shape."""
+    types = [OF_DOTS[word] for word in name.split("_") if word in OF_DOTS] or [F16]
+    m, n, k = SHAPES.get(name, (64, 64, 64 if "fp8" in name else 32))
+    if name.startswith("16x16"):
+        m, n, k = 32, 32, 64 if "i8" in name else 32
+    a, b = (20 * draw(m, k)).astype(types[0]), draw(k, n).astype(types[-1])
+    if "i8" in name:
+        b = (20 * draw(k, n)).astype(np.int8)
+    c = np.zeros((m, n), np.int32 if "i8" in name else F64 if name == "f64" else F32)
+    run(text_of(arch, f"dot_{name}"), [a, b, c], lds_bytes=LDS, arch=arch)
+    near(c, a.astype(F64) @ b.astype(F64), 0.5 if name == "tf32" else 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arch", "source", "target"), [(CDNA, "fp32", "fp8e4b8"), (CDNA, "fp8e5b16", "fp32"), ("gfx950", "fp32", "fp8e4nv")]
+)
+def test_fp8_of_the_hardware(arch: str, source: str, target: str) -> None:
+    codes = np.arange(1024).astype(np.uint8)
+    values = codes.view(FLOATS[source]) if "fp8" in source else draw(1024) * np.exp(10 * draw(2, 1024)[1])
+    found = np.zeros(1024, FLOATS[target])
+    run(text_of(arch, f"cast_{source}_{target}"), [values, found], arch=arch)
+    expected = narrow(saturate(values, FLOATS[target]) if "fp8" in target else values, FLOATS[target])
+    np.testing.assert_array_equal(found.astype(F32), expected.astype(F32))
 
 
 def without(text: str, what: str, number: int = 0) -> str:
@@ -207,6 +276,7 @@ PLANTED: list[tuple[Kernel, str, str, str]] = [
     (matmul_f16_small, CDNA, BARRIER, "race"),
     (matmul_f16_small, CDNA, WAIT, "barrier without its wait"),
     (softmax, RDNA, RELEASE, "barrier without its wait"),
+    (async_matmul, "gfx950", "s.waitcnt(i32 -49168)", "used before its wait"),
 ]
 
 
@@ -214,7 +284,7 @@ PLANTED: list[tuple[Kernel, str, str, str]] = [
 def test_missing_line_is_found(kernel: Kernel, arch: str, line: str, kind: str) -> None:
     with pytest.raises(CheckFailed) as caught:
         kernel(without(text_of(arch, kernel.__name__), line), arch)
-    assert {finding.kind for finding in caught.value.findings} == {kind}
+    assert caught.value.findings[0].kind == kind
 
 
 def test_wrong_mask_is_found() -> None:
