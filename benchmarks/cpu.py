@@ -241,8 +241,8 @@ def measure(calls: list[Call | None], rounds: int, spent: float) -> list[float |
     times = [[seconds(call, 1)] if call is not None else [] for call in calls]
     quick = [(call, found) for call, found in zip(calls, times, strict=True) if call is not None and found[0] <= SLOW]
     second = [seconds(call, 1) for call, _ in quick]
-    repeats = max(1, int(SLICE / max(second)))
-    for _ in range(max(rounds, int(spent / (repeats * sum(second) + REST * len(quick))))):
+    repeats = max(1, int(SLICE / max(second, default=SLOW)))
+    for _ in range(max(rounds, int(spent / (repeats * sum(second) + REST * len(quick)))) if quick else 0):
         for call, found in quick:
             time.sleep(REST)
             found.append(seconds(call, repeats))
