@@ -77,13 +77,13 @@ def two_descriptors(a, b, c, n):
 
 
 def two_copies(a, b, c, n):
-    """Tiles of arrays of 64 rows, of `n` columns each."""
-    rows, columns = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
-    acc = tl.zeros((64, 64), tl.float32)
+    """Tiles of arrays of 128 rows, of `n` columns each."""
+    rows, columns = tl.arange(0, 128)[:, None], tl.arange(0, 64)[None, :]
+    acc = tl.zeros((128, 128), tl.float32)
     for k in range(0, n, 64):
         x, y = tl.load(a + rows * n + k + columns), tl.load(b + rows * n + k + columns)
         acc = tl.dot(x, tl.trans(y), acc)
-    tl.store(c + rows * 64 + columns, acc)
+    tl.store(c + rows * 128 + tl.arange(0, 128)[None, :], acc)
 
 
 def cases(torch: Any, descriptor: Any) -> dict[str, tuple[Callable[..., Any], list[Any]]]:
@@ -96,8 +96,8 @@ def cases(torch: Any, descriptor: Any) -> dict[str, tuple[Callable[..., Any], li
         "6 arguments": (six, [*tensors[:5], 1000]),
         "12 arguments": (twelve, [*tensors[:11], 1000]),
         "2 descriptors, 2 more": (two_descriptors, [*described, tensors[0], 1000]),
-        COPIES: (two_copies, [*square, torch.zeros(64, 64, device="cuda"), 64]),
-        f"{COPIES}, refused": (two_copies, [*square, torch.zeros(64, 64, device="cuda"), 65]),
+        COPIES: (two_copies, [*square, torch.zeros(128, 128, device="cuda"), 64]),
+        f"{COPIES}, refused": (two_copies, [*square, torch.zeros(128, 128, device="cuda"), 65]),
     }
 
 

@@ -184,14 +184,14 @@ def scaled(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
 
 PAYING = [
     *[(0, ways, 8) for ways in ({"BM": 32}, {"BK": 32}, {"WAY": "scaled"}, {"type": "fp32", "WAY": "ieee"})],
-    *[(2, ways, 8) for ways in ({}, {"WAY": "known"}, {"BK": 128, "type": "fp8e4nv"})],
+    *[(2, ways, 8) for ways in ({}, {"WAY": "known", "BN": 256}, {"BK": 128, "type": "fp8e4nv"})],
     *[(0, {}, 2), (2, {"WAY": "after"}, 4), (2, {"type": "fp32", "WAY": "tf32"}, 4)],
 ]
 
 
 def test_all_large_operands_of_a_loop_become_copies_or_none() -> None:
     for count, given, warps in PAYING:
-        ways: dict[str, Any] = {"BM": 64, "BN": 64, "BK": 64, "WAY": "", "type": "fp16", **given}
+        ways: dict[str, Any] = {"BM": 128, "BN": 128, "BK": 64, "WAY": "", "type": "fp16", **given}
         pointer = f"*{ways.pop('type')}"
         types = {"a_ptr": pointer, "b_ptr": pointer, "c_ptr": "*fp32", "M": "i32", "N": "i32", "K": "i32"}
         told = rewritten(
@@ -206,6 +206,10 @@ def near_miss(a_ptr, b_ptr, c_ptr, index_ptr, K, stride, KIND: tl.constexpr):
     rows = tl.load(index_ptr + rm) if KIND == "gathered rows" else rm
     acc = tl.zeros((32, 32), tl.float32)
     tl.assume(K > 0)
+    if KIND == "waiting":
+        turns = 0
+        while (turns < 1000) & (tl.load(index_ptr) * (turns + 1) == 0):
+            turns += 1
     for k in range(0, K, 64):
         a_ptrs = a_ptr + rows[:, None] * stride + k + rk[None, :]
         mask = k + rk[None, :] < K
@@ -249,7 +253,15 @@ KINDS = {
         ("a triangle", "either bound", "every other column", "a scalar", "two bounds", "unsigned", "diagonals"), 1
     ),
     **dict.fromkeys(("gathered rows", "two tables", "strided columns", "shifting rows", "ones", "negative zeros"), 1),
-    **{"another use": 1, "volatile": 0, "scattered writes": 0, "atomics": 0, "no columns": 2, "none of these": 2},
+    **{
+        "another use": 1,
+        "volatile": 0,
+        "scattered writes": 0,
+        "atomics": 0,
+        "waiting": 0,
+        "no columns": 2,
+        "none of these": 2,
+    },
 }
 
 

@@ -167,10 +167,10 @@ class CudaBackend(LaterStages):
         return options
 
     def launch_defaults(self) -> dict[str, Any]:
-        """Copies with hidden arguments: who compiles a kernel to launch it in another way does not know of these."""
+        """Copies with hidden arguments: who compiles a kernel to launch it in another way, or brings its code, does not know of these."""
         asked = knobs.nvidia.auto_tma
         has_copies = asked is not False and Feature.TMA in Target.of(self.target).features
-        return {"auto_tma": asked or "pays"} if has_copies else {}
+        return {"auto_tma": asked or "pays"} if has_copies and not knobs.compilation.override else {}
 
     def target_for(self, options: CompileOptions) -> Target:
         return target_of(options.arch) if options.arch else Target.of(self.target)

@@ -29,7 +29,7 @@ from tilework.analysis.rectangles import Rectangle, based, rectangle_of
 from tilework.ir import gpu, llvm, tt
 from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
-from tilework.ir.effects import is_pure, is_terminator, writes
+from tilework.ir.effects import is_pure, is_terminator, reads, writes
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import has_body, is_private, ops_in_order
 from tilework.ir.module_facts import RECTANGLES
@@ -99,8 +99,14 @@ class Copy(NamedTuple):
 
 def writers(kernel: tt.FuncOp) -> list[tuple[Operation, set[Operation]]]:
     """What writes memory, or may wait for another program, and the loops around it; in program order."""
-    found = [op for op in ops_in_order(*kernel.regions) if not op.regions and type(op) not in HARMLESS and writes(op)]
+    ops = list(ops_in_order(*kernel.regions))
+    found = [op for op in ops if (not op.regions and type(op) not in HARMLESS and writes(op)) or is_waiting(op)]
     return [(op, {outer for outer in ops_around(op) if type(outer) in LOOPS}) for op in found if not is_terminator(op)]
+
+
+def is_waiting(op: Operation) -> bool:
+    """Whether an op may wait for what another program writes."""
+    return type(op) is scf.WhileOp and reads(op)
 
 
 def is_readable(load: tt.LoadOp, found: Rectangle) -> bool:
