@@ -135,6 +135,12 @@ def test_a_producer_and_a_consumer() -> None:
     assert len(re.findall("mbarrier.arrive.shared::cta.b64", ptx)) == 1  # a lane of each warp, behind no barrier
 
 
+def test_registers_are_given_up_before_warps_meet_again() -> None:
+    """A partition waits for those of the default region, which has to wait for it at the barrier behind passed values."""
+    ptx = stream(STREAM.replace("module attributes {", "module attributes {ttg.maxnreg = 168 : i32, "), 2)
+    assert "setmaxnreg.inc.sync.aligned.u32 \t232" in ptx and ptx_text.entries(ptx)["kernel"]["maxnreg"] == (168,)
+
+
 WAIT = rf" *ttng\.wait_barrier %b, %ph : {re.escape(BAR)}\n"
 FOUND = "used before its wait|race|uninitialised shared memory"
 MISTAKES: dict[str, tuple[str, str, str]] = {

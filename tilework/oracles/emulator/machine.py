@@ -47,7 +47,8 @@ from tilework.oracles.emulator.waiting import CLUSTER, Barrier, Stuck, Waiting, 
 DEEPEST_CALL = 64
 PATIENCE = 1000  # runs of one strand after which another one gets a turn
 RETRIES = 32  # of every strand, where all of them have asked in vain
-ENDS = {"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier", "brkpt"}
+ENDS = {"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier", "brkpt", "setmaxnreg"}
+ENOUGH = 256  # registers of each thread
 MAX_INSTRUCTIONS = 100_000_000
 
 Key = tuple[int, ...]
@@ -56,7 +57,7 @@ Key = tuple[int, ...]
 def is_aligned_barrier(end: Instruction) -> bool:
     """Whether all lanes of a warp have to be at this instruction together."""
     return (
-        end.opcode in ("bar", "barrier")
+        end.opcode in ("bar", "barrier", "setmaxnreg")
         and "warp" not in end.modifiers
         and (end.opcode == "bar" or "aligned" in end.modifiers)
     )
@@ -111,6 +112,7 @@ class Machine(Waiting):
         self.module, self.block, self.symbols, self.functions = module, block, symbols, functions
         self.max_instructions, self.output = max_instructions, output or (lambda text: print(text, end=""))
         self.kernel = self.lay_out(kernel, (), None, {})
+        (self.limit,) = kernel.limits.get("maxnreg", (ENOUGH,))
         self.executed = 0  # instructions, each counted once for all its threads
         self.thread_instructions = 0
         self.stalled = False  # set by an instruction that waits in vain, as a failed try_wait does
@@ -179,7 +181,8 @@ class Machine(Waiting):
         self.block.start(ctaid, grid)
         self.executed, self.stalled, self.progress, self.idle = 0, False, 0, 0
         self.in_vain = np.zeros(self.block.threads, bool)
-        self.barriers, self.strands, self.meetings = {}, {}, {}
+        self.barriers, self.strands, self.meetings, self.wanting = {}, {}, {}, []
+        self.registers = np.full(self.block.threads // WARP, self.limit)
         self.finished = ~self.block.exists
         for translator in self.translators(self.kernel):
             for pool in translator.pools:
@@ -190,7 +193,7 @@ class Machine(Waiting):
                 self.step()
         for finish in self.block.state.get("at the end", ()):
             finish()
-        if self.barriers or self.meetings:
+        if self.barriers or self.meetings or self.wanting:
             self.check_stuck()
 
     def translators(self, code: Code) -> list[Translator]:
@@ -424,7 +427,7 @@ class Machine(Waiting):
 
     ENDINGS = {
         "bra": "branch", "brx": "branch_indexed", "ret": "back", "exit": "stop", "trap": "trap", "brkpt": "trap", "call": "call",
-        "bar": "arrive", "barrier": "arrive",
+        "bar": "arrive", "barrier": "arrive", "setmaxnreg": "change_registers",
     }  # fmt: skip
 
 

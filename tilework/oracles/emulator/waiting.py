@@ -1,4 +1,4 @@
-"""Threads that wait for one another: bar.sync, bar.arrive and bar.red, the barrier of a cluster, bar.warp.sync.
+"""Threads that wait for one another: bar.sync, bar.arrive and bar.red, the barrier of a cluster, bar.warp.sync, setmaxnreg.
 
     bar.sync 1, 64        all threads of two warps come here, or arrive with bar.arrive, before any of those that wait goes on
 
@@ -45,6 +45,9 @@ class Waiting:
     block: Block
     barriers: dict[int, Barrier]
     meetings: dict[tuple[int, int], Barrier]  # lanes at bar.warp.sync, by warp and member mask
+    registers: Array  # of a thread of each warp
+    limit: int  # what they are together, for each warp
+    wanting: list[Any]  # warps at setmaxnreg: (where they go on, threads, warp, registers)
     finished: Array
     progress: int
     go: Callable[[int, "Run | None", Array], None]
@@ -159,6 +162,26 @@ class Waiting:
         self.release(group, CLUSTER)
         return None
 
+    def change_registers(self, group: int, run: "Run", end: Instruction, mask: Array) -> None:
+        """setmaxnreg: warps that want more registers wait until others of their block have given up as many; a kernel
+        that does not say how many there are has enough."""
+        count = self.uniform(run.code.translator, end.operands[0], mask, end)
+        if not 24 <= count <= 256 or count % 8:
+            raise Unsupported(end, f"{count} registers; a multiple of 8 from 24 to 256 is possible")
+        for warp in np.flatnonzero(mask.reshape(-1, WARP).any(axis=1)).tolist():
+            self.wanting.append(((group, run.next(), end), mask & (self.block.everyone // WARP == warp), warp, count))
+        waiting: list[Any] = []
+        for want in sorted(self.wanting, key=lambda want: want[3] - self.registers[want[2]]):  # those that give first
+            (own, next, _), threads, warp, wanted = want
+            mine = self.registers.reshape(self.block.blocks, -1)[warp * WARP // self.block.width]
+            if wanted > self.registers[warp] and mine.sum() + wanted - self.registers[warp] > self.limit * len(mine):
+                waiting.append(want)
+            else:
+                self.registers[warp] = wanted
+                self.progress += 1
+                self.go(own, next, threads)
+        self.wanting = waiting
+
     def vote(
         self, barrier: Barrier, translator: Translator, end: Instruction, vote: Any, target: Any, mask: Array
     ) -> None:
@@ -207,6 +230,10 @@ class Waiting:
         """All threads of a barrier have come; for those who watch."""
 
     def check_stuck(self) -> None:
+        if self.wanting:
+            (_, _, end), mask, warp, count = self.wanting[0]
+            what = f"warp {warp} waits for {count} registers of each thread, which others do not give up"
+            raise Stuck(self.located(what, end, int(np.flatnonzero(mask)[0])))
         if self.meetings:
             (warp, members), meeting = next(iter(self.meetings.items()))
             named = np.array([members >> lane & 1 for lane in range(WARP)], bool)

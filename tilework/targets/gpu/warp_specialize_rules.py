@@ -153,9 +153,9 @@ class Specialised:
             if not self.runs_once:
                 b.store(constant(i8, self.ops.index(op)), self.state)
         self.meet(low)
-        self.meet_if_passed(op)
         own = self.registers_of(op)[0]
-        self.change_registers(own, self.registers)
+        self.change_registers(own, self.registers)  # all do, before they meet again: some wait for registers of others
+        self.meet_if_passed(op)
         values = low.region(self.only_block(op, op.default_region), ())
         if not self.ends_kernel:
             self.change_registers(self.registers, own)

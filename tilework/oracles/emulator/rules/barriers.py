@@ -314,13 +314,3 @@ def griddepcontrol(ins: Instruction, t: Translator) -> Op:
     if ins.modifiers not in (("wait",), ("launch_dependents",)):
         raise Unsupported(ins)
     return lambda mask: None
-
-
-@rule("setmaxnreg", collective=True)
-def setmaxnreg(ins: Instruction, t: Translator) -> Op:
-    """Registers are not limited here; the count must be one that the hardware takes."""
-    (count,) = ins.operands
-    value = int(t.read(count, np.uint32))
-    if not 24 <= value <= 256 or value % 8:
-        raise Unsupported(ins, f"{value} registers; a multiple of 8 from 24 to 256 is possible")
-    return lambda mask: None
