@@ -43,3 +43,25 @@ def test_pointers_that_a_loop_moves_on_are_one() -> None:
         at -= 3
     launch(text, "walk", [x, y, out, rows, stride], 2)
     np.testing.assert_array_equal(out, wanted + x[place + at])
+
+
+@tilework.jit
+def mix_rows(x_ptr, w_ptr, out_ptr, columns, SIZE: tl.constexpr):
+    c = tl.arange(0, SIZE)
+    start = tl.program_id(0) * columns
+    row = tl.load(x_ptr + start + c, mask=c < columns, other=0)
+    tl.store(out_ptr + start + c, row ^ tl.load(w_ptr + c, mask=c < columns, other=0), mask=c < columns)
+
+
+def test_a_tile_is_one_pointer_and_constants_and_what_all_programs_load_stays_cached() -> None:
+    types = {"x_ptr": "*i32", "w_ptr": "*i32", "out_ptr": "*i32", "columns": "i32"}
+    text = kernel_ptx(mix_rows, types, {"SIZE": 512}, 90, 1)
+    loads = [line.split("ld.global", 1)[1] for line in text.splitlines() if "ld.global" in line]
+    assert [".L1::evict_last" in load for load in loads] == [False] * 16 + [True] * 16
+    assert (
+        text.count("mul.wide") == 3
+    )  # the start of a row, and the place of a thread in it as it loads and as it stores
+    x, w = np.arange(1000, dtype=np.int32), np.arange(500, dtype=np.int32)
+    out = np.zeros(1000, np.int32)
+    launch(text, "mix_rows", [x, w, out, 500], 1, 2)
+    np.testing.assert_array_equal(out, x ^ np.tile(w, 2))

@@ -164,7 +164,8 @@ def lower_addptr(low: Lowering, op: Operation) -> Registers:
     b, size = low.builder, size_of(op.operands[0].type)
     pairs = list(zip(low[op.operands[0]], low[op.operands[1]], strict=True))
     if not low.bases or not is_uniform(low, op.operands[1]):
-        return tuple([b.gep(pointer, in_bytes(low, offset, size)) for pointer, offset in pairs])
+        parts = [(pointer, *b.exact.get(offset.text, (offset, 0))) for pointer, offset in pairs]
+        return tuple([b.gep(b.gep(pointer, in_bytes(low, own, size)), fixed * size) for pointer, own, fixed in parts])
     added, moved = in_bytes(low, pairs[0][1], size), dict[str, Value]()
     made: list[Value] = []
     for pointer, _ in pairs:

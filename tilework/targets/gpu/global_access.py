@@ -5,12 +5,16 @@ pointers are known to be contiguous and aligned for, and as share one bit of the
 element, all load it and one stores it.
 """
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from math import prod
+
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.ir import tt
+from tilework.ir.effects import is_pure
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy
-from tilework.ir.types import PointerType, array_values, element_type, is_tensor, shape_of
+from tilework.ir.rewrite import defining_op
+from tilework.ir.types import PointerType, array_values, bit_width, element_type, is_tensor, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
 from tilework.targets.gpu.device import Access, Hints
@@ -19,6 +23,7 @@ from tilework.targets.gpu.words import from_memory, held_type, pack, to_memory, 
 from tilework.targets.llvm.values import Value
 
 PLAIN = Hints()
+MOST_KEPT = 1 << 18  # bits of a tile: an eighth of what a multiprocessor has
 
 
 def segments(op: Operation) -> list[SSAValue | None]:
@@ -69,8 +74,33 @@ def pointee(type: Attribute) -> Attribute:
 
 
 def hints_of(op: Operation) -> Hints:
+    """What the op asks for. What all programs load (the weights of a layer) stays in the cache while they stream the rest."""
     cache, evict = CacheModifier(number_of(op, "cache", 1)), EvictionPolicy(number_of(op, "evict", 1))
+    if evict is EvictionPolicy.NORMAL and type(op) is tt.LoadOp and is_the_same_for_all(op):
+        evict = EvictionPolicy.LAST
     return Hints(cache, evict, bool(number_of(op, "isVolatile")))
+
+
+def is_the_same_for_all(load: Operation) -> bool:
+    """Whether several programs load this small tile: its pointers are made of arguments and constants."""
+    pointers = load.operands[0]
+    if not is_tensor(pointers.type) or prod(shape_of(pointers.type)) * bit_width(pointee(pointers.type)) > MOST_KEPT:
+        return False
+    left, seen = [pointers], {pointers}
+    function = None
+    while left:
+        value = left.pop()
+        op = defining_op(value)
+        if op is None:
+            function = value.owner.parent_op() if isinstance(value.owner, Block) else None
+            if not isinstance(function, tt.FuncOp):
+                return False
+        elif type(op) is tt.GetProgramIdOp or op.regions or not is_pure(op):
+            return False
+        else:
+            left += [operand for operand in op.operands if operand not in seen]
+            seen.update(op.operands)
+    return function is not None and any(type(op) is tt.GetProgramIdOp for op in function.walk())
 
 
 @lowers(tt.LoadOp)

@@ -46,7 +46,11 @@ def image(b: Builder, parts: Iterable[tuple[Value, Sequence[int]]]) -> Spread:
 def combined(b: Builder, spread: Spread, fixed: int) -> Value:
     """`spread ^ fixed`, as a sum where they have no bit in common."""
     both = fixed & spread.mask
-    return b.add(b.xor(spread.value, both) if both else spread.value, fixed ^ both)
+    base = b.xor(spread.value, both) if both else spread.value
+    made = b.add(base, fixed ^ both)
+    if base.constant is None and fixed != both:
+        b.exact[made.text] = (base, fixed ^ both)
+    return made
 
 
 def spread_of(low: Lowering, layout: LinearLayout, out: str) -> Spread:
