@@ -11,6 +11,7 @@ import tilework
 import tilework.language as tl
 from tilework.compiler import ASTSource, compile
 from tilework.target import GPUTarget, Target, UnknownTarget
+from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
 from tilework.targets.amd.link import read_sections
 
 
@@ -39,7 +40,13 @@ def test_code_objects(arch: str, flags: int) -> None:
     (descriptor,), (code,) = symbols["row_sums.kd"], symbols["row_sums"]
     (distance,) = struct.unpack_from("<q", sections[".rodata"], 16)
     assert descriptor % 64 == 0 and code % 256 == 0 and descriptor + distance == code
-    assert b"amdhsa.kernels" in sections[".note"] and b"row_sums.kd" in sections[".note"]
+    notes, told = read_notes(data), read_descriptor(data)
+    wave = kernel.metadata.warp_size
+    assert (notes.name, notes.target, notes.max_threads) == ("row_sums", f"amdgcn-amd-amdhsa--{arch}", 4 * wave)
+    assert notes.wave_size == told.wave_size == wave and told.entry == distance
+    assert notes.kernarg_bytes == told.kernarg_bytes and notes.lds_bytes == told.lds_bytes == 0  # LDS is the launch's
+    assert [one.offset for one in notes.arguments if "hidden" not in one.kind] == [0, 8, 16, 24, 32]
+    assert kernel.n_regs == notes.vgprs > 0 and kernel.n_spills == 0 == notes.vgpr_spills
 
 
 def dynamic_symbols(sections: dict[str, bytes]) -> list[tuple[str, int]]:

@@ -130,8 +130,8 @@ class CompiledKernel:
         self.kernel: Any = self.asm[self.metadata.binary_ext]
         self.module: Any = None
         self.function: Any = None
-        self.n_regs: int | None = None
-        self.n_spills: int | None = None
+        self.n_regs: int | None = getattr(self.metadata, "n_regs", None)  # else known when it is loaded
+        self.n_spills: int | None = getattr(self.metadata, "n_spills", None)
         self.n_max_threads: Any = None
         self._loaded = Loaded()
         self.has_copies = bool(getattr(self.metadata, "rectangles", None))  # through descriptors that launches make

@@ -100,7 +100,12 @@ class HipBackend(Backend):
     def kernel_facts(
         self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
     ) -> dict[str, Any]:
-        """From LLVM text: shared and scratch memory, warps."""
+        """From LLVM text: shared and scratch memory, warps. From the code object: registers of a lane, and words of its stack."""
+        if stage == "hsaco":
+            from tilework.targets.amd.kernel_notes import read_notes  # lazily: as the linker
+
+            notes = read_notes(product)
+            return {"n_regs": notes.vgprs, "n_spills": notes.private_bytes // 4}
         if stage != "llir":
             return {}
         from tilework.targets.amd.code_object import told  # lazily: loads LLVM

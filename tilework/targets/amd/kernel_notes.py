@@ -1,0 +1,129 @@
+"""What a code object says of its kernel: its note (registers, spills, arguments) and its descriptor (what the hardware is told).
+
+    notes = read_notes(data)            # of an object or a code object
+    notes.vgprs, notes.private_bytes    # registers of each lane, and bytes of its stack, into which others are spilt
+
+The note is a map in MessagePack, the owner of which is AMDGPU; the descriptor has 64 bytes and is the symbol ``NAME.kd``.
+"""
+
+import struct
+from typing import Any, NamedTuple
+
+from tilework.errors import StageError
+from tilework.targets.amd.link import NOTE, read_sections
+
+NT_AMDGPU_METADATA = 32
+DESCRIPTOR = struct.Struct("<III4xq20xIIIHH4x")
+WAVE_32 = 1 << 10  # of the properties in a descriptor
+NUMBERS = {
+    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
+}  # fmt: skip
+LENGTHS = {
+    0xC4: ("bytes", ">B"), 0xC5: ("bytes", ">H"), 0xC6: ("bytes", ">I"), 0xD9: ("text", ">B"), 0xDA: ("text", ">H"), 0xDB: ("text", ">I"),
+    0xDC: ("list", ">H"), 0xDD: ("list", ">I"), 0xDE: ("map", ">H"), 0xDF: ("map", ">I"),
+}  # fmt: skip
+CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
+
+
+class Argument(NamedTuple):
+    """Where a kernel finds an argument: ``by_value``, ``global_buffer``, or ``hidden_...`` for what the runtime adds."""
+
+    offset: int
+    size: int
+    kind: str
+
+
+class KernelNotes(NamedTuple):
+    name: str
+    target: str
+    arguments: tuple[Argument, ...]
+    wave_size: int
+    max_threads: int
+    vgprs: int
+    agprs: int
+    sgprs: int
+    vgpr_spills: int
+    sgpr_spills: int
+    private_bytes: int
+    lds_bytes: int
+    kernarg_bytes: int
+
+
+class Descriptor(NamedTuple):
+    lds_bytes: int
+    private_bytes: int
+    kernarg_bytes: int
+    entry: int  # from the descriptor to the code
+    wave_size: int
+
+
+class MessagePack:
+    """Reads one value after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def number(self, form: str) -> Any:
+        (value,) = struct.unpack_from(form, self.data, self.at)
+        self.at += struct.calcsize(form)
+        return value
+
+    def value(self) -> Any:
+        code = self.number(">B")
+        if code < 0x80 or code >= 0xE0:
+            return code if code < 0x80 else code - 0x100
+        if code in CONSTANTS:
+            return CONSTANTS[code]
+        if code in NUMBERS:
+            return self.number(NUMBERS[code])
+        if code < 0xC0:
+            kind, mask = ("text", 31) if code >= 0xA0 else ("list", 15) if code >= 0x90 else ("map", 15)
+            return self.sequence(kind, code & mask)
+        if code not in LENGTHS:
+            raise StageError(f"the metadata of the code object cannot be read: {code:#x} at {self.at - 1}")
+        kind, form = LENGTHS[code]
+        return self.sequence(kind, self.number(form))
+
+    def sequence(self, kind: str, count: int) -> Any:
+        if kind == "list":
+            return [self.value() for _ in range(count)]
+        if kind == "map":
+            return {self.value(): self.value() for _ in range(count)}
+        self.at += count
+        data = self.data[self.at - count : self.at]
+        return data.decode() if kind == "text" else data
+
+
+def read_metadata(data: bytes) -> dict[str, Any]:
+    """The map in the note of an object or a code object."""
+    for section in read_sections(data):
+        at = 0
+        while section.type == NOTE and at + 12 <= len(section.data):
+            name, size, kind = struct.unpack_from("<III", section.data, at)
+            start = at + 12 + (name + 3) // 4 * 4
+            if kind == NT_AMDGPU_METADATA and section.data[at + 12 : at + 18] == b"AMDGPU":
+                return MessagePack(section.data[start : start + size]).value()
+            at = start + (size + 3) // 4 * 4
+    raise StageError("the code object has no metadata")
+
+
+def read_notes(data: bytes) -> KernelNotes:
+    metadata = read_metadata(data)
+    kernels = metadata["amdhsa.kernels"]
+    if len(kernels) != 1:
+        raise StageError(f"the code object has {len(kernels)} kernels: one is wanted")
+    (kernel,) = kernels
+    arguments = (Argument(one[".offset"], one[".size"], one[".value_kind"]) for one in kernel.get(".args", ()))
+    numbers = (
+        "wavefront_size", "max_flat_workgroup_size", "vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count", "sgpr_spill_count",
+        "private_segment_fixed_size", "group_segment_fixed_size", "kernarg_segment_size",
+    )  # fmt: skip
+    found = [kernel.get(f".{name}", 0) for name in numbers]
+    return KernelNotes(kernel[".name"], metadata["amdhsa.target"], tuple(arguments), *found)
+
+
+def read_descriptor(data: bytes) -> Descriptor:
+    """Of a code object with one kernel: the first 64 bytes of its constants."""
+    rodata = next(section.data for section in read_sections(data) if section.name == ".rodata")
+    lds, private, kernarg, entry, _, _, _, properties, _ = DESCRIPTOR.unpack_from(rodata)
+    return Descriptor(lds, private, kernarg, entry, 32 if properties & WAVE_32 else 64)
