@@ -29,6 +29,7 @@ from math import prod
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from tilework.analysis.cost import L2, loop_cost
 from tilework.ir import tt, ttng
 from tilework.ir.arith_ext import convert
 from tilework.ir.effects import is_pure
@@ -40,6 +41,7 @@ from tilework.transforms.ttng.tensormap import box_shape
 from tilework.transforms.warp_specialize.channels import Channel, Ring
 
 PAIR = 2
+BUSY = 2 / 3  # of the time
 
 
 @dataclass(eq=False)
@@ -56,7 +58,7 @@ def find_pairings(function: Operation, rings: list[Ring], code: Emitter) -> dict
     neighbour = Neighbour(code)
     for ring in rings:
         loop = ring.block.parent_op()
-        if type(loop) is not scf.ForOp or loop.parent_op() is not function or len(ring.blocks) != 1:
+        if type(loop) is not scf.ForOp or loop.parent_op() is not function or len(ring.blocks) != 1 or not pays(loop):
             continue
         pairing = Pairing()
         for channel in ring.channels:
@@ -69,6 +71,12 @@ def find_pairings(function: Operation, rings: list[Ring], code: Emitter) -> dict
         if pairing.joined is not None:
             found[ring] = pairing
     return found
+
+
+def pays(loop: Operation) -> bool:
+    """What the loop reads keeps L2 busy for most of the time: so less of it saves time, or power that others get."""
+    cost = loop_cost(loop)
+    return cost is None or cost.cycles[L2] > BUSY * cost.bound
 
 
 def may_be_halved(channel: Channel, function: Operation) -> bool:
