@@ -66,10 +66,6 @@ def test_the_list_is_complete() -> None:
         *LISTED,
         "TILEWORK_PERFORMANCE_REMARKS",
         "TILEWORK_PLAIN_DOTS",
-        "TILEWORK_ROW_SUMS",
-        "TILEWORK_SKIP_ONES",
-        "TILEWORK_THREE_MAXIMA",
-        "TILEWORK_TWO_BLOCKS",
         "TILEWORK_WARP_SPECIALIZE",
     }
 

@@ -117,6 +117,21 @@ def test_argmax_in_drawn_layouts(seed: int) -> None:
     )
 
 
+def test_maxima_of_scores_are_those_of_floats() -> None:
+    """What tensor cores give is compared three at a time as integers; rows without a number that is not negative are a case apart."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((64, 128)).astype(np.float32)
+    x[16:32] = -np.abs(x[16:32])
+    x[0, 5], x[1, 7], x[2], x[3], x[4], x[5] = np.inf, np.nan, np.nan, -np.inf, -0.0, -np.nan
+    x[5, 1], x[6, 3] = -3, -np.nan
+    tile = Tile(
+        (64, 128),
+        "#ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 128, 16]}>",
+    )
+    wanted = np.fmax.reduce(x, 1)
+    check_reduce(tile, 1, [x], combine("arith.maxnumf", "f32"), [wanted], 4, 90)
+
+
 KINDS: list[tuple[str, str, Callable[[Array, int], Array]]] = [
     ("float32", "arith.addf", lambda x, axis: x.sum(axis)),
     ("float32", "arith.maxnumf", lambda x, axis: x.max(axis)),

@@ -11,7 +11,7 @@ A run is a number of neighbours in the block of a region which only wait, arm ba
 scalars for that, and of which nothing is used elsewhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
@@ -41,14 +41,16 @@ def first_warp(module: ModuleOp) -> FirstWarp:
         if isinstance(op, ttg.WarpSpecializeOp):
             for region in (op.default_region, *op.partitions):
                 for block in region.blocks:
-                    add_runs(block, found)
+                    add_runs(block, found, ALONE)
+        elif isinstance(op, scf.ForOp) and op not in found.inside:
+            add_runs(op.body.block, found, BY_ONE_THREAD)
     return found
 
 
-def add_runs(block: Block, found: FirstWarp) -> None:
+def add_runs(block: Block, found: FirstWarp, kinds: Set[type[Operation]]) -> None:
     run: list[Operation] = []
     for op in block.ops:
-        if op is not block.last_op and is_alone(op) and (run or not is_scalar(op)):
+        if op is not block.last_op and is_alone(op, kinds) and (run or not is_scalar(op)):
             run.append(op)
         elif run:
             close(run, found)
@@ -72,7 +74,7 @@ def is_scalar(op: Operation) -> bool:
     return not op.regions and is_pure(op) and not any(is_tensor(result.type) for result in op.results)
 
 
-def is_alone(op: Operation) -> bool:
+def is_alone(op: Operation, kinds: Set[type[Operation]]) -> bool:
     if isinstance(op, scf.ForOp | scf.IfOp):
-        return all(is_alone(inner) for region in op.regions for block in region.blocks for inner in block.ops)
-    return type(op) in ALONE or is_scalar(op)
+        return all(is_alone(inner, kinds) for region in op.regions for block in region.blocks for inner in block.ops)
+    return type(op) in kinds or is_scalar(op)

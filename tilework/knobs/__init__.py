@@ -447,12 +447,6 @@ class nvidia_knobs(base_knobs):
     auto_tma = env_opt_bool("TILEWORK_AUTO_TMA")  # unset: where it pays
     cluster = env_bool("TILEWORK_CLUSTER")  # neighbouring programs of warp-specialised loops share tiles
     plain_dots = env_bool("TILEWORK_PLAIN_DOTS")  # operands and products of wgmma as Triton arranges them
-    row_sums = env_bool("TILEWORK_ROW_SUMS")  # sums over rows that loops carry meet behind them
-    skip_ones = env_bool("TILEWORK_SKIP_ONES")  # sums are not rescaled where all factors are 1
-    three_maxima = env_bool("TILEWORK_THREE_MAXIMA")  # of floats, as integers
-    two_blocks = env_bool(
-        "TILEWORK_TWO_BLOCKS"
-    )  # products end in their iteration where that leaves room for another block
     warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")  # 0, 1, auto, all, plain, pingpong, with + between
 
     def find_tool(self, name: str) -> "NvidiaTool | None":

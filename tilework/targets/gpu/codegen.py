@@ -24,6 +24,7 @@ from tilework.errors import PassError
 from tilework.ir import tt, ttg
 from tilework.ir.functions import has_body, is_private, symbol_of
 from tilework.ir.module_facts import (
+    LONGEST_FIRST,
     MAX_REGISTERS,
     PAIRS,
     RECTANGLES,
@@ -76,7 +77,9 @@ RULE_FILES = (
 
 def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True) -> str:
     """LLVM text of every function of a module of TTGIR."""
-    return Emitter(module, gpu, Facts(num_warps(module), num_ctas(module), fuses), lines).text()
+    return Emitter(
+        module, gpu, Facts(num_warps(module), num_ctas(module), fuses, LONGEST_FIRST in module.attributes), lines
+    ).text()
 
 
 class Emitter:

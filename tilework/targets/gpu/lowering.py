@@ -59,6 +59,7 @@ class Facts:
     num_warps: int
     num_ctas: int = 1
     fuses: bool = True
+    longest_first: bool = False
 
 
 def register_count(type: Attribute) -> int:

@@ -9,12 +9,32 @@ from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.ttg import LocalBarrierOp
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.llvm.control_rules import call
+from tilework.targets.llvm.types import i32
+from tilework.targets.llvm.values import Value, constant
+
+TOGETHER = 8  # programs along y that take turns; a power of two
 
 
 @lowers(tt.GetProgramIdOp)
 def lower_program_id(low: Lowering, op: Operation) -> Registers:
     """A cluster runs one program: its blocks are neighbours along x."""
-    return (low.gpu.program_id(low.builder, number_of(op, "axis"), low.facts.num_ctas > 1),)
+    axis = number_of(op, "axis")
+    found = low.gpu.program_id(low.builder, axis, low.facts.num_ctas > 1)
+    return (reordered(low, found, axis) if low.facts.longest_first and axis < len("xy") else found,)
+
+
+def reordered(low: Lowering, found: Value, axis: int) -> Value:
+    """Blocks run programs of `TOGETHER` y with x backwards; in a grid too large to count, as they are."""
+    b, gpu = low.builder, low.gpu
+    x, y = (gpu.program_id(b, place, clusters=False) for place in range(2))
+    columns, rows = (gpu.num_programs(b, place, clusters=False) for place in range(2))
+    first = b.and_(y, -TOGETHER)
+    height = b.intrinsic("umin", i32, b.sub(rows, first), constant(i32, TOGETHER))
+    number = b.add(x, b.mul(columns, b.sub(y, first)))
+    turn = b.binary("udiv", number, height)
+    made = b.add(first, b.sub(number, b.mul(turn, height))) if axis else b.sub(b.sub(columns, 1), turn)
+    is_small = b.icmp("ult", columns, (1 << 32) // TOGETHER)
+    return gpu.shuffle(b, b.select(is_small, made, found), constant(i32, 0))
 
 
 @lowers(tt.GetNumProgramsOp)

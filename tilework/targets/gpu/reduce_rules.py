@@ -20,7 +20,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
 from tilework.ir import tt
-from tilework.ir.encodings import layout_of
+from tilework.ir.encodings import is_accumulator, layout_of
 from tilework.ir.types import axis_of, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import Bit, exchange_layouts, mask_of, moving_bits, numbers, stays_in_block, subsets
@@ -32,7 +32,7 @@ from tilework.targets.llvm.types import f32, i32
 from tilework.targets.llvm.values import Value
 
 VECTOR_BYTES = 16
-MANY = 16  # registers of a row
+MANY = 32  # registers of a row
 Parts = dict[int, list[Value]]  # by register (without its bits along the axis): a value of each operand
 
 REDUCTIONS: dict[type[Operation], str] = {
@@ -71,7 +71,7 @@ def in_threads(low: Lowering, op: Operation, ways: Ways) -> Parts:
     sources = [low[operand] for operand in op.operands]
     along = subsets(numbers(ways.along, "register"))
     rows = subsets(sorted(numbers(ways.across, "register")))
-    if single_op(op.regions[0]) is arith.MaxnumfOp and sources[0][0].type is f32 and len(along) >= MANY:
+    if is_scores(low, op, sources) and len(along) >= MANY:
         found = low.gpu.maxima(low.builder, [[sources[0][row | place] for place in along] for row in rows])
         if found is not None:
             return {row: [value] for row, value in zip(rows, found, strict=True)}
@@ -79,6 +79,12 @@ def in_threads(low: Lowering, op: Operation, ways: Ways) -> Parts:
         row: fold(low, op.regions[0], [[registers[row | place] for registers in sources] for place in along])
         for row in rows
     }
+
+
+def is_scores(low: Lowering, op: Operation, sources: Sequence[Registers]) -> bool:
+    """Whether all warps find maxima of f32 that tensor cores gave: a branch has other warps to hide it."""
+    of_floats = single_op(op.regions[0]) is arith.MaxnumfOp and sources[0][0].type is f32
+    return of_floats and low.warps.are_all and is_accumulator(op.operands[0].type)
 
 
 def in_warps(low: Lowering, region: Region, ways: Ways, values: list[Value]) -> list[Value]:

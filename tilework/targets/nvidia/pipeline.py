@@ -39,11 +39,11 @@ def ttgir_pipeline(
         "triton-licm",
         "canonicalize",
         "tritongpu-combine-tensor-select-and-if",
+        *([] if plain else ["tritongpu-longest-first"]),
         f"nvgpu-warp-specialization{{num-stages={num_stages} {specialization(specialize)}}}",
         f"tritongpu-assign-latencies{{num-stages={num_stages}}}",
         "tritongpu-schedule-loops",
-        f"tritongpu-pipeline{{num-stages={num_stages} early-copies={flag(not plain)}"
-        f" two-blocks={flag(knobs.nvidia.two_blocks)}}}",
+        f"tritongpu-pipeline{{num-stages={num_stages} early-copies={flag(not plain)} two-blocks={flag(not plain)}}}",
     ]
     return [
         f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas={num_ctas}}}",
@@ -67,7 +67,7 @@ def ttgir_pipeline(
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
         "tritongpu-reorder-instructions",
-        *(["tritongpu-carry-row-sums"] if knobs.nvidia.row_sums else []),
+        *([] if plain else ["tritongpu-shorten-partitions"]),
         "triton-loop-aware-cse",
         "symbol-dce",
         f"triton-nvidia-gpu-fence-insertion{{compute-capability={target.arch}}}",

@@ -9,7 +9,6 @@
                                                              %n = reduce add %m, axis 1 : 128
 
 A factor of the row is the same for its parts. For layouts of tensor cores, where the parts of a row are in four lanes.
-Stage: TTGIR, behind the last pass that chooses layouts. Cost: one walk.
 """
 
 from dataclasses import dataclass
@@ -17,22 +16,18 @@ from itertools import groupby
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.encodings import distributed_of, is_accumulator, layout_of, with_encoding
-from tilework.ir.functions import functions
 from tilework.ir.nesting import body_of, end_of, only_op
 from tilework.ir.rewrite import constant_value, insert_after, recreate, replace_all_uses
 from tilework.ir.types import axis_of, element_type, f32, i32, shape_of, tensor_type, with_element
 from tilework.layouts.encodings import Slice
 from tilework.layouts.reshape import infer_reshape
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.passes import Pass
-from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
-from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
+from tilework.transforms.ttg.pipeline.loops import body_ops
 
 
 @dataclass(frozen=True)
@@ -45,15 +40,10 @@ class RowSum:
     factor: SSAValue | None
 
 
-class CarryRowSumsPass(Pass):
-    name = "tritongpu-carry-row-sums"
-
-    def run(self, module: ModuleOp) -> None:
-        for loop in loops_in(module):
-            for found in [found for op in body_ops(loop) if (found := row_sum(loop, op)) is not None]:
-                carry_parts(loop, found)
-        for function in functions(module):
-            cut_dead_loop_arguments(function)
+def carry_row_sums(loop: Operation) -> None:
+    """Rewrite the sums that `loop` carries; their old arguments stay behind, dead."""
+    for found in [found for op in body_ops(loop) if (found := row_sum(loop, op)) is not None]:
+        carry_parts(loop, found)
 
 
 def row_sum(loop: Operation, reduce: Operation) -> RowSum | None:

@@ -20,7 +20,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bit_width, is_tensor
 from tilework.transforms.ttg.pipeline.loops import body_ops, num_stages
-from tilework.transforms.ttg.pipeline.wgmma import may_run_on
+from tilework.transforms.ttg.pipeline.wgmma import BLOCKS, half_share, may_run_on
 from tilework.transforms.warp_specialize.channels import loads_of_products, tile_bytes
 
 OTHERS = 32  # registers of a thread beside sums and factors of its products
@@ -47,6 +47,9 @@ def loop_reason(loop: Operation, loads: set[Operation], stages: int) -> str | No
     shared = sum(tile_bytes(load) * (stages if load in inside else 1) for load in loads)
     sums = sum(registers(dot.results[0].type) for dot in dots)
     factors = sum(registers(kind) * bit_width(kind) // 32 for dot in dots if is_tensor(kind := dot.operands[0].type))
+    share = half_share(loop, dots)
+    if share is not None and (room := occupancy(loop, share, shared)) is not None and room.blocks >= BLOCKS:
+        return f"{room.blocks} blocks share a multiprocessor if products end in their iteration"
     held, cost = occupancy(loop, sums + factors + OTHERS, shared), loop_cost(loop)
     if held is None or cost is None:
         return "the target has no cost model"

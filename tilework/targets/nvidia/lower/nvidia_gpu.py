@@ -7,7 +7,6 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
-from tilework import knobs
 from tilework.analysis.global_order import global_order
 from tilework.analysis.proxy_fences import proxy_fences
 from tilework.ir.encodings import encoding_of
@@ -151,7 +150,7 @@ class NvidiaGpu(AtomicInstructions):
         """Three at a time as integers: floats that are not negative are ordered like these. Others, which no row with one of
         them gives as its maximum, and NaN are a case apart.
         """
-        if not knobs.nvidia.three_maxima or not self.has(Feature.WGMMA):
+        if not self.has(Feature.WGMMA):
             return None
         larger = partial(b.intrinsic, "smax", i32)
         found = [by_threes(larger, [b.bitcast(value, i32) for value in row]) for row in rows]

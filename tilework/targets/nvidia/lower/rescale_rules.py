@@ -11,15 +11,13 @@ from functools import reduce
 from xdsl.dialects import arith
 from xdsl.ir import Operation
 
-from tilework import knobs
-from tilework.ir import ttng
 from tilework.targets.gpu.arithmetic import lower_native
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.llvm.types import f32
 from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower.nvidia_gpu import any_lane
 from tilework.targets.nvidia.lower.own_rules import lowers
-from tilework.targets.nvidia.lower.wgmma_rules import SUM
+from tilework.transforms.ttg.shorten_partitions import SKIP_ONES
 
 MANY = 8  # products with one factor
 
@@ -27,17 +25,11 @@ MANY = 8  # products with one factor
 @lowers(arith.MulfOp, overrides=True)
 def lower_product(low: Lowering, op: Operation) -> Registers:
     factors = distinct(low[op.operands[1]])
-    if not knobs.nvidia.skip_ones or not is_sum(op) or len(factors) * MANY > len(low[op.operands[1]]):
+    if SKIP_ONES not in op.attributes or len(factors) * MANY > len(low[op.operands[1]]):
         return lower_native(low, op)
     b = low.builder
     differs = reduce(b.or_, [b.fcmp("une", factor, 1.0) for factor in factors])
     return b.if_else(any_lane(b, differs), lambda: lower_native(low, op), lambda: low[op.operands[0]])
-
-
-def is_sum(op: Operation) -> bool:
-    """A product of warp groups adds to the result of `op`, in f32."""
-    uses = list(op.results[0].uses)
-    return len(uses) == 1 and type(uses[0].operation) is ttng.WarpGroupDotOp and uses[0].index == SUM
 
 
 def distinct(registers: Registers) -> list[Value]:

@@ -76,20 +76,24 @@ def launch(loop: Operation, dots: Sequence[Operation], at_once: bool = False) ->
 
 
 def leaves_room(root: Operation, loop: Operation, dots: Sequence[Operation]) -> bool:
-    """If the products end in their iteration, the left factor of one may be where the other's sum was: then the registers of
-    another block are free, and it works while this one waits. The limit is set for the assembler.
+    """Whether another block has room if `dots` end in their iteration. The limit of registers is set for the assembler."""
+    share = half_share(loop, dots)
+    room = None if share is None else occupancy(loop, share)
+    if room is None or room.blocks < BLOCKS:
+        return False
+    root.attributes[MAX_REGISTERS] = int_attr(share, i32)
+    return True
+
+
+def half_share(loop: Operation, dots: Sequence[Operation]) -> int | None:
+    """Half the registers of a multiprocessor, for each thread, if they are enough for `dots` only where these end in their
+    iteration: then the left factor of one may be where the other's sum was. Another block works while this one waits.
     """
     sums = sum(registers(dot.results[0].type) for dot in dots)
     made = [dot.operands[0].type for dot in dots if must_free_registers(dot, loop, of_sums=True)]
     factors = sum(registers(type) * bit_width(type) // 32 for type in made)
     share = find_target(loop).limits.registers // (BLOCKS * num_warps(loop) * threads_per_warp(loop))
-    if not made or not sums + OTHERS <= share < sums + factors + OTHERS:
-        return False
-    room = occupancy(loop, share)
-    if room is None or room.blocks < BLOCKS:
-        return False
-    root.attributes[MAX_REGISTERS] = int_attr(share, i32)
-    return True
+    return share if made and sums + OTHERS <= share < sums + factors + OTHERS else None
 
 
 def wait_late(loop: Operation, dot: Operation) -> bool:

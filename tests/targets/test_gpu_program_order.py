@@ -1,0 +1,40 @@
+"""Programs whose loops run longest start first, and each runs once."""
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tests.targets.test_gpu_dot import ptx_of
+from tilework.oracles.emulator.device import Device
+
+X, Y = 5, 11
+
+
+@tilework.jit
+def triangle(out, seen, X, COUNTS: tl.constexpr):
+    x, y = tl.program_id(0), tl.program_id(1)
+    total = 0
+    for k in range(0, x * 4, 2):
+        total += k
+    if COUNTS:
+        tl.atomic_add(seen, 1)
+    tl.store(out + y * X + x, total + y)
+
+
+def started(counts: bool) -> tuple[str, list[int]]:
+    """The code, and what the programs wrote."""
+    text = ptx_of(triangle, 90, 1, ("*i32", "*i32", "i32"), (counts,))
+    device, out = Device(check=True), np.full((Y, X), -1, np.int32)
+    places = [device.upload(out), device.upload(np.zeros(1, np.int32))]
+    device.launch(device.load(text).function("triangle"), (X, Y), 32, [*places, X, 0, 0], 0)
+    device.synchronize()
+    return text, device.download(places[0], out).tolist()
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_long_loops_start_first(counts: bool) -> None:
+    """Not where programs might wait for each other."""
+    text, out = started(counts)
+    assert ("div.u32" in text) != counts
+    assert out == [[sum(range(0, x * 4, 2)) + y for x in range(X)] for y in range(Y)]
