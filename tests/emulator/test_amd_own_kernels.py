@@ -5,6 +5,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -64,14 +65,18 @@ def count(x, out, chosen, N: tl.constexpr):
     tl.store(chosen + i, tl.gather(values, (i + 1) % N, 0) * tl.num_programs(0))
 
 
-def launch(kernel: Any, arch: str, args: Sequence[Any], grid: int = 1, **constants: Any) -> None:
-    kinds = {"float32": "*fp32", "float16": "*fp16", "int32": "*i32"}
+def launch(kernel: Any, arch: str, args: Sequence[Any], grid: int = 1, **constants: Any) -> str:
+    """Run a kernel on arrays; its TTGIR."""
+    kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
+    kinds |= {"float8_e4m3fnuz": "*fp8e4b8", "float8_e4m3fn": "*fp8e4nv"}
     types = [kinds[arg.dtype.name] if isinstance(arg, np.ndarray) else "i32" for arg in args]
     source = ASTSource(kernel, signature=dict(zip(kernel.arg_names, types, strict=False)), constexprs=constants)
     target = Target.parse(f"hip:{arch}")
-    text = compile(source, target=target.name, options={"num_warps": WARPS}).asm["llir"]
+    made = compile(source, target=target.name, options={"num_warps": WARPS})
+    text = made.asm["llir"]
     threads = WARPS * target.warp_size
     run(text, [*args, 0, 0], grid=grid, threads=threads, lds_bytes=told(text)["shared"], arch=arch)
+    return made.asm["ttgir"]
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
@@ -99,3 +104,35 @@ def test_kernels_equal_numpy(arch: str) -> None:
     counts, chosen = np.zeros(16, np.int32), np.zeros(512, np.int32)
     launch(count, arch, [numbers, counts, chosen], N=512)
     assert np.array_equal(counts, np.bincount(numbers, minlength=16)) and np.array_equal(chosen, np.roll(numbers, -1))
+
+
+@tilework.jit
+def dot(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left, right = tl.load(a + m[:, None] * K + k[None, :]), tl.load(b + k[:, None] * N + n[None, :])
+    total: tl.constexpr = tl.int32 if left.dtype == tl.int8 else tl.float32
+    tl.store(out + m[:, None] * N + n[None, :], tl.dot(left, right, out_dtype=total))
+
+
+DOTS = [
+    ("gfx942", (64, 64, 64), "float16", "[32, 32, 8]"),
+    ("gfx942", (64, 8, 64), "float16", "[64, 4, 64]"),
+    ("gfx942", (8, 64, 64), "float16", "[4, 64, 64]"),
+    ("gfx942", (32, 32, 32), "float8_e4m3fnuz", "[32, 32, 16]"),
+    ("gfx90a", (16, 32, 32), "bfloat16", "[16, 16, 16]"),
+    ("gfx950", (32, 32, 32), "int8", "[32, 32, 32]"),
+    ("gfx1100", (32, 32, 16), "float16", "version = 1"),
+    ("gfx1201", (16, 32, 32), "float8_e4m3fn", "version = 2"),
+]
+
+
+@pytest.mark.parametrize(("arch", "shape", "dtype", "form"), DOTS)
+def test_dots_on_matrix_units(arch: str, shape: tuple[int, int, int], dtype: str, form: str) -> None:
+    random = np.random.default_rng(0)
+    m, n, k = shape
+    type = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    a, b = (random.integers(-7, 8, size).astype(type) for size in ((m, k), (k, n)))
+    out = np.zeros((m, n), np.int32 if dtype == "int8" else np.float32)
+    ttgir = launch(dot, arch, [a, b, out], M=m, N=n, K=k)
+    assert np.array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
+    assert any(form in line for line in ttgir.splitlines() if line.startswith("#mma")), ttgir

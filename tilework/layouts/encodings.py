@@ -56,6 +56,8 @@ class Blocked(Distributed, name="blocked", alias="blocked"):
     grids too; a grid larger than the tensor holds copies.
     """
 
+    is_for_memory = True
+
     size_per_thread: Ints
     threads_per_warp: Ints
     warps_per_cta: Ints = field(metadata=spelled("warpsPerCTA"))

@@ -86,6 +86,7 @@ class Distributed(Encoding):
     """Says which register of which lane of which warp holds each element."""
 
     is_accumulator: ClassVar[bool] = False  # tensor cores give their results so
+    is_for_memory: ClassVar[bool] = False  # threads have neighbours, as loads and stores want it
 
     @property
     def operand_index(self) -> int | None:

@@ -57,6 +57,7 @@ PASSES: dict[str, str] = {
     "relayout-tritongpu": "ttg.relayout_tritongpu:RelayoutTritonGPUPass",
     "triton-nvidia-gpu-plan-cta": "ttng.plan_cta:PlanCTAPass",
     "tritongpu-coalesce": "ttg.coalesce:CoalescePass",
+    "tritonamdgpu-accelerate-matmul": "amd.accelerate_matmul:AmdAccelerateMatmulPass",
     "tritongpu-accelerate-matmul": "ttg.accelerate_matmul:AccelerateMatmulPass",
     "allocate-shared-memory": "ttg.allocate_shared_memory:AllocateSharedMemoryPass",
     "allocate-shared-memory-nv": "ttg.allocate_shared_memory:AllocateSharedMemoryNvPass",

@@ -84,7 +84,7 @@ def describe(arch: str) -> Target | None:
         "hip",
         name,
         warp_size=family.wave,
-        features=frozenset({*family.features, Feature.BF16_FROM_INTEGER}),
+        features=frozenset({*family.features, Feature.BF16_FROM_INTEGER, f"mfma{family.mfma}", f"wmma{family.wmma}"}),
         limits=Limits(vector_bits=128, threads=1024, registers=1 << 16, shared_bytes=family.lds),
         label=name,
         float8=("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16"),

@@ -15,7 +15,7 @@ from tilework.targets.options import CompileOptions
 PRECISIONS = ("ieee", "bf16x3", "bf16x6")
 
 
-def ttgir_pipeline(target: Target, num_warps: int = 4) -> list[str]:
+def ttgir_pipeline(target: Target, num_warps: int = 4, side: int = 0, kpack: int = 1) -> list[str]:
     """The passes from optimised TTIR to TTGIR."""
     return [
         f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas=1}}",
@@ -23,6 +23,7 @@ def ttgir_pipeline(target: Target, num_warps: int = 4) -> list[str]:
         "tritongpu-F32DotTC{emu-tf32=false}",
         "tritongpu-remove-layout-conversions",
         "tritongpu-optimize-thread-locality",
+        f"tritonamdgpu-accelerate-matmul{{matrix-instruction-size={side} kpack={kpack}}}",
         "tritongpu-remove-layout-conversions",
         "tritongpu-fuse-nested-loops",
         "canonicalize",
@@ -76,7 +77,9 @@ class HipBackend(Backend):
         target = self.target_for(options)
         ttir = [*ttir_pipeline(target), *(checking_pipeline(options.sanitize) if options.sanitize else ())]
         looks = ["tritongpu-performance-remarks"] if wants_remarks() else []
-        ttgir = [*ttgir_pipeline(target, options.num_warps), *looks]
+        assert isinstance(options, HipOptions)
+        passes = ttgir_pipeline(target, options.num_warps, options.matrix_instr_nonkdim, options.kpack)
+        ttgir = [*passes, *looks]
 
         def llir(module: Any) -> str:
             # lazily: the compiler loads when something is compiled

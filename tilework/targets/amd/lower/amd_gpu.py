@@ -136,14 +136,12 @@ class AmdGpu(Gpu):
         type, count, size = at.words
 
         def read() -> list[Value]:
-            whole = vector(type, count) if count > 1 else type
-            hints = f", !nontemporal {b.module.node('!{i32 1}')}" if at.hints.cache in STREAMED else ""
-            is_volatile = at.hints.is_volatile or at.hints.cache in PAST_CACHES
-            text = (
-                f"load {'volatile ' if is_volatile else ''}{whole.text}, {at.address.typed}, align {size * count // 8}"
-            )
-            found = b.effect(f"{text}{hints}", whole)
-            return b.lanes(found) if count > 1 else [found]
+            held = type if size == type.bits else integer(size)
+            whole = vector(held, count) if count > 1 else held
+            found = b.effect(f"load {access_text(b, at, whole.text, STREAMED)}", whole)
+            return [
+                b.zext(part, type) if held is not type else part for part in (b.lanes(found) if count > 1 else [found])
+            ]
 
         def missing() -> list[Value]:
             return list(other) if other else [constant(type, 0)] * count
@@ -152,11 +150,10 @@ class AmdGpu(Gpu):
 
     def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
         def write() -> None:
-            value = b.build_vector(list(given)) if len(given) > 1 else given[0]
-            hints = f", !nontemporal {b.module.node('!{i32 1}')}" if at.hints.cache is CacheModifier.CS else ""
-            is_volatile = at.hints.is_volatile or at.hints.cache in PAST_CACHES
-            align = at.words.size * at.words.count // 8
-            b.line(f"store {'volatile ' if is_volatile else ''}{value.typed}, {at.address.typed}, align {align}{hints}")
+            type, _, size = at.words
+            parts = [b.trunc(part, integer(size)) if size != type.bits else part for part in given]
+            value = b.build_vector(parts) if len(parts) > 1 else parts[0]
+            b.line(f"store {access_text(b, at, value.typed, (CacheModifier.CS,))}")
 
         if at.predicate is None:
             return write()
@@ -230,3 +227,11 @@ class AmdGpu(Gpu):
     def fail(self, b: Builder, message: str, file: str, line: int, function: str) -> None:
         """The kernel ends; the driver reports a trap."""
         b.trap()
+
+
+def access_text(b: Builder, at: Access, what: str, streamed: Sequence[CacheModifier]) -> str:
+    """``volatile i32, ptr %p, align 4, !nontemporal !7``: the end of a load or store."""
+    is_volatile = at.hints.is_volatile or at.hints.cache in PAST_CACHES
+    once = f", !nontemporal {b.module.node('!{i32 1}')}" if at.hints.cache in streamed else ""
+    align = at.words.size * at.words.count // 8
+    return f"{'volatile ' if is_volatile else ''}{what}, {at.address.typed}, align {align}{once}"

@@ -26,7 +26,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after
 from tilework.ir.types import is_tensor
-from tilework.layouts.encodings import Blocked, Distributed, NvidiaMma
+from tilework.layouts.encodings import Distributed
 from tilework.transforms.ttg.layouts.layout_rules import (
     FORWARD,
     MEMORY,
@@ -148,8 +148,8 @@ def choose(found: dict[SSAValue, Layouts]) -> dict[SSAValue, Distributed]:
     for value, layouts in found.items():
         if len(layouts) > 1:
             accesses_memory = isinstance(value, OpResult) and value.op.name in MEMORY
-            better = Blocked if accesses_memory else NvidiaMma
-            layouts = [layout for layout in layouts if isinstance(layout, better)] or layouts
+            suits = "is_for_memory" if accesses_memory else "is_accumulator"
+            layouts = [layout for layout in layouts if getattr(layout, suits)] or layouts
         chosen[value] = next(iter(layouts))
     return chosen
 

@@ -1,0 +1,1 @@
+"""Passes for what only AMD GPUs have."""

@@ -1,0 +1,95 @@
+"""Run dots on the matrix units of AMD GPUs.
+
+    %d = tt.dot %a, %b, %c : ... -> tensor<64x64xf32, #blocked>
+
+    %c1 = ttg.convert_layout %c : ... -> #mma
+    %a1 = ttg.convert_layout %a : ... -> #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 4}>
+    %b1 = ttg.convert_layout %b : ... -> #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 4}>
+    %d1 = tt.dot %a1, %b1, %c1
+    %d  = ttg.convert_layout %d1 : ... -> #blocked
+
+`matrix_choice` says which instruction; 8-bit floats that it does not multiply become f16, sums are in f32, i32 or f64.
+Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
+"""
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.ir import tt, ttg
+from tilework.ir.arith_ext import convert
+from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.functions import functions
+from tilework.ir.module_facts import target as target_of
+from tilework.ir.rewrite import insert_before, recreate, replace_op
+from tilework.ir.types import bit_width, element_type, is_float, with_element
+from tilework.layouts.encodings import Distributed, DotOperand
+from tilework.transforms.amd.matrix_choice import Choice, choose
+from tilework.transforms.building.scaled_dot import expand_dot_scaled
+from tilework.transforms.folding.worklist import Driver
+from tilework.transforms.passes import Pass
+from tilework.transforms.remarks import remark
+
+EMULATED = "missing native support for fp8 variant on current architecture; emulated with fp16 so low performance"
+
+
+class AmdAccelerateMatmulPass(Pass):
+    name = "tritonamdgpu-accelerate-matmul"
+    matrix_instruction_size: int = 0  # rows and columns; 0: by the shape
+    kpack: int = 1
+
+    def run(self, module: ModuleOp) -> None:
+        dots = [
+            op
+            for op in module.walk()
+            if type(op) in (tt.DotOp, tt.DotScaledOp) and encoding_of(op.results[0].type) is not None
+        ]
+        if not dots:
+            return
+        target = target_of(module)
+        for op in [expand_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]:
+            found = choose(op, target, self.matrix_instruction_size, self.kpack)
+            if found is not None:
+                if found.factor is not None and bit_width(op.operands[0].type) == 8:
+                    remark(op, EMULATED)
+                accelerate(op, found)
+        for function in functions(module):
+            Driver({}).run(function)  # dead conversions go, new constants move to the front
+
+
+def accelerate(op: Operation, found: Choice) -> None:
+    """Put the dot into the layouts of its instruction."""
+    c, given = op.operands[2], op.results[0].type
+    total = cast(op, laid_out(op, c, found.layout), found.total)
+    factors = []
+    for index, operand in enumerate(op.operands[:2]):
+        moved = laid_out(op, operand, DotOperand(index, found.layout, found.k_width))
+        factors.append(moved if found.factor is None else cast(op, moved, found.factor))
+    new = recreate(op, operands=(*factors, total), result_types=(total.type,))
+    insert_before(op, new)
+    narrow = cast(op, new.results[0], element_type(given))
+    replace_op(op, ttg.ConvertLayoutOp.make(narrow, given, op.location))
+
+
+def laid_out(op: Operation, value: SSAValue, layout: Distributed) -> SSAValue:
+    """`value` in another layout, in front of `op`."""
+    made = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), op.location)
+    insert_before(op, made)
+    return made.results[0]
+
+
+def cast(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
+    """`value` with other elements, in front of `op`."""
+    source = element_type(value.type)
+    if source == element:
+        return value
+    wanted = with_element(value.type, element)
+    wider = bit_width(element) > bit_width(source)
+    if not is_float(element):
+        made = convert(arith.ExtSIOp if wider else arith.TruncIOp, value, wanted, op.location)
+    elif bit_width(source) == 8:
+        made = tt.FpToFpOp.make(value, wanted, op.location)
+    else:
+        made = convert(arith.ExtFOp if wider else arith.TruncFOp, value, wanted, op.location)
+    insert_before(op, made)
+    return made.results[0]

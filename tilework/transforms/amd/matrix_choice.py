@@ -1,0 +1,233 @@
+"""Which matrix instruction of an AMD GPU a `tt.dot` becomes, and how its result and operands are laid out.
+
+    128x128 += 128x64 @ 64x128, f16, 4 warps
+        hip:gfx942     mfma 32x32x8        warps (2, 2), 4 neighbours along K in a lane
+        hip:gfx1100    wmma 16x16x16       warps (2, 2), 16 neighbours
+
+What no instruction takes is None: multiplied and added.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.ir import tt
+from tilework.ir.encodings import distributed_of
+from tilework.ir.enums import InputPrecision
+from tilework.ir.module_facts import num_warps
+from tilework.ir.types import (
+    bf16,
+    bit_width,
+    element_type,
+    f8E4M3FN,
+    f8E4M3FNUZ,
+    f8E5M2,
+    f8E5M2FNUZ,
+    f16,
+    f32,
+    f64,
+    i8,
+    i32,
+    shape_of,
+)
+from tilework.layouts.amd import AmdMfma, AmdWmma
+from tilework.target import Target
+
+OCP, FNUZ = (f8E4M3FN, f8E5M2), (f8E4M3FNUZ, f8E5M2FNUZ)
+Steps = tuple[tuple[int, int], ...]  # (k, elements of a lane), the best first
+Forms = dict[int, Steps]  # by rows (or columns) of the instruction; 4 stands for 4x64 and 64x4
+
+F64: Forms = {16: ((4, 1),)}
+F32: Forms = {32: ((2, 1),), 16: ((4, 1),), 4: ((16, 1),)}
+XF32: Forms = {32: ((4, 2),), 16: ((8, 2),)}
+HALF: Forms = {32: ((8, 4),), 16: ((16, 4),), 4: ((64, 4),)}
+WIDE_HALF: Forms = {32: ((16, 8), (8, 4)), 16: ((32, 8), (16, 4)), 4: ((64, 4),)}
+BYTES: Forms = {32: ((16, 8),), 16: ((32, 8),)}
+MFMA: dict[str, dict[int, Forms]] = {  # by what is multiplied and the version
+    "f64": {2: F64, 3: F64, 4: F64},
+    "f32": {1: F32, 2: F32, 3: F32, 4: F32},
+    "xf32": {3: XF32},
+    "f16": {1: HALF, 2: HALF, 3: HALF, 4: WIDE_HALF},
+    "bf16": {
+        1: {32: ((4, 2),), 16: ((8, 2),), 4: ((2, 2),)},
+        2: {32: ((8, 4), (4, 2)), 16: ((16, 4), (8, 2)), 4: ((64, 4),)},
+        3: HALF,
+        4: WIDE_HALF,
+    },
+    "fp8": {3: BYTES, 4: BYTES},
+    "i8": {
+        1: {32: ((8, 4),), 16: ((16, 4),), 4: ((64, 4),)},
+        2: {32: ((8, 4),), 16: ((16, 4),), 4: ((64, 4),)},
+        3: {**BYTES, 4: ((64, 4),)},
+        4: {32: ((32, 16), (16, 8)), 16: ((64, 16), (32, 8)), 4: ((64, 4),)},
+    },
+}
+KINDS: dict[Attribute, str] = {f64: "f64", f32: "f32", f16: "f16", bf16: "bf16", i8: "i8"}
+WMMA_SIDE = 16
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The layout of a result, elements that a lane holds along K, and the types that are multiplied and summed."""
+
+    layout: AmdMfma | AmdWmma
+    k_width: int
+    factor: Attribute | None  # operands become this first; None: they stay
+    total: Attribute
+
+
+def version_of(target: Target, unit: str) -> int:
+    """The version of the ``mfma`` or ``wmma`` unit of a target; 0 if it has none."""
+    return next((version for version in (4, 3, 2, 1) if f"{unit}{version}" in target.features), 0)
+
+
+def total_of(kind: str) -> Attribute:
+    return i32 if kind == "i8" else f64 if kind == "f64" else f32
+
+
+def choose(op: Operation, target: Target, side: int = 0, kpack: int = 1) -> Choice | None:
+    """The instruction for `op`; None if its result has one already, or there is none."""
+    a, b, c = (operand.type for operand in op.operands)
+    result = distributed_of(c)
+    if result is None or result.is_accumulator:
+        return None
+    if version := version_of(target, "mfma"):
+        return choose_mfma(op, version, a, b, c, side, kpack)
+    version = version_of(target, "wmma")
+    return (
+        choose_wmma(op, version, a, b, c) if version in (1, 2) else None
+    )  # version 3: as Triton, for scaled dots only
+
+
+def kind_of(op: Operation, a: Attribute, b: Attribute, version: int) -> tuple[str, Attribute | None] | None:
+    """What mfma multiplies, and the type that operands must get for that."""
+    left, right = element_type(a), element_type(b)
+    if left in OCP + FNUZ and right in OCP + FNUZ:
+        own = {3: FNUZ, 4: OCP}.get(version, ())
+        return ("fp8", None) if left in own and right in own else ("f16", f16)
+    if left != right:
+        return ("f16", f16) if max(bit_width(left), bit_width(right)) < 16 else ("f32", f32)
+    if left not in KINDS:
+        return None
+    precision = op.properties["inputPrecision"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    is_short = left == f32 and precision == InputPrecision.TF32 and version in MFMA["xf32"]
+    return ("xf32" if is_short else KINDS[left]), None
+
+
+def sides(m: int, n: int, kind: str, wanted: int) -> tuple[int, int] | None:
+    """Rows and columns of the instruction for a result of m by n."""
+    if wanted:
+        return (wanted, wanted)
+    least = min(m, n)
+    if least >= 32:
+        return (16, 16) if kind == "f64" else (32, 32)
+    if least >= 16:
+        return (16, 16)
+    return None if least < 4 else (64, 4) if m >= 64 else (4, 64) if n >= 64 else None
+
+
+def choose_mfma(
+    op: Operation, version: int, a: Attribute, b: Attribute, c: Attribute, side: int, kpack: int
+) -> Choice | None:
+    if (found := kind_of(op, a, b, version)) is None:
+        return None
+    kind, factor = found
+    (m, n), k = shape_of(c)[-2:], shape_of(a)[-1]
+    forms = MFMA[kind].get(version)
+    if forms is None or (tile := sides(m, n, kind, side)) is None or min(tile) not in forms:
+        return None
+    steps = forms[min(tile)]
+    depth, base = next((step for step in steps if k >= step[0]), steps[-1])
+    if k % depth:
+        return None
+    is_tail = is_chain_tail(op)
+    bits = bit_width(factor) if factor is not None else bit_width(a)
+    width = (4 if bits == 16 else base) if is_tail else base * kpack
+    layout = AmdMfma(
+        version,
+        warp_grid(op, tile, is_tail),
+        (*tile, depth),
+        tile != (4, 64),
+        element_bit_width=64 if kind == "f64" else 32,
+        cga=result_cga(c),
+    )
+    return Choice(layout, width, factor, total_of(kind))
+
+
+def choose_wmma(op: Operation, version: int, a: Attribute, b: Attribute, c: Attribute) -> Choice | None:
+    left, right = element_type(a), element_type(b)
+    factor: Attribute | None = None
+    if left in OCP + FNUZ and right in OCP + FNUZ:
+        factor = None if version == 2 and left in OCP and right in OCP else f16
+    elif left != right or left not in (f16, bf16, i8):
+        return None
+    (m, n), k = shape_of(c)[-2:], shape_of(a)[-1]
+    if min(m, n) < WMMA_SIDE or k % WMMA_SIDE:
+        return None
+    grid = warp_grid(op, (WMMA_SIDE, WMMA_SIDE), is_chain_tail(op))
+    layout = AmdWmma(version, True, grid, cga=result_cga(c))
+    return Choice(layout, 16 if version == 1 else 8, factor, i32 if left == i8 else f32)
+
+
+def result_cga(c: Attribute) -> tuple[tuple[int, ...], ...]:
+    layout = distributed_of(c)
+    return layout.cga_bases if layout is not None else ()
+
+
+def warp_grid(op: Operation, tile: tuple[int, int], is_tail: bool) -> tuple[int, ...]:
+    """Warps below each other where another dot goes on with the result; else nearly as the instructions lie."""
+    shape, warps = shape_of(op.results[0].type), num_warps(op)
+    if len(shape) == 3:
+        return (warps, 1, 1)
+    (m, n), (rows, columns) = shape, tile
+    if is_chain_head(op):
+        return (warps, 1)
+    if is_tail:
+        down = min(warps, ceil(m / rows))
+        return (down, warps // down)
+    down, across = 1, 1
+    while down * across < warps:
+        if m // (2 * rows) // down >= n // columns // across and down < m // rows:
+            down *= 2
+        else:
+            across *= 2
+    return (across, down) if across * columns > n else (down, across)
+
+
+def is_chain_head(op: Operation) -> bool:
+    """Whether the left operand of a later dot of the region comes from this one."""
+    region = op.parent_region()
+    seen, queue = {op}, [op]
+    while queue:
+        for result in queue.pop().results:
+            for use in result.uses:
+                other = use.operation
+                if other in seen or other.parent_region() is not region:
+                    continue
+                if type(other) is tt.DotOp:
+                    if use.index == 0:
+                        return True
+                    continue
+                seen.add(other)
+                queue.append(other)
+    return False
+
+
+def is_chain_tail(op: Operation) -> bool:
+    """Whether the left operand comes from a dot of the region."""
+    region = op.parent_region()
+    return any(type(other) is tt.DotOp for other in behind(op.operands[0]) if other.parent_region() is region)
+
+
+def behind(value: SSAValue) -> Iterator[Operation]:
+    """The ops that a value depends on."""
+    seen: set[Operation] = set()
+    queue = [value]
+    while queue:
+        owner = queue.pop().owner
+        if isinstance(owner, Operation) and owner not in seen:
+            seen.add(owner)
+            yield owner
+            queue += owner.operands
