@@ -208,7 +208,7 @@ def near_miss(a_ptr, b_ptr, c_ptr, index_ptr, K, stride, KIND: tl.constexpr):
     tl.assume(K > 0)
     if KIND == "waiting":
         turns = 0
-        while (turns < 1000) & (tl.load(index_ptr) * (turns + 1) == 0):
+        while (turns < 1000) & (tl.load(index_ptr + turns) == 0):
             turns += 1
     for k in range(0, K, 64):
         a_ptrs = a_ptr + rows[:, None] * stride + k + rk[None, :]

@@ -1,9 +1,11 @@
 """``TILEWORK_DEVICE=emulator``: programs as they are on an emulated GPU, with ordinary arrays; what it finds and counts."""
 
 import gc
+import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -290,6 +292,29 @@ def test_loads_of_rectangles_become_copies_where_the_launch_proves_it() -> None:
             kernel = by_pointers[(-(-m // 64),)](a, b, c, m, n, k, k + pad, BM=64, BN=64, BK=32, PARTS=pad == 0)
         np.testing.assert_array_equal(c, a[:, :k].astype(np.float32) @ b.T.astype(np.float32))
         assert ("cp.async.bulk.tensor" in kernel.asm["ptx"]) == copies and kernel.metadata.global_scratch_size == 0
+
+
+def test_kernels_with_copies_however_they_are_launched(tmp_path: Path) -> None:
+    """Directly, through `run`, from another process, from their own text; what they must not copy they load, if they know how."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, (16, 40)).astype(np.float16) for _ in range(2))
+    narrow, c, shape = a[:, :39].copy(), np.zeros((16, 16), np.float32), (16, 16, 40)
+    settings = {"BM": 16, "BN": 16, "BK": 32, "PARTS": False}
+    kernel = by_pointers[(1,)](a, b, c, *shape, 40, **settings, auto_tma=True)
+    (file := tmp_path / "kernel.ttir").write_text(kernel.asm["ttir"])
+    read = tilework.compiler.compile(file, kernel.metadata.target)
+    launches = [kernel[(1, 1, 1)], pickle.loads(pickle.dumps(kernel))[(1, 1, 1)]]
+    launches.append(partial(kernel.run, 1, 1, 1, 0, kernel.function, kernel.packed_metadata, None, None, None))
+    for launch in launches:
+        for array, stride in ((a, 40), (narrow, 39)):
+            c[:] = 0
+            launch(array, b, c, *shape[:2], stride, stride, *settings.values())
+            np.testing.assert_array_equal(c, array.astype(np.float32) @ b.ravel()[: 16 * stride].reshape(16, stride).T)
+    c[:] = 0
+    read[(1, 1, 1)](a, b, c, *shape, 40)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.T)
+    with pytest.raises(ValueError, match="compiled with auto_tma=False"):
+        read[(1, 1, 1)](narrow, b, c, *shape[:2], 39, 39)
 
 
 def test_tuning_finds_the_fewest_steps(monkeypatch: pytest.MonkeyPatch) -> None:

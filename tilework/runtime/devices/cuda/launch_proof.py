@@ -11,7 +11,7 @@ are multiples of 16 bytes, axes do not overlap, sizes and starts have 31 bits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 from tilework.runtime.devices.launcher import Extent
@@ -40,12 +40,16 @@ def require(fact: bool) -> None:
 
 
 def product(one: Interval, two: Interval) -> Interval:
+    if one[0] >= 0 and two[0] >= 0:
+        return one[0] * two[0], one[1] * two[1]
     corners = [a * b for a in one for b in two]
     return min(corners), max(corners)
 
 
 def quotient(one: Interval, two: Interval) -> Interval:
     """Towards zero, by something that is always positive or always negative."""
+    if one[0] >= 0 and two[0] > 0:
+        return one[0] // two[1], one[1] // two[0]
     require(two[0] > 0 or two[1] < 0)
     corners = [abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a in one for b in two]
     return min(corners), max(corners)
@@ -90,33 +94,42 @@ OPERATIONS: Mapping[str, Callable[[Interval, Interval], Interval]] = {
 }
 
 
-def evaluate(nodes: Sequence[Any], args: Mapping[int, int], grid: Sequence[int]) -> list[Interval]:
-    """The interval of each node."""
-    found: list[Interval] = []
-    for word, *parts in nodes:
-        if word == "poly":
-            low = high = 0
-            for coefficient, factors in parts[0]:
-                term: Interval = (coefficient, coefficient)
-                for factor in factors:
-                    term = product(term, found[factor])
-                low, high = low + term[0], high + term[1]
-            found.append((low, high))
-        elif word == "arg":
-            found.append((args[parts[0]], args[parts[0]]))
-        elif word == "pid":
-            found.append((0, grid[parts[0]] - 1))
-        elif word == "programs":
-            found.append((grid[parts[0]], grid[parts[0]]))
-        elif word == "place":
-            found.append((0, parts[0] - 1))
-        elif word == "loop":
-            found.append(counter(*(found[part] for part in parts)))
-        elif word in KEPT:
-            found.append(KEPT[word](found[parts[0]], found[parts[1]], parts[2]))
-        else:
-            found.append(OPERATIONS[word](found[parts[0]], found[parts[1]]))
-    return found
+def poly_text(terms: Sequence[Any]) -> str:
+    """The lower and the upper end of a sum; of a term with a negative factor they change places."""
+    ends: tuple[list[str], list[str]] = ([], [])
+    for coefficient, factors in terms:
+        value = reduce("product({}, n{})".format, factors[1:], f"n{factors[0]}") if factors else "(1, 1)"
+        for end, texts in enumerate(ends):
+            texts.append(f"{coefficient} * {value}[{end if coefficient > 0 else 1 - end}]")
+    return f"({' + '.join(ends[0]) or 0}, {' + '.join(ends[1]) or 0})"
+
+
+TEXTS: Mapping[str, Callable[..., str]] = {
+    "poly": poly_text,
+    "arg": "(args[{0}], args[{0}])".format,
+    "pid": "(0, grid[{}] - 1)".format,
+    "programs": "(grid[{0}], grid[{0}])".format,
+    "place": lambda size: f"(0, {size - 1})",
+    "loop": "counter(n{}, n{}, n{})".format,
+    **{word: f"{word}(n{{}}, n{{}})".format for word in OPERATIONS},
+    **{word: f"{word}(n{{}}, n{{}}, {{}})".format for word in KEPT},
+}
+
+
+def evaluator(nodes: Sequence[Any], fits: Sequence[tuple[int, int]]) -> Callable[..., Sequence[Interval]]:
+    """A function of the arguments (by number) and the grid: the interval of each node, if what must fit does."""
+    lines = [f"    n{number} = {TEXTS[word](*parts)}" for number, (word, *parts) in enumerate(nodes)]
+    limits = [f"{-(1 << bits - 1)} <= n{node}[0] and n{node}[1] < {1 << bits - 1}" for node, bits in fits]
+    found = ", ".join(f"n{number}" for number in range(len(nodes)))
+    source = [
+        "def evaluate(args, grid):",
+        *lines,
+        f"    require({' and '.join(limits) or True})",
+        f"    return ({found},)",
+    ]
+    scope: dict[str, Any] = {"product": product, "counter": counter, "require": require, **OPERATIONS, **KEPT}
+    exec(compile("\n".join(source), "<proof of a launch>", "exec"), scope)
+    return scope["evaluate"]
 
 
 class Box(NamedTuple):
@@ -140,17 +153,16 @@ class LaunchProof:
     """See the module docstring. What integers and grid say is remembered, so that other pointers cost little."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
-        self.nodes, self.fits, self.maps, self.written = (told[name] for name in ("nodes", "fits", "maps", "written"))
+        self.maps, self.written = told["maps"], told["written"]
+        self.evaluate = evaluator(told["nodes"], told["fits"])
         self.pointers: list[int] = sorted({*(one["base"] for one in self.maps), *(base for base, _, _ in self.written)})
-        self.integers: list[int] = sorted({node[1] for node in self.nodes if node[0] == "arg"})
+        self.integers: list[int] = sorted({node[1] for node in told["nodes"] if node[0] == "arg"})
         self.args = self.pointers + self.integers
         self.plan = lru_cache(1024)(self.find_plan)
 
     def find_plan(self, integers: tuple[int, ...], grid: Extent) -> Plan | None:
         try:
-            found = evaluate(self.nodes, dict(zip(self.integers, integers, strict=True)), grid)
-            for node, bits in self.fits:
-                require(-(1 << bits - 1) <= found[node][0] and found[node][1] < 1 << bits - 1)
+            found = self.evaluate(dict(zip(self.integers, integers, strict=True)), grid)
             boxes = tuple(box(one, found) for one in self.maps)
         except Unproved:
             return None

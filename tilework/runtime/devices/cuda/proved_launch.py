@@ -16,7 +16,7 @@ from typing import Any
 
 from tilework.runtime.devices.cuda.launch_proof import ALIGNMENT, LaunchProof
 from tilework.runtime.devices.cuda.parameters import MAP_BYTES, WIDTHS, numbers_for
-from tilework.runtime.devices.cuda.tensor_map import encoded
+from tilework.runtime.devices.cuda.tensor_map import device_address, encoded
 from tilework.runtime.devices.launcher import Extent, Launcher
 from tilework.runtime.launch.native_entry import Native, Proof
 from tilework.targets.nvidia.libcuda import Cuda, CudaError, library
@@ -24,7 +24,6 @@ from tilework.targets.nvidia.libcuda import Cuda, CudaError, library
 Maps = tuple[bytes, ...]
 WORD = 8  # bytes
 ADDRESSES = 0x7F5A12345670, 0x7EF000000000
-AWAY = 1 << 21  # bytes
 
 
 class ProvedLauncher(Launcher):
@@ -37,14 +36,19 @@ class ProvedLauncher(Launcher):
         self.lock = threading.Lock()
         self.natively_scratched = inner.natively_scratched
         self.proof = LaunchProof(metadata.rectangles)
-        assert self.signature is not None, f"{self.name} has hidden descriptors, and nobody knows its arguments"
-        self.numbers = numbers_for(self.name, self.signature, self.proof.args)
+        known = self.signature is not None
+        self.numbers = numbers_for(self.name, self.signature or [], self.proof.args) if known else self.numbers_among
         described = zip(metadata.tensordesc_meta[-len(self.proof.maps) :], self.proof.maps, strict=True)
         self.boxes: list[tuple[Any, ...]] = [
             (meta["swizzle"], meta["elem_size"], meta["elem_type"], tuple(meta["block_size"]), int(told["padding"]))
             for meta, told in described
         ]
         self.maps = lru_cache(1024)(self.find_maps)
+
+    def numbers_among(self, args: Sequence[Any]) -> tuple[int, ...]:
+        """Of a kernel that came as a file: its arguments are as they are."""
+        found = [args[number] for number in self.proof.args]
+        return tuple(arg if isinstance(arg, int) else device_address(arg) for arg in found)
 
     def find_maps(self, numbers: tuple[int, ...], grid: Extent) -> Maps | None:
         """The hidden arguments of a launch; None if it proves nothing."""
@@ -74,6 +78,11 @@ class ProvedLauncher(Launcher):
         """The kernel for launches that prove nothing, compiled when there is the first one."""
         from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
 
+        if self.signature is None:
+            raise ValueError(
+                f"{self.name} came as code that copies tiles by TMA, which these arguments do not justify: take the code of a"
+                " kernel that was compiled with auto_tma=False"
+            )
         with self.lock:
             if self.plain is None:
                 self.plain = compile(self.source, self.metadata.target, {**self.metadata.asked, "auto_tma": False})
@@ -95,7 +104,8 @@ class ProvedLauncher(Launcher):
 
     def finding(self, device: Native, slot: int, bases: Sequence[int]) -> Proof:
         """How the native launcher finds the maps; if addresses can be put into them, and nothing else depends on these, it does that."""
-        args, moves = self.proof.args, not self.proof.written and addresses_come_first(library())
+        args = self.proof.args
+        moves = not self.proof.written and all(addresses_come_first(library(), *facts[:3]) for facts in self.boxes)
         kinds, places = [device.kinds[number] for number in args], [device.places[number] for number in args]
         masks = [ALIGNMENT - 1 if moves and number in self.proof.pointers else -1 for number in args]
 
@@ -105,9 +115,6 @@ class ProvedLauncher(Launcher):
             maps = self.maps(numbers, (x, y, z))
             if maps is None or not moves:
                 return None if maps is None else b"".join(maps)
-            elsewhere = [number + AWAY * (mask >= 0) for number, mask in zip(numbers, masks, strict=True)]
-            if self.maps(tuple(elsewhere), (x, y, z)) != tuple(moved(map, AWAY) for map in maps):
-                raise ValueError("an address that is not the first word of a tensor map")
             pointers = dict(zip(args, numbers, strict=True))
             return b"".join(moved(map, -pointers[base]) for map, base in zip(maps, bases, strict=False))
 
@@ -129,15 +136,18 @@ def moved(map: bytes, distance: int) -> bytes:
 
 
 @lru_cache
-def addresses_come_first(cuda: Cuda) -> bool:
-    """Whether the driver makes maps that differ in their first word if the addresses differ, and have the address there.
+def addresses_come_first(cuda: Cuda, swizzle: int, elem_size: int, elem_type: int) -> bool:
+    """Whether maps of such elements differ in their first word if the addresses differ, and have the address there.
 
-    Nobody promises that, so it is tried, on arrays that do not exist; and again for the maps of each kernel.
+    Nobody promises that, so it is tried, on arrays that do not exist.
     """
-    arrays = [((4096, 8192), (8192, 1), (64, 64)), ((3, 130, 77, 40), (400400, 3080, 40, 1), (1, 1, 64, 8))]
-    for shape, strides, block in arrays:
+    block = 32 // elem_size
+    for sizes, strides in (((4096, 8192), (8192, 1)), ((3, 130, 77, 48), (480480, 3696, 48, 1))):
+        boxes = (*[1] * (len(sizes) - 1), block)
         try:
-            first, second = (encoded(cuda, at, 0, 2, 6, block, shape, strides, 0) for at in ADDRESSES)
+            first, second = (
+                encoded(cuda, at, swizzle, elem_size, elem_type, boxes, sizes, strides, 0) for at in ADDRESSES
+            )
         except CudaError:
             return False
         if (
