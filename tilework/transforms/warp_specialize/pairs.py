@@ -32,7 +32,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from tilework.analysis.cost import L2, loop_cost
 from tilework.ir import tt, ttng
 from tilework.ir.arith_ext import convert
-from tilework.ir.effects import is_pure
+from tilework.ir.effects import DECLARED, is_pure
 from tilework.ir.enums import ProgramDim
 from tilework.ir.nesting import body_of, end_of
 from tilework.ir.types import TensorDescType, i32, is_tensor, shape_of
@@ -104,12 +104,17 @@ def sources(values: Sequence[SSAValue], loop: Operation) -> list[SSAValue] | Non
             if value.index:
                 pending += loop.operands[2 + value.index], end_of(body).operands[value.index - 1]
         elif isinstance(owner := value.owner, Operation) and owner.parent is body:
-            if owner.regions or not is_pure(owner):
+            if not is_alike(owner):
                 return None
             pending += owner.operands
         else:
             found[value] = None
     return list(found) if are_numbers(found) else None
+
+
+def is_alike(op: Operation) -> bool:
+    """It gives the same in all programs where its operands are the same; assembly may ask where it runs."""
+    return not op.regions and is_pure(op) and type(op) not in DECLARED
 
 
 def are_numbers(values: Iterable[SSAValue]) -> bool:
@@ -123,7 +128,7 @@ def are_numbers(values: Iterable[SSAValue]) -> bool:
         if isinstance(owner, Block):
             if not isinstance(owner.parent_op(), tt.FuncOp):
                 return False
-        elif owner.regions or not is_pure(owner) or is_tensor(value.type):
+        elif not is_alike(owner) or is_tensor(value.type):
             return False
         else:
             pending += owner.operands
