@@ -90,7 +90,8 @@ def many_dots(
             a = tl.trans(tl.load(base + k[:, None] * M + m[None, :]))
         else:
             a = tl.load(base + m[:, None] * K + k[None, :])
-        total = tl.dot(a, tl.load(b_ptr + step * N * K + k[:, None] * N + n[None, :]), total, out_dtype=ACC)
+        b = tl.load(b_ptr + step * N * K + k[:, None] * N + n[None, :])
+        total = tl.dot(a.to(b.dtype), b, total, out_dtype=ACC)
     tl.store(c_ptr + m[:, None] * N + n[None, :], total)
 
 
@@ -274,6 +275,16 @@ def sum_of_products(dtype: str, arch: int, shape: tuple[int, int, int], count: i
     wide = a.astype("f8")
     np.testing.assert_array_equal(c, np.matmul(wide.swapaxes(1, 2) if a_transposed else wide, b.astype("f8")).sum(0))
     return text
+
+
+def test_registers_of_a_left_factor_are_filled_when_the_product_before_is_done() -> None:
+    rng = np.random.default_rng(7)
+    a, b = numbers(rng, "i8", 4, 64, 32), numbers(rng, "fp16", 4, 32, 64)
+    c = np.zeros((64, 64), np.float32)
+    text = ptx_of(many_dots, 90, 4, ("*i8", "*fp16", "*fp32", "i32"), (64, 64, 32, False, tl.float32))
+    assert "wgmma.mma_async" in text
+    launch(text, "many_dots", 4, a, b, c, 4)
+    np.testing.assert_array_equal(c, np.matmul(a.astype("f8"), b.astype("f8")).sum(0))
 
 
 @pytest.mark.parametrize(("dtype", "a_transposed"), [("fp8e4nv", False), ("i8", True), ("fp32", False)])

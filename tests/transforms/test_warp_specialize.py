@@ -237,10 +237,12 @@ def test_pointers_that_a_loop_of_eight_warps_carries() -> None:
     assert partitions(ttgir(carried, types, {}, 8, "asked")) == 2
 
 
-def test_a_producer_needs_no_layouts_of_what_it_does_not_do() -> None:
-    shapes = {"a": (128, 32), "b": (32, 64), "c": (128, 64)}
-    types = {name: block(shape).replace("fp16", "fp32") for name, shape in shapes.items()}
-    assert partitions(ttgir(turned, {**types, "K": "i32"}, {}, 8, "asked")) == 1
+def test_a_factor_that_lies_across_in_ptx() -> None:
+    """The producer needs no layouts of what it does not do; a consumer fills registers that no product reads any more."""
+    a, b, c = drawn((128, 96), np.float32), drawn((96, 64), np.float32), np.zeros((128, 64), np.float32)
+    args = {"a": Block(a, (128, 32)), "b": Block(b, (32, 64)), "c": Block(c, (128, 64)), "K": 96}
+    assert "setmaxnreg" in run_ptx(turned, args, {}, warps=8, aligned="K")
+    np.testing.assert_array_equal(c, a.astype("f8") @ b.astype("f8"))
 
 
 @pytest.mark.parametrize(

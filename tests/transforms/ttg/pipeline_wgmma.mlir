@@ -126,21 +126,12 @@ tt.func public @filled_in_the_loop(%x: !L, %b: !M, %n: i32, %z: !T) -> !T {
   tt.return %r : !T
 }
 
-// A left factor in registers is cut along K: its registers are free as soon as a piece is done.
+// The registers of a left factor that is computed anew are free when the product is done.
 // CHECK-LABEL: @registers
 // CHECK:      %[[A:.*]] = tt.load
-// CHECK-NEXT: %[[F:.*]] = tt.reshape %[[A]] : {{.*}} -> tensor<64x2x16xf16, #linear
-// CHECK-NEXT: %[[X:.*]] = tt.trans %[[F]] {order = array<i32: 0, 2, 1>} : {{.*}} -> tensor<64x16x2xf16, #linear
-// CHECK-NEXT: %[[L:.*]], %[[R:.*]] = tt.split %[[X]]
-// CHECK-NEXT: %[[A0:.*]] = ttg.convert_layout %[[L]]
-// CHECK-NEXT: %[[A1:.*]] = ttg.convert_layout %[[R]]
-// CHECK-NEXT: %[[B0:.*]] = ttg.memdesc_subslice %b[0, 0]
-// CHECK-NEXT: %[[B1:.*]] = ttg.memdesc_subslice %b[16, 0]
-// CHECK-NEXT: %[[D0:.*]] = ttng.warp_group_dot %[[A0]], %[[B0]], %{{.*}} {inputPrecision = 0 : i32, isAsync = true}
-// CHECK-NEXT: %[[W0:.*]]:2 = ttng.warp_group_dot_wait %[[D0]], %[[B0]] {pendings = 1 : i32}
-// CHECK-NEXT: %[[D1:.*]] = ttng.warp_group_dot %[[A1]], %[[B1]], %[[W0]]#0, %true {inputPrecision = 0 : i32, isAsync = true}
-// CHECK-NEXT: %[[W1:.*]]:2 = ttng.warp_group_dot_wait %[[D1]], %[[B1]] {pendings = 1 : i32}
-// CHECK-NEXT: scf.yield %[[W1]]#0
+// CHECK-NEXT: %[[D:.*]] = ttng.warp_group_dot %[[A]], %b, %{{.*}} {inputPrecision = 0 : i32, isAsync = true}
+// CHECK-NEXT: %[[W:.*]]:2 = ttng.warp_group_dot_wait %[[D]], %b {pendings = 0 : i32}
+// CHECK-NEXT: scf.yield %[[W]]#0
 tt.func public @registers(%p: tensor<64x32x!tt.ptr<f16>, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>, %b: !K, %n: i32, %z: !T) -> !T {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

@@ -72,6 +72,10 @@ def launch(loop: Operation, dots: Sequence[Operation], at_once: bool = False) ->
         return
     if first_full_wait(loop) is None:
         wait_in_loop(loop, [piece for dot in running for piece in split_along_k(dot)])
+    else:
+        for dot in running:
+            if must_free_registers(dot, loop):
+                wait_for(dot.results, 0, behind=dot)
     wait_behind(loop, list(running.values()))
 
 
@@ -247,16 +251,24 @@ def is_behind(op: Operation, wait: Operation, loop: Operation) -> bool:
 def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
     """Wait for the products of the iteration before, where those of this one have all been started."""
     results = [dot.results[0] for dot in dots]
-    last_waits = False
+    fresh = [must_free_registers(dot, loop) for dot in dots]
+    in_turn = all(fresh) and all(is_read_for(dot) for dot in dots)
     for dot in dots:
-        last_waits = must_free_registers(dot, loop)
-        if last_waits:
+        if in_turn:
             wait_for(dot.results, len(dots) - 1, behind=dot)
-        if not last_waits or len(dots) > 1:
+        if not in_turn or len(dots) > 1:
             for block in branches_that_read(dot, loop):
                 wait_for(dot.results, 0, inside=block)
-    if not last_waits:
-        wait_for(results, len(dots), behind=dots[-1])
+    if not in_turn:
+        wait_for(results, 0 if any(fresh) else len(dots), behind=dots[-1])
+
+
+def is_read_for(dot: Operation) -> bool:
+    """The left factor is read from memory right in front of `dot`, behind the wait for the one that had its registers before."""
+    op = dot.prev_op
+    while op is not None and op is not dot.operands[0].owner and type(op) not in ORDERING:
+        op = op.prev_op
+    return type(op) is ttg.LocalLoadOp and op is dot.operands[0].owner
 
 
 def must_free_registers(dot: Operation, loop: Operation, of_sums: bool = False) -> bool:
