@@ -5,7 +5,7 @@
         acc = tl.dot(a, b, acc)                   b = tl.load(...).to(tl.float16)             acc = tl.dot(q, codes[k], acc)
     both                                      none: b must be loaded by all threads       none, if q is small
 
-On an H200 copies of 32 KB in each turn win 8 to 12 % for products, and a third for attention with 128 keys of 64. Those of 16 KB lose 6 %
+On an H200 copies of 32 KB in each turn win 6 to 12 % for products, and 4 to 35 % for attention with 128 keys. Those of 16 KB lose up to 6 %
 (64 keys), and those beside operands that all threads load 5 % (fp8 with one operand of the wrong major).
 Stage: TTIR. Cost: one walk, and the operands of dots in loops.
 """
