@@ -1,5 +1,9 @@
-"""The devices that kernels are compared on: interpreter, evaluator, machine code of the host, emulated GPU."""
+"""The devices that kernels are compared on: interpreter, evaluator, machine code of the host, emulated GPU.
 
+The GPU is an H200, or what the environment says: ``DIFFERENTIAL_GPU=hip:gfx942 pytest tests/differential``.
+"""
+
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,10 +20,14 @@ from tilework.frontend.options import FrontendOptions
 from tilework.ir.printer import print_module
 from tilework.language.function import JITFunction
 from tilework.oracles.emulator.device import Device as GpuDevice
+from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.runtime.devices.host.pack import Packer, packer
 from tilework.target import Target
+from tilework.targets.amd import code_object
+from tilework.targets.amd import pipeline as amd_pipeline
+from tilework.targets.amd.lower import emit as amd_emit
 from tilework.targets.cpu.pipeline import llvm_text, object_code, tile_loops
 from tilework.targets.cpu.run import run_grid as driver
 from tilework.targets.cpu.run.interface import Interface
@@ -204,8 +212,28 @@ def gpu_code(module: ModuleOp) -> str:
     return GPU[key]
 
 
+def run_amd_emulator(
+    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
+) -> None:
+    """The kernel as LLVM text for an AMD GPU."""
+    module, signature = unoptimised(kernel, args, constants, "hip")
+    target = Target.parse(GPU_NAME)
+    try:
+        passes = [*ttir_pipeline(target), *amd_pipeline.ttgir_pipeline(target, WARPS)]
+        run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
+        text = amd_emit.emit_module(module, target)
+    except PassError as error:
+        raise Refused(str(error)) from error
+    facts = code_object.told(text)
+    scratch = np.zeros(max(16, facts.get("global_scratch_size", 0) * int(np.prod(grid))), np.uint8)
+    values = [args[name] for name in signature]
+    threads = target.warp_size * WARPS
+    run(text, [*values, scratch, None], grid, threads, facts.get("shared", 0), str(target.arch))
+
+
+GPU_NAME = os.environ.get("DIFFERENTIAL_GPU", "cuda:90")
 HOSTS: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": run_cpu}
-DEVICES = HOSTS | {"emulator": run_emulator}
+DEVICES = HOSTS | {"emulator": run_amd_emulator if GPU_NAME.startswith("hip") else run_emulator}
 ORACLES = {name: HOSTS[name] for name in ("interpreter", "evaluator")}
 ROOM = 16  # ulps between a GPU's floats and others', at least
 
