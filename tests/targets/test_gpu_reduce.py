@@ -385,3 +385,20 @@ def test_map_of_neighbours_in_two_warps_is_refused() -> None:
 def test_samples(name: str, arch: int, warps: int) -> None:
     """The last one scans in a loop: the stores before a barrier must not be behind a branch."""
     assert check(Config(name, arch, warps)) is None
+
+
+def test_reductions_in_turn_wait_once_each() -> None:
+    """They use different bytes of shared memory; the third may have those of the first again."""
+    tile = Tile((256,), blocked((1,), (32,), (8,), (0,)))
+    x = np.random.default_rng(3).integers(-99, 99, 256).astype(np.int32)
+    sums = ""
+    for number in range(3):
+        summed = f'"tt.reduce"(%x{number}) <{{axis = 0 : i32}}> {region(["i32"], combine("arith.addi", "i32"), "tt.reduce.return")}'
+        sums += f"%s{number} = {summed} : ({tile.type('i32')}) -> i32\n%t{number} = tt.splat %s{number} : i32 -> {tile.type('i32')}\n"
+        sums += f"%x{number + 1} = arith.subi %x{number}, %t{number} : {tile.type('i32')}\n"
+    inputs, outputs = [("x0", tile, x)], [("x3", tile, np.int32)]
+    assert compiled(module_text(sums, inputs, outputs, 8, 80), 80).count("bar.sync") == 3
+    expected = x
+    for _ in range(3):
+        expected = expected - expected.sum(dtype=np.int32)
+    np.testing.assert_array_equal(run(sums, inputs, outputs, 8)[0], expected)
