@@ -64,10 +64,9 @@ class Barriers:
         bits = int(
             self.port.read(np.array([address], np.uint64), np.uint64, 1, np.array([thread]), self.ins, "atomic")[0, 0]
         )
-        blocks = self.t.block
-        if (rank := address >> BLOCK_BITS) != blocks.ranks[thread] and blocks.blocks > 1:
-            if self.t.machine.finished[blocks.ranks == rank].all():
-                raise EmulatorError(f"the block of the mbarrier at {address:#x} has ended")
+        block, rank = self.t.block, address >> BLOCK_BITS
+        if block.blocks > 1 and rank != block.ranks[thread] and self.t.machine.finished[block.ranks == rank].all():
+            raise EmulatorError(f"the block of the mbarrier at {address:#x} has ended")
         if not bits >> 63:
             raise EmulatorError(f"shared address {address:#x} holds no initialised mbarrier")
         return Phase.unpack(bits)
