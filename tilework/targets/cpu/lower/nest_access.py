@@ -17,6 +17,7 @@ from tilework.ir import tt, ttc
 from tilework.ir.enums import CacheModifier
 from tilework.ir.types import PointerType
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
+from tilework.targets.cpu.lower.microkernel import CACHE_LINE
 from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import number_of
@@ -101,6 +102,10 @@ def emit_load(nest: OpenNest, op: Operation) -> None:
     other = nest.vector(rest[1]) if len(rest) > 1 else constant(register_type(type_), 0)
     if (rest and nest.lanes == 1) or isinstance(mask, Linear):
         mask = nest.vector(rest[0])
+    if (later := nest.later.get(op)) is not None and step_of(later) == (size := element_bytes(type_)):
+        place = nest.base(later)
+        for offset in range(0, nest.lanes * size, CACHE_LINE):
+            nest.b.prefetch(nest.b.gep(place, offset))
     nest.kinds[op.results[0]] = load(nest, type_, nest.kind(pointer), mask, other, is_volatile(op))
 
 

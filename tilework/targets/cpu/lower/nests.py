@@ -38,6 +38,8 @@ from tilework.targets.llvm.values import Value, constant
 
 VECTORS = 4  # machine vectors that one value of the widest type takes
 MOST_LANES = 32
+ROWS_AHEAD = 2  # of a tile: its rows lie apart, so that the processor does not find the next one by itself
+LONG_ROW = 2048  # bytes; of longer ones it finds most
 LONG_BODY = 20  # a body of more cost is not emitted twice
 HEAVY_BODY = 60  # a body of more cost needs the registers for itself
 COSTS = {"exp": 25, "exp2": 25, "sqrt": 4, "abs": 1, "floor": 1, "ceil": 1, "rsqrt": 8}
@@ -191,6 +193,8 @@ class Nest(OpenNest):
             fold.begin(size == step)
         bounds = self.bounds if depth == 0 else None
         start, end = bounds or (constant(i64, 0), constant(i64, size))
+        if is_innermost and dim == self.dim and depth > 0 and size > step and not self.stores:
+            self.later = self.later_rows(depth)
         if size == step:
             self.set_index(dim, constant(i64, 0))
             self.level(depth + 1)
@@ -217,6 +221,27 @@ class Nest(OpenNest):
             self.level(depth + 1)
             loop.next([value for fold in folds for value in fold.values])
         hand_out(folds, loop.results)
+
+    def later_rows(self, depth: int) -> dict[Operation, Linear]:
+        """Where loads of short rows will be when the loop around the innermost one is ROWS_AHEAD steps further."""
+        outer = self.order[depth - 1]
+        loads = [op for op in self.ops if type(op) is tt.LoadOp and self.row_bytes(op) <= LONG_ROW]
+        if not loads or self.shape[outer] <= ROWS_AHEAD:
+            return {}
+        around = self.block.args[outer]
+        now, self.kinds = self.kinds, dict(self.kinds)
+        self.kinds[around] = self.b.add(self.vector(around), ROWS_AHEAD)
+        for op in self.ops:
+            if self.depths[op] == depth and type(op) in self.low.elementwise:
+                stride = self.stride(op.results[0])
+                if stride is not None:
+                    self.kinds[op.results[0]] = self.line(op) if stride != 0 else self.apply(op)
+        found = {op: kind for op in loads if isinstance(kind := self.kind(op.operands[0]), Linear)}
+        self.kinds = now
+        return found
+
+    def row_bytes(self, load: Operation) -> int:
+        return self.shape[self.dim] * element_bytes(load.results[0].type)
 
     def set_index(self, dim: int, index: Value) -> None:
         if dim == self.dim:

@@ -25,6 +25,7 @@ class OpenNest(ABC):
         self.kinds: dict[SSAValue, Kind] = {}
         self.chunk: Value = constant(i64, 0)  # the index of lane 0 along `dim`
         self.mode = CHECK
+        self.later: dict[Operation, Linear] = {}  # where loads will be in a row that is read soon
 
     @abstractmethod
     def apply(self, op: Operation) -> Value:
