@@ -83,7 +83,7 @@ KNOWN_LINE = KNOWN_NUMBERS // 8 + MOST_SIZES  # in words
 
 # hidden maps that were made before: lines of what was found (0: empty), the numbers that they are made of and the grid, and the maps;
 # then the slots of these numbers, which of their bits count, and for each map the slot of what is added to its address
-MOST_NUMBERS, PROOF_LINES = 24, 64
+MOST_NUMBERS, PROOF_LINES = 64, 64
 PROVED, REFUSED = 1, 2
 AS_FOUND = -1
 
