@@ -70,9 +70,12 @@ def product(
     tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc, mask=mask)
 
 
-def compiled(kernel: Any, types: dict[str, str], constants: dict[str, Any]) -> Any:
+def compiled(kernel: Any, types: dict[str, str], constants: dict[str, Any], odd: tuple[str, ...] | None = None) -> Any:
+    """TTIR; with `odd` all other arguments are multiples of 16."""
+    even = [name for name in types if odd is not None and name not in odd]
+    attrs = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in even}
     module = compile_to_ttir(
-        kernel, {**types, **dict.fromkeys(constants, "constexpr")}, constants, {}, frontend_options(GPUTarget("cuda", 90, 32), {})
+        kernel, {**types, **dict.fromkeys(constants, "constexpr")}, constants, attrs, frontend_options(GPUTarget("cuda", 90, 32), {})
     )  # fmt: skip
     run_pipeline(module, ttir_pipeline(Target.parse("cuda:90")))
     return module
@@ -173,6 +176,7 @@ def test_drawn_products() -> None:
 @tilework.jit
 def scaled(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WAY: tl.constexpr):
     rm, rn, rk = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    rm = rm % M if WAY == "wrapped" else rm
     acc = tl.zeros((BM, BN), tl.float32)
     first = tl.load(a_ptr + rm[:, None] * K + rk[None, :])
     for k in range(0, K, BK):
@@ -185,17 +189,24 @@ def scaled(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
 PAYING = [
     *[(0, ways, 8) for ways in ({"BM": 32}, {"BK": 32}, {"WAY": "scaled"}, {"type": "fp32", "WAY": "ieee"})],
     *[(2, ways, 8) for ways in ({}, {"WAY": "known", "BN": 256}, {"BK": 128, "type": "fp8e4nv"})],
-    *[(0, {}, 2), (2, {"WAY": "after"}, 4), (2, {"type": "fp32", "WAY": "tf32"}, 4)],
+    *[
+        (0, {"odd": ["K"]}, 8),
+        (0, {"odd": ["a_ptr"]}, 8),
+        (2, {"odd": ["c_ptr", "M", "N"]}, 8),
+        (0, {"odd": ["M"], "WAY": "wrapped"}, 8),
+    ],
+    *[(2, {"WAY": "wrapped"}, 8), (0, {}, 2), (2, {"WAY": "after"}, 4), (2, {"type": "fp32", "WAY": "tf32"}, 4)],
 ]
 
 
 def test_all_large_operands_of_a_loop_become_copies_or_none() -> None:
     for count, given, warps in PAYING:
         ways: dict[str, Any] = {"BM": 128, "BN": 128, "BK": 64, "WAY": "", "type": "fp16", **given}
-        pointer = f"*{ways.pop('type')}"
+        pointer, odd = f"*{ways.pop('type')}", tuple(ways.pop("odd", ""))
         types = {"a_ptr": pointer, "b_ptr": pointer, "c_ptr": "*fp32", "M": "i32", "N": "i32", "K": "i32"}
         told = rewritten(
-            compiled(scaled, types, ways), f"tt-rectangles-to-descriptors{{when=pays num-warps={warps}}},canonicalize"
+            compiled(scaled, types, ways, odd),
+            f"tt-rectangles-to-descriptors{{when=pays num-warps={warps}}},canonicalize",
         )
         assert (0 if told is None else len(told["maps"])) == count, (given, warps)
 

@@ -20,12 +20,13 @@ Stage: TTIR. Cost: what the address and the mask are computed from.
 
 from dataclasses import dataclass
 from functools import reduce
-from math import gcd
+from math import gcd, prod
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tilework.analysis.index_forms import IndexForms, Poly, divided, has_places, plus, times, without
+from tilework.analysis.index_forms import Atom, IndexForms, Poly, Wrapped, divided, has_places, plus, times, without
 from tilework.ir import tt
 from tilework.ir.rewrite import attr_value, constant_value, defining_op
 from tilework.ir.types import PointerType, axis_of, bit_width, shape_of
@@ -218,3 +219,35 @@ def is_describable(found: Rectangle, bits: int) -> bool:
     plain = not any(has_places(axis.start) or (axis.size and has_places(axis.size)) for axis in found.axes)
     room = len(found.axes) <= MOST_AXES and inner.block * bits // 8 >= LEAST_ROW
     return aligned and forwards and plain and room
+
+
+def is_likely(found: Rectangle, forms: IndexForms, size: int) -> bool:
+    """Whether launches should justify a copy of elements of `size` bytes, as far as is known of the arguments now.
+
+    Bases and strides are multiples of 16 bytes, and so is what a tile wraps around in a multiple of its block or of 16.
+    """
+    *outer, _ = found.axes
+    steps = [found.offset, *(axis.stride for axis in outer)]
+    atoms = [forms.atoms[n] for axis in found.axes for monomial in axis.start for n in monomial]
+    wraps = [atom for atom in atoms if isinstance(atom, Wrapped) and atom.way == "wrapped"]
+    return (
+        promised(found.base) % ALIGNMENT == 0
+        and all(divisor_of(step, forms) * size % ALIGNMENT == 0 for step in steps)
+        and all(divisor_of(dict(atom.size), forms) % min(atom.block, ALIGNMENT) == 0 for atom in wraps)
+    )
+
+
+def divisor_of(poly: Poly, forms: IndexForms) -> int:
+    """What divides a polynomial of arguments."""
+    atoms = forms.atoms
+    return gcd(*(value * prod(promised(atoms[n]) for n in monomial) for monomial, value in poly.items()))
+
+
+def promised(atom: Atom) -> int:
+    """What divides an argument: its attribute `tt.divisibility`."""
+    function = atom.block.parent_op() if isinstance(atom, BlockArgument) else None
+    attributes = function.properties.get("arg_attrs") if type(function) is tt.FuncOp else None
+    if not isinstance(attributes, ArrayAttr) or not isinstance(atom, BlockArgument):
+        return 1
+    hint = attributes.data[atom.index].data.get("tt.divisibility")
+    return 1 if hint is None else int(attr_value(hint) or 1)

@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.analysis.copied_operands import dot_operands, is_candidate, loops_of_products, worth_copying
 from tilework.analysis.index_forms import IndexForms, Poly, Wrapped
 from tilework.analysis.launch_numbers import LaunchNumbers
-from tilework.analysis.rectangles import Rectangle, based, rectangle_of
+from tilework.analysis.rectangles import Rectangle, based, is_likely, rectangle_of
 from tilework.ir import gpu, llvm, tt
 from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
@@ -58,9 +58,7 @@ STAYS = "this operand of a dot is not copied by TMA:"
 
 class RectanglesToDescriptorsPass(Pass):
     name = "tt-rectangles-to-descriptors"
-    when: str = (
-        "always"  # or "pays": what `analysis/copied_operands.py` finds, and no descriptors that the kernel makes
-    )
+    when: str = "always"  # or "pays": what `analysis/copied_operands.py` finds, if launches should justify it
     num_warps: int = 4
 
     def run(self, module: ModuleOp) -> None:
@@ -72,7 +70,7 @@ class RectanglesToDescriptorsPass(Pass):
         loops = loops_of_products(ops, self.num_warps) if pays else {}
         if pays and not loops:
             return
-        rewrite = Rewrite(kernels[0])
+        rewrite = Rewrite(kernels[0], pays)
         candidates = worth_copying(loops, rewrite.is_copyable) if pays else filter(is_candidate, ops)
         chosen = dict.fromkeys(load for load in candidates if rewrite.is_copyable(load))
         rewrite.numbers = LaunchNumbers(rewrite.forms)  # of these loads only: the launch must know all of them
@@ -119,8 +117,8 @@ def is_readable(load: tt.LoadOp, found: Rectangle) -> bool:
 class Rewrite:
     """The loads of a kernel: `made` is what the launcher is told about each hidden argument, by what it describes."""
 
-    def __init__(self, kernel: tt.FuncOp) -> None:
-        self.kernel, self.entry = kernel, body_of(kernel)
+    def __init__(self, kernel: tt.FuncOp, only_likely: bool) -> None:
+        self.kernel, self.entry, self.only_likely = kernel, body_of(kernel), only_likely
         self.count = len(self.entry.args)
         self.forms = IndexForms()
         self.numbers = LaunchNumbers(self.forms)
@@ -139,6 +137,11 @@ class Rewrite:
             )
         if not is_readable(load, found):
             return remark(load, f"{STAYS} tensor cores read {bit_width(load.result.type)}-bit operands along k only")
+        if self.only_likely and not is_likely(found, self.forms, bit_width(load.result.type) // 8):
+            return remark(
+                load,
+                f"{STAYS} its array, a stride or a size that it wraps around in is no multiple of 16, or not known to be",
+            )
         if (before := self.written_before(load)) is None:
             return remark(
                 load, f"{STAYS} what comes before it writes to unknown places, or may wait for another program"
