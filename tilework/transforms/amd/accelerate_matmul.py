@@ -13,7 +13,7 @@ Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f16
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg
@@ -53,6 +53,8 @@ class AmdAccelerateMatmulPass(Pass):
                 if found.factor is not None and bit_width(op.operands[0].type) == 8:
                     remark(op, EMULATED)
                 accelerate(op, found)
+            else:
+                widen_bytes(op)
         for function in functions(module):
             Driver({}).run(function)  # dead conversions go, new constants move to the front
 
@@ -69,6 +71,14 @@ def accelerate(op: Operation, found: Choice) -> None:
     insert_before(op, new)
     narrow = cast(op, new.results[0], element_type(given))
     replace_op(op, ttg.ConvertLayoutOp.make(narrow, given, op.location))
+
+
+def widen_bytes(op: Operation) -> None:
+    """A dot without an instruction multiplies what LLVM can: no floats of 8 bits."""
+    for index, operand in enumerate(op.operands[:2]):
+        element = element_type(operand.type)
+        if is_float(element) and bit_width(element) == 8:
+            op.operands[index] = cast(op, operand, f16)
 
 
 def laid_out(op: Operation, value: SSAValue, layout: Distributed) -> SSAValue:
