@@ -9,6 +9,7 @@ import pytest
 from tilework.ir.encodings import encoding_attr
 from tilework.ir.parser import parse_module
 from tilework.layouts.amd import AmdMfma, AmdWmma, RotatingShared
+from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import DotOperand, Encoding
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.to_linear import to_linear
@@ -57,6 +58,16 @@ TEXTS: dict[str, Encoding] = {
 def test_text(text: str) -> None:
     assert str(encoding_attr(TEXTS[text])) == text
     assert parse_module(f"module attributes {{x.e = {text}}} {{}}").attributes["x.e"] is encoding_attr(TEXTS[text])
+
+
+def test_operands_in_lds() -> None:
+    """As Triton 3.6 chose for these."""
+    rows = [(64, 32), (128, 64)]
+    found = [dot_shared(DotOperand(0, MFMA, 4), shape, (1, 0), 16) for shape in rows]
+    assert [(found.vec, found.per_phase, found.max_phase) for found in found] == [(4, 2, 8), (4, 1, 16)]
+    wave = dot_shared(DotOperand(0, AmdWmma(2, True, (2, 2)), 8), (128, 32), (1, 0), 16)
+    assert (wave.vec, wave.per_phase, wave.max_phase) == (8, 2, 4)
+    assert dot_shared(DotOperand(1, MFMA, 4), (64, 128), (1, 0), 16).max_phase == 1  # K is not the fastest dimension
 
 
 def test_refusals() -> None:

@@ -14,6 +14,7 @@ holds neighbours of a row.
 
 from dataclasses import dataclass, field
 
+from tilework.layouts.construct import SWIZZLES, Swizzle
 from tilework.layouts.encodings import DotOperand
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.families import (
@@ -254,3 +255,23 @@ def phase_of(encoding: RotatingShared, row: int) -> int:
 
 RULES |= {AmdMfma: mfma, AmdWmma: wmma, RotatingShared: rotating}
 OPERAND_RULES |= {AmdMfma: mfma_operand, AmdWmma: wmma_operand}
+
+
+# Operands in LDS
+
+
+def operand_swizzle(dot: DotOperand, shape: Shape, order: Ints, bits: int, need_trans: bool, cga: Bases) -> Swizzle:
+    """Lanes read `k_width` neighbours along K, 16 bytes at most; rows that share banks have other phases."""
+    parent = dot.parent
+    assert isinstance(parent, AmdMfma | AmdWmma)
+    is_wide = isinstance(parent, AmdMfma) and parent.version == 4  # its LDS has 64 banks
+    if order[0] != dot.k_dim and not (is_wide and bits <= 16):
+        return 1, 1, 1
+    inner = 1 << split_blocks(cga, shape)[1][order[0]]
+    vec = dot.k_width if isinstance(parent, AmdMfma) else min(dot.k_width * bits, 128) // bits
+    per_phase = max(1, (64 if is_wide else 32) * 32 // bits // inner)
+    max_phase = 4 if parent.instr_shape[0] == 4 else max(1, min(16 // per_phase, inner // vec))
+    return vec, per_phase, max_phase
+
+
+SWIZZLES |= {AmdMfma: operand_swizzle, AmdWmma: operand_swizzle}

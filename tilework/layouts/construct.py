@@ -6,7 +6,7 @@ Blocked(size_per_thread=(1, 1), threads_per_warp=(1, 32), warps_per_cta=(4, 1), 
 128
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 
@@ -15,6 +15,7 @@ from tilework.layouts.linear import log2
 from tilework.layouts.to_linear import MEMO, split_blocks
 
 Ints = tuple[int, ...]
+Swizzle = tuple[int, int, int]  # elements of a piece, rows of a phase, phases
 
 
 def clamp(value: int, low: int, high: int) -> int:
@@ -92,16 +93,21 @@ def split_between_ctas(shape: Ints, held: Ints, order: Ints, num_ctas: int) -> B
 def dot_shared(
     dot: DotOperand, shape: Ints, order: Ints, bits: int, need_trans: bool = False, cga: Bases = ()
 ) -> SwizzledShared:
-    """Where `ldmatrix` reads a dot operand without bank conflicts.
-
-    The 8 rows that one `ldmatrix` tile reads must be in 8 different groups of four banks; a row of K elements shorter
-    than 128 bytes repeats every `per_phase` rows.
+    """Where threads read a dot operand without bank conflicts.
 
     >>> dot_shared(DotOperand(0, NvidiaMma(2, 0, (2, 2), (16, 8)), 2), (128, 64), (1, 0), 16)
     SwizzledShared(vec=8, per_phase=1, max_phase=8, order=(1, 0), cga=())
     """
-    if not isinstance(dot.parent, NvidiaMma):
-        return SwizzledShared(1, 1, 1, order, cga)
+    rule = SWIZZLES.get(type(dot.parent))
+    vec, per_phase, max_phase = (1, 1, 1) if rule is None else rule(dot, shape, order, bits, need_trans, cga)
+    return SwizzledShared(vec, per_phase, max_phase, order, cga)
+
+
+def matrix_swizzle(dot: DotOperand, shape: Ints, order: Ints, bits: int, need_trans: bool, cga: Bases) -> Swizzle:
+    """For `ldmatrix`: the 8 rows that one tile reads must be in 8 different groups of four banks.
+
+    A row of K elements shorter than 128 bytes repeats every `per_phase` rows.
+    """
     row = 1 << split_blocks(cga, shape)[1][order[0]]
     per_phase = max(1024 // (bits * row), 1)
     vec, stride = 4 * dot.k_width, 8
@@ -110,7 +116,11 @@ def dot_shared(
     if order[0] != dot.k_dim:
         vec, stride = stride, vec
     max_phase = max(min(stride, 1024 // (vec * bits)), 1)
-    return SwizzledShared(vec, per_phase, max(max_phase // per_phase, 1), order, cga)
+    return vec, per_phase, max(max_phase // per_phase, 1)
+
+
+SWIZZLES: dict[type, Callable[..., Swizzle]] = {NvidiaMma: matrix_swizzle}
+"""How operands are permuted in shared memory, by the layout of the result."""
 
 
 def nvmma_shared(shape: Ints, order: Ints, bits: int, cga: Bases = (), fp4_padded: bool = False) -> NvmmaShared:

@@ -25,6 +25,8 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, side: int = 0, kpack: int
         "tritongpu-optimize-thread-locality",
         f"tritonamdgpu-accelerate-matmul{{matrix-instruction-size={side} kpack={kpack}}}",
         "tritongpu-remove-layout-conversions",
+        "tritonamdgpu-optimize-epilogue",
+        "tritonamdgpu-hoist-layout-conversions",
         "tritongpu-fuse-nested-loops",
         "canonicalize",
         "triton-licm",

@@ -1,0 +1,35 @@
+"""Operands of dots that a loop does not change get their layout before it: the queries of attention stay in registers.
+
+    scf.for ... { %q1 = ttg.convert_layout %q : #blocked -> #dot_op ...          %q known before the loop
+
+The conversion moves right behind the value. Stage: TTGIR to TTGIR. Cost: one walk.
+"""
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult
+
+from tilework.ir import ttg
+from tilework.ir.encodings import operand_index
+from tilework.ir.nesting import ops_around
+from tilework.transforms.passes import Pass
+
+
+class AmdHoistLayoutConversionsPass(Pass):
+    name = "tritonamdgpu-hoist-layout-conversions"
+
+    def run(self, module: ModuleOp) -> None:
+        for op in tuple(module.walk()):
+            if type(op) is ttg.ConvertLayoutOp and operand_index(op.results[0].type) is not None:
+                hoist(op)
+
+
+def hoist(convert: Operation) -> None:
+    source = convert.operands[0]
+    loop = next((outer for outer in ops_around(convert) if isinstance(outer, scf.ForOp)), None)
+    if loop is None or not isinstance(source, OpResult) or loop in ops_around(source.op):
+        return
+    block = source.op.parent
+    assert block is not None
+    convert.detach()
+    block.insert_op_after(convert, source.op)

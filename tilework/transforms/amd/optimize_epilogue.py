@@ -1,0 +1,60 @@
+"""Store results of dots as they lie: the pointers and the mask move, not the values.
+
+    %v = ttg.convert_layout %acc : #mma -> #blocked          %q = ttg.convert_layout %p : #blocked -> #mma
+    tt.store %p, %v : #blocked                               tt.store %q, %acc : #mma
+
+Also through a chain of elementwise ops with one operand, each used once, which is then computed in the layout of the dot.
+Stage: TTGIR to TTGIR. Cost: one walk.
+"""
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilework.ir import tt, ttg
+from tilework.ir.effects import is_elementwise
+from tilework.ir.encodings import distributed_of, is_accumulator, with_encoding
+from tilework.ir.rewrite import insert_before, recreate, replace_op
+from tilework.ir.types import is_tensor
+from tilework.layouts.encodings import Distributed
+from tilework.transforms.passes import Pass
+
+
+class AmdOptimizeEpiloguePass(Pass):
+    name = "tritonamdgpu-optimize-epilogue"
+
+    def run(self, module: ModuleOp) -> None:
+        for op in tuple(module.walk()):
+            if type(op) is tt.StoreOp and is_tensor(op.operands[1].type):
+                store_as_computed(op)
+
+
+def store_as_computed(store: Operation) -> None:
+    chain: list[Operation] = []
+    value = store.operands[1]
+    while True:
+        if not isinstance(value, OpResult) or len(tuple(value.uses)) != 1:
+            return
+        op = value.op
+        if type(op) is ttg.ConvertLayoutOp:
+            break
+        if not is_elementwise(op) or len(op.operands) != 1 or len(op.results) != 1:
+            return
+        chain.append(op)
+        value = op.operands[0]
+    source = value.op.operands[0]
+    layout = distributed_of(source.type)
+    if layout is None or not is_accumulator(source.type):
+        return
+    for op in reversed(chain):
+        made = recreate(op, operands=(source,), result_types=(with_encoding(op.results[0].type, layout),))
+        insert_before(op, made)
+        source = made.results[0]
+    pointers, _, *mask = store.operands
+    others = [moved(store, operand, layout) for operand in (pointers, *mask)]
+    replace_op(store, recreate(store, operands=(others[0], source, *others[1:])))
+
+
+def moved(store: Operation, value: SSAValue, layout: Distributed) -> SSAValue:
+    made = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), store.location)
+    insert_before(store, made)
+    return made.results[0]
