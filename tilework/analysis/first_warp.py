@@ -12,13 +12,14 @@ scalars for that, and of which nothing is used elsewhere. In loops that all warp
 others around some fifty instructions, which is 2 to 4 % of attention.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
+from tilework.analysis.allocation import async_regions
 from tilework.analysis.cost import COPIES, ring_size
 from tilework.ir import ttg, ttng
 from tilework.ir.effects import is_pure
@@ -35,6 +36,12 @@ class FirstWarp:
 
     runs: dict[Operation, Sequence[Operation]] = field(default_factory=dict)
     inside: set[Operation] = field(default_factory=set)
+
+    def leave(self, concerns: Callable[[Operation], bool]) -> None:
+        """Let all warps do runs of ordinary loops with an op that concerns all; a barrier in front of a run stays there."""
+        for first, run in [*self.runs.items()]:
+            if any(concerns(inner) for op in run for inner in op.walk()) and not async_regions(first):
+                self.inside -= {inner for op in self.runs.pop(first) for inner in op.walk()}
 
 
 def first_warp(module: ModuleOp) -> FirstWarp:

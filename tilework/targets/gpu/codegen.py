@@ -93,6 +93,8 @@ class Emitter:
         self.barriers = barriers(source, gpu.target, ordered_by_mbarrier)
         self.alone = first_warp(source)
         self.around = gpu.around(source)
+        if self.around is not None:
+            self.alone.leave(self.around.concerns)
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program

@@ -110,6 +110,8 @@ class Around(Protocol):
 
     def after(self, low: Any, op: Operation) -> None: ...
 
+    def concerns(self, op: Operation) -> bool: ...
+
 
 class Gpu(ABC):
     """One kind of GPU, with the options that decide its code."""

@@ -38,6 +38,10 @@ class CopyOrder:
             self.show_to_copies(low.builder)
             low.barrier()
 
+    def concerns(self, op: Operation) -> bool:
+        """Whether there is anything around `op`, which all threads do."""
+        return op in self.fences or op in self.order.waits or op in self.order.fences
+
     def show_to_copies(self, b: Builder) -> None:
         """What this thread has written to global memory, or knows of, is visible to copies that start from now on."""
         ptx(b, "fence.proxy.async.global;", [], [], effect="write")
