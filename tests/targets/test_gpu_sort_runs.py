@@ -40,6 +40,18 @@ def test_drawn_layouts(seed: int) -> None:
     np.testing.assert_array_equal(found, expected.reshape(tile.shape))
 
 
+@pytest.mark.parametrize("rows", [16, 4])
+def test_threads_that_have_elements_of_several_rows(rows: int) -> None:
+    """They exchange them first for more of one row; some fall in lanes then."""
+    tile = Tile((rows, 2048 // rows), blocked((1, 4), (1, 32), (4 if rows > 4 else 1, 1 if rows > 4 else 4), (1, 0)))
+    x = np.random.default_rng(rows).integers(-9999, 9999, tile.shape).astype(np.int32)
+    bits = tile.shape[1].bit_length() - 1
+    (found,) = run(sort_text(tile, "int32", bits, SortOrder.IN_TURNS), [("x", tile, x)], [("y", tile, "int32")], 4)
+    expected = np.sort(x, axis=1)
+    expected[1::2] = expected[1::2, ::-1]
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_the_steps_of_a_row() -> None:
     """1024 elements on one warp: 191 comparisons in threads, then 40 - 15 + 12 steps in registers, and 3 by shuffles."""
     tile = Tile((1024,), blocked((4,), (32,), (1,), (0,)))

@@ -67,8 +67,12 @@ class Segment(NamedTuple):
 
 
 class SortPlan(NamedTuple):
-    """Threads sort runs of 2**`in_threads` elements by themselves, at home; then come the segments, and a last trip."""
+    """Threads sort runs of 2**`in_threads` elements by themselves, at home; then come the segments, and a last trip.
 
+    Where they have more elements of other runs than of one, a `first` trip changes that.
+    """
+
+    first: Trip | None
     in_threads: int
     home: LinearLayout
     segments: tuple[Segment, ...]
@@ -76,7 +80,8 @@ class SortPlan(NamedTuple):
 
     @property
     def trips(self) -> list[Trip]:
-        return [*(segment.trip for segment in self.segments if segment.trip is not None), self.last]
+        inner = (self.first, *(segment.trip for segment in self.segments))
+        return [*(trip for trip in inner if trip is not None), self.last]
 
 
 def padded(offset: int) -> int:
@@ -95,6 +100,8 @@ def sort_plan(layout: LinearLayout, bits: int) -> SortPlan | None:
     places = Places(layout, bits)
     if len(places.own) != bits or any(column & (column - 1) for column in layout.flat_columns):
         return None
+    own = with_longer_runs(layout, bits)
+    places = Places(own, bits)
     held, lanes = places.counts["register"], places.counts["lane"]
     most, reach = (MOST_SHUFFLES, held) if held > MOST_SHUFFLES else (lanes, held + lanes)
     home = now = places.arranged(range(bits))
@@ -114,7 +121,21 @@ def sort_plan(layout: LinearLayout, bits: int) -> SortPlan | None:
                 steps[0] = Step(stage - 1, (1 << stage) - 1)
             segments.append(Segment(trip, there, tuple(steps)))
             left, now = first, there
-    return SortPlan(held, home, tuple(segments), Trip(now, layout))
+    return SortPlan(None if own == layout else Trip(layout, home), held, home, tuple(segments), Trip(now, layout))
+
+
+def with_longer_runs(layout: LinearLayout, bits: int) -> LinearLayout:
+    """Give bits of the index in a run that lanes have to registers that have others, where that saves many shuffles."""
+    registers, lanes = (list(layout.by_in[level]) for level in LEVELS[:2])
+    others = [place for place, column in enumerate(registers) if column >> bits]
+    inside = [place for place, column in enumerate(lanes) if 0 < column < 1 << bits]
+    count = min(len(others), len(inside) - 1)
+    held = sum(0 < column < 1 << bits for column in registers)
+    if count < 2 or len(inside) < MOST_SHUFFLES + 2 or held > MOST_SHUFFLES:
+        return layout
+    for mine, theirs in zip(others[:count], inside[-count:], strict=True):
+        registers[mine], lanes[theirs] = lanes[theirs], registers[mine]
+    return layout.replace_in("register", registers).replace_in("lane", lanes)
 
 
 def window(first: int, held: int, reach: int, bits: int) -> list[int]:

@@ -34,9 +34,11 @@ def lower_sort_runs(low: Lowering, op: Operation) -> Registers:
         raise low.refuse(op, "runs that are only merged, or in a layout that mixes the bits of the index")
     network = Network(low, op, bool(is_signed))
     if order == tt.SortOrder.IN_TURNS:
-        network.fall(layout, 1 << bits)
+        network.fall(plan.home, 1 << bits)
     elif order == tt.SortOrder.DOWNWARDS:
         network.falls = [True] * len(network.values)
+    if plan.first is not None:
+        network.travel(plan.first)
     network.invert()
     network.in_threads([number for _, number in places(plan.home, plan.in_threads)])
     for segment in plan.segments:
@@ -44,8 +46,8 @@ def lower_sort_runs(low: Lowering, op: Operation) -> Registers:
             network.travel(segment.trip)
         for step in segment.steps:
             network.step(step, places(segment.layout, bits))
-    network.travel(plan.last)
     network.invert()
+    network.travel(plan.last)
     return tuple(low.builder.cast(value, network.given) for value in network.values)
 
 
