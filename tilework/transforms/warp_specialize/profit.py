@@ -4,15 +4,15 @@
                                                  other units  ----####----####       divided by the blocks that a multiprocessor has
     two consumers, each with half of the rows    tensor cores ########              one works while the other's products run
 
-Two consumers take no longer than the busiest unit; so they pay where a block waits for its products, and there is no other block to
+Two consumers, or two groups of warps of one, take no longer than the busiest unit; so they pay where a block waits for its products, and there is no other block to
 fill the gap. Where nobody waits there is nothing to win but the instructions of copies: a thread of the producer starts a whole tile
 by descriptor, and consumers do not wait for each other. Copies by threads are as many as before, by half as many threads.
 """
 
 from dataclasses import replace
 
-from xdsl.dialects import scf
-from xdsl.ir import Operation
+from xdsl.dialects import arith, scf
+from xdsl.ir import Operation, OpResult
 
 from tilework.analysis.cost import hot_loops, loop_cost, occupancy, registers
 from tilework.ir import tt, ttng
@@ -24,6 +24,7 @@ from tilework.transforms.ttg.pipeline.wgmma import BLOCKS, half_share, may_run_o
 from tilework.transforms.warp_specialize.channels import loads_of_products, tile_bytes
 
 OTHERS = 32  # registers of a thread beside sums and factors of its products
+FEW = 2  # iterations, of which nothing overlaps
 LEAST_GAIN = 1.1  # what a model of throughput does not see is less
 
 
@@ -42,8 +43,8 @@ def loop_reason(loop: Operation, loads: set[Operation], stages: int) -> str | No
     inside = loads & set(body_ops(loop))
     if not inside:
         return "its products read nothing that it loads"
-    if type(loop) is scf.ForOp and (count := iterations(loop)) is not None and count <= stages:
-        return f"it runs {count} times"
+    if is_short(loop):
+        return f"it runs no more than {FEW} times"
     shared = sum(tile_bytes(load) * (stages if load in inside else 1) for load in loads)
     sums = sum(registers(dot.results[0].type) for dot in dots)
     factors = sum(registers(kind) * bit_width(kind) // 32 for dot in dots if is_tensor(kind := dot.operands[0].type))
@@ -64,9 +65,14 @@ def loop_reason(loop: Operation, loads: set[Operation], stages: int) -> str | No
     return None
 
 
-def iterations(loop: scf.ForOp) -> int | None:
-    """How often a loop between constants runs."""
-    lower, upper, step = (constant_value(value) for value in loop.operands[:3])
-    if not (isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int) and step > 0):
-        return None
-    return max(-(-(upper - lower) // step), 0)
+def is_short(loop: Operation) -> bool:
+    """Whether a loop between constants, or over a constant distance, runs at most a few times: the masked tiles of causal attention."""
+    lower, upper, step = loop.operands[:3]
+    distance, by = constant_value(upper), constant_value(step)
+    if constant_value(lower) is not None and distance is not None:
+        distance -= constant_value(lower) or 0
+    elif isinstance(upper, OpResult) and type(upper.op) is arith.AddiOp and lower in upper.op.operands:
+        distance = constant_value(upper.op.operands[1 - list(upper.op.operands).index(lower)])
+    else:
+        return False
+    return type(loop) is scf.ForOp and distance is not None and by is not None and distance <= FEW * by

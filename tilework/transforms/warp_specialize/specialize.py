@@ -9,8 +9,9 @@
 
 Each region starts as a copy of the whole function. The producer's loses everything with an effect but its loads, which
 become copies; a consumer's has reads of shared memory for its loads; what nobody needs any more goes. Two consumers of
-four warps share the products by rows or columns; where these are too small one consumer has all warps of the kernel, and is
-the default region. Loops are not pipelined again: the ring is the pipeline.
+four warps share the products by rows or columns. One consumer has all warps of the kernel, and is the default region, where products
+are too small for two, and where it has two groups of warps with rows of their own: these wait for no other either, and there is half as
+much code to compile. Loops are not pipelined again: the ring is the pipeline.
 Stage: TTGIR to TTGIR. Cost: AxisInfo and three copies of a function that asks; one walk for others.
 """
 
@@ -46,7 +47,7 @@ from tilework.transforms.warp_specialize.fewer_warps import run_on
 from tilework.transforms.warp_specialize.overlap import overlap
 from tilework.transforms.warp_specialize.pairs import Pairing, find_pairings
 from tilework.transforms.warp_specialize.ping_pong import take_turns
-from tilework.transforms.warp_specialize.profit import reason_to_stay
+from tilework.transforms.warp_specialize.profit import is_short, reason_to_stay
 from tilework.transforms.warp_specialize.releases import release
 from tilework.transforms.warp_specialize.ring_stores import Home, find_homes, store_through
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
@@ -114,7 +115,7 @@ def specialize(module: ModuleOp, function: Operation, options: WarpSpecializatio
     """Split `function`. Raises `Refusal`, before anything is changed; where nobody asked, also if it would not pay."""
     check(function)
     rings, plan = find_plan(module, function, options)
-    if not is_asked and len(plan.consumers) < PARTS:
+    if not is_asked and len(plan.consumers) < PARTS and not has_two_groups(function):
         raise Refusal(function, "it would not pay: there is no work for two consumers")
     producer = make_producer(function, rings, plan.memories)
     check_memory(module, function, producer)
@@ -177,7 +178,7 @@ def find_plan(module: ModuleOp, function: Operation, options: WarpSpecialization
         has_room = fit_stages(function, rings, limit, is_staged)
         numbers = Emitter(function.location)
         pairings = find_pairings(function, rings, numbers) if options.pairs else {}
-        plan = plan_consumers(function, rings, pairings)
+        plan = plan_consumers(function, rings, pairings, options)
         plan.setup.ops[:0] = numbers.ops
         if is_staged or has_room:
             break
@@ -187,9 +188,12 @@ def find_plan(module: ModuleOp, function: Operation, options: WarpSpecialization
     return rings, plan  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
-def plan_consumers(function: Operation, rings: list[Ring], pairings: dict[Ring, Pairing]) -> Plan:
-    """Two consumers of four warps if the work can be cut, or one that is as the kernel was."""
-    for dim in range(len(LEAST)):
+def plan_consumers(
+    function: Operation, rings: list[Ring], pairings: dict[Ring, Pairing], options: WarpSpecializationPass
+) -> Plan:
+    """Two consumers of four warps if the work can be cut and must be, or one that is as the kernel was."""
+    must_cut = options.pairs or options.ring_stores or options.ping_pong or not has_two_groups(function)
+    for dim in range(len(LEAST)) if must_cut else ():
         plan = make_consumers(function, rings, PARTS, pairings)
         try:
             for part, program in enumerate(plan.consumers):
@@ -200,6 +204,14 @@ def plan_consumers(function: Operation, rings: list[Ring], pairings: dict[Ring, 
         except Uncut:
             continue
     return make_consumers(function, rings, 1, pairings)
+
+
+def has_two_groups(function: Operation) -> bool:
+    """Its warps are two groups, and each of them has rows of its own in all products."""
+    dots = [op for op in ops_in_order(*function.regions) if type(op) is ttng.WarpGroupDotOp]
+    return num_warps(function) == PARTS * GROUP and all(
+        shape_of(dot.results[0].type)[0] >= PARTS * LEAST[0] for dot in dots
+    )
 
 
 def make_consumers(function: Operation, rings: list[Ring], count: int, pairings: dict[Ring, Pairing]) -> Plan:
@@ -358,7 +370,7 @@ def start_products(op: ttg.WarpSpecializeOp, plan: Plan, options: WarpSpecializa
     readings = [reading for program in plan.readings for reading in program]
     overlapping: list[Operation] = []
     for loop in loops_in(op):
-        if options.overlap:
+        if options.overlap and not is_short(loop):
             new, done = overlap(loop, readings)
             if new is not None:
                 readings = [reading for reading in readings if reading not in done]
