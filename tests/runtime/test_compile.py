@@ -16,6 +16,7 @@ from tests.runtime.launch_kernels import HOPPER, HOST, SIGNATURE, fill, fill_sou
 from tilework import knobs
 from tilework.compiler import ASTSource, compile, lower
 from tilework.errors import OutOfResources
+from tilework.runtime.compile import stages
 from tilework.targets.base import GPUTarget
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
@@ -49,6 +50,19 @@ def test_signature_keys_are_strings() -> None:
 @tilework.jit
 def touch(x):
     tl.store(x, 1)
+
+
+def test_copies_that_nobody_asked_for_are_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(source: Any, target: Any, backend: Any, options: Any, *rest: Any) -> Any:
+        if options.auto_tma:
+            raise OutOfResources(2, 1, "shared memory")
+        return real(source, target, backend, options, *rest)
+
+    real = stages.build
+    monkeypatch.setattr(stages, "build", failing)
+    assert compile(ASTSource(touch, {"x": "*i32"}), CUDA, {"auto_tma": "pays"}).metadata.auto_tma is False
+    with pytest.raises(OutOfResources):
+        compile(ASTSource(touch, {"x": "*i32"}), CUDA, {"auto_tma": True})
 
 
 def test_parameters_without_a_type_must_be_constants() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
+from tilework.errors import CompilationError
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.compile.times import Timer, microseconds
@@ -42,7 +43,14 @@ def compile(
         from tilework.runtime.compile.stages import build  # lazily: what the cache has needs no stages
 
         given = {name for name, value in (options or {}).items() if value is not None}
-        files = build(source, chosen, backend, parsed, given, environment, key, timer)
+        try:
+            files = build(source, chosen, backend, parsed, given, environment, key, timer)
+        except CompilationError:
+            raise
+        except Exception:
+            if parsed.auto_tma != "pays":
+                raise
+            return compile(source, chosen, {**(options or {}), "auto_tma": False}, _env_vars)  # nobody asked for copies
     if hit:
         paths = cache.entry_paths(key, files)
     else:
