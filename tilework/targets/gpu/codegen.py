@@ -77,9 +77,10 @@ RULE_FILES = (
 
 def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True) -> str:
     """LLVM text of every function of a module of TTGIR."""
-    return Emitter(
-        module, gpu, Facts(num_warps(module), num_ctas(module), fuses, LONGEST_FIRST in module.attributes), lines
-    ).text()
+    in_order = (
+        PAIRS in module.attributes or LONGEST_FIRST not in module.attributes
+    )  # neighbours know each other's numbers
+    return Emitter(module, gpu, Facts(num_warps(module), num_ctas(module), fuses, not in_order), lines).text()
 
 
 class Emitter:
