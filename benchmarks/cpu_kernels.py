@@ -124,7 +124,7 @@ def transpose(out_ptr, in_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
 TILES = configs(
     *(
         {"BM": m, "BN": n, "BK": k}
-        for m, n, k in ((64, 128, 128), (128, 128, 128), (128, 256, 256), (256, 256, 256), (128, 128, 512))
+        for m, n, k in ((64, 128, 128), (128, 128, 128), (256, 256, 256), (512, 256, 128), (128, 128, 512))
     )
 )
 
