@@ -23,6 +23,7 @@ from tilework.runtime.devices.allocators import NullAllocator, set_allocator
 from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
+from tilework.runtime.devices.cuda.proved_launch import addresses_come_first
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.launch import native_machine
 from tilework.runtime.launch.native_entry import tensor_memory
@@ -253,6 +254,7 @@ def square(x, out):
 
 def test_hidden_maps_have_the_addresses_of_the_launch(cuda: EmulatedCuda) -> None:
     """Of aligned arrays; others are loaded."""
+    assert addresses_come_first(libcuda.library(), 0, 2, 6)
     kernel = tilework.jit(square, do_not_specialize_on_alignment=["x"])
     k, out, x = Counted(kernel, auto_tma=True), array(256), DeviceArray.of(np.zeros(512, "f2"))
     for number, first in enumerate((0, 8, 16, 64, 128, 24, 0)):  # bytes

@@ -115,6 +115,8 @@ def read(path: Any) -> bytes:
 class CompiledKernel:
     """See the module docstring."""
 
+    has_copies = False  # through descriptors that launches make
+
     def __init__(
         self, src: Any, metadata_group: Mapping[str, Any], hash: str, _files: Mapping[str, bytes] | None = None
     ) -> None:
@@ -134,7 +136,7 @@ class CompiledKernel:
         self.n_spills: int | None = getattr(self.metadata, "n_spills", None)
         self.n_max_threads: Any = None
         self._loaded = Loaded()
-        self.has_copies = bool(getattr(self.metadata, "rectangles", None))  # through descriptors that launches make
+        self.has_copies = bool(getattr(self.metadata, "rectangles", None))
 
     def __getstate__(self) -> dict[str, Any]:
         """The products; the next process loads them again."""
