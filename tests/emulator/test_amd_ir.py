@@ -134,6 +134,11 @@ FORMS: dict[str, tuple[str, Any]] = {
         "  %m = fmul float %w, 3.000000e+00\n  %o = call float @llvm.rint.f32(float %m)\n  %r = fptoui float %o to i32",
         LANES,
     ),
+    "frexp": (
+        "  %f = uitofp i32 %i to float\n  %m = call float @llvm.amdgcn.frexp.mant.f32(float %f)\n  %n = fmul float %m, 1.024000e+03\n"
+        "  %o = fptoui float %n to i32\n  %e = call i32 @llvm.amdgcn.frexp.exp.i32.f32(float %f)\n  %r = add i32 %o, %e",
+        1024 * np.frexp(LANES.astype(float))[0] + np.frexp(LANES.astype(float))[1],
+    ),
     "fp8 fnuz": (
         "  call void @llvm.amdgcn.s.setreg(i32 1473, i32 1)\n"
         "  %p = call i32 @llvm.amdgcn.cvt.pk.fp8.f32(float 1.000000e+00, float 1.000000e+09, i32 0, i1 false)\n"
@@ -208,6 +213,11 @@ def test_undefined_values() -> None:
         + "\n  br label %b\nb:\n  %r = phi i32 [ %s, %a ], [ 1, %entry ]"
     )
     assert found(asleep) == ["undefined value: what is stored depends on a lane that is not active"]
+
+
+def test_broken_assumption() -> None:
+    assert found("  call void @llvm.assume(i1 %even)\n  %r = add i32 %i, 0")[0].startswith("broken assumption")
+    execute("  %c = icmp ult i32 %i, 64\n  call void @llvm.assume(i1 %c)\n  %r = add i32 %i, 0")
 
 
 def test_divergent_code() -> None:

@@ -393,13 +393,25 @@ def nothing(mask: Mask) -> None:
 
 
 @intrinsic(
-    "amdgcn.sched.barrier", "amdgcn.sched.group.barrier", "amdgcn.iglp.opt", "amdgcn.s.setprio", "amdgcn.s.sleep", "assume",
+    "amdgcn.sched.barrier", "amdgcn.sched.group.barrier", "amdgcn.iglp.opt", "amdgcn.s.setprio", "amdgcn.s.sleep",
     "amdgcn.wave.barrier", "lifetime.start", "lifetime.end", "experimental.noalias.scope.decl", "amdgcn.s.nop", "sideeffect",
     "donothing", "dbg.value", "dbg.declare", "dbg.label", "prefetch", "amdgcn.s.wait.storecnt", "amdgcn.s.wait.kmcnt",
     "amdgcn.s.barrier.signal", "invariant.start", "invariant.end",
 )  # fmt: skip
 def no_effect(ins: Instruction, t: Translator) -> Op:
     return nothing
+
+
+@intrinsic("assume")
+def assume(ins: Instruction, t: Translator) -> Op:
+    slot = t.inputs(ins)[0]
+
+    def op(mask: Mask) -> None:
+        wrong = t.group.active(mask) & ~t.everywhere(t.slots[slot])[0]
+        if wrong.any():
+            t.group.report("broken assumption", "what the compiler may assume is false", ins, int(wrong.argmax()))
+
+    return op
 
 
 @rule("asm")

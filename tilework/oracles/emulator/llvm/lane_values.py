@@ -11,7 +11,7 @@ import numpy as np
 
 from tilework.numerics.rounding import UNSIGNED
 from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.llvm.ir_types import Float, Int, Pointer, Sequence, Type, dtype_of, leaves, size_of
+from tilework.oracles.emulator.llvm.ir_types import Int, Pointer, Sequence, Type, dtype_of, leaves, size_of
 
 Scalar = tuple[Array, Array | None]
 Value = Any  # Scalar or a list of values
@@ -22,9 +22,8 @@ REASONS = (
     "LDS that nobody has written",
     "a lane that is not active",
     "a shift by too much, or a division by zero",
-    "memory of the thread that it has not written",
 )
-POISON, UNWRITTEN, INACTIVE, IMPOSSIBLE, UNWRITTEN_STACK = range(1, len(REASONS))
+POISON, UNWRITTEN, INACTIVE, IMPOSSIBLE = range(1, len(REASONS))
 
 
 def either(a: Array | None, b: Array | None) -> Array | None:
@@ -183,7 +182,3 @@ def unsigned(data: Array, kind: Int) -> Array:
         data = np.array([int(one) & (1 << kind.bits) - 1 for one in data], dtype)
     found = data.astype(dtype)
     return found if kind.bits == 8 * dtype.itemsize else found & dtype.type((1 << kind.bits) - 1)
-
-
-def is_float(kind: Type) -> bool:
-    return isinstance(kind.element if isinstance(kind, Sequence) else kind, Float)

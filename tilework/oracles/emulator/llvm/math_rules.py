@@ -114,9 +114,7 @@ def parts(ins: Instruction, t: Translator) -> Op:
             (narrow(mantissa, dtype), undefined),
             (power.astype(exponent).view(f"u{exponent().itemsize}"), undefined),
         ]
-        t.put(
-            out, pair if "llvm.frexp" in ins.callee else pair["exp." in ins.callee.removeprefix("llvm.amdgcn.fr")], mask
-        )
+        t.put(out, pair if "llvm.frexp" in ins.callee else pair[".exp." in ins.callee], mask)
 
     return op
 
@@ -125,7 +123,6 @@ def parts(ins: Instruction, t: Translator) -> Op:
 def is_class(ins: Instruction, t: Translator) -> Op:
     """Bits of the number: signalling and quiet NaN, then -inf, -normal, -denormal, -0, and the same upwards."""
     classes, slots = t.literal(ins, 1), t.inputs(ins)[:1]
-    least = 2.0**-126
     kind = element(ins.operands[0][0])
     assert isinstance(kind, Float)
     least = Arithmetic.of(dtype_of(kind)).least

@@ -9,7 +9,7 @@
     ...   ret void
     ... }'''
     >>> x = np.arange(4, dtype=np.int32)
-    >>> run(text, [x], grid=1, threads=4, arch="gfx942")
+    >>> found = run(text, [x], grid=1, threads=4, arch="gfx942")
     >>> x
     array([0, 2, 4, 6], dtype=int32)
 

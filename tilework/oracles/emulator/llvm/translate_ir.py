@@ -199,7 +199,7 @@ class Translator:
         elif value[1] is not None:
             why = np.where(self.group.active(mask), value[1], 0)
             if why.any():
-                thread = int(why.argmax() if why.max() == why[why.argmax()] else np.flatnonzero(why)[0])
+                thread = int(np.flatnonzero(why)[0])
                 reason = REASONS[int(why[thread])]
                 self.group.report("undefined value", f"{use} depends on {reason}", ins, thread)
 
