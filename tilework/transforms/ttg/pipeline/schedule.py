@@ -6,7 +6,6 @@
 
 1. From the loads: an op is as many stages behind a load as the latencies on the longest way there say. Later stages
    come first in an iteration, so that what they read is free again before it is loaded anew.
-   A product that follows from another one has a stage of its own (`overlap.py`); the other one starts before it.
 2. An `scf.if` that these ops need runs in front of everything, any other behind everything.
 3. What an op needs in the same iteration runs where the first op that needs it does.
 4. What an op needs from the iteration before (the next pointer) may run one stage later, just in front of it.
@@ -38,12 +37,10 @@ from tilework.transforms.ttg.pipeline.loops import (
     users_in,
     yield_of,
 )
-from tilework.transforms.ttg.pipeline.overlap import late_ops
 
 
 class ScheduleLoopsPass(Pass):
     name = "tritongpu-schedule-loops"
-    overlap: bool = False  # products that follow from others run an iteration late
 
     def run(self, module: ModuleOp) -> None:
         for loop in loops_in(module):
@@ -51,18 +48,15 @@ class ScheduleLoopsPass(Pass):
             if not latencies:
                 continue
             if (reason := refusal(loop)) is None:
-                schedule_loop(loop, latencies, self.overlap).write(loop)
+                schedule_loop(loop, latencies).write(loop)
             else:
                 remark(loop, f"the loop is not pipelined: {reason}")
         drop_attributes(ops_in_order(*module.regions), LATENCY, SELF_LATENCY)
 
 
-def schedule_loop(loop: Operation, latencies: dict[Operation, int], overlaps: bool) -> Schedule:
+def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
     """The schedule of `loop`, whose ops in `latencies` should start that many stages before their users."""
-    overlap = late_ops(loop) if overlaps else None
-    schedule = place_key_ops(loop, latencies, overlap[1] if overlap is not None else set())
-    if overlap is not None:
-        schedule.place(overlap[0], schedule.last_stage - 1, schedule.front_cluster())
+    schedule = place_key_ops(loop, latencies)
     first = schedule.clusters[0]
     place_ifs(loop, schedule)
     complete(loop, schedule, first)
@@ -76,11 +70,8 @@ def complete(loop: Operation, schedule: Schedule, first: Cluster) -> None:
     place_rest(loop, schedule, first)
 
 
-def place_key_ops(loop: Operation, latencies: dict[Operation, int], late: set[Operation]) -> Schedule:
-    """Ops with a latency and all that depends on them: the longer the way to the end, the earlier the stage.
-
-    If there are `late` ones, they alone are at the end.
-    """
+def place_key_ops(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
+    """Ops with a latency and all that depends on them: the longer the way to the end, the earlier the stage."""
     body, terminator = body_of(loop), yield_of(loop)
     ops = body_ops(loop)
     reached: set[Operation] = set()
@@ -92,8 +83,7 @@ def place_key_ops(loop: Operation, latencies: dict[Operation, int], late: set[Op
     for op in reversed(ops):
         if op in reached:
             below = [distance[user] for user in users_in(op, body) if user is not terminator]
-            least = int(bool(late) and op not in late and op not in latencies)
-            distance[op] = latencies.get(op, 0) + max([least, *below])
+            distance[op] = latencies.get(op, 0) + max(below, default=0)
     schedule = Schedule()
     schedule.last_stage = longest = max(distance.values())
     clusters = [schedule.back_cluster() for _ in range(longest + 1)]

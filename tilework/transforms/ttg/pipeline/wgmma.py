@@ -66,7 +66,7 @@ def launch(loop: Operation, dots: Sequence[Operation], at_once: bool = False) ->
         position = None if at_once else carried_position(loop, dot)
         if position is not None:
             running[dot] = position
-        elif not wait_late(loop, dot):
+        elif not wait_late(dot):
             wait_for(dot.results, 0, behind=dot)
     if not running:
         return
@@ -100,47 +100,20 @@ def half_share(loop: Operation, dots: Sequence[Operation]) -> int | None:
     return share if made and sums + OTHERS <= share < sums + factors + OTHERS else None
 
 
-def wait_late(loop: Operation, dot: Operation) -> bool:
-    """Wait for `dot` where its result is read, if other products come before that; or, if that is in the next iteration and
-    the left factor is computed in this one (`overlap.py`), where the registers of that are needed for the next. Nothing may
-    write memory until then. False if neither is so.
+def wait_late(dot: Operation) -> bool:
+    """Wait for `dot` where its result is read, if other products come before that, and nothing writes memory until then. False
+    if that is not so.
     """
     reader, other_dots = dot.next_op, 0
-    packing = next_left(loop, dot)
-    while (
-        reader is not None and reader is not packing and not any(value in dot.results for value in used_values(reader))
-    ):
+    while reader is not None and not any(value in dot.results for value in used_values(reader)):
         if type(reader) not in ORDERING and writes(reader):
             return False
         other_dots += type(reader) is Dot
         reader = reader.next_op
-    if reader is None or (reader is packing) == bool(other_dots):
+    if reader is None or not other_dots:
         return False
-    wait_for(dot.results, other_dots, before=reader, through=[] if packing is None else with_row_sums(packing))
+    wait_for(dot.results, other_dots, before=reader)
     return True
-
-
-def with_row_sums(packing: Operation) -> list[SSAValue]:
-    """What `packing` makes narrower, and the sums over its rows: when they are known, all of it is."""
-    wide = packing.operands[0]
-    sums = [use.operation for use in wide.uses if type(use.operation) is tt.ReduceOp]
-    return [wide, *(op.results[0] for op in sums if is_before(op, packing))]
-
-
-def next_left(loop: Operation, dot: Operation) -> Operation | None:
-    """The op that makes the left factor of `dot`, carried in registers, for the next iteration, from a wider sum."""
-    left = dot.operands[0]
-    if not isinstance(left, BlockArgument) or left.block is not body_of(loop):
-        return None
-    value = yield_of(loop).operands[left.index - 1]
-    while isinstance(value, OpResult) and value.op.parent is body_of(loop):
-        source = value.op.operands[0] if len(value.op.operands) == 1 else None
-        if source is None or not is_tensor(source.type):
-            return None
-        if bit_width(source.type) > bit_width(value.type):
-            return value.op if is_accumulator(source.type) else None
-        value = source
-    return None
 
 
 def carried_position(loop: Operation, dot: Operation) -> int | None:
@@ -272,10 +245,12 @@ def is_read_for(dot: Operation) -> bool:
 
 
 def must_free_registers(dot: Operation, loop: Operation, of_sums: bool = False) -> bool:
-    """The left factor is in registers that the loop computes anew; `of_sums`: from other products."""
+    """The left factor is in registers that the loop computes anew, for this iteration or the next; `of_sums`: from other products."""
     left = dot.operands[0]
-    if not is_tensor(left.type) or not isinstance(left, OpResult) or enclosing_op(left.op, body_of(loop)) is None:
+    if not is_tensor(left.type):
         return False
+    if not isinstance(left, OpResult) or enclosing_op(left.op, body_of(loop)) is None:
+        return left.owner is body_of(loop) and not of_sums  # carried
     source = left.op.operands[0] if type(left.op) is ttg.ConvertLayoutOp else None
     return (source is not None and is_accumulator(source.type)) == of_sums
 
@@ -307,13 +282,9 @@ def wait_for(
     behind: Operation | None = None,
     inside: Block | None = None,
     before: Operation | None = None,
-    through: Sequence[SSAValue] = (),
 ) -> Operation:
-    """A wait for `values` behind or before an op, or at the start of a block; what comes after it reads its results.
-
-    The values in `through` are there already, but what is made of them must not be before the wait.
-    """
-    values = [*values, *through]
+    """A wait for `values` behind or before an op, or at the start of a block; what comes after it reads its results."""
+    values = list(values)
     operands = list(dict.fromkeys([*values, *(memory for value in values for memory in memory_read_for(value))]))
     location = behind.location if behind is not None else values[0].owner.location  # pyright: ignore
     wait = Wait.make(operands, pendings, location)
